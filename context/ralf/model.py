@@ -1,0 +1,225 @@
+"""What a route file holds, as plain immutable values; nothing here reads, writes or decides.
+
+Source of every field: docs/format.md. Fields that a file has and this version does not know are kept in `extra` and
+written back. Times are ISO 8601 text as found; "" and () mean that nothing is known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+Extra = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where a claim was found: lines of a session's transcript, counted from 1, and the sha256 of what they said."""
+
+    session: str = ""
+    first_line: int = 0
+    last_line: int = 0
+    sha256: str = ""
+    extra: Extra = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """A choice with its reason and what was rejected for it.
+
+    id            a label within the route, `DEC-001`; "" until the route has given it one
+    kind          decision, rule (a standing instruction) or failed-approach
+    status        active, superseded, reversed or dropped
+    alternatives  each "option: why not", or the option alone
+    origin        user, agent, human-edit or import
+    """
+
+    id: str = ""
+    kind: str = "decision"
+    pinned: bool = False
+    timestamp: str = ""
+    decision: str = ""
+    rationale: str = ""
+    status: str = "active"
+    alternatives: tuple[str, ...] = ()
+    supersedes: str = ""
+    superseded_by: str = ""
+    source: Source | None = None
+    origin: str = ""
+    extra: Extra = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class OpenFile:
+    """A file that was being worked on."""
+
+    path: str = ""
+    last_modified: str = ""
+    extra: Extra = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A step of the plan that is done."""
+
+    step: int | None = None
+    description: str = ""
+    result: str = ""
+    extra: Extra = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Todo:
+    """An entry of the client's to-do list; status pending, in_progress or completed."""
+
+    content: str = ""
+    status: str = "pending"
+    id: str = ""
+    extra: Extra = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class ActiveWork:
+    """Where the work stands: what is being done, how far it is, what comes next."""
+
+    current_task: str = ""
+    current_phase: str = ""
+    work_status: str = ""
+    task_title: str = ""
+    plan_step: int | None = None
+    total_steps: int | None = None
+    last_request: str = ""
+    last_statement: str = ""
+    completed_steps: tuple[Step, ...] = ()
+    todos: tuple[Todo, ...] = ()
+    next_steps: tuple[str, ...] = ()
+    blockers: tuple[str, ...] = ()
+    findings: tuple[str, ...] = ()
+    attempts: int | None = None
+    outcome: str = ""
+    open_files: tuple[OpenFile, ...] = ()
+    extra: Extra = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class PathFact:
+    """A path and what was done to it: `did` lists created, edited, deleted, read, each once, in that order."""
+
+    path: str = ""
+    did: tuple[str, ...] = ()
+    last: str = ""
+    extra: Extra = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class CommandFact:
+    """A shell command as it was typed, and how it ended the last time.
+
+    status    passed or failed
+    exit      the exit status, None where the client tells only that it failed
+    runs      how often it ran; `failures`, how often it failed
+    cut       characters left out of the middle of a long command
+    """
+
+    command: str = ""
+    status: str = "passed"
+    exit: int | None = None
+    runs: int = 1
+    failures: int = 0
+    last: str = ""
+    cut: int = 0
+    extra: Extra = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorFact:
+    """The first line that names an error, the command it came from, and what was done before that command passed."""
+
+    error: str = ""
+    command: str = ""
+    fixed_by: str = ""
+    last: str = ""
+    extra: Extra = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class CommitFact:
+    """A commit that was made."""
+
+    commit: str = ""
+    message: str = ""
+    last: str = ""
+    extra: Extra = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class TestFact:
+    """What a test run said of itself, in its own words (`result`), and the command that ran it."""
+
+    command: str = ""
+    result: str = ""
+    last: str = ""
+    extra: Extra = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class RequestFact:
+    """What a person asked for, verbatim; `cut` characters were left out of the middle of a long one."""
+
+    request: str = ""
+    last: str = ""
+    cut: int = 0
+    extra: Extra = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What was taken from the transcript mechanically, oldest first; exact strings, never paraphrased."""
+
+    paths: tuple[PathFact, ...] = ()
+    commands: tuple[CommandFact, ...] = ()
+    errors: tuple[ErrorFact, ...] = ()
+    commits: tuple[CommitFact, ...] = ()
+    tests: tuple[TestFact, ...] = ()
+    requests: tuple[RequestFact, ...] = ()
+    extra: Extra = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """One entry of the checkpoint history.
+
+    checkpoint_id  `cp-001`; the number is the one in the section's heading
+    timestamp      time of the segment's last record
+    tokens         o200k_base tokens of the segment
+    tokens_stored  o200k_base tokens of what the segment came to
+    kept, dropped  items that were kept of it, and candidates that were not
+    recall         share of the segment's facts that the checkpoint gives back, 0 to 1, None where it was not measured
+    refines        the checkpoint that this one improves
+    """
+
+    checkpoint_id: str = ""
+    timestamp: str = ""
+    tokens: int = 0
+    summary_ref: str = ""
+    key_events: tuple[str, ...] = ()
+    reason: str = ""
+    summarizer: str = ""
+    session: str = ""
+    lines: str = ""
+    tokens_stored: int | None = None
+    kept: int | None = None
+    dropped: int | None = None
+    recall: float | None = None
+    refines: str = ""
+    extra: Extra = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A checkpoint's part of the compressed history: the heading without its number, and the Markdown below it."""
+
+    number: int | None = None
+    title: str = ""
+    text: str = ""

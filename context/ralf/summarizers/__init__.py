@@ -1,0 +1,62 @@
+"""Summarisers: what turns a segment into a checkpoint."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from ralf.model import ActiveWork, Decision, Facts
+from ralf.transcripts.events import Event
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """What a summariser is given.
+
+    session      the session's id
+    events       the segment's events in order, redacted
+    facts        what was taken from them mechanically
+    tokens       o200k_base tokens of the events
+    decisions    the route's active decisions before this segment
+    active_work  the route's active work before this segment
+    """
+
+    session: str
+    events: Sequence[Event]
+    facts: Facts
+    tokens: int
+    decisions: Sequence[Decision] = ()
+    active_work: ActiveWork = field(default_factory=ActiveWork)
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """What a summariser gives back.
+
+    title        a few words for the section's heading, one line, taken from the source
+    text         the section's Markdown; every line of it begins with "- ", "> ", "**" or two spaces, so that no text of a
+                 transcript can become a heading, a rule or a fence
+    decisions    new decisions, rules and failed approaches, oldest first, without ids
+    active_work  where the work stands after the segment (the whole of it, not a difference)
+    key_events   a few lines for the checkpoint's entry in the front matter
+    kept         candidates that were kept; `dropped`, those that were not
+    """
+
+    title: str
+    text: str
+    decisions: tuple[Decision, ...] = ()
+    active_work: ActiveWork = field(default_factory=ActiveWork)
+    key_events: tuple[str, ...] = ()
+    kept: int = 0
+    dropped: int = 0
+
+
+class Summarizer(Protocol):
+    """Turns a segment into a summary. `name` is written into the checkpoint."""
+
+    name: str
+
+    def summarize(self, segment: Segment) -> Summary:
+        """Sum the segment up; the same segment gives the same summary, whatever the time and place."""
+        ...
