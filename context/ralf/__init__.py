@@ -1,1 +1,74 @@
-"""ralf."""
+"""ralf keeps what a long-running coding agent must not forget: its decisions, its active work, its compressed history.
+
+    get_context(route, *, root=None, max_tokens=None, query=None) -> RouteContext
+    list_routes(*, root=None) -> list[RouteSummary]
+    checkpoint(route, transcript, *, root=None, summarizer=None, reason="manual") -> CheckpointReport
+    record_decision(route, decision, *, rationale="", alternatives=(), supersedes=None, ...) -> Decision
+    search(query, *, route=None, root=None, limit=5) -> list[SearchHit]
+
+Errors: `ralf.errors`. Nothing is imported before it is used.
+"""
+
+from __future__ import annotations
+
+import sys
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+from ralf import errors
+
+if TYPE_CHECKING:
+    from ralf.checkpoint import CheckpointReport, checkpoint
+    from ralf.context import RouteContext, RouteSummary
+    from ralf.decide import record_decision
+    from ralf.model import Decision
+    from ralf.reader import get_context, list_routes
+    from ralf.search import SearchHit, search
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "CheckpointReport": "ralf.checkpoint",
+    "Decision": "ralf.model",
+    "RouteContext": "ralf.context",
+    "RouteSummary": "ralf.context",
+    "SearchHit": "ralf.search",
+    "checkpoint": "ralf.checkpoint",
+    "get_context": "ralf.reader",
+    "list_routes": "ralf.reader",
+    "record_decision": "ralf.decide",
+    "search": "ralf.search",
+}
+
+__all__ = [
+    "CheckpointReport",
+    "Decision",
+    "RouteContext",
+    "RouteSummary",
+    "SearchHit",
+    "checkpoint",
+    "errors",
+    "get_context",
+    "list_routes",
+    "record_decision",
+    "search",
+]
+
+
+class _Package(ModuleType):
+    """`checkpoint` and `search` are functions here and also the modules that they live in: the functions win."""
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if not (name in _HOMES and isinstance(value, ModuleType)):  # what the import system does after a submodule
+            super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _Package
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        from importlib import import_module
+
+        return getattr(import_module(_HOMES[name]), name)
+    raise AttributeError(f"module 'ralf' has no attribute {name!r}")

@@ -4,11 +4,14 @@
     ├── UsageError                  exit status 2   a refused name, a wrong argument
     ├── NotFound                    exit status 3
     │   ├── RouteNotFound                           names the closest routes
-    │   └── TranscriptNotFound
+    │   ├── TranscriptNotFound
+    │   ├── BlobNotFound
+    │   └── UnknownToken                            a place that a stream does not have (it was rebuilt)
     ├── Damaged                     exit status 4   a file that cannot be read as what it is
     │   ├── DamagedRouteFile
     │   ├── DamagedJournal
-    │   └── DamagedTranscript
+    │   ├── DamagedTranscript
+    │   └── DamagedBlob
     └── Busy                        exit status 5   somebody else is at it, or it moved on; trying again may help
         ├── Conflict                                the stream's head is not the one that the writer saw
         └── TranscriptChanged                       shrank, or was replaced, since the last checkpoint
@@ -63,6 +66,14 @@ class TranscriptNotFound(NotFound):
     """There is no transcript at this path, or none for this project."""
 
 
+class BlobNotFound(NotFound):
+    """There is no blob of this digest; it was pruned, or never put."""
+
+
+class UnknownToken(NotFound):
+    """The token names no place in this stream: the stream was rewritten since."""
+
+
 class Damaged(RalfError):
     """A file that cannot be read as what it is. It is left as it stands."""
 
@@ -83,6 +94,10 @@ class DamagedJournal(Damaged):
 
 class DamagedTranscript(Damaged):
     """A file that is no transcript, or one of whose lines not one can be read."""
+
+
+class DamagedBlob(Damaged):
+    """A blob whose bytes are not those that were put."""
 
 
 class Busy(RalfError):

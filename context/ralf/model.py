@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 Extra = Mapping[str, Any]
 
@@ -35,6 +35,7 @@ class Decision:
     origin        user, agent, human-edit or import
     """
 
+    always_written: ClassVar[tuple[str, ...]] = ("status",)
     id: str = ""
     kind: str = "decision"
     pinned: bool = False

@@ -1,1 +1,68 @@
 """Transcripts: a client's session log, whatever its format, as one stream of events."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Protocol
+
+from ralf.transcripts import chat, claude_code, plain
+from ralf.transcripts.events import Event, Position
+from ralf.transcripts.head import Head
+from ralf.transcripts.lines import START
+from ralf.transcripts.typed import OWN_OUTPUT
+
+__all__ = ["OWN_OUTPUT", "Event", "Position", "Transcript", "open_transcript"]
+
+
+class Transcript(Protocol):
+    """A session log of one format.
+
+    path     the file
+    format   "claude-code", "chat", "text"
+    session  the session's id; the file's name without its suffix where the format has none
+    cwd      the first working directory that the head of the file names, or ""
+    skipped  records that were not used, by reason or type, in the last reading: "sidechain", "malformed", "oversized"
+    """
+
+    path: Path
+    format: str
+    session: str
+    cwd: str
+    skipped: Counter[str]
+    malformed: list[int]
+    """Numbers, from 1, of the first lines that could not be read."""
+
+    @property
+    def end(self) -> Position:
+        """The place after the last complete record that was consumed by the last reading."""
+        ...
+
+    def events(self, after: Position = START) -> Iterator[Event]:
+        """The events that begin after a place: the start, an event's `start` or `end`, or `end` of an earlier reading.
+
+        Reads at most 64 KiB before it, to know what is going on there. An unfinished last record waits for the next
+        reading. Raises TranscriptChanged where the file has become shorter than that, and what `open_transcript` raises
+        where it is gone or no longer a file.
+        """
+        ...
+
+
+READERS: tuple[Callable[[Path, Head], Transcript | None], ...] = (claude_code.reader, chat.reader, plain.reader)
+"""What reads a format, asked in this order; each answers None where the file is not of its format. A new format is one
+module and one entry here, before `plain`, which takes any text."""
+
+
+def open_transcript(path: Path) -> Transcript:
+    """The transcript in a file, whose format is told by its content. Reads at most 256 KiB.
+
+    Raises TranscriptNotFound; DamagedTranscript (a folder, a pipe, a binary file, JSON of no known client, JSON lines
+    of which none can be read); UsageError (a path that cannot be one); RalfError (not readable).
+    """
+    head = Head.read(path)
+    for reader in READERS:
+        transcript = reader(path, head)
+        if transcript is not None:
+            return transcript
+    raise head.damaged("is no transcript that ralf knows")

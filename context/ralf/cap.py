@@ -1,0 +1,145 @@
+"""The cap: what a route file folds when it would grow beyond it, and in which order. Order and reasons: docs/format.md."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+from ralf import tokens, yamltext
+from ralf.context import RouteContext
+from ralf.model import CommandFact, Decision, PathFact
+from ralf.tree import to_tree
+
+CAP = 20_000
+"""Tokens that a route file may have, by estimate."""
+
+TARGET = 19_000  # folded down to this, so that not every small write has to fold
+KEPT_SECTIONS = 3
+KEPT_ENTRIES = 12
+
+Step = tuple[Callable[[RouteContext], RouteContext], int]
+"""How to fold one thing, and the estimated tokens that this saves."""
+
+
+def capped(context: RouteContext) -> RouteContext:
+    """`context`, with as much folded as its file needs to keep to the cap."""
+    size = _size(context)
+    if size <= CAP:
+        return context
+    surplus = size - TARGET
+    for steps in _ORDER:
+        for fold, saved in steps(context):
+            context = fold(context)
+            surplus -= saved
+            if surplus <= 0:
+                return context
+    return context
+
+
+def _size(context: RouteContext) -> int:
+    from ralf.document import render
+
+    text = render(context)
+    return tokens.estimate(text)
+
+
+def _cost(item: Any) -> int:
+    return tokens.estimate(yamltext.dump({"_": [to_tree(item)]}))
+
+
+# ---- what folds, in order; each yields steps from the oldest on ----
+
+
+def _sections(keep: int) -> Callable[[RouteContext], Iterator[Step]]:
+    def steps(context: RouteContext) -> Iterator[Step]:
+        for section in list(context.body.sections[keep:])[::-1]:
+            yield _drop_last_section, tokens.estimate(section.text) + tokens.estimate(section.title)
+
+    return steps
+
+
+def _drop_last_section(context: RouteContext) -> RouteContext:
+    body = replace(context.body, sections=context.body.sections[:-1])
+    return replace(context, body=body, folded=replace(context.folded, sections=context.folded.sections + 1))
+
+
+def _entries(context: RouteContext) -> Iterator[Step]:
+    for entry in context.checkpoint_history[:-KEPT_ENTRIES]:
+        yield (lambda c: replace(c, checkpoint_history=c.checkpoint_history[1:])), _cost(entry)
+
+
+def _decisions(wanted: Callable[[Decision], bool]) -> Callable[[RouteContext], Iterator[Step]]:
+    def steps(context: RouteContext) -> Iterator[Step]:
+        for decision in context.decisions:
+            if wanted(decision):
+                yield _without_decision(decision.id), _cost(decision)
+
+    return steps
+
+
+def _without_decision(label: str) -> Callable[[RouteContext], RouteContext]:
+    def fold(context: RouteContext) -> RouteContext:
+        kept = tuple(item for item in context.decisions if item.id != label)
+        return replace(context, decisions=kept, folded=replace(context.folded, decisions=context.folded.decisions + 1))
+
+    return fold
+
+
+def _rationales(context: RouteContext) -> Iterator[Step]:
+    for decision in context.decisions:
+        if not decision.pinned and (decision.rationale or decision.alternatives):
+            bare = replace(decision, rationale="", alternatives=())
+            yield _with_decision(bare), _cost(decision) - _cost(bare)
+
+
+def _with_decision(bare: Decision) -> Callable[[RouteContext], RouteContext]:
+    def fold(context: RouteContext) -> RouteContext:
+        kept = tuple(bare if item.id == bare.id else item for item in context.decisions)
+        return replace(context, decisions=kept, folded=replace(context.folded, rationales=context.folded.rationales + 1))
+
+    return fold
+
+
+def _facts(kind: str, wanted: Callable[[Any], bool] = lambda _: True) -> Callable[[RouteContext], Iterator[Step]]:
+    def steps(context: RouteContext) -> Iterator[Step]:
+        for fact in getattr(context.facts, kind):
+            if wanted(fact):
+                yield _without_fact(kind, fact), _cost(fact)
+
+    return steps
+
+
+def _without_fact(kind: str, fact: object) -> Callable[[RouteContext], RouteContext]:
+    def fold(context: RouteContext) -> RouteContext:
+        kept = tuple(item for item in getattr(context.facts, kind) if item is not fact)
+        facts = replace(context.facts, **{kind: kept})
+        return replace(context, facts=facts, folded=replace(context.folded, facts=context.folded.facts + 1))
+
+    return fold
+
+
+def _passed(command: CommandFact) -> bool:
+    return command.status != "failed"
+
+
+def _only_read(path: PathFact) -> bool:
+    return set(path.did) <= {"read"}
+
+
+_ORDER: tuple[Callable[[RouteContext], Iterator[Step]], ...] = (
+    _sections(KEPT_SECTIONS),
+    _entries,
+    _decisions(lambda decision: decision.status != "active" and not decision.pinned),
+    _facts("commands", _passed),
+    _facts("paths", _only_read),
+    _facts("tests"),
+    _facts("errors"),
+    _facts("commits"),
+    _facts("commands"),
+    _facts("paths"),
+    _facts("requests"),
+    _sections(1),
+    _rationales,
+    _decisions(lambda decision: not decision.pinned),
+)

@@ -1,0 +1,300 @@
+"""Checkpoints: takes what is new in a transcript and makes it part of a route. This module alone composes the flow.
+
+    transcript → segment → redact → facts + summary → evidence blob → record (acknowledged) → route file
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from ralf import config, evidence, facts, fingerprint, names, project as projects, state as states, tokens, yamltext
+from ralf.context import RouteContext
+from ralf.errors import TranscriptChanged
+from ralf.model import Checkpoint
+from ralf.project import Project
+from ralf.route import empty
+from ralf.segments import Piece, cut
+from ralf.sessions import Standing, standing
+from ralf.summarizers import Segment, Summarizer
+from ralf.transcripts import Transcript, open_transcript
+from ralf.transcripts.events import Event, Position
+from ralf.tree import to_tree
+from ralf.writer import RouteWriter, writing
+
+GOAL_FROM = 25
+GOAL_TO = 2_000
+_MOST_TRIES = 5  # when other writers take the same session's segments
+
+Progress = Callable[[int, int], None]
+"""Told how many bytes of the transcript are done, and how many there are."""
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointReport:
+    """What one call came to.
+
+    checkpoints    those written by this call, oldest first; () when nothing was new
+    tokens_read    o200k_base tokens of the segments
+    tokens_stored  o200k_base tokens of what they came to
+    kept, dropped  items that were kept, and candidates that were not
+    path           the route file
+    skipped        transcript records that were not used, by type or reason
+    warnings       what the reader should know: a damaged route file, lines that could not be read
+    """
+
+    route: str
+    revision: int
+    checkpoints: tuple[Checkpoint, ...]
+    reason: str
+    summarizer: str
+    tokens_read: int
+    tokens_stored: int
+    kept: int
+    dropped: int
+    path: Path
+    skipped: Mapping[str, int] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def ratio(self) -> float:
+        """Tokens read per token stored, 0 when nothing was stored."""
+        return self.tokens_read / self.tokens_stored if self.tokens_stored else 0.0
+
+
+def checkpoint(
+    route: str,
+    transcript: str | os.PathLike[str],
+    *,
+    root: str | os.PathLike[str] | None = None,
+    summarizer: Summarizer | str | None = None,
+    reason: str = "manual",
+    restart: bool = False,
+    progress: Progress | None = None,
+) -> CheckpointReport:
+    """Take what is new in a transcript, cut it into segments, and write a checkpoint for each.
+
+    route       the route's name; made when it does not exist
+    transcript  a client's session log, of any format that `ralf.transcripts` knows
+    root        the project directory; see `ralf.project.find`
+    summarizer  its name, or an object with `summarize`; None: as configured
+    reason      recorded in the checkpoint: manual, threshold, pressure, compaction, task-completed, session-end …
+    restart     read the transcript from its beginning, as a new file under the same session
+
+    Nothing new: no write. Every checkpoint is acknowledged (durable) when this returns, and read back.
+    Raises UsageError (a refused name), TranscriptNotFound, DamagedTranscript, TranscriptChanged (it shrank or was
+    replaced), DamagedJournal, Busy, OSError; the route is then as before, or has the checkpoints of the first segments.
+    """
+    project = projects.find(root)
+    projects.check_new(project, names.check(route))
+    source = open_transcript(Path(transcript))
+    settings = config.load(project.config_file)
+    run = _Run(project, route, source, _summarizer(summarizer or settings.summarizer), reason)
+    for _ in range(_MOST_TRIES):
+        if run.take(settings.segment_limit, restart=restart, progress=progress):
+            break
+    return run.report()
+
+
+class _Run:
+    """One call of `checkpoint`."""
+
+    def __init__(
+        self, project: Project, route: str, source: Transcript, summarizer: Summarizer, reason: str
+    ) -> None:
+        self._project = project
+        self._route = route
+        self._source = source
+        self._summarizer = summarizer
+        self._reason = reason
+        self._written: list[Checkpoint] = []
+        self._warnings: list[str] = []
+        self._totals = {"read": 0, "stored": 0, "kept": 0, "dropped": 0}
+        self._context = empty(route)
+
+    def take(self, limit: int, *, restart: bool, progress: Progress | None) -> bool:
+        """Take the segments that are new; False when another writer took one of them first."""
+        stand = standing(self._project, self._route, self._source.session)
+        if restart:
+            stand = Standing(stand.session)
+        else:
+            self._check_unchanged(stand)
+        state = states.load(self._project, self._route) if self._exists() else None
+        self._context = state.context if state is not None else empty(self._route)
+        size = self._source.path.stat().st_size
+        pieces = self._pieces(stand.position, limit)
+        piece = next(pieces, None)
+        if piece is None and state is not None and state.status in ("stale", "missing"):
+            with writing(self._project, self._route) as writer:
+                writer.show()
+        while piece is not None:
+            following = next(pieces, None)
+            if following is None:
+                piece = replace(piece, end=self._source.end)
+            taken = self._take_piece(piece, stand, last=following is None, restart=restart)
+            if taken is None:
+                return False
+            stand, piece, restart = taken, following, False
+            if progress is not None:
+                progress(stand.position.byte, size)
+        return True
+
+    def report(self) -> CheckpointReport:
+        """What the call came to."""
+        malformed = self._source.malformed
+        if malformed:
+            lines = ", ".join(map(str, malformed[:5]))
+            self._warnings.append(f"{self._source.path}: {self._source.skipped['malformed']} lines that cannot be read: {lines}")
+        return CheckpointReport(
+            route=self._route,
+            revision=self._context.revision,
+            checkpoints=tuple(self._written),
+            reason=self._reason,
+            summarizer=self._summarizer.name,
+            tokens_read=self._totals["read"],
+            tokens_stored=self._totals["stored"],
+            kept=self._totals["kept"],
+            dropped=self._totals["dropped"],
+            path=self._project.route_file(self._route),
+            skipped=dict(self._source.skipped),
+            warnings=tuple(dict.fromkeys(self._warnings)),
+        )
+
+    # ---- reading ----
+
+    def _exists(self) -> bool:
+        return self._project.folder.exists()
+
+    def _check_unchanged(self, stand: Standing) -> None:
+        if not stand.position.byte:
+            return
+        now = fingerprint.take(self._source.path, stand.position.byte)
+        if now is not None and (now.head, now.tail) == (stand.head, stand.tail):
+            return
+        what = "was replaced" if now is not None else "shrank"
+        raise TranscriptChanged(
+            self._source.path,
+            f"{what} since the last checkpoint of its session, which ended at byte {stand.position.byte:,}",
+            f"ralf context checkpoint {self._route} --transcript {self._source.path} --restart",
+        )
+
+    def _pieces(self, after: Position, limit: int) -> Iterator[Piece]:
+        pieces = cut(self._source.events(after), limit, tokens.count)
+        return (piece for piece in pieces if piece.tokens)
+
+    # ---- one segment ----
+
+    def _take_piece(self, piece: Piece, stand: Standing, *, last: bool, restart: bool) -> Standing | None:
+        """Write one segment's checkpoint; where the session stands then, None when another writer was there first."""
+        payload, after = self._payload(piece, stand)
+        span = f"{piece.start.byte}-{piece.end.byte}"
+        identity = "\0".join((self._route, stand.session, span, after.tail))
+        id_ = f"checkpoint-{hashlib.sha256(identity.encode('utf-8', 'surrogatepass')).hexdigest()[:40]}"
+        with writing(self._project, self._route) as writer:
+            if not restart and standing(self._project, self._route, stand.session).position != stand.position:
+                return None
+            self._context = writer.append("checkpoint", payload, id=id_, shown=last)
+            if last:
+                writer.show()
+            self._note(writer, payload)
+        return after
+
+    def _payload(self, piece: Piece, stand: Standing) -> tuple[dict[str, Any], Standing]:
+        context = self._context
+        extracted = facts.extract(
+            piece.events,
+            base=self._source.cwd,
+            work=context.active_work,
+            pending=[_event(tree) for tree in stand.pending],
+            unsolved=[error for error in context.facts.errors if not error.fixed_by],
+        )
+        segment = Segment(
+            session=stand.session,
+            events=piece.events,
+            facts=extracted.facts,
+            tokens=piece.tokens,
+            decisions=[decision for decision in context.decisions if decision.status == "active"],
+            active_work=extracted.work,
+        )
+        summary = self._summarizer.summarize(segment)
+        mark = fingerprint.take(self._source.path, piece.end.byte)
+        if mark is None:
+            raise TranscriptChanged(self._source.path, "shrank while it was read", "try again")
+        pending = tuple(_pending(event) for event in extracted.pending)
+        after = Standing(stand.session, piece.end, mark.head, mark.tail, pending)
+        kept = {
+            "title": summary.title,
+            "text": summary.text,
+            "key_events": list(summary.key_events),
+            "decisions": [to_tree(decision) for decision in summary.decisions],
+            "facts": to_tree(extracted.facts),
+        }
+        payload = {
+            "source": {
+                "session": stand.session,
+                "from_byte": piece.start.byte,
+                "to_byte": piece.end.byte,
+                "from_line": piece.start.line,
+                "to_line": piece.end.line,
+                "head": mark.head,
+                "tail": mark.tail,
+            },
+            "period": _period(piece.events),
+            "tokens": piece.tokens,
+            "reason": self._reason,
+            "summarizer": self._summarizer.name,
+            **kept,
+            "active_work": to_tree(summary.active_work),
+            "goal": "" if context.goal else _goal(piece.events, context),
+            "kept": summary.kept,
+            "dropped": summary.dropped,
+            "tokens_stored": tokens.count(yamltext.dump(kept)),
+            "evidence": evidence.keep(self._project.store, piece.events),
+            "pending": list(pending),
+        }
+        return payload, after
+
+    def _note(self, writer: RouteWriter, payload: Mapping[str, Any]) -> None:
+        self._written.append(writer.context.checkpoint_history[-1])
+        self._warnings += writer.warnings
+        self._totals["read"] += payload["tokens"]
+        self._totals["stored"] += payload["tokens_stored"]
+        self._totals["kept"] += payload["kept"]
+        self._totals["dropped"] += payload["dropped"]
+
+
+def _summarizer(wanted: Summarizer | str) -> Summarizer:
+    if not isinstance(wanted, str):
+        return wanted
+    from ralf.summarizers.registry import named
+
+    return named(wanted)
+
+
+def _period(events: Sequence[Event]) -> list[str]:
+    times = [event.timestamp for event in events if event.timestamp]
+    return [times[0], times[-1]] if times else ["", ""]
+
+
+def _goal(events: Sequence[Event], context: RouteContext) -> str:
+    """The first request that says something, else the task's title."""
+    for event in events:
+        text = event.text.strip()
+        if event.kind == "user" and len(text) >= GOAL_FROM and not text.startswith("/"):
+            return text if len(text) <= GOAL_TO else text[: GOAL_TO - 1].rstrip() + "…"
+    return context.active_work.task_title
+
+
+def _pending(event: Event) -> dict[str, Any]:
+    tree = {"tool": event.tool, "call_id": event.call_id, "input": dict(event.input), "text": event.text}
+    return tree | {"timestamp": event.timestamp, "cwd": event.cwd, "start": asdict(event.start), "end": asdict(event.end)}
+
+
+def _event(tree: Mapping[str, Any]) -> Event:
+    rest = {key: tree[key] for key in ("tool", "call_id", "input", "text", "timestamp", "cwd")}
+    return Event(kind="call", start=Position(**tree["start"]), end=Position(**tree["end"]), **rest)
+

@@ -1,0 +1,88 @@
+"""The configuration: one dataclass is its schema, `config.yaml` its file. An unknown key is an error. See docs/config.md."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from ralf.errors import Damaged, UsageError
+
+DEFAULT_THRESHOLD = 50_000
+ADAPTIVE = "adaptive"
+_THRESHOLD = re.compile(r"[1-9][0-9]{0,9}|(?:100|[1-9][0-9]?)%|adaptive")
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """What can be set.
+
+    threshold      tokens since the last checkpoint at which the next falls due: a number, a share of the window such as
+                   `25%`, or `adaptive` (sooner when decisions and edits are dense)
+    window         the client's window in tokens, where the client does not tell
+    pressure       percent of the window at which a checkpoint falls due, once per crossing
+    summarizer     what sums a segment up: `extractive`
+    agent_type     written into new route files
+    worktrees      `shared`: linked git worktrees use the main worktree's store; `isolated`: each its own
+    """
+
+    threshold: str = str(DEFAULT_THRESHOLD)
+    window: int = 200_000
+    pressure: int = 60
+    summarizer: str = "extractive"
+    agent_type: str = ""
+    worktrees: str = "shared"
+
+    @property
+    def segment_limit(self) -> int:
+        """Tokens that a segment has at most: the threshold as a number."""
+        if self.threshold == ADAPTIVE:
+            return DEFAULT_THRESHOLD
+        if self.threshold.endswith("%"):
+            return max(1, self.window * int(self.threshold[:-1]) // 100)
+        return int(self.threshold)
+
+
+_CHOICES = {"summarizer": ("extractive",), "worktrees": ("shared", "isolated")}
+
+
+def load(path: Path) -> Config:
+    """The configuration in a file, the defaults where there is none.
+
+    Damaged when it is no mapping, UsageError for an unknown key or a value that makes no sense; both name the file.
+    """
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except FileNotFoundError:
+        return Config()
+    except UnicodeDecodeError:
+        raise Damaged(path, "not UTF-8") from None
+    from ralf import yamltext
+
+    try:
+        tree = yamltext.load(text)
+    except yamltext.BadYaml as error:
+        raise Damaged(path, f"line {error.line}: {error.what}" if error.line else error.what) from None
+    known = {field.name: field for field in fields(Config)}
+    values = {}
+    for key, value in tree.items():
+        if key not in known:
+            close = difflib.get_close_matches(key, known, n=1)
+            raise UsageError(path, f"unknown key {key!r}", f"write {close[0]!r}" if close else f"known keys: {', '.join(known)}")
+        values[key] = _checked(path, key, value, known[key].type)
+    return Config(**values)
+
+
+def _checked(path: Path, key: str, value: Any, kind: Any) -> Any:
+    if kind == "int":
+        if not isinstance(value, int) or isinstance(value, bool) or value <= 0:
+            raise UsageError(path, f"{key}: expected a whole number above 0, got {value!r}")
+        return value
+    text = "" if value is None else str(value)
+    if key == "threshold" and not _THRESHOLD.fullmatch(text):
+        raise UsageError(path, f"{key}: expected tokens such as 50000, a share such as 25%, or adaptive, got {text!r}")
+    if key in _CHOICES and text not in _CHOICES[key]:
+        raise UsageError(path, f"{key}: expected {' or '.join(_CHOICES[key])}, got {text!r}")
+    return text

@@ -1,0 +1,160 @@
+"""The context of a route: what its file holds, as one immutable value that can be rendered within a budget."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from ralf.model import ActiveWork, Checkpoint, Decision, Extra, Facts, Section
+from ralf.tree import NOT_STORED
+
+FORMAT_VERSION = "1.1.0"
+BODY = "#body"
+"""Key of the Markdown body in a context's tree; no plain key of the front matter begins so."""
+
+Counts = Mapping[str, int]
+"""o200k_base tokens of rendered items, by `ralf.brief.key` of the items' text."""
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """The file's `context_checkpoint`: which route, which revision, how much has gone by."""
+
+    version: str = ""
+    route: str = ""
+    agent_type: str = ""
+    revision: int = 0
+    created: str = ""
+    last_checkpoint: str = ""
+    checkpoint_count: int = 0
+    tokens_at_checkpoint: int = 0
+    total_tokens_consumed: int = 0
+    decision_count: int = 0
+    extra: Extra = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Folded:
+    """How many items the cap has moved out of the file."""
+
+    sections: int = 0
+    decisions: int = 0
+    rationales: int = 0
+    facts: int = 0
+    extra: Extra = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Body:
+    """The file's Markdown: text before the history, the sections newest first, text after them."""
+
+    before: str = ""
+    sections: tuple[Section, ...] = ()
+    after: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RouteContext:
+    """What a route file holds. Times are ISO 8601 text, tokens are o200k_base tokens.
+
+    goal         the route's first real request
+    decisions    oldest first, of every status
+    active_work  where the work stands
+    facts        what was taken from the transcripts mechanically
+    checkpoints  the checkpoint history, oldest first
+    history      the Markdown of the sections, newest first
+    folded       how much the cap has moved out of the file; search and the journal still have it
+    warnings     what the reader should know of the file: damaged, edited, behind its journal
+    """
+
+    context_checkpoint: Header = field(default_factory=Header)
+    goal: str = ""
+    active_work: ActiveWork = field(default_factory=ActiveWork)
+    decisions: tuple[Decision, ...] = ()
+    facts: Facts = field(default_factory=Facts)
+    checkpoint_history: tuple[Checkpoint, ...] = ()
+    folded: Folded = field(default_factory=Folded)
+    body: Body = field(default_factory=Body, metadata={"key": BODY})
+    extra: Extra = field(default_factory=dict)
+    warnings: tuple[str, ...] = field(default=(), compare=False, metadata=NOT_STORED)
+    counts: Counts = field(default_factory=dict, compare=False, repr=False, metadata=NOT_STORED)
+    budget: int | None = field(default=None, compare=False, repr=False, metadata=NOT_STORED)
+    query: str | None = field(default=None, compare=False, repr=False, metadata=NOT_STORED)
+
+    @property
+    def route(self) -> str:
+        """The route's name."""
+        return self.context_checkpoint.route
+
+    @property
+    def revision(self) -> int:
+        """The journal revision that this shows; 0 for a file that has no journal."""
+        return self.context_checkpoint.revision
+
+    @property
+    def agent_type(self) -> str:
+        """The kind of agent that works on the route, "" where unknown."""
+        return self.context_checkpoint.agent_type
+
+    @property
+    def created(self) -> str:
+        """Time of the route's first record."""
+        return self.context_checkpoint.created
+
+    @property
+    def last_checkpoint(self) -> str:
+        """Time of the newest checkpoint's last record."""
+        return self.context_checkpoint.last_checkpoint
+
+    @property
+    def checkpoint_count(self) -> int:
+        """How many checkpoints the route has had."""
+        return self.context_checkpoint.checkpoint_count
+
+    @property
+    def total_tokens_consumed(self) -> int:
+        """Tokens of all segments so far."""
+        return self.context_checkpoint.total_tokens_consumed
+
+    @property
+    def checkpoints(self) -> tuple[Checkpoint, ...]:
+        """The checkpoint history, oldest first."""
+        return self.checkpoint_history
+
+    def render(self, max_tokens: int | None = None, *, query: str | None = None) -> str:
+        """The context as Markdown for an agent or a person, what matters most first.
+
+        max_tokens  hard limit: at most that many o200k_base tokens, and at most four times as many characters; None: all.
+                    Goal, active work, pinned rules and active decisions are the last to go. The text ends by saying what
+                    was left out and how to get it.
+        query       what is kept is ordered by relevance to it
+        """
+        from ralf.brief import render
+
+        most = self.budget if max_tokens is None else max_tokens
+        return render(self, most, query=query or self.query)
+
+    def with_defaults(self, max_tokens: int | None, query: str | None) -> RouteContext:
+        """The same context, whose `render` has these defaults."""
+        return replace(self, budget=max_tokens, query=query)
+
+    @property
+    def history(self) -> str:
+        """The Markdown of the sections, newest first."""
+        from ralf.document import render_sections
+
+        return render_sections(self.body.sections)
+
+
+@dataclass(frozen=True, slots=True)
+class RouteSummary:
+    """One line of the list of routes; `damage` says what is wrong with the route's file or journal, "" for nothing."""
+
+    route: str
+    revision: int = 0
+    last_checkpoint: str = ""
+    checkpoint_count: int = 0
+    current_task: str = ""
+    work_status: str = ""
+    total_tokens_consumed: int = 0
+    damage: str = ""

@@ -1,0 +1,44 @@
+"""Evidence: the redacted text of a segment's events with their line numbers, so that a claim can be traced to its words."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from ralf.store import Digest, Store
+from ralf.transcripts.events import Event
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One event of a segment: its first and last line in the transcript, from 1, its kind, the tool, and its text."""
+
+    line: int
+    last: int
+    kind: str
+    tool: str
+    text: str
+
+
+def keep(store: Store, events: Iterable[Event]) -> Digest:
+    """Keep the events' text as a blob; the same events give the same digest."""
+    return store.put_blob(_line(event) for event in events if event.text)
+
+
+def read(store: Store, digest: Digest) -> Iterator[Line]:
+    """The lines of a segment's evidence. BlobNotFound where it was pruned, DamagedBlob where it is not what was kept."""
+    with store.open_blob(digest) as file:
+        for line in file:
+            yield Line(**json.loads(line))
+
+
+def _line(event: Event) -> bytes:
+    line = {
+        "line": event.start.line + 1,
+        "last": event.end.line,
+        "kind": event.kind,
+        "tool": event.tool,
+        "text": event.text,
+    }
+    return json.dumps(line, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"

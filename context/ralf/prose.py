@@ -1,0 +1,115 @@
+"""Reads what people and agents say: the sentences of a Markdown message, without its code, quotes and tables."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import lru_cache
+
+_FENCE = re.compile(r"^\s*(`{3,}|~{3,})")
+_ITEM = re.compile(r"^\s{0,12}(?:([-*+•])|(?:\*\*)?(\d{1,2}|[a-zA-Z])[.)])\s+(?:\[[ xX]\]\s+)?(?=\S)")
+_HEADING = re.compile(r"^\s{0,3}#{1,6}\s+(.*)$")
+_BOLD_LINE = re.compile(r"^\s*\*\*[^*\n]{1,120}\*\*:?\s*$")
+_SKIPPED = re.compile(r"^\s*(?:[|>│├└┌┐┘┤┬┴┼━─═⎿↳▸]|-{3,}\s*$|={3,}\s*$|\*{3,}\s*$|</?[a-z_-]+>\s*$)")
+_CODE_LINE = re.compile(r"^(?: {4,}|\t)\S|^\s*(?://|/\*|\$ |>>> |@@ |diff --git|\+\+\+ |--- a/)|[{};]\s*$")
+_EMPHASIS = re.compile(r"\*\*|(?<!\w)__(?=\w)|(?<=\w)__(?!\w)")
+_BOX = re.compile(r"[│├└┌┐┘┤┬┴┼━─═]")
+_END = re.compile(r"(?:[.!?…]+[\"')\]*_”’]{0,3}|:)\s+(?=[\"'(\[*_`“]{0,3}[A-Z0-9`/.\[]|[a-z])")
+_ABBREVIATED = re.compile(
+    r"(?:^|[\s(])(?:e\.g|i\.e|etc|vs|cf|approx|incl|resp|no|fig|sec|dr|mr|ms|st|al|\d{1,2}|[a-z])\.$", re.I
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    """One sentence of a message.
+
+    kind       text, item (of a list) or heading
+    mark       items: the number or letter before it, "-" where it has none, "" after an item's first sentence
+    paragraph  which paragraph or item of the message it belongs to
+    """
+
+    text: str
+    kind: str
+    mark: str
+    paragraph: int
+
+
+@lru_cache(maxsize=4096)
+def sentences(text: str) -> tuple[Sentence, ...]:
+    """The sentences of a message in order, each on one line, Markdown emphasis removed, code and quotes left out."""
+    found: list[Sentence] = []
+    block: list[str] = []
+    kind, mark, paragraph, fence = "text", "", 0, ""
+
+    def close() -> None:
+        nonlocal paragraph, kind, mark
+        if block:
+            for number, sentence in enumerate(split(plain(" ".join(block)))):
+                found.append(Sentence(sentence, kind, mark if number == 0 else "", paragraph))
+            paragraph += 1
+            block.clear()
+        kind, mark = "text", ""
+
+    for line in text.split("\n"):
+        opened = _FENCE.match(line)
+        if fence:
+            if opened and opened[1].startswith(fence):
+                fence = ""
+            continue
+        if opened:
+            close()
+            fence = opened[1][:3]
+            continue
+        if not line.strip():
+            close()
+            continue
+        item = _ITEM.match(line)
+        heading = _HEADING.match(line)
+        if heading or (_BOLD_LINE.match(line) and not item):
+            close()
+            found.append(Sentence(plain(heading[1] if heading else line), "heading", "", paragraph))
+            paragraph += 1
+            continue
+        if item:
+            close()
+            kind, mark = "item", (item[2] or "-").lower()
+            block.append(line[item.end() :])
+        elif _SKIPPED.match(line) or _BOX.search(line) or (_CODE_LINE.search(line) and not block):
+            close()
+        else:
+            block.append(line.strip())
+    close()
+    return tuple(found)
+
+
+def plain(text: str) -> str:
+    """One line without Markdown emphasis; names in backticks stay as they are, single signs lose theirs."""
+    return " ".join(re.sub(r"`([^`]{1,2})`", r"\1", _EMPHASIS.sub("", text)).split())
+
+
+def joined(texts: Iterable[str]) -> str:
+    """Sentences and list items on one line, with a semicolon where the first has no end of its own."""
+    out = ""
+    for text in texts:
+        out += text if not out else (" " if out[-1] in ".!?:;,…" else "; ") + text
+    return out
+
+
+def split(text: str) -> list[str]:
+    """The sentences of one paragraph. A colon ends no sentence; a dot in an abbreviation or a name does not either."""
+    found: list[str] = []
+    start = 0
+    for match in _END.finditer(text):
+        end = match.end()
+        before = text[start : match.start() + 1]
+        if match.group().lstrip().startswith(":") or _ABBREVIATED.search(before) or text.count("`", start, end) % 2:
+            continue
+        # "ok. do it" ends a sentence; "panic! within", "the ? operator" and "so... do it" do not.
+        if text[end : end + 1].islower() and (match.group()[0] != "." or match.group().startswith("..")):
+            continue
+        found.append(text[start:end].strip())
+        start = end
+    rest = text[start:].strip()
+    return [*found, rest] if rest else found

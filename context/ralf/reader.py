@@ -1,0 +1,120 @@
+"""Reading: a route's context, and the list of routes. Takes no lock, writes nothing."""
+
+from __future__ import annotations
+
+import difflib
+import os
+import re
+from pathlib import Path
+
+from ralf import names, project as projects, state as states
+from ralf.context import RouteContext, RouteSummary
+from ralf.errors import Damaged, RouteNotFound
+from ralf.project import Project
+
+_HEAD_BYTES = 16 * 1024
+_HEADER = re.compile(rb"---\r?\ncontext_checkpoint:\r?\n((?:  [^\n]*\n)+)")
+_WORK = re.compile(rb"(?m)^active_work:\r?\n((?:  [^\n]*\n)+)")
+_FIELD = re.compile(rb"(?m)^  ([a-z_]+): (?:\"([^\"\\\n]*)\"|'([^'\n]*)'|([^\"'|>\n\[{][^\n]*?))\r?$")
+
+
+def get_context(
+    route: str,
+    *,
+    root: str | os.PathLike[str] | None = None,
+    max_tokens: int | None = None,
+    query: str | None = None,
+) -> RouteContext:
+    """The context of a route, as its file holds it; a person's edits are served as they stand.
+
+    route       a name; one that differs only in case finds the route, too
+    root        the project directory; see `ralf.project.find`
+    max_tokens  default budget of the returned context's `render`
+    query       default query of the returned context's `render`
+
+    Costs the same however long the route's history is. Raises RouteNotFound (with the closest names), UsageError (a refused
+    name), DamagedRouteFile (when there is no journal to serve from). What is served in place of a damaged or outdated file
+    says so in `warnings`.
+    """
+    project = projects.find(root)
+    found = projects.existing_route(project, names.check(route))
+    state = states.load(project, found) if found is not None else None
+    if state is None:
+        raise RouteNotFound(route, closest(project, route))
+    return state.context.with_defaults(max_tokens, query)
+
+
+def closest(project: Project, route: str) -> tuple[str, ...]:
+    """The names of up to three routes that resemble `route`, best first."""
+    by_folded = {name.casefold(): name for name in projects.route_names(project)}
+    found = difflib.get_close_matches(route.casefold(), by_folded, n=3, cutoff=0.5)
+    return tuple(by_folded[name] for name in found)
+
+
+def list_routes(*, root: str | os.PathLike[str] | None = None) -> list[RouteSummary]:
+    """All routes of a project, the one with the newest checkpoint first; [] for a project without routes.
+
+    Reads only the head of each file. A route whose file cannot be read is listed from its journal, and named with what is
+    wrong in `damage`.
+    """
+    project = projects.find(root)
+    found = [_summary(project, name) for name in projects.route_names(project)]
+    found.sort(key=lambda summary: summary.route)
+    found.sort(key=lambda summary: summary.last_checkpoint, reverse=True)
+    return found
+
+
+def _summary(project: Project, route: str) -> RouteSummary:
+    fields = _head_fields(project.route_file(route))
+    if fields is not None:
+        return RouteSummary(
+            route=route,
+            revision=_number(fields.get("revision")),
+            last_checkpoint=fields.get("last_checkpoint", ""),
+            checkpoint_count=_number(fields.get("checkpoint_count")),
+            current_task=fields.get("current_task", ""),
+            work_status=fields.get("work_status", ""),
+            total_tokens_consumed=_number(fields.get("total_tokens_consumed")),
+        )
+    try:
+        state = states.load(project, route)
+    except Damaged as error:
+        return RouteSummary(route, damage=str(error))
+    if state is None:
+        return RouteSummary(route)
+    context = state.context
+    return RouteSummary(
+        route=route,
+        revision=context.revision,
+        last_checkpoint=context.last_checkpoint,
+        checkpoint_count=context.checkpoint_count,
+        current_task=context.active_work.current_task,
+        work_status=context.active_work.work_status,
+        total_tokens_consumed=context.total_tokens_consumed,
+        damage=state.damage,
+    )
+
+
+def _head_fields(path: Path) -> dict[str, str] | None:
+    """The plain fields of a file's header and active work, read from its head; None where that cannot be done safely."""
+    try:
+        with path.open("rb", buffering=0) as file:
+            head = file.read(_HEAD_BYTES)
+    except OSError:
+        return None
+    header = _HEADER.match(head.removeprefix(b"\xef\xbb\xbf"))
+    if header is None:
+        return None
+    work = _WORK.search(head, header.end())
+    if work is None and len(head) == _HEAD_BYTES:
+        return None  # further down than we read
+    fields: dict[str, str] = {}
+    for block in (work, header):
+        for match in _FIELD.finditer(block[1]) if block is not None else ():
+            value = match[2] if match[2] is not None else match[3] if match[3] is not None else match[4]
+            fields[match[1].decode()] = value.decode(errors="replace")
+    return fields
+
+
+def _number(text: str | None) -> int:
+    return int(text) if text and text.isdecimal() else 0

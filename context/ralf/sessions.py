@@ -1,0 +1,111 @@
+"""Where each session stands in a route: the end of what was taken from its transcript, as the journal says.
+
+Remembered in the cache, one line a checkpoint, so that asking does not read the journal.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ralf import journal
+from ralf.errors import UnknownToken
+from ralf.project import Project
+from ralf.store import Token
+from ralf.transcripts.events import Position
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """How far a session's transcript was taken into a route.
+
+    position     the place after the last record that was taken
+    head, tail   hashes of the transcript's beginning and of what lies before `position` (`ralf.fingerprint`)
+    pending      calls without a result at that place, as trees
+    """
+
+    session: str
+    position: Position = field(default_factory=Position)
+    head: str = ""
+    tail: str = ""
+    pending: tuple[Mapping[str, Any], ...] = ()
+
+
+def standing(project: Project, route: str, session: str) -> Standing:
+    """Where a session stands; at the start when the route has nothing of it."""
+    path = _path(project, route)
+    known = _known(path)
+    head = project.store.head(journal.stream_of(route))
+    if head is None:
+        return Standing(session)
+    if _token_of(known) != head:
+        known = _renewed(project, route, path, known)
+    wanted = b'{"session":' + json.dumps(session).encode() + b","
+    place = known.rfind(b"\n" + wanted)
+    if place < 0:
+        return Standing(session)
+    return _parsed(known[place + 1 : known.index(b"\n", place + 1)])
+
+
+def _renewed(project: Project, route: str, path: Path, known: bytes) -> bytes:
+    """The lines, with those of the records that were appended since; kept for the next time."""
+    after = _token_of(known)
+    try:
+        added = _lines(project, route, after)
+    except UnknownToken:
+        known, added = b"", _lines(project, route, None)
+    with suppress(OSError):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("ab" if known else "wb") as file:
+            file.write(added if known else b"\n" + added)
+    return (known or b"\n") + added
+
+
+def _lines(project: Project, route: str, after: Token | None) -> bytes:
+    lines = []
+    for token, record in journal.read(project.store, route, after=after):
+        source = record.payload.get("source") if record.kind == "checkpoint" else None
+        line: dict[str, Any] = {"token": token}
+        if source:
+            line = {
+                "session": source.get("session", ""),
+                "byte": source.get("to_byte", 0),
+                "line": source.get("to_line", 0),
+                "head": source.get("head", ""),
+                "tail": source.get("tail", ""),
+                "pending": record.payload.get("pending", []),
+                "token": token,
+            }
+        lines.append(json.dumps(line, separators=(",", ":")).encode() + b"\n")
+    return b"".join(lines)
+
+
+def _parsed(line: bytes) -> Standing:
+    tree = json.loads(line)
+    position = Position(int(tree["byte"]), int(tree["line"]))
+    return Standing(tree["session"], position, tree["head"], tree["tail"], tuple(tree["pending"]))
+
+
+def _known(path: Path) -> bytes:
+    try:
+        content = path.read_bytes()
+    except OSError:
+        return b""
+    return content if content.endswith(b"\n") and content.startswith(b"\n") else b""  # torn: make it anew
+
+
+def _token_of(known: bytes) -> Token | None:
+    """The record that the last line is of."""
+    last = known[known.rfind(b"\n", 0, -1) + 1 :] if known else b""
+    try:
+        return str(json.loads(last)["token"])
+    except (ValueError, KeyError, TypeError):
+        return None
+
+
+def _path(project: Project, route: str) -> Path:
+    return project.cache / "sessions" / f"{route}.jsonl"

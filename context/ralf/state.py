@@ -1,0 +1,157 @@
+"""The current state of a route: what its snapshot, its journal and its file say together. Reads only, takes no lock."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from ralf import journal, route as heart, snapshot
+from ralf.context import RouteContext
+from ralf.errors import DamagedJournal, DamagedRouteFile, UnknownToken
+from ralf.journal import Record
+from ralf.merge import Change
+from ralf.project import Project
+from ralf.store import Token
+
+FileStatus = Literal["current", "stale", "missing", "edited", "damaged", "foreign"]
+"""What the route file is to its journal.
+
+current  ours, showing the newest revision
+stale    ours, of an older revision, untouched
+missing  not there, or empty
+edited   changed by a person
+damaged  cannot be read; never overwritten
+foreign  there is no journal: a file that somebody brought
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """A route at one moment.
+
+    context   what the route comes to, a person's unrecorded edits included
+    recorded  what the journal alone comes to
+    token     the journal's newest record, None for none
+    content   the route file's bytes, None where there is none
+    status    what the file is to the journal
+    changes   what a person changed in the file, not yet in the journal
+    renders   revision and digest of the last files that we wrote
+    damage    what is wrong with the file, "" for nothing
+    """
+
+    context: RouteContext
+    recorded: RouteContext
+    token: Token | None
+    content: bytes | None
+    status: FileStatus
+    changes: tuple[Change, ...] = ()
+    renders: tuple[tuple[int, str], ...] = ()
+    damage: str = ""
+
+
+def load(project: Project, route: str) -> State | None:
+    """The route's state, None when there is neither journal nor file.
+
+    DamagedRouteFile when there is no journal to serve from, DamagedJournal when there is no file to serve from.
+    """
+    content = read_file(project, route)
+    kept = snapshot.load(project.cache, route)
+    head = project.store.head(journal.stream_of(route))
+    if head is None:
+        return _without_journal(project, route, content) if content else None
+    try:
+        recorded = _recorded(project, route, kept, head)
+    except DamagedJournal as error:
+        return _without_usable_journal(project, route, content, head, error)
+    renders = kept.renders if kept is not None else ()
+    state = State(recorded, recorded, head, content, "missing", renders=renders)
+    return _with_file(project, route, state, content) if content else state
+
+
+def digest_of(content: bytes) -> str:
+    """The sha256 of a route file's bytes."""
+    return hashlib.sha256(content).hexdigest()
+
+
+def read_file(project: Project, route: str) -> bytes | None:
+    """The route file's bytes, None where there is none."""
+    try:
+        return project.route_file(route).read_bytes()
+    except FileNotFoundError:
+        return None
+
+
+def _recorded(project: Project, route: str, kept: snapshot.Snapshot | None, head: Token) -> RouteContext:
+    """What the journal comes to: the snapshot, and the records after it."""
+    if kept is not None and kept.token == head:
+        return kept.context
+    if kept is not None:
+        try:
+            records = [record for _, record in journal.read(project.store, route, after=kept.token)]
+        except UnknownToken:
+            pass  # the journal was rewritten, or is another
+        else:
+            return replace(heart.fold(records, kept.context), counts=kept.context.counts)
+    return heart.fold((record for _, record in journal.read(project.store, route)), heart.empty(route))
+
+
+def _without_journal(project: Project, route: str, content: bytes) -> State:
+    context = _parse(project, route, content)
+    if not context.route:
+        context = replace(context, context_checkpoint=replace(context.context_checkpoint, route=route))
+    return State(context, heart.empty(route), None, content, "foreign")
+
+
+def _without_usable_journal(
+    project: Project, route: str, content: bytes | None, head: Token, error: DamagedJournal
+) -> State:
+    """The route file as it stands, when its journal cannot be read."""
+    if not content:
+        raise error
+    context = replace(_parse(project, route, content), warnings=(str(error),))
+    return State(context, context, head, content, "damaged", damage=str(error))
+
+
+def _with_file(project: Project, route: str, state: State, content: bytes) -> State:
+    digest = digest_of(content)
+    revision = state.recorded.revision
+    if (revision, digest) in state.renders:
+        return replace(state, status="current")
+    if any(digest == known for _, known in state.renders):
+        return replace(state, status="stale")
+    try:
+        found = _parse(project, route, content)
+    except DamagedRouteFile as error:
+        warned = replace(state.recorded, warnings=(f"{error}; this is what the journal holds", error.hint))
+        return replace(state, context=warned, status="damaged", damage=str(error))
+    base = state.recorded if found.revision == revision else None
+    if base is None or not state.renders:  # an older file, or no memory of what we wrote: ask the journal
+        record, base = _at_revision(project, route, found.revision, state.recorded)
+        if record is not None and record.render == digest:
+            status: FileStatus = "current" if found.revision == revision else "stale"
+            return replace(state, status=status, renders=(*state.renders, (found.revision, digest)))
+    changes = tuple(heart.changes_of_edit(base, found))
+    if not changes:
+        return replace(state, status="edited" if found.revision == revision else "stale")
+    edit = Record(revision, "edit", {"changes": list(changes)})
+    context = replace(heart.apply(state.recorded, edit), counts=state.recorded.counts)
+    return replace(state, context=context, status="edited", changes=changes)
+
+
+def _at_revision(
+    project: Project, route: str, revision: int, newest: RouteContext
+) -> tuple[Record | None, RouteContext]:
+    """The record of a revision and the context that it made; a file without a revision is compared with the newest."""
+    context = heart.empty(route)
+    for _, record in journal.read(project.store, route):
+        context = heart.apply(context, record)
+        if record.revision == revision:
+            return record, context
+    return None, newest
+
+
+def _parse(project: Project, route: str, content: bytes) -> RouteContext:
+    from ralf.document import parse  # a read that finds the file untouched never pays for YAML
+
+    return parse(content, project.route_file(route))

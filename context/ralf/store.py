@@ -1,0 +1,76 @@
+"""The store port: what ralf asks of whatever keeps its records and blobs. The docstrings are the contract.
+
+`tests/conformance` holds every implementation to it; `ralf.filestore` is the embedded one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import BinaryIO, NamedTuple, Protocol
+
+Token = str
+"""A place in a stream, opaque: only its store can read it. Equal tokens of one stream are the same place."""
+
+Digest = str
+"""The sha256 of a blob's content, 64 lower-case hexadecimal digits."""
+
+
+class Entry(NamedTuple):
+    """A record as it stands in a stream: its place, the id under which it was appended, and its bytes."""
+
+    token: Token
+    id: str
+    record: bytes
+
+
+class Store(Protocol):
+    """Streams of records and a heap of blobs.
+
+    A stream's name is a path of route-name-like parts, `routes/TASK-001`; the first append makes it.
+    Every method may raise Busy (try again) and OSError (unwritable, disk full): then nothing was done.
+    """
+
+    def append(self, stream: str, record: bytes, *, id: str, after: Token | None) -> Token:  # noqa: A002
+        """Append one record to a stream, and return its place, once it is durable.
+
+        record  one JSON object as UTF-8 without a line break
+        id      unique within the stream: a record lands once per id, whatever `after` says; appending it again
+                changes nothing and returns the place of the first
+        after   the head that the caller saw, None for an empty stream; Conflict(head) when it is another by now
+
+        Whole or not at all: no reader ever sees a part of a record. Of two callers with the same `after` one wins.
+        """
+        ...
+
+    def read(self, stream: str, *, after: Token | None = None) -> Iterator[Entry]:
+        """The records after a place, or all, oldest first; nothing for a stream that does not exist.
+
+        A record that was being written when reading began may or may not be among them. DamagedJournal when a record's
+        bytes are not those that were written, after all records before it; UnknownToken when `after` is no place of this
+        stream.
+        """
+        ...
+
+    def head(self, stream: str) -> Token | None:
+        """The place of the newest record, None for an empty or missing stream. Takes no longer for a long stream."""
+        ...
+
+    def streams(self, prefix: str) -> Iterator[str]:
+        """The names of all streams that begin with `prefix`, in no particular order."""
+        ...
+
+    def put_blob(self, chunks: Iterable[bytes]) -> Digest:
+        """Keep the chunks' joined bytes durably and return their digest. Idempotent."""
+        ...
+
+    def open_blob(self, digest: Digest) -> BinaryIO:
+        """A blob's bytes, verified; NotFound when there is none of this digest, Damaged when it is not what was put."""
+        ...
+
+    def has_blob(self, digest: Digest) -> bool:
+        """Whether a blob of this digest is kept."""
+        ...
+
+    def drop_blob(self, digest: Digest) -> None:
+        """Forget a blob; nothing happens when there is none."""
+        ...

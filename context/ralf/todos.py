@@ -1,0 +1,132 @@
+"""Follows a client's to-do list through the calls that change it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from ralf.model import ActiveWork, Step, Todo
+from ralf.transcripts.events import Event
+
+_WHOLE = frozenset({"todowrite", "updateplan", "todolist", "writetodos"})
+_TASK = frozenset({"taskcreate", "taskupdate", "tasklist"})
+_NUMBER = re.compile(r"#(\w+)")
+_LISTED = re.compile(r"(?m)^#(\w+)[.:]? \[(\w+)\] (.+?)(?: \[blocked by [^\]\n]*\])?$")
+_STATUSES = {
+    "pending": "pending",
+    "open": "pending",
+    "todo": "pending",
+    "in_progress": "in_progress",
+    "in-progress": "in_progress",
+    "active": "in_progress",
+    "completed": "completed",
+    "complete": "completed",
+    "done": "completed",
+}
+
+
+def _flat(tool: str) -> str:
+    return tool.lower().rpartition("__")[2].replace("_", "")
+
+
+class TodoList:
+    """The to-dos of a session, whole lists and single changes alike."""
+
+    def __init__(self, work: ActiveWork) -> None:
+        self.todos = list(work.todos)
+        self.changed = False
+
+    @staticmethod
+    def is_mine(tool: str) -> bool:
+        """Whether a tool of this name changes or shows the to-do list."""
+        return _flat(tool) in _WHOLE | _TASK
+
+    def take(self, call: Event, result: Event) -> None:
+        """Follow one answered call."""
+        name = _flat(call.tool)
+        if result.failed or not self.is_mine(call.tool):
+            return
+        if name in _WHOLE:
+            listed = next(
+                (call.input[k] for k in ("todos", "plan", "items") if isinstance(call.input.get(k), list)), None
+            )
+            if listed is not None:
+                self._set(_todos(listed))
+        elif name == "taskcreate":
+            number = _NUMBER.search(result.text)
+            subject = str(call.input.get("subject") or call.input.get("description") or "").strip()
+            if subject:
+                self._put(Todo(subject, "pending", number[1] if number else ""))
+        elif name == "taskupdate":
+            self._update(call.input)
+        else:
+            self._set([self._known(m[1], m[3], m[2]) for m in _LISTED.finditer(result.text)] or self.todos)
+
+    def renew(self, work: ActiveWork) -> ActiveWork:
+        """The work with its to-dos, and with the steps that the list tells, if the list was touched."""
+        if not self.changed:
+            return work
+        done = tuple(
+            Step(number, todo.content, _result(work, todo.content))
+            for number, todo in enumerate(self.todos, 1)
+            if todo.status == "completed"
+        )
+        current = next((n for n, todo in enumerate(self.todos, 1) if todo.status == "in_progress"), None)
+        current = current or next((n for n, todo in enumerate(self.todos, 1) if todo.status == "pending"), None)
+        total = len(self.todos)
+        return replace(
+            work,
+            todos=tuple(self.todos),
+            plan_step=current or total or None,
+            total_steps=total or None,
+            completed_steps=done,
+        )
+
+    def _set(self, todos: Sequence[Todo]) -> None:
+        self.todos = list(todos)
+        self.changed = True
+
+    def _put(self, todo: Todo) -> None:
+        if not any(todo.id and old.id == todo.id and old.content == todo.content for old in self.todos):
+            done = self.todos and all(old.status == "completed" for old in self.todos) and todo.id == "1"
+            self._set([todo] if done else [*self.todos, todo])
+
+    def _known(self, number: str, content: str, status: str) -> Todo:
+        return Todo(content.strip(), _STATUSES.get(status.lower(), "pending"), number)
+
+    def _update(self, arguments: Mapping[str, Any]) -> None:
+        number = str(arguments.get("taskId") or arguments.get("task_id") or arguments.get("id") or "").lstrip("#")
+        status = str(arguments.get("status") or "").lower()
+        subject = str(arguments.get("subject") or "").strip()
+        if status in ("deleted", "cancelled", "canceled"):
+            self._set([todo for todo in self.todos if todo.id != number])
+            return
+        self._set(
+            [
+                replace(todo, status=_STATUSES.get(status, todo.status), content=subject or todo.content)
+                if todo.id == number
+                else todo
+                for todo in self.todos
+            ]
+        )
+
+
+def _todos(listed: Sequence[Any]) -> list[Todo]:
+    found = []
+    for item in listed:
+        if isinstance(item, Mapping):
+            content = next(
+                (item[k] for k in ("content", "step", "subject", "title", "text") if isinstance(item.get(k), str)), ""
+            )
+            status = _STATUSES.get(str(item.get("status") or "").lower(), "pending")
+            if content.strip():
+                found.append(Todo(content.strip(), status, str(item.get("id") or "")))
+        elif isinstance(item, str) and item.strip():
+            found.append(Todo(item.strip()))
+    return found
+
+
+def _result(work: ActiveWork, content: str) -> str:
+    return next((step.result for step in work.completed_steps if step.description == content), "")

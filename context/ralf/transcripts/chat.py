@@ -1,0 +1,183 @@
+"""Chat messages with a role and a content: a JSON array, an object that holds one, or one message a line."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+from ralf.transcripts.content import Record, blocks, first, leaves, said, words
+from ralf.transcripts.elements import LISTS, Element, elements
+from ralf.transcripts.events import Event, Position
+from ralf.transcripts.head import Head
+from ralf.transcripts.lines import START, Line, open_regular, read_lines
+from ralf.transcripts.typed import OWN_OUTPUT, typed
+
+_MALFORMED_SHOWN = 20
+_Make = partial[Event]
+
+
+def reader(path: Path, head: Head) -> Chat | None:
+    """The reader of this file if it holds chat messages."""
+    if head.opening.startswith(b"["):
+        return Chat(path, []) if head.opening[1:].lstrip()[:1] in (b"{", b"]", b"") else None
+    if head.in_lines and any(_is_message(record) for record in head.records):
+        return Chat(path, head.records, in_lines=True)
+    if any(isinstance(head.document.get(key), list) for key in LISTS):
+        return Chat(path, [head.document])
+    return None
+
+
+def _is_message(record: Record) -> bool:
+    return isinstance(record.get("role"), str) and ("content" in record or "tool_calls" in record)
+
+
+class Chat:
+    """Chat messages; see ralf.transcripts.Transcript for the fields.
+
+    A file that is written anew with more messages at its end goes on after the last one that was read. Agents that show
+    a tool's answer as a user's message (SWE-agent) are recognised by the action that came before it.
+    """
+
+    format = "chat"
+
+    def __init__(self, path: Path, records: list[Record], *, in_lines: bool = False) -> None:
+        self.path = path
+        self.session = first(records, "session_id") or first(records, "sessionId") or path.stem
+        self.cwd = first(records, "cwd")
+        self.skipped: Counter[str] = Counter()
+        self.malformed: list[int] = []
+        self.end = START
+        self._in_lines = in_lines
+
+    def events(self, after: Position = START) -> Iterator[Event]:
+        """The events after a place. Messages over 8 MiB are counted, not read; an unfinished last one waits."""
+        self.skipped.clear()
+        self.malformed.clear()
+        self.end = after
+        reading = _Pass(self.skipped, resumed=after.byte > 0)
+        with open_regular(self.path, after) as file:
+            found = _from_lines(read_lines(file, after)) if self._in_lines else elements(file, after)
+            for element in found:
+                record = None if element.data is None else _parsed(element.data)
+                if record is None and not element.finished:
+                    self.skipped["unfinished"] += 1
+                    return
+                end = Position(element.end, element.number + 1)
+                if record is not None:
+                    yield from reading.events(record, Position(element.start, element.number), end)
+                elif element.data is None:
+                    self.skipped["oversized"] += 1
+                    cut = element.end - element.start
+                    yield Event("other", "", Position(element.start, element.number), end, cut=cut)
+                elif not element.data.isspace():
+                    self.skipped["malformed"] += 1
+                    if len(self.malformed) < _MALFORMED_SHOWN:
+                        self.malformed.append(element.number + 1)
+                self.end = end
+
+
+def _from_lines(lines: Iterator[Line]) -> Iterator[Element]:
+    for line in lines:
+        yield Element(None if line.cut else line.data, line.start, line.end, line.number, line.finished)
+
+
+def _parsed(data: bytes) -> Record | None:
+    try:
+        record = json.loads(data.decode("utf-8", "replace").removeprefix("\ufeff"))
+    except (ValueError, RecursionError):
+        return None
+    return record if isinstance(record, dict) else None
+
+
+class _Pass:
+    """One reading from a place to the end: which tools were called, and whether an answer is due."""
+
+    def __init__(self, skipped: Counter[str], *, resumed: bool) -> None:
+        self.skipped = skipped
+        self._tools: dict[str, str] = {}
+        self._acted = resumed
+        self._action = ""
+
+    def events(self, record: Record, start: Position, end: Position) -> Iterator[Event]:
+        """The events of one message."""
+        when = words(record.get("timestamp")) or words(record.get("created_at"))
+        event = partial(Event, start=start, end=end, timestamp=when, cwd=words(record.get("cwd")))
+        role = record.get("role")
+        if role == "assistant":
+            yield from self._assistant(record, event)
+        elif record.get("is_demo") is True:
+            self.skipped["demonstration"] += 1
+        elif role in ("tool", "function") or (role == "user" and self._is_observation(record)):
+            yield self._result(record, event)
+        elif role in ("user", "human"):
+            yield from self._user(record, event)
+        else:
+            self.skipped[role if isinstance(role, str) else "no role"] += 1
+
+    def _assistant(self, record: Record, event: _Make) -> Iterator[Event]:
+        action, calls = words(record.get("action")), record.get("tool_calls")
+        calls = [call for call in calls if isinstance(call, dict)] if isinstance(calls, list) else []
+        self._action = action if not calls else ""
+        self._acted = bool(action)
+        content = record.get("thought") if self._action and isinstance(record.get("thought"), str) else None
+        for block in blocks(record.get("content") if content is None else content):
+            kind = block.get("type")
+            text = words(block.get("text")) or words(block.get("thinking"))
+            if kind == "tool_use":
+                yield self._call(block.get("name"), block.get("id"), block.get("input"), event)
+            elif text.strip() and not self._own(text):
+                yield event("thinking" if kind in ("thinking", "reasoning") else "assistant", text)
+        for call in calls:
+            function = call.get("function")
+            function = function if isinstance(function, dict) else call
+            yield self._call(function.get("name"), call.get("id"), function.get("arguments"), event)
+        if self._action.strip():
+            yield self._call("bash", "", {"command": self._action.strip()}, event)
+
+    def _call(self, name: object, call_id: object, given: object, event: _Make) -> Event:
+        if isinstance(given, str):
+            given = _parsed(given.encode("utf-8", "replace")) or {"arguments": given}
+        arguments = given if isinstance(given, dict) else {}
+        self._tools[words(call_id)] = words(name)
+        return event("call", leaves(arguments), tool=words(name), call_id=words(call_id), input=arguments)
+
+    def _result(self, record: Record, event: _Make) -> Event:
+        ids = record.get("tool_call_ids")
+        call_id = words(record.get("tool_call_id")) or (words(ids[0]) if isinstance(ids, list) and ids else "")
+        return self._answer(said(record.get("content")), call_id, record, event)
+
+    def _answer(self, text: str, call_id: str, record: Record, event: _Make) -> Event:
+        tool = self._tools.pop(call_id, "") or words(record.get("name"))
+        failed = record.get("is_error") is True
+        return event("result", "" if self._own(text) else text, tool=tool, call_id=call_id, failed=failed)
+
+    def _user(self, record: Record, event: _Make) -> Iterator[Event]:
+        for block in blocks(record.get("content")):
+            if block.get("type") == "tool_result":
+                yield self._answer(said(block.get("content")), words(block.get("tool_use_id")), block, event)
+                continue
+            text = words(block.get("text"))
+            if not text.strip() or self._own(text):
+                continue
+            request = typed(text)
+            if request:
+                yield event("user", request)
+            else:
+                self.skipped["machine-written"] += 1
+
+    def _is_observation(self, record: Record) -> bool:
+        """Whether a user's message is what an action of the agent answered. The first one never is."""
+        if "agent" not in record or not self._acted:
+            return False
+        if self._action or record.get("message_type") == "observation":
+            return True
+        return said(record.get("content")).rstrip().endswith("bash-$")
+
+    def _own(self, text: str) -> bool:
+        own = text.lstrip().startswith(OWN_OUTPUT)
+        if own:
+            self.skipped["own output"] += 1
+        return own

@@ -1,0 +1,345 @@
+"""Claude Code session logs: JSON lines, one record for each piece of the conversation or of the client's state."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter, deque
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from ralf.transcripts.content import Record, blocks, first, leaves, said, words
+from ralf.transcripts.events import Event, Kind, Position
+from ralf.transcripts.head import Head
+from ralf.transcripts.lines import START, Line, clean, lines_before, open_regular, read_lines, restored
+from ralf.transcripts.typed import OWN_OUTPUT, Queue, answered, typed
+
+_USED = frozenset({"user", "assistant", "system", "queue-operation", "attachment"})
+# Type of a record whose `type` comes before any nested value: the whole prefix is scalars, so the type is certain.
+_STRING = rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
+_TYPE = re.compile(
+    rb'\s*+\{(?:\s*+(?!"type")' + _STRING + rb"\s*+:\s*+(?:" + _STRING + rb'|[^\s",{}\[\]]++)\s*+,)*+'
+    rb'\s*+"type"\s*+:\s*+"([^"\\]*+)"'
+)
+# A record of use has one of these as a whole string somewhere, whatever the order of keys and the spacing.
+_NEEDED = re.compile(rb'"(?:user|assistant|compact_boundary|queue-operation|queued_command)"')
+_LAST_TYPE = re.compile(rb'.*"type"\s*:\s*"([^"\\]*)"', re.S)
+_EXIT = re.compile(r"\s*(?:Error: |<error>)?Exit code (\d{1,9})\b")
+_REFUSED = (
+    "<tool_use_error>",
+    "The user doesn't want to",
+    "[Request interrupted",
+    "User rejected",
+    "Permission to use",
+    "Permission for this action",
+    "Claude requested permissions",
+    "This command requires approval",
+    "Interrupted by user",
+)
+_CONTINUED = "This session is being continued from a previous conversation"
+_MALFORMED_SHOWN = 20
+
+
+def reader(path: Path, head: Head) -> ClaudeCode | None:
+    """The reader of this file if it is a Claude Code session log."""
+    records = head.records or [head.document]
+    return ClaudeCode(path, records) if any(map(_is_ours, records)) else None
+
+
+def _is_ours(record: Record) -> bool:
+    kind = record.get("type")
+    if "payload" in record or "messages" in record:  # other clients
+        return False
+    if not isinstance(kind, str):
+        return "sessionId" in record and "message" in record  # a first record that is longer than the head
+    return "sessionId" in record or "message" in record or kind in {"summary", "file-history-snapshot"}
+
+
+class ClaudeCode:
+    """A Claude Code session log; see ralf.transcripts.Transcript for the fields."""
+
+    format = "claude-code"
+
+    def __init__(self, path: Path, records: list[Record]) -> None:
+        self.path = path
+        self.session = first(records, "sessionId") or path.stem
+        self.cwd = first(records, "cwd")
+        self.skipped: Counter[str] = Counter()
+        self.malformed: list[int] = []
+        self._end = (0, 0)
+
+    @property
+    def end(self) -> Position:
+        """The place after the last record that was consumed."""
+        return Position(*self._end)
+
+    def events(self, after: Position = START) -> Iterator[Event]:
+        """The events after a place.
+
+        A last line without line end is taken when it is a whole record, else it waits; so does the boundary of a
+        compaction whose summary is not there yet.
+        """
+        self.skipped.clear()
+        self.malformed.clear()
+        self._end = (after.byte, after.line)
+        reading = _Pass(self.skipped)
+        with open_regular(self.path, after) as file:
+            reading.recall(lines_before(file, after))
+            for line in read_lines(file, after):
+                record = self._record(line)
+                if record is None and not line.finished:
+                    self.skipped["unfinished"] += 1
+                    return
+                if record is not None:
+                    yield from reading.events(record, line)
+                if reading.boundary is None:
+                    self._end = (line.end, line.number + 1)
+
+    def _record(self, line: Line) -> Record | None:
+        data = line.data
+        found = _TYPE.match(data)
+        if found and line.finished and found[1].decode("utf-8", "replace") not in _USED:
+            self.skipped[found[1].decode("utf-8", "replace")] += 1
+            return None
+        if line.finished and not line.cut and not _NEEDED.search(data):
+            if data.isspace():
+                return None
+            found = found or _LAST_TYPE.match(data)
+            if found and data.rstrip().endswith(b"}"):
+                self.skipped[found[1].decode("utf-8", "replace")] += 1
+                return None
+        try:
+            if line.cut:
+                self.skipped["oversized"] += 1
+                record = restored(line)
+            else:
+                record = json.loads(data.decode("utf-8", "replace").removeprefix("\ufeff"))
+        except (ValueError, RecursionError):
+            record = None
+        if isinstance(record, dict):
+            return record
+        if line.finished and not line.cut:
+            self.skipped["malformed"] += 1
+            if len(self.malformed) < _MALFORMED_SHOWN:
+                self.malformed.append(line.number + 1)
+        return None
+
+
+class _Pass:
+    """One reading from a place to the end: what has to be remembered between records."""
+
+    def __init__(self, skipped: Counter[str]) -> None:
+        self.skipped = skipped
+        self.boundary: Event | None = None
+        self._tools: dict[str, str] = {}
+        self._queue = Queue()
+        self._answer = ""
+
+    def recall(self, lines: Iterable[Line]) -> None:
+        """Learn from the records just before: the names of called tools, what is in the queue."""
+        skipped, self.skipped = self.skipped, Counter()
+        for line in lines:
+            if _NEEDED.search(line.data):
+                with suppress(ValueError, RecursionError):
+                    record = json.loads(line.data.decode("utf-8", "replace"))
+                    if isinstance(record, dict):
+                        deque(self.events(record, line), maxlen=0)
+        self.boundary = None
+        self.skipped = skipped
+
+    def events(self, record: Record, line: Line) -> Iterator[Event]:
+        """The events of one record."""
+        kind = record.get("type")
+        if not isinstance(kind, str):
+            message = record.get("message")
+            kind = message.get("role") if isinstance(message, dict) else None
+        if record.get("isSidechain") is True:
+            self.skipped["sidechain"] += 1
+            return
+        base = _Base(record, line)
+        made: list[Event]
+        if kind == "assistant":
+            made = self._assistant(record, base)
+        elif kind == "user":
+            made = self._user(record, base)
+        elif kind == "queue-operation":
+            made = self._queued(record, base)
+        elif kind == "attachment":
+            made = self._attached(record, base)
+        else:
+            if kind == "system" and record.get("subtype") == "compact_boundary":
+                after = record.get("compactMetadata")
+                window = _whole(after.get("postTokens")) if isinstance(after, dict) else None
+                self.boundary = base.event("compaction", "", window=window)
+            else:
+                self.skipped[kind if isinstance(kind, str) else "untyped"] += 1
+            return
+        if made and self.boundary is not None:
+            if made[0].kind != "compaction":
+                yield self.boundary
+            self.boundary = None
+        yield from made
+
+    def _assistant(self, record: Record, base: _Base) -> list[Event]:
+        message = record.get("message")
+        if not isinstance(message, dict):
+            self.skipped["malformed"] += 1
+            return []
+        if record.get("isApiErrorMessage") is True or message.get("model") == "<synthetic>":
+            return [base.event("other", "")]
+        self._answer = ""
+        window = _window(message.get("usage"))
+        made = []
+        for block in blocks(message.get("content")):
+            kind = block.get("type")
+            if kind == "text":
+                text = words(block.get("text"))
+                if text.strip() and text != "(no content)" and not self._own(text):
+                    made.append(base.event("assistant", text, window=window))
+            elif kind == "thinking":
+                text = words(block.get("thinking"))
+                if text.strip():
+                    made.append(base.event("thinking", text, window=window))
+            elif isinstance(kind, str) and kind.endswith("tool_use"):
+                made.append(self._call(block, base, window))
+        if not made and window is not None:
+            made.append(base.event("other", "", window=window))
+        return made
+
+    def _call(self, block: Record, base: _Base, window: int | None) -> Event:
+        name, call_id, given = words(block.get("name")), words(block.get("id")), block.get("input")
+        self._tools[call_id] = name
+        arguments = given if isinstance(given, dict) else {}
+        return base.event("call", leaves(given), tool=name, call_id=call_id, input=arguments, window=window)
+
+    def _user(self, record: Record, base: _Base) -> list[Event]:
+        message = record.get("message")
+        content = message.get("content") if isinstance(message, dict) else None
+        if record.get("isCompactSummary") is True:
+            return [self._compaction(content, base)]
+        made: list[Event] = []
+        meta = record.get("isMeta") is True or _origin(record) not in ("", "human")
+        for block in blocks(content):
+            kind = block.get("type")
+            if kind == "text":
+                text = words(block.get("text"))
+                if text.startswith(_CONTINUED):
+                    made.append(self._compaction(text, base))
+                elif meta:
+                    self.skipped["meta"] += 1
+                elif not self._own(text):
+                    request = typed(text)
+                    if not request:
+                        self.skipped["machine-written"] += 1
+                    elif self._queue.again(request):
+                        self.skipped["repeated"] += 1
+                    else:
+                        made.append(base.event("user", request))
+            elif isinstance(kind, str) and kind.endswith("tool_result"):
+                made.extend(self._result(block, record, base))
+        return made
+
+    def _compaction(self, content: object, base: _Base) -> Event:
+        text = said(content)
+        if self.boundary is None:
+            return base.event("compaction", text)
+        return base.event("compaction", text, start=self.boundary.start, window=self.boundary.window)
+
+    def _result(self, block: Record, record: Record, base: _Base) -> Iterator[Event]:
+        text = said(block.get("content"))
+        details = record.get("toolUseResult")
+        details = details if isinstance(details, dict) else {}
+        call_id = words(block.get("tool_use_id"))
+        tool = self._tools.pop(call_id, "")
+        failed = block.get("is_error") is True or details.get("interrupted") is True
+        status = None
+        if failed and (found := _EXIT.match(text)):
+            status = int(found[1])
+        elif not failed and (tool == "Bash" or "stdout" in details) and _finished(text, details):
+            status = 0
+        refused = failed and (text.lstrip().startswith(_REFUSED) or "toolDenialKind" in record)
+        created = details.get("type") == "create" or text.startswith("File created")
+        yield base.event(
+            "result",
+            "" if self._own(text) else text,
+            tool=tool,
+            call_id=call_id,
+            failed=failed or bool(status),
+            exit_status=status,
+            refused=refused,
+            created=created and not failed,
+        )
+        answer = clean(answered(text, details, record.get("userFeedback")))
+        if answer and answer != self._answer:  # the same words decline each of several calls made at once
+            self._answer = answer
+            yield base.event("user", answer)
+
+    def _queued(self, record: Record, base: _Base) -> list[Event]:
+        text = said(record.get("content"))
+        request = typed(text)
+        if record.get("operation") != "enqueue":
+            self._queue.took(record.get("operation"), request)
+            return []
+        if not request:
+            self.skipped["machine-written"] += 1
+            return []
+        self._queue.put(request)
+        return [base.event("user", request)]
+
+    def _attached(self, record: Record, base: _Base) -> list[Event]:
+        attachment = record.get("attachment")
+        if isinstance(attachment, dict) and attachment.get("type") == "queued_command":
+            text = said(attachment.get("prompt"))
+            by_person = attachment.get("commandMode") in (None, "prompt") and _origin(attachment) in ("", "human")
+            request = typed(text) if by_person and attachment.get("isMeta") is not True else ""
+            if request and not self._queue.handed_over(request):
+                return [base.event("user", request)]
+        self.skipped["attachment"] += 1
+        return []
+
+    def _own(self, text: str) -> bool:
+        own = text.lstrip().startswith(OWN_OUTPUT)
+        if own:
+            self.skipped["own output"] += 1
+        return own
+
+
+class _Base:
+    """What the events of one record share."""
+
+    def __init__(self, record: Record, line: Line) -> None:
+        self.start = Position(line.start, line.number)
+        self.end = Position(line.end, line.number + 1)
+        self.timestamp = words(record.get("timestamp"))
+        self.cwd = words(record.get("cwd"))
+        self.cut = line.cut
+
+    def event(self, kind: Kind, text: str, *, start: Position | None = None, **fields: Any) -> Event:
+        """An event of this record."""
+        return Event(kind, text, start or self.start, self.end, self.timestamp, cwd=self.cwd, cut=self.cut, **fields)
+
+
+def _origin(record: Record) -> str:
+    origin = record.get("origin")
+    return words(origin.get("kind")) if isinstance(origin, dict) else ""
+
+
+def _whole(value: object) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+
+
+def _window(usage: object) -> int | None:
+    if not isinstance(usage, dict):
+        return None
+    keys = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens", "output_tokens")
+    counts = [_whole(usage.get(key)) for key in keys]
+    return None if counts[0] is None else sum(count or 0 for count in counts)
+
+
+def _finished(text: str, details: Record) -> bool:
+    """Whether a command that did not fail ended with status 0: not in the background, its status not explained away."""
+    if details.get("backgroundTaskId") or details.get("returnCodeInterpretation"):
+        return False
+    return not text.startswith("Command running in background")

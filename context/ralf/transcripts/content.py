@@ -1,0 +1,58 @@
+"""Message content as clients nest it: a string, or a list of typed blocks; anything else is passed over."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from ralf.transcripts.lines import clean
+
+Record = Mapping[str, Any]
+
+
+def blocks(content: object) -> Iterator[Record]:
+    """The blocks of a content; a string is one text block."""
+    if isinstance(content, str):
+        yield {"type": "text", "text": content}
+    elif isinstance(content, list):
+        for block in content:
+            if isinstance(block, dict):
+                yield block
+            elif isinstance(block, str):
+                yield {"type": "text", "text": block}
+
+
+def words(value: object) -> str:
+    """A string cleaned of terminal codes, "" for anything else."""
+    return clean(value) if isinstance(value, str) else ""
+
+
+def said(content: object) -> str:
+    """The text blocks of a content, one below the other."""
+    parts = (words(block.get("text")) for block in blocks(content) if block.get("type") in _TEXTS)
+    return "\n".join(part for part in parts if part)
+
+
+_TEXTS = ("text", "input_text", "output_text")
+
+
+def leaves(value: object) -> str:
+    """The strings and numbers in a JSON value, in order, one a line."""
+    found: list[str] = []
+    left: list[object] = [value]
+    while left:
+        item = left.pop()
+        if isinstance(item, str):
+            found.append(clean(item))
+        elif isinstance(item, dict):
+            left.extend(reversed(item.values()))
+        elif isinstance(item, list):
+            left.extend(reversed(item))
+        elif isinstance(item, int | float) and not isinstance(item, bool):
+            found.append(str(item))
+    return "\n".join(found)
+
+
+def first(records: list[Record], key: str) -> str:
+    """The first string that a record has under a key, "" if none has."""
+    return next((found for record in records if (found := words(record.get(key)))), "")

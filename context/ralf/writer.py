@@ -1,0 +1,159 @@
+"""Writing to a route: one writer at a time; a record is acknowledged first, then the file is made to show it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+from ralf import _atomic, _locks, brief, journal, route as heart, snapshot, state as states
+from ralf.context import RouteContext
+from ralf.document import render
+from ralf.errors import DamagedJournal, DamagedRouteFile, RalfError
+from ralf.journal import Record
+from ralf.project import Project
+from ralf.state import State
+from ralf.store import Token
+from ralf.tree import to_tree
+
+_MOST_MERGES = 8  # saves by an editor that are taken in during one write
+
+
+class RouteWriter:
+    """Who may write to a route now. Made by `writing`; everything is read under the lock that it holds."""
+
+    def __init__(self, project: Project, route: str, state: State) -> None:
+        self._project = project
+        self._route = route
+        self._content = state.content
+        self._renders = list(state.renders)
+        self._untouchable = state.damage
+        self.token: Token | None = state.token
+        self.context: RouteContext = state.recorded
+        self.warnings: list[str] = [state.damage] if state.damage else []
+        self._take_in(state)
+
+    def append(self, kind: str, payload: Mapping[str, Any], *, id: str, shown: bool = True) -> RouteContext:  # noqa: A002
+        """Append one record and return what the route comes to; acknowledged, and read back, when this returns.
+
+        shown  whether the route file is to show this revision (it does after `show`)
+        """
+        record = Record(self.context.revision + 1, kind, payload)
+        context = heart.apply(self.context, record)
+        if shown and not self._untouchable:
+            record = replace(record, render=states.digest_of(render(context).encode()))
+        before = self.token
+        self.token = journal.append(self._project.store, self._route, record, id=id, after=before)
+        self._read_back(before, record)
+        self.context = replace(context, counts=self.context.counts)
+        return self.context
+
+    def show(self) -> None:
+        """Make the route file show the newest revision, taking in what a person saves meanwhile, and read it back."""
+        self.context = replace(self.context, counts=brief.counted(self.context))
+        if not self._untouchable:
+            for _ in range(_MOST_MERGES):
+                if self._write_file():
+                    break
+            else:
+                raise RalfError(self._project.route_file(self._route), "is being changed faster than it can be written")
+
+    def remember(self) -> None:
+        """Keep what was folded, so that the next read or write need not fold it again."""
+        if self.token is not None:
+            kept = snapshot.Snapshot(self.token, self.context, tuple(self._renders))
+            snapshot.save(self._project.cache, self._route, kept)
+
+    # ---- the file ----
+
+    def _write_file(self) -> bool:
+        """Write the file once; False when that displaced an edit, which is then in the journal and has to be shown."""
+        path = self._project.route_file(self._route)
+        content = render(self.context).encode()
+        digest = states.digest_of(content)
+        if self._content != content:
+            displaced = _atomic.write(path, content)
+            if displaced is not None and displaced != self._content:
+                self._content = content
+                return not self._rescue(displaced)
+            self._content = content
+        self._renders = [known for known in self._renders if known != (self.context.revision, digest)]
+        self._renders.append((self.context.revision, digest))
+        found = path.read_bytes()
+        if found != content:  # saved by a person since: the next write takes it in
+            self._content = found
+        return True
+
+    def _rescue(self, displaced: bytes) -> bool:
+        """Take in what a person saved while we were writing; True when that changed something."""
+        shown = states._with_file(  # noqa: SLF001
+            self._project, self._route, self._state(displaced), displaced
+        )
+        if shown.status == "damaged":
+            aside = self._project.route_file(self._route).with_suffix(f".displaced-{states.digest_of(displaced)[:8]}")
+            _atomic.write(aside, displaced)
+            self.warnings.append(f"{aside}: saved while the file was written, and cannot be read: {shown.damage}")
+            return False
+        if not shown.changes:
+            return False
+        self._record_edit(shown)
+        return True
+
+    def _state(self, content: bytes) -> State:
+        return State(self.context, self.context, self.token, content, "missing", renders=tuple(self._renders))
+
+    # ---- edits and imports ----
+
+    def _take_in(self, state: State) -> None:
+        if state.status == "foreign":
+            document = to_tree(state.context)
+            self.append("import", {"document": document}, id=f"import-{states.digest_of(state.content or b'')}", shown=False)
+        elif state.changes:
+            self._record_edit(state)
+
+    def _record_edit(self, state: State) -> None:
+        digest = states.digest_of(state.content or b"")
+        self.append("edit", {"changes": list(state.changes)}, id=f"edit-{self.context.revision}-{digest}", shown=False)
+
+    def _read_back(self, before: Token | None, written: Record) -> None:
+        token, found = next(journal.read(self._project.store, self._route, after=before), (None, None))
+        if token != self.token or found != written:
+            raise DamagedJournal(
+                self._route, "what was written is not what is read back", "ralf context verify --repair"
+            )
+
+
+@contextmanager
+def writing(project: Project, route: str) -> Iterator[RouteWriter]:
+    """Hold a route for a block of writing. Made on first use; a person's edits are taken in first.
+
+    Busy when another writer holds it too long, OSError when the folder cannot be written, DamagedJournal when the
+    journal cannot be read: then nothing was written.
+    """
+    project.prepare()
+    with _locks.held(project.route_lock(route), route):
+        _atomic.sweep(project.routes)
+        try:
+            state = states.load(project, route)
+        except DamagedRouteFile as error:  # no journal yet: the record goes there, the file stays as it is
+            fresh = heart.empty(route)
+            state = State(fresh, fresh, None, states.read_file(project, route), "damaged", damage=str(error))
+        if state is not None and state.status == "damaged" and state.token is not None:
+            _refuse_damaged_journal(project, route)
+        if state is None:
+            fresh = heart.empty(route)
+            state = State(fresh, fresh, None, states.read_file(project, route), "missing")
+        writer = RouteWriter(project, route, state)
+        try:
+            yield writer
+        finally:
+            writer.remember()
+
+
+def _refuse_damaged_journal(project: Project, route: str) -> None:
+    """A journal that cannot be read cannot be written to either: its revision is not known."""
+    for _ in journal.read(project.store, route):
+        pass
+
+

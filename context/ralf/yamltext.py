@@ -1,0 +1,241 @@
+"""The YAML of a route file's front matter: a guarded loader for what anybody may have written, a strict writer for ours.
+
+Read and written trees are plain: dicts, lists, text, whole numbers, floats, true, false and null.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import yaml
+
+MAX_BYTES = 1 << 20
+MAX_DEPTH = 8
+_LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+_WHOLE = re.compile(r"(?:0|-?[1-9][0-9]{0,17})\Z")
+_FLOAT = re.compile(r"-?(?:0|[1-9][0-9]{0,15})\.[0-9]{1,15}\Z")
+_WORDS = {"true": True, "false": False, "null": None, "~": None, "": None}
+_FORBIDDEN = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
+_LINE_BREAKS = re.compile(r"[\x85\u2028\u2029]")
+
+
+class BadYaml(ValueError):
+    """Front matter that is refused; `line` counts from 1 within it, 0 where no line can be named."""
+
+    def __init__(self, what: str, line: int = 0) -> None:
+        super().__init__(what)
+        self.what = what
+        self.line = line
+
+
+# ---- reading ----
+
+
+def load(text: str) -> dict[str, Any]:
+    """The mapping that `text` holds; BadYaml says what is wrong and where.
+
+    Refused: over 1 MiB, deeper than 8 levels, anchors, aliases, tags, merge keys, a key twice, a key that is no text, control
+    characters, and anything but one mapping. Scalars that are not canonical stay text (see docs/format.md).
+    """
+    if len(text) > MAX_BYTES:
+        raise BadYaml(f"front matter of more than {MAX_BYTES:,} characters")
+    found = _FORBIDDEN.search(text) or _LINE_BREAKS.search(text)
+    if found:
+        raise BadYaml(f"control character U+{ord(found[0]):04X}", text.count("\n", 0, found.start()) + 1)
+    loader = _LOADER(text)
+    try:
+        return _document(loader)
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
+        what = getattr(error, "problem", None) or getattr(error, "reason", None) or str(error)
+        raise BadYaml(str(what).splitlines()[0], mark.line + 1 if mark else 0) from None
+    except (ValueError, RecursionError, UnicodeError) as error:
+        if isinstance(error, BadYaml):
+            raise
+        raise BadYaml(str(error).splitlines()[0]) from None
+    finally:
+        loader.dispose()
+
+
+def _document(loader: Any) -> dict[str, Any]:
+    loader.get_event()  # the stream's start
+    if isinstance(loader.get_event(), yaml.StreamEndEvent):
+        return {}
+    tree = _value(loader, loader.get_event(), 1)
+    loader.get_event()  # the document's end
+    following = loader.get_event()
+    if not isinstance(following, yaml.StreamEndEvent):
+        raise BadYaml("a second document", _line(following))
+    if tree is None:
+        return {}
+    if not isinstance(tree, dict):
+        raise BadYaml("not a mapping", 1)
+    return tree
+
+
+def _value(loader: Any, event: Any, depth: int) -> Any:
+    if isinstance(event, yaml.AliasEvent) or event.anchor is not None:
+        raise BadYaml("anchors and aliases are not allowed", _line(event))
+    if event.tag is not None and event.tag != "!":
+        raise BadYaml("tags are not allowed", _line(event))
+    if isinstance(event, yaml.ScalarEvent):
+        return _scalar(event)
+    if depth > MAX_DEPTH:
+        raise BadYaml(f"nested deeper than {MAX_DEPTH} levels", _line(event))
+    return _list(loader, depth) if isinstance(event, yaml.SequenceStartEvent) else _mapping(loader, depth)
+
+
+def _list(loader: Any, depth: int) -> list[Any]:
+    items = []
+    while not isinstance(event := loader.get_event(), yaml.SequenceEndEvent):
+        items.append(_value(loader, event, depth + 1))
+    return items
+
+
+def _mapping(loader: Any, depth: int) -> dict[str, Any]:
+    tree: dict[str, Any] = {}
+    while not isinstance(event := loader.get_event(), yaml.MappingEndEvent):
+        if not isinstance(event, yaml.ScalarEvent):
+            raise BadYaml("a key that is no text", _line(event))
+        key = event.value
+        if event.anchor is not None or event.tag not in (None, "!"):
+            raise BadYaml("anchors, aliases and tags are not allowed", _line(event))
+        if key == "<<" and event.style is None:
+            raise BadYaml("merge keys are not allowed", _line(event))
+        if key in tree:
+            raise BadYaml(f"the key {key!r} twice", _line(event))
+        tree[key] = _value(loader, loader.get_event(), depth + 1)
+    return tree
+
+
+def _scalar(event: Any) -> Any:
+    text: str = event.value
+    if event.style is None:
+        if text in _WORDS:
+            return _WORDS[text]
+        if _WHOLE.match(text):
+            return int(text)
+        if _FLOAT.match(text) and repr(float(text)) == text:
+            return float(text)
+    elif found := _FORBIDDEN.search(text):
+        raise BadYaml(f"control character U+{ord(found[0]):04X}", _line(event))
+    return text
+
+
+def _line(event: Any) -> int:
+    return int(event.start_mark.line) + 1
+
+
+# ---- writing ----
+
+_INDENT = "  "
+_PLAIN_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*\Z")
+_KEY_WORDS = frozenset("y n yes no on off true false null".split())
+_COMPACT = frozenset("paths commands errors commits tests requests todos completed_steps source folded alternatives did".split())
+_COMPACT_WIDTH = 200
+_NEEDS_ESCAPE = re.compile(r"[^\t\n\x20-\x7e\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]")
+
+
+def dump(tree: dict[str, Any]) -> str:
+    """`tree` in ralf's subset of YAML, with a line break at the end; `load(dump(tree)) == tree` for clean text."""
+    return "".join(line + "\n" for line in _block(tree, "", False))
+
+
+def _block(tree: dict[str, Any], indent: str, compact: bool) -> list[str]:
+    lines = []
+    for key, value in tree.items():
+        name = _key(key)
+        narrow = compact or key in _COMPACT
+        if isinstance(value, dict) and value:
+            flow = _flow(value) if narrow else None
+            if flow is not None and len(flow) <= _COMPACT_WIDTH:
+                lines.append(f"{indent}{name}: {flow}")
+            else:
+                lines += [f"{indent}{name}:", *_block(value, indent + _INDENT, narrow)]
+        elif isinstance(value, list) and value:
+            flow = _flow(value)
+            if flow is not None and len(flow) <= 100 and not any(isinstance(item, dict) for item in value):  # noqa: PLR2004
+                lines.append(f"{indent}{name}: {flow}")
+            else:
+                lines += [f"{indent}{name}:", *_items(value, indent + _INDENT, narrow)]
+        else:
+            lines += _scalar_lines(f"{indent}{name}: ", value, indent + _INDENT)
+    return lines
+
+
+def _items(items: list[Any], indent: str, compact: bool) -> list[str]:
+    lines = []
+    for item in items:
+        if isinstance(item, (dict, list)) and item:
+            flow = _flow(item) if compact or isinstance(item, list) else None
+            if flow is not None and len(flow) <= _COMPACT_WIDTH:
+                lines.append(f"{indent}- {flow}")
+            elif isinstance(item, list):
+                lines += [f"{indent}-", *_items(item, indent + _INDENT, compact)]
+            else:
+                inner = _block(item, indent + _INDENT, compact)
+                lines += [f"{indent}- {inner[0].lstrip(' ')}", *inner[1:]]
+        else:
+            lines += _scalar_lines(f"{indent}- ", item, indent + _INDENT)
+    return lines
+
+
+def _flow(value: Any) -> str | None:
+    """`value` on one line, None where it has text of several lines."""
+    if isinstance(value, dict):
+        parts = [(_key(key), _flow(inner)) for key, inner in value.items()]
+        return None if any(flow is None for _, flow in parts) else "{" + ", ".join(f"{k}: {f}" for k, f in parts) + "}"
+    if isinstance(value, list):
+        flows = [_flow(inner) for inner in value]
+        return None if any(flow is None for flow in flows) else "[" + ", ".join(map(str, flows)) + "]"
+    if isinstance(value, str) and "\n" in value:
+        return None
+    return _inline(value)
+
+
+def _scalar_lines(head: str, value: Any, indent: str) -> list[str]:
+    if isinstance(value, str) and "\n" in value and not _NEEDS_ESCAPE.search(value):
+        return _literal(head, value, indent)
+    return [head + _inline(value)]
+
+
+def _literal(head: str, text: str, indent: str) -> list[str]:
+    """A block scalar: every line stands as it is, behind the indent."""
+    body = text.rstrip("\n")
+    ending = len(text) - len(body)
+    if not body:
+        return [head + json.dumps(text)]
+    lines = body.split("\n")
+    explicit = "2" if lines[0][:1] in (" ", "\t", "") else ""
+    chomping = {0: "-", 1: ""}.get(ending, "+")
+    return [f"{head}|{explicit}{chomping}", *(indent + line if line else "" for line in lines), *[""] * (ending - 1)]
+
+
+def _inline(value: Any) -> str:
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int):
+        return str(value)
+    if isinstance(value, float):
+        return repr(value) if _FLOAT.match(repr(value)) else _quoted(repr(value))
+    if isinstance(value, str):
+        return _quoted(value)
+    return "{}" if isinstance(value, dict) else "[]"
+
+
+def _quoted(text: str) -> str:
+    if "\n" not in text and "\t" not in text and not _NEEDS_ESCAPE.search(text):
+        if '"' not in text and "\\" not in text:
+            return f'"{text}"'
+        return "'" + text.replace("'", "''") + "'"
+    escaped = json.dumps(text, ensure_ascii=False)
+    return _NEEDS_ESCAPE.sub(lambda match: f"\\U{ord(match[0]):08x}" if ord(match[0]) > 0xFFFF else f"\\u{ord(match[0]):04x}", escaped)
+
+
+def _key(key: str) -> str:
+    return key if _PLAIN_KEY.match(key) and key.lower() not in _KEY_WORDS else _quoted(key)

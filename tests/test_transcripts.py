@@ -1,0 +1,292 @@
+"""Transcripts of any format: what a file is told to be, places in it, and input that means harm."""
+
+from __future__ import annotations
+
+import json
+import os
+import tracemalloc
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from ralf.errors import Damaged, DamagedTranscript, RalfError, TranscriptChanged, TranscriptNotFound, UsageError
+from ralf.transcripts import OWN_OUTPUT, Event, Position, Transcript, open_transcript
+from ralf.transcripts.lines import clean
+
+CLAUDE = '{"type":"user","sessionId":"s1","cwd":"/w","message":{"role":"user","content":"hello there"}}\n'
+SHARED = Path(__file__).parents[2] / "shared"
+
+
+def read(path: Path, content: str | bytes, after: Position = Position()) -> tuple[Transcript, list[Event]]:
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+    transcript = open_transcript(path)
+    return transcript, list(transcript.events(after))
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "expected"),
+    [
+        ("a.txt", CLAUDE, "claude-code"),
+        ("a.jsonl", '{"role":"user","content":"hello"}\n', "chat"),
+        ("a.jsonl", '[{"role":"user","content":"hello"}]', "chat"),
+        ("a.log", '{\n  "environment": "e",\n  "history": [\n{"role":"user","content":"hello"}\n]}', "chat"),
+        ("a.json", '{"messages":[{"role":"user","content":"hello"}]}\n', "chat"),
+        ("a.jsonl.md", "# Notes\n\nSome words.\n", "text"),
+        ("a.md", "[link](x) is not a list\n", "text"),
+        ("a", "", "text"),
+    ],
+)
+def test_the_format_is_told_by_the_content(tmp_path: Path, name: str, content: str, expected: str) -> None:
+    transcript, events = read(tmp_path / name, content)
+    assert transcript.format == expected
+    assert len(events) >= bool(content)
+    assert transcript.path == tmp_path / name
+
+
+def test_a_session_and_a_folder_come_from_the_head_else_from_the_name(tmp_path: Path) -> None:
+    transcript, _ = read(tmp_path / "x.jsonl", '{"type":"summary","summary":"old"}\n' + CLAUDE)
+    assert (transcript.session, transcript.cwd) == ("s1", "/w")
+    transcript, _ = read(tmp_path / "2026-talk.md", "words\n")
+    assert (transcript.session, transcript.cwd) == ("2026-talk", "")
+
+
+def test_a_record_longer_than_the_head_still_tells_the_format(tmp_path: Path) -> None:
+    record = {"sessionId": "s9", "cwd": "/w", "message": {"role": "user", "content": "w" * 300_000}, "type": "user"}
+    transcript, events = read(tmp_path / "x", json.dumps(record) + "\n")
+    assert (transcript.format, transcript.session, len(events[0].text)) == ("claude-code", "s9", 300_000)
+
+
+def test_a_missing_file_is_not_found(tmp_path: Path) -> None:
+    with pytest.raises(TranscriptNotFound, match="no such transcript"):
+        open_transcript(tmp_path / "none.jsonl")
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(TranscriptNotFound):
+        open_transcript(tmp_path / "file" / "below.jsonl")
+
+
+def test_what_is_no_regular_file_is_refused_and_never_hangs(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    for path, what in ((tmp_path, "a directory"), (tmp_path / "pipe", "a pipe"), (Path("/dev/zero"), "a device")):
+        with pytest.raises(DamagedTranscript, match=what) as caught:
+            open_transcript(path)
+        assert str(caught.value).startswith(str(path))
+    with pytest.raises(UsageError):
+        open_transcript(Path("a\0b"))
+
+
+def test_a_link_to_a_transcript_is_followed(tmp_path: Path) -> None:
+    (tmp_path / "real").write_text(CLAUDE)
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    assert [event.text for event in open_transcript(tmp_path / "link").events()] == ["hello there"]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"\x7fELF\0\0\0\1" * 9, bytes(100), bytes(range(128, 256)) * 9, "{}".encode("utf-16")],
+    ids=["program", "zeros", "latin", "utf-16"],
+)
+def test_a_binary_file_is_damaged(tmp_path: Path, content: bytes) -> None:
+    with pytest.raises(DamagedTranscript, match="binary"):
+        read(tmp_path / "x.jsonl", content)
+
+
+def test_json_lines_of_which_none_can_be_read_name_the_first_bad_one(tmp_path: Path) -> None:
+    with pytest.raises(DamagedTranscript, match="line 2"):
+        read(tmp_path / "x", '\n{"type": user}\n{"type": user}\n')
+    with pytest.raises(DamagedTranscript, match="line 1"):
+        read(tmp_path / "x.jsonl", "what is this\nand this\n")
+
+
+def test_json_lines_of_an_unknown_client_are_damaged_rather_than_read_as_text(tmp_path: Path) -> None:
+    with pytest.raises(DamagedTranscript, match="'payload'") as caught:
+        read(tmp_path / "x", '{"timestamp":"t","type":"session_meta","payload":{}}\n')
+    assert caught.value.hint
+
+
+@pytest.mark.parametrize("content", ["", "\n\n", " ", "\ufeff"])
+def test_an_empty_file_has_no_events(tmp_path: Path, content: str) -> None:
+    assert read(tmp_path / "x.jsonl", content)[1] == []
+
+
+def test_a_file_that_became_shorter_has_changed(tmp_path: Path) -> None:
+    with pytest.raises(TranscriptChanged):
+        read(tmp_path / "x", CLAUDE, Position(len(CLAUDE) + 1, 2))
+
+
+@pytest.mark.parametrize(
+    ("dirty", "expected"),
+    [
+        ("\x1b[1;31mred\x1b[0m", "red"),
+        ("\x1b]0;title\x07x\x1b]8;;http://a\x1b\\y", "xy"),
+        ("\x1b]never ends", "never ends"),
+        ("1/3\r2/3\r3/3\r\nend", "1/3\n2/3\n3/3\nend"),
+        ("a\x00b\x08c\x7fd\x85e\x9b1me", "abcdee"),
+        ("\ud800 and \U0001f600", "\ufffd and \U0001f600"),
+        ("tab\tnew\nline é", "tab\tnew\nline é"),
+    ],
+)
+def test_text_loses_terminal_codes_and_nothing_else(dirty: str, expected: str) -> None:
+    assert clean(dirty) == expected
+
+
+@given(st.text())
+def test_clean_text_can_always_be_written_and_is_clean(text: str) -> None:
+    once = clean(text)
+    once.encode()
+    assert clean(once) == once
+
+
+def test_paragraphs_are_the_agents_unless_marked_as_a_persons(tmp_path: Path) -> None:
+    text = (
+        "# Log\nIntro.\n\nUser: use sqlite\nplease\n\n```\nUser: not\n\nme\n```\n\n> quoted\n> twice\n\n"
+        "## User\n\nfirst\n\nsecond\n\n## Assistant\nfine\n"
+    )
+    _, events = read(tmp_path / "x.md", text)
+    assert [(event.kind, event.text) for event in events] == [
+        ("assistant", "# Log\nIntro."),
+        ("user", "use sqlite\nplease"),
+        ("assistant", "```\nUser: not\n\nme\n```"),
+        ("user", "quoted\ntwice"),
+        ("user", "first\n\nsecond"),
+        ("assistant", "## Assistant\nfine"),
+    ]
+    assert events[-1].end == Position(len(text), text.count("\n"))
+
+
+def test_a_last_line_of_text_without_line_end_waits(tmp_path: Path) -> None:
+    transcript, events = read(tmp_path / "x", "one\n\ntwo")
+    assert [event.text for event in events] == ["one"]
+    assert (transcript.end, transcript.skipped["unfinished"]) == (Position(5, 2), 1)
+    _, events = read(tmp_path / "x", "one\n\ntwo\n", transcript.end)
+    assert [event.text for event in events] == ["two"]
+
+
+def test_what_ralf_printed_is_nobodys_words(tmp_path: Path) -> None:
+    transcript, events = read(tmp_path / "x", f"one\n\n{OWN_OUTPUT} v1 -->\ntwo\n\nthree\n")
+    assert [event.text for event in events] == ["one", "three"]
+    assert transcript.skipped["own output"] == 1
+
+
+def write_long(path: Path, line: bytes, size: int) -> None:
+    with path.open("wb") as file:
+        file.write(CLAUDE.encode())
+        file.write(b'{"type":"user","isSidechain":false,"sessionId":"s1","message":{"role":"user","content":[{')
+        file.write(b'"tool_use_id":"t1","type":"tool_result","is_error":true,"content":"Exit code 3 ')
+        for _ in range(size // len(line)):
+            file.write(line)
+        file.write(b'the end \\u00e9"}]},"uuid":"u","timestamp":"2026-01-01T00:00:00Z"}\n')
+        file.write(CLAUDE.encode())
+
+
+def test_a_line_over_the_limit_keeps_both_ends_and_little_memory(tmp_path: Path) -> None:
+    path = tmp_path / "x.jsonl"
+    write_long(path, b'0123456789\\n\\u001b[1m\\"x' * 1000, 50_000_000)
+    tracemalloc.start()
+    transcript = open_transcript(path)
+    events = list(transcript.events())
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 30_000_000
+    assert [event.kind for event in events] == ["user", "result", "user"]
+    result = events[1]
+    assert result.text.startswith('Exit code 3 0123456789\n"x01234')
+    assert result.text.endswith("the end é")
+    assert (result.call_id, result.failed, result.exit_status) == ("t1", True, 3)
+    assert result.timestamp == "2026-01-01T00:00:00Z"
+    assert result.cut + 2 * 65_536 == result.end.byte - result.start.byte
+    assert transcript.skipped["oversized"] == 1
+    assert transcript.end == Position(path.stat().st_size, 3)
+
+
+def test_a_line_over_the_limit_that_cannot_be_restored_is_counted(tmp_path: Path) -> None:
+    transcript, events = read(tmp_path / "x", CLAUDE + "[" * 9_000_000 + "\n" + CLAUDE)
+    assert len(events) == 2
+    assert transcript.skipped == {"oversized": 1}
+
+
+def test_a_line_over_the_limit_without_end_waits(tmp_path: Path) -> None:
+    transcript, events = read(tmp_path / "x", CLAUDE + '{"type":"user","message":"' + "x" * 9_000_000)
+    assert len(events) == 1
+    assert transcript.end == Position(len(CLAUDE), 1)
+
+
+HOSTILE = st.one_of(
+    st.binary(max_size=300),
+    st.lists(
+        st.sampled_from(
+            [
+                CLAUDE.encode(),
+                b'{"type":"user","message":{"content":[{"type":"text","text":5},7,{"type":"tool_result"}]}}\n',
+                b'{"type":"assistant","message":{"content":[{"type":"tool_use","input":[1]}],"usage":{"input_tokens":"x"}}}\n',
+                b'{"type":"user","message":[],"toolUseResult":[],"sessionId":{}}\n',
+                b'{"type":["user"],"subtype":"compact_boundary"}\n{"type":"system","subtype":"compact_boundary"}\n',
+                b'{"type":"queue-operation","operation":3,"content":{"a":1}}\n{"type":"attachment","attachment":"queued_command"}\n',
+                b'{"role":"user","content":{"x":1}}\n{"role":7,"content":"x"}\n{"role":"assistant","tool_calls":[{"function":3}]}\n',
+                b'[{"role":"user","content":"x"},',
+                b'{"messages":[',
+                b'{"role":"tool","tool_call_ids":[[]],"content":null}',
+                b"]",
+                b"}",
+                b'"\\ud800\\',
+                b"\xff\xfe\n",
+                b"[" * 2000 + b"\n",
+                b"```\n\n> q\n## User\n",
+            ]
+        ),
+        max_size=8,
+    ).map(b"".join),
+)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=400, deadline=None)
+@given(content=HOSTILE)
+def test_any_bytes_give_events_or_a_damaged_error(tmp_path: Path, content: bytes) -> None:
+    try:
+        transcript, events = read(tmp_path / "x", content)
+    except Damaged:
+        return
+    assert transcript.end.byte <= len(content)
+    for event in events:
+        event.text.encode()
+        assert event.start.byte <= event.end.byte <= transcript.end.byte
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=200, deadline=None)
+@given(
+    content=st.lists(
+        st.sampled_from(["one\n", "two\n", "\n", " \n", "User: x\n", "> y\n", "# H\n", "## User\n", "```\n", "~~~~\n"])
+    ).map("".join)
+)
+def test_text_read_in_two_passes_at_any_paragraph_is_text_read_in_one(tmp_path: Path, content: str) -> None:
+    transcript, events = read(tmp_path / "x", content)
+    for number, event in enumerate(events, 1):
+        assert list(transcript.events(event.end)) == events[number:]
+    assert list(transcript.events(transcript.end)) == []
+
+
+def real_transcripts() -> list[Path]:
+    folder = SHARED / "data" / "transcripts"
+    return sorted(folder.glob("claude-*.jsonl")) + sorted(folder.glob("*.traj")) if folder.is_dir() else []
+
+
+def test_real_transcripts_are_read_to_their_end(tmp_path: Path) -> None:
+    paths = real_transcripts()
+    if not paths:
+        pytest.skip("the shared transcripts are not beside this checkout")
+    for path in paths:
+        transcript = open_transcript(path)
+        events = list(transcript.events())
+        assert not transcript.malformed
+        assert events or transcript.skipped["sidechain"]
+        for event in events[:: max(1, len(events) // 10)]:
+            again = [(e.kind, e.text, e.start) for e in transcript.events(event.end)]
+            assert again == [(e.kind, e.text, e.start) for e in events if e.start.byte >= event.end.byte]
+
+
+def test_a_file_that_cannot_be_read_says_why(tmp_path: Path) -> None:
+    loop = tmp_path / "loop"
+    loop.symlink_to(loop)
+    with pytest.raises(RalfError, match="cannot be read"):
+        open_transcript(loop)

@@ -1,0 +1,195 @@
+"""Chat messages: the shapes they come in, and a list that is read piece by piece."""
+
+from __future__ import annotations
+
+import json
+import tracemalloc
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from ralf.transcripts import OWN_OUTPUT, Event, Position, Transcript, open_transcript
+
+SHARED = Path(__file__).parents[2] / "shared"
+
+TALK: list[dict[str, Any]] = [
+    {"role": "system", "content": "You are good."},
+    {"role": "user", "content": [{"type": "text", "text": 'list the {files} \\ "here"'}]},
+    {
+        "role": "assistant",
+        "content": None,
+        "tool_calls": [{"id": "c1", "function": {"name": "shell", "arguments": '{"command": "ls -F"}'}}],
+    },
+    {"role": "tool", "tool_call_id": "c1", "content": "a\r\nb]"},
+    {"role": "assistant", "content": [{"type": "text", "text": "Two: [a, b]."}]},
+]
+EVENTS = [
+    ("user", 'list the {files} \\ "here"', ""),
+    ("call", "ls -F", "shell"),
+    ("result", "a\nb]", "shell"),
+    ("assistant", "Two: [a, b].", ""),
+]
+
+
+def read(path: Path, content: str, after: Position = Position()) -> tuple[Transcript, list[Event]]:
+    path.write_text(content)
+    transcript = open_transcript(path)
+    return transcript, list(transcript.events(after))
+
+
+def brief(events: list[Event]) -> list[tuple[str, str, str]]:
+    return [(event.kind, event.text, event.tool) for event in events]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        json.dumps(TALK),
+        json.dumps(TALK, indent=2) + "\n",
+        json.dumps({"environment": "x", "info": {"messages": [1]}, "messages": TALK}, indent=1),
+        json.dumps({"trajectory": [{"action": "x"}], "messages": [], "history": TALK, "later": 1}) + "\n",
+        "".join(json.dumps(message) + "\n" for message in TALK),
+    ],
+    ids=["array", "indented", "object", "trajectory", "lines"],
+)
+def test_a_talk_gives_the_same_events_in_every_shape(tmp_path: Path, content: str) -> None:
+    transcript, events = read(tmp_path / "talk", content)
+    assert transcript.format == "chat"
+    assert brief(events) == EVENTS
+    assert transcript.skipped == {"system": 1}
+    assert [event.start.line for event in events] == [1, 2, 3, 4]
+    assert events[1].input == {"command": "ls -F"}
+
+
+def test_an_array_goes_on_where_it_ended_when_it_is_written_anew_with_more(tmp_path: Path) -> None:
+    transcript, events = read(tmp_path / "talk", json.dumps(TALK[:2], indent=2))
+    transcript, later = read(tmp_path / "talk", json.dumps(TALK, indent=2), transcript.end)
+    assert brief(events + later) == EVENTS
+    assert later[0].start.line == 2
+    assert read(tmp_path / "talk", json.dumps(TALK, indent=2), transcript.end)[1] == []
+
+
+def test_a_cut_array_gives_its_complete_messages_and_the_rest_later(tmp_path: Path) -> None:
+    whole = json.dumps({"messages": TALK}) + "\n"
+    for cut in range(20, len(whole)):
+        transcript, events = read(tmp_path / "talk", whole[:cut])
+        _, later = read(tmp_path / "talk", whole, transcript.end)
+        assert [(event.kind, event.text) for event in events + later] == [event[:2] for event in EVENTS]
+
+
+def test_blocks_of_tools_inside_messages_are_calls_and_results(tmp_path: Path) -> None:
+    talk = [
+        {
+            "role": "assistant",
+            "content": [{"type": "tool_use", "id": "u", "name": "Read", "input": {"path": "p", "n": 2}}],
+        },
+        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "u", "content": "no", "is_error": True}]},
+    ]
+    _, events = read(tmp_path / "x", json.dumps(talk))
+    assert brief(events) == [("call", "p\n2", "Read"), ("result", "no", "Read")]
+    assert events[1].failed
+
+
+def test_an_agents_observation_written_as_a_users_message_is_a_result(tmp_path: Path) -> None:
+    talk = [
+        {"agent": "primary", "role": "user", "is_demo": True, "content": "a demonstration"},
+        {"agent": "primary", "role": "user", "message_type": "observation", "content": "Solve this.\nbash-$"},
+        {
+            "agent": "primary",
+            "role": "assistant",
+            "content": "Look.\n```\nls\n```",
+            "thought": "Look.",
+            "action": "ls\n",
+        },
+        {"agent": "primary", "role": "user", "content": "a b\nbash-$"},
+    ]
+    transcript, events = read(tmp_path / "x.traj", json.dumps({"trajectory": [], "history": talk}))
+    assert brief(events) == [
+        ("user", "Solve this.\nbash-$", ""),
+        ("assistant", "Look.", ""),
+        ("call", "ls", "bash"),
+        ("result", "a b\nbash-$", "bash"),
+    ]
+    again = list(transcript.events(events[2].end))
+    assert [event.kind for event in again] == ["result"]
+
+
+def test_what_is_no_message_is_counted_and_named(tmp_path: Path) -> None:
+    talk = '[{"role": "user", "content": "x"}, 7, "s", {"role": "alien"}, {"content": "y"}, {bad}, {"role": "user", "content": "z"}]'
+    transcript, events = read(tmp_path / "x", talk)
+    assert [event.text for event in events] == ["x", "z"]
+    assert transcript.skipped == {"malformed": 3, "alien": 1, "no role": 1}
+    assert transcript.malformed == [2, 3, 6]
+
+
+def test_what_ralf_printed_is_not_a_message(tmp_path: Path) -> None:
+    text = f"{OWN_OUTPUT} -->\nx"
+    talk = [{"role": role, "content": text} for role in ("user", "assistant", "tool")]
+    _, events = read(tmp_path / "x", json.dumps(talk))
+    assert brief(events) == [("result", "", "")]
+
+
+def test_a_message_over_the_limit_is_reported_with_little_memory(tmp_path: Path) -> None:
+    path = tmp_path / "x.json"
+    with path.open("w") as file:
+        file.write('[{"role": "user", "content": "first"}, {"role": "user", "content": "')
+        for _ in range(40):
+            file.write('{"a\\" [' * 125_000)
+        file.write('"}, {"role": "user", "content": "last"}]')
+    tracemalloc.start()
+    transcript = open_transcript(path)
+    events = list(transcript.events())
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 40_000_000
+    assert brief(events) == [("user", "first", ""), ("other", "", ""), ("user", "last", "")]
+    assert events[1].cut == events[1].end.byte - events[1].start.byte > 30_000_000
+    assert transcript.skipped == {"oversized": 1}
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=20),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=200, deadline=None)
+@given(
+    messages=st.lists(
+        st.tuples(st.sampled_from(["user", "assistant", "tool"]), st.text(max_size=30), JSON), max_size=6
+    ),
+    indent=st.sampled_from([None, 1]),
+    ascii_only=st.booleans(),
+)
+def test_every_message_of_a_list_is_found_whatever_else_stands_in_it(
+    tmp_path: Path, messages: list[tuple[str, str, object]], indent: int | None, ascii_only: bool
+) -> None:
+    talk = [{"role": role, "extra": extra, "content": f"<{text}>"} for role, text, extra in messages]
+    text = json.dumps(
+        {"first": [extra for *_, extra in messages], "messages": talk}, indent=indent, ensure_ascii=ascii_only
+    )
+    path = tmp_path / "x"
+    path.write_bytes(text.encode("utf-8", "surrogatepass"))
+    if not talk:
+        return
+    transcript = open_transcript(path)
+    events = list(transcript.events())
+    assert len(events) == len(talk)
+    for number, event in enumerate(events, 1):
+        assert [later.text for later in transcript.events(event.end)] == [later.text for later in events[number:]]
+
+
+def test_real_runs_of_an_agent_hold_one_request_each() -> None:
+    paths = sorted((SHARED / "data" / "transcripts").glob("*.traj"))
+    if not paths:
+        pytest.skip("the shared transcripts are not beside this checkout")
+    for path in paths:
+        events = list(open_transcript(path).events())
+        assert [event.kind for event in events].count("user") == 1
+        calls = [event for event in events if event.kind == "call"]
+        assert len(calls) > 5
+        assert all(event.input["command"] for event in calls if event.tool == "bash")
