@@ -103,7 +103,11 @@ class Recorder:
         self.files[path] = content
         self._backups[path] = self._backups.get(path, 0) + 1
         told = "File created successfully at: " if new else "The file has been overwritten: "
-        fact = {"type": "create" if new else "update", "filePath": f"{CWD}/{path}", "structuredPatch": []}
+        fact: dict[str, Any] = {
+            "type": "create" if new else "update",
+            "filePath": f"{CWD}/{path}",
+            "structuredPatch": [],
+        }
         self._tool("Write", {"file_path": f"{CWD}/{path}", "content": content}, f"{told}{CWD}/{path}", result=fact)
 
     def edit(self, path: str, old: str, new: str) -> None:

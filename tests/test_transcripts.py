@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 
 from ralf.errors import Damaged, DamagedTranscript, RalfError, TranscriptChanged, TranscriptNotFound, UsageError
 from ralf.transcripts import OWN_OUTPUT, Event, Position, Transcript, open_transcript
-from ralf.transcripts.lines import clean
+from ralf.transcripts.lines import START, clean
 
 CLAUDE = '{"type":"user","sessionId":"s1","cwd":"/w","message":{"role":"user","content":"hello there"}}\n'
 SHARED = Path(__file__).parents[2] / "shared"
 
 
-def read(path: Path, content: str | bytes, after: Position = Position()) -> tuple[Transcript, list[Event]]:
+def read(path: Path, content: str | bytes, after: Position = START) -> tuple[Transcript, list[Event]]:
     path.write_bytes(content.encode() if isinstance(content, str) else content)
     transcript = open_transcript(path)
     return transcript, list(transcript.events(after))
@@ -192,7 +192,8 @@ def test_a_line_over_the_limit_keeps_both_ends_and_little_memory(tmp_path: Path)
     assert [event.kind for event in events] == ["user", "result", "user"]
     result = events[1]
     assert result.text.startswith('Exit code 3 0123456789\n"x01234')
-    assert result.text.endswith("the end é")
+    assert result.text.endswith('\n"x0123456789\n"xthe end é')
+    assert 65_536 < len(result.text) < 2 * 65_536
     assert (result.call_id, result.failed, result.exit_status) == ("t1", True, 3)
     assert result.timestamp == "2026-01-01T00:00:00Z"
     assert result.cut + 2 * 65_536 == result.end.byte - result.start.byte

@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ralf.transcripts import OWN_OUTPUT, Event, Position, Transcript, open_transcript
+from ralf.transcripts.lines import START
 
 SHARED = Path(__file__).parents[2] / "shared"
 
@@ -34,7 +35,7 @@ EVENTS = [
 ]
 
 
-def read(path: Path, content: str, after: Position = Position()) -> tuple[Transcript, list[Event]]:
+def read(path: Path, content: str, after: Position = START) -> tuple[Transcript, list[Event]]:
     path.write_text(content)
     transcript = open_transcript(path)
     return transcript, list(transcript.events(after))
@@ -118,9 +119,10 @@ def test_an_agents_observation_written_as_a_users_message_is_a_result(tmp_path: 
 
 
 def test_what_is_no_message_is_counted_and_named(tmp_path: Path) -> None:
-    talk = '[{"role": "user", "content": "x"}, 7, "s", {"role": "alien"}, {"content": "y"}, {bad}, {"role": "user", "content": "z"}]'
+    good, odd = '{"role": "user", "content": "x"}', '{"role": "alien"}, {"content": "y"}'
+    talk = f'[{good}, 7, "s", {odd}, {{bad}}, {good}]'
     transcript, events = read(tmp_path / "x", talk)
-    assert [event.text for event in events] == ["x", "z"]
+    assert [event.text for event in events] == ["x", "x"]
     assert transcript.skipped == {"malformed": 3, "alien": 1, "no role": 1}
     assert transcript.malformed == [2, 3, 6]
 

@@ -99,7 +99,7 @@ def test_each_block_becomes_one_event_with_the_place_of_its_record(tmp_path: Pat
         "<local-command-stdout>never closed",
         "<bash-input>git pull</bash-input>",
         "<bash-stdout>ok</bash-stdout><bash-stderr></bash-stderr>",
-        "<command-name>/exit</command-name>\n  <command-message>exit</command-message>\n  <command-args></command-args>",
+        "<command-name>/exit</command-name>\n <command-message>exit</command-message>\n <command-args></command-args>",
         "<command-message>review</command-message>\n<command-name>/review</command-name>",
         "<task-notification>\n<task-id>b1</task-id>\n</task-notification>",
         "[Request interrupted by user for tool use]",

@@ -1,8 +1,8 @@
 """A context as text for the next agent, what matters most first, within a hard budget of tokens.
 
-The text is made of pieces. Each has a rank: the lower, the later it is left out. A piece's tokens were counted when it was
-written; pieces begin with a letter, `#`, `-`, `>` or `*` and end with a line break, which keeps the sum of their counts from
-ever being below the count of the whole.
+The text is made of pieces. Each has a rank: the lower, the later it is left out. A piece's tokens were counted when
+it was written; pieces begin with a letter, `#`, `-`, `>` or `*` and end with a line break, which keeps the sum of their
+counts from ever being below the count of the whole.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ CHARACTERS_PER_TOKEN = 4
 
 # Ranks: what is left out last comes first.
 (
-    STANDING, REQUEST, RULE, NEXT, FAILED_APPROACH, DECISION, STATEMENT, CHANGED, NEWEST, UNSOLVED, DONE, SECTION, ASKED,
-    FAILED_COMMAND, READ, PASSED, RETIRED,
+    STANDING, REQUEST, RULE, NEXT, FAILED_APPROACH, DECISION, STATEMENT, CHANGED, NEWEST, UNSOLVED, DONE, SECTION,
+    ASKED, FAILED_COMMAND, READ, PASSED, RETIRED,
 ) = range(17)  # fmt: skip
 _FIXED = 4  # ranks below are not reordered by a query
 
@@ -48,9 +48,11 @@ class Piece:
     cuttable: bool = False
 
 
-def render(context: RouteContext, max_tokens: int | None = None, *, query: str | None = None) -> str:
+def render(
+    context: RouteContext, max_tokens: int | None = None, *, query: str | None = None, section: str | None = None
+) -> str:
     """The text of a context; see `RouteContext.render`."""
-    pieces = list(_pieces(context))
+    pieces = list(_pieces(context) if section is None else _SECTIONS[section](context))
     if max_tokens is None:
         return _joined(pieces) + _closing(context, {}, short=False)
     budget = _Budget(max(0, max_tokens), context.counts)
@@ -58,7 +60,9 @@ def render(context: RouteContext, max_tokens: int | None = None, *, query: str |
 
 
 def counted(context: RouteContext) -> dict[str, int]:
-    """The o200k_base tokens of every piece of a context, heading and closing line, by `key`; known counts are reused."""
+    """The o200k_base tokens of every piece of a context, heading and closing line, by `key`; known counts are
+    reused.
+    """
     from ralf import tokens
 
     texts = {key(text): text for text in _countable(context)}
@@ -127,7 +131,7 @@ class _Budget:
         return text + closing if self._may_close(closing) else text
 
     def _may_close(self, closing: str) -> bool:
-        return self._tokens >= 0 and self._characters >= 0 or not closing
+        return (self._tokens >= 0 and self._characters >= 0) or not closing
 
     def _all_counted(self, pieces: Iterable[Piece]) -> bool:
         return all(key(piece.text) in self._counts for piece in pieces)
@@ -156,7 +160,7 @@ class _Budget:
         room = min(self._tokens - self._price(heading), self._characters - len(heading)) - len("…\n".encode())
         start = text.encode()[: max(0, room)].decode(errors="ignore")
         start = start[: start.rfind(" ")] if " " in start else ""
-        return f"{start.rstrip()}…\n" if len(start) >= 40 else ""  # noqa: PLR2004
+        return f"{start.rstrip()}…\n" if len(start) >= 40 else ""
 
 
 def _precedence(piece: Piece, number: int, terms: frozenset[str]) -> tuple[int, int, int, int]:
@@ -205,12 +209,27 @@ def _closing(context: RouteContext, left_out: dict[str, int], *, short: bool) ->
 
 def _pieces(context: RouteContext) -> Iterator[Piece]:
     yield from _top(context)
-    yield from _standing(context)
-    yield from _next(context)
-    yield from _not_again(context)
+    yield from _goal(context)
+    yield from _work(context)
     yield from _decided(context)
     yield from _files(context)
     yield from _history(context)
+    yield from _record(context)
+
+
+def _goal(context: RouteContext) -> Iterator[Piece]:
+    if context.goal:
+        yield Piece(_quoted(context.goal), "Goal", STANDING, noun="line", cuttable=True)
+
+
+def _work(context: RouteContext) -> Iterator[Piece]:
+    yield from _standing(context)
+    yield from _next(context)
+    yield from _not_again(context)
+
+
+def _facts(context: RouteContext) -> Iterator[Piece]:
+    yield from _files(context)
     yield from _record(context)
 
 
@@ -222,8 +241,6 @@ def _top(context: RouteContext) -> Iterator[Piece]:
     yield Piece(f"_Notes kept by ralf, not instructions: revision {context.revision}, {count}{last}._\n", "", STANDING)
     for warning in context.warnings:
         yield Piece(f"**Warning:** {one_line(warning)}\n", "", STANDING)
-    if context.goal:
-        yield Piece(_quoted(context.goal), "Goal", STANDING, noun="line", cuttable=True)
 
 
 def _standing(context: RouteContext) -> Iterator[Piece]:
@@ -238,8 +255,8 @@ def _standing(context: RouteContext) -> Iterator[Piece]:
     if line:
         yield Piece(f"- {line}\n", group, STANDING)
     for number, request in enumerate(_last_requests(context.facts.requests)):
-        yield Piece(f"**Asked {'last' if number == 0 else 'before'}:**\n{_quoted(request.request)}", group, REQUEST, number,
-                    noun="request", cuttable=True)  # fmt: skip
+        text = f"**Asked {'last' if number == 0 else 'before'}:**\n{_quoted(request.request)}"
+        yield Piece(text, group, REQUEST, number, noun="request", cuttable=True)
     if work.last_statement:
         text = f"**The agent said last:**\n{_quoted(work.last_statement)}"
         yield Piece(text, group, STATEMENT, cuttable=True)
@@ -256,7 +273,7 @@ def _last_requests(requests: Sequence[RequestFact]) -> list[RequestFact]:
     found = []
     for request in reversed(requests):
         found.append(request)
-        if len(request.request) >= 25 or len(found) == 3:  # noqa: PLR2004
+        if len(request.request) >= 25 or len(found) == 3:
             break
     return found
 
@@ -298,8 +315,10 @@ def _decided(context: RouteContext) -> Iterator[Piece]:
 
 
 def _decision(decision: Decision) -> str:
-    status = "" if decision.status == "active" else f" [{decision.status}" + (
-        f" by {decision.superseded_by}]" if decision.superseded_by else "]"
+    status = (
+        ""
+        if decision.status == "active"
+        else f" [{decision.status}" + (f" by {decision.superseded_by}]" if decision.superseded_by else "]")
     )
     why = f" Because: {one_line(decision.rationale)}" if decision.rationale else ""
     rejected = f" Rejected: {'; '.join(map(one_line, decision.alternatives))}" if decision.alternatives else ""
@@ -372,3 +391,6 @@ def _command(command: CommandFact) -> str:
 
 def _quoted(text: str) -> str:
     return "".join(f"> {line}\n" for line in text.strip().split("\n"))
+
+
+_SECTIONS = {"goal": _goal, "work": _work, "decisions": _decided, "facts": _facts, "history": _history}

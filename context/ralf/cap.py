@@ -1,4 +1,6 @@
-"""The cap: what a route file folds when it would grow beyond it, and in which order. Order and reasons: docs/format.md."""
+"""The cap: what a route file folds when it would grow beyond it, and in which order. Order and reasons:
+docs/format.md.
+"""
 
 from __future__ import annotations
 
@@ -96,7 +98,9 @@ def _rationales(context: RouteContext) -> Iterator[Step]:
 def _with_decision(bare: Decision) -> Callable[[RouteContext], RouteContext]:
     def fold(context: RouteContext) -> RouteContext:
         kept = tuple(bare if item.id == bare.id else item for item in context.decisions)
-        return replace(context, decisions=kept, folded=replace(context.folded, rationales=context.folded.rationales + 1))
+        return replace(
+            context, decisions=kept, folded=replace(context.folded, rationales=context.folded.rationales + 1)
+        )
 
     return fold
 
@@ -113,7 +117,8 @@ def _facts(kind: str, wanted: Callable[[Any], bool] = lambda _: True) -> Callabl
 def _without_fact(kind: str, fact: object) -> Callable[[RouteContext], RouteContext]:
     def fold(context: RouteContext) -> RouteContext:
         kept = tuple(item for item in getattr(context.facts, kind) if item is not fact)
-        facts = replace(context.facts, **{kind: kept})
+        changed: Any = {kind: kept}
+        facts = replace(context.facts, **changed)
         return replace(context, facts=facts, folded=replace(context.folded, facts=context.folded.facts + 1))
 
     return fold

@@ -1,6 +1,6 @@
 """Checkpoints: takes what is new in a transcript and makes it part of a route. This module alone composes the flow.
 
-    transcript → segment → redact → facts + summary → evidence blob → record (acknowledged) → route file
+transcript → segment → redact → facts + summary → evidence blob → record (acknowledged) → route file
 """
 
 from __future__ import annotations
@@ -44,7 +44,8 @@ class CheckpointReport:
     kept, dropped  items that were kept, and candidates that were not
     path           the route file
     skipped        transcript records that were not used, by type or reason
-    warnings       what the reader should know: a damaged route file, lines that could not be read
+    warnings       what the reader should know, such as lines that could not be read
+    damage         why the route file could not be made to show it, "" for nothing: it is in the journal
     """
 
     route: str
@@ -59,6 +60,7 @@ class CheckpointReport:
     path: Path
     skipped: Mapping[str, int] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
+    damage: str = ""
 
     @property
     def ratio(self) -> float:
@@ -73,6 +75,7 @@ def checkpoint(
     root: str | os.PathLike[str] | None = None,
     summarizer: Summarizer | str | None = None,
     reason: str = "manual",
+    segment_tokens: int | None = None,
     restart: bool = False,
     progress: Progress | None = None,
 ) -> CheckpointReport:
@@ -83,6 +86,7 @@ def checkpoint(
     root        the project directory; see `ralf.project.find`
     summarizer  its name, or an object with `summarize`; None: as configured
     reason      recorded in the checkpoint: manual, threshold, pressure, compaction, task-completed, session-end …
+    segment_tokens  o200k_base tokens that a segment has at most; None: the configured threshold, 50,000 by default
     restart     read the transcript from its beginning, as a new file under the same session
 
     Nothing new: no write. Every checkpoint is acknowledged (durable) when this returns, and read back.
@@ -95,7 +99,7 @@ def checkpoint(
     settings = config.load(project.config_file)
     run = _Run(project, route, source, _summarizer(summarizer or settings.summarizer), reason)
     for _ in range(_MOST_TRIES):
-        if run.take(settings.segment_limit, restart=restart, progress=progress):
+        if run.take(segment_tokens or settings.segment_limit, restart=restart, progress=progress):
             break
     return run.report()
 
@@ -103,9 +107,7 @@ def checkpoint(
 class _Run:
     """One call of `checkpoint`."""
 
-    def __init__(
-        self, project: Project, route: str, source: Transcript, summarizer: Summarizer, reason: str
-    ) -> None:
+    def __init__(self, project: Project, route: str, source: Transcript, summarizer: Summarizer, reason: str) -> None:
         self._project = project
         self._route = route
         self._source = source
@@ -113,6 +115,7 @@ class _Run:
         self._reason = reason
         self._written: list[Checkpoint] = []
         self._warnings: list[str] = []
+        self._damage = ""
         self._totals = {"read": 0, "stored": 0, "kept": 0, "dropped": 0}
         self._context = empty(route)
 
@@ -148,7 +151,9 @@ class _Run:
         malformed = self._source.malformed
         if malformed:
             lines = ", ".join(map(str, malformed[:5]))
-            self._warnings.append(f"{self._source.path}: {self._source.skipped['malformed']} lines that cannot be read: {lines}")
+            self._warnings.append(
+                f"{self._source.path}: {self._source.skipped['malformed']} lines that cannot be read: {lines}"
+            )
         return CheckpointReport(
             route=self._route,
             revision=self._context.revision,
@@ -162,6 +167,7 @@ class _Run:
             path=self._project.route_file(self._route),
             skipped=dict(self._source.skipped),
             warnings=tuple(dict.fromkeys(self._warnings)),
+            damage=self._damage,
         )
 
     # ---- reading ----
@@ -261,6 +267,7 @@ class _Run:
     def _note(self, writer: RouteWriter, payload: Mapping[str, Any]) -> None:
         self._written.append(writer.context.checkpoint_history[-1])
         self._warnings += writer.warnings
+        self._damage = writer.damage
         self._totals["read"] += payload["tokens"]
         self._totals["stored"] += payload["tokens_stored"]
         self._totals["kept"] += payload["kept"]
@@ -291,10 +298,14 @@ def _goal(events: Sequence[Event], context: RouteContext) -> str:
 
 def _pending(event: Event) -> dict[str, Any]:
     tree = {"tool": event.tool, "call_id": event.call_id, "input": dict(event.input), "text": event.text}
-    return tree | {"timestamp": event.timestamp, "cwd": event.cwd, "start": asdict(event.start), "end": asdict(event.end)}
+    return tree | {
+        "timestamp": event.timestamp,
+        "cwd": event.cwd,
+        "start": asdict(event.start),
+        "end": asdict(event.end),
+    }
 
 
 def _event(tree: Mapping[str, Any]) -> Event:
     rest = {key: tree[key] for key in ("tool", "call_id", "input", "text", "timestamp", "cwd")}
     return Event(kind="call", start=Position(**tree["start"]), end=Position(**tree["end"]), **rest)
-

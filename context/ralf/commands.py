@@ -7,10 +7,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-_SHELLS = frozenset(
-    ["bash", "shell", "sh", "zsh", "powershell", "terminal", "exec", "exec_command", "local_shell", "local_shell_call"]
-    + ["run_command", "execute_command", "run_terminal_cmd", "run_in_terminal", "run_shell_command"]
-    + ["container.exec", "unified_exec", "shell_command"]
+_SHELL = re.compile(
+    r"(?:ba|z|power)?sh(?:ell)?|terminal|exec|exec_command|execute_command|unified_exec|container\.exec|local_shell(?:_call)?"
+    r"|run_command|run_terminal_cmd|run_in_terminal|run_shell_command|shell_command"
 )
 _LONGEST = 40_000  # characters of one command that are read for the files it touches
 
@@ -39,7 +38,7 @@ class Simple:
 
 def is_shell(tool: str) -> bool:
     """Whether a tool of this name runs shell commands."""
-    return tool.lower().rpartition("__")[2] in _SHELLS
+    return _SHELL.fullmatch(tool.lower().rpartition("__")[2]) is not None
 
 
 def command_text(arguments: Mapping[str, Any]) -> str:

@@ -1,18 +1,18 @@
-"""The configuration: one dataclass is its schema, `config.yaml` its file. An unknown key is an error. See docs/config.md."""
+"""The configuration: one dataclass is its schema, `config.yaml` its file. An unknown key is an error. See
+docs/config.md.
+"""
 
 from __future__ import annotations
 
 import difflib
-import re
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ralf.errors import Damaged, UsageError
 
-DEFAULT_THRESHOLD = 50_000
-ADAPTIVE = "adaptive"
-_THRESHOLD = re.compile(r"[1-9][0-9]{0,9}|(?:100|[1-9][0-9]?)%|adaptive")
+if TYPE_CHECKING:
+    from ralf.budget import Limits
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class Config:
     worktrees      `shared`: linked git worktrees use the main worktree's store; `isolated`: each its own
     """
 
-    threshold: str = str(DEFAULT_THRESHOLD)
+    threshold: str = "50000"
     window: int = 200_000
     pressure: int = 60
     summarizer: str = "extractive"
@@ -36,13 +36,18 @@ class Config:
     worktrees: str = "shared"
 
     @property
+    def limits(self) -> Limits:
+        """When a checkpoint falls due."""
+        from ralf.budget import Limits
+
+        return Limits.parse(self.threshold, pressure=self.pressure / 100, window=self.window)
+
+    @property
     def segment_limit(self) -> int:
-        """Tokens that a segment has at most: the threshold as a number."""
-        if self.threshold == ADAPTIVE:
-            return DEFAULT_THRESHOLD
-        if self.threshold.endswith("%"):
-            return max(1, self.window * int(self.threshold[:-1]) // 100)
-        return int(self.threshold)
+        """Tokens that a segment has at most."""
+        from ralf.budget import BudgetWatcher
+
+        return BudgetWatcher(self.limits).threshold
 
 
 _CHOICES = {"summarizer": ("extractive",), "worktrees": ("shared", "isolated")}
@@ -70,9 +75,16 @@ def load(path: Path) -> Config:
     for key, value in tree.items():
         if key not in known:
             close = difflib.get_close_matches(key, known, n=1)
-            raise UsageError(path, f"unknown key {key!r}", f"write {close[0]!r}" if close else f"known keys: {', '.join(known)}")
+            raise UsageError(
+                path, f"unknown key {key!r}", f"write {close[0]!r}" if close else f"known keys: {', '.join(known)}"
+            )
         values[key] = _checked(path, key, value, known[key].type)
-    return Config(**values)
+    found = Config(**values)
+    try:
+        _ = found.limits
+    except UsageError as error:
+        raise UsageError(path, str(error), error.hint) from None
+    return found
 
 
 def _checked(path: Path, key: str, value: Any, kind: Any) -> Any:
@@ -81,8 +93,6 @@ def _checked(path: Path, key: str, value: Any, kind: Any) -> Any:
             raise UsageError(path, f"{key}: expected a whole number above 0, got {value!r}")
         return value
     text = "" if value is None else str(value)
-    if key == "threshold" and not _THRESHOLD.fullmatch(text):
-        raise UsageError(path, f"{key}: expected tokens such as 50000, a share such as 25%, or adaptive, got {text!r}")
     if key in _CHOICES and text not in _CHOICES[key]:
         raise UsageError(path, f"{key}: expected {' or '.join(_CHOICES[key])}, got {text!r}")
     return text

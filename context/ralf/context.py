@@ -121,18 +121,19 @@ class RouteContext:
         """The checkpoint history, oldest first."""
         return self.checkpoint_history
 
-    def render(self, max_tokens: int | None = None, *, query: str | None = None) -> str:
+    def render(self, max_tokens: int | None = None, *, query: str | None = None, section: str | None = None) -> str:
         """The context as Markdown for an agent or a person, what matters most first.
 
-        max_tokens  hard limit: at most that many o200k_base tokens, and at most four times as many characters; None: all.
-                    Goal, active work, pinned rules and active decisions are the last to go. The text ends by saying what
-                    was left out and how to get it.
+        max_tokens  hard limit: at most that many o200k_base tokens, and at most four times as many characters; None:
+                    all. Goal, active work, pinned rules and active decisions are the last to go. The text ends by
+                    saying what was left out and how to get it.
         query       what is kept is ordered by relevance to it
+        section     only this part: goal, work, decisions, facts or history
         """
         from ralf.brief import render
 
         most = self.budget if max_tokens is None else max_tokens
-        return render(self, most, query=query or self.query)
+        return render(self, most, query=query or self.query, section=section)
 
     def with_defaults(self, max_tokens: int | None, query: str | None) -> RouteContext:
         """The same context, whose `render` has these defaults."""

@@ -44,7 +44,9 @@ def record_decision(
     """
     said = clean(decision).strip()
     if not said:
-        raise UsageError(route, "a decision needs words", f'ralf context decide {names.slug(route)} "TEXT" --because "WHY"')
+        raise UsageError(
+            route, "a decision needs words", f'ralf context decide {names.slug(route)} "TEXT" --because "WHY"'
+        )
     if origin not in ORIGINS or kind not in KINDS:
         raise UsageError(route, f"origin is one of {', '.join(ORIGINS)}, kind one of {', '.join(KINDS)}")
     project = projects.find(root)

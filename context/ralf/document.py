@@ -30,7 +30,7 @@ _CODE_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
 # ---- parsing ----
 
 
-class _Guarded(BaseHandler):  # type: ignore[misc]  # the library carries no types
+class _Guarded(BaseHandler):
     """Gives the library our own cut between front matter and body, and reads the first by the guarded loader."""
 
     FM_BOUNDARY = re.compile(rf"(?m)^{FENCE}$")
@@ -47,7 +47,9 @@ class _Guarded(BaseHandler):  # type: ignore[misc]  # the library carries no typ
 
 
 def parse(content: bytes, where: object) -> RouteContext:
-    """The context that a route file holds. DamagedRouteFile says what is wrong and in which line; `where` names the file."""
+    """The context that a route file holds. DamagedRouteFile says what is wrong and in which line; `where` names the
+    file.
+    """
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -177,5 +179,3 @@ def _rendered(section: Section, newest: int) -> str:
         mark = _CURRENT if section.number == newest and title else ""
         heading = f"### Checkpoint {section.number}{title}{mark}"
     return f"{heading}\n{section.text}\n" if section.text else f"{heading}\n"
-
-

@@ -1,4 +1,6 @@
-"""Evidence: the redacted text of a segment's events with their line numbers, so that a claim can be traced to its words."""
+"""Evidence: the redacted text of a segment's events with their line numbers, so that a claim can be traced to its
+words.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,9 @@ def keep(store: Store, events: Iterable[Event]) -> Digest:
 
 
 def read(store: Store, digest: Digest) -> Iterator[Line]:
-    """The lines of a segment's evidence. BlobNotFound where it was pruned, DamagedBlob where it is not what was kept."""
+    """The lines of a segment's evidence. BlobNotFound where it was pruned, DamagedBlob where it is not what was
+    kept.
+    """
     with store.open_blob(digest) as file:
         for line in file:
             yield Line(**json.loads(line))

@@ -50,13 +50,17 @@ class FileStore:
                 end = _cut_torn_tail(descriptor)
                 head = _last_token(path, descriptor, end)
                 index = IdIndex(self._folder / "cache" / "ids" / f"{stream}.idx")
-                known = index.find(id, end, lambda offset: _id_at(descriptor, offset), lambda start: _ids(descriptor, start))
+                known = index.find(
+                    id, end, lambda offset: _id_at(descriptor, offset), lambda start: _ids(descriptor, start)
+                )
                 if known is not None:
                     return _line_at(path, descriptor, known).token
                 if head != after:
                     raise Conflict(stream, head)
                 _write_all(descriptor, line, end)
-                os.fsync(descriptor)  # the acknowledgement; when it fails nothing was promised, and it is not tried again
+                os.fsync(
+                    descriptor
+                )  # the acknowledgement; when it fails nothing was promised, and it is not tried again
                 index.add(id, end, end + len(line))
             finally:
                 os.close(descriptor)
@@ -194,7 +198,9 @@ def _parsed(path: Path, start: int, line: bytes) -> Entry:
     match = _FRAME.match(line)
     record = line[match.end() : -2] if match else b""
     if match is None or len(record) != int(match[2]) or _sum(record) != match[3]:
-        raise DamagedJournal(path, f"the record at byte {start} is not what was written", "ralf context verify --repair")
+        raise DamagedJournal(
+            path, f"the record at byte {start} is not what was written", "ralf context verify --repair"
+        )
     return Entry(_token(start, line), json.loads(match[1]), record)
 
 

@@ -1,4 +1,6 @@
-"""Fingerprints of a transcript's beginning and of what lies before a place, to tell whether it is still the same file."""
+"""Fingerprints of a transcript's beginning and of what lies before a place, to tell whether it is still the same
+file.
+"""
 
 from __future__ import annotations
 

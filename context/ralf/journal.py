@@ -53,7 +53,9 @@ def read(store: Store, route: str, *, after: Token | None = None) -> Iterator[tu
     for entry in store.read(stream_of(route), after=after):
         try:
             line = json.loads(entry.record)
-            record = Record(int(line["revision"]), str(line["kind"]), dict(line["payload"]), str(line.get("render", "")))
+            record = Record(
+                int(line["revision"]), str(line["kind"]), dict(line["payload"]), str(line.get("render", ""))
+            )
         except (ValueError, KeyError, TypeError) as error:
             raise DamagedJournal(
                 route, f"the record {entry.id!r} is not one of a route: {error}", "ralf context verify --repair"

@@ -40,7 +40,8 @@ def check(name: str) -> str:
 def slug(name: str) -> str:
     """A route name made of any text: itself if allowed, else its allowed characters and eight of its hash.
 
-    Different texts give different names, and the same text always the same one (`feature/login` → `feature-login-3f1c2a9b`).
+    Different texts give different names, and the same text always the same one (`feature/login` →
+    `feature-login-3f1c2a9b`).
     """
     if is_valid(name):
         return name

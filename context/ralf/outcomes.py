@@ -7,16 +7,20 @@ import re
 # Plain names of trouble; `_STRONG` are the shapes in which programs report it.
 _STRONG = re.compile(
     r"\b(?:error|fatal|panic|exception|failure)\b\s*(?:\[\w+\])?\s*[:(]|\b\w+(?:Error|Exception)\b\s*(?::|$)"
-    r"|^E {2,}\S|^--- FAIL|^CONFLICT\b|^FAILED\b|^\s*\S+:\d+(?::\d+)?:\s+\S|: (?:command )?not found\b|: No such file|: Permission denied"
+    r"|^E {2,}\S|^--- FAIL|^CONFLICT\b|^FAILED\b|: (?:command )?not found\b"
+    r"|: No such file|: Permission denied"
     r"|^\s*[x✗✘✕] \S|^thread '.{1,200}' panicked",
     re.I,
 )
 _WEAK = re.compile(
     r"\b(?:error|fail(?:s|ed|ure|ing)?|fatal|panic(?:ked)?|exception|undefined|cannot|can't"
-    r"|could not|couldn't|not found|no such|denied|rejected|conflict|unable|invalid|missing|refused|unknown|unexpected|no matches"
+    r"|could not|couldn't|not found|no such|denied|rejected|conflict|unable|invalid|missing|refused|unknown"
+    r"|unexpected|no matches"
     r"|timed out|timeout|killed|expected)\b",
     re.I,
 )
+_PLACE = re.compile(r"^\S+:\d+(?::\d+)?:\s+\S")
+_AMISS = re.compile(r"\b(?:want|wanted|got|should|must|needs?|not|never used|unused|deprecated)\b|\(\w+\)$", re.I)
 _HARMLESS = re.compile(
     r"\b(?:0|no) (?:errors?|failures?|failed)\b|\berrors?: 0\b|^\$ |^\[[\w-]+\] \$|^Traceback \(|^exit code:? \d+$"
     r"|^=== (?:RUN|PAUSE|CONT)"
@@ -27,18 +31,21 @@ _HARMLESS = re.compile(
 
 def error_line(output: str) -> str:
     """The first line of a failed command's output that names an error; "" where none does."""
-    weak = ""
+    weak = place = ""
     for number, line in enumerate(output.splitlines()):
         line = line.strip()
         if number > 4000:
             break
         if not line or len(line) > 4000 or _HARMLESS.search(line):
             continue
-        if _STRONG.search(line):
+        at_place = _PLACE.match(line)
+        if _STRONG.search(line) or (at_place and (_WEAK.search(line) or _AMISS.search(line))):
             return line
         if not weak and _WEAK.search(line):
             weak = line
-    return weak
+        if not place and at_place:
+            place = line
+    return weak or place
 
 
 _COMMIT = re.compile(r"(?m)^\[[^\[\]\n]{1,200} ([0-9a-f]{7,40})\] ([^\n]*)$")
@@ -53,7 +60,8 @@ def commits(command: str, output: str) -> list[tuple[str, str]]:
 
 
 _TESTING = re.compile(
-    r"test|spec|jest|mocha|cargo|\bgo\b|\bnpm\b|yarn|pnpm|\bbun\b|deno|\bmake\b|mise|\btox\b|nox|gradle|mvn|check|\bci\b|python",
+    r"test|spec|jest|mocha|cargo|\bgo\b|\bnpm\b|yarn|pnpm|\bbun\b|deno|\bmake\b|mise|\btox\b|nox|gradle|mvn"
+    r"|check|\bci\b|python",
     re.I,
 )
 _READING = re.compile(r"^\s*(?:cat|grep|rg|git|gh|less|ls|find|echo|curl)\b")

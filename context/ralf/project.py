@@ -69,8 +69,9 @@ class Project:
 
 
 def find(root: str | os.PathLike[str] | None = None) -> Project:
-    """The project at `root`; None: `RALF_PROJECT_DIR` (the project or its `.autonomous`), else the nearest parent that has
-    opted in, else the nearest with `.autonomous/`, else the current directory. UsageError when `root` is no directory.
+    """The project at `root`; None: `RALF_PROJECT_DIR` (the project or its `.autonomous`), else the nearest parent
+    that has opted in, else the nearest with `.autonomous/`, else the current directory. UsageError when `root` is no
+    directory.
     """
     named = os.fspath(root) if root is not None else os.environ.get("RALF_PROJECT_DIR", "")
     if named:
@@ -84,7 +85,11 @@ def find(root: str | os.PathLike[str] | None = None) -> Project:
         for folder in above:
             if (folder / marker).exists():
                 return Project(folder)
-            if marker.name == "config.yaml" and (shared := _shared_root(folder)) != folder and (shared / marker).exists():
+            if (
+                marker.name == "config.yaml"
+                and (shared := _shared_root(folder)) != folder
+                and (shared / marker).exists()
+            ):
                 return Project(folder)
     return Project(here)
 
@@ -92,8 +97,8 @@ def find(root: str | os.PathLike[str] | None = None) -> Project:
 def _shared_root(root: Path) -> Path:
     """The main worktree of a linked git worktree, else `root` itself.
 
-    In a linked worktree `.git` is a file that names `MAIN/.git/worktrees/NAME`. A worktree with a configuration of its own,
-    or a main worktree that says `worktrees: isolated`, keeps to itself.
+    In a linked worktree `.git` is a file that names `MAIN/.git/worktrees/NAME`. A worktree with a configuration of
+    its own, or a main worktree that says `worktrees: isolated`, keeps to itself.
     """
     git = root / ".git"
     if not git.is_file() or (root / CONTEXT / "config.yaml").exists():
@@ -136,10 +141,10 @@ def check_new(project: Project, route: str) -> str:
 
 def route_names(project: Project) -> list[str]:
     """The names of all routes that have a file or a journal, sorted."""
-    found = set()
+    found: set[str] = set()
     for folder, ending in ((project.routes, ".md"), (project.folder / "journal" / "routes", ".jsonl")):
         try:
-            entries = os.listdir(folder)
+            entries = os.listdir(folder)  # noqa: PTH208  # names alone, in one call
         except FileNotFoundError:
             continue
         found.update(name.removesuffix(ending) for name in entries if name.endswith(ending))

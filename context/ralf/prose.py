@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 
+_LONGEST = 40_000  # characters of one message that are read
 _FENCE = re.compile(r"^\s*(`{3,}|~{3,})")
 _ITEM = re.compile(r"^\s{0,12}(?:([-*+•])|(?:\*\*)?(\d{1,2}|[a-zA-Z])[.)])\s+(?:\[[ xX]\]\s+)?(?=\S)")
 _HEADING = re.compile(r"^\s{0,3}#{1,6}\s+(.*)$")
@@ -15,7 +16,9 @@ _SKIPPED = re.compile(r"^\s*(?:[|>│├└┌┐┘┤┬┴┼━─═⎿↳�
 _CODE_LINE = re.compile(r"^(?: {4,}|\t)\S|^\s*(?://|/\*|\$ |>>> |@@ |diff --git|\+\+\+ |--- a/)|[{};]\s*$")
 _EMPHASIS = re.compile(r"\*\*|(?<!\w)__(?=\w)|(?<=\w)__(?!\w)")
 _BOX = re.compile(r"[│├└┌┐┘┤┬┴┼━─═]")
-_END = re.compile(r"(?:[.!?…]+[\"')\]*_”’]{0,3}|:)\s+(?=[\"'(\[*_`“]{0,3}[A-Z0-9`/.\[]|[a-z])")
+_END = re.compile(
+    r"(?:(?<![.!?…])[.!?…]++[\"')\]*_\u201d\u2019]{0,3}|:)\s+(?=[\"'(\[*_`\u201c]{0,3}[A-Z0-9`/.\[]|[a-z])"
+)
 _ABBREVIATED = re.compile(
     r"(?:^|[\s(])(?:e\.g|i\.e|etc|vs|cf|approx|incl|resp|no|fig|sec|dr|mr|ms|st|al|\d{1,2}|[a-z])\.$", re.I
 )
@@ -36,9 +39,10 @@ class Sentence:
     paragraph: int
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=256)  # the messages of one segment, read by several
 def sentences(text: str) -> tuple[Sentence, ...]:
     """The sentences of a message in order, each on one line, Markdown emphasis removed, code and quotes left out."""
+    text = text[:_LONGEST]
     found: list[Sentence] = []
     block: list[str] = []
     kind, mark, paragraph, fence = "text", "", 0, ""
@@ -100,16 +104,19 @@ def joined(texts: Iterable[str]) -> str:
 def split(text: str) -> list[str]:
     """The sentences of one paragraph. A colon ends no sentence; a dot in an abbreviation or a name does not either."""
     found: list[str] = []
-    start = 0
+    start = counted = signs = 0
     for match in _END.finditer(text):
         end = match.end()
-        before = text[start : match.start() + 1]
-        if match.group().lstrip().startswith(":") or _ABBREVIATED.search(before) or text.count("`", start, end) % 2:
+        signs += text.count("`", counted, end)
+        counted = end
+        if match.group()[0] == ":" or signs % 2:
+            continue
+        if _ABBREVIATED.search(text[max(start, match.start() - 12) : match.start() + 1]):
             continue
         # "ok. do it" ends a sentence; "panic! within", "the ? operator" and "so... do it" do not.
         if text[end : end + 1].islower() and (match.group()[0] != "." or match.group().startswith("..")):
             continue
         found.append(text[start:end].strip())
-        start = end
+        start, signs = end, 0
     rest = text[start:].strip()
     return [*found, rest] if rest else found

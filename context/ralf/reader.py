@@ -32,9 +32,9 @@ def get_context(
     max_tokens  default budget of the returned context's `render`
     query       default query of the returned context's `render`
 
-    Costs the same however long the route's history is. Raises RouteNotFound (with the closest names), UsageError (a refused
-    name), DamagedRouteFile (when there is no journal to serve from). What is served in place of a damaged or outdated file
-    says so in `warnings`.
+    Costs the same however long the route's history is. Raises RouteNotFound (with the closest names), UsageError (a
+    refused name), DamagedRouteFile (when there is no journal to serve from). What is served in place of a damaged or
+    outdated file says so in `warnings`.
     """
     project = projects.find(root)
     found = projects.existing_route(project, names.check(route))
@@ -54,8 +54,8 @@ def closest(project: Project, route: str) -> tuple[str, ...]:
 def list_routes(*, root: str | os.PathLike[str] | None = None) -> list[RouteSummary]:
     """All routes of a project, the one with the newest checkpoint first; [] for a project without routes.
 
-    Reads only the head of each file. A route whose file cannot be read is listed from its journal, and named with what is
-    wrong in `damage`.
+    Reads only the head of each file. A route whose file cannot be read is listed from its journal, and named with
+    what is wrong in `damage`.
     """
     project = projects.find(root)
     found = [_summary(project, name) for name in projects.route_names(project)]
@@ -96,7 +96,9 @@ def _summary(project: Project, route: str) -> RouteSummary:
 
 
 def _head_fields(path: Path) -> dict[str, str] | None:
-    """The plain fields of a file's header and active work, read from its head; None where that cannot be done safely."""
+    """The plain fields of a file's header and active work, read from its head; None where that cannot be done
+    safely.
+    """
     try:
         with path.open("rb", buffering=0) as file:
             head = file.read(_HEAD_BYTES)

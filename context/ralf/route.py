@@ -25,21 +25,25 @@ def empty(route: str) -> RouteContext:
     return replace(context, context_checkpoint=replace(context.context_checkpoint, version=FORMAT_VERSION, route=route))
 
 
-def fold(records: Iterable[Record], start: RouteContext) -> RouteContext:
-    """What `records`, oldest first, make of `start`; a fold may be broken off and taken up at any record."""
+def fold(records: Iterable[Record], start: RouteContext, *, cap: bool = True) -> RouteContext:
+    """What `records`, oldest first, make of `start`; a fold may be broken off and taken up at any record.
+
+    cap  False: nothing is folded away, whatever the size
+    """
     context = start
     for record in records:
-        context = apply(context, record)
+        context = apply(context, record, cap=cap)
     return context
 
 
-def apply(context: RouteContext, record: Record) -> RouteContext:
+def apply(context: RouteContext, record: Record, *, cap: bool = True) -> RouteContext:
     """What one more record makes of a context. A record of an unknown kind advances the revision, no more."""
     change = _KINDS.get(record.kind)
     if change is not None:
         context = change(context, record.payload)
     header = replace(context.context_checkpoint, revision=record.revision, version=FORMAT_VERSION)
-    return capped(replace(context, context_checkpoint=header))
+    context = replace(context, context_checkpoint=header)
+    return capped(context) if cap else context
 
 
 # ---- the kinds of records ----
@@ -159,7 +163,7 @@ def _labelled(context: RouteContext) -> RouteContext:
     for item in context.decisions:
         if not item.id:
             count += 1
-            item = replace(item, id=f"DEC-{count:03d}", origin=item.origin or "human-edit")  # noqa: PLW2901
+            item = replace(item, id=f"DEC-{count:03d}", origin=item.origin or "human-edit")
         decisions.append(item)
     header = replace(context.context_checkpoint, decision_count=count)
     return replace(context, context_checkpoint=header, decisions=tuple(decisions))

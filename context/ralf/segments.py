@@ -33,9 +33,9 @@ class _Record:
 def cut(events: Iterable[Event], limit: int, count: Callable[[str], int]) -> Iterator[Piece]:
     """The segments of a stream of events, in order; the last one is what remains.
 
-    A segment ends before the record that would take it past `limit` tokens, or at a person's turn if one lies in its last
-    tenth; never between a call and its result. A record that alone passes the limit, or a call with its result, is a segment
-    of its own. Holds no more than one segment in memory.
+    A segment ends before the record that would take it past `limit` tokens, or at a person's turn if one lies in its
+    last tenth; never between a call and its result. A record that alone passes the limit, or a call with its result,
+    is a segment of its own. Holds no more than one segment in memory.
     """
     held: list[_Record] = []
     total = 0

@@ -1,7 +1,7 @@
 """A route's folded state in the cache, so that neither a read nor a write costs more as the journal grows.
 
-Derived and checked: a snapshot names the journal record that it ends with. One that is missing, torn or of another journal
-counts for nothing.
+Derived and checked: a snapshot names the journal record that it ends with. One that is missing, torn or of another
+journal counts for nothing.
 """
 
 from __future__ import annotations

@@ -46,8 +46,8 @@ class Store(Protocol):
         """The records after a place, or all, oldest first; nothing for a stream that does not exist.
 
         A record that was being written when reading began may or may not be among them. DamagedJournal when a record's
-        bytes are not those that were written, after all records before it; UnknownToken when `after` is no place of this
-        stream.
+        bytes are not those that were written, after all records before it; UnknownToken when `after` is no place of
+        this stream.
         """
         ...
 

@@ -9,8 +9,8 @@ _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 
 
 def clean(text: str) -> str:
-    """`text` without terminal escape sequences and control characters (line feeds and tabs stay); an unpaired surrogate,
-    which no file can hold, becomes U+FFFD. Clean text comes back as it is.
+    """`text` without terminal escape sequences and control characters (line feeds and tabs stay); an unpaired
+    surrogate, which no file can hold, becomes U+FFFD. Clean text comes back as it is.
     """
     if "\x1b" in text:
         text = _ESCAPES.sub("", text)

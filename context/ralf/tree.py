@@ -27,7 +27,7 @@ def to_tree(value: Any) -> Tree:
     """A dataclass of `ralf.model` as a tree: fields in their order, empty ones left out, then the unknown ones."""
     tree: Tree = {}
     always = getattr(value, "always_written", ())
-    for name, key, _, default in _shape(type(value)):
+    for name, key, _, default in _shape(_hashable(type(value))):
         inner = getattr(value, name)
         if inner != default or name in always:
             tree[key] = _plain(inner)
@@ -41,7 +41,7 @@ def from_tree(cls: type[T], tree: object, at: tuple[str, ...] = ()) -> T:
         raise BadTree(at, "a mapping", tree)
     known: dict[str, Any] = {}
     rest = dict(tree)
-    for name, key, read, _ in _shape(cls):
+    for name, key, read, _ in _shape(_hashable(cls)):
         value = rest.pop(key, None)
         if value is not None:
             known[name] = read(value, (*at, key))
@@ -58,16 +58,24 @@ def _plain(value: Any) -> Any:
     return to_tree(value) if hasattr(value, "__dataclass_fields__") else value
 
 
+def _hashable(cls: Any) -> Any:
+    return cls  # a class is; the type of a class says otherwise
+
+
 @cache
-def _shape(cls: type) -> tuple[tuple[str, str, Any, Any], ...]:
+def _shape(cls: Any) -> tuple[tuple[str, str, Any, Any], ...]:
     """For each field but `extra`: its name and key, how to read it from a tree, and the value that is left out."""
     hints = typing.get_type_hints(cls)
     shape = []
     for field in fields(cls):
         if field.name != "extra" and field.metadata.get("stored", True):
-            default = field.default if field.default is not MISSING else field.default_factory()  # type: ignore[misc]
+            default = field.default if field.default is not MISSING else _made(field.default_factory)
             shape.append((field.name, field.metadata.get("key", field.name), _reader(hints[field.name]), default))
     return tuple(shape)
+
+
+def _made(factory: Any) -> Any:
+    return factory()
 
 
 def _reader(hint: Any) -> Any:

@@ -28,10 +28,10 @@ class RouteWriter:
         self._route = route
         self._content = state.content
         self._renders = list(state.renders)
-        self._untouchable = state.damage
+        self.damage = state.damage  # a file that cannot be read is never overwritten
         self.token: Token | None = state.token
         self.context: RouteContext = state.recorded
-        self.warnings: list[str] = [state.damage] if state.damage else []
+        self.warnings: list[str] = []
         self._take_in(state)
 
     def append(self, kind: str, payload: Mapping[str, Any], *, id: str, shown: bool = True) -> RouteContext:  # noqa: A002
@@ -41,7 +41,7 @@ class RouteWriter:
         """
         record = Record(self.context.revision + 1, kind, payload)
         context = heart.apply(self.context, record)
-        if shown and not self._untouchable:
+        if shown and not self.damage:
             record = replace(record, render=states.digest_of(render(context).encode()))
         before = self.token
         self.token = journal.append(self._project.store, self._route, record, id=id, after=before)
@@ -52,7 +52,7 @@ class RouteWriter:
     def show(self) -> None:
         """Make the route file show the newest revision, taking in what a person saves meanwhile, and read it back."""
         self.context = replace(self.context, counts=brief.counted(self.context))
-        if not self._untouchable:
+        if not self.damage:
             for _ in range(_MOST_MERGES):
                 if self._write_file():
                     break
@@ -87,9 +87,7 @@ class RouteWriter:
 
     def _rescue(self, displaced: bytes) -> bool:
         """Take in what a person saved while we were writing; True when that changed something."""
-        shown = states._with_file(  # noqa: SLF001
-            self._project, self._route, self._state(displaced), displaced
-        )
+        shown = states._with_file(self._project, self._route, self._state(displaced), displaced)
         if shown.status == "damaged":
             aside = self._project.route_file(self._route).with_suffix(f".displaced-{states.digest_of(displaced)[:8]}")
             _atomic.write(aside, displaced)
@@ -108,7 +106,9 @@ class RouteWriter:
     def _take_in(self, state: State) -> None:
         if state.status == "foreign":
             document = to_tree(state.context)
-            self.append("import", {"document": document}, id=f"import-{states.digest_of(state.content or b'')}", shown=False)
+            self.append(
+                "import", {"document": document}, id=f"import-{states.digest_of(state.content or b'')}", shown=False
+            )
         elif state.changes:
             self._record_edit(state)
 
@@ -155,5 +155,3 @@ def _refuse_damaged_journal(project: Project, route: str) -> None:
     """A journal that cannot be read cannot be written to either: its revision is not known."""
     for _ in journal.read(project.store, route):
         pass
-
-

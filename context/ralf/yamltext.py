@@ -1,4 +1,5 @@
-"""The YAML of a route file's front matter: a guarded loader for what anybody may have written, a strict writer for ours.
+"""The YAML of a route file's front matter: a guarded loader for what anybody may have written, a strict writer for
+ours.
 
 Read and written trees are plain: dicts, lists, text, whole numbers, floats, true, false and null.
 """
@@ -37,8 +38,9 @@ class BadYaml(ValueError):
 def load(text: str) -> dict[str, Any]:
     """The mapping that `text` holds; BadYaml says what is wrong and where.
 
-    Refused: over 1 MiB, deeper than 8 levels, anchors, aliases, tags, merge keys, a key twice, a key that is no text, control
-    characters, and anything but one mapping. Scalars that are not canonical stay text (see docs/format.md).
+    Refused: over 1 MiB, deeper than 8 levels, anchors, aliases, tags, merge keys, a key twice, a key that is no
+    text, control characters, and anything but one mapping. Scalars that are not canonical stay text (see
+    docs/format.md).
     """
     if len(text) > MAX_BYTES:
         raise BadYaml(f"front matter of more than {MAX_BYTES:,} characters")
@@ -134,7 +136,9 @@ def _line(event: Any) -> int:
 _INDENT = "  "
 _PLAIN_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*\Z")
 _KEY_WORDS = frozenset("y n yes no on off true false null".split())
-_COMPACT = frozenset("paths commands errors commits tests requests todos completed_steps source folded alternatives did".split())
+_COMPACT = frozenset(
+    "paths commands errors commits tests requests todos completed_steps source folded alternatives did".split()
+)
 _COMPACT_WIDTH = 200
 _NEEDS_ESCAPE = re.compile(r"[^\t\n\x20-\x7e\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]")
 
@@ -157,7 +161,7 @@ def _block(tree: dict[str, Any], indent: str, compact: bool) -> list[str]:
                 lines += [f"{indent}{name}:", *_block(value, indent + _INDENT, narrow)]
         elif isinstance(value, list) and value:
             flow = _flow(value)
-            if flow is not None and len(flow) <= 100 and not any(isinstance(item, dict) for item in value):  # noqa: PLR2004
+            if flow is not None and len(flow) <= 100 and not any(isinstance(item, dict) for item in value):
                 lines.append(f"{indent}{name}: {flow}")
             else:
                 lines += [f"{indent}{name}:", *_items(value, indent + _INDENT, narrow)]
@@ -234,7 +238,9 @@ def _quoted(text: str) -> str:
             return f'"{text}"'
         return "'" + text.replace("'", "''") + "'"
     escaped = json.dumps(text, ensure_ascii=False)
-    return _NEEDS_ESCAPE.sub(lambda match: f"\\U{ord(match[0]):08x}" if ord(match[0]) > 0xFFFF else f"\\u{ord(match[0]):04x}", escaped)
+    return _NEEDS_ESCAPE.sub(
+        lambda match: f"\\U{ord(match[0]):08x}" if ord(match[0]) > 0xFFFF else f"\\u{ord(match[0]):04x}", escaped
+    )
 
 
 def _key(key: str) -> str:

@@ -35,8 +35,8 @@ class Summary:
     """What a summariser gives back.
 
     title        a few words for the section's heading, one line, taken from the source
-    text         the section's Markdown; every line of it begins with "- ", "> ", "**" or two spaces, so that no text of a
-                 transcript can become a heading, a rule or a fence
+    text         the section's Markdown; every line of it begins with "- ", "> ", "**" or two spaces, so that no text
+                 of a transcript can become a heading, a rule or a fence
     decisions    new decisions, rules and failed approaches, oldest first, without ids
     active_work  where the work stands after the segment (the whole of it, not a difference)
     key_events   a few lines for the checkpoint's entry in the front matter

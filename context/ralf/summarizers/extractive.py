@@ -20,19 +20,25 @@ _REQUEST, _STATEMENT, _FINDING, _STEP = 400, 600, 240, 160  # characters
 _LONGEST = 16_000  # characters of a message that are read for its statement
 
 _RESULT = re.compile(
-    r"\b(?:fix(?:ed|es)?|added|removed|renamed|moved|created|updated|implemented|replaced|committed|pushed|merged|rebased|resolved"
-    r"|pass(?:es|ed)?|fail(?:s|ed)?|works?|done|complete[d]?|now|because|root cause|caused?|the issue|the problem|found|result"
-    r"|so|therefore|means|confirmed|turns out|instead|only|changed|wired|refactored|verified|posted|replied|skipped)\b",
+    r"\b(?:fix(?:ed|es)?|added|removed|renamed|moved|created|updated|implemented|replaced|committed|pushed"
+    r"|merged|rebased|resolved"
+    r"|pass(?:es|ed)?|fail(?:s|ed)?|works?|done|complete[d]?|now|because|root cause|caused?|the issue"
+    r"|the problem|found|result"
+    r"|so|therefore|means|confirmed|turns out|instead|only|changed|wired|refactored|verified|posted|replied"
+    r"|skipped)\b",
     re.I,
 )
 _FINDS = re.compile(
-    r"\b(?:root cause|the (?:real |actual |underlying )?(?:cause|culprit|problem|issue|bug) (?:is|was)|(?:is|was) caused by|turns out"
+    r"\b(?:root cause|the (?:real |actual |underlying )?(?:cause|culprit|problem|issue|bug) (?:is|was)|(?:is"
+    r"|was) caused by|turns out"
     r"|it turned out|caused by|explains why|this is why|that's why|confirmed that|the reason (?:is|was))\b",
     re.I,
 )
 _BLOCKS = re.compile(
-    r"\b(?:blocked (?:by|on|until)|waiting (?:for|on)|cannot proceed|can't proceed|can't continue|need(?:s)? your|depends on you"
-    r"|until (?:you|the user|it is merged)|missing (?:credentials?|access|permissions?|api key)|before (?:i|we) can)\b",
+    r"\b(?:blocked (?:by|on|until)|waiting (?:for|on)|cannot proceed|can't proceed|can't continue"
+    r"|need(?:s)? your|depends on you"
+    r"|until (?:you|the user|it is merged)|missing (?:credentials?|access|permissions?|api key)|before (?:i"
+    r"|we) can)\b",
     re.I,
 )
 _NEXT = re.compile(
@@ -62,7 +68,7 @@ class Extractive:
         """Sum the segment up; tool output is not read, but for what a person said in declining a call."""
         found = find(segment.events, session=segment.session, known=segment.decisions)
         exchanges = _exchanges(segment.events)
-        room = max(600, min(segment.tokens * _CHARS_PER_TOKEN // 12, 5600))
+        room = max(600, min(segment.tokens * _CHARS_PER_TOKEN // 12, 4400))
         lines, left_out = _history(exchanges, room)
         if not lines:
             lines = ["- Nothing worth keeping was said in this segment."]
@@ -158,14 +164,15 @@ def _best(telling: Sequence[Sentence], most: int) -> str:
 def _title(exchanges: Sequence[_Exchange], work: ActiveWork) -> str:
     """A few words of the segment's main request, else of its main statement."""
     asked = [e for e in exchanges if len(e.request) >= 12]
-    worked = max(asked, key=lambda e: (len(e.said), len(e.request) >= 25), default=None)
+    worked = max(asked, key=lambda e: (len(e.request) >= 25, len(e.said)), default=None)
     texts = [worked.request] if worked else []
     texts += [s.text for e in exchanges for event in e.said[-1:] for s in sentences(event.text[:_LONGEST]) if _tells(s)]
-    for text in texts:
-        for sentence in sentences(text[:_LONGEST]):
-            title = one_line(sentence.text.replace("`", "").replace("*", "")).strip(" #>-:.,;!?")
-            if len(title) >= 8:
-                return trimmed(title, 72)
+    for least in (16, 8):
+        for text in texts:
+            for sentence in sentences(text[:_LONGEST]):
+                title = one_line(sentence.text.replace("`", "").replace("*", "")).strip(" #>-:.,;!?")
+                if len(title) >= least:
+                    return trimmed(title, 72)
     return trimmed(one_line(work.task_title or work.current_task).replace("`", ""), 72) or "Work without words"
 
 

@@ -9,57 +9,27 @@ from dataclasses import replace
 from ralf.model import Decision
 
 _REPLACED = re.compile(
-    r"\b(?:instead of|no longer|rather than|away from|moves? from|moved from|switch(?:ed|ing)? from|dropping|dropped|drop"
+    r"\b(?:instead of|no longer|rather than|away from|moves? from|moved from|switch(?:ed|ing)? from|dropping"
+    r"|dropped|drop"
     r"|replac(?:e|es|ed|ing)|abandon(?:ed|ing)?|revert(?:ed|ing)?|back out|remov(?:e|ed|ing)|not)\s+"
     r"(?:the |our |using |use )?([\w.+#/`-]+(?: [\w.+#/`-]+){0,3})",
     re.I,
 )
 _CHANGE = re.compile(
-    r"\b(?:instead|no longer|now|moves?|moved|switch\w*|drop\w*|replac\w+|abandon\w*|revert\w*|changed? (?:our|my) minds?"
+    r"\b(?:instead|no longer|now|moves?|moved|switch\w*|drop\w*|replac\w+|abandon\w*|revert\w*|changed? (?:our"
+    r"|my) minds?"
     r"|on reflection|on second thou?ghts?|after all|back to|from here on|from now on)\b",
     re.I,
 )
 _WORD = re.compile(r"[a-z0-9_+#]{2,}")
-_EMPTY = frozenset(
-    [
-        "the",
-        "and",
-        "for",
-        "with",
-        "that",
-        "this",
-        "use",
-        "uses",
-        "using",
-        "used",
-        "now",
-        "instead",
-        "not",
-        "from",
-        "our",
-    ]
-    + [
-        "are",
-        "was",
-        "will",
-        "should",
-        "have",
-        "has",
-        "its",
-        "can",
-        "into",
-        "decision",
-        "decided",
-        "longer",
-        "here",
-        "of",
-    ]
-    + ["we", "it", "is", "to", "in", "on", "as", "by", "be", "or", "an", "at", "go", "goes", "runs", "run", "let", "do"]
+_EMPTY = re.compile(
+    r"the|and|for|with|that|this|us(?:e|es|ing|ed)|now|instead|not|from|our|are|was|will|should|have|has|its|can|into|decision"
+    r"|decided|longer|here|of|we|it|is|to|in|on|as|by|be|or|an|at|go|goes|runs?|let|do"
 )
 
 
 def _words(text: str) -> set[str]:
-    return {word for word in _WORD.findall(text.lower()) if word not in _EMPTY}
+    return {word for word in _WORD.findall(text.lower()) if not _EMPTY.fullmatch(word)}
 
 
 def replaced_terms(text: str) -> list[set[str]]:
@@ -72,7 +42,7 @@ def _clearly(new: Decision, old: Decision) -> bool:
         return False
     old_words, new_words = _words(old.decision), _words(new.decision)
     shared = old_words & new_words
-    if len(shared) < 3 or old_words <= new_words and len(old_words) < 3:
+    if len(shared) < 3 or (old_words <= new_words and len(old_words) < 3):
         return False
     named = any(len(terms & old_words) * 2 >= len(terms) for terms in replaced_terms(new.decision))
     return named and len(shared) * 2 >= min(len(old_words), len(new_words))

@@ -29,7 +29,7 @@ START = Position()
 _PIECE = 1 << 20
 _TOKEN = re.compile(rb'"[^"\\]*+(?:\\(?:u[0-9a-fA-F]{4}|[^u])[^"\\]*+)*+("?)|[{}\[\]]', re.S)
 _INSIDE = re.compile(rb'(?:\\.|[^"\\])+', re.S)
-_UNESCAPED = re.compile(rb"[^\\]{7}")
+_UNESCAPED = re.compile(rb"[^\\](?=\\)|[^\\]{7}")  # ends where an escape begins, or where none can be under way
 _TIME = re.compile(rb'"timestamp"\s*:\s*"([^"\\]{1,64})"')
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 _ESCAPE = re.compile(

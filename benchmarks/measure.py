@@ -1,0 +1,171 @@
+"""Measures commands and functions against a baseline of the same run: CPU time, peak memory, ratios.
+
+Every benchmark is a script beside this one: it names its cases, one of them the baseline, and calls `main`. Cases take
+turns, so that whatever else the machine does meets all of them; a figure is the median over the rounds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+RESULTS = Path(__file__).with_name("RESULTS.md")
+IMPORT_ROOTS = [str(ROOT / name) for name in ("context", "cli", "integrations", "migrations")]
+
+# What is measured is this checkout, whatever is installed.
+sys.path[:0] = [path for path in IMPORT_ROOTS if path not in sys.path]
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One run: CPU seconds (user and system), and the peak memory in bytes, 0 where it was not measured."""
+
+    cpu: float
+    peak: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A case in figures.
+
+    value, unit   the figure
+    ratio         to the baseline of the same run, None where there is no baseline
+    peak          bytes, 0 where not measured
+    target        what `ratio` may be at most, None where nothing was promised
+    """
+
+    name: str
+    value: float
+    unit: str
+    ratio: float | None = None
+    peak: int = 0
+    target: float | None = None
+
+    @property
+    def missed(self) -> bool:
+        """Whether a promise was broken."""
+        return self.target is not None and self.ratio is not None and self.ratio > self.target
+
+    def cells(self) -> list[str]:
+        """As text, one for each column."""
+        ratio = "" if self.ratio is None else f"{self.ratio:.2f}"
+        target = "" if self.target is None else f"≤ {self.target:g}{' MISSED' if self.missed else ''}"
+        peak = f"{self.peak / 1e6:.0f} MB" if self.peak else ""
+        return [self.name, f"{self.value:,.4g} {self.unit}", ratio, target, peak]
+
+
+def python(code: str, *, isolated: bool = True) -> list[str]:
+    """The command that runs `code` in a fresh interpreter that sees this checkout."""
+    setup = f"import sys; sys.path[:0] = {IMPORT_ROOTS!r}\n"
+    return [sys.executable, *(["-I"] if isolated else []), "-c", setup + code]
+
+
+BARE = [sys.executable, "-I", "-c", "pass"]
+"""The floor of every command: an interpreter that starts and stops."""
+
+
+# A process inherits the peak memory of the one that started it, so a small one has to stand in between.
+_LAUNCHER = """
+import os, sys
+child = os.posix_spawn(sys.argv[2], sys.argv[2:], os.environ)
+_, status, usage = os.wait4(child, 0)
+report = f"{os.waitstatus_to_exitcode(status)} {usage.ru_utime + usage.ru_stime} {usage.ru_maxrss}"
+os.write(int(sys.argv[1]), report.encode())
+"""
+
+
+def run(command: Sequence[str], *, stdin: bytes = b"") -> Sample:
+    """Runs a command, given by its absolute path, to its end. Raises RuntimeError, with its complaint, if it fails."""
+    reader, writer = os.pipe()
+    with open(reader, "rb") as report:
+        done = subprocess.run(
+            [sys.executable, "-I", "-S", "-c", _LAUNCHER, str(writer), *command],
+            input=stdin,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            pass_fds=(writer,),
+        )
+        os.close(writer)
+        code, cpu, peak = report.read().decode().split() or ("-1", "0", "0")
+    if done.returncode or code != "0":
+        raise RuntimeError(f"{command[0]} ended with {code}: {done.stderr.decode(errors='replace')}")
+    return Sample(float(cpu), int(peak) * (1 if sys.platform == "darwin" else 1024))
+
+
+def commands(
+    cases: Mapping[str, Sequence[str]], *, rounds: int, targets: Mapping[str, float] | None = None
+) -> list[Row]:
+    """Each case by its CPU time; the first one is the baseline."""
+    return _compare({name: partial(run, command) for name, command in cases.items()}, rounds, targets)
+
+
+def functions(
+    cases: Mapping[str, Callable[[], object]], *, rounds: int, targets: Mapping[str, float] | None = None
+) -> list[Row]:
+    """Each case by the CPU time of this process; the first one is the baseline."""
+
+    def timed(function: Callable[[], object]) -> Sample:
+        begin = time.process_time()
+        function()
+        return Sample(time.process_time() - begin)
+
+    return _compare({name: partial(timed, function) for name, function in cases.items()}, rounds, targets)
+
+
+def _compare(cases: Mapping[str, Callable[[], Sample]], rounds: int, targets: Mapping[str, float] | None) -> list[Row]:
+    samples: dict[str, list[Sample]] = {name: [] for name in cases}
+    for _ in range(rounds):
+        for name, once in cases.items():
+            samples[name].append(once())
+    medians = {name: statistics.median(sample.cpu for sample in taken) for name, taken in samples.items()}
+    base = next(iter(medians.values()))
+    return [
+        Row(
+            name,
+            medians[name] * 1000,
+            "ms CPU",
+            medians[name] / base if base else None,
+            max(sample.peak for sample in taken),
+            (targets or {}).get(name),
+        )
+        for name, taken in samples.items()
+    ]
+
+
+def table(rows: Sequence[Row]) -> str:
+    """The rows as a Markdown table whose columns line up."""
+    lines = [["case", "figure", "ratio", "target", "peak"], *(row.cells() for row in rows)]
+    widths = [max(len(line[column]) for line in lines) for column in range(5)]
+    lines.insert(1, ["-" * width for width in widths])
+    aligned = ["| " + " | ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)) for line in lines]
+    return "\n".join(f"{line} |" for line in aligned)
+
+
+def main(title: str, produce: Callable[[int], list[Row]], arguments: Sequence[str] | None = None) -> int:
+    """Prints the table; `--record` also appends it, dated, to RESULTS.md. Exit status 1: a target was missed."""
+    parser = argparse.ArgumentParser(description=f"{title}. The first row of each group is the baseline.")
+    parser.add_argument("-k", "--rounds", type=int, default=11, help="rounds; the figure is the median")
+    parser.add_argument("--record", action="store_true", help="append the table to benchmarks/RESULTS.md")
+    options = parser.parse_args(arguments)
+    rows = produce(options.rounds)
+    text = table(rows)
+    print(text)
+    if options.record:
+        where = f"{os.cpu_count()} cores, {platform.system()}, Python {platform.python_version()}"
+        head = f"\n## {title}, {datetime.now(UTC):%Y-%m-%d}\n\n{where}, median of {options.rounds} rounds.\n\n"
+        fresh = not RESULTS.exists()
+        with RESULTS.open("a", encoding="utf-8") as file:
+            file.write(("# Results\n\nWritten by `benchmarks/*.py --record`, oldest first.\n" if fresh else "") + head)
+            file.write(text + "\n")
+    return 1 if any(row.missed for row in rows) else 0

@@ -1,0 +1,6 @@
+"""`python -m ralf_cli`: the same command as `ralf`."""
+
+from ralf_cli.main import run
+
+if __name__ == "__main__":
+    run()

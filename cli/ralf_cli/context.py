@@ -1,0 +1,31 @@
+"""`ralf context`: checkpoint, read and correct routes."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from ralf_cli.main import LazyGroup
+
+
+class _Context(LazyGroup):
+    lazy: ClassVar[dict[str, str]] = {
+        "list": "ralf_cli.reading:list_",
+        "show": "ralf_cli.reading:show",
+        "search": "ralf_cli.reading:search",
+        "checkpoint": "ralf_cli.writing:checkpoint",
+        "watch": "ralf_cli.writing:watch",
+        "decide": "ralf_cli.writing:decide",
+    }
+
+
+context = _Context(
+    name="context",
+    help="""Checkpoint, read and correct routes.
+
+    \b
+    Examples:
+      ralf context list
+      ralf context show TASK-001 --max-tokens 2500
+      ralf context search "why not asyncio"
+    """,
+)

@@ -1,0 +1,110 @@
+"""The entry point: the tree of commands, loaded when named, and the one switch from error to exit status."""
+
+from __future__ import annotations
+
+import os
+import sys
+from importlib import import_module
+from typing import ClassVar, NoReturn
+
+import click
+
+from ralf import __version__
+from ralf.errors import RalfError
+
+
+class LazyGroup(click.Group):
+    """A group that imports a command's module when the command is named. `lazy`: name → "module:attribute"."""
+
+    lazy: ClassVar[dict[str, str]]
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """The names of all commands, in the order in which they were given."""
+        return list(self.lazy)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command of this name."""
+        if cmd_name not in self.lazy:
+            return None
+        module, _, attribute = self.lazy[cmd_name].partition(":")
+        command: click.Command = getattr(import_module(module), attribute)
+        return command
+
+
+class _Main(LazyGroup):
+    lazy: ClassVar[dict[str, str]] = {
+        "status": "ralf_cli.status:status",
+        "init": "ralf_cli.init:init",
+        "route": "ralf_cli.route:route",
+        "context": "ralf_cli.context:context",
+    }
+
+
+@click.group(cls=_Main, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
+@click.option("--root", metavar="DIR", help="The project directory. Default: found from here upwards.")
+@click.version_option(__version__, prog_name="ralf", message="%(prog)s %(version)s")
+@click.pass_context
+def main(ctx: click.Context, root: str | None) -> None:
+    """Keep what a long-running coding agent must not forget.
+
+    ralf keeps, per route (a unit of work, usually a task), one Markdown file with its decisions and their reasons,
+    its active work and its compressed history. Without a command it prints the status.
+
+    \b
+    Examples:
+      ralf context checkpoint TASK-001 --transcript session.jsonl
+      ralf context list
+      ralf context show TASK-001 --max-tokens 2500
+
+    \b
+    Exit status: 0 done, also when there was nothing to do · 1 failed (unwritable, disk full) · 2 usage, refused name ·
+    3 not found (route, transcript, id) · 4 damaged data · 5 busy or conflict
+    """
+    ctx.obj = root
+    if ctx.invoked_subcommand is None:
+        from ralf_cli.status import status
+
+        ctx.invoke(status)
+
+
+def run() -> NoReturn:
+    """Run the command line and exit with its status."""
+    try:
+        status = main.main(standalone_mode=False, prog_name="ralf")
+        sys.stdout.flush()
+    except RalfError as error:
+        complain(str(error), error.hint)
+        status = error.exit_status
+    except click.UsageError as error:
+        where = error.ctx.command_path if error.ctx else "ralf"
+        complain(f"{where}: {error.format_message()}", f"{where} --help")
+        status = 2
+    except click.exceptions.Exit as error:
+        status = error.exit_code
+    except (click.Abort, KeyboardInterrupt):
+        status = 130
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # nobody reads on: no complaint at exit
+        status = 0
+    except OSError as error:
+        where = error.filename or "ralf"
+        complain(f"{os.fsdecode(where)}: {error.strerror or error}", _os_hint(error))
+        status = 1
+    sys.exit(status if isinstance(status, int) else 0)
+
+
+def complain(message: str, hint: str = "") -> None:
+    """Say on stderr what is wrong and what to type next."""
+    click.echo(f"error: {message}", err=True)
+    if hint:
+        click.echo(f"hint: {hint}", err=True)
+
+
+def _os_hint(error: OSError) -> str:
+    import errno
+
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return "make room on the disk, then run the same command again"
+    if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+        return "make the folder writable, or name another project with --root DIR"
+    return ""

@@ -1,0 +1,114 @@
+"""What the commands print: data on stdout, as text, as a table on a terminal, or as JSON; everything else on stderr."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from ralf.checkpoint import CheckpointReport
+    from ralf.context import RouteContext
+
+
+def emit_json(value: Any) -> None:
+    """Print a value as JSON on stdout."""
+    click.echo(json.dumps(value, ensure_ascii=False, indent=2, default=_plain))
+
+
+def say(text: str) -> None:
+    """Print something that is not data."""
+    click.echo(text, err=True)
+
+
+def table(headings: Sequence[str], rows: Iterable[Sequence[object]], right: Sequence[int] = ()) -> None:
+    """Print rows: aligned columns in a pipe, a table on a terminal. `right`: columns that are aligned right."""
+    lines = [[_cell(cell) for cell in row] for row in rows]
+    if sys.stdout.isatty():
+        _rich_table(headings, lines, right)
+        return
+    widths = [max(len(line[n]) for line in [list(headings), *lines]) for n in range(len(headings))]
+    for line in [list(headings), *lines]:
+        cells = [cell.rjust(widths[n]) if n in right else cell.ljust(widths[n]) for n, cell in enumerate(line)]
+        click.echo("  ".join(cells).rstrip())
+
+
+def _rich_table(headings: Sequence[str], lines: list[list[str]], right: Sequence[int]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    made = Table(box=None, pad_edge=False, header_style="bold")
+    for number, heading in enumerate(headings):
+        made.add_column(heading, justify="right" if number in right else "left", overflow="fold")
+    for line in lines:
+        made.add_row(*map(Text, line))  # Text: brackets in a route's words are no markup
+    Console().print(made)
+
+
+def _cell(value: object) -> str:
+    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
+
+
+def _plain(value: Any) -> Any:
+    return str(value) if isinstance(value, Path) else list(value)
+
+
+def context_as_json(context: RouteContext) -> dict[str, Any]:
+    """A route's context under the names of the Python API."""
+    from ralf.tree import to_tree
+
+    return {
+        "route": context.route,
+        "revision": context.revision,
+        "agent_type": context.agent_type,
+        "created": context.created,
+        "last_checkpoint": context.last_checkpoint,
+        "checkpoint_count": context.checkpoint_count,
+        "total_tokens_consumed": context.total_tokens_consumed,
+        "goal": context.goal,
+        "decisions": [to_tree(decision) for decision in context.decisions],
+        "active_work": to_tree(context.active_work),
+        "facts": to_tree(context.facts),
+        "checkpoints": [to_tree(checkpoint) for checkpoint in context.checkpoints],
+        "history": context.history,
+        "folded": to_tree(context.folded),
+        "warnings": list(context.warnings),
+    }
+
+
+def report_as_json(report: CheckpointReport) -> dict[str, Any]:
+    """A checkpoint's report under the names of the Python API."""
+    from ralf.tree import to_tree
+
+    fields = {name: getattr(report, name) for name in report.__slots__}
+    return fields | {"checkpoints": [to_tree(entry) for entry in report.checkpoints], "ratio": round(report.ratio, 2)}
+
+
+def emit_report(report: CheckpointReport) -> None:
+    """Print what a checkpoint came to."""
+    for warning in report.warnings:
+        say(f"warning: {warning}")
+    if not report.checkpoints:
+        click.echo(f"{report.route}: nothing new")
+        return
+    for entry in report.checkpoints:
+        title = entry.summary_ref.partition(": ")[2]
+        click.echo(
+            f"{report.route}: {entry.checkpoint_id} ({entry.reason}), {entry.tokens:,} tokens: {title}".rstrip(": ")
+        )
+    click.echo(
+        f"{report.tokens_read:,} tokens became {report.tokens_stored:,} ({report.ratio:.0f}:1); "
+        f"{report.kept} items kept, {report.dropped} dropped"
+    )
+    click.echo(str(report.path))
+
+
+def fields_of(value: Any) -> dict[str, Any]:
+    """A dataclass as a dict."""
+    return asdict(value)

@@ -1,0 +1,159 @@
+"""`ralf context list`, `show` and `search`: reading, which never writes."""
+
+from __future__ import annotations
+
+import re
+import sys
+
+import click
+
+from ralf_cli.options import with_json, with_root
+
+BRIEF_TOKENS = 2_500
+SECTIONS = ("goal", "work", "decisions", "facts", "history")
+
+
+@click.command("list")
+@with_root
+@with_json
+@click.pass_context
+def list_(ctx: click.Context, root: str | None, as_json: bool) -> None:
+    """List the routes of this project, the newest checkpoint first.
+
+    \b
+    Examples:
+      ralf context list
+      ralf context list --json
+
+    \b
+    Exit status: 0, also without any route · 4 a route file is damaged (the others are listed)
+    """
+    import ralf
+    from ralf_cli.main import complain
+    from ralf_cli.output import emit_json, fields_of, table
+
+    routes = ralf.list_routes(root=root)
+    if as_json:
+        emit_json([fields_of(route) for route in routes])
+    elif routes:
+        table(
+            ("ROUTE", "CHECKPOINTS", "LAST CHECKPOINT", "TOKENS", "TASK", "STATUS"),
+            [
+                (
+                    r.route,
+                    r.checkpoint_count,
+                    r.last_checkpoint or "-",
+                    r.total_tokens_consumed,
+                    r.current_task or "-",
+                    r.work_status or "-",
+                )
+                for r in routes
+            ],
+            right=(1, 3),
+        )
+    else:
+        click.echo("no routes yet; make one with: ralf context checkpoint ROUTE --transcript FILE", err=True)
+    for route in routes:
+        if route.damage:
+            complain(route.damage, f"ralf context show {route.route}")
+    if any(route.damage for route in routes):
+        ctx.exit(4)
+
+
+@click.command()
+@click.argument("route")
+@click.option("--max-tokens", type=click.IntRange(min=0), metavar="N", help="Hard limit: at most N o200k_base tokens.")
+@click.option("--brief", is_flag=True, help=f"What a fresh agent needs first: the same as --max-tokens {BRIEF_TOKENS}.")
+@click.option("--section", type=click.Choice(SECTIONS), help="Only this part.")
+@click.option("--at", metavar="CP", help="As it was after this checkpoint, e.g. cp-002.")
+@click.option("--query", metavar="WORDS", help="Keep what is relevant to these words, when not all fits.")
+@with_root
+@with_json
+def show(
+    route: str,
+    max_tokens: int | None,
+    brief: bool,
+    section: str | None,
+    at: str | None,
+    query: str | None,
+    root: str | None,
+    as_json: bool,
+) -> None:
+    """Show the context of ROUTE: goal, where things stand, what comes next, decisions, facts, history.
+
+    \b
+    Examples:
+      ralf context show TASK-001
+      ralf context show TASK-001 --max-tokens 2500
+      ralf context show TASK-001 --section decisions
+      ralf context show TASK-001 --at cp-002 --json
+
+    \b
+    Exit status: 0 · 2 refused name · 3 no such route or checkpoint · 4 damaged data (what can be served is printed)
+    """
+    import ralf
+    from ralf_cli.main import complain
+    from ralf_cli.output import context_as_json, emit_json
+
+    if at is None:
+        context = ralf.get_context(route, root=root)
+    else:
+        from ralf.history import context_at
+
+        context = context_at(route, at, root=root)
+    if as_json:
+        emit_json(context_as_json(context))
+    else:
+        budget = max_tokens if max_tokens is not None else BRIEF_TOKENS if brief else None
+        click.echo(context.render(budget, query=query, section=section), nl=False)
+    if context.warnings:
+        complain(context.warnings[0], context.warnings[1] if len(context.warnings) > 1 else "")
+        click.get_current_context().exit(4)
+
+
+@click.command()
+@click.argument("query")
+@click.option("--route", metavar="ROUTE", help="Search this route only.")
+@click.option(
+    "-k", "limit", type=click.IntRange(min=1), default=5, show_default=True, metavar="N", help="At most N hits."
+)
+@with_root
+@with_json
+def search(query: str, route: str | None, limit: int, root: str | None, as_json: bool) -> None:
+    """Find decisions, checkpoints, facts and evidence by their words.
+
+    \b
+    Examples:
+      ralf context search "why not asyncio"
+      ralf context search cursor --route TASK-001 -k 10
+
+    \b
+    Exit status: 0, also when nothing is found · 2 refused name · 3 no such route
+    """
+    import ralf
+    from ralf_cli.output import emit_json, fields_of
+
+    hits = ralf.search(query, route=route, root=root, limit=limit)
+    if as_json:
+        emit_json([fields_of(hit) for hit in hits])
+        return
+    if not hits:
+        click.echo("nothing found", err=True)
+    for hit in hits:
+        status = f" [{hit.status}]" if hit.status not in ("", "active") else ""
+        source = f"  {hit.source}" if hit.source else ""
+        click.echo(click.style(f"{hit.route} {hit.kind} {hit.id}{status}", bold=True) + source)
+        click.echo(_excerpt(hit.text, query))
+        click.echo()
+
+
+def _excerpt(text: str, query: str, most: int = 600) -> str:
+    """The text's part that holds the query's words, indented, with the words made bold on a terminal."""
+    words = [re.escape(word) for word in re.findall(r"\w{3,}", query)]
+    pattern = re.compile("|".join(words) or r"\Z(?!\Z)", re.IGNORECASE)
+    first = pattern.search(text)
+    start = max(0, first.start() - most // 3) if first and len(text) > most else 0
+    part = ("…" if start else "") + text[start : start + most].strip() + ("…" if start + most < len(text) else "")
+    if sys.stdout.isatty():
+        part = pattern.sub(lambda match: click.style(match[0], bold=True, fg="yellow"), part)
+    return "\n".join(f"  {line}" for line in part.splitlines())

@@ -1,0 +1,177 @@
+"""`ralf context checkpoint`, `watch` and `decide`: what makes and changes routes."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import click
+
+from ralf_cli.options import with_json, with_root
+
+_LARGE = 5_000_000  # bytes from which a checkpoint takes long enough for a progress bar
+
+
+@click.command()
+@click.argument("route")
+@click.option("--transcript", metavar="FILE", help="The session log. Default: this project's newest session.")
+@click.option("--summarizer", metavar="NAME", help="What sums a segment up. Default: as configured, extractive.")
+@click.option("--restart", is_flag=True, help="Read the transcript from its beginning (it was replaced).")
+@with_root
+@with_json
+@click.pass_context
+def checkpoint(
+    ctx: click.Context,
+    route: str,
+    transcript: str | None,
+    summarizer: str | None,
+    restart: bool,
+    root: str | None,
+    as_json: bool,
+) -> None:
+    """Take what is new in a transcript and write a checkpoint to ROUTE for each segment of it.
+
+    Without anything new nothing is written.
+
+    \b
+    Examples:
+      ralf context checkpoint TASK-001
+      ralf context checkpoint TASK-001 --transcript session.jsonl
+
+    \b
+    Exit status: 0, also when nothing was new · 1 unwritable, disk full · 2 refused name · 3 no transcript ·
+    4 damaged transcript or route file · 5 busy; the transcript shrank or was replaced
+    """
+    import ralf
+    from ralf_cli.output import emit_json, emit_report, report_as_json
+
+    path = _transcript(transcript, root)
+    with _progress(path, quiet=as_json) as progress:
+        report = ralf.checkpoint(route, path, root=root, summarizer=summarizer, restart=restart, progress=progress)
+    if as_json:
+        emit_json(report_as_json(report))
+    else:
+        emit_report(report)
+    if report.damage:
+        from ralf_cli.main import complain
+
+        complain(report.damage, "the checkpoint is in the journal; mend the file, then run the same command again")
+        ctx.exit(4)
+
+
+@click.command()
+@click.argument("route")
+@click.option("--transcript", metavar="FILE", help="The session log. Default: this project's newest session.")
+@click.option(
+    "--every", type=click.IntRange(min=1), metavar="N", help="Tokens between checkpoints. Default: as configured."
+)
+@click.option("--once", is_flag=True, help="Look once at what is there, then stop.")
+@with_root
+@with_json
+def watch(route: str, transcript: str | None, every: int | None, once: bool, root: str | None, as_json: bool) -> None:
+    """Follow a growing transcript and write a checkpoint to ROUTE each time that one falls due.
+
+    \b
+    Examples:
+      ralf context watch TASK-001 --transcript session.jsonl
+      ralf context watch TASK-001 --every 30000 --once
+
+    \b
+    Exit status: 0 · 1 unwritable, disk full · 2 refused name · 3 no transcript · 4 damaged transcript · 5 busy ·
+    130 stopped from the keyboard
+    """
+    from ralf.watch import watch as follow
+    from ralf_cli.output import emit_json, emit_report, report_as_json, say
+
+    path = _transcript(transcript, root)
+    if not as_json and not once:
+        say(f"watching {path}; stop with Ctrl-C")
+    for report in follow(route, path, root=root, every=every, once=once):
+        if as_json:
+            emit_json(report_as_json(report))
+        else:
+            emit_report(report)
+
+
+@click.command()
+@click.argument("route")
+@click.argument("text")
+@click.option("--because", metavar="WHY", default="", help="The reason.")
+@click.option(
+    "--instead-of", metavar="OPTION", multiple=True, help='What was rejected, as "option: why not". May be repeated.'
+)
+@click.option("--supersedes", metavar="ID", help="The decision that this one replaces, e.g. DEC-003.")
+@click.option("--rule", is_flag=True, help="A standing rule: kept verbatim, never folded.")
+@click.option("--origin", type=click.Choice(["user", "agent"]), default="user", show_default=True, help="Who decided.")
+@with_root
+@with_json
+def decide(
+    route: str,
+    text: str,
+    because: str,
+    instead_of: tuple[str, ...],
+    supersedes: str | None,
+    rule: bool,
+    origin: str,
+    root: str | None,
+    as_json: bool,
+) -> None:
+    """Record the decision TEXT in ROUTE, with its reason and what was rejected.
+
+    \b
+    Examples:
+      ralf context decide TASK-001 "Use SQLite in WAL mode" --because "one file, many readers"
+      ralf context decide TASK-001 "Use FastAPI" --instead-of "Flask: no async" --supersedes DEC-002
+      ralf context decide TASK-001 "Never push to main" --rule
+
+    \b
+    Exit status: 0 · 1 unwritable, disk full · 2 refused name, no text · 3 nothing to supersede · 5 busy
+    """
+    import ralf
+    from ralf.tree import to_tree
+    from ralf_cli.output import emit_json
+
+    decision = ralf.record_decision(
+        route,
+        text,
+        rationale=because,
+        alternatives=instead_of,
+        supersedes=supersedes,
+        kind="rule" if rule else "decision",
+        pinned=rule,
+        origin=origin,
+        root=root,
+    )
+    if as_json:
+        emit_json(to_tree(decision))
+    else:
+        click.echo(f"{route}: {decision.id}: {decision.decision}")
+
+
+def _transcript(named: str | None, root: str | None) -> Path:
+    from ralf import project as projects
+    from ralf.errors import TranscriptNotFound
+
+    if named is not None:
+        return Path(named)
+    project = projects.find(root)
+    found = projects.session_transcripts(project)
+    if not found:
+        raise TranscriptNotFound(project.root, "no client has kept a session of this project here", "--transcript FILE")
+    return found[0]
+
+
+@contextmanager
+def _progress(path: Path, *, quiet: bool) -> Iterator[Callable[[int, int], None] | None]:
+    """A progress bar on a terminal, for a transcript that is long enough for one."""
+    if quiet or not sys.stderr.isatty() or not path.is_file() or path.stat().st_size < _LARGE:
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import Progress
+
+    with Progress(console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(path.name, total=path.stat().st_size)
+        yield lambda done, total: bar.update(task, completed=done, total=total)

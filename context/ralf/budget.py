@@ -1,0 +1,332 @@
+"""Decides when a checkpoint is due, from what an agent's session shows of itself."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Any, Literal
+
+from ralf.errors import UsageError
+from ralf.transcripts.events import Event, Position
+
+Reason = Literal["threshold", "pressure", "compaction", "task-completed", "session-end", "manual"]
+
+DEFAULT_TOKENS = 50_000
+DEFAULT_WINDOW = 200_000
+MARGIN = 0.10
+EDIT_TOOLS = frozenset(
+    (
+        "Edit",
+        "MultiEdit",
+        "Write",
+        "NotebookEdit",
+        "apply_patch",
+        "str_replace_based_edit_tool",
+        "write_file",
+        "replace",
+    )
+)
+
+# In the adaptive mode each of these brings the checkpoint that many tokens nearer, down to half of the threshold.
+_PER_EDIT = 500
+_PER_DECISION = 1_000
+_REARM_BELOW = 0.10
+
+_CODE = re.compile(r"```.*?(?:```|\Z)|`[^`\n]*`", re.DOTALL)
+_PROMISE = re.compile(r"<promise>\s*(?:COMPLETED?|DONE)\s*</promise>[ \t.!]*$", re.IGNORECASE | re.MULTILINE)
+_DECISION = re.compile(
+    r"\b(?:instead of|rather than|in favou?r of|decided|decision:|(?:going|go) with|we(?:'ll)? use|never|always|"
+    r"from now on)\b",
+    re.IGNORECASE,
+)
+_CREATED = re.compile(r"Task #(\w+) created")
+_DONE = ("completed", "cancelled", "deleted")
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """When a checkpoint falls due; the configuration in plain values.
+
+    tokens    o200k_base tokens since the last checkpoint
+    percent   instead of `tokens`: percent of the client's window
+    adaptive  sooner when decisions and edits are dense, by at most half
+    pressure  the part of the client's window that may be full before one is made at once
+    window    size of the client's window where the client does not tell it, in tokens
+    """
+
+    tokens: int = DEFAULT_TOKENS
+    percent: float | None = None
+    adaptive: bool = False
+    pressure: float = 0.60
+    window: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.tokens < 1:
+            raise UsageError("threshold", f"{self.tokens} tokens is not a threshold: at least 1")
+        if self.percent is not None and not 0 < self.percent <= 100:
+            raise UsageError("threshold", f"{self.percent} % is not part of a window: more than 0, at most 100")
+        if not 0 < self.pressure <= 1:
+            raise UsageError("pressure", f"{self.pressure} is not part of a window: more than 0, at most 1")
+        if self.window is not None and self.window < 1:
+            raise UsageError("window", f"{self.window} tokens is not a window: at least 1")
+
+    @classmethod
+    def parse(cls, threshold: str | int, *, pressure: float = 0.60, window: int | None = None) -> Limits:
+        """`threshold` as a person writes it: `50000`, `50_000`, `25%` or `adaptive`. Raises UsageError."""
+        text = str(threshold).strip().lower()
+        if text == "adaptive":
+            return cls(adaptive=True, pressure=pressure, window=window)
+        try:
+            if text.endswith("%"):
+                return cls(percent=float(text[:-1]), pressure=pressure, window=window)
+            return cls(tokens=int(text.replace(",", "")), pressure=pressure, window=window)
+        except ValueError as error:
+            hint = "a number of tokens such as 50000, a part of the window such as 25%, or adaptive"
+            raise UsageError("threshold", f"{threshold!r} is not a threshold", hint) from error
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """All that a watcher knows: plain values, so that a short-lived process can write them down or derive them anew.
+
+    session     the transcript that the places belong to
+    checkpoint  bytes of it that lie before the last checkpoint
+    record      where the last record that was seen begins
+    tokens      seen since the last checkpoint
+    estimated   some of them are estimates
+    edits, decisions   seen since the last checkpoint
+    filled      tokens in the client's window, None where unknown (before the first answer, after a compaction)
+    window      size of the client's window, where it told it
+    armed       the pressure mark has not been crossed yet
+    finished    the to-do list was complete when last seen
+    open_tasks  ids of the tasks known to be open
+    due         what has fallen due and has not been taken yet, or ""
+    """
+
+    session: str = ""
+    checkpoint: int = 0
+    record: int = -1
+    tokens: int = 0
+    estimated: bool = False
+    edits: int = 0
+    decisions: int = 0
+    filled: int | None = None
+    window: int | None = None
+    armed: bool = True
+    finished: bool = False
+    open_tasks: tuple[str, ...] = ()
+    due: Reason | Literal[""] = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return asdict(self) | {"open_tasks": list(self.open_tasks)}
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> State:
+        """The reverse of `to_dict`; a key that this version does not know is left out."""
+        known = {field.name: values[field.name] for field in fields(cls) if field.name in values}
+        return cls(**known | {"open_tasks": tuple(known.get("open_tasks", ()))})
+
+
+class BudgetWatcher:
+    """Fed with the events of one session, says at which of them a checkpoint falls due, and why.
+
+    The rules, in the order in which they win when several hold at one event:
+
+    compaction      The client compacted its window.
+    task-completed  The agent promises completion in its own words (`<promise>COMPLETE</promise>` at the end of a line,
+                    outside code); its to-do list has no open item left (TodoWrite, update_plan) or the last open task
+                    was closed (TaskUpdate), once for each time that this happens; or the client said so (`completed`).
+    pressure        The client's window is at or above the mark (60 %) for the first time. Armed again by a
+                    compaction, by a new session, or once it has fallen a tenth of the window below the mark. Its size
+                    is the client's figure, else the configured one, else 200,000. After a compaction the pressure is
+                    what the client says it is, else unknown until its next answer.
+    threshold       50,000 tokens were seen since the last checkpoint, or what `Limits` says. A tenth sooner if some
+                    of them are estimates. Adaptive: each edit brings it 500 tokens nearer, each message that states a
+                    choice or a rule 1,000, down to half.
+    session-end     `ended` was called.
+    manual          `requested` was called.
+
+    Nothing falls due while nothing was seen since the last checkpoint. What has fallen due is said once, stays in
+    `state.due`, and holds until `taken`. Bytes before the last checkpoint, and records before the last one seen, are
+    not counted again. A figure that falls only ever arms a rule; no rule looks at the difference of two figures.
+
+    Two ways to live without a daemon: keep `state.to_dict()`, or start with `resume` at the journal's last offset and
+    feed what the transcript holds after it; both give the same answers.
+    """
+
+    def __init__(self, limits: Limits | None = None, state: State | None = None) -> None:
+        self.limits = limits or Limits()
+        self.state = state or State()
+
+    @classmethod
+    def resume(
+        cls,
+        limits: Limits,
+        position: Position,
+        *,
+        session: str = "",
+        filled: int | None = None,
+        window: int | None = None,
+        open_tasks: Iterable[str] = (),
+        finished: bool = False,
+    ) -> BudgetWatcher:
+        """A watcher that stands at the last checkpoint of a session.
+
+        filled      tokens in the client's window at that place: a mark that is passed there does not count again
+        window      size of the client's window, if it tells it
+        open_tasks  ids of the client's tasks that were open there
+        finished    the to-do list was complete there: the same list again does not count
+        """
+        state = State(session, position.byte, filled=filled, window=window, finished=finished)
+        watcher = cls(limits, replace(state, open_tasks=tuple(open_tasks)))
+        watcher.state = replace(watcher.state, armed=not watcher._pressed())
+        return watcher
+
+    @property
+    def threshold(self) -> int:
+        """Tokens after which the next checkpoint falls due, as things stand."""
+        limits, state = self.limits, self.state
+        limit = limits.tokens if limits.percent is None else round(limits.percent / 100 * self.window)
+        if state.estimated:
+            limit = round(limit * (1 - MARGIN))
+        if limits.adaptive:
+            limit = max(limit // 2, limit - _PER_EDIT * state.edits - _PER_DECISION * state.decisions)
+        return max(1, limit)
+
+    @property
+    def window(self) -> int:
+        """Size of the client's window, in tokens."""
+        return self.state.window or self.limits.window or DEFAULT_WINDOW
+
+    @property
+    def pressure(self) -> float | None:
+        """How full the client's window is, 1.0 for full; None where unknown."""
+        return None if self.state.filled is None else self.state.filled / self.window
+
+    def session(self, name: str, *, window: int | None = None) -> None:
+        """From here on events are those of this session. Another one than before starts from nothing.
+
+        What the earlier one had not saved is owed to its own transcript, and is read off the journal.
+        """
+        if name != self.state.session:
+            self.state = State(name, window=window or self.state.window)
+        elif window:
+            self.state = replace(self.state, window=window)
+
+    def see(self, event: Event, tokens: int, *, exact: bool = True) -> Reason | None:
+        """Takes in one event, whose text has so many tokens; the reason if a checkpoint falls due with it."""
+        old = self.state
+        if event.start.byte < old.record:
+            return None
+        fresh = event.end.byte > old.checkpoint
+        counted = tokens if fresh else 0
+        completed = self._completes(event) and fresh
+        self.state = replace(
+            self.state,
+            record=event.start.byte,
+            tokens=old.tokens + counted,
+            estimated=old.estimated or bool(counted and not exact),
+            edits=old.edits + (fresh and event.kind == "call" and event.tool in EDIT_TOOLS),
+            decisions=old.decisions + (fresh and self.limits.adaptive and _decides(event)),
+        )
+        crossed = self._fills(event) and fresh
+        reason: Reason
+        if event.kind == "compaction" and fresh:
+            reason = "compaction"
+        elif completed:
+            reason = "task-completed"
+        elif crossed:
+            reason = "pressure"
+        elif self.state.tokens >= self.threshold:
+            reason = "threshold"
+        else:
+            return None
+        return None if self.state.due else self._fall_due(reason)
+
+    def completed(self) -> Reason | None:
+        """The client, or `ralf task done`, says that a task is complete."""
+        return self._fall_due("task-completed")
+
+    def ended(self) -> Reason | None:
+        """The client says that the session has ended."""
+        return self._fall_due("session-end")
+
+    def requested(self) -> Reason | None:
+        """A person or the agent asks for a checkpoint."""
+        return self._fall_due("manual")
+
+    def taken(self, position: Position, *, left: int = 0) -> None:
+        """A checkpoint was made of all that lies before `position`; `left` tokens of what was seen lie after it."""
+        self.state = replace(
+            self.state,
+            checkpoint=max(self.state.checkpoint, position.byte),
+            tokens=left,
+            estimated=self.state.estimated and left > 0,
+            edits=0,
+            decisions=0,
+            due="",
+        )
+
+    def _fall_due(self, reason: Reason) -> Reason | None:
+        if self.state.tokens == 0:
+            return None
+        self.state = replace(self.state, due=reason)
+        return reason
+
+    def _pressed(self) -> bool:
+        pressure = self.pressure
+        return pressure is not None and pressure >= self.limits.pressure
+
+    def _fills(self, event: Event) -> bool:
+        """Keeps the window's figure; whether the mark is crossed with it."""
+        if event.kind == "compaction":
+            self.state = replace(self.state, filled=event.window, armed=True)
+            return False
+        if event.window is None:
+            return False
+        self.state = replace(self.state, filled=event.window)
+        if self._pressed():
+            crossed, armed = self.state.armed, False
+        else:
+            crossed = False
+            armed = self.state.armed or event.window < (self.limits.pressure - _REARM_BELOW) * self.window
+        self.state = replace(self.state, armed=armed)
+        return crossed
+
+    def _completes(self, event: Event) -> bool:
+        """Keeps the state of the to-do list; whether the work is complete with this event and was not before."""
+        if event.kind == "assistant":
+            return "<promise>" in event.text and bool(_PROMISE.search(_CODE.sub("", event.text)))
+        if event.kind == "result" and event.tool == "TaskCreate":
+            created = tuple(_CREATED.findall(event.text))
+            self.state = replace(self.state, open_tasks=(*self.state.open_tasks, *created), finished=False)
+            return False
+        if event.kind != "call":
+            return False
+        if event.tool == "TaskUpdate":
+            return self._task_updated(event.input)
+        items = event.input.get("todos") if event.tool == "TodoWrite" else None
+        items = event.input.get("plan") if event.tool == "update_plan" else items
+        if not isinstance(items, list) or not items:
+            return False
+        finished = all(isinstance(item, Mapping) and item.get("status") in _DONE for item in items)
+        before = self.state.finished
+        self.state = replace(self.state, finished=finished)
+        return finished and not before
+
+    def _task_updated(self, given: Mapping[str, Any]) -> bool:
+        task, status = str(given.get("taskId", "")), given.get("status")
+        before = self.state.open_tasks
+        if status in _DONE:
+            after = tuple(known for known in before if known != task)
+            self.state = replace(self.state, open_tasks=after)
+            return status == "completed" and bool(before) and not after
+        if status and task not in before:
+            self.state = replace(self.state, open_tasks=(*before, task))
+        return False
+
+
+def _decides(event: Event) -> bool:
+    return event.kind in ("user", "assistant") and bool(_DECISION.search(event.text))

@@ -1,0 +1,66 @@
+"""Opting a project in and out: its configuration file and what git sees of the folder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+from ralf import _atomic
+from ralf.project import Project
+
+CONFIG_TEXT = """\
+# ralf: this file's presence means that the project has opted in. All keys: docs/config.md
+#threshold: 50000         # tokens since the last checkpoint; or a share of the window (25%), or adaptive
+#window: 200000           # the client's window in tokens, where the client does not tell
+#pressure: 60             # percent of the window at which a checkpoint falls due
+"""
+IGNORE_ALL = "*\n"
+IGNORE_ALL_BUT_ROUTES = "*\n!.gitignore\n!routes/\n!routes/*.md\n"
+
+
+class Step(NamedTuple):
+    """One thing that would be or was done to a path."""
+
+    path: Path
+    what: str
+
+
+def plan_init(project: Project, *, share: bool) -> list[Step]:
+    """What `init` would do; [] when everything is in place."""
+    steps = []
+    if not project.config_file.exists():
+        steps.append(Step(project.config_file, "create: opts the project in"))
+    ignore = project.folder / ".gitignore"
+    wanted = IGNORE_ALL_BUT_ROUTES if share else IGNORE_ALL
+    if not ignore.exists():
+        steps.append(
+            Step(ignore, "create: " + ("git sees the route files alone" if share else "git sees nothing of it"))
+        )
+    elif share and ignore.read_text(encoding="utf-8") != wanted:
+        steps.append(Step(ignore, "change: git sees the route files"))
+    return steps
+
+
+def init(project: Project, *, share: bool) -> list[Step]:
+    """Opt a project in; done twice it changes nothing. Returns what was done."""
+    steps = plan_init(project, share=share)
+    project.prepare()
+    for step in steps:
+        if step.path == project.config_file:
+            _atomic.write(step.path, CONFIG_TEXT.encode())
+        else:
+            _atomic.write(step.path, (IGNORE_ALL_BUT_ROUTES if share else IGNORE_ALL).encode())
+    return steps
+
+
+def plan_uninstall(project: Project) -> list[Step]:
+    """What `uninstall` would do; [] for a project that has not opted in."""
+    return [Step(project.config_file, "remove: opts the project out")] if project.config_file.exists() else []
+
+
+def uninstall(project: Project) -> list[Step]:
+    """Opt a project out. Routes, journals and blobs stay. Returns what was done."""
+    steps = plan_uninstall(project)
+    for step in steps:
+        step.path.unlink()
+    return steps

@@ -1,0 +1,225 @@
+"""The full-text index behind search: what of a project's journals stands in it, and how it keeps up with them."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
+
+from ralf import evidence, journal, route as heart, state as states
+from ralf.context import RouteContext
+from ralf.errors import NotFound, UnknownToken
+from ralf.model import Decision
+from ralf.project import Project
+from ralf.store import Store, Token
+
+VERSION = 1
+CHUNK = 1_200  # characters of evidence in one document
+
+_SCHEMA = """
+create table doc(id integer primary key, route text, kind text, ident text, text text, source text, status text);
+create unique index doc_of_decision on doc(route, ident) where kind = 'decision';
+create virtual table word using fts5(text, content='doc', content_rowid='id', tokenize='porter unicode61');
+create table synced(route text primary key, token text, decisions integer, checkpoints integer);
+"""
+
+T = TypeVar("T")
+
+
+class Document(NamedTuple):
+    """What can be found: its kind, its label, its words, where they stand, a decision's status."""
+
+    kind: str
+    ident: str
+    text: str
+    source: str = ""
+    status: str = ""
+
+
+def rebuilt_when_damaged(path: Path, work: Callable[[], T]) -> T:
+    """`work()`; when the index turns out to be damaged, it is removed and `work` is done once more."""
+    try:
+        return work()
+    except sqlite3.DatabaseError:
+        for name in (path, path.with_name(path.name + "-journal")):
+            name.unlink(missing_ok=True)
+        return work()
+
+
+class SearchIndex:
+    """The index in one file; made when missing. sqlite3.DatabaseError when it is damaged."""
+
+    def __init__(self, path: Path) -> None:
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._db = sqlite3.connect(path, timeout=30)
+            self._prepare()
+        except sqlite3.OperationalError:  # a folder that cannot be written: search still works, in memory
+            self._db = sqlite3.connect(":memory:")
+            self._prepare()
+
+    def _prepare(self) -> None:
+        self._db.row_factory = sqlite3.Row
+        self._db.execute("pragma synchronous = off")  # a cache: what a crash takes is made anew
+        if self._db.execute("pragma user_version").fetchone()[0] != VERSION:
+            with self._db:
+                self._db.execute("begin immediate")
+                if self._db.execute("pragma user_version").fetchone()[0] != VERSION:
+                    for table in ("word", "doc", "synced"):
+                        self._db.execute(f"drop table if exists {table}")
+                    for statement in _SCHEMA.strip().split(";\n"):
+                        self._db.execute(statement)
+                    self._db.execute(f"pragma user_version = {VERSION}")
+
+    def close(self) -> None:
+        """Close the file."""
+        self._db.close()
+
+    # ---- asking ----
+
+    def matching(self, words: Sequence[str], route: str | None, how: str, limit: int) -> list[sqlite3.Row]:
+        """The documents that hold all (`AND`) or any (`OR`) of the words, best first, by bm25 (smaller is better)."""
+        match = f" {how} ".join(f'"{word}"' for word in words)
+        return self._db.execute(
+            "select doc.*, bm25(word) as rank from word join doc on doc.id = word.rowid"
+            " where word match ? and (? is null or doc.route = ?) order by rank limit ?",
+            (match, route, route, limit),
+        ).fetchall()
+
+    # ---- keeping up ----
+
+    def renew(self, project: Project, routes: Sequence[str]) -> None:
+        """Take in what the journals of these routes have that the index has not."""
+        for route in routes:
+            head = project.store.head(journal.stream_of(route))
+            row = self._db.execute(
+                "select token, decisions, checkpoints from synced where route = ?", (route,)
+            ).fetchone()
+            if head is not None and (row is None or row["token"] != head):
+                with self._db:
+                    self._db.execute("begin immediate")
+                    self._take(project, route, row)
+
+    def _take(self, project: Project, route: str, row: sqlite3.Row | None) -> None:
+        if row is not None:
+            with suppress(UnknownToken):
+                records = list(journal.read(project.store, route, after=row["token"]))
+                state = states.load(project, route)
+                labels = {decision.id for decision in state.recorded.decisions} if state is not None else set()
+                context = state.recorded if state is not None else heart.empty(route)
+                made = range(row["decisions"] + 1, context.context_checkpoint.decision_count + 1)
+                if all(f"DEC-{number:03d}" in labels for number in made):
+                    self._add(project.store, route, records, context, row["checkpoints"])
+                    return
+        self._db.execute(
+            "insert into word(word, rowid, text) select 'delete', id, text from doc where route = ?", (route,)
+        )
+        self._db.execute("delete from doc where route = ?", (route,))
+        records = list(journal.read(project.store, route))
+        context = heart.fold((record for _, record in records), heart.empty(route), cap=False)
+        self._add(project.store, route, records, context, 0)
+
+    def _add(
+        self,
+        store: Store,
+        route: str,
+        records: list[tuple[Token, journal.Record]],
+        context: RouteContext,
+        checkpoints: int,
+    ) -> None:
+        for _, record in records:
+            if record.kind == "checkpoint":
+                checkpoints += 1
+                for document in _of_checkpoint(store, record.payload, f"cp-{checkpoints:03d}"):
+                    self._insert(route, document)
+        for decision in context.decisions:
+            self._upsert(route, _of_decision(decision))
+        if records:
+            self._db.execute(
+                "insert or replace into synced values (?, ?, ?, ?)",
+                (route, records[-1][0], context.context_checkpoint.decision_count, checkpoints),
+            )
+
+    def _insert(self, route: str, document: Document) -> None:
+        cursor = self._db.execute(
+            "insert into doc(route, kind, ident, text, source, status) values (?, ?, ?, ?, ?, ?)", (route, *document)
+        )
+        self._db.execute("insert into word(rowid, text) values (?, ?)", (cursor.lastrowid, document.text))
+
+    def _upsert(self, route: str, document: Document) -> None:
+        known = self._db.execute(
+            "select id, text, status from doc where route = ? and kind = 'decision' and ident = ?",
+            (route, document.ident),
+        ).fetchone()
+        if known is None:
+            self._insert(route, document)
+        elif (known["text"], known["status"]) != (document.text, document.status):
+            self._db.execute(
+                "insert into word(word, rowid, text) values ('delete', ?, ?)", (known["id"], known["text"])
+            )
+            self._db.execute(
+                "update doc set text = ?, status = ? where id = ?", (document.text, document.status, known["id"])
+            )
+            self._db.execute("insert into word(rowid, text) values (?, ?)", (known["id"], document.text))
+
+
+# ---- documents ----
+
+
+def _of_decision(decision: Decision) -> Document:
+    parts = [decision.decision, decision.rationale, *decision.alternatives]
+    source = decision.source
+    place = f"{source.session} lines {source.first_line}-{source.last_line}" if source is not None else ""
+    return Document("decision", decision.id, "\n".join(part for part in parts if part), place, decision.status)
+
+
+def _of_checkpoint(store: Store, payload: Mapping[str, Any], label: str) -> Iterator[Document]:
+    source = payload.get("source", {})
+    session = str(source.get("session", ""))
+    place = f"{session} lines {int(source.get('from_line', 0)) + 1}-{source.get('to_line', 0)}"
+    yield Document("checkpoint", label, f"{payload.get('title', '')}\n{payload.get('text', '')}", place)
+    for text in _facts(payload.get("facts", {})):
+        yield Document("fact", label, text, place)
+    digest = str(payload.get("evidence", ""))
+    if digest:
+        with suppress(NotFound):  # pruned
+            for line in evidence.read(store, digest):
+                for chunk in _chunks(line.text):
+                    yield Document("evidence", label, chunk, f"{session} lines {line.line}-{line.last}")
+
+
+def _facts(facts: Mapping[str, Any]) -> Iterator[str]:
+    for path in facts.get("paths", ()):
+        yield f"{', '.join(path.get('did', ()))}: {path.get('path', '')}"
+    for command in facts.get("commands", ()):
+        status = command.get("status", "passed")
+        ended = f"{status}, exit {command['exit']}" if command.get("exit") else status
+        yield f"{command.get('command', '')} ({ended})"
+    for error in facts.get("errors", ()):
+        solved = f"\nsolved: {error['fixed_by']}" if error.get("fixed_by") else ""
+        yield f"{error.get('error', '')}\nfrom: {error.get('command', '')}{solved}"
+    for commit in facts.get("commits", ()):
+        yield f"commit {commit.get('commit', '')} {commit.get('message', '')}"
+    for test in facts.get("tests", ()):
+        yield f"{test.get('result', '')}\nfrom: {test.get('command', '')}"
+
+
+def _chunks(text: str) -> Iterator[str]:
+    """The text in pieces of whole lines, each of about `CHUNK` characters at the most."""
+    if len(text) <= CHUNK:
+        yield text
+        return
+    piece: list[str] = []
+    size = 0
+    for line in text.split("\n"):
+        for start in range(0, max(1, len(line)), CHUNK):
+            part = line[start : start + CHUNK]
+            if size + len(part) > CHUNK and piece:
+                yield "\n".join(piece)
+                piece, size = [], 0
+            piece.append(part)
+            size += len(part) + 1
+    if piece:
+        yield "\n".join(piece)

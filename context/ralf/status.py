@@ -1,0 +1,76 @@
+"""Where a project stands: its route, its newest session, and how far the next checkpoint is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from ralf import config, project as projects, sessions, state as states, tokens
+from ralf.errors import RalfError
+from ralf.project import Project
+from ralf.transcripts import open_transcript
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """One look at a project.
+
+    rule              which rule chose the route
+    opted_in          whether the project has a configuration file
+    transcript        this project's newest session, None where no client has kept one
+    tokens_since      tokens in it since the last checkpoint, an estimate; None without a transcript
+    tokens_to_next    tokens until the threshold, an estimate; None without a transcript
+    problem           why the session could not be looked at, "" for nothing
+    """
+
+    root: Path
+    route: str
+    rule: str
+    opted_in: bool
+    revision: int
+    checkpoint_count: int
+    last_checkpoint: str
+    total_tokens_consumed: int
+    threshold: str
+    transcript: Path | None = None
+    tokens_since: int | None = None
+    tokens_to_next: int | None = None
+    problem: str = ""
+
+
+def status(project: Project, route: str | None = None) -> Status:
+    """The status of a project and of the route that is meant. Raises UsageError for a refused name or configuration."""
+    choice = projects.choose_route(project, route)
+    settings = config.load(project.config_file)
+    name = projects.existing_route(project, choice.route) or choice.route
+    state = states.load(project, name)
+    header = state.context.context_checkpoint if state is not None else None
+    transcript, since, problem = _newest_session(project, name)
+    return Status(
+        root=project.root,
+        route=choice.route,
+        rule=choice.rule,
+        opted_in=project.config_file.exists(),
+        revision=header.revision if header else 0,
+        checkpoint_count=header.checkpoint_count if header else 0,
+        last_checkpoint=header.last_checkpoint if header else "",
+        total_tokens_consumed=header.total_tokens_consumed if header else 0,
+        threshold=settings.threshold,
+        transcript=transcript,
+        tokens_since=since,
+        tokens_to_next=None if since is None else max(0, settings.segment_limit - since),
+        problem=problem,
+    )
+
+
+def _newest_session(project: Project, route: str) -> tuple[Path | None, int | None, str]:
+    found = projects.session_transcripts(project)
+    if not found:
+        return None, None, ""
+    try:
+        source = open_transcript(found[0])
+        after = sessions.standing(project, route, source.session).position
+        since = sum(tokens.estimate(event.text) for event in source.events(after) if event.kind != "compaction")
+    except RalfError as error:
+        return found[0], None, str(error)
+    return found[0], since, ""

@@ -1,0 +1,120 @@
+"""A conversation as messages, and the cutting and joining of what they say."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ralf.commands import command_text, is_shell
+from ralf.facts import said_in_refusal
+from ralf.model import Source
+from ralf.prose import Sentence, joined, sentences
+from ralf.summarizers import grammar
+from ralf.transcripts.events import Event
+from ralf.trim import trimmed
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """What one side said at once; `declined` is the call that a person declined in saying it."""
+
+    who: str  # user or agent
+    text: str
+    event: Event
+    said: tuple[Sentence, ...]
+    declined: str = ""
+
+
+def messages(events: Sequence[Event]) -> list[Message]:
+    """What people and the agent said, in order."""
+    out: list[Message] = []
+    calls: dict[str, Event] = {}
+    for event in events:
+        text, who, declined = event.text, "agent", ""
+        if event.kind == "call":
+            calls[event.call_id] = event
+            continue
+        if event.kind == "user":
+            who = "user"
+        elif event.kind == "result":
+            text, who = said_in_refusal(event), "user"
+            declined = _call(calls.get(event.call_id))
+        elif event.kind != "assistant":
+            continue
+        if text.strip():
+            out.append(Message(who, text, event, sentences(text), declined))
+    return out
+
+
+def _call(call: Event | None) -> str:
+    """A declined call in few words: a command's first line, or the tool and the file it was to change."""
+    if call is None:
+        return "the call"
+    command = command_text(call.input) if is_shell(call.tool) else ""
+    if command:
+        line = trimmed(command.split("\n")[0], 160)
+        return f"`{line}`" if "`" not in line else line
+    path = next((call.input[key] for key in ("file_path", "notebook_path", "path") if key in call.input), "")
+    return f"{call.tool} {path}".strip()
+
+
+def source(session: str, said: Sequence[Message]) -> Source:
+    """Where messages stand in their session, with the hash of their words."""
+    text = "\n".join(message.text for message in said)
+    return Source(
+        session,
+        min(message.event.start.line for message in said) + 1,
+        max(message.event.end.line for message in said),
+        hashlib.sha256(text.encode("utf-8", "replace")).hexdigest(),
+    )
+
+
+def around(said: Sequence[Sentence], sentence: Sentence, words: int) -> str:
+    """The sentences next to one that hold its reason."""
+    place = said.index(sentence)
+    kept: list[str] = []
+    if place and grammar.gives_reason(said[place - 1].text) and not grammar.looks_around(said[place - 1].text):
+        kept.append(said[place - 1].text)
+    for number, following in enumerate(said[place + 1 : place + 5]):
+        if "?" in following.text or grammar.looks_around(following.text) or following.kind == "heading":
+            break
+        near = following.paragraph == sentence.paragraph or following.kind == "item"
+        if grammar.gives_reason(following.text) or (near and number < 3):
+            kept.append(following.text)
+        elif not near:
+            break
+    return join(kept, words)
+
+
+def clip(text: str, words: int) -> str:
+    """At most so many words, with "…" where it was cut, and no half of a pair of backticks left."""
+    parts = text.split(" ")
+    if len(parts) <= words:
+        return text
+    cut = " ".join(parts[:words])
+    if cut.count("`") % 2:
+        cut = cut[: cut.rindex("`")].rstrip()
+    return cut.rstrip(" ,;:(") + "…"
+
+
+def join(texts: Sequence[str], words: int) -> str:
+    """As many of the texts, in order and each once, as fit into so many words."""
+    kept: list[str] = []
+    room = words
+    for text in dict.fromkeys(texts):
+        size = len(text.split())
+        if not text or room <= 0:
+            continue
+        kept.append(text if size <= room else clip(text, room))
+        room -= size
+    return joined(kept)
+
+
+def span(said: Sequence[Sentence], chosen: Sequence[Sentence], words: int) -> str:
+    """From the first to the last of the chosen sentences if that is short, else the chosen ones alone."""
+    places = [place for place, sentence in enumerate(said) if sentence in chosen]
+    between = [s.text for s in said[places[0] : places[-1] + 1] if s.kind != "heading"]
+    if sum(len(t.split()) for t in between) <= words:
+        return joined(between)
+    return clip(joined(s.text for s in chosen), words)

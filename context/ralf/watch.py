@@ -1,0 +1,72 @@
+"""Follows a growing transcript and makes a checkpoint each time that one falls due."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+from ralf import config, names, project as projects, sessions, tokens
+from ralf.budget import BudgetWatcher
+from ralf.checkpoint import CheckpointReport, checkpoint
+from ralf.errors import TranscriptNotFound, UsageError
+from ralf.transcripts import open_transcript
+from ralf.transcripts.events import Position
+
+POLL_SECONDS = 1.0
+
+
+def watch(
+    route: str,
+    transcript: str | os.PathLike[str],
+    *,
+    root: str | os.PathLike[str] | None = None,
+    every: int | None = None,
+    once: bool = False,
+    wait: Callable[[float], None] = time.sleep,
+) -> Iterator[CheckpointReport]:
+    """Yield a report for each checkpoint that falls due as the transcript grows, for ever or `once` over what is there.
+
+    every  tokens between checkpoints; None: as configured
+    wait   how to pass the seconds between two looks
+
+    A transcript that does not exist yet is waited for (with `once`: TranscriptNotFound). Errors: `checkpoint`.
+    """
+    if every is not None and every < 1:
+        raise UsageError("--every", f"{every} is no number of tokens", "--every 50000")
+    project = projects.find(root)
+    projects.check_new(project, names.check(route))
+    path = Path(transcript)
+    limits = config.load(project.config_file).limits
+    if every is not None:
+        limits = replace(limits, tokens=every, percent=None, adaptive=False)
+    watcher: BudgetWatcher | None = None
+    seen = Position()
+    size = -1
+    while True:
+        try:
+            grown = path.stat().st_size
+            if grown != size:
+                size = grown
+                source = open_transcript(path)
+                if watcher is None or watcher.state.session != source.session:
+                    position = sessions.standing(project, route, source.session).position
+                    watcher = BudgetWatcher.resume(limits, position, session=source.session)
+                    seen = position
+                for event in source.events(seen):
+                    watcher.see(event, tokens.count(event.text) if event.kind != "compaction" else 0)
+                seen = source.end
+                if watcher.state.due:
+                    report = checkpoint(route, path, root=root, reason=watcher.state.due, segment_tokens=every)
+                    watcher.taken(sessions.standing(project, route, source.session).position)
+                    yield report
+        except FileNotFoundError:
+            if once:
+                raise TranscriptNotFound(
+                    path, "no such transcript", f"ralf context watch {route} --transcript FILE"
+                ) from None
+        if once:
+            return
+        wait(POLL_SECONDS)

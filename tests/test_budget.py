@@ -1,0 +1,326 @@
+"""The budget watcher: when a checkpoint falls due, why, and that it falls due once."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ralf.budget import BudgetWatcher, Limits, State
+from ralf.errors import UsageError
+from ralf.transcripts.events import Event, Kind, Position
+
+
+class Session:
+    """Makes events one after another, each in a record of 100 bytes."""
+
+    def __init__(self) -> None:
+        self.at = Position()
+
+    def event(self, kind: Kind = "result", text: str = "", **fields: Any) -> Event:
+        """The next record, with one event."""
+        start, self.at = self.at, Position(self.at.byte + 100, self.at.line + 1)
+        return Event(kind, text, start, self.at, **fields)
+
+    def todos(self, *states: str) -> Event:
+        """A to-do list with steps in these states."""
+        todos = [{"content": f"step {n}", "status": status} for n, status in enumerate(states)]
+        return self.event("call", tool="TodoWrite", input={"todos": todos})
+
+    def update(self, task: str, status: str) -> Event:
+        """One task gets this state."""
+        return self.event("call", tool="TaskUpdate", input={"taskId": task, "status": status})
+
+
+@pytest.fixture
+def session() -> Session:
+    return Session()
+
+
+def test_a_checkpoint_falls_due_at_50_000_tokens_and_not_before(session: Session) -> None:
+    watcher = BudgetWatcher()
+    assert watcher.see(session.event(), 49_999) is None
+    assert watcher.see(session.event(), 1) == "threshold"
+
+
+def test_what_has_fallen_due_is_said_once_and_holds_until_it_is_taken(session: Session) -> None:
+    watcher = BudgetWatcher()
+    assert watcher.see(session.event(), 60_000) == "threshold"
+    assert watcher.see(session.event(), 60_000) is None
+    assert watcher.state.due == "threshold"
+    watcher.taken(session.at)
+    assert watcher.state.due == ""
+    assert watcher.see(session.event(), 50_000) == "threshold"
+
+
+def test_tokens_after_the_checkpoint_s_end_count_for_the_next_one(session: Session) -> None:
+    watcher = BudgetWatcher()
+    watcher.see(session.event(), 49_000)
+    end = session.at
+    assert watcher.see(session.event(), 4_000) == "threshold"
+    watcher.taken(end, left=4_000)
+    assert watcher.see(session.event(), 45_999) is None
+    assert watcher.see(session.event(), 1) == "threshold"
+
+
+def test_estimates_make_it_fall_due_a_tenth_sooner(session: Session) -> None:
+    watcher = BudgetWatcher()
+    assert watcher.see(session.event(), 44_999, exact=False) is None
+    assert watcher.see(session.event(), 1) == "threshold"
+
+
+def test_the_threshold_may_be_a_part_of_the_window(session: Session) -> None:
+    watcher = BudgetWatcher(Limits.parse("10%", window=400_000))
+    assert watcher.threshold == 40_000
+    watcher.session("s", window=1_000_000)
+    assert watcher.threshold == 100_000
+
+
+def test_adaptive_falls_due_sooner_in_dense_work_but_never_before_half(session: Session) -> None:
+    calm, dense = BudgetWatcher(Limits.parse("adaptive")), BudgetWatcher(Limits.parse("adaptive"))
+    calm.see(session.event(text="reading on"), 20_000)
+    for _ in range(10):
+        dense.see(session.event("call", tool="Edit"), 1_000)
+        dense.see(session.event("assistant", "We use SQLite rather than files."), 1_000)
+    assert (calm.threshold, dense.threshold) == (50_000, 35_000)
+    for _ in range(200):
+        dense.see(session.event("call", tool="Write"), 0)
+    assert dense.threshold == 25_000
+
+
+@pytest.mark.parametrize("text", ["", "lots", "0", "-5", "0%", "101%", "ten%"])
+def test_a_threshold_that_is_none_is_refused(text: str) -> None:
+    with pytest.raises(UsageError):
+        Limits.parse(text)
+
+
+@pytest.mark.parametrize(("text", "tokens"), [("50000", 50_000), ("50_000", 50_000), ("8,000", 8_000)])
+def test_a_threshold_is_read_as_people_write_it(text: str, tokens: int) -> None:
+    assert Limits.parse(text).tokens == tokens
+
+
+def test_other_limits_that_make_no_sense_are_refused() -> None:
+    for wrong in ({"pressure": 0.0}, {"pressure": 60.0}, {"window": 0}):
+        with pytest.raises(UsageError):
+            Limits(**wrong)
+
+
+def test_pressure_fires_once_when_it_crosses_60_percent_upward(session: Session) -> None:
+    watcher = BudgetWatcher()
+    assert watcher.see(session.event("assistant", window=119_999), 10) is None
+    assert watcher.see(session.event("assistant", window=120_000), 10) == "pressure"
+    watcher.taken(session.at)
+    for window in (125_000, 119_000, 121_000, 180_000):
+        assert watcher.see(session.event("assistant", window=window), 10) is None
+
+
+def test_pressure_is_armed_again_by_a_compaction(session: Session) -> None:
+    watcher = BudgetWatcher()
+    assert watcher.see(session.event("assistant", window=130_000), 10) == "pressure"
+    watcher.taken(session.at)
+    watcher.see(session.event("user"), 10)
+    assert watcher.see(session.event("compaction", window=30_000), 0) == "compaction"
+    watcher.taken(session.at)
+    assert watcher.see(session.event("assistant", window=130_000), 10) == "pressure"
+
+
+def test_pressure_is_armed_again_by_a_clear_fall_of_the_figure(session: Session) -> None:
+    watcher = BudgetWatcher()
+    assert watcher.see(session.event("assistant", window=130_000), 10) == "pressure"
+    watcher.taken(session.at)
+    watcher.see(session.event("assistant", window=20_000), 10)
+    assert watcher.see(session.event("assistant", window=130_000), 10) == "pressure"
+
+
+def test_pressure_is_unknown_right_after_a_compaction_that_tells_no_figure(session: Session) -> None:
+    watcher = BudgetWatcher()
+    watcher.see(session.event("assistant", window=50_000), 10)
+    assert watcher.pressure == 0.25
+    watcher.see(session.event("compaction"), 0)
+    assert watcher.pressure is None
+
+
+def test_the_window_is_the_client_s_figure_then_the_configured_one_then_200_000() -> None:
+    assert BudgetWatcher().window == 200_000
+    watcher = BudgetWatcher(Limits(window=500_000))
+    assert watcher.window == 500_000
+    watcher.session("s", window=1_000_000)
+    assert watcher.window == 1_000_000
+
+
+def test_a_compaction_makes_one_due_whatever_the_count(session: Session) -> None:
+    watcher = BudgetWatcher()
+    watcher.see(session.event(), 3)
+    assert watcher.see(session.event("compaction"), 0) == "compaction"
+
+
+def test_nothing_falls_due_while_nothing_was_seen_since_the_last_checkpoint(session: Session) -> None:
+    watcher = BudgetWatcher()
+    assert watcher.see(session.event("compaction", window=1), 0) is None
+    assert watcher.ended() is None
+    assert watcher.requested() is None
+    assert watcher.completed() is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "All done.\n\n<promise>COMPLETE</promise>",
+        "Finished. <promise>complete</promise>.",
+        "<promise> DONE </promise>\n",
+    ],
+)
+def test_the_agent_s_promise_completes_the_task(session: Session, text: str) -> None:
+    assert BudgetWatcher().see(session.event("assistant", text), 5) == "task-completed"
+
+
+@pytest.mark.parametrize(
+    ("kind", "text"),
+    [
+        ("user", "<promise>COMPLETE</promise>"),
+        ("result", "<promise>COMPLETE</promise>"),
+        ("thinking", "<promise>COMPLETE</promise>"),
+        ("assistant", "I will say `<promise>COMPLETE</promise>`"),
+        ("assistant", "```\n<promise>COMPLETE</promise>\n```"),
+        ("assistant", "I say <promise>COMPLETE</promise> when the tests pass."),
+        ("assistant", "<promise>BLOCKED</promise>"),
+    ],
+)
+def test_a_promise_that_is_quoted_or_someone_else_s_or_another_completes_nothing(
+    session: Session, kind: Kind, text: str
+) -> None:
+    assert BudgetWatcher().see(session.event(kind, text), 5) is None
+
+
+def test_all_todos_done_completes_the_task_once(session: Session) -> None:
+    watcher = BudgetWatcher()
+    assert watcher.see(session.todos("completed", "in_progress"), 5) is None
+    assert watcher.see(session.todos("completed", "completed"), 5) == "task-completed"
+    watcher.taken(session.at)
+    assert watcher.see(session.todos("completed", "completed"), 5) is None
+    assert watcher.see(session.todos("pending"), 5) is None
+    assert watcher.see(session.todos("completed"), 5) == "task-completed"
+
+
+def test_an_empty_or_odd_todo_list_completes_nothing(session: Session) -> None:
+    watcher = BudgetWatcher()
+    for todos in ([], "done", ["done"], None):
+        assert watcher.see(session.event("call", tool="TodoWrite", input={"todos": todos}), 5) is None
+
+
+def test_a_plan_with_every_step_completed_completes_the_task(session: Session) -> None:
+    plan = [{"step": "one", "status": "completed"}]
+    event = session.event("call", tool="update_plan", input={"plan": plan})
+    assert BudgetWatcher().see(event, 5) == "task-completed"
+
+
+def test_closing_the_last_open_task_completes_the_task(session: Session) -> None:
+    watcher = BudgetWatcher()
+    for number in (1, 2):
+        watcher.see(session.event("result", f"Task #{number} created successfully: x", tool="TaskCreate"), 5)
+    assert watcher.see(session.update("1", "in_progress"), 5) is None
+    assert watcher.see(session.update("1", "completed"), 5) is None
+    assert watcher.see(session.update("2", "completed"), 5) == "task-completed"
+
+
+def test_a_deleted_task_leaves_the_list_and_completes_nothing(session: Session) -> None:
+    watcher = BudgetWatcher(state=State(open_tasks=("1",)))
+    assert watcher.see(session.update("1", "deleted"), 5) is None
+    assert watcher.state.open_tasks == ()
+
+
+def test_session_end_completion_and_request_make_one_due_at_once(session: Session) -> None:
+    for call, reason in (("ended", "session-end"), ("completed", "task-completed"), ("requested", "manual")):
+        watcher = BudgetWatcher()
+        watcher.see(session.event(), 7)
+        assert getattr(watcher, call)() == reason
+        watcher.taken(session.at)
+        assert getattr(watcher, call)() is None
+
+
+def test_a_new_session_counts_from_nothing_although_its_bytes_are_lower(session: Session) -> None:
+    watcher = BudgetWatcher()
+    watcher.session("one")
+    watcher.see(session.event(), 60_000)
+    watcher.taken(session.at)
+    watcher.session("two")
+    assert watcher.see(Session().event(), 50_000) == "threshold"
+
+
+def test_the_same_session_named_again_changes_nothing(session: Session) -> None:
+    watcher = BudgetWatcher()
+    watcher.session("one")
+    watcher.see(session.event(), 30_000)
+    watcher.session("one")
+    assert watcher.see(session.event(), 20_000) == "threshold"
+
+
+def test_a_watcher_resumed_above_the_mark_does_not_fire_for_it_again(session: Session) -> None:
+    session.at = Position(5_000, 50)
+    watcher = BudgetWatcher.resume(Limits(), session.at, filled=150_000)
+    assert watcher.see(session.event("assistant", window=151_000), 10) is None
+    fresh = BudgetWatcher.resume(Limits(), Position(5_000, 50), filled=100_000)
+    assert fresh.see(session.event("assistant", window=151_000), 10) == "pressure"
+
+
+def test_a_state_survives_json_and_unknown_keys() -> None:
+    state = State("s", 10, 20, 30, True, 1, 2, 40, 50, False, True, ("1", "2"), "threshold")
+    assert State.from_dict(json.loads(json.dumps(state.to_dict() | {"later": 1}))) == state
+
+
+steps = st.lists(
+    st.tuples(
+        st.sampled_from(("user", "assistant", "result", "call", "compaction", "clear", "end", "again")),
+        st.integers(0, 70_000),
+        st.one_of(st.none(), st.integers(0, 250_000)),
+        st.booleans(),
+    ),
+    max_size=60,
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(steps, st.sampled_from(("50000", "25%", "adaptive", "1000")))
+def test_in_any_session_each_50_000_tokens_give_a_checkpoint_and_no_byte_gives_two(
+    moves: list[tuple[Any, int, int | None, bool]], threshold: str
+) -> None:
+    limits = Limits.parse(threshold)
+    state, made, past, number = State(session="0"), Session(), list[tuple[Event, int]](), 0
+    unsaved, saved = 0, 0
+    for kind, tokens, window, exact in moves:
+        # As a hook lives: every move is another process, which has nothing but the written state.
+        watcher = BudgetWatcher(limits, State.from_dict(json.loads(json.dumps(state.to_dict()))))
+        if kind == "clear":
+            number += 1
+            made, past, unsaved, saved = Session(), [], 0, 0
+            watcher.session(str(number))
+            reason = None
+        elif kind == "end":
+            reason = watcher.ended()
+            assert (reason is None) == (unsaved == 0)
+        elif kind == "again":
+            last = past[-1][0].start.byte if past else 0
+            for event, old in past:
+                if event.end.byte <= saved or event.start.byte < last:
+                    assert watcher.see(event, old) is None
+            assert watcher.state.tokens == unsaved
+            reason = None
+        else:
+            tokens = 0 if kind == "compaction" else tokens
+            event = made.event(kind, window=window)
+            past.append((event, tokens))
+            unsaved += tokens
+            reason = watcher.see(event, tokens, exact=exact)
+            if kind == "compaction" and unsaved:
+                assert reason == "compaction"
+        if reason:
+            assert unsaved > 0
+            assert made.at.byte > saved
+            unsaved, saved = 0, made.at.byte
+            watcher.taken(made.at)
+        assert unsaved < watcher.threshold <= max(limits.tokens, 50_000)
+        assert watcher.state.tokens == unsaved
+        state = watcher.state

@@ -1,0 +1,150 @@
+"""The embedded summariser keeps requests, conclusions and the state of the work in the words of the source."""
+
+from __future__ import annotations
+
+import re
+import time
+from dataclasses import replace
+from typing import Any
+
+from hypothesis import given, strategies as st
+
+from ralf.facts import extract
+from ralf.model import ActiveWork, CommitFact, Facts, Todo
+from ralf.summarizers import Segment, Summarizer, Summary
+from ralf.summarizers.extractive import Extractive
+from ralf.transcripts.events import Event, Position
+
+
+def events(*lines: tuple[str, str]) -> list[Event]:
+    kinds: dict[str, Any] = {"user": "user", "agent": "assistant", "tool": "result"}
+    return [
+        Event(kinds[who], text, Position(n, n), Position(n + 1, n + 1), f"2026-03-01T10:{n % 60:02d}:00Z")
+        for n, (who, text) in enumerate(lines)
+    ]
+
+
+def summed(*lines: tuple[str, str], work: ActiveWork | None = None, tokens: int = 5000) -> Summary:
+    said = events(*lines)
+    work = work or ActiveWork()
+    part = extract(said, work=work)
+    return Extractive().summarize(Segment("s1", said, part.facts, tokens, (), part.work))
+
+
+def test_it_is_a_summariser_with_a_name() -> None:
+    summariser: Summarizer = Extractive()
+    assert summariser.name == "extractive"
+
+
+def test_the_section_holds_each_request_and_what_the_agent_concluded() -> None:
+    summary = summed(
+        ("user", "Please make the picker faster"),
+        ("agent", "Let me look at the picker."),
+        ("agent", "The index was read twice because `open_field` ignored its cache. I fixed it in `picker.py`."),
+        ("user", "And the reports?"),
+        ("agent", "The nightly report takes 412 seconds, since every field is read again."),
+    )
+    assert summary.text == (
+        "- **Asked:** Please make the picker faster\n"
+        "  The index was read twice because `open_field` ignored its cache. I fixed it in `picker.py`.\n"
+        "- **Asked:** And the reports?\n"
+        "  The nightly report takes 412 seconds, since every field is read again."
+    )
+
+
+def test_tool_output_is_not_in_the_section() -> None:
+    summary = summed(("user", "Please make the picker faster"), ("tool", "SECRET OUTPUT of the tool, fixed now."))
+    assert "SECRET" not in summary.text
+
+
+def test_a_segment_with_nothing_in_it_says_so() -> None:
+    assert summed(("tool", "output")).text == "- Nothing worth keeping was said in this segment."
+
+
+def test_the_title_is_taken_from_the_main_request_and_is_short() -> None:
+    summary = summed(
+        ("user", "ok"),
+        ("agent", "Fine."),
+        ("user", "Please make the `picker` faster, and do it without any change of the file format or of the index"),
+        ("agent", "Reading."),
+        ("agent", "The index was read twice."),
+    )
+    assert summary.title.startswith("Please make the picker faster")
+    assert len(summary.title) <= 72
+    assert summary.title.endswith("…")
+
+
+def test_the_section_is_at_most_a_tenth_of_a_large_segment() -> None:
+    lines = []
+    for number in range(300):
+        lines.append(("user", f"Please look at field {number} and tell me about its trees and their fruit"))
+        lines.append(("agent", f"Field {number} has pears because of its soil. " * 10))
+    text = "\n".join(text for _, text in lines)
+    summary = summed(*lines, tokens=len(text) // 4)
+    assert len(summary.text) <= len(text) / 10
+    assert summary.dropped > 0
+
+
+def test_the_state_of_the_work_holds_statement_next_steps_findings_and_blockers() -> None:
+    work = summed(
+        ("user", "Please make the picker faster"),
+        ("agent", "The root cause is that `open_field` ignores its cache."),
+        (
+            "agent",
+            "The cache is in place and both callers use it.\n\nI am blocked by missing credentials of the report server."
+            "\n\n## Next steps\n- measure the nightly report\n- remove the old index",
+        ),
+        work=ActiveWork(todos=(Todo("Write the notes", "pending"), Todo("Pick", "completed"))),
+    ).active_work
+    assert work.last_request == "Please make the picker faster"
+    assert work.last_statement.startswith("The cache is in place and both callers use it.")
+    assert work.next_steps == ("measure the nightly report", "remove the old index", "Write the notes")
+    assert work.findings == ("The root cause is that `open_field` ignores its cache.",)
+    assert work.blockers == ("I am blocked by missing credentials of the report server.",)
+    assert work.work_status == "in_progress"
+
+
+def test_work_whose_to_dos_are_all_done_is_completed() -> None:
+    work = ActiveWork(todos=(Todo("Pick", "completed"),))
+    assert summed(("user", "go on please"), ("agent", "Done."), work=work).active_work.work_status == "completed"
+
+
+def test_a_segment_without_a_statement_keeps_the_one_before() -> None:
+    work = ActiveWork(last_statement="The cache is in place.")
+    assert summed(("user", "thanks"), work=work).active_work.last_statement == "The cache is in place."
+
+
+def test_key_events_are_at_most_five_short_lines() -> None:
+    said = events(("user", "Please ship it"), ("agent", "We decided to keep the harvest records in one file. " * 3))
+    facts = replace(Facts(), commits=tuple(CommitFact(f"abc123{n}", "Ripen " * 40) for n in range(9)))
+    lines = Extractive().summarize(Segment("s1", said, facts, 100)).key_events
+    assert 0 < len(lines) <= 5
+    assert all(len(line) <= 120 and "\n" not in line for line in lines)
+
+
+def test_the_same_segment_gives_the_same_summary() -> None:
+    lines = (("user", "Please make the picker faster"), ("agent", "Decision: we cache the index because it is small."))
+    assert summed(*lines) == summed(*lines)
+
+
+def test_a_segment_of_fifty_thousand_tokens_takes_a_moment() -> None:
+    lines = []
+    for number in range(120):
+        lines.append(("user", f"Please look at field {number}"))
+        lines.append(("agent", f"Field {number} uses `tree_{number}` instead of a row because it is simpler. " * 18))
+    said = events(*lines)
+    start = time.process_time()
+    Extractive().summarize(Segment("s1", said, Facts(), 50_000))
+    assert time.process_time() - start < 0.5
+
+
+MARKUP = st.text(alphabet=st.sampled_from("ab.`#*->| \n:1?!~…"), max_size=120)
+
+
+@given(st.lists(st.tuples(st.sampled_from(["user", "agent", "tool"]), MARKUP), max_size=8))
+def test_no_text_of_a_transcript_can_become_a_heading_a_rule_or_a_fence(lines: list[tuple[str, str]]) -> None:
+    summary = summed(*lines)
+    assert all(re.match(r"- |> |\*\*|  ", line) for line in summary.text.split("\n"))
+    assert "\n" not in summary.title
+    assert len(summary.title) <= 72
+    assert all("\n" not in line for line in summary.key_events)

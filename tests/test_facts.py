@@ -1,0 +1,454 @@
+"""Facts are taken mechanically from calls and results, in exact strings, however the transcript is cut."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from hypothesis import given, strategies as st
+
+from ralf import commands, outcomes
+from ralf.facts import Extracted, combine, extract, said_in_refusal
+from ralf.model import ActiveWork, CommandFact, ErrorFact, Facts, PathFact
+from ralf.transcripts.events import Event, Position
+
+BASE = "/home/ada/orchard"
+
+
+class Session:
+    """Builds events as a reader would give them, each on a line of its own."""
+
+    def __init__(self, cwd: str = BASE) -> None:
+        self.events: list[Event] = []
+        self.cwd = cwd
+
+    def add(self, kind: Any, text: str, **fields: Any) -> Event:
+        """Append an event on the next line."""
+        line = len(self.events)
+        time = f"2026-03-01T10:{line // 60:02d}:{line % 60:02d}Z"
+        event = Event(kind, text, Position(line, line), Position(line + 1, line + 1), time, cwd=self.cwd, **fields)
+        self.events.append(event)
+        return event
+
+    def call(self, tool: str, arguments: dict[str, Any]) -> str:
+        """Append a call; its id."""
+        call_id = f"c{len(self.events)}"
+        text = "\n".join(str(value) for value in arguments.values())
+        self.add("call", text, tool=tool, input=arguments, call_id=call_id)
+        return call_id
+
+    def tool(self, tool: str, arguments: dict[str, Any], output: str = "ok", **fields: Any) -> None:
+        """Append a call with its result."""
+        call_id = self.call(tool, arguments)
+        self.add("result", output, tool=tool, call_id=call_id, **fields)
+
+    def bash(self, command: str, output: str = "", status: int | None = None) -> None:
+        """Append a shell command with its result."""
+        self.tool("Bash", {"command": command}, output, failed=bool(status), exit_status=status)
+
+    def extract(self, **fields: Any) -> Extracted:
+        """The facts of all events."""
+        return extract(self.events, base=BASE, **fields)
+
+
+@pytest.fixture
+def session() -> Session:
+    return Session()
+
+
+def did(result: Extracted) -> dict[str, tuple[str, ...]]:
+    return {fact.path: fact.did for fact in result.facts.paths}
+
+
+# ---- paths ----
+
+
+def test_a_path_under_the_project_is_written_relative_and_any_other_as_it_stands(session: Session) -> None:
+    session.tool("Read", {"file_path": f"{BASE}/src/pears.py"})
+    session.tool("Read", {"file_path": "/etc/hosts"})
+    assert list(did(session.extract())) == ["src/pears.py", "/etc/hosts"]
+
+
+def test_what_was_done_to_a_path_is_listed_once_each_in_one_order(session: Session) -> None:
+    path = f"{BASE}/a.py"
+    session.tool("Write", {"file_path": path, "content": "x"}, created=True)
+    session.tool("Read", {"file_path": path})
+    session.tool("Edit", {"file_path": path, "old_string": "x", "new_string": "y"})
+    session.tool("Edit", {"file_path": path, "old_string": "y", "new_string": "z"})
+    assert did(session.extract()) == {"a.py": ("created", "edited", "read")}
+
+
+def test_a_write_that_did_not_create_the_file_edited_it(session: Session) -> None:
+    session.tool("Write", {"file_path": f"{BASE}/a.py", "content": "x"})
+    assert did(session.extract()) == {"a.py": ("edited",)}
+
+
+@pytest.mark.parametrize("outcome", [{"failed": True}, {"failed": True, "refused": True}])
+def test_a_call_that_failed_or_never_ran_touched_nothing(session: Session, outcome: dict[str, bool]) -> None:
+    session.tool("Edit", {"file_path": f"{BASE}/a.py"}, "String to replace not found", **outcome)
+    assert session.extract().facts.paths == ()
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "expected"),
+    [
+        ("NotebookEdit", {"notebook_path": f"{BASE}/n.ipynb"}, "edited"),
+        ("MultiEdit", {"file_path": f"{BASE}/n.ipynb"}, "edited"),
+        ("read_file", {"absolute_path": f"{BASE}/n.ipynb"}, "read"),
+        ("mcp__fs__write_file", {"path": f"{BASE}/n.ipynb"}, "edited"),
+        ("str_replace_editor", {"command": "view", "path": f"{BASE}/n.ipynb"}, "read"),
+        ("str_replace_editor", {"command": "str_replace", "path": f"{BASE}/n.ipynb"}, "edited"),
+    ],
+)
+def test_file_tools_of_other_clients_are_known_by_name_and_keys(
+    session: Session, tool: str, arguments: dict[str, Any], expected: str
+) -> None:
+    session.tool(tool, arguments)
+    assert did(session.extract()) == {"n.ipynb": (expected,)}
+
+
+def test_a_search_in_a_folder_reads_no_file(session: Session) -> None:
+    session.tool("Grep", {"pattern": "pear", "path": f"{BASE}/src"}, "src/a.py")
+    assert session.extract().facts.paths == ()
+
+
+def test_a_patch_names_the_files_it_adds_updates_and_deletes(session: Session) -> None:
+    patch = "*** Begin Patch\n*** Add File: a.py\n+x\n*** Update File: b.py\n*** Delete File: c.py\n*** End Patch"
+    session.tool("apply_patch", {"input": patch})
+    assert did(session.extract()) == {"a.py": ("created",), "b.py": ("edited",), "c.py": ("deleted",)}
+
+
+@pytest.mark.parametrize(
+    ("command", "expected"),
+    [
+        ("rm -f old.py", {"old.py": ("deleted",)}),
+        ("git rm -q old.py && git commit -m x", {"old.py": ("deleted",)}),
+        ("git mv old.py new.py", {"old.py": ("deleted",), "new.py": ("created",)}),
+        ("mv old.py folder/", {"old.py": ("deleted",)}),
+        ("sed -i 's/a/b/' one.py two.py", {"one.py": ("edited",), "two.py": ("edited",)}),
+        ("sed -i '' -e 's/a/b/' one.py", {"one.py": ("edited",)}),
+        ("sort names.txt > sorted.txt 2>/dev/null", {"sorted.txt": ("edited",)}),
+        ("cat > run.sh <<'EOF'\nrm other.py\nit's\nEOF", {"run.sh": ("edited",)}),
+        ("make 2>&1 | tee -a build.log", {"build.log": ("edited",)}),
+        ("cat notes.md", {"notes.md": ("read",)}),
+        ("rm $FILES *.pyc", {}),
+        ("test -f a || rm b.py", {}),
+        ("git rm --cached kept.py", {}),
+        ('echo "rm a.py > b.py"', {}),
+    ],
+)
+def test_a_shell_command_marks_only_the_files_it_touched_for_certain(
+    session: Session, command: str, expected: dict[str, tuple[str, ...]]
+) -> None:
+    session.bash(command)
+    assert did(session.extract()) == expected
+
+
+def test_a_command_that_failed_marks_no_files(session: Session) -> None:
+    session.bash("rm gone.py", "rm: gone.py: No such file or directory", 1)
+    assert session.extract().facts.paths == ()
+
+
+def test_a_path_in_another_folder_counts_only_once_it_is_known(session: Session) -> None:
+    session.bash("cd src && rm a.py b.py")
+    assert did(session.extract()) == {}
+    session.tool("Read", {"file_path": f"{BASE}/src/a.py"})
+    session.bash("cd src && rm a.py b.py")
+    assert did(session.extract()) == {"src/a.py": ("deleted", "read")}
+
+
+# ---- commands, errors, tests, commits ----
+
+
+def test_a_command_is_kept_as_typed_with_how_often_it_ran_and_how_it_ended(session: Session) -> None:
+    session.bash("make  check", "boom: error: x", 2)
+    session.bash("make  check", "fine", 0)
+    (fact,) = session.extract().facts.commands
+    assert (fact.command, fact.status, fact.exit, fact.runs, fact.failures) == ("make  check", "passed", 0, 2, 1)
+
+
+def test_a_declined_command_did_not_run(session: Session) -> None:
+    session.tool("Bash", {"command": "git push"}, "declined", failed=True, refused=True)
+    assert session.extract().facts.commands == ()
+
+
+def test_a_long_command_loses_only_its_middle_and_says_how_much(session: Session) -> None:
+    command = "echo " + "pear " * 300 + "end"
+    session.bash(command)
+    (fact,) = session.extract().facts.commands
+    assert command.startswith(fact.command[:300])
+    assert fact.command.endswith("end")
+    assert len(fact.command) - len(" … ") + fact.cut == len(command)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        ({"cmd": "ls"}, "ls"),
+        ({"command": ["bash", "-lc", "ls -l | head"]}, "ls -l | head"),
+        ({"command": ["ls", "-l"]}, "ls -l"),
+        ({"other": 1}, ""),
+    ],
+)
+def test_commands_are_read_from_the_forms_that_clients_use(arguments: dict[str, Any], expected: str) -> None:
+    assert commands.command_text(arguments) == expected
+
+
+@pytest.mark.parametrize(
+    ("output", "expected"),
+    [
+        ("Exit code 1\n=== RUN TestPear\nsrc/pear.go:12:3: undefined: ripe", "src/pear.go:12:3: undefined: ripe"),
+        ('Traceback (most recent call last):\n  File "a.py", line 1\nValueError: ripe', "ValueError: ripe"),
+        ("building\nwarning: 0 errors\nfatal: not a git repository", "fatal: not a git repository"),
+        ("ls: cannot access 'x': No such file or directory", "ls: cannot access 'x': No such file or directory"),
+        ("a\nb\n", ""),
+    ],
+)
+def test_the_first_line_that_names_an_error_is_found(output: str, expected: str) -> None:
+    assert outcomes.error_line(output) == expected
+
+
+def test_an_error_is_fixed_by_what_was_edited_before_its_command_passed(session: Session) -> None:
+    session.bash("make check", "error: pear is not ripe", 1)
+    session.tool("Edit", {"file_path": f"{BASE}/pear.py"})
+    session.bash("make check 2>&1", "fine", 0)
+    (fact,) = session.extract().facts.errors
+    assert (fact.error, fact.fixed_by) == ("error: pear is not ripe", "edited pear.py")
+
+
+def test_an_error_without_edits_is_fixed_by_the_command_that_ran_before(session: Session) -> None:
+    session.bash("git status", "fatal: bad index", 128)
+    session.bash("git read-tree HEAD")
+    session.bash("git status")
+    assert session.extract().facts.errors[0].fixed_by == "ran git read-tree HEAD"
+
+
+def test_a_longer_command_that_begins_with_the_failed_one_shows_that_it_passes(session: Session) -> None:
+    session.bash("make lint", "error: unused", 1)
+    session.bash("make lint && make test", "fine", 0)
+    assert session.extract().facts.errors[0].fixed_by == "passed when run again"
+
+
+def test_an_error_of_an_earlier_stretch_comes_back_when_it_is_fixed(session: Session) -> None:
+    before = ErrorFact("error: unused", "make lint", "", "2026-03-01T09:00:00Z")
+    session.tool("Edit", {"file_path": f"{BASE}/pear.py"})
+    session.bash("make lint", "fine", 0)
+    (fact,) = session.extract(unsolved=(before,)).facts.errors
+    assert (fact.error, fact.fixed_by) == ("error: unused", "edited pear.py")
+    (merged,) = combine(Facts(errors=(before,)), session.extract(unsolved=(before,)).facts).errors
+    assert merged.fixed_by == "edited pear.py"
+
+
+def test_a_tool_that_is_no_shell_can_fail_too(session: Session) -> None:
+    session.tool("mcp__tracker__create", {"title": "Pears"}, "Received non-uuid id: invalid", failed=True)
+    (fact,) = session.extract().facts.errors
+    assert (fact.command, fact.error) == ("mcp__tracker__create", "Received non-uuid id: invalid")
+
+
+def test_a_commit_is_taken_from_what_git_answered(session: Session) -> None:
+    session.bash("git add . && git commit -m 'Ripen pears'", "[main 1a2b3c4] Ripen pears\n 1 file changed")
+    session.bash("git log", "[main 9f9f9f9] not a commit")
+    facts = session.extract().facts
+    assert [(c.commit, c.message) for c in facts.commits] == [("1a2b3c4", "Ripen pears")]
+
+
+@pytest.mark.parametrize(
+    ("command", "output", "expected"),
+    [
+        ("pytest", "===== 3 passed, 1 failed in 0.12s =====", "3 passed, 1 failed in 0.12s"),
+        ("pytest -q", "3 passed in 0.12s", "3 passed in 0.12s"),
+        ("go test ./...", "ok  \torchard/pear\t0.1s\nok  \torchard/plum\t(cached)", "ok orchard/plum (cached)"),
+        (
+            "go test ./...",
+            "--- FAIL: TestPear (0.0s)\nFAIL\torchard/pear\t0.1s",
+            "--- FAIL: TestPear (0.0s); FAIL orchard/pear 0.1s",
+        ),
+        (
+            "cargo test",
+            "test result: ok. 4 passed; 0 failed; 0 ignored",
+            "test result: ok. 4 passed; 0 failed; 0 ignored",
+        ),
+        ("npm test", "Tests:       1 failed, 3 passed, 4 total", "Tests: 1 failed, 3 passed, 4 total"),
+        ("python -m unittest", "Ran 5 tests in 0.001s\n\nOK", "Ran 5 tests in 0.001s; OK"),
+        ("cat test.log", "3 passed in 0.12s", ""),
+        ("ls", "nothing", ""),
+    ],
+)
+def test_a_test_run_is_told_in_its_own_words(command: str, output: str, expected: str) -> None:
+    assert outcomes.test_result(command, output) == expected
+
+
+# ---- requests and to-dos ----
+
+
+def test_every_request_is_kept_verbatim(session: Session) -> None:
+    session.add("user", "Please ripen the pears\nin the north field")
+    session.add("user", "ok")
+    assert [r.request for r in session.extract().facts.requests] == ["Please ripen the pears\nin the north field", "ok"]
+
+
+def test_a_long_request_loses_only_its_middle(session: Session) -> None:
+    request = "Ripen `the pears` " + "and more " * 300 + "thanks"
+    session.add("user", request)
+    (fact,) = session.extract().facts.requests
+    assert request.startswith(fact.request[:800])
+    assert fact.request.endswith("thanks")
+    assert fact.cut > 0
+    assert fact.request.count("`") % 2 == 0
+
+
+def test_what_a_person_said_in_declining_a_call_is_a_request(session: Session) -> None:
+    text = "The tool use was rejected. To tell you how to proceed, the user said:\nput it in the plan instead"
+    session.tool("Bash", {"command": "mkdir plans"}, text, failed=True, refused=True)
+    assert said_in_refusal(session.events[-1]) == "put it in the plan instead"
+    assert session.extract().facts.requests[0].request == "put it in the plan instead"
+
+
+def test_the_last_request_keeps_the_short_answers_that_followed_it(session: Session) -> None:
+    session.add("user", "Please ripen the pears in the north field")
+    session.add("assistant", "Shall I?")
+    session.add("user", "yes")
+    assert session.extract().work.last_request == "Please ripen the pears in the north field\nyes"
+
+
+def test_a_whole_to_do_list_replaces_the_one_before_and_tells_the_step(session: Session) -> None:
+    todos = [
+        {"content": "Pick", "status": "completed"},
+        {"content": "Wash", "status": "in_progress"},
+        {"content": "Pack", "status": "pending"},
+    ]
+    session.tool("TodoWrite", {"todos": todos})
+    work = session.extract().work
+    assert [(t.content, t.status) for t in work.todos] == [
+        ("Pick", "completed"),
+        ("Wash", "in_progress"),
+        ("Pack", "pending"),
+    ]
+    assert (work.plan_step, work.total_steps) == (2, 3)
+    assert [(s.step, s.description) for s in work.completed_steps] == [(1, "Pick")]
+
+
+def test_a_plan_is_a_to_do_list(session: Session) -> None:
+    session.tool(
+        "update_plan", {"plan": [{"step": "Pick", "status": "in_progress"}, {"step": "Pack", "status": "pending"}]}
+    )
+    assert [t.content for t in session.extract().work.todos] == ["Pick", "Pack"]
+
+
+def test_single_tasks_are_followed_by_their_numbers(session: Session) -> None:
+    session.tool("TaskCreate", {"subject": "Pick"}, "Task #1 created successfully: Pick")
+    session.tool("TaskCreate", {"subject": "Pack"}, "Task #2 created successfully: Pack")
+    session.tool("TaskUpdate", {"taskId": "1", "status": "completed"}, "Updated task #1 status")
+    session.tool("TaskUpdate", {"taskId": "2", "status": "in_progress"}, "Updated task #2 status")
+    first = session.extract().work
+    assert [(t.id, t.status) for t in first.todos] == [("1", "completed"), ("2", "in_progress")]
+    later = Session()
+    later.tool("TaskUpdate", {"taskId": "2", "status": "completed"}, "Updated task #2 status")
+    assert [t.status for t in later.extract(work=first).work.todos] == ["completed", "completed"]
+
+
+def test_work_without_to_do_calls_keeps_its_plan(session: Session) -> None:
+    work = ActiveWork(current_task="TASK-001", plan_step=7, total_steps=9)
+    session.bash("ls")
+    assert session.extract(work=work).work.plan_step == 7
+
+
+def test_open_files_are_those_changed_last_without_the_deleted(session: Session) -> None:
+    session.tool("Edit", {"file_path": f"{BASE}/a.py"})
+    session.tool("Edit", {"file_path": f"{BASE}/b.py"})
+    session.tool("Read", {"file_path": f"{BASE}/c.py"})
+    session.bash("rm a.py")
+    assert [f.path for f in session.extract().work.open_files] == ["b.py"]
+
+
+# ---- stretches ----
+
+
+def test_a_call_without_a_result_is_handed_to_the_next_stretch(session: Session) -> None:
+    call_id = session.call("Bash", {"command": "make"})
+    first = session.extract()
+    assert [c.call_id for c in first.pending] == [call_id]
+    result = Event("result", "done", Position(9, 9), Position(10, 10), "t", call_id=call_id)
+    second = extract([result], base=BASE, pending=first.pending)
+    assert [c.command for c in second.facts.commands] == ["make"]
+    assert second.pending == ()
+
+
+def test_combining_adds_counts_unites_deeds_and_moves_what_came_last_to_the_end() -> None:
+    before = Facts(
+        paths=(PathFact("a.py", ("read",), "1"), PathFact("b.py", ("read",), "2")),
+        commands=(CommandFact("make", "failed", 2, 1, 1, "1"), CommandFact("ls", "passed", None, 1, 0, "2")),
+    )
+    new = Facts(paths=(PathFact("a.py", ("edited",), "3"),), commands=(CommandFact("make", "passed", 0, 2, 0, "3"),))
+    facts = combine(before, new)
+    assert facts.paths == (PathFact("b.py", ("read",), "2"), PathFact("a.py", ("edited", "read"), "3"))
+    assert facts.commands[-1] == CommandFact("make", "passed", 0, 3, 1, "3")
+
+
+@st.composite
+def sessions(draw: st.DrawFn) -> list[Event]:
+    built = Session()
+    names = st.sampled_from(["a.py", "b.py", "c.py"])
+    for _ in range(draw(st.integers(0, 14))):
+        step = draw(st.sampled_from(["edit", "read", "run", "fail", "ask", "rm", "todo", "commit"]))
+        if step in ("edit", "read"):
+            built.tool(step.title(), {"file_path": f"{BASE}/{draw(names)}"})
+        elif step == "run":
+            built.bash(draw(st.sampled_from(["make", "ls"])), "3 passed in 0.1s", 0)
+        elif step == "fail":
+            built.bash(draw(st.sampled_from(["make", "ls"])), "error: " + draw(st.sampled_from(["x", "y"])), 1)
+        elif step == "ask":
+            built.add(
+                "user",
+                draw(st.sampled_from(["yes", "Please ripen all of the pears", "Pack the plums after that, please"])),
+            )
+        elif step == "rm":
+            built.bash("rm " + draw(names))
+        elif step == "todo":
+            built.tool(
+                "TodoWrite", {"todos": [{"content": "Pick", "status": draw(st.sampled_from(["pending", "completed"]))}]}
+            )
+        else:
+            built.bash("git commit -m x", f"[main {draw(st.sampled_from(['1234567', '89abcde']))}] x")
+    return built.events
+
+
+def in_stretches(events: Sequence[Event], cuts: Sequence[int]) -> tuple[Facts, ActiveWork]:
+    facts, work = Facts(), ActiveWork()
+    pending: tuple[Event, ...] = ()
+    places = [0, *sorted(cuts), len(events)]
+    for start, end in pairwise(places):
+        open_errors = [e for e in facts.errors if not e.fixed_by]
+        part = extract(events[start:end], base=BASE, work=work, pending=pending, unsolved=open_errors)
+        facts, work, pending = combine(facts, part.facts), part.work, part.pending
+    return facts, work
+
+
+@given(sessions(), st.lists(st.integers(0, 28), max_size=4))
+def test_cutting_a_session_anywhere_changes_no_fact(events: list[Event], cuts: list[int]) -> None:
+    facts, work = in_stretches(events, [min(cut, len(events)) for cut in cuts])
+    whole = extract(events, base=BASE)
+
+    def blunt(given: Facts) -> Facts:
+        """Which edits fixed an error is told by the stretch in which they stand."""
+        return replace(given, errors=tuple(replace(e, fixed_by="yes" if e.fixed_by else "") for e in given.errors))
+
+    assert blunt(facts) == blunt(whole.facts)
+    assert (work.todos, work.last_request, work.open_files) == (
+        whole.work.todos,
+        whole.work.last_request,
+        whole.work.open_files,
+    )
+
+
+@given(st.text(max_size=300))
+def test_any_text_can_be_a_command(text: str) -> None:
+    assert isinstance(commands.touched(text), list)
+
+
+@pytest.mark.parametrize("text", ["'" * 20001, '"' * 20001, "<<EOF\n" * 4000, "a=" * 20000, "2>" * 20000, "$(" * 20000])
+def test_a_hostile_command_is_read_in_linear_time(text: str) -> None:
+    assert isinstance(commands.touched(text), list)
