@@ -242,7 +242,7 @@ def test_every_decision_says_when_and_where_it_was_found() -> None:
 
 
 def test_a_message_is_read_as_sentences_without_its_markup() -> None:
-    text = "## Plan\nUse **one** file, e.g. `a.b. c`. It is small.\n\n- first item\n2. second\n\n```\ncode.\n```\n| a | b |"
+    text = "## Plan\nUse **one** file, e.g. `a.b. c`. It is small.\n\n- first item\n2. second\n\n```\ncode.\n```\n| a |"
     assert [(s.text, s.kind, s.mark) for s in sentences(text)] == [
         ("Plan", "heading", ""),
         ("Use one file, e.g. `a.b. c`.", "text", ""),

@@ -91,7 +91,7 @@ def test_the_state_of_the_work_holds_statement_next_steps_findings_and_blockers(
         ("agent", "The root cause is that `open_field` ignores its cache."),
         (
             "agent",
-            "The cache is in place and both callers use it.\n\nI am blocked by missing credentials of the report server."
+            "The cache is in place and both callers use it.\n\nI am blocked by missing credentials of the server."
             "\n\n## Next steps\n- measure the nightly report\n- remove the old index",
         ),
         work=ActiveWork(todos=(Todo("Write the notes", "pending"), Todo("Pick", "completed"))),
@@ -100,7 +100,7 @@ def test_the_state_of_the_work_holds_statement_next_steps_findings_and_blockers(
     assert work.last_statement.startswith("The cache is in place and both callers use it.")
     assert work.next_steps == ("measure the nightly report", "remove the old index", "Write the notes")
     assert work.findings == ("The root cause is that `open_field` ignores its cache.",)
-    assert work.blockers == ("I am blocked by missing credentials of the report server.",)
+    assert work.blockers == ("I am blocked by missing credentials of the server.",)
     assert work.work_status == "in_progress"
 
 

@@ -26,9 +26,10 @@ from ralf.trim import trimmed, without_middle
 
 _DONE = ("created", "edited", "deleted", "read")
 _PATH_KEYS = ("file_path", "notebook_path", "absolute_path", "filePath", "filepath", "target_file", "path")
-_LONG_COMMAND, _COMMAND_HEAD, _COMMAND_TAIL = 600, 400, 150
+_LONG_COMMAND, _COMMAND_HEAD, _COMMAND_TAIL = 600, 320, 100
 _LONG_REQUEST, _REQUEST_HEAD, _REQUEST_TAIL = 1200, 900, 250
 _LONG_ERROR = 300
+_NAMED = 200  # characters of a command that name it beside an error or a test result
 _OPEN_FILES = 10
 _SUBSTANTIAL = 25  # characters from which a request says something by itself
 _SPOKEN = re.compile(r"the user said:\s*\n?", re.I)
@@ -252,10 +253,11 @@ class _Reader:
             self.commits[commit] = CommitFact(commit, message, time)
         said = outcomes.test_result(text, result.text)
         if said:
-            self.tests.pop(kept, None)
-            self.tests[kept] = TestFact(kept, said, time)
+            named = trimmed(text, _NAMED)
+            self.tests.pop(named, None)
+            self.tests[named] = TestFact(named, said, time)
         if result.failed:
-            self._failed(outcomes.error_line(result.text), kept, time)
+            self._failed(outcomes.error_line(result.text), trimmed(text, _NAMED), time)
             return
         for name, done in commands.patched(text):
             self._touched(self._relative(name, call.cwd), done, time)
@@ -266,7 +268,7 @@ class _Reader:
             at_home = folder == "" and cwd in ("", self.base)
             if "?" not in folder and (path in self.paths or name.startswith(("/", "~")) or at_home):
                 self._touched(path, done, time)
-        self._passed(kept, time)
+        self._passed(text, time)
 
     def _relative(self, path: str, cwd: str) -> str:
         path = path.strip()
@@ -309,8 +311,8 @@ class _Reader:
         self.since[same] = ({}, [])
 
     def _passed(self, command: str, time: str) -> None:
-        same = _same(command)
-        for failing in [name for name in self.failing if same == name or same.startswith(name + " && ")]:
+        same, named = _same(command), _same(trimmed(command, _NAMED))
+        for failing in [name for name in self.failing if name == named or same.startswith(name + " && ")]:
             changed, ran = self.since.pop(failing)
             for error in self.failing.pop(failing):
                 fixed = replace(error, fixed_by=_fix(list(changed), ran), last=time)

@@ -33,7 +33,7 @@ def decided(said_by_all: Sequence[Message], place: int) -> Made:
         accepted = _accepted(message, said, offered)
         if accepted is not None:
             own = f"User: {clip(joined(s.text for s in said), 40)}"
-            whole = replace(accepted, rationale=join([own, accepted.rationale, reply], 130), origin="user")
+            whole = replace(accepted, rationale=join([own, accepted.rationale, reply], 100), origin="user")
             return [(grammar.ENOUGH + 1, whole, [offered, message])]
     made: Made = []
     rules = [s for s in said if answers.is_rule(s.text) and words <= 400]
@@ -59,7 +59,7 @@ def decided(said_by_all: Sequence[Message], place: int) -> Made:
         text = joined(s.text for s in said) if words <= _SHORT_REQUEST else span(said, chosen, _DECISION_WORDS)
         options = (message.declined,) if message.declined else tuple(grammar.rejected(text))
         context = _before_question(offered) if words < 12 and not message.declined else ""
-        rationale = join([reply, context], 130)
+        rationale = join([reply, context], 100)
         decision = Decision(decision=text, rationale=rationale, alternatives=options, origin="user")
         made.append((best, decision, [message, *replies[:1]]))
     return made
