@@ -167,7 +167,7 @@ def test_a_command_is_kept_as_typed_with_how_often_it_ran_and_how_it_ended(sessi
     session.bash("make  check", "boom: error: x", 2)
     session.bash("make  check", "fine", 0)
     (fact,) = session.extract().facts.commands
-    assert (fact.command, fact.status, fact.exit, fact.runs, fact.failures) == ("make  check", "passed", 0, 2, 1)
+    assert (fact.command, fact.status, fact.exit, fact.runs, fact.failures) == ("make  check", "passed", None, 2, 1)
 
 
 def test_a_declined_command_did_not_run(session: Session) -> None:
@@ -177,11 +177,23 @@ def test_a_declined_command_did_not_run(session: Session) -> None:
 
 def test_a_long_command_loses_only_its_middle_and_says_how_much(session: Session) -> None:
     command = "echo " + "pear " * 300 + "end"
-    session.bash(command)
+    session.bash(command, "boom: error", 1)
     (fact,) = session.extract().facts.commands
     assert command.startswith(fact.command[:300])
     assert fact.command.endswith("end")
-    assert len(fact.command) - len(" … ") + fact.cut == len(command)
+    assert len(fact.command) - len(" … ") + fact.omitted == len(command)
+
+
+def test_a_long_command_that_passed_is_kept_in_brief_and_is_the_same_when_it_fails_later(session: Session) -> None:
+    command = "echo " + "pear " * 300 + "end"
+    session.bash(command)
+    (brief,) = session.extract().facts.commands
+    assert len(brief.command) < 240
+    assert command.endswith(brief.command[-25:])
+    session.bash(command, "boom: error", 1)
+    (fact,) = session.extract().facts.commands
+    assert (fact.runs, fact.failures) == (2, 1)
+    assert len(fact.command) > 300
 
 
 @pytest.mark.parametrize(
@@ -296,7 +308,7 @@ def test_a_long_request_loses_only_its_middle(session: Session) -> None:
     (fact,) = session.extract().facts.requests
     assert request.startswith(fact.request[:800])
     assert fact.request.endswith("thanks")
-    assert fact.cut > 0
+    assert fact.omitted > 0
     assert fact.request.count("`") % 2 == 0
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import fcntl
 import os
-import random
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -40,6 +39,8 @@ def _wait(descriptor: int, what: str, timeout: float) -> None:
         except BlockingIOError:
             if time.monotonic() > deadline:
                 raise Busy(what, f"locked by another process for {timeout:g} s", "try again") from None
+            import random  # only who has to wait pays for it
+
             time.sleep(pause * (0.5 + random.random()))  # noqa: S311  # jitter, not a secret
             pause = min(pause * 1.5, 0.02)
         else:

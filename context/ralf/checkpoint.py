@@ -97,7 +97,7 @@ def checkpoint(
     projects.check_new(project, names.check(route))
     source = open_transcript(Path(transcript))
     settings = config.load(project.config_file)
-    run = _Run(project, route, source, _summarizer(summarizer or settings.summarizer), reason)
+    run = _Run(project, route, source, _summarizer(summarizer or settings.summarizer), reason, settings.agent_type)
     for _ in range(_MOST_TRIES):
         if run.take(segment_tokens or settings.segment_limit, restart=restart, progress=progress):
             break
@@ -107,12 +107,21 @@ def checkpoint(
 class _Run:
     """One call of `checkpoint`."""
 
-    def __init__(self, project: Project, route: str, source: Transcript, summarizer: Summarizer, reason: str) -> None:
+    def __init__(
+        self,
+        project: Project,
+        route: str,
+        source: Transcript,
+        summarizer: Summarizer,
+        reason: str,
+        agent_type: str,
+    ) -> None:
         self._project = project
         self._route = route
         self._source = source
         self._summarizer = summarizer
         self._reason = reason
+        self._agent_type = agent_type
         self._written: list[Checkpoint] = []
         self._warnings: list[str] = []
         self._damage = ""
@@ -255,6 +264,7 @@ class _Run:
             "summarizer": self._summarizer.name,
             **kept,
             "active_work": to_tree(summary.active_work),
+            "agent_type": self._agent_type,
             "goal": "" if context.goal else _goal(piece.events, context),
             "kept": summary.kept,
             "dropped": summary.dropped,

@@ -26,7 +26,8 @@ from ralf.trim import trimmed, without_middle
 
 _DONE = ("created", "edited", "deleted", "read")
 _PATH_KEYS = ("file_path", "notebook_path", "absolute_path", "filePath", "filepath", "target_file", "path")
-_LONG_COMMAND, _COMMAND_HEAD, _COMMAND_TAIL = 600, 320, 100
+_LONG_FAILED, _FAILED_KEPT = 600, (320, 100)  # characters; the head and the tail that are kept of a longer one
+_LONG_PASSED, _PASSED_KEPT = 240, (150, 60)
 _LONG_REQUEST, _REQUEST_HEAD, _REQUEST_TAIL = 1200, 900, 250
 _LONG_ERROR = 300
 _NAMED = 200  # characters of a command that name it beside an error or a test result
@@ -75,11 +76,11 @@ def combine(before: Facts, new: Facts) -> Facts:
     return replace(
         before,
         paths=_joined(before.paths, new.paths, lambda f: f.path, lambda a, b: replace(b, did=_in_order(a.did + b.did))),
-        commands=_joined(before.commands, new.commands, lambda f: (f.command, f.cut), _again),
+        commands=_joined(before.commands, new.commands, _same_command, _again),
         errors=_joined(before.errors, new.errors, lambda f: (f.error, f.command)),
         commits=_joined(before.commits, new.commits, lambda f: f.commit),
         tests=_joined(before.tests, new.tests, lambda f: f.command),
-        requests=_joined(before.requests, new.requests, lambda f: (f.request, f.cut)),
+        requests=_joined(before.requests, new.requests, lambda f: (f.request, f.omitted)),
         extra={**before.extra, **new.extra},
     )
 
@@ -108,8 +109,33 @@ def _joined(
     return tuple(found.values())
 
 
+def _same_command(fact: CommandFact) -> tuple[str, str, int]:
+    """What tells a command from others, also when one of two is kept longer than the other."""
+    if not fact.omitted and len(fact.command) <= _LONG_PASSED:
+        return fact.command, "", 0
+    length = len(fact.command) + (fact.omitted - len(" … ") if fact.omitted else 0)
+    return fact.command[:70], fact.command[-20:], length
+
+
 def _again(old: CommandFact, new: CommandFact) -> CommandFact:
-    return replace(new, runs=old.runs + new.runs, failures=old.failures + new.failures)
+    longer = old if old.failures and len(old.command) > len(new.command) else new
+    return replace(
+        new,
+        command=longer.command,
+        omitted=longer.omitted,
+        runs=old.runs + new.runs,
+        failures=old.failures + new.failures,
+        last=new.last or old.last,
+    )
+
+
+def _command_fact(text: str, result: Event) -> CommandFact:
+    """A command as it is kept: one that failed at length, one that passed in brief."""
+    if result.failed:
+        kept, omitted = without_middle(text, *_FAILED_KEPT) if len(text) > _LONG_FAILED else (text, 0)
+        return CommandFact(kept, "failed", result.exit_status, 1, 1, result.timestamp, omitted)
+    kept, omitted = without_middle(text, *_PASSED_KEPT) if len(text) > _LONG_PASSED else (text, 0)
+    return CommandFact(kept, omitted=omitted)
 
 
 def _in_order(did: Sequence[str]) -> tuple[str, ...]:
@@ -157,7 +183,7 @@ class _Reader:
         self.work = work
         self.calls = {call.call_id: call for call in pending}
         self.paths: dict[str, PathFact] = {}
-        self.commands: dict[tuple[str, int], CommandFact] = {}
+        self.commands: dict[tuple[str, str, int], CommandFact] = {}
         self.errors: dict[tuple[str, str], ErrorFact] = {}
         self.commits: dict[str, CommitFact] = {}
         self.tests: dict[str, TestFact] = {}
@@ -243,11 +269,9 @@ class _Reader:
 
     def _command(self, text: str, call: Event, result: Event) -> None:
         time = result.timestamp
-        kept, cut = without_middle(text, _COMMAND_HEAD, _COMMAND_TAIL) if len(text) > _LONG_COMMAND else (text, 0)
-        old = self.commands.pop((kept, cut), None)
-        status = "failed" if result.failed else "passed"
-        new = CommandFact(kept, status, result.exit_status, 1, int(result.failed), time, cut)
-        self.commands[kept, cut] = _again(old, new) if old else new
+        new = _command_fact(text, result)
+        old = self.commands.pop(_same_command(new), None)
+        self.commands[_same_command(new)] = _again(old, new) if old else new
         for commit, message in outcomes.commits(text, result.text):
             self.commits.pop(commit, None)
             self.commits[commit] = CommitFact(commit, message, time)

@@ -118,9 +118,10 @@ class CommandFact:
     """A shell command as it was typed, and how it ended the last time.
 
     status    passed or failed
-    exit      the exit status, None where the client tells only that it failed
+    exit      the exit status of one that failed, None where the client does not tell it
     runs      how often it ran; `failures`, how often it failed
-    cut       characters left out of the middle of a long command
+    last      when it failed last
+    omitted   characters left out of the middle of a long command, where `…` stands
     """
 
     command: str = ""
@@ -129,7 +130,7 @@ class CommandFact:
     runs: int = 1
     failures: int = 0
     last: str = ""
-    cut: int = 0
+    omitted: int = 0
     extra: Extra = field(default_factory=dict)
 
 
@@ -166,11 +167,11 @@ class TestFact:
 
 @dataclass(frozen=True, slots=True)
 class RequestFact:
-    """What a person asked for, verbatim; `cut` characters were left out of the middle of a long one."""
+    """What a person asked for, verbatim; `omitted` characters were left out of the middle of a long one."""
 
     request: str = ""
     last: str = ""
-    cut: int = 0
+    omitted: int = 0
     extra: Extra = field(default_factory=dict)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 import re
 from pathlib import Path
@@ -46,6 +45,8 @@ def get_context(
 
 def closest(project: Project, route: str) -> tuple[str, ...]:
     """The names of up to three routes that resemble `route`, best first."""
+    import difflib  # only a name that is not found pays for it
+
     by_folded = {name.casefold(): name for name in projects.route_names(project)}
     found = difflib.get_close_matches(route.casefold(), by_folded, n=3, cutoff=0.5)
     return tuple(by_folded[name] for name in found)

@@ -72,6 +72,7 @@ def _checkpoint(context: RouteContext, payload: Mapping[str, Any]) -> RouteConte
     section = Section(number=number, title=title, text=f"{head}\n{payload.get('text', '')}".rstrip("\n"))
     header = replace(
         context.context_checkpoint,
+        agent_type=header.agent_type or str(payload.get("agent_type", "")),
         created=header.created or period[0],
         last_checkpoint=period[1] or header.last_checkpoint,
         checkpoint_count=number,

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-from ralf import journal, route as heart, snapshot
+from ralf import journal, snapshot
 from ralf.context import RouteContext
 from ralf.errors import DamagedJournal, DamagedRouteFile, UnknownToken
 from ralf.journal import Record
-from ralf.merge import Change
 from ralf.project import Project
 from ralf.store import Token
+
+if TYPE_CHECKING:
+    from ralf.merge import Change
 
 FileStatus = Literal["current", "stale", "missing", "edited", "damaged", "foreign"]
 """What the route file is to its journal.
@@ -86,6 +88,8 @@ def _recorded(project: Project, route: str, kept: snapshot.Snapshot | None, head
     """What the journal comes to: the snapshot, and the records after it."""
     if kept is not None and kept.token == head:
         return kept.context
+    from ralf import route as heart  # here and below: what finds the snapshot and the file untouched never pays for it
+
     if kept is not None:
         try:
             records = [record for _, record in journal.read(project.store, route, after=kept.token)]
@@ -97,6 +101,8 @@ def _recorded(project: Project, route: str, kept: snapshot.Snapshot | None, head
 
 
 def _without_journal(project: Project, route: str, content: bytes) -> State:
+    from ralf import route as heart
+
     context = _parse(project, route, content)
     if not context.route:
         context = replace(context, context_checkpoint=replace(context.context_checkpoint, route=route))
@@ -120,6 +126,8 @@ def _with_file(project: Project, route: str, state: State, content: bytes) -> St
         return replace(state, status="current")
     if any(digest == known for _, known in state.renders):
         return replace(state, status="stale")
+    from ralf import route as heart
+
     try:
         found = _parse(project, route, content)
     except DamagedRouteFile as error:
@@ -143,6 +151,8 @@ def _at_revision(
     project: Project, route: str, revision: int, newest: RouteContext
 ) -> tuple[Record | None, RouteContext]:
     """The record of a revision and the context that it made; a file without a revision is compared with the newest."""
+    from ralf import route as heart
+
     context = heart.empty(route)
     for _, record in journal.read(project.store, route):
         context = heart.apply(context, record)
