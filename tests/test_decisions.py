@@ -235,7 +235,7 @@ def test_every_decision_says_when_and_where_it_was_found() -> None:
     assert found.timestamp == "2026-03-01T10:00:01Z"
     assert found.source is not None
     assert (found.source.session, found.source.first_line, found.source.last_line) == ("s1", 2, 2)
-    assert len(found.source.sha256) == 64
+    assert len(found.source.sha256) == 16
 
 
 # ---- sentences ----

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from importlib import import_module
@@ -90,6 +91,7 @@ def run() -> NoReturn:
         where = error.filename or "ralf"
         complain(f"{os.fsdecode(where)}: {error.strerror or error}", _os_hint(error))
         status = 1
+    gc.freeze()  # the process ends: nothing is worth the collector's look at everything, a tenth of a short command
     sys.exit(status if isinstance(status, int) else 0)
 
 

@@ -19,10 +19,10 @@ from ralf import errors
 
 if TYPE_CHECKING:
     from ralf.checkpoint import CheckpointReport, checkpoint
-    from ralf.context import RouteContext, RouteSummary
+    from ralf.context import RouteContext
     from ralf.decide import record_decision
     from ralf.model import Decision
-    from ralf.reader import get_context, list_routes
+    from ralf.reader import RouteSummary, get_context, list_routes
     from ralf.search import SearchHit, search
 
 __version__ = "0.1.0"
@@ -31,7 +31,7 @@ _HOMES = {
     "CheckpointReport": "ralf.checkpoint",
     "Decision": "ralf.model",
     "RouteContext": "ralf.context",
-    "RouteSummary": "ralf.context",
+    "RouteSummary": "ralf.reader",
     "SearchHit": "ralf.search",
     "checkpoint": "ralf.checkpoint",
     "get_context": "ralf.reader",

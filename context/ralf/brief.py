@@ -17,7 +17,7 @@ from ralf.text import one_line
 
 if TYPE_CHECKING:
     from ralf.context import Counts, RouteContext
-    from ralf.model import CommandFact, Decision, ErrorFact, RequestFact
+    from ralf.model import CommandFact, Decision, ErrorFact
 
 CHARACTERS_PER_TOKEN = 4
 
@@ -254,8 +254,8 @@ def _standing(context: RouteContext) -> Iterator[Piece]:
         line += f"{', ' if line else ''}attempt {work.attempts}"
     if line:
         yield Piece(f"- {line}\n", group, STANDING)
-    for number, request in enumerate(_last_requests(context.facts.requests)):
-        text = f"**Asked {'last' if number == 0 else 'before'}:**\n{_quoted(request.request)}"
+    for number, request in enumerate(_last_requests(context)):
+        text = f"**Asked {'last' if number == 0 else 'before'}:**\n{_quoted(request)}"
         yield Piece(text, group, REQUEST, number, noun="request", cuttable=True)
     if work.last_statement:
         text = f"**The agent said last:**\n{_quoted(work.last_statement)}"
@@ -268,14 +268,14 @@ def _standing(context: RouteContext) -> Iterator[Piece]:
         yield Piece(f"- found: {one_line(finding)}\n", group, UNSOLVED)
 
 
-def _last_requests(requests: Sequence[RequestFact]) -> list[RequestFact]:
+def _last_requests(context: RouteContext) -> list[str]:
     """The newest requests, back to the last one that says something (25 characters or more)."""
     found = []
-    for request in reversed(requests):
-        found.append(request)
-        if len(request.request) >= 25 or len(found) == 3:
+    for fact in reversed(context.facts.requests):
+        found.append(fact.request)
+        if len(fact.request) >= 25 or len(found) == 3:
             break
-    return found
+    return found or [text for text in (context.active_work.last_request,) if text]
 
 
 def _next(context: RouteContext) -> Iterator[Piece]:

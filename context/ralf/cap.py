@@ -18,7 +18,10 @@ CAP = 20_000
 
 TARGET = 19_000  # folded down to this, so that not every small write has to fold
 KEPT_SECTIONS = 3
-KEPT_ENTRIES = 12
+KEPT_ENTRIES = 8
+KEPT_FACTS = {"commands": 10, "paths": 30, "tests": 3, "errors": 5, "commits": 5, "requests": 8}
+"""The newest of each kind, which the next agent needs most: they fold after the older decisions."""
+
 
 Step = tuple[Callable[[RouteContext], RouteContext], int]
 """How to fold one thing, and the estimated tokens that this saves."""
@@ -105,9 +108,12 @@ def _with_decision(bare: Decision) -> Callable[[RouteContext], RouteContext]:
     return fold
 
 
-def _facts(kind: str, wanted: Callable[[Any], bool] = lambda _: True) -> Callable[[RouteContext], Iterator[Step]]:
+def _facts(
+    kind: str, wanted: Callable[[Any], bool] = lambda _: True, *, newest: bool = False
+) -> Callable[[RouteContext], Iterator[Step]]:
     def steps(context: RouteContext) -> Iterator[Step]:
-        for fact in getattr(context.facts, kind):
+        facts = getattr(context.facts, kind)
+        for fact in facts if newest else facts[: -KEPT_FACTS[kind]]:
             if wanted(fact):
                 yield _without_fact(kind, fact), _cost(fact)
 
@@ -136,7 +142,7 @@ _ORDER: tuple[Callable[[RouteContext], Iterator[Step]], ...] = (
     _sections(KEPT_SECTIONS),
     _entries,
     _decisions(lambda decision: decision.status != "active" and not decision.pinned),
-    _facts("commands", _passed),
+    _facts("commands", _passed, newest=True),
     _facts("paths", _only_read),
     _facts("tests"),
     _facts("errors"),
@@ -147,4 +153,5 @@ _ORDER: tuple[Callable[[RouteContext], Iterator[Step]], ...] = (
     _sections(1),
     _rationales,
     _decisions(lambda decision: not decision.pinned),
+    *(_facts(kind, newest=True) for kind in KEPT_FACTS),
 )

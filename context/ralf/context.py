@@ -145,17 +145,3 @@ class RouteContext:
         from ralf.document import render_sections
 
         return render_sections(self.body.sections)
-
-
-@dataclass(frozen=True, slots=True)
-class RouteSummary:
-    """One line of the list of routes; `damage` says what is wrong with the route's file or journal, "" for nothing."""
-
-    route: str
-    revision: int = 0
-    last_checkpoint: str = ""
-    checkpoint_count: int = 0
-    current_task: str = ""
-    work_status: str = ""
-    total_tokens_consumed: int = 0
-    damage: str = ""

@@ -11,11 +11,14 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 Extra = Mapping[str, Any]
+SHA256_DIGITS = 16
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Where a claim was found: lines of a session's transcript, counted from 1, and the sha256 of what they said."""
+    """Where a claim was found: lines of a session's transcript, counted from 1, and what they said, as the first
+    `SHA256_DIGITS` hexadecimal digits of its sha256.
+    """
 
     session: str = ""
     first_line: int = 0

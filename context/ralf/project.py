@@ -35,7 +35,7 @@ class Project:
         """Journals and blobs."""
         return FileStore(self.folder)
 
-    @property
+    @cached_property
     def routes(self) -> Path:
         """The folder of the route files."""
         return self.folder / "routes"

@@ -1,20 +1,43 @@
-"""Reading: a route's context, and the list of routes. Takes no lock, writes nothing."""
+"""Reading: a route's context, and the list of routes. Takes no lock, writes nothing.
+
+The state of a route and its model are imported when a route is read: the list needs neither.
+"""
 
 from __future__ import annotations
 
 import os
 import re
+from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from ralf import names, project as projects, state as states
-from ralf.context import RouteContext, RouteSummary
+from ralf import names, project as projects
 from ralf.errors import Damaged, RouteNotFound
 from ralf.project import Project
 
+if TYPE_CHECKING:
+    from ralf.context import RouteContext
+
 _HEAD_BYTES = 16 * 1024
-_HEADER = re.compile(rb"---\r?\ncontext_checkpoint:\r?\n((?:  [^\n]*\n)+)")
-_WORK = re.compile(rb"(?m)^active_work:\r?\n((?:  [^\n]*\n)+)")
-_FIELD = re.compile(rb"(?m)^  ([a-z_]+): (?:\"([^\"\\\n]*)\"|'([^'\n]*)'|([^\"'|>\n\[{][^\n]*?))\r?$")
+# Each begins with bytes that the regex engine can search for as they stand; it looks at every line start otherwise.
+_HEADER = re.compile(rb"---\r?\ncontext_checkpoint:\r?(\n(?:  [^\n]*\n)+)")
+_WORK = re.compile(rb"\nactive_work:\r?(\n(?:  [^\n]*\n)+)")
+_SHOWN = rb"revision|last_checkpoint|checkpoint_count|total_tokens_consumed|current_task|work_status"
+_FIELD = re.compile(rb"\n  (" + _SHOWN + rb"): (?:\"([^\"\\\n]*)\"|'([^'\n]*)'|([^\"'|>\n\[{][^\n]*?))(?=\r?\n)")
+
+
+@dataclass(frozen=True, slots=True)
+class RouteSummary:
+    """One line of the list of routes; `damage` says what is wrong with the route's file or journal, "" for nothing."""
+
+    route: str
+    revision: int = 0
+    last_checkpoint: str = ""
+    checkpoint_count: int = 0
+    current_task: str = ""
+    work_status: str = ""
+    total_tokens_consumed: int = 0
+    damage: str = ""
 
 
 def get_context(
@@ -35,6 +58,8 @@ def get_context(
     refused name), DamagedRouteFile (when there is no journal to serve from). What is served in place of a damaged or
     outdated file says so in `warnings`.
     """
+    from ralf import state as states
+
     project = projects.find(root)
     found = projects.existing_route(project, names.check(route))
     state = states.load(project, found) if found is not None else None
@@ -77,6 +102,8 @@ def _summary(project: Project, route: str) -> RouteSummary:
             work_status=fields.get("work_status", ""),
             total_tokens_consumed=_number(fields.get("total_tokens_consumed")),
         )
+    from ralf import state as states
+
     try:
         state = states.load(project, route)
     except Damaged as error:
@@ -97,8 +124,8 @@ def _summary(project: Project, route: str) -> RouteSummary:
 
 
 def _head_fields(path: Path) -> dict[str, str] | None:
-    """The plain fields of a file's header and active work, read from its head; None where that cannot be done
-    safely.
+    """The fields of a file's header and active work that a list shows, read from its head; None where that cannot be
+    done safely.
     """
     try:
         with path.open("rb", buffering=0) as file:
@@ -108,7 +135,7 @@ def _head_fields(path: Path) -> dict[str, str] | None:
     header = _HEADER.match(head.removeprefix(b"\xef\xbb\xbf"))
     if header is None:
         return None
-    work = _WORK.search(head, header.end())
+    work = _WORK.search(head, header.end() - 1)
     if work is None and len(head) == _HEAD_BYTES:
         return None  # further down than we read
     fields: dict[str, str] = {}

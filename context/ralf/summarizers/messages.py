@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from ralf.commands import command_text, is_shell
 from ralf.facts import said_in_refusal
-from ralf.model import Source
+from ralf.model import SHA256_DIGITS, Source
 from ralf.prose import Sentence, joined, sentences
 from ralf.summarizers import grammar
 from ralf.transcripts.events import Event
@@ -66,7 +66,7 @@ def source(session: str, said: Sequence[Message]) -> Source:
         session,
         min(message.event.start.line for message in said) + 1,
         max(message.event.end.line for message in said),
-        hashlib.sha256(text.encode("utf-8", "replace")).hexdigest(),
+        hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:SHA256_DIGITS],
     )
 
 
