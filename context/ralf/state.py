@@ -68,7 +68,7 @@ def load(project: Project, route: str) -> State | None:
         return _without_usable_journal(project, route, content, head, error)
     renders = kept.renders if kept is not None else ()
     state = State(recorded, recorded, head, content, "missing", renders=renders)
-    return _with_file(project, route, state, content) if content else state
+    return with_file(project, route, state, content) if content else state
 
 
 def digest_of(content: bytes) -> str:
@@ -119,7 +119,8 @@ def _without_usable_journal(
     return State(context, context, head, content, "damaged", damage=str(error))
 
 
-def _with_file(project: Project, route: str, state: State, content: bytes) -> State:
+def with_file(project: Project, route: str, state: State, content: bytes) -> State:
+    """`state`, with what these bytes of a route file are to it."""
     digest = digest_of(content)
     revision = state.recorded.revision
     if (revision, digest) in state.renders:

@@ -87,7 +87,7 @@ class RouteWriter:
 
     def _rescue(self, displaced: bytes) -> bool:
         """Take in what a person saved while we were writing; True when that changed something."""
-        shown = states._with_file(self._project, self._route, self._state(displaced), displaced)
+        shown = states.with_file(self._project, self._route, self._state(displaced), displaced)
         if shown.status == "damaged":
             aside = self._project.route_file(self._route).with_suffix(f".displaced-{states.digest_of(displaced)[:8]}")
             _atomic.write(aside, displaced)
