@@ -241,9 +241,3 @@ SECTIONS: dict[str, Callable[[RouteContext], Iterator[Piece]]] = {
     "facts": _facts,
     "history": _history,
 }
-    "goal": _goal,
-    "work": _work,
-    "decisions": _decided,
-    "facts": _facts,
-    "history": _history,
-}
