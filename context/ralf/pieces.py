@@ -121,11 +121,13 @@ def _last_requests(context: RouteContext) -> list[str]:
 
 def _next(context: RouteContext) -> Iterator[Piece]:
     work = context.active_work
+    todos = [todo for todo in work.todos if todo.status != "completed"]
+    listed = {todo.content for todo in todos}
     for number, step in enumerate(work.next_steps):
-        yield Piece(f"- {one_line(step)}\n", "Next", NEXT, number)
-    for number, todo in enumerate(work.todos):
-        if todo.status != "completed":
-            yield Piece(f"- [{todo.status}] {one_line(todo.content)}\n", "Next", NEXT, number)
+        if step not in listed:
+            yield Piece(f"- {one_line(step)}\n", "Next", NEXT, number)
+    for number, todo in enumerate(todos):
+        yield Piece(f"- [{todo.status}] {one_line(todo.content)}\n", "Next", NEXT, number)
     for blocker in work.blockers:
         yield Piece(f"- blocked: {one_line(blocker)}\n", "Next", NEXT)
 
@@ -172,11 +174,13 @@ def _error(error: ErrorFact) -> str:
 
 
 def _files(context: RouteContext) -> Iterator[Piece]:
-    for number, file in enumerate(context.active_work.open_files):
-        yield Piece(f"- open: {file.path}\n", "Files", CHANGED, number)
-    changed = [path for path in reversed(context.facts.paths) if set(path.did) - {"read"}]
-    for number, path in enumerate(changed):
-        yield Piece(f"- {', '.join(path.did)}: {path.path}\n", "Files", CHANGED, number, noun="fact")
+    did = {path.path: path.did for path in context.facts.paths}
+    opened = [file.path for file in reversed(context.active_work.open_files)]
+    for number, path in enumerate(opened):
+        yield Piece(f"- {', '.join(('open', *did.get(path, ())))}: {path}\n", "Files", CHANGED, number, noun="fact")
+    changed = [path for path in reversed(context.facts.paths) if set(path.did) - {"read"} and path.path not in opened]
+    for number, fact in enumerate(changed, start=len(opened)):
+        yield Piece(f"- {', '.join(fact.did)}: {fact.path}\n", "Files", CHANGED, number, noun="fact")
 
 
 def _history(context: RouteContext) -> Iterator[Piece]:

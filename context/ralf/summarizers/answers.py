@@ -9,7 +9,8 @@ from ralf.summarizers.grammar import any_of, contrasts, gives_reason, is_questio
 _I = re.IGNORECASE
 
 _STANDING = any_of(
-    r"\b(?:always|never)\b(?! mind)",
+    # "never finishes", "which always fails" tell how things are; they ask for nothing.
+    r"(?<!which )(?<!that )\b(?:always|never)\b(?! mind)(?!\s+\w*[^\Ws](?:s|ed)\b)",
     r"\b(?:from now on|going forward|from here on|in (?:the )?future|every time|whenever|as a rule|in general"
     r"|at all times|without exception)\b",
     r"\b(?:overriding|standing|general|hard) (?:directive|rule|principle|requirement|constraint)\b",

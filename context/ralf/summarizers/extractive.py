@@ -107,7 +107,7 @@ def _history(exchanges: Sequence[_Exchange], room: int) -> tuple[list[str], int]
         piece: list[str] = []
         if exchange.request:
             piece.append("- **Asked:** " + trimmed(one_line(exchange.request), _REQUEST))
-        piece.extend("  " + said for said in _conclusion(exchange.said))
+        piece.extend(("  " if piece else "- ") + said for said in _conclusion(exchange.said))
         pieces.append(piece)
         weight = 2 * (len(exchange.request) > 60) + min(len(exchange.said), 6) + 3 * (place >= len(exchanges) - 2)
         costs.append((weight, place))

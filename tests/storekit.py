@@ -1,0 +1,322 @@
+"""What the tests of the store share: transcripts made to size, the command in this process and in one of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ralf import tokens
+
+SOURCE = Path(__file__).parents[1]
+PACKAGES = os.pathsep.join(str(SOURCE / name) for name in ("context", "cli", "integrations", "migrations"))
+
+V100 = """\
+---
+context_checkpoint:
+  version: "1.0.0"
+  route: "api-refactoring"
+  agent_type: "executor"
+  created: "2026-02-07T10:00:00Z"
+  last_checkpoint: "2026-02-07T14:30:00Z"
+  checkpoint_count: 3
+  tokens_at_checkpoint: 52000
+  total_tokens_consumed: 156000
+decisions:
+  - id: "DEC-001"
+    timestamp: "2026-02-07T10:15:00Z"
+    decision: "Use FastAPI over Flask"
+    rationale: "Better async support"
+    status: "active"
+active_work:
+  current_task: "TASK-001"
+  current_phase: "execute"
+  work_status: "in_progress"
+  open_files:
+    - path: "src/api/routes.py"
+      last_modified: "2026-02-07T14:25:00Z"
+checkpoint_history:
+  - checkpoint_id: "cp-001"
+    timestamp: "2026-02-07T10:00:00Z"
+    tokens: 50000
+    summary_ref: "## Checkpoint 1: Initial Setup"
+    key_events: ["Project initialized"]
+---
+
+## Compressed History
+
+### Checkpoint 3: Auth Middleware (Current)
+**Period:** 2026-02-07T12:00:00Z → 2026-02-07T14:30:00Z
+**Tokens:** 52,000
+
+Started implementing JWT authentication middleware...
+
+---
+
+*This file is automatically managed. Do not edit manually.*
+"""
+"""The example of DESIGN 3, as it stands there."""
+
+
+# ---- transcripts ----
+
+
+def _record(number: int, kind: str, session: str, content: object) -> dict[str, Any]:
+    minutes, seconds = divmod(number, 60)
+    message: dict[str, Any] = {"role": kind, "content": content}
+    if kind == "assistant":
+        message |= {"model": "m", "id": f"msg_{number}"}
+    return {
+        "type": kind,
+        "sessionId": session,
+        "uuid": f"{session}-{number}",
+        "cwd": "/srv/tide",
+        "isSidechain": False,
+        "timestamp": f"2026-03-01T{8 + minutes // 60:02d}:{minutes % 60:02d}:{seconds:02d}.000Z",
+        "message": message,
+    }
+
+
+def turn(number: int, session: str = "s-1") -> list[dict[str, Any]]:
+    """One turn of a made session: now and then a request, always some words, a call and its result; 500 tokens or so."""
+    name, call_id, at = f"part_{number}", f"call_{number}", number * 3
+    records = []
+    if number % 12 == 0:
+        asked = f"Please carry part {number} of the tide table over to the new reader, and keep the old columns."
+        records.append(_record(at, "user", session, asked))
+    said = f"I read src/{name}.py first." if number % 5 else f"We use batch size {number} instead of {number + 1}."
+    if number % 3 == 0:
+        tool = {"name": "Edit", "input": {"file_path": f"/srv/tide/src/{name}.py", "old_string": "a", "new_string": "b"}}
+        out, failed = f"The file /srv/tide/src/{name}.py has been updated.\n", False
+    else:
+        failed = number % 7 == 0
+        tool = {"name": "Bash", "input": {"command": f"pytest -q tests/test_{name}.py"}}
+        out = "Exit code 1\n" if failed else ""
+    out += "\n".join(f"{row:03d} level {name} {row * number % 97} cm, station {row % 9}" for row in range(30))
+    call = {"type": "tool_use", "id": call_id, **tool}
+    result = {"type": "tool_result", "tool_use_id": call_id, "content": out, "is_error": failed}
+    records.append(_record(at + 1, "assistant", session, [{"type": "text", "text": said}, call]))
+    records.append(_record(at + 2, "user", session, [result]))
+    return records
+
+
+@cache
+def _sized(number: int) -> tuple[int, tuple[str, ...]]:
+    """The tokens of a turn, and its lines with a place for the session."""
+    records = turn(number, "SESSION")
+    return sum(_tokens(record) for record in records), tuple(json.dumps(record) for record in records)
+
+
+def _tokens(record: Mapping[str, Any]) -> int:
+    """o200k tokens of a record's event text, as DESIGN counts them: messages, tool input, tool output."""
+    content = record["message"]["content"]
+    if isinstance(content, str):
+        return tokens.count(content)
+    found = 0
+    for block in content:
+        parts = list(block["input"].values()) if block["type"] == "tool_use" else [block.get("text", block.get("content"))]
+        found += sum(tokens.count(part) for part in parts)
+    return found
+
+
+def lines_of(wanted: int, session: str = "s-1", *, first: int = 0) -> tuple[str, int]:
+    """JSON lines of at least `wanted` tokens, and the number of the turn that would come next."""
+    found, number, total = [], first, 0
+    while total < wanted:
+        size, lines = _sized(number)
+        found += [line.replace("SESSION", session) for line in lines]
+        total += size
+        number += 1
+    return "".join(f"{line}\n" for line in found), number
+
+
+def write_session(path: Path, wanted: int, session: str = "s-1") -> int:
+    """Write a session of that many tokens; the number of its next turn, for `grow`."""
+    text, number = lines_of(wanted, session)
+    path.write_text(text, encoding="utf-8")
+    return number
+
+
+def grow(path: Path, wanted: int, first: int, session: str = "s-1") -> int:
+    """Append that many tokens to a session, from turn `first` on."""
+    text, number = lines_of(wanted, session, first=first)
+    with path.open("a", encoding="utf-8") as file:
+        file.write(text)
+    return number
+
+
+# ---- the store on disk ----
+
+
+def context_of(root: Path) -> Path:
+    return root / ".autonomous" / "context"
+
+
+def route_file(root: Path, route: str) -> Path:
+    return context_of(root) / "routes" / f"{route}.md"
+
+
+def journal_file(root: Path, route: str) -> Path:
+    return context_of(root) / "journal" / "routes" / f"{route}.jsonl"
+
+
+def records_of(root: Path, route: str) -> list[dict[str, Any]]:
+    """The records of a journal, read by this test's own eyes."""
+    text = journal_file(root, route).read_text(encoding="utf-8")
+    assert text.endswith("\n")
+    return [json.loads(line)["record"] for line in text.splitlines()]
+
+
+def checkpoints_of(root: Path, route: str) -> list[tuple[str, int, int]]:
+    """Session, first and last byte of every checkpoint record."""
+    sources = [record["payload"]["source"] for record in records_of(root, route) if record["kind"] == "checkpoint"]
+    return [(source["session"], source["from_byte"], source["to_byte"]) for source in sources]
+
+
+def kept_bytes(root: Path, *, cache: bool = False) -> dict[str, bytes]:
+    """Every file of a store and its bytes, without the cache."""
+    top = context_of(root)
+    found = {}
+    for path in sorted(top.rglob("*")):
+        name = path.relative_to(top).as_posix()
+        if path.is_file() and (cache or not name.startswith("cache/")):
+            found[name] = path.read_bytes()
+    return found
+
+
+def temporaries(root: Path) -> list[str]:
+    """Temporary files anywhere in a store."""
+    top = context_of(root)
+    return sorted(path.relative_to(top).as_posix() for path in top.rglob("*") if ".tmp" in path.name)
+
+
+# ---- the command ----
+
+
+@dataclass(frozen=True)
+class Ran:
+    status: int
+    out: str
+    err: str
+
+    def json(self) -> Any:
+        return json.loads(self.out)
+
+    def complains(self, status: int, starts: object, *words: str) -> None:
+        """Fails unless the error text starts with a path or route, holds the words, and is followed by a hint."""
+        lines = self.err.splitlines()
+        complaints = [line for line in lines if line.startswith("error: ")]
+        assert self.status == status, (self.status, self.err)
+        assert complaints and complaints[0].startswith(f"error: {starts}: "), self.err
+        assert all(word in self.err for word in words), (words, self.err)
+        place = lines.index(complaints[0])
+        assert any(line.startswith("hint: ") and len(line) > 6 for line in lines[place + 1 :]), self.err
+        assert "Traceback" not in self.err
+
+
+class Cli:
+    """The command line in this process, on one project: the whole way from arguments to exit status."""
+
+    def __init__(self, root: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
+        self.root = root
+        self._monkeypatch = monkeypatch
+        self._capfd = capfd
+
+    def __call__(self, *args: object, root: Path | None = None) -> Ran:
+        from ralf_cli.main import run
+
+        self._capfd.readouterr()
+        self._monkeypatch.setattr(sys, "argv", ["ralf", "--root", str(root or self.root), *map(str, args)])
+        with pytest.raises(SystemExit) as raised:
+            run()
+        out, err = self._capfd.readouterr()
+        assert isinstance(raised.value.code, int)
+        return Ran(raised.value.code, out, err)
+
+
+def environment(home: Path, **more: str) -> dict[str, str]:
+    """The environment of a process of ours: no variable that chooses a route or project, everything below `home`."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("BB5_", "RALF_", "CLAUDE", "GIT_"))}
+    paths = [PACKAGES, *filter(None, [os.environ.get("PYTHONPATH", "")])]
+    return kept | {
+        "HOME": str(home),
+        "CLAUDE_CONFIG_DIR": str(home / ".claude"),
+        "PYTHONPATH": os.pathsep.join(paths),
+        "PYTHONUTF8": "1",
+        "COLUMNS": "100",
+        "TZ": "UTC",
+        **more,
+    }
+
+
+def command(*args: object) -> list[str]:
+    return [sys.executable, "-m", "ralf_cli", *map(str, args)]
+
+
+def process(*args: object, cwd: Path, timeout: float = 60, **more: str) -> Ran:
+    """`ralf …` as a process of its own in a folder."""
+    done = subprocess.run(
+        command(*args),
+        cwd=cwd,
+        env=environment(cwd, **more),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        timeout=timeout,
+    )
+    return Ran(done.returncode, done.stdout.decode(), done.stderr.decode())
+
+
+def start(code: str, *args: object, cwd: Path, **more: Any) -> subprocess.Popen[bytes]:
+    """Python code as a process of its own."""
+    arguments = [sys.executable, "-c", code, *map(str, args)]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "stdin": subprocess.DEVNULL} | more
+    return subprocess.Popen(arguments, cwd=cwd, env=environment(cwd), **pipes)
+
+
+def finished(started: Sequence[subprocess.Popen[bytes]], timeout: float = 60) -> list[str]:
+    """Wait for processes of ours; what each printed. Fails when one failed."""
+    printed = []
+    for child in started:
+        try:
+            out, err = child.communicate(timeout=timeout)
+        finally:
+            child.kill()
+        assert child.returncode == 0, err.decode()
+        printed.append(out.decode())
+    return printed
+
+
+# ---- disks ----
+
+
+@contextmanager
+def small_disk(folder: Path, size: str) -> Iterator[Path]:
+    """A file system of its own at `folder`, as large as `size`; skips the test where none may be mounted."""
+    folder.mkdir(parents=True, exist_ok=True)
+    _mount("-t", "tmpfs", "-o", f"size={size}", "ralf-test", str(folder))
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", "-l", str(folder)], check=True)  # noqa: S607
+
+
+def remount(folder: Path, options: str) -> None:
+    _mount("-o", f"remount,{options}", str(folder))
+
+
+def _mount(*args: str) -> None:
+    try:
+        done = subprocess.run(["mount", *args], capture_output=True, text=True)  # noqa: S607
+    except FileNotFoundError:
+        pytest.skip("there is no mount command here")
+    if done.returncode:
+        pytest.skip(f"no file system can be mounted here: {done.stderr.strip()}")
