@@ -147,10 +147,12 @@ class _Run:
             following = next(pieces, None)
             if following is None:
                 piece = replace(piece, end=self._source.end)
+            known = len(self._written)
             taken = self._take_piece(piece, stand, last=following is None, restart=restart)
             if taken is None:
                 return False
-            stand, piece, restart = taken, following, False
+            stand, piece = taken, following
+            restart = restart and len(self._written) == known  # up to here the new file is what the old one was
             if progress is not None:
                 progress(stand.position.byte, size)
         return True
@@ -212,10 +214,13 @@ class _Run:
         with writing(self._project, self._route) as writer:
             if not restart and standing(self._project, self._route, stand.session).position != stand.position:
                 return None
-            self._context = writer.append("checkpoint", payload, id=id_, shown=last)
+            before = writer.context.revision
+            landed = writer.append("checkpoint", payload, id=id_, shown=last).revision > before
             if last:
                 writer.show()
-            self._note(writer, payload)
+            self._context = writer.context
+            if landed:
+                self._note(writer, payload)
         return after
 
     def _payload(self, piece: Piece, stand: Standing) -> tuple[dict[str, Any], Standing]:

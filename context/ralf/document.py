@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from typing import Any
 
@@ -23,8 +24,9 @@ _OLD_FOOTER = "*This file is automatically managed. Do not edit manually.*"
 _SECTION = re.compile(r"### Checkpoint (\d{1,9})(?:: (.*))?\Z")
 _HEADING = re.compile(r"#{1,2} ")
 _CURRENT = " (Current)"
-_CONFLICT = re.compile(r"(?m)^(?:<{7} |={7}$|>{7} )")
-_CODE_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
+_CONFLICT = re.compile(r"(?m)^(?:<{7} |>{7} )")
+_CODE_FENCE = re.compile(r"(`{3,}|~{3,})")  # at the margin only: lines that ralf writes are never there
+_END = re.compile(rf"(?:(?:\A|\n){FENCE}[ \t]*\n\s*|\A|\n)(?:{re.escape(FOOTER)}|{re.escape(_OLD_FOOTER)})\s*\Z")
 
 
 # ---- parsing ----
@@ -77,7 +79,7 @@ def _split(text: str, where: object) -> tuple[str, str]:
         raise DamagedRouteFile(where, f"does not begin with {FENCE}", _hint(where), line=1)
     for number, line in enumerate(lines[1:], start=1):
         if line == FENCE:
-            return "\n".join(lines[1:number]), "\n".join(lines[number + 1 :])
+            return "".join(line + "\n" for line in lines[1:number]), "\n".join(lines[number + 1 :])
     raise DamagedRouteFile(where, f"the front matter has no closing {FENCE}", _hint(where), line=1)
 
 
@@ -87,21 +89,21 @@ def _hint(where: object) -> str:
 
 def _body(text: str) -> Tree:
     lines = text.split("\n")
-    start = next((n for n, line in enumerate(lines) if line.rstrip() in _HISTORIES), None)
+    fenced = _fenced(lines)
+    start = next((n for n, line in enumerate(lines) if line.rstrip() in _HISTORIES and n not in fenced), None)
     if start is None:
         return {"before": _after("\n".join(lines))}
     sections: list[Tree] = []
     current: list[str] = []
     preface = current
-    fence = ""
     end = len(lines)
     for number in range(start + 1, len(lines)):
         line = lines[number]
-        fence = _fence_after(fence, line)
-        if not fence and (_HEADING.match(line) or _is_footer(lines, number)):
+        free = number not in fenced
+        if free and (_HEADING.match(line) or _is_footer(lines, number)):
             end = number
             break
-        if not fence and line.startswith("### "):
+        if free and line.startswith("### "):
             current = []
             sections.append({"heading": line.rstrip(), "lines": current})
         else:
@@ -121,35 +123,58 @@ def _section(heading: str, text: str) -> Tree:
     return {"number": int(match[1]), "title": (match[2] or "").removesuffix(_CURRENT.strip()).rstrip(), "text": text}
 
 
-def _fence_after(fence: str, line: str) -> str:
-    """The code fence that is open after a line, "" for none."""
-    match = _CODE_FENCE.match(line)
-    if match is None:
-        return fence
-    if not fence:
-        return match[1]
-    return "" if match[1][0] == fence[0] and len(match[1]) >= len(fence) and not line.strip(" `~") else fence
+def _fenced(lines: list[str]) -> set[int]:
+    """The numbers of the lines that are code between fences; a fence that is never closed is none."""
+    marks = [(n, match[1], line[match.end() :]) for n, line in enumerate(lines) if (match := _CODE_FENCE.match(line))]
+    closing: list[int] = []  # of each mark: how long a fence of its kind may be to be closed further down
+    longest = {"`": 0, "~": 0}
+    for _, mark, rest in reversed(marks):
+        closing.append(longest[mark[0]])
+        if not rest.strip():
+            longest[mark[0]] = max(longest[mark[0]], len(mark))
+    fenced: set[int] = set()
+    opened: tuple[int, str] | None = None
+    for (number, mark, rest), closed in zip(marks, reversed(closing), strict=True):
+        if opened is None:
+            if len(mark) <= closed and "`" not in rest:
+                opened = number, mark
+        elif mark[0] == opened[1][0] and len(mark) >= len(opened[1]) and not rest.strip():
+            fenced.update(range(opened[0], number + 1))
+            opened = None
+    return fenced
 
 
 def _is_footer(lines: list[str], number: int) -> bool:
     """Whether the rule before our footer stands here."""
-    following = next((line for line in lines[number + 1 :] if line.strip()), "")
-    return lines[number] == FENCE and following in (FOOTER, _OLD_FOOTER)
+    if lines[number] != FENCE:
+        return False
+    following = next((line for line in itertools.islice(lines, number + 1, None) if line.strip()), "")
+    return following in (FOOTER, _OLD_FOOTER)
 
 
 def _after(text: str) -> str:
     """Text that a person put around the history, without our footer and the rule above it."""
-    for footer in (FOOTER, _OLD_FOOTER):
-        if text.rstrip().endswith(footer):
-            text = text.rstrip().removesuffix(footer).rstrip().removesuffix(FENCE)
-    return text.strip("\n")
+    return _END.sub("", text).strip("\n")
 
 
 # ---- rendering ----
 
 
+_last: tuple[RouteContext | None, str] = (None, "")
+
+
 def render(context: RouteContext) -> str:
-    """The route file that shows a context; `parse(render(context)) == context` for clean text."""
+    """The route file that shows a context; `parse(render(context)) == context` for clean text.
+
+    The last context's text is remembered: a write renders the same one to measure it, to hash it and to store it.
+    """
+    global _last
+    if _last[0] is not context:
+        _last = (context, _rendered_file(context))
+    return _last[1]
+
+
+def _rendered_file(context: RouteContext) -> str:
     tree = to_tree(context)
     body = context.body
     tree.pop(BODY, None)

@@ -23,7 +23,7 @@ from ralf.idindex import IdIndex
 from ralf.store import Digest, Entry, Token
 
 _FRAME = re.compile(rb'\{"id":("(?:[^"\\]|\\.)*"),"length":(\d+),"sha256":"([0-9a-f]{32})","record":')
-_FRAME_BYTES = 1024  # more than a frame before its record ever takes
+_FRAME_BYTES = 4096  # more than a frame before its record ever takes
 _MAX_ID = 200
 _BACKWARD = 64 * 1024  # how much of a journal's end is read at a time when its last line is looked for
 
@@ -72,7 +72,7 @@ class FileStore:
         """The records after a place; see `ralf.store.Store.read`."""
         path = self._journal(stream)
         try:
-            file = path.open("rb")
+            file = os.fdopen(os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW), "rb")
         except FileNotFoundError:
             if after is not None:
                 raise UnknownToken(stream, "no such place in this stream") from None

@@ -82,16 +82,25 @@ def _diff(base: Any, theirs: Any, at: list[str], changes: list[Change]) -> None:
 
 
 def _by_identity(items: Any, at: list[str]) -> dict[str, Any] | None:
-    key = IDENTITY.get(at[-1]) if at else None
-    if key is None or not isinstance(items, list):
+    if not at or at[-1] not in IDENTITY or not isinstance(items, list):
         return None
     found: dict[str, Any] = {}
     for item in items:
-        name = item.get(key) if isinstance(item, dict) else None
-        if name is None or str(name) in found:
+        name = _identity(item, at[-1])
+        if name is None or name in found:
             return None
-        found[str(name)] = item
+        found[name] = item
     return found
+
+
+def _identity(item: Any, parent: str) -> str | None:
+    """What tells a list item from the others; a section that a person wrote, without a number, has its title."""
+    if not isinstance(item, dict):
+        return None
+    name = item.get(IDENTITY[parent])
+    if name is None and parent == "sections" and "title" in item:
+        return f"### {item['title']}"
+    return None if name is None else str(name)
 
 
 def _step(tree: Any, key: str, parent: str) -> tuple[Any, Any] | None:
@@ -100,7 +109,7 @@ def _step(tree: Any, key: str, parent: str) -> tuple[Any, Any] | None:
         return (key, tree[key]) if key in tree else None
     if isinstance(tree, list) and parent in IDENTITY:
         for index, item in enumerate(tree):
-            if isinstance(item, dict) and str(item.get(IDENTITY[parent])) == key:
+            if _identity(item, parent) == key:
                 return index, item
     return None
 

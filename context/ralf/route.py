@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
@@ -16,6 +17,7 @@ from ralf.text import one_line
 from ralf.tree import Tree, from_tree, to_tree
 
 MAX_COMPLETED_TODOS = 30
+_LABEL = re.compile(r"DEC-[0-9]{1,9}\Z")
 _BOOKKEEPING = frozenset({"version", "route", "revision"})  # what an edit of the header cannot change
 
 
@@ -56,7 +58,7 @@ def _checkpoint(context: RouteContext, payload: Mapping[str, Any]) -> RouteConte
     period = [str(time) for time in payload.get("period", ("", ""))]
     for item in payload.get("decisions", ()):
         context = _with_decision(context, from_tree(Decision, item))
-    title = str(payload.get("title", ""))
+    title = one_line(str(payload.get("title", ""))).removesuffix("(Current)").rstrip()
     entry = from_tree(Checkpoint, {key: payload[key] for key in _ENTRY if key in payload})
     source = payload.get("source", {})
     entry = replace(
@@ -158,7 +160,7 @@ def _with_decision(context: RouteContext, decision: Decision) -> RouteContext:
 
 def _labelled(context: RouteContext) -> RouteContext:
     """The context with a label for every decision, also for those that a person wrote without one."""
-    numbers = [int(item.id[4:]) for item in context.decisions if item.id.startswith("DEC-") and item.id[4:].isdecimal()]
+    numbers = [int(item.id[4:]) for item in context.decisions if _LABEL.match(item.id)]
     count = max([context.context_checkpoint.decision_count, *numbers])
     decisions = []
     for item in context.decisions:

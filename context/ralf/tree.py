@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 T = TypeVar("T")
 Tree = dict[str, Any]
+_DIGITS = 18
 NOT_STORED = {"stored": False}
 """Metadata of a dataclass field that is no part of the tree; a field with `key` stands under that key."""
 
@@ -112,7 +113,7 @@ def _truth(value: object, at: tuple[str, ...]) -> bool:
 
 
 def _whole(value: object, at: tuple[str, ...]) -> int:
-    if isinstance(value, str) and value.isdecimal():
+    if isinstance(value, str) and value.isdecimal() and len(value) <= _DIGITS:
         return int(value)
     if isinstance(value, int) and not isinstance(value, bool):
         return value

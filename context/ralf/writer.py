@@ -31,11 +31,14 @@ class RouteWriter:
         self.damage = state.damage  # a file that cannot be read is never overwritten
         self.token: Token | None = state.token
         self.context: RouteContext = state.recorded
+        self._counts = state.recorded.counts
         self.warnings: list[str] = []
         self._take_in(state)
 
     def append(self, kind: str, payload: Mapping[str, Any], *, id: str, shown: bool = True) -> RouteContext:  # noqa: A002
         """Append one record and return what the route comes to; acknowledged, and read back, when this returns.
+
+        A record whose id is in the journal already changes nothing.
 
         shown  whether the route file is to show this revision (it does after `show`)
         """
@@ -43,15 +46,14 @@ class RouteWriter:
         context = heart.apply(self.context, record)
         if shown and not self.damage:
             record = replace(record, render=states.digest_of(render(context).encode()))
-        before = self.token
-        self.token = journal.append(self._project.store, self._route, record, id=id, after=before)
-        self._read_back(before, record)
-        self.context = replace(context, counts=self.context.counts)
+        token = journal.append(self._project.store, self._route, record, id=id, after=self.token)
+        if self._read_back(token, record):
+            self.token = token
+            self.context = context
         return self.context
 
     def show(self) -> None:
         """Make the route file show the newest revision, taking in what a person saves meanwhile, and read it back."""
-        self.context = replace(self.context, counts=brief.counted(self.context))
         if not self.damage:
             for _ in range(_MOST_MERGES):
                 if self._write_file():
@@ -60,9 +62,10 @@ class RouteWriter:
                 raise RalfError(self._project.route_file(self._route), "is being changed faster than it can be written")
 
     def remember(self) -> None:
-        """Keep what was folded, so that the next read or write need not fold it again."""
+        """Keep what was folded and counted, so that the next read or write need not do it again."""
         if self.token is not None:
-            kept = snapshot.Snapshot(self.token, self.context, tuple(self._renders))
+            counted = replace(self.context, counts=brief.counted(replace(self.context, counts=self._counts)))
+            kept = snapshot.Snapshot(self.token, counted, tuple(self._renders))
             snapshot.save(self._project.cache, self._route, kept)
 
     # ---- the file ----
@@ -116,12 +119,14 @@ class RouteWriter:
         digest = states.digest_of(state.content or b"")
         self.append("edit", {"changes": list(state.changes)}, id=f"edit-{self.context.revision}-{digest}", shown=False)
 
-    def _read_back(self, before: Token | None, written: Record) -> None:
-        token, found = next(journal.read(self._project.store, self._route, after=before), (None, None))
-        if token != self.token or found != written:
-            raise DamagedJournal(
-                self._route, "what was written is not what is read back", "ralf context verify --repair"
-            )
+    def _read_back(self, token: Token, written: Record) -> bool:
+        """Whether the record is the newest now, as it was written; False when its id had landed before."""
+        found = next(journal.read(self._project.store, self._route, after=self.token), None)
+        if found == (token, written):
+            return True
+        if found is None and token in (landed for landed, _ in journal.read(self._project.store, self._route)):
+            return False
+        raise DamagedJournal(self._route, "what was written is not what is read back", "ralf context verify --repair")
 
 
 @contextmanager

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import json
 import re
+from functools import lru_cache
 from typing import Any
 
 import yaml
 
 MAX_BYTES = 1 << 20
 MAX_DEPTH = 8
+MAX_KEY = 128  # a longer one, written back with escapes, would be more than YAML reads as a key
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 _WHOLE = re.compile(r"(?:0|-?[1-9][0-9]{0,17})\Z")
@@ -107,6 +109,8 @@ def _mapping(loader: Any, depth: int) -> dict[str, Any]:
             raise BadYaml("anchors, aliases and tags are not allowed", _line(event))
         if key == "<<" and event.style is None:
             raise BadYaml("merge keys are not allowed", _line(event))
+        if len(key) > MAX_KEY:
+            raise BadYaml(f"a key of more than {MAX_KEY} characters", _line(event))
         if key in tree:
             raise BadYaml(f"the key {key!r} twice", _line(event))
         tree[key] = _value(loader, loader.get_event(), depth + 1)
@@ -140,6 +144,7 @@ _COMPACT = frozenset(
     "paths commands errors commits tests requests todos completed_steps source folded alternatives did".split()
 )
 _COMPACT_WIDTH = 200
+_LIST_WIDTH = 100
 _NEEDS_ESCAPE = re.compile(r"[^\t\n\x20-\x7e\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]")
 
 
@@ -160,8 +165,8 @@ def _block(tree: dict[str, Any], indent: str, compact: bool) -> list[str]:
             else:
                 lines += [f"{indent}{name}:", *_block(value, indent + _INDENT, narrow)]
         elif isinstance(value, list) and value:
-            flow = _flow(value)
-            if flow is not None and len(flow) <= 100 and not any(isinstance(item, dict) for item in value):
+            flow = None if any(isinstance(item, dict) for item in value) else _flow(value)
+            if flow is not None and len(flow) <= _LIST_WIDTH:
                 lines.append(f"{indent}{name}: {flow}")
             else:
                 lines += [f"{indent}{name}:", *_items(value, indent + _INDENT, narrow)]
@@ -233,7 +238,8 @@ def _inline(value: Any) -> str:
 
 
 def _quoted(text: str) -> str:
-    if "\n" not in text and "\t" not in text and not _NEEDS_ESCAPE.search(text):
+    plain = text.isprintable() if text.isascii() else not ("\n" in text or "\t" in text or _NEEDS_ESCAPE.search(text))
+    if plain:
         if '"' not in text and "\\" not in text:
             return f'"{text}"'
         return "'" + text.replace("'", "''") + "'"
@@ -243,5 +249,6 @@ def _quoted(text: str) -> str:
     )
 
 
+@lru_cache(maxsize=1024)
 def _key(key: str) -> str:
     return key if _PLAIN_KEY.match(key) and key.lower() not in _KEY_WORDS else _quoted(key)
