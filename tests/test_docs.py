@@ -1,0 +1,59 @@
+"""The documentation says what the code does."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+
+from ralf import config, context, model
+from ralf.route import _KINDS
+
+ROOT = Path(__file__).parents[1]
+
+
+def read(name: str) -> str:
+    return (ROOT / name).read_text(encoding="utf-8")
+
+
+def test_the_readme_has_exactly_two_set_up_commands_one_of_which_runs_the_tests() -> None:
+    blocks = re.findall(r"```sh\n(.*?)```", read("README.md"), re.S)
+    assert [len(block.strip().splitlines()) for block in blocks] == [1, 1]
+    assert "ralf --root examples context checkpoint" in blocks[0]
+    assert blocks[1].rstrip().endswith("-m pytest --quiet")
+
+
+def test_config_md_names_every_key_with_its_default_and_no_other() -> None:
+    rows = dict(re.findall(r"(?m)^\| `(\w+)` \| (?:`([^`]*)`)? ?\|", read("docs/config.md").split("## The env")[0]))
+    assert rows == {field.name: str(field.default) for field in fields(config.Config)}
+
+
+@pytest.mark.parametrize("cls", [model.Decision, model.ActiveWork, model.Facts, model.Checkpoint, context.Header])
+def test_format_md_names_every_field(cls: type) -> None:
+    words = set(re.findall(r"\w+", read("docs/format.md")))
+    assert {field.name for field in fields(cls)} - {"extra"} <= words
+
+
+def test_format_md_names_every_kind_of_record() -> None:
+    assert set(re.findall(r"(?m)^\| `(\w+)` \| `", read("docs/format.md").split("The record of a route")[1])) >= set(
+        _KINDS
+    )
+
+
+def test_every_module_says_its_purpose_in_its_first_line() -> None:
+    for path in ROOT.glob("*/ralf*/**/*.py"):
+        first = path.read_text(encoding="utf-8").split("\n", 1)[0]
+        assert re.match(r'"""\w|"""`', first), path
+
+
+def test_no_module_is_a_drawer_for_leftovers() -> None:
+    names = {path.stem for path in ROOT.glob("*/ralf*/**/*.py")}
+    assert not names & {"utils", "util", "helpers", "helper", "common", "misc"}
+
+
+def test_links_between_the_documents_lead_somewhere() -> None:
+    for page in (ROOT / "README.md", *(ROOT / "docs").glob("*.md")):
+        for link in re.findall(r"\]\(([^)#:]+)\)", page.read_text(encoding="utf-8")):
+            assert (page.parent / link).exists(), f"{page.name}: {link}"
