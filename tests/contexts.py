@@ -14,11 +14,11 @@ from ralf.model import Section
 from ralf.text import clean, one_line
 
 NASTY = (
-    "--- ---\n \n--- \n---\n... # ## ### #### ``` ~~~ ```python\n `````` \t \\ \\n \\\" \" ' '' \"\" { } [ ] , : :\t "
+    '--- ---\n \n--- \n---\n... # ## ### #### ``` ~~~ ```python\n `````` \t \\ \\n \\" " \' \'\' "" { } [ ] , : :\t '
     "- ? & * ! | > % @ ` << <<: &a *a !!str !!python/object:os.system %YAML %TAG |2- >+ "
     "no yes on off y n null ~ true True false 1.10 012 0x1f 1e5 .5 .inf .nan 1_000 12:30:45 2026-02-07 "
-    "2026-02-07T10:00:00Z -0 - -- = \xa0 \u1680 \u2003 \u3000 \u2028 \u2029 \u0085 \ufeff \ufffe \uffff \U0001f980 \u200d "
-    "\u202e \xe9 e\u0301 \ud800 \x1b[31m \x00 \r \r\n \x7f \xad"
+    "2026-02-07T10:00:00Z -0 - -- = \xa0 \u1680 \u2003 \u3000 \u2028 \u2029 \u0085 \ufeff \ufffe \uffff "
+    "\U0001f980 \u200d \u202e \xe9 e\u0301 \ud800 \x1b[31m \x00 \r \r\n \x7f \xad"
 ).split(" ")
 LINES = (
     "## Compressed History",
@@ -43,7 +43,7 @@ LINES = (
     "",
 )
 
-quick = settings(max_examples=80, derandomize=True, deadline=None, database=None)
+quick = settings(max_examples=50, derandomize=True, deadline=None, database=None)
 """The same examples in every run; slow machines are no failure."""
 
 _part = st.one_of(
@@ -61,7 +61,7 @@ def texts(parts: int = 5) -> st.SearchStrategy[str]:
 
 text = texts()
 line = text.map(one_line)
-title = line.map(lambda found: found.removesuffix("(Current)").rstrip()[:300])
+title = line.map(lambda found: found.removesuffix("(Current)")[:300].rstrip())
 number = st.one_of(st.integers(0, 3), st.integers(0, 10**15))
 fraction = st.integers(0, 1000).map(lambda found: found / 1000)
 scalar = st.one_of(text, st.integers(-(10**17), 10**17), st.booleans(), st.none(), fraction)

@@ -87,7 +87,7 @@ def _record(number: int, kind: str, session: str, content: object) -> dict[str, 
 
 
 def turn(number: int, session: str = "s-1") -> list[dict[str, Any]]:
-    """One turn of a made session: now and then a request, always some words, a call and its result; 500 tokens or so."""
+    """One turn of a made session: now and then a request, always some words, a call and its result; 400 tokens."""
     name, call_id, at = f"part_{number}", f"call_{number}", number * 3
     records = []
     if number % 12 == 0:
@@ -95,7 +95,10 @@ def turn(number: int, session: str = "s-1") -> list[dict[str, Any]]:
         records.append(_record(at, "user", session, asked))
     said = f"I read src/{name}.py first." if number % 5 else f"We use batch size {number} instead of {number + 1}."
     if number % 3 == 0:
-        tool = {"name": "Edit", "input": {"file_path": f"/srv/tide/src/{name}.py", "old_string": "a", "new_string": "b"}}
+        tool = {
+            "name": "Edit",
+            "input": {"file_path": f"/srv/tide/src/{name}.py", "old_string": "a", "new_string": "b"},
+        }
         out, failed = f"The file /srv/tide/src/{name}.py has been updated.\n", False
     else:
         failed = number % 7 == 0
@@ -123,7 +126,9 @@ def _tokens(record: Mapping[str, Any]) -> int:
         return tokens.count(content)
     found = 0
     for block in content:
-        parts = list(block["input"].values()) if block["type"] == "tool_use" else [block.get("text", block.get("content"))]
+        parts = (
+            list(block["input"].values()) if block["type"] == "tool_use" else [block.get("text", block.get("content"))]
+        )
         found += sum(tokens.count(part) for part in parts)
     return found
 
@@ -204,11 +209,14 @@ def temporaries(root: Path) -> list[str]:
 
 @dataclass(frozen=True)
 class Ran:
+    """What a command printed, and its exit status."""
+
     status: int
     out: str
     err: str
 
     def json(self) -> Any:
+        """What it printed, as JSON."""
         return json.loads(self.out)
 
     def complains(self, status: int, starts: object, *words: str) -> None:
@@ -232,6 +240,7 @@ class Cli:
         self._capfd = capfd
 
     def __call__(self, *args: object, root: Path | None = None) -> Ran:
+        """Run `ralf` with these arguments, on another project where `root` is given."""
         from ralf_cli.main import run
 
         self._capfd.readouterr()
@@ -245,7 +254,9 @@ class Cli:
 
 def environment(home: Path, **more: str) -> dict[str, str]:
     """The environment of a process of ours: no variable that chooses a route or project, everything below `home`."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("BB5_", "RALF_", "CLAUDE", "GIT_"))}
+    kept = {
+        name: value for name, value in os.environ.items() if not name.startswith(("BB5_", "RALF_", "CLAUDE", "GIT_"))
+    }
     paths = [PACKAGES, *filter(None, [os.environ.get("PYTHONPATH", "")])]
     return kept | {
         "HOME": str(home),
@@ -284,15 +295,15 @@ def start(code: str, *args: object, cwd: Path, **more: Any) -> subprocess.Popen[
 
 def finished(started: Sequence[subprocess.Popen[bytes]], timeout: float = 60) -> list[str]:
     """Wait for processes of ours; what each printed. Fails when one failed."""
-    printed = []
-    for child in started:
-        try:
-            out, err = child.communicate(timeout=timeout)
-        finally:
+    try:
+        printed = [child.communicate(timeout=timeout) for child in started]
+    finally:
+        for child in started:
             child.kill()
+            child.communicate()
+    for child, (_, err) in zip(started, printed, strict=True):
         assert child.returncode == 0, err.decode()
-        printed.append(out.decode())
-    return printed
+    return [out.decode() for out, _ in printed]
 
 
 # ---- disks ----

@@ -27,5 +27,8 @@ context = _Context(
       ralf context list
       ralf context show TASK-001 --max-tokens 2500
       ralf context search "why not asyncio"
+
+    \b
+    Exit status: that of the command
     """,
 )

@@ -84,7 +84,7 @@ def run() -> NoReturn:
         status = error.exit_code
     except (click.Abort, KeyboardInterrupt):
         status = 130
-    except BrokenPipeError:
+    except (BrokenPipeError, SystemExit):  # click makes the one the other, and raises no other SystemExit here
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # nobody reads on: no complaint at exit
         status = 0
     except OSError as error:

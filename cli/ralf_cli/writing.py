@@ -54,10 +54,7 @@ def checkpoint(
         emit_json(report_as_json(report))
     else:
         emit_report(report)
-    if report.damage:
-        from ralf_cli.main import complain
-
-        complain(report.damage, "the checkpoint is in the journal; mend the file, then run the same command again")
+    if _complained(report.damage):
         ctx.exit(4)
 
 
@@ -70,7 +67,16 @@ def checkpoint(
 @click.option("--once", is_flag=True, help="Look once at what is there, then stop.")
 @with_root
 @with_json
-def watch(route: str, transcript: str | None, every: int | None, once: bool, root: str | None, as_json: bool) -> None:
+@click.pass_context
+def watch(
+    ctx: click.Context,
+    route: str,
+    transcript: str | None,
+    every: int | None,
+    once: bool,
+    root: str | None,
+    as_json: bool,
+) -> None:
     """Follow a growing transcript and write a checkpoint to ROUTE each time that one falls due.
 
     \b
@@ -79,8 +85,8 @@ def watch(route: str, transcript: str | None, every: int | None, once: bool, roo
       ralf context watch TASK-001 --every 30000 --once
 
     \b
-    Exit status: 0 · 1 unwritable, disk full · 2 refused name · 3 no transcript · 4 damaged transcript · 5 busy ·
-    130 stopped from the keyboard
+    Exit status: 0 · 1 unwritable, disk full · 2 refused name · 3 no transcript · 4 damaged transcript or route file ·
+    5 busy · 130 stopped from the keyboard
     """
     from ralf.watch import watch as follow
     from ralf_cli.output import emit_json, emit_report, report_as_json, say
@@ -88,11 +94,15 @@ def watch(route: str, transcript: str | None, every: int | None, once: bool, roo
     path = _transcript(transcript, root)
     if not as_json and not once:
         say(f"watching {path}; stop with Ctrl-C")
+    damaged = False
     for report in follow(route, path, root=root, every=every, once=once):
         if as_json:
             emit_json(report_as_json(report))
         else:
             emit_report(report)
+        damaged = _complained(report.damage) or damaged
+    if damaged:
+        ctx.exit(4)
 
 
 @click.command()
@@ -107,7 +117,9 @@ def watch(route: str, transcript: str | None, every: int | None, once: bool, roo
 @click.option("--origin", type=click.Choice(["user", "agent"]), default="user", show_default=True, help="Who decided.")
 @with_root
 @with_json
+@click.pass_context
 def decide(
+    ctx: click.Context,
     route: str,
     text: str,
     because: str,
@@ -127,7 +139,8 @@ def decide(
       ralf context decide TASK-001 "Never push to main" --rule
 
     \b
-    Exit status: 0 · 1 unwritable, disk full · 2 refused name, no text · 3 nothing to supersede · 5 busy
+    Exit status: 0 · 1 unwritable, disk full · 2 refused name, no text · 3 nothing to supersede ·
+    4 damaged route file (the decision is in the journal) · 5 busy
     """
     import ralf
     from ralf.tree import to_tree
@@ -148,6 +161,18 @@ def decide(
         emit_json(to_tree(decision))
     else:
         click.echo(f"{route}: {decision.id}: {decision.decision}")
+    damage = ralf.get_context(route, root=root).warnings
+    if _complained(damage[0] if damage else ""):
+        ctx.exit(4)
+
+
+def _complained(damage: str) -> bool:
+    """Whether a route file could not be made to show what was written; said on stderr."""
+    if damage:
+        from ralf_cli.main import complain
+
+        complain(damage, "what was written is in the journal; mend the file, then run the same command again")
+    return bool(damage)
 
 
 def _transcript(named: str | None, root: str | None) -> Path:

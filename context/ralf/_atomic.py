@@ -8,7 +8,9 @@ from __future__ import annotations
 import ctypes
 import errno
 import os
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from functools import cache
 from pathlib import Path
 from typing import IO, Any
 
@@ -25,14 +27,15 @@ class _Exchanger(AtomicWriter):  # type: ignore[misc]  # the library carries no 
 
     displaced: bytes | None = None
 
-    def get_fileobject(self, **kwargs: Any) -> IO[bytes]:
-        return super().get_fileobject(  # type: ignore[no-any-return]
-            suffix=TEMPORARY_SUFFIX, prefix=TEMPORARY_PREFIX, **kwargs
-        )
+    def get_fileobject(self, **_: Any) -> IO[bytes]:
+        """Made and opened in one call, without a buffer; the library does it in two and reopens by name."""
+        name = f"{TEMPORARY_PREFIX}{os.urandom(6).hex()}{TEMPORARY_SUFFIX}"
+        path = os.path.join(os.path.dirname(self._path), name)  # noqa: PTH118, PTH120
+        return open(path, "xb", buffering=0, opener=_private)
 
     def commit(self, f: IO[bytes]) -> None:
         if _exchange(f.name, os.fspath(self._path)):
-            self.displaced = Path(f.name).read_bytes()
+            self.displaced = _content(f.name)
             os.unlink(f.name)  # noqa: PTH108
         else:
             os.rename(f.name, self._path)  # noqa: PTH104
@@ -46,9 +49,22 @@ def write(path: Path, content: bytes) -> bytes | None:
     comes; the old file is then untouched and the temporary one gone.
     """
     writer = _Exchanger(path, mode="wb", overwrite=True)
-    with writer.open() as file:
-        file.write(content)
+    with naming(path), writer.open() as file:
+        rest = memoryview(content)
+        while rest:  # the last bytes before a disk is full are taken, then it says so
+            rest = rest[file.write(rest) :]
     return writer.displaced
+
+
+@contextmanager
+def naming(path: Path) -> Iterator[None]:
+    """Give an OSError of the block that names no file (a write to a full disk) the name of this one."""
+    try:
+        yield
+    except OSError as error:
+        if error.filename is None:
+            error.filename = os.fspath(path)
+        raise
 
 
 def sync_folder(folder: str | Path) -> None:
@@ -74,7 +90,7 @@ def sweep(folder: Path) -> int:
 
 def _exchange(one: str, other: str) -> bool:
     """Exchange two names atomically; False where `other` does not exist or the kernel or file system cannot."""
-    renameat2 = getattr(_libc(), "renameat2", None)
+    renameat2 = _renameat2()
     if renameat2 is None:
         return False
     if renameat2(_AT_FDCWD, os.fsencode(one), _AT_FDCWD, os.fsencode(other), _RENAME_EXCHANGE) == 0:
@@ -85,5 +101,16 @@ def _exchange(one: str, other: str) -> bool:
     raise OSError(code, os.strerror(code), other)
 
 
-def _libc() -> ctypes.CDLL:
-    return ctypes.CDLL(None, use_errno=True)
+@cache
+def _renameat2() -> Any:
+    """The C library's function, None where it has none; looking it up costs more than calling it."""
+    return getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
+
+
+def _private(name: str, flags: int) -> int:
+    return os.open(name, flags | os.O_NOFOLLOW, 0o600)
+
+
+def _content(name: str) -> bytes:
+    with open(name, "rb", buffering=0) as file:  # noqa: PTH123
+        return file.readall()

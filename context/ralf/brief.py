@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING
 
 from ralf.pieces import REORDERED_FROM, Piece, pieces
@@ -78,10 +79,11 @@ class _Budget:
             closing = _closing(context, {}, short=True)
         self._take(closing)
         kept: dict[int, str] = {}
-        groups: set[str] = set()
+        runs = list(accumulate((a.group != b.group for a, b in pairwise(pieces)), initial=0))
+        headed: set[int] = set()  # runs, for the same heading may stand over two of them
         for number in wanted:
             piece = pieces[number]
-            heading = "" if piece.group in groups else _heading(piece.group)
+            heading = "" if runs[number] in headed else _heading(piece.group)
             if self._fits(heading, piece.text):
                 kept[number] = piece.text
             elif piece.cuttable and (start := self._start(heading, piece.text)):
@@ -89,14 +91,14 @@ class _Budget:
             else:
                 continue
             self._take(heading, kept[number])
-            groups.add(piece.group)
+            headed.add(runs[number])
         left_out: dict[str, int] = {}
         for number, piece in enumerate(pieces):
             if kept.get(number) != piece.text:
                 left_out[piece.noun] = left_out.get(piece.noun, 0) + 1
         chosen = [Piece(kept[number], pieces[number].group, 0) for number in sorted(kept)]
         text = _joined(chosen)
-        if not left_out:
+        if not left_out and closing.startswith("_("):
             closing = ""
         elif not closing.startswith("_("):
             closing = _closing(context, left_out, short=False)
@@ -169,7 +171,11 @@ def _closing(context: RouteContext, left_out: dict[str, int], *, short: bool) ->
     folded = context.folded
     parts = [f"{count} {noun}{'s' if count != 1 else ''}" for noun, count in left_out.items() if count]
     text = f"_Left out of this text: {', '.join(parts)}; all of it: `ralf context show {route}`._\n" if parts else ""
-    older = [(folded.decisions, "older decision"), (folded.facts, "older fact"), (folded.sections, "older section")]
+    older = [
+        (folded.decision_count, "older decision"),
+        (folded.fact_count, "older fact"),
+        (folded.section_count, "older section"),
+    ]
     if any(count for count, _ in older):
         names = ", ".join(f"{count} {noun}{'s' if count != 1 else ''}" for count, noun in older if count)
         text += f"_Moved out of the file: {names}; find them: `ralf context search QUERY --route {route}`._\n"

@@ -29,10 +29,15 @@ Step = tuple[Callable[[RouteContext], RouteContext], int]
 
 def capped(context: RouteContext) -> RouteContext:
     """`context`, with as much folded as its file needs to keep to the cap."""
-    size = _size(context)
-    if size <= CAP:
-        return context
-    surplus = size - TARGET
+    while (size := _size(context)) > CAP:
+        folded = _folded(context, size - TARGET)
+        if folded is context:
+            break  # what is left never folds
+        context = folded  # what one thing saves is an estimate: after many, look again
+    return context
+
+
+def _folded(context: RouteContext, surplus: int) -> RouteContext:
     for steps in _ORDER:
         for fold, saved in steps(context):
             context = fold(context)
@@ -58,15 +63,17 @@ def _cost(item: Any) -> int:
 
 def _sections(keep: int) -> Callable[[RouteContext], Iterator[Step]]:
     def steps(context: RouteContext) -> Iterator[Step]:
-        for section in list(context.body.sections[keep:])[::-1]:
-            yield _drop_last_section, tokens.estimate(section.text) + tokens.estimate(section.title)
+        from ralf.document import render_sections
+
+        for section in context.body.sections[keep:][::-1]:
+            yield _drop_last_section, tokens.estimate(render_sections((section,)))
 
     return steps
 
 
 def _drop_last_section(context: RouteContext) -> RouteContext:
     body = replace(context.body, sections=context.body.sections[:-1])
-    return replace(context, body=body, folded=replace(context.folded, sections=context.folded.sections + 1))
+    return replace(context, body=body, folded=replace(context.folded, section_count=context.folded.section_count + 1))
 
 
 def _entries(context: RouteContext) -> Iterator[Step]:
@@ -78,15 +85,17 @@ def _decisions(wanted: Callable[[Decision], bool]) -> Callable[[RouteContext], I
     def steps(context: RouteContext) -> Iterator[Step]:
         for decision in context.decisions:
             if wanted(decision):
-                yield _without_decision(decision.id), _cost(decision)
+                yield _without_decision(decision), _cost(decision)
 
     return steps
 
 
-def _without_decision(label: str) -> Callable[[RouteContext], RouteContext]:
+def _without_decision(decision: Decision) -> Callable[[RouteContext], RouteContext]:
     def fold(context: RouteContext) -> RouteContext:
-        kept = tuple(item for item in context.decisions if item.id != label)
-        return replace(context, decisions=kept, folded=replace(context.folded, decisions=context.folded.decisions + 1))
+        kept = tuple(item for item in context.decisions if item is not decision)
+        return replace(
+            context, decisions=kept, folded=replace(context.folded, decision_count=context.folded.decision_count + 1)
+        )
 
     return fold
 
@@ -95,14 +104,14 @@ def _rationales(context: RouteContext) -> Iterator[Step]:
     for decision in context.decisions:
         if not decision.pinned and (decision.rationale or decision.alternatives):
             bare = replace(decision, rationale="", alternatives=())
-            yield _with_decision(bare), _cost(decision) - _cost(bare)
+            yield _with_bare(decision, bare), _cost(decision) - _cost(bare)
 
 
-def _with_decision(bare: Decision) -> Callable[[RouteContext], RouteContext]:
+def _with_bare(decision: Decision, bare: Decision) -> Callable[[RouteContext], RouteContext]:
     def fold(context: RouteContext) -> RouteContext:
-        kept = tuple(bare if item.id == bare.id else item for item in context.decisions)
+        kept = tuple(bare if item is decision else item for item in context.decisions)
         return replace(
-            context, decisions=kept, folded=replace(context.folded, rationales=context.folded.rationales + 1)
+            context, decisions=kept, folded=replace(context.folded, rationale_count=context.folded.rationale_count + 1)
         )
 
     return fold
@@ -125,7 +134,7 @@ def _without_fact(kind: str, fact: object) -> Callable[[RouteContext], RouteCont
         kept = tuple(item for item in getattr(context.facts, kind) if item is not fact)
         changed: Any = {kind: kept}
         facts = replace(context.facts, **changed)
-        return replace(context, facts=facts, folded=replace(context.folded, facts=context.folded.facts + 1))
+        return replace(context, facts=facts, folded=replace(context.folded, fact_count=context.folded.fact_count + 1))
 
     return fold
 

@@ -14,12 +14,13 @@ from typing import Any
 
 from ralf import config, evidence, facts, fingerprint, names, project as projects, state as states, tokens, yamltext
 from ralf.context import RouteContext
-from ralf.errors import TranscriptChanged
+from ralf.errors import DamagedRouteFile, TranscriptChanged
 from ralf.model import Checkpoint
 from ralf.project import Project
 from ralf.route import empty
 from ralf.segments import Piece, cut
 from ralf.sessions import Standing, standing
+from ralf.state import State
 from ralf.summarizers import Segment, Summarizer
 from ralf.transcripts import Transcript, open_transcript
 from ralf.transcripts.events import Event, Position
@@ -135,14 +136,17 @@ class _Run:
             stand = Standing(stand.session)
         else:
             self._check_unchanged(stand)
-        state = states.load(self._project, self._route) if self._exists() else None
+        state = self._state()
         self._context = state.context if state is not None else empty(self._route)
         size = self._source.path.stat().st_size
         pieces = self._pieces(stand.position, limit)
         piece = next(pieces, None)
-        if piece is None and state is not None and state.status in ("stale", "missing"):
-            with writing(self._project, self._route) as writer:
-                writer.show()
+        if piece is None and state is not None:
+            self._damage = state.damage
+            if state.behind and not state.damage:
+                with writing(self._project, self._route) as writer:
+                    writer.show()
+                    self._context = writer.context
         while piece is not None:
             following = next(pieces, None)
             if following is None:
@@ -183,8 +187,14 @@ class _Run:
 
     # ---- reading ----
 
-    def _exists(self) -> bool:
-        return self._project.folder.exists()
+    def _state(self) -> State | None:
+        if not self._project.folder.exists():
+            return None
+        try:
+            return states.load(self._project, self._route)
+        except DamagedRouteFile as error:  # no journal yet: what is new goes there, the file stays as it is
+            self._damage = str(error)
+            return None
 
     def _check_unchanged(self, stand: Standing) -> None:
         if not stand.position.byte:

@@ -50,6 +50,7 @@ class Config:
         return BudgetWatcher(self.limits).threshold
 
 
+_HINT = "mend the file: one `key: value` a line; the keys are in docs/config.md"
 _CHOICES = {"summarizer": ("extractive",), "worktrees": ("shared", "isolated")}
 
 
@@ -63,13 +64,14 @@ def load(path: Path) -> Config:
     except FileNotFoundError:
         return Config()
     except UnicodeDecodeError:
-        raise Damaged(path, "not UTF-8") from None
+        raise Damaged(path, "not UTF-8", _HINT) from None
     from ralf import yamltext
 
     try:
         tree = yamltext.load(text)
     except yamltext.BadYaml as error:
-        raise Damaged(path, f"line {error.line}: {error.what}" if error.line else error.what) from None
+        what = f"line {error.line}: {error.what}" if error.line else error.what
+        raise Damaged(path, what, _HINT) from None
     known = {field.name: field for field in fields(Config)}
     values = {}
     for key, value in tree.items():

@@ -37,10 +37,10 @@ class Header:
 class Folded:
     """How many items the cap has moved out of the file."""
 
-    sections: int = 0
-    decisions: int = 0
-    rationales: int = 0
-    facts: int = 0
+    section_count: int = 0
+    decision_count: int = 0
+    rationale_count: int = 0
+    fact_count: int = 0
     extra: Extra = field(default_factory=dict)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import re
 from typing import Any
 
@@ -148,8 +147,10 @@ def _is_footer(lines: list[str], number: int) -> bool:
     """Whether the rule before our footer stands here."""
     if lines[number] != FENCE:
         return False
-    following = next((line for line in itertools.islice(lines, number + 1, None) if line.strip()), "")
-    return following in (FOOTER, _OLD_FOOTER)
+    number += 1
+    while number < len(lines) and not lines[number].strip():
+        number += 1
+    return number < len(lines) and lines[number] in (FOOTER, _OLD_FOOTER)
 
 
 def _after(text: str) -> str:

@@ -38,6 +38,8 @@ class FileStore:
 
     def append(self, stream: str, record: bytes, *, id: str, after: Token | None) -> Token:  # noqa: A002
         """Append one record; see `ralf.store.Store.append`."""
+        from ralf import _atomic  # here and below: only writers pay for what it imports
+
         if b"\n" in record or len(id) > _MAX_ID:
             raise UsageError(stream, f"a record is one line, and its id has at most {_MAX_ID} characters")
         path = self._journal(stream)
@@ -54,13 +56,13 @@ class FileStore:
                     id, end, lambda offset: _id_at(descriptor, offset), lambda start: _ids(descriptor, start)
                 )
                 if known is not None:
+                    os.fsync(descriptor)  # who appended it may have died before that
                     return _line_at(path, descriptor, known).token
                 if head != after:
                     raise Conflict(stream, head)
-                _write_all(descriptor, line, end)
-                os.fsync(
-                    descriptor
-                )  # the acknowledgement; when it fails nothing was promised, and it is not tried again
+                with _atomic.naming(path):
+                    _write_all(descriptor, line, end)
+                    _sync(descriptor, end)
                 index.add(id, end, end + len(line))
             finally:
                 os.close(descriptor)
@@ -108,7 +110,7 @@ class FileStore:
             for name in files:
                 if name.endswith(".jsonl"):
                     stream = Path(folder, name).relative_to(top).as_posix().removesuffix(".jsonl")
-                    if stream.startswith(prefix):
+                    if stream.startswith(prefix) and all(map(names.is_valid, stream.split("/"))):
                         yield stream
 
     def _journal(self, stream: str) -> Path:
@@ -121,7 +123,7 @@ class FileStore:
 
     def put_blob(self, chunks: Iterable[bytes]) -> Digest:
         """Keep the chunks' joined bytes; see `ralf.store.Store.put_blob`."""
-        from ralf import _atomic  # only writers pay for what it imports
+        from ralf import _atomic
 
         content = b"".join(chunks)
         digest = hashlib.sha256(content).hexdigest()
@@ -271,6 +273,16 @@ def _write_all(descriptor: int, line: bytes, end: int) -> None:
         written = os.write(descriptor, line)
         while written < len(line):
             written += os.write(descriptor, line[written:])
+    except OSError:
+        with suppress(OSError):
+            os.ftruncate(descriptor, end)
+        raise
+
+
+def _sync(descriptor: int, end: int) -> None:
+    """The acknowledgement. When it fails nothing was promised, and it is not tried again: the line goes."""
+    try:
+        os.fsync(descriptor)
     except OSError:
         with suppress(OSError):
             os.ftruncate(descriptor, end)

@@ -36,6 +36,10 @@ class IdIndex:
         ids    reads id, start and end of the lines from an offset on, for what is not indexed yet
         """
         entries, indexed = self._load(end)
+        if entries:
+            last, at = _ENTRY.unpack_from(entries, len(entries) - _ENTRY.size)
+            if _hash(id_at(at) or "") != last:
+                entries, indexed = b"", 0  # of a journal that was rewritten since
         if indexed < end or not entries:
             added = b"".join(_ENTRY.pack(_hash(known), start) for known, start, _ in ids(indexed))
             entries += added

@@ -77,8 +77,8 @@ def _facts(context: RouteContext) -> Iterator[Piece]:
 def _top(context: RouteContext) -> Iterator[Piece]:
     header = context.context_checkpoint
     count = f"{header.checkpoint_count} checkpoint{'s' if header.checkpoint_count != 1 else ''}"
-    last = f", last {header.last_checkpoint}" if header.last_checkpoint else ""
-    yield Piece(f"# Context of {context.route}\n", "", STANDING)
+    last = f", last {_name(header.last_checkpoint)}" if header.last_checkpoint else ""
+    yield Piece(f"# Context of {_name(context.route)}\n", "", STANDING)
     yield Piece(f"_Notes kept by ralf, not instructions: revision {context.revision}, {count}{last}._\n", "", STANDING)
     for warning in context.warnings:
         yield Piece(f"**Warning:** {one_line(warning)}\n", "", STANDING)
@@ -127,7 +127,7 @@ def _next(context: RouteContext) -> Iterator[Piece]:
         if step not in listed:
             yield Piece(f"- {one_line(step)}\n", "Next", NEXT, number)
     for number, todo in enumerate(todos):
-        yield Piece(f"- [{todo.status}] {one_line(todo.content)}\n", "Next", NEXT, number)
+        yield Piece(f"- [{_name(todo.status)}] {one_line(todo.content)}\n", "Next", NEXT, number)
     for blocker in work.blockers:
         yield Piece(f"- blocked: {one_line(blocker)}\n", "Next", NEXT)
 
@@ -158,14 +158,11 @@ def _decided(context: RouteContext) -> Iterator[Piece]:
 
 
 def _decision(decision: Decision) -> str:
-    status = (
-        ""
-        if decision.status == "active"
-        else f" [{decision.status}" + (f" by {decision.superseded_by}]" if decision.superseded_by else "]")
-    )
+    by = f" by {decision.superseded_by}" if decision.superseded_by else ""
+    label = _name(decision.id if decision.status == "active" else f"{decision.id} [{decision.status}{by}]")
     why = f" Because: {one_line(decision.rationale)}" if decision.rationale else ""
     rejected = f" Rejected: {'; '.join(map(one_line, decision.alternatives))}" if decision.alternatives else ""
-    return f"- {decision.id}{status}: {one_line(decision.decision)}{why}{rejected}\n"
+    return f"- {label}: {one_line(decision.decision)}{why}{rejected}\n"
 
 
 def _error(error: ErrorFact) -> str:
@@ -177,10 +174,11 @@ def _files(context: RouteContext) -> Iterator[Piece]:
     did = {path.path: path.did for path in context.facts.paths}
     opened = [file.path for file in reversed(context.active_work.open_files)]
     for number, path in enumerate(opened):
-        yield Piece(f"- {', '.join(('open', *did.get(path, ())))}: {path}\n", "Files", CHANGED, number, noun="fact")
+        done = ", ".join(("open", *did.get(path, ())))
+        yield Piece(f"- {_name(done)}: {_name(path)}\n", "Files", CHANGED, number, noun="fact")
     changed = [path for path in reversed(context.facts.paths) if set(path.did) - {"read"} and path.path not in opened]
     for number, fact in enumerate(changed, start=len(opened)):
-        yield Piece(f"- {', '.join(fact.did)}: {fact.path}\n", "Files", CHANGED, number, noun="fact")
+        yield Piece(f"- {_name(', '.join(fact.did))}: {_name(fact.path)}\n", "Files", CHANGED, number, noun="fact")
 
 
 def _history(context: RouteContext) -> Iterator[Piece]:
@@ -209,7 +207,7 @@ def _blocks(text: str) -> Iterator[str]:
 def _record(context: RouteContext) -> Iterator[Piece]:
     facts = context.facts
     for number, commit in enumerate(reversed(facts.commits)):
-        yield Piece(f"- {commit.commit} {one_line(commit.message)}\n", "Commits", DONE, number, noun="fact")
+        yield Piece(f"- {_name(commit.commit)} {one_line(commit.message)}\n", "Commits", DONE, number, noun="fact")
     for number, test in enumerate(reversed(facts.tests)):
         yield Piece(f"- {one_line(test.result)} (from: {one_line(test.command)})\n", "Tests", DONE, number, noun="fact")
     for number, error in enumerate(reversed(facts.errors)):
@@ -223,15 +221,20 @@ def _record(context: RouteContext) -> Iterator[Piece]:
                 yield Piece(_command(command), group, FAILED_COMMAND if failed else PASSED, number, noun="fact")
     for number, path in enumerate(reversed(facts.paths)):
         if set(path.did) <= {"read"}:
-            yield Piece(f"- read: {path.path}\n", "Files that were only read", READ, number, noun="fact")
+            yield Piece(f"- read: {_name(path.path)}\n", "Files that were only read", READ, number, noun="fact")
     for number, request in enumerate(reversed(facts.requests)):
         yield Piece(_quoted(request.request), "All requests, newest first", ASKED, number, noun="request")
 
 
 def _command(command: CommandFact) -> str:
-    status = command.status if command.exit in (None, 0) else f"{command.status}, exit {command.exit}"
+    status = _name(command.status if command.exit in (None, 0) else f"{command.status}, exit {command.exit}")
     times = f", {command.failures} of {command.runs} times" if command.failures and command.runs > 1 else ""
     return f"- {one_line(command.command)} ({status}{times})\n"
+
+
+def _name(text: str) -> str:
+    """A path or label as it is, but for a line break, which would begin a line of its own."""
+    return text.replace("\n", "\\n")
 
 
 def _quoted(text: str) -> str:

@@ -64,7 +64,9 @@ class Project:
             self.routes.mkdir(parents=True, exist_ok=True)
             ignore = self.folder / ".gitignore"
             if not ignore.exists():
-                ignore.write_text("*\n", encoding="ascii")
+                from ralf import _atomic  # only the first writer pays for what it imports
+
+                _atomic.write(ignore, b"*\n")
         self.routes.mkdir(exist_ok=True)
 
 
@@ -180,10 +182,12 @@ def choose_route(project: Project, named: str | None = None) -> Choice:
 
 def use_route(project: Project, route: str) -> None:
     """Choose the route of this session (of this project, where the client names no session)."""
+    from ralf import _atomic
+
     path = _choice_file(project)
     project.prepare()
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(names.check(route) + "\n", encoding="ascii")
+    _atomic.write(path, names.check(route).encode() + b"\n")
 
 
 def _chosen(project: Project) -> str:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import re
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ralf import names, project as projects
@@ -84,14 +83,15 @@ def list_routes(*, root: str | os.PathLike[str] | None = None) -> list[RouteSumm
     what is wrong in `damage`.
     """
     project = projects.find(root)
-    found = [_summary(project, name) for name in projects.route_names(project)]
+    snapshots = f"{project.cache}/routes"
+    found = [_summary(project, name, snapshots) for name in projects.route_names(project)]
     found.sort(key=lambda summary: summary.route)
     found.sort(key=lambda summary: summary.last_checkpoint, reverse=True)
     return found
 
 
-def _summary(project: Project, route: str) -> RouteSummary:
-    fields = _head_fields(project.route_file(route))
+def _summary(project: Project, route: str, snapshots: str) -> RouteSummary:
+    fields = _head_fields(str(project.route_file(route)), f"{snapshots}/{route}.json")
     if fields is not None:
         return RouteSummary(
             route=route,
@@ -108,6 +108,8 @@ def _summary(project: Project, route: str) -> RouteSummary:
         state = states.load(project, route)
     except Damaged as error:
         return RouteSummary(route, damage=str(error))
+    except OSError as error:
+        return RouteSummary(route, damage=f"{error.filename or route}: {error.strerror or error}")
     if state is None:
         return RouteSummary(route)
     context = state.context
@@ -123,14 +125,18 @@ def _summary(project: Project, route: str) -> RouteSummary:
     )
 
 
-def _head_fields(path: Path) -> dict[str, str] | None:
+def _head_fields(path: str, snapshot: str) -> dict[str, str] | None:
     """The fields of a file's header and active work that a list shows, read from its head; None where that cannot be
-    done safely.
+    done safely: there is something wrong with it, or it was touched since we wrote it.
     """
     try:
-        with path.open("rb", buffering=0) as file:
+        with open(path, "rb", buffering=0) as file:  # noqa: PTH123  # a thousand times a list
+            if _time_of(snapshot) < os.fstat(file.fileno()).st_mtime_ns:
+                return None
             head = file.read(_HEAD_BYTES)
     except OSError:
+        return None
+    if b"\0" in head or b"<<<<<<<" in head:
         return None
     header = _HEADER.match(head.removeprefix(b"\xef\xbb\xbf"))
     if header is None:
@@ -144,6 +150,14 @@ def _head_fields(path: Path) -> dict[str, str] | None:
             value = match[2] if match[2] is not None else match[3] if match[3] is not None else match[4]
             fields[match[1].decode()] = value.decode(errors="replace")
     return fields
+
+
+def _time_of(snapshot: str) -> float:
+    """When the route's file was last known to be ours, in nanoseconds; without a snapshot nobody can tell: for ever."""
+    try:
+        return os.stat(snapshot).st_mtime_ns  # noqa: PTH116  # a thousand times a list
+    except OSError:
+        return float("inf")
 
 
 def _number(text: str | None) -> int:

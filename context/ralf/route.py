@@ -175,11 +175,32 @@ def _labelled(context: RouteContext) -> RouteContext:
 # ---- hand edits ----
 
 
-def changes_of_edit(base: RouteContext, theirs: RouteContext) -> list[merge.Change]:
-    """What a person changed in a route file that was rendered from `base`; the bookkeeping of the header is ours."""
-    edited: Tree = to_tree(_labelled(theirs))
+def changes_of_edit(base: RouteContext, theirs: RouteContext, newest: RouteContext | None = None) -> list[merge.Change]:
+    """What a person changed in a route file that was rendered from `base`; the bookkeeping of the header is ours.
+
+    newest  what the route has come to since; a decision that they added gets a label that it uses for no other
+    """
+    edited: Tree = to_tree(_labelled(_unclashing(base, theirs, newest or base)))
     original = to_tree(base)
     for key in (*_BOOKKEEPING, "decision_count"):
         for tree in (edited, original):
             tree.get("context_checkpoint", {}).pop(key, None)
     return merge.diff(original, edited)
+
+
+def _unclashing(base: RouteContext, theirs: RouteContext, newest: RouteContext) -> RouteContext:
+    """`theirs`, with the labels of added decisions taken off where they stand for another, and kept where it is the
+    same one that was taken in before.
+    """
+    before = {item.id for item in base.decisions}
+    since = {item.id: item for item in newest.decisions if item.id not in before}
+    same = {one_line(item.decision).casefold(): item for item in since.values()}
+    decisions = []
+    for item in theirs.decisions:
+        if not item.id or item.id in since:
+            known = same.get(one_line(item.decision).casefold())
+            item = replace(item, id=known.id, origin=item.origin or known.origin) if known else replace(item, id="")
+        decisions.append(item)
+    count = max(theirs.context_checkpoint.decision_count, newest.context_checkpoint.decision_count)
+    header = replace(theirs.context_checkpoint, decision_count=count)
+    return replace(theirs, context_checkpoint=header, decisions=tuple(decisions))

@@ -50,8 +50,11 @@ def load(cache: Path, route: str) -> Snapshot | None:
         return None
 
 
-def save(cache: Path, route: str, snapshot: Snapshot) -> None:
-    """Keep a snapshot. A cache that cannot be written costs time, not data: nothing is raised."""
+def save(cache: Path, route: str, snapshot: Snapshot, *, shown: bool = True) -> None:
+    """Keep a snapshot. A cache that cannot be written costs time, not data: nothing is raised.
+
+    shown  whether the route file is what we wrote; else the snapshot is made older than any file, which tells the list
+    """
     tree = {
         "v": VERSION,
         "token": snapshot.token,
@@ -63,5 +66,10 @@ def save(cache: Path, route: str, snapshot: Snapshot) -> None:
     temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
     with suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)
-        temporary.write_text(json.dumps(tree, ensure_ascii=False, separators=(",", ":")), encoding="utf-8")
-        temporary.replace(path)
+        try:
+            temporary.write_text(json.dumps(tree, ensure_ascii=False, separators=(",", ":")), encoding="utf-8")
+            if not shown:
+                os.utime(temporary, ns=(0, 0))
+            temporary.replace(path)
+        finally:
+            temporary.unlink(missing_ok=True)

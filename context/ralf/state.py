@@ -38,6 +38,7 @@ class State:
     content   the route file's bytes, None where there is none
     status    what the file is to the journal
     changes   what a person changed in the file, not yet in the journal
+    behind    whether the journal has more than the file, edited or not, shows
     renders   revision and digest of the last files that we wrote
     damage    what is wrong with the file, "" for nothing
     """
@@ -48,6 +49,7 @@ class State:
     content: bytes | None
     status: FileStatus
     changes: tuple[Change, ...] = ()
+    behind: bool = False
     renders: tuple[tuple[int, str], ...] = ()
     damage: str = ""
 
@@ -67,7 +69,7 @@ def load(project: Project, route: str) -> State | None:
     except DamagedJournal as error:
         return _without_usable_journal(project, route, content, head, error)
     renders = kept.renders if kept is not None else ()
-    state = State(recorded, recorded, head, content, "missing", renders=renders)
+    state = State(recorded, recorded, head, content, "missing", behind=True, renders=renders)
     return with_file(project, route, state, content) if content else state
 
 
@@ -78,10 +80,13 @@ def digest_of(content: bytes) -> str:
 
 def read_file(project: Project, route: str) -> bytes | None:
     """The route file's bytes, None where there is none."""
+    path = project.route_file(route)
     try:
-        return project.route_file(route).read_bytes()
+        return path.read_bytes()
     except FileNotFoundError:
         return None
+    except IsADirectoryError:
+        raise DamagedRouteFile(path, "is a directory", f"move it away: {path}") from None
 
 
 def _recorded(project: Project, route: str, kept: snapshot.Snapshot | None, head: Token) -> RouteContext:
@@ -115,7 +120,7 @@ def _without_usable_journal(
     """The route file as it stands, when its journal cannot be read."""
     if not content:
         raise error
-    context = replace(_parse(project, route, content), warnings=(str(error),))
+    context = replace(_parse(project, route, content), warnings=(str(error), error.hint))
     return State(context, context, head, content, "damaged", damage=str(error))
 
 
@@ -126,7 +131,7 @@ def with_file(project: Project, route: str, state: State, content: bytes) -> Sta
     if (revision, digest) in state.renders:
         return replace(state, status="current")
     if any(digest == known for _, known in state.renders):
-        return replace(state, status="stale")
+        return replace(state, status="stale", behind=True)
     from ralf import route as heart
 
     try:
@@ -134,13 +139,14 @@ def with_file(project: Project, route: str, state: State, content: bytes) -> Sta
     except DamagedRouteFile as error:
         warned = replace(state.recorded, warnings=(f"{error}; this is what the journal holds", error.hint))
         return replace(state, context=warned, status="damaged", damage=str(error))
+    state = replace(state, behind=found.revision != revision)
     base = state.recorded if found.revision == revision else None
     if base is None or not state.renders:  # an older file, or no memory of what we wrote: ask the journal
         record, base = _at_revision(project, route, found.revision, state.recorded)
         if record is not None and record.render == digest:
             status: FileStatus = "current" if found.revision == revision else "stale"
             return replace(state, status=status, renders=(*state.renders, (found.revision, digest)))
-    changes = tuple(heart.changes_of_edit(base, found))
+    changes = tuple(heart.changes_of_edit(base, found, state.recorded))
     if not changes:
         return replace(state, status="edited" if found.revision == revision else "stale")
     edit = Record(revision, "edit", {"changes": list(changes)})

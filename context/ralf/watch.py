@@ -46,27 +46,33 @@ def watch(
     seen = Position()
     size = -1
     while True:
-        try:
-            grown = path.stat().st_size
-            if grown != size:
-                size = grown
-                source = open_transcript(path)
-                if watcher is None or watcher.state.session != source.session:
-                    position = sessions.standing(project, route, source.session).position
-                    watcher = BudgetWatcher.resume(limits, position, session=source.session)
-                    seen = position
-                for event in source.events(seen):
-                    watcher.see(event, tokens.count(event.text) if event.kind != "compaction" else 0)
-                seen = source.end
-                if watcher.state.due:
-                    report = checkpoint(route, path, root=root, reason=watcher.state.due, segment_tokens=every)
-                    watcher.taken(sessions.standing(project, route, source.session).position)
-                    yield report
-        except FileNotFoundError:
-            if once:
-                raise TranscriptNotFound(
-                    path, "no such transcript", f"ralf context watch {route} --transcript FILE"
-                ) from None
+        grown = _size(path)
+        if grown is None and once:
+            raise TranscriptNotFound(path, "no such transcript", f"ralf context watch {route} --transcript FILE")
+        if grown is not None and grown != size:
+            size = grown
+            source = open_transcript(path)
+            if watcher is None or watcher.state.session != source.session:
+                position = sessions.standing(project, route, source.session).position
+                watcher = BudgetWatcher.resume(limits, position, session=source.session)
+                seen = position
+            for event in source.events(seen):
+                watcher.see(event, tokens.count(event.text) if event.kind != "compaction" else 0)
+            seen = source.end
+            if watcher.state.due:
+                report = checkpoint(route, path, root=root, reason=watcher.state.due, segment_tokens=every)
+                watcher.taken(sessions.standing(project, route, source.session).position)
+                yield report
         if once:
             return
         wait(POLL_SECONDS)
+
+
+def _size(path: Path) -> int | None:
+    """The transcript's bytes, None before there is one; what else is wrong with it is said when it is opened."""
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return None
+    except OSError:
+        return 0

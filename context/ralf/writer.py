@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import Any
 
@@ -33,6 +33,7 @@ class RouteWriter:
         self.context: RouteContext = state.recorded
         self._counts = state.recorded.counts
         self.warnings: list[str] = []
+        self.owes = False  # an edit or import is in the journal, and the file does not show it as ours yet
         self._take_in(state)
 
     def append(self, kind: str, payload: Mapping[str, Any], *, id: str, shown: bool = True) -> RouteContext:  # noqa: A002
@@ -61,12 +62,15 @@ class RouteWriter:
             else:
                 raise RalfError(self._project.route_file(self._route), "is being changed faster than it can be written")
 
+        self.owes = False
+
     def remember(self) -> None:
         """Keep what was folded and counted, so that the next read or write need not do it again."""
         if self.token is not None:
             counted = replace(self.context, counts=brief.counted(replace(self.context, counts=self._counts)))
             kept = snapshot.Snapshot(self.token, counted, tuple(self._renders))
-            snapshot.save(self._project.cache, self._route, kept)
+            shown = (self.context.revision, states.digest_of(self._content or b"")) in self._renders
+            snapshot.save(self._project.cache, self._route, kept, shown=shown)
 
     # ---- the file ----
 
@@ -112,8 +116,10 @@ class RouteWriter:
             self.append(
                 "import", {"document": document}, id=f"import-{states.digest_of(state.content or b'')}", shown=False
             )
+            self.owes = True
         elif state.changes:
             self._record_edit(state)
+            self.owes = True
 
     def _record_edit(self, state: State) -> None:
         digest = states.digest_of(state.content or b"")
@@ -153,6 +159,9 @@ def writing(project: Project, route: str) -> Iterator[RouteWriter]:
         try:
             yield writer
         finally:
+            if writer.owes:
+                with suppress(OSError):  # what was to be written tells its own error
+                    writer.show()
             writer.remember()
 
 

@@ -107,7 +107,7 @@ def _mapping(loader: Any, depth: int) -> dict[str, Any]:
         key = event.value
         if event.anchor is not None or event.tag not in (None, "!"):
             raise BadYaml("anchors, aliases and tags are not allowed", _line(event))
-        if key == "<<" and event.style is None:
+        if key == "<<" and not event.style:
             raise BadYaml("merge keys are not allowed", _line(event))
         if len(key) > MAX_KEY:
             raise BadYaml(f"a key of more than {MAX_KEY} characters", _line(event))
@@ -119,7 +119,7 @@ def _mapping(loader: Any, depth: int) -> dict[str, Any]:
 
 def _scalar(event: Any) -> Any:
     text: str = event.value
-    if event.style is None:
+    if not event.style:  # None, or "" from libyaml: plain
         if text in _WORDS:
             return _WORDS[text]
         if _WHOLE.match(text):
@@ -140,9 +140,7 @@ def _line(event: Any) -> int:
 _INDENT = "  "
 _PLAIN_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*\Z")
 _KEY_WORDS = frozenset("y n yes no on off true false null".split())
-_COMPACT = frozenset(
-    "paths commands errors commits tests requests todos completed_steps source folded alternatives did".split()
-)
+_COMPACT = frozenset("paths commands commits requests todos completed_steps source".split())
 _COMPACT_WIDTH = 200
 _LIST_WIDTH = 100
 _NEEDS_ESCAPE = re.compile(r"[^\t\n\x20-\x7e\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]")

@@ -76,7 +76,8 @@ def open_regular(path: Path, after: Position = START) -> io.BufferedReader:
     except (FileNotFoundError, NotADirectoryError):
         raise TranscriptNotFound(path, "no such transcript", "ralf context checkpoint --help") from None
     except OSError as error:
-        raise RalfError(path, f"cannot be read: {error.strerror or error}") from error
+        hint = "make it readable, or name another: --transcript FILE"
+        raise RalfError(path, f"cannot be read: {error.strerror or error}", hint) from error
     except ValueError as error:
         raise UsageError(ascii(str(path)), f"not a path: {error}") from None
     if not stat.S_ISREG(status.st_mode):

@@ -1,0 +1,73 @@
+"""What a checkpoint of 50,000 tokens costs beyond the same command on an empty transcript with the tokenizer loaded."""
+
+from __future__ import annotations
+
+import statistics
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from commands import EXAMPLE, ROUTE
+from installed import ralf
+from measure import Row, main, python, run
+
+from ralf import tokens
+from ralf.segments import cut
+from ralf.transcripts import open_transcript
+
+TITLE = "A checkpoint of 50,000 tokens"
+TOKENS = 50_000
+MOST_SECONDS = 0.5
+
+COMMAND = """
+from ralf import tokens
+tokens.count("loaded")
+sys.argv = ["ralf", "--root", {root!r}, "context", "checkpoint", {route!r}, "--transcript", {transcript!r}]
+from ralf_cli.main import run
+run()
+"""
+"""A process of its own that loads the tokenizer first, so that two transcripts differ in what is done to them alone."""
+
+
+def command(root: Path, transcript: Path) -> list[str]:
+    """The command that checkpoints a transcript, with the tokenizer loaded whatever the transcript holds."""
+    return python(COMMAND.format(route=ROUTE, root=str(root), transcript=str(transcript)))
+
+
+def median_difference(longer: Sequence[float], shorter: Sequence[float]) -> float:
+    """The median over the rounds: what else the machine did meets both cases of one."""
+    return statistics.median(one - other for one, other in zip(longer, shorter, strict=True))
+
+
+def produce(rounds: int) -> list[Row]:
+    """Each round in a fresh store, the two transcripts in turns."""
+    ralf()
+    with tempfile.TemporaryDirectory() as scratch:
+        here = Path(scratch)
+        empty, session = here / "empty.jsonl", here / "session.jsonl"
+        empty.touch()
+        source = open_transcript(EXAMPLE)
+        piece = next(cut(source.events(), TOKENS, tokens.count))
+        session.write_bytes(EXAMPLE.read_bytes()[: piece.end.byte])
+        taken: dict[str, list[float]] = {"empty": [], "session": []}
+        peak = 0
+        for number in range(2 * rounds):  # the tokenizer's 0.2 s sway by more than what is looked for
+            pair = (("empty", empty), ("session", session))
+            for name, transcript in pair if number % 2 else pair[::-1]:
+                root = here / f"{name}-{number}"
+                root.mkdir()
+                sample = run(command(root, transcript))
+                taken[name].append(sample.cpu)
+                peak = max(peak, sample.peak)
+        base, full = (statistics.median(times) for times in taken.values())
+        beyond = median_difference(taken["session"], taken["empty"])
+        return [
+            Row("empty transcript, tokenizer loaded", base * 1000, "ms CPU", 1.0),
+            Row(f"checkpoint of {piece.tokens:,} tokens", full * 1000, "ms CPU", full / base, peak),
+            Row("beyond the empty one, as a share of 0.5 s", beyond * 1000, "ms CPU", beyond / MOST_SECONDS, 0, 1),
+        ]
+
+
+if __name__ == "__main__":
+    sys.exit(main(TITLE, produce))

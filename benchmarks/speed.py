@@ -1,0 +1,22 @@
+"""Runs every benchmark of speed, one after the other; about five minutes. Options: those of each."""
+
+from __future__ import annotations
+
+import sys
+
+import commands
+import durable_write
+import growth
+import large_transcript
+import one_checkpoint
+import search
+from measure import main
+
+ALL = (commands, durable_write, one_checkpoint, growth, large_transcript, search)
+
+if __name__ == "__main__":
+    statuses = []
+    for benchmark in ALL:
+        print(f"\n{benchmark.TITLE}\n", flush=True)
+        statuses.append(main(benchmark.TITLE, benchmark.produce))
+    sys.exit(max(statuses))

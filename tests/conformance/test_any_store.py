@@ -1,0 +1,340 @@
+"""What every store must do. A second store is one more line in `STORES`; the words are those of `ralf.store.Store`."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings, strategies as st
+
+from ralf.errors import BlobNotFound, Conflict, NotFound, UnknownToken, UsageError
+from ralf.filestore import FileStore
+from ralf.store import Entry, Store, Token
+
+STORES: dict[str, Callable[[Path], Store]] = {
+    "FileStore": FileStore,
+}
+STREAM = "routes/TASK-001"
+quick = settings(
+    max_examples=30,
+    derandomize=True,
+    deadline=None,
+    database=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+
+
+@pytest.fixture(params=STORES.values(), ids=STORES.keys())
+def opened(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[], Store]:
+    """Opens the store, again and again, as other processes would."""
+    return lambda: request.param(tmp_path / "store")
+
+
+@pytest.fixture
+def store(opened: Callable[[], Store]) -> Store:
+    return opened()
+
+
+def record(number: int = 0, text: str = "") -> bytes:
+    return json.dumps({"n": number, "text": text}, ensure_ascii=False).encode()
+
+
+def filled(store: Store, count: int, stream: str = STREAM) -> list[Token]:
+    """Append `count` records; their places."""
+    tokens: list[Token] = []
+    for number in range(count):
+        head = tokens[-1] if tokens else None
+        tokens.append(store.append(stream, record(number), id=f"id-{number}", after=head))
+    return tokens
+
+
+# ---- append and read ----
+
+
+def test_a_stream_that_does_not_exist_is_empty(store: Store) -> None:
+    assert list(store.read(STREAM)) == []
+    assert store.head(STREAM) is None
+    assert list(store.streams("")) == []
+
+
+def test_records_come_back_oldest_first_with_place_id_and_bytes(store: Store) -> None:
+    tokens = filled(store, 5)
+    assert list(store.read(STREAM)) == [Entry(token, f"id-{n}", record(n)) for n, token in enumerate(tokens)]
+    assert len(set(tokens)) == 5
+
+
+def test_another_instance_sees_what_was_appended(opened: Callable[[], Store]) -> None:
+    tokens = filled(opened(), 3)
+    assert [entry.token for entry in opened().read(STREAM)] == tokens
+    assert opened().head(STREAM) == tokens[-1]
+
+
+def test_reading_goes_on_after_any_place(store: Store) -> None:
+    tokens = filled(store, 5)
+    for number, token in enumerate(tokens):
+        assert [entry.token for entry in store.read(STREAM, after=token)] == tokens[number + 1 :]
+
+
+def test_the_head_is_the_place_of_the_newest_record(store: Store) -> None:
+    for number, token in enumerate(filled(store, 4)):
+        entries = list(store.read(STREAM))
+        assert entries[number].token == token
+    assert store.head(STREAM) == entries[-1].token
+
+
+def test_a_token_is_the_same_place_whoever_says_it(store: Store) -> None:
+    tokens = filled(store, 3)
+    assert [entry.token for entry in store.read(STREAM)] == tokens == [entry.token for entry in store.read(STREAM)]
+
+
+@pytest.mark.parametrize("token", ["", "0", "nonsense", "0-" + "0" * 32, "99999-" + "0" * 32, "-1-x", "\u0663-x"])
+def test_a_place_that_the_stream_does_not_have_is_unknown(store: Store, token: Token) -> None:
+    with pytest.raises(UnknownToken):
+        list(store.read(STREAM, after=token))
+    filled(store, 2)
+    with pytest.raises(UnknownToken):
+        list(store.read(STREAM, after=token))
+
+
+def test_a_place_of_another_stream_is_unknown(store: Store) -> None:
+    store.append("routes/other", record(77, "longer than the other ones"), id="x", after=None)
+    token = store.append("routes/other", record(78), id="y", after=store.head("routes/other"))
+    filled(store, 3)
+    with pytest.raises(UnknownToken):
+        list(store.read(STREAM, after=token))
+
+
+def test_streams_do_not_see_each_other(store: Store) -> None:
+    one, other = filled(store, 3, "routes/one"), filled(store, 2, "routes/other")
+    assert [entry.token for entry in store.read("routes/one")] == one
+    assert [entry.token for entry in store.read("routes/other")] == other
+
+
+def test_streams_are_found_by_the_beginning_of_their_names(store: Store) -> None:
+    for stream in ("routes/a", "routes/ab", "routes/b", "agents/a", "inbox/x/y"):
+        filled(store, 1, stream)
+    assert sorted(store.streams("")) == ["agents/a", "inbox/x/y", "routes/a", "routes/ab", "routes/b"]
+    assert sorted(store.streams("routes/")) == ["routes/a", "routes/ab", "routes/b"]
+    assert sorted(store.streams("routes/a")) == ["routes/a", "routes/ab"]
+    assert list(store.streams("runs/")) == []
+
+
+@pytest.mark.parametrize(
+    "stream", ["", "/", "../x", "routes/../x", "/etc/x", "routes/", "routes//a", "routes/a b", "a\0"]
+)
+def test_a_name_that_is_no_stream_s_is_refused(store: Store, stream: str) -> None:
+    with pytest.raises(UsageError):
+        store.append(stream, record(), id="x", after=None)
+    with pytest.raises(UsageError):
+        store.head(stream)
+    with pytest.raises(UsageError):
+        list(store.read(stream))
+
+
+def test_a_record_with_a_line_break_is_refused(store: Store) -> None:
+    with pytest.raises(UsageError):
+        store.append(STREAM, b'{\n"a":1}', id="x", after=None)
+    assert store.head(STREAM) is None
+
+
+@given(
+    found=st.lists(
+        st.tuples(st.text(min_size=1, max_size=200), st.text(max_size=50)), max_size=5, unique_by=lambda item: item[0]
+    )
+)
+@quick
+def test_any_id_and_any_json_come_back_byte_by_byte(store: Store, found: list[tuple[str, str]]) -> None:
+    stream = f"routes/r{hashlib.sha256(repr(found).encode()).hexdigest()[:20]}"
+    made = [
+        (id_, json.dumps({"text": text, "\u2028": '"}\\'}, ensure_ascii=n % 2 == 0))
+        for n, (id_, text) in enumerate(found)
+    ]
+    made = [(id_, text.encode("utf-8", "replace").decode()) for id_, text in made]
+    for id_, text in made:
+        head = store.head(stream)
+        token = store.append(stream, text.encode(), id=id_, after=head)
+        assert store.head(stream) == token
+        assert store.append(stream, text.encode(), id=id_, after=head) == token
+    assert [(entry.id, entry.record.decode()) for entry in store.read(stream)] == made
+
+
+@pytest.mark.parametrize("id_", ["x" * 200, "\u00e9" * 200, "\U0001f980" * 200, '"' * 200, "\0" * 200, "\n}", "\u2028"])
+def test_an_id_of_any_200_characters_is_an_id(store: Store, id_: str) -> None:
+    token = store.append(STREAM, record(0), id=id_, after=None)
+    assert store.head(STREAM) == token
+    assert store.append(STREAM, record(0), id=id_, after=None) == token
+    assert store.append(STREAM, record(1), id="next", after=token) == store.head(STREAM)
+    assert [entry.id for entry in store.read(STREAM)] == [id_, "next"]
+
+
+def test_a_record_of_megabytes_comes_back_and_the_next_one_too(store: Store) -> None:
+    big = record(1, "x" * 3_000_000)
+    token = store.append(STREAM, big, id="big", after=None)
+    store.append(STREAM, record(2), id="small", after=token)
+    assert [len(entry.record) for entry in store.read(STREAM)] == [len(big), len(record(2))]
+
+
+# ---- once per id, and compare and swap ----
+
+
+def test_a_record_lands_once_per_id_whatever_the_caller_saw(opened: Callable[[], Store]) -> None:
+    first, second = filled(opened(), 2)
+    for head in (None, first, second, "nonsense"):
+        assert opened().append(STREAM, record(0), id="id-0", after=head) == first
+        assert opened().append(STREAM, b'{"other":1}', id="id-1", after=head) == second
+    assert [entry.record for entry in opened().read(STREAM)] == [record(0), record(1)]
+
+
+def test_the_same_id_lands_in_each_stream(store: Store) -> None:
+    filled(store, 1, "routes/one")
+    filled(store, 1, "routes/other")
+    assert len(list(store.read("routes/other"))) == 1
+
+
+def test_a_writer_that_saw_another_head_is_told_the_new_one_and_writes_nothing(store: Store) -> None:
+    first, second = filled(store, 2)
+    for head in (None, first, "nonsense"):
+        with pytest.raises(Conflict) as conflict:
+            store.append(STREAM, record(9), id="new", after=head)
+        assert conflict.value.head == second
+    assert len(list(store.read(STREAM))) == 2
+    assert store.append(STREAM, record(9), id="new", after=second) == store.head(STREAM)
+
+
+def test_a_first_record_after_a_place_is_a_conflict(store: Store) -> None:
+    with pytest.raises(Conflict) as conflict:
+        store.append(STREAM, record(), id="x", after="0-" + "0" * 32)
+    assert conflict.value.head is None
+    assert store.head(STREAM) is None
+
+
+def test_of_writers_with_the_same_place_one_wins_each_time(opened: Callable[[], Store]) -> None:
+    rounds, writers = 10, 4
+    barrier = threading.Barrier(writers)
+    won: list[tuple[int, Token]] = []
+    errors: list[BaseException] = []
+
+    def write(writer: int) -> None:
+        store = opened()
+        try:
+            for number in range(rounds):
+                barrier.wait(20)
+                head = store.head(STREAM)
+                barrier.wait(20)
+                try:
+                    token = store.append(STREAM, record(number), id=f"{writer}-{number}", after=head)
+                except Conflict as conflict:
+                    assert conflict.head != head
+                else:
+                    won.append((number, token))
+        except BaseException as error:  # noqa: BLE001  # of a thread: shown below
+            errors.append(error)
+            barrier.abort()
+
+    threads = [threading.Thread(target=write, args=(number,)) for number in range(writers)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert errors == []
+    assert [token for _, token in sorted(won)] == [entry.token for entry in opened().read(STREAM)]
+    assert len(won) == rounds
+
+
+def test_a_reader_never_sees_a_part_of_a_record(opened: Callable[[], Store]) -> None:
+    done = threading.Event()
+    seen: list[int] = []
+    errors: list[BaseException] = []
+
+    def read() -> None:
+        try:
+            while not done.is_set():
+                entries = list(opened().read(STREAM))
+                assert [json.loads(entry.record)["n"] for entry in entries] == list(range(len(entries)))
+                seen.append(len(entries))
+        except BaseException as error:  # noqa: BLE001  # of a thread: shown below
+            errors.append(error)
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    store, head = opened(), None
+    for number in range(60):
+        head = store.append(STREAM, record(number, "x" * 20_000), id=f"{number}", after=head)
+    done.set()
+    reader.join()
+    assert errors == []
+    assert seen == sorted(seen)
+
+
+def test_asking_for_the_head_takes_no_longer_in_a_long_stream(store: Store) -> None:
+    def asked(stream: str) -> float:
+        best = 1.0
+        for _ in range(5):
+            start = time.perf_counter()
+            for _ in range(20):
+                store.head(stream)
+            best = min(best, time.perf_counter() - start)
+        return best
+
+    filled(store, 1, "routes/short")
+    head = None
+    for number in range(300):
+        head = store.append("routes/long", record(number, "x" * 10_000), id=f"{number}", after=head)
+    assert asked("routes/long") < 20 * asked("routes/short")
+
+
+# ---- blobs ----
+
+
+@given(chunks=st.lists(st.binary(max_size=2000), max_size=4))
+@quick
+def test_a_blob_comes_back_and_its_digest_is_that_of_its_bytes(store: Store, chunks: list[bytes]) -> None:
+    digest = store.put_blob(iter(chunks))
+    assert digest == hashlib.sha256(b"".join(chunks)).hexdigest()
+    with store.open_blob(digest) as file:
+        assert file.read() == b"".join(chunks)
+
+
+def test_the_same_bytes_are_the_same_blob_however_they_are_cut(opened: Callable[[], Store]) -> None:
+    digests = {opened().put_blob(chunks) for chunks in ([b"abc"], [b"a", b"bc"], [b"", b"ab", b"c"])}
+    assert len(digests) == 1
+
+
+def test_a_blob_is_there_until_it_is_dropped(opened: Callable[[], Store]) -> None:
+    digest = opened().put_blob([b"words"])
+    assert opened().has_blob(digest)
+    opened().drop_blob(digest)
+    assert not opened().has_blob(digest)
+    with pytest.raises(BlobNotFound):
+        opened().open_blob(digest)
+    opened().drop_blob(digest)
+    assert opened().put_blob([b"words"]) == digest
+    assert opened().has_blob(digest)
+
+
+def test_a_blob_that_was_never_put_is_not_found(store: Store) -> None:
+    with pytest.raises(NotFound):
+        store.open_blob("0" * 64)
+    assert not store.has_blob("0" * 64)
+
+
+@pytest.mark.parametrize("digest", ["", "../../x", "0" * 63, "A" * 64, "0" * 64 + "\n", "\u0660" * 64])
+def test_what_is_no_digest_is_refused(store: Store, digest: str) -> None:
+    for ask in (store.open_blob, store.has_blob, store.drop_blob):
+        with pytest.raises(UsageError):
+            ask(digest)
+
+
+def test_chunks_that_break_off_leave_nothing(store: Store) -> None:
+    def chunks() -> object:
+        yield b"half"
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        store.put_blob(chunks())  # type: ignore[arg-type]
+    assert not store.has_blob(hashlib.sha256(b"half").hexdigest())

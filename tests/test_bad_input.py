@@ -1,0 +1,721 @@
+"""Bad input: each kind has a clear error, its exit status and a hint, and nothing that was acknowledged is lost."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import stat
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import ralf
+import storekit
+from ralf.errors import RalfError
+from storekit import Cli, context_of, grow, kept_bytes, records_of, remount, route_file, small_disk, write_session
+
+ROOT = os.geteuid() == 0
+CONFLICT = b"<<<<<<< HEAD\n%s=======\n  extra: x\n>>>>>>> branch\n"
+
+
+def _conflict_at(marker: bytes) -> Callable[[bytes], bytes]:
+    def damaged(good: bytes) -> bytes:
+        assert marker in good
+        return good.replace(marker, CONFLICT % marker, 1)
+
+    return damaged
+
+
+DAMAGES: dict[str, Callable[[bytes], bytes]] = {
+    "YAML that is none": lambda good: good.replace(b"\nactive_work:\n", b"\noops: [1, {\nactive_work:\n", 1),
+    "a key twice": lambda good: good.replace(b"\nactive_work:\n", b'\ngoal: "again"\nactive_work:\n', 1),
+    "a tab in the header": lambda good: good.replace(b"\n  route:", b"\n\troute:", 1),
+    "no closing fence": lambda good: good.replace(b"\n---\n", b"\n", 1).replace(b"\n---\n", b"\n"),
+    "front matter that is a list": lambda good: b"---\n- one\n- two\n---\n" + good.split(b"\n---\n", 1)[1],
+    "front matter that is a text": lambda good: b"---\njust words\n---\n" + good.split(b"\n---\n", 1)[1],
+    "no front matter": lambda good: b"# Notes\n\nWhere has it gone?\n",
+    "not UTF-8 in the header": lambda good: good.replace(b"\n  version:", b"\n  note: \xff\xfe\n  version:", 1),
+    "not UTF-8 in the text": lambda good: good.replace(b"## Compressed", b"caf\xe9\n\n## Compressed", 1),
+    "UTF-16": lambda good: good.decode().encode("utf-16"),
+    "zero bytes": lambda good: b"\0" * len(good),
+    "binary": lambda good: bytes(range(256)) * 8,
+    "conflict markers in the header": _conflict_at(b"  checkpoint_count: 1\n"),
+    "conflict markers in the decisions": _conflict_at(b'    status: "active"\n'),
+    "conflict markers in the text": _conflict_at(b"### Checkpoint 1"),
+    "decisions that are a text": lambda good: good.replace(b"\ndecisions:\n", b'\ndecisions: "none"\nmore:\n', 1),
+    "a count that is a word": lambda good: good.replace(b"checkpoint_count: 1", b'checkpoint_count: "many"', 1),
+    "a goal that is a list": lambda good: good.replace(b"\nactive_work:\n", b"\ngoal: [1]\nactive_work:\n", 1).replace(
+        b"\ngoal: |-", b"\nwas: |-", 1
+    ).replace(b'\ngoal: "', b'\nwas: "', 1),
+    "only white space": lambda good: b"\n \n",
+}  # fmt: skip
+HARMLESS: dict[str, Callable[[bytes], bytes]] = {
+    "a byte order mark": lambda good: b"\xef\xbb\xbf" + good,
+    "CRLF": lambda good: good.replace(b"\n", b"\r\n"),
+    "a byte order mark and CRLF": lambda good: b"\xef\xbb\xbf" + good.replace(b"\n", b"\r\n"),
+    "no newline at the end": lambda good: good.rstrip(b"\n"),
+}
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A project with two routes: `good`, and `bad`, whose file the tests damage in their copy."""
+    root = tmp_path_factory.mktemp("made")
+    write_session(root / "session.jsonl", 2_000)
+    for name in ("good", "bad"):
+        ralf.checkpoint(name, root / "session.jsonl", root=root)
+        ralf.record_decision(name, "Keep the old columns", rationale="readers depend on them", root=root)
+    return root
+
+
+@pytest.fixture
+def project(made: Path, tmp_path: Path) -> Path:
+    shutil.copytree(made, tmp_path / "project")
+    return tmp_path / "project"
+
+
+@pytest.fixture
+def cli(project: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Cli:
+    for name in ("BB5_ROUTE", "RALF_TASK_ID", "BB5_TASK_ID", "RALF_PROJECT_DIR", "CLAUDE_CODE_SESSION_ID"):
+        monkeypatch.delenv(name, raising=False)
+    return Cli(project, monkeypatch, capfd)
+
+
+def damaged(project: Path, kind: str) -> bytes:
+    """Damage the file of `bad`; its bytes now."""
+    path = route_file(project, "bad")
+    good = path.read_bytes()
+    content = DAMAGES[kind](good)
+    assert content != good
+    path.write_bytes(content)
+    return content
+
+
+# ---- transcripts ----
+
+
+def _empty(path: Path) -> None:
+    path.write_bytes(b"")
+
+
+def _binary(path: Path) -> None:
+    path.write_bytes(os.urandom(4096) + b"\0")
+
+
+def _all_malformed(path: Path) -> None:
+    path.write_text('{"type": "user", \n{"type": broken}\n{{{\n')
+
+
+def _folder(path: Path) -> None:
+    path.mkdir()
+
+
+def _pipe(path: Path) -> None:
+    os.mkfifo(path)
+
+
+def _socket(path: Path) -> None:
+    here = Path.cwd()
+    os.chdir(path.parent)  # a socket's path has few characters
+    try:
+        with socket.socket(socket.AF_UNIX) as made:
+            made.bind(path.name)
+    finally:
+        os.chdir(here)
+
+
+def _dangling(path: Path) -> None:
+    path.symlink_to("nowhere")
+
+
+def _looping(path: Path) -> None:
+    path.symlink_to(path.name)
+
+
+def _unknown_json(path: Path) -> None:
+    path.write_text('{"a": 1}\n{"b": 2}\n')
+
+
+@pytest.mark.parametrize(
+    ("make", "status", "words"),
+    [
+        (_binary, 4, "binary"),
+        (_all_malformed, 4, "line 1"),
+        (_unknown_json, 4, "no client"),
+        (_folder, 4, "a directory"),
+        (_pipe, 4, "a pipe"),
+        (_socket, 4, "a socket"),
+        (_dangling, 3, "no such transcript"),
+        (_looping, 1, "symbolic links"),
+        (lambda path: None, 3, "no such transcript"),
+    ],
+    ids=["binary", "all malformed", "unknown JSON", "folder", "pipe", "socket", "dangling", "looping", "missing"],
+)
+def test_a_file_that_is_no_transcript_is_named_and_nothing_is_written(
+    cli: Cli, project: Path, make: Callable[[Path], None], status: int, words: str
+) -> None:
+    path = project / "x.jsonl"
+    make(path)
+    before = kept_bytes(project)
+    for verb in (("checkpoint", "good"), ("checkpoint", "new")):
+        cli("context", *verb, "--transcript", path).complains(status, path, words)
+    watched = cli("context", "watch", "good", "--transcript", path, "--once")
+    watched.complains(status, path, words)
+    assert kept_bytes(project) == before
+
+
+def test_an_empty_transcript_is_nothing_new(cli: Cli, project: Path) -> None:
+    before = kept_bytes(project)
+    _empty(project / "x.jsonl")
+    ran = cli("context", "checkpoint", "good", "--transcript", project / "x.jsonl")
+    assert (ran.status, ran.out, ran.err) == (0, "good: nothing new\n", "")
+    assert kept_bytes(project) == before
+
+
+@pytest.mark.parametrize("content", ["\n\n\n", "   ", "[]", "{}\n"])
+def test_a_transcript_without_a_single_event_is_nothing_new_or_named(cli: Cli, project: Path, content: str) -> None:
+    before = kept_bytes(project)
+    (project / "x.jsonl").write_text(content)
+    ran = cli("context", "checkpoint", "good", "--transcript", project / "x.jsonl")
+    assert ran.status in (0, 4), ran.err
+    if ran.status == 4:
+        ran.complains(4, project / "x.jsonl")
+    assert kept_bytes(project) == before
+
+
+def test_malformed_lines_among_good_ones_are_named_and_the_good_ones_taken(cli: Cli, project: Path) -> None:
+    text = storekit.lines_of(1_000, "s-2")[0].splitlines(keepends=True)
+    (project / "x.jsonl").write_text("".join([text[0], '{"type": "user", \n', "rubbish\n", *text[1:], "{torn"]))
+    ran = cli("context", "checkpoint", "mixed", "--transcript", project / "x.jsonl")
+    assert ran.status == 0, ran.err
+    assert ran.err == f"warning: {project / 'x.jsonl'}: 2 lines that cannot be read: 2, 3\n"
+    assert "mixed: cp-001" in ran.out
+
+
+def test_a_transcript_that_shrank_says_how_to_go_on_and_that_works(cli: Cli, project: Path) -> None:
+    before = kept_bytes(project)
+    (project / "session.jsonl").write_text(storekit.lines_of(500)[0])
+    ran = cli("context", "checkpoint", "good", "--transcript", project / "session.jsonl")
+    ran.complains(5, project / "session.jsonl", "shrank", "--restart")
+    assert kept_bytes(project) == before
+    (project / "session.jsonl").write_text(storekit.lines_of(500, first=60)[0])
+    assert cli("context", "checkpoint", "good", "--transcript", project / "session.jsonl").status == 5
+    ran = cli("context", "checkpoint", "good", "--transcript", project / "session.jsonl", "--restart")
+    assert (ran.status, ran.err) == (0, "")
+    assert "cp-002" in ran.out
+    assert "nothing new" in cli("context", "checkpoint", "good", "--transcript", project / "session.jsonl").out
+
+
+def test_a_transcript_that_was_replaced_says_how_to_go_on_and_that_works(cli: Cli, project: Path) -> None:
+    before = kept_bytes(project)
+    (project / "session.jsonl").write_text(storekit.lines_of(4_000, first=60)[0])
+    ran = cli("context", "checkpoint", "good", "--transcript", project / "session.jsonl")
+    ran.complains(5, project / "session.jsonl", "was replaced", "--restart")
+    assert kept_bytes(project) == before
+    ran = cli("context", "checkpoint", "good", "--transcript", project / "session.jsonl", "--restart")
+    assert (ran.status, ran.err) == (0, "")
+    assert "Keep the old columns" in cli("context", "show", "good").out
+
+
+def test_a_pipe_for_a_transcript_does_not_hang(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    for verb in ("checkpoint", "watch"):
+        ran = storekit.process("context", verb, "x", "--transcript", "pipe", cwd=tmp_path, timeout=10)
+        ran.complains(4, "pipe", "a pipe")
+
+
+AS_NOBODY = """
+import os, pkgutil, sys
+from importlib import import_module
+for package in ("ralf", "ralf_cli", "click"):
+    for module in pkgutil.walk_packages(import_module(package).__path__, package + "."):
+        if not module.name.endswith("__main__") and "_win" not in module.name:
+            import_module(module.name)
+from ralf import tokens
+tokens.count("x")  # what lies in a folder that only we can read is loaded by now
+os.setgroups([]); os.setgid(65534); os.setuid(65534)
+sys.argv[0] = "ralf"
+import_module("ralf_cli.main").run()
+"""
+
+
+def as_nobody(*args: object, cwd: Path) -> storekit.Ran:
+    """`ralf …` as a user who owns nothing; as ourselves where we are not root and need not give up anything."""
+    if not ROOT:
+        return storekit.process(*args, cwd=cwd)
+    for folder in (cwd, *cwd.parents):
+        if not folder.stat().st_mode & stat.S_IXOTH and folder.owner() == "root":
+            pytest.skip(f"another user cannot enter {folder}, so the permissions below it cannot be tried")
+    command = [sys.executable, "-c", AS_NOBODY, *map(str, args)]
+    done = subprocess.run(command, cwd=cwd, env=storekit.environment(cwd), capture_output=True, timeout=60)
+    return storekit.Ran(done.returncode, done.stdout.decode(), done.stderr.decode())
+
+
+@pytest.fixture
+def open_project(project: Path, tmp_path: Path) -> Path:
+    """A project that everybody may read, in a folder that everybody may enter."""
+    folder = project
+    while folder != folder.parent and folder.owner() == Path.home().owner() and folder != Path("/tmp"):
+        if not folder.stat().st_mode & stat.S_IXOTH:
+            folder.chmod(0o711)
+        folder = folder.parent
+    for path in project.rglob("*"):
+        path.chmod(0o755 if path.is_dir() else 0o644)
+    return project
+
+
+def test_a_transcript_that_may_not_be_read_is_named(open_project: Path) -> None:
+    (open_project / "session.jsonl").chmod(0o000)
+    before = kept_bytes(open_project)
+    ran = as_nobody("context", "checkpoint", "good", "--transcript", "session.jsonl", cwd=open_project)
+    ran.complains(1, "session.jsonl", "Permission denied")
+    assert kept_bytes(open_project) == before
+
+
+def test_a_folder_that_may_not_be_written_is_named_and_can_still_be_read(open_project: Path) -> None:
+    grow(open_project / "session.jsonl", 500, 60)
+    before = kept_bytes(open_project)
+    folder = context_of(open_project)
+    for path in (*folder.rglob("*"), folder, folder.parent, open_project):
+        path.chmod(path.stat().st_mode & ~0o222)
+    for args in (
+        ("context", "checkpoint", "good", "--transcript", "session.jsonl"),
+        ("context", "decide", "new", "Go on"),
+        ("init", "--yes"),
+    ):
+        _complains_below(as_nobody(*args, cwd=open_project), open_project)
+    assert kept_bytes(open_project) == before
+    shown = as_nobody("context", "show", "good", cwd=open_project)
+    assert (shown.status, shown.err) == (0, "")
+    assert "Keep the old columns" in shown.out
+
+
+def _complains_below(ran: storekit.Ran, folder: Path, hint: str = "make the folder writable") -> None:
+    """Fails unless the error names a path in the folder, says what the system said, and gives the hint."""
+    assert ran.status == 1, (ran.status, ran.out, ran.err)
+    complaint, advice = ran.err.splitlines()
+    assert complaint.startswith(f"error: {folder}"), ran.err
+    assert complaint.endswith((": Permission denied", ": Read-only file system", ": No space left on device")), ran.err
+    assert advice.startswith(f"hint: {hint}"), ran.err
+
+
+def test_a_read_only_disk_is_named_and_can_still_be_read(cli: Cli, project: Path, tmp_path: Path) -> None:
+    with small_disk(tmp_path / "disk", "4m") as disk:
+        shutil.copytree(project, disk / "p")
+        grow(disk / "p" / "session.jsonl", 500, 60)
+        before = kept_bytes(disk / "p")
+        remount(disk, "ro")
+        for args in (
+            ("context", "checkpoint", "good", "--transcript", disk / "p" / "session.jsonl"),
+            ("context", "decide", "good", "Go on"),
+            ("context", "decide", "new", "Go on"),
+            ("init", "--yes"),
+            ("route", "use", "good"),
+        ):
+            _complains_below(cli(*args, root=disk / "p"), disk)
+        assert kept_bytes(disk / "p") == before
+        assert "Keep the old columns" in cli("context", "show", "good", root=disk / "p").out
+        assert cli("context", "list", root=disk / "p").status == 0
+        assert cli("status", root=disk / "p").status == 0
+        assert cli("context", "search", "columns", root=disk / "p").status == 0
+        remount(disk, "rw")
+        assert cli("context", "decide", "good", "Go on", root=disk / "p").status == 0
+
+
+@pytest.mark.parametrize("verb", ["checkpoint", "decide"])
+def test_on_a_full_disk_the_route_file_stays_and_the_next_write_with_room_succeeds(
+    cli: Cli, project: Path, tmp_path: Path, verb: str
+) -> None:
+    """With 4 KiB more room at each try, every step of a write is once the one that does not fit."""
+    grow(project / "session.jsonl", 3_000, 60)
+    args = ["context", verb, "good", *(["Go on"] if verb == "decide" else ["--transcript", project / "session.jsonl"])]
+    failed = 0
+    with small_disk(tmp_path / "disk", "1m") as disk:
+        for room in range(0, 200, 4):
+            root = disk / "p"
+            shutil.copytree(project, root, ignore=shutil.ignore_patterns("session.jsonl"))
+            before, records = kept_bytes(root), records_of(root, "good")
+            _fill(disk, room * 1024)
+            ran = cli(*args, root=root)
+            if ran.status == 0:
+                break
+            failed += 1
+            _complains_below(ran, disk, "make room")
+            after = records_of(root, "good")  # whole lines alone
+            assert after[: len(records)] == records
+            assert len(after) <= len(records) + 1
+            if len(after) == len(records):
+                assert {n: c for n, c in kept_bytes(root).items() if n in before} == before
+            shown = cli("context", "show", "good", root=root)
+            assert (shown.status, shown.err) == (0, "")
+            assert "Keep the old columns" in shown.out
+            assert storekit.temporaries(root) == []
+            file = route_file(root, "good").read_bytes()
+            assert file in (before["routes/good.md"], file if len(after) > len(records) else None)
+            (disk / "filler").unlink()
+            assert cli(*args, root=root).status == 0
+            assert len(records_of(root, "good")) == len(records) + 1
+            _shows_everything(root)
+            assert storekit.temporaries(root) == []
+            shutil.rmtree(root)
+        else:
+            pytest.fail("the write never succeeded")
+    assert failed >= (1 if verb == "decide" else 4)
+
+
+def _fill(disk: Path, room: int) -> None:
+    """Fill a disk but for about `room` bytes."""
+    (disk / "filler").write_bytes(b"x" * 4096)
+    with (disk / "filler").open("ab", buffering=0) as file:
+        while (free := os.statvfs(disk).f_bavail * os.statvfs(disk).f_frsize - room) > 0:
+            if not file.write(b"x" * min(free, 65536)):
+                break
+
+
+def _shows_everything(root: Path) -> None:
+    """The route file is what the journal comes to."""
+    content = route_file(root, "good").read_bytes()
+    route_file(root, "good").unlink()
+    shutil.rmtree(context_of(root) / "cache")
+    ralf.record_decision("good", "Keep the old columns", root=root)  # known: restores the file, records nothing
+    if not route_file(root, "good").exists():
+        ralf.record_decision("good", "One more", root=root)
+        assert route_file(root, "good").read_bytes() != content
+    else:
+        assert route_file(root, "good").read_bytes() == content
+
+
+def test_a_folder_made_on_a_full_disk_is_hidden_from_git_once_there_is_room(cli: Cli, tmp_path: Path) -> None:
+    with small_disk(tmp_path / "disk", "256k") as disk:
+        _fill(disk, 0)
+        ran = cli("context", "decide", "first", "Go on", root=disk)
+        _complains_below(ran, disk, "make room")
+        (disk / "filler").unlink()
+        assert cli("context", "decide", "first", "Go on", root=disk).status == 0
+        assert (context_of(disk) / ".gitignore").read_text() == "*\n"
+        assert storekit.temporaries(disk) == []
+
+
+def test_an_opt_in_on_a_full_disk_leaves_no_half_configuration(cli: Cli, tmp_path: Path) -> None:
+    with small_disk(tmp_path / "disk", "256k") as disk:
+        _fill(disk, 0)
+        _complains_below(cli("init", "--yes", root=disk), disk, "make room")
+        assert not (context_of(disk) / "config.yaml").exists()
+        (disk / "filler").unlink()
+        assert cli("init", "--yes", root=disk).status == 0
+        assert (context_of(disk) / ".gitignore").read_text() == "*\n"
+        assert (context_of(disk) / "config.yaml").stat().st_size > 0
+
+
+# ---- route files ----
+
+
+@pytest.mark.parametrize("kind", DAMAGES)
+def test_a_damaged_route_file_is_served_from_the_journal_with_a_complaint(cli: Cli, project: Path, kind: str) -> None:
+    content = damaged(project, kind)
+    ran = cli("context", "show", "bad")
+    ran.complains(4, route_file(project, "bad"))
+    assert "Keep the old columns" in ran.out
+    found = cli("context", "show", "bad", "--json")
+    assert found.status == 4
+    assert found.json()["decisions"][-1]["decision"] == "Keep the old columns"
+    assert str(route_file(project, "bad")) in found.json()["warnings"][0]
+    assert route_file(project, "bad").read_bytes() == content
+
+
+@pytest.mark.parametrize("kind", DAMAGES)
+def test_a_list_names_the_damaged_route_file_after_the_good_ones(cli: Cli, project: Path, kind: str) -> None:
+    damaged(project, kind)
+    ran = cli("context", "list")
+    ran.complains(4, route_file(project, "bad"))
+    assert [line.split()[0] for line in ran.out.splitlines()] == ["ROUTE", "bad", "good"]
+    rows = {row["route"]: row for row in cli("context", "list", "--json").json()}
+    assert rows["good"]["damage"] == ""
+    assert (rows["bad"]["checkpoint_count"], rows["bad"]["damage"] != "") == (1, True)
+
+
+@pytest.mark.parametrize("kind", DAMAGES)
+def test_what_is_written_while_the_route_file_is_damaged_is_acknowledged_and_shows_when_it_is_mended(
+    cli: Cli, project: Path, kind: str
+) -> None:
+    good = route_file(project, "bad").read_bytes()
+    content = damaged(project, kind)
+    session = ("--transcript", project / "session.jsonl")
+    grow(project / "session.jsonl", 500, 60)
+    cli("context", "checkpoint", "bad", *session).complains(4, route_file(project, "bad"))
+    cli("context", "checkpoint", "bad", *session).complains(4, route_file(project, "bad"))  # until it is mended
+    decided = cli("context", "decide", "bad", "Decided in the dark")
+    decided.complains(4, route_file(project, "bad"))
+    assert "DEC-" in decided.out
+    assert route_file(project, "bad").read_bytes() == content
+    kinds = [record["kind"] for record in records_of(project, "bad")]
+    assert kinds == ["checkpoint", "decision", "checkpoint", "decision"]
+
+    mended = good.replace(b"Keep the old columns", b"Keep the OLD columns")
+    route_file(project, "bad").write_bytes(mended)
+    _all_there(cli, "bad", 2, "Keep the OLD columns", "Decided in the dark")
+    assert cli("context", "list").status == 0
+    assert cli("context", "decide", "bad", "Mended").status == 0
+    _all_there(cli, "bad", 2, "Keep the OLD columns", "Decided in the dark", "Mended")
+    text = route_file(project, "bad").read_text(encoding="utf-8")
+    assert all(words in text for words in ("Keep the OLD columns", "Decided in the dark", "Mended"))
+
+
+def _all_there(cli: Cli, route: str, checkpoints: int, *decisions: str) -> None:
+    shown = cli("context", "show", route, "--json")
+    assert (shown.status, shown.err) == (0, "")
+    found = shown.json()
+    assert found["checkpoint_count"] == checkpoints
+    said = [decision["decision"] for decision in found["decisions"]]
+    assert [words for words in said if words in decisions] == list(decisions)
+    assert len({decision["id"] for decision in found["decisions"]}) == len(said)
+
+
+def test_a_mended_route_file_shows_the_journal_after_the_same_checkpoint_again(cli: Cli, project: Path) -> None:
+    """What the hint says: mend the file, then run the same command again."""
+    good = route_file(project, "bad").read_bytes()
+    damaged(project, "conflict markers in the text")
+    grow(project / "session.jsonl", 500, 60)
+    command = ("context", "checkpoint", "bad", "--transcript", project / "session.jsonl")
+    assert "run the same command again" in cli(*command).err
+    route_file(project, "bad").write_bytes(good.replace(b"Keep the old", b"Keep the OLD"))
+    assert cli(*command).status == 0
+    text = route_file(project, "bad").read_text(encoding="utf-8")
+    assert "checkpoint_count: 2" in text
+    assert "Keep the OLD columns" in text
+
+
+BELOW_THE_HEAD = {
+    "YAML that is none", "a key twice", "a tab in the header", "no closing fence", "not UTF-8 in the header",
+    "not UTF-8 in the text", "decisions that are a text", "a count that is a word", "a goal that is a list",
+}  # fmt: skip
+"""What a list, which reads the head of a file alone, cannot tell of a file that no writer of ours has seen yet."""
+
+
+@pytest.mark.parametrize("kind", DAMAGES)
+def test_a_damaged_file_without_a_journal_is_named_left_alone_and_hides_no_other(
+    cli: Cli, project: Path, kind: str
+) -> None:
+    content = damaged(project, kind)
+    storekit.journal_file(project, "bad").unlink()
+    shutil.rmtree(context_of(project) / "cache")
+    cli("context", "show", "bad").complains(4, route_file(project, "bad"))
+    listed = cli("context", "list")
+    assert {line.split()[0] for line in listed.out.splitlines()} == {"ROUTE", "bad", "good"}
+    if kind not in BELOW_THE_HEAD:
+        listed.complains(4, route_file(project, "bad"))
+    session = ("--transcript", project / "session.jsonl")
+    cli("context", "decide", "bad", "Decided in the dark").complains(4, route_file(project, "bad"))
+    cli("context", "checkpoint", "bad", *session).complains(4, route_file(project, "bad"))
+    assert route_file(project, "bad").read_bytes() == content
+    assert [record["kind"] for record in records_of(project, "bad")] == ["decision", "checkpoint"]
+    cli("context", "list").complains(4, route_file(project, "bad"))
+    served = cli("context", "show", "bad")
+    served.complains(4, route_file(project, "bad"))
+    assert "Decided in the dark" in served.out
+    route_file(project, "bad").rename(project / "aside.md")  # what the hint says
+    _all_there(cli, "bad", 1, "Decided in the dark")
+
+
+@pytest.mark.xfail(reason="a file of another journal is compared with ours: what it does not hold counts as deleted")
+def test_a_brought_file_that_is_mended_after_a_write_keeps_that_write(cli: Cli, project: Path) -> None:
+    good = route_file(project, "bad").read_bytes()
+    damaged(project, "conflict markers in the text")
+    storekit.journal_file(project, "bad").unlink()
+    shutil.rmtree(context_of(project) / "cache")
+    assert cli("context", "decide", "bad", "Decided in the dark").status == 4
+    route_file(project, "bad").write_bytes(good)
+    _all_there(cli, "bad", 1, "Keep the old columns", "Decided in the dark")
+
+
+@pytest.mark.parametrize("kind", HARMLESS)
+@pytest.mark.parametrize("journal", [True, False], ids=["journal", "no journal"])
+def test_what_an_editor_leaves_behind_is_read_as_it_stands(
+    cli: Cli, project: Path, made: Path, kind: str, journal: bool
+) -> None:
+    path = route_file(project, "bad")
+    content = HARMLESS[kind](path.read_bytes())
+    path.write_bytes(content)
+    if not journal:
+        storekit.journal_file(project, "bad").unlink()
+    assert ralf.get_context("bad", root=project) == ralf.get_context("bad", root=made)
+    assert [row.damage for row in ralf.list_routes(root=project)] == ["", ""]
+    assert [row.checkpoint_count for row in ralf.list_routes(root=project)] == [1, 1]
+    assert cli("context", "decide", "bad", "Written since").status == 0
+    _all_there(cli, "bad", 1, "Keep the old columns", "Written since")
+    text = path.read_bytes()
+    assert b"\r" not in text
+    assert not text.startswith(b"\xef\xbb\xbf")
+    kinds = [record["kind"] for record in records_of(project, "bad")]
+    assert kinds == (["checkpoint", "decision", "decision"] if journal else ["import", "decision"])
+
+
+def test_an_empty_route_file_is_served_from_the_journal_and_written_anew(cli: Cli, project: Path) -> None:
+    good = route_file(project, "bad").read_bytes()
+    route_file(project, "bad").write_bytes(b"")
+    _all_there(cli, "bad", 1, "Keep the old columns")
+    assert cli("context", "list").status == 0
+    assert cli("context", "checkpoint", "bad", "--transcript", project / "session.jsonl").status == 0
+    assert route_file(project, "bad").read_bytes() == good
+
+
+def test_an_empty_route_file_without_a_journal_is_a_route_without_anything(cli: Cli, project: Path) -> None:
+    storekit.journal_file(project, "bad").unlink()
+    route_file(project, "bad").write_bytes(b"")
+    assert cli("context", "list").status == 0
+    assert cli("context", "show", "bad").status in (0, 3)
+    assert cli("context", "decide", "bad", "Begun anew").status == 0
+    _all_there(cli, "bad", 0, "Begun anew")
+
+
+def test_a_folder_where_a_route_file_should_be_is_named(cli: Cli, project: Path) -> None:
+    route_file(project, "bad").unlink()
+    route_file(project, "bad").mkdir()
+    for args in (("show", "bad"), ("decide", "bad", "Go on")):
+        ran = cli("context", *args)
+        assert ran.status in (1, 4)
+        assert ran.err.startswith(f"error: {route_file(project, 'bad')}: ")
+    listed = cli("context", "list")
+    assert "good" in listed.out
+    assert listed.status == 4
+
+
+# ---- journals ----
+
+
+def test_a_damaged_record_is_named_and_nothing_is_written_over_it(cli: Cli, project: Path) -> None:
+    """The route file still serves; with neither cache nor file there is only the complaint."""
+    journal = storekit.journal_file(project, "bad")
+    content = journal.read_bytes()
+    place = content.index(b'"title"')
+    journal.write_bytes(content[:place] + b'"tItle"' + content[place + 7 :])
+    shutil.rmtree(context_of(project) / "cache")
+    before = kept_bytes(project)
+    shown = cli("context", "show", "bad")
+    shown.complains(4, journal, "the record at byte 0")
+    assert "Keep the old columns" in shown.out
+    for args in (("decide", "bad", "Go on"), ("checkpoint", "bad", "--transcript", project / "session.jsonl")):
+        cli("context", *args).complains(4, journal, "the record at byte 0")
+    assert kept_bytes(project) == before
+    route_file(project, "bad").unlink()
+    cli("context", "show", "bad").complains(4, journal)
+    listed = cli("context", "list")
+    listed.complains(4, journal)
+    assert "good" in listed.out
+
+
+# ---- names ----
+
+REFUSED = [
+    "../x", "a/b", "a\\b", "/etc/x", "..", ".", "a..b", "x.md", "x.MD", "x.tmp", "x.lock", "con", "CON", "nul.txt",
+    "com1", "a" * 65, "ünïcode", "日本", "", " ", "a b", "x.", ".x", "-x", "x-", "a\nb", "a\x00b", "a\x1b[31m",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", REFUSED, ids=ascii)
+def test_a_refused_route_name_is_refused_by_every_command_before_a_path_is_made_of_it(
+    cli: Cli, project: Path, tmp_path: Path, name: str
+) -> None:
+    before, beside = kept_bytes(project, cache=True), sorted(path.name for path in tmp_path.iterdir())
+    shown = name if name.isprintable() else ascii(name)
+    for args in (
+        ("context", "show", "--", name),
+        ("context", "checkpoint", "--transcript", project / "session.jsonl", "--", name),
+        ("context", "watch", "--once", "--transcript", project / "session.jsonl", "--", name),
+        ("context", "decide", "--", name, "Go on"),
+        ("context", "search", "x", f"--route={name}") if name else ("context", "show", "--", name),
+        ("route", "use", "--", name),
+        ("status", f"--route={name}") if name else ("context", "show", "--", name),
+    ):
+        cli(*args).complains(2, (shown or '""')[:80], "refused as a route name")
+    assert kept_bytes(project, cache=True) == before
+    assert sorted(path.name for path in tmp_path.iterdir()) == beside
+
+
+@pytest.mark.parametrize("name", ["a", "A-1", "x.y", "a" * 64, "TASK-001", "0", "console", "com10", "a_b.c-d"])
+def test_an_allowed_route_name_is_made_and_found(cli: Cli, name: str) -> None:
+    assert cli("context", "decide", name, "Go on").status == 0
+    assert "Go on" in cli("context", "show", name).out
+    assert name in cli("context", "list").out
+
+
+def test_an_unknown_route_names_the_closest_ones(cli: Cli, project: Path) -> None:
+    for name in ("TASK-001", "TASK-002", "api-refactoring"):
+        ralf.record_decision(name, "Go on", root=project)
+    cli("context", "show", "TASK-01").complains(3, "TASK-01", "closest: TASK-001", "ralf context show TASK-001")
+    cli("context", "show", "api-refactorin").complains(3, "api-refactorin", "closest: api-refactoring")
+    cli("context", "show", "zzz").complains(3, "zzz", "no such route", "hint: ralf context list")
+    cli("context", "search", "x", "--route", "TASK-01").complains(3, "TASK-01", "TASK-001")
+
+
+def test_a_case_variant_reads_the_route_and_is_refused_for_a_new_one(cli: Cli, project: Path) -> None:
+    assert "Keep the old columns" in cli("context", "show", "GOOD").out
+    before = kept_bytes(project)
+    cli("context", "decide", "GOOD", "Go on").complains(2, "GOOD", "differs only in case", "good")
+    session = ("--transcript", project / "session.jsonl")
+    cli("context", "checkpoint", "Good", *session).complains(2, "Good", "differs only in case")
+    cli("context", "watch", "Good", "--once", *session).complains(2, "Good", "differs only in case")
+    assert kept_bytes(project) == before
+
+
+def test_an_unknown_id_or_checkpoint_is_named(cli: Cli, project: Path) -> None:
+    before = kept_bytes(project)
+    cli("context", "decide", "good", "Go on", "--supersedes", "DEC-099").complains(3, "good", "DEC-099")
+    cli("context", "show", "good", "--at", "cp-009").complains(3, "good", "cp-009")
+    cli("context", "show", "good", "--at", "²").complains(3, "good")
+    cli("context", "decide", "good", " \n ").complains(2, "good", "needs words")
+    assert kept_bytes(project) == before
+
+
+@pytest.mark.parametrize(
+    "args",
+    [("nonesuch",), ("context", "nonesuch"), ("context", "show"), ("context", "show", "good", "--max-tokens", "x"),
+     ("context", "show", "good", "--max-tokens", "-1"), ("context", "show", "good", "--section", "x"), ("--nope",),
+     ("context", "search", "x", "-k", "0"), ("context", "watch", "good", "--every", "0")],
+)  # fmt: skip
+def test_a_wrong_argument_names_the_command_and_its_help(cli: Cli, args: tuple[str, ...]) -> None:
+    ran = cli(*args)
+    assert (ran.status, ran.out) == (2, "")
+    complaint, hint = ran.err.splitlines()
+    assert complaint.startswith("error: ralf")
+    assert hint.startswith("hint: ralf")
+    assert hint.endswith("--help")
+
+
+def test_a_root_that_is_no_folder_is_named(cli: Cli, project: Path) -> None:
+    for root in (project / "none", project / "session.jsonl"):
+        cli("context", "list", root=root).complains(2, root, "not a directory")
+
+
+def test_the_folder_of_routes_being_a_file_is_named(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / ".autonomous").write_text("a file\n")
+    ran = cli("context", "decide", "x", "Go on", root=tmp_path)
+    assert ran.status == 1
+    assert ran.err.startswith(f"error: {tmp_path / '.autonomous'}")
+    assert (tmp_path / ".autonomous").read_text() == "a file\n"
+
+
+def test_a_link_in_place_of_a_journal_is_not_followed(cli: Cli, project: Path, tmp_path: Path) -> None:
+    victim = tmp_path / "victim"
+    victim.write_text("")
+    link = storekit.journal_file(project, "linked")
+    link.symlink_to(victim)
+    ran = cli("context", "decide", "linked", "Go on")
+    assert ran.status == 1
+    assert victim.read_text() == ""
+
+
+def test_every_error_of_the_tree_has_the_status_that_the_contract_gives_it() -> None:
+    from ralf import errors
+
+    found = {kind.__name__: kind.exit_status for kind in vars(errors).values() if isinstance(kind, type)}
+    assert found["RalfError"] == 1
+    assert found["UsageError"] == 2
+    assert {found[name] for name in ("NotFound", "RouteNotFound", "TranscriptNotFound", "BlobNotFound")} == {3}
+    assert {found[name] for name in found if name.startswith("Damaged")} == {4}
+    assert {found[name] for name in ("Busy", "Conflict", "TranscriptChanged")} == {5}
+    assert str(RalfError("place", "what")) == "place: what"

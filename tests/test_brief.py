@@ -1,0 +1,259 @@
+"""The text of a context: never over its budget in tokens or characters, what matters most is left out last, and what
+is left out is said.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings, strategies as st
+
+from contexts import contexts, quick, ruled, texts
+from ralf import brief, tokens
+from ralf.brief import counted, render
+from ralf.context import Body, Folded, Header, RouteContext
+from ralf.model import (
+    ActiveWork,
+    CommandFact,
+    CommitFact,
+    Decision,
+    ErrorFact,
+    Facts,
+    OpenFile,
+    PathFact,
+    RequestFact,
+    Section,
+    Todo,
+)
+from ralf.pieces import SECTIONS, pieces
+
+GOAL = "Make the orchard water itself when the soil is dry for three days in a row"
+FULL = RouteContext(
+    context_checkpoint=Header(route="TASK-001", revision=7, checkpoint_count=3, last_checkpoint="2026-03-01T10:00:00Z"),
+    goal=GOAL,
+    active_work=ActiveWork(
+        current_task="TASK-001",
+        plan_step=3,
+        total_steps=7,
+        last_statement="The valve opens now. " * 9,
+        next_steps=("Close the valve when the tank is empty",),
+        todos=(Todo("Write the test of the pump", "in_progress"), Todo("Done already", "completed")),
+        blockers=("The pump has no driver",),
+        findings=("The sensor counts downwards",),
+        open_files=(OpenFile("src/valve.py"),),
+    ),
+    decisions=(
+        Decision("DEC-001", kind="rule", pinned=True, decision="Never water at noon", rationale="It burns the leaves"),
+        *(
+            Decision(f"DEC-{n:03d}", decision=f"Choose valve number {n} of the row", rationale="cheap")
+            for n in range(2, 30)
+        ),
+        Decision("DEC-030", decision="Use a timer", status="superseded", superseded_by="DEC-031"),
+        Decision("DEC-031", kind="failed-approach", decision="Polling the sensor every second"),
+    ),
+    facts=Facts(
+        paths=tuple(PathFact(f"src/part{n}.py", ("edited",) if n % 2 else ("read",)) for n in range(40)),
+        commands=tuple(CommandFact(f"pytest -k case{n}", ("passed", "failed")[n % 2]) for n in range(40)),
+        errors=tuple(ErrorFact(f"ValveError: stuck at {n}", fixed_by="" if n % 3 else "oil") for n in range(20)),
+        commits=tuple(CommitFact(f"abc{n:04d}", f"Add part {n}") for n in range(9)),
+        requests=tuple(RequestFact(f"Please look after tree number {n} of the orchard") for n in range(20)),
+    ),
+    body=Body(sections=tuple(Section(n, f"Row {n}", ruled("what happened\n" * 9)) for n in (3, 2, 1))),
+)
+BUDGETS = [0, 1, 2, 5, 10, 20, 30, 40, 50, 60, 75, 100, 130, 170, 220, 300, 400, 550, 700, 900, 1200, 1600, 2500, 8000]
+
+
+def knowing(context: RouteContext, share: float) -> RouteContext:
+    """The context with the counts of a share of its pieces."""
+    known = counted(context)
+    return replace(context, counts=dict(list(known.items())[: int(len(known) * share)]))
+
+
+def fits(text: str, most: int) -> bool:
+    return tokens.count(text) <= most and len(text) <= 4 * most
+
+
+@given(contexts, st.sampled_from([0.0, 0.5, 1.0]), st.lists(st.integers(0, 8000) | st.integers(0, 300), max_size=4))
+@settings(quick, max_examples=35)
+def test_a_text_is_never_over_its_budget_whatever_it_holds(
+    context: RouteContext, share: float, most: list[int]
+) -> None:
+    known = knowing(context, share)
+    for budget in [*most, 50]:
+        text = known.render(budget)
+        assert fits(text, budget)
+        assert fits(known.render(budget, query="word 012"), budget)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.3, 1.0])
+@pytest.mark.parametrize("section", [None, *SECTIONS])
+def test_no_budget_is_exceeded_by_any_part(share: float, section: str | None) -> None:
+    known = knowing(FULL, share)
+    for budget in BUDGETS:
+        assert fits(known.render(budget, section=section), budget)
+        assert fits(known.render(budget, section=section, query="valve 7"), budget)
+
+
+@given(contexts)
+@settings(quick, max_examples=25)
+def test_the_pieces_together_never_count_less_than_the_whole(context: RouteContext) -> None:
+    parts = [piece.text for piece in pieces(context)]
+    assert tokens.count("".join(parts)) <= sum(map(tokens.count, parts))
+    counts = counted(context)
+    assert all(counts[brief.key(part)] == tokens.count(part) for part in parts)
+    headings = {piece.group for piece in pieces(context)}
+    assert all(text == "" or text.endswith("\n") for text in parts)
+    assert not any("\n" in heading for heading in headings)
+
+
+def test_headings_of_the_same_name_in_two_places_are_paid_for_twice() -> None:
+    sections = (Section(None, "N", "- a"), Section(1, "x", "- b"), Section(None, "N", "- c")) * 30
+    context = knowing(RouteContext(body=Body(sections=sections)), 1)
+    for budget in range(0, 900, 9):
+        assert fits(context.render(budget), budget)
+
+
+def test_known_counts_render_without_a_tokenizer_the_same_as_with_one() -> None:
+    for budget in BUDGETS:
+        assert knowing(FULL, 1).render(budget).count("\n") >= FULL.render(budget).count("\n") - 1
+
+
+def test_without_a_budget_everything_is_there() -> None:
+    text = FULL.render()
+    for words in [
+        GOAL,
+        "Never water at noon",
+        "It burns the leaves",
+        "tree number 0 ",
+        "case0 ",
+        "part0.py",
+        "abc0000",
+    ]:
+        assert words in text
+    for words in ["Use a timer", "DEC-030 [superseded by DEC-031]", "stuck at 0", "solved: oil", "src/valve.py"]:
+        assert words in text
+    for words in ["The pump has no driver", "[in_progress] Write the test", "step 3 of 7", "counts downwards", "Row 1"]:
+        assert words in text
+    assert "Done already" not in text
+    assert "Left out" not in text
+    assert knowing(FULL, 1).render(100_000) == text
+
+
+def test_a_larger_budget_never_shows_less_of_what_matters_most() -> None:
+    known = knowing(FULL, 1)
+    for words, least in [(GOAL, 80), ("step 3 of 7", 100), ("Never water at noon", 160), ("Close the valve", 180)]:
+        assert all(words in known.render(budget) for budget in range(least, 1000, 5)), words
+
+
+def test_what_matters_most_is_left_out_last() -> None:
+    """While an active decision is missing, nothing is there of what ranks below it."""
+    known = knowing(FULL, 1)
+    for budget in range(0, 1000, 10):
+        text = known.render(budget)
+        decisions = len(re.findall(r"Choose valve number", text))
+        assert decisions in (0, 28) or not re.search(r"case\d|solved:|- read:|All requests|No longer valid", text)
+        if "Never water at noon" not in text:
+            assert decisions == 0
+        if GOAL not in text:
+            assert "Choose valve" not in text
+
+
+def test_of_the_decisions_the_newest_are_left_out_last() -> None:
+    known = knowing(FULL, 1)
+    for budget in range(0, 1000, 10):
+        found = [int(number) for number in re.findall(r"Choose valve number (\d+)", known.render(budget))]
+        assert found == list(range(29, 29 - len(found), -1))
+
+
+@pytest.mark.parametrize("budget", [150, 300, 600, 900])
+def test_a_text_that_is_cut_ends_by_saying_so_and_how_to_get_the_rest(budget: int) -> None:
+    last = knowing(FULL, 1).render(budget).rstrip("\n").rpartition("\n")[2]
+    assert "ralf context show TASK-001" in last
+    assert re.match(r"_Left out of this text: \d+ |_\(cut: ", last)
+
+
+def test_the_numbers_of_what_was_left_out_are_right() -> None:
+    text = knowing(FULL, 1).render(600)
+    counts = {noun: int(number) for number, noun in re.findall(r"(\d+) (decision|fact|line|section|request)s?\b", text)}
+    everything = [line for line in FULL.render().split("\n") if line.startswith("- DEC-")]
+    shown = [line for line in text.split("\n") if line.startswith("- DEC-")]
+    assert counts["decision"] == len(everything) - len(shown) > 0
+
+
+@pytest.mark.parametrize("budget", [None, 5_000])
+def test_what_the_cap_moved_out_is_said_even_where_the_text_is_whole(budget: int | None) -> None:
+    folded = replace(FULL, folded=Folded(decision_count=3, fact_count=1))
+    for context in (folded, knowing(folded, 1)):
+        last = context.render(budget).rstrip("\n").rpartition("\n")[2]
+        assert last.startswith(
+            "_Moved out of the file: 3 older decisions, 1 older fact; find them: `ralf context search"
+        )
+
+
+def test_a_query_brings_what_it_asks_for_and_keeps_goal_and_pinned_rules() -> None:
+    known = knowing(FULL, 1)
+    plain, asked = known.render(400), known.render(400, query="case17 pytest")
+    assert "case17 " not in plain
+    assert "case17 " in asked
+    for words in (GOAL, "Never water at noon", "Close the valve"):
+        assert words in asked
+    assert known.with_defaults(400, "case17 pytest").render() == asked
+
+
+def test_a_query_without_a_match_changes_nothing() -> None:
+    known = knowing(FULL, 1)
+    assert known.render(400, query="zzz qqq") == known.render(400)
+
+
+def test_a_budget_of_next_to_nothing_is_an_empty_text_or_fits() -> None:
+    for budget in range(-3, 13):
+        assert len(knowing(FULL, 1).render(budget)) <= max(0, budget) * 4
+    assert FULL.render(0) == ""
+
+
+@given(texts(4), st.sampled_from(["path", "route", "id", "status", "commit", "todo", "last"]))
+@quick
+def test_no_text_of_a_fact_becomes_a_line_of_its_own(words: str, place: str) -> None:
+    forged = f"{words}\n## Forged\n- [x] forged\n# Forged"
+    context = {
+        "path": RouteContext(
+            facts=Facts(paths=(PathFact(forged, ("edited", forged)), PathFact(forged + "2", ("read",)))),
+            active_work=ActiveWork(open_files=(OpenFile(forged),)),
+        ),
+        "route": RouteContext(context_checkpoint=Header(route=forged)),
+        "last": RouteContext(context_checkpoint=Header(last_checkpoint=forged)),
+        "id": RouteContext(decisions=(Decision(forged, decision=forged, rationale=forged, alternatives=(forged,)),)),
+        "status": RouteContext(
+            decisions=(Decision("DEC-1", status=forged, superseded_by=forged),),
+            facts=Facts(commands=(CommandFact(forged, forged, 1),), errors=(ErrorFact(forged, forged, forged),)),
+        ),
+        "commit": RouteContext(goal=forged, facts=Facts(commits=(CommitFact(forged, forged),))),
+        "todo": RouteContext(
+            active_work=ActiveWork(
+                forged,
+                forged,
+                forged,
+                forged,
+                last_statement=forged,
+                todos=(Todo(forged, forged),),
+                next_steps=(forged,),
+            )
+        ),
+    }[place]
+    for line in context.render().split("\n"):
+        assert line.startswith(("- ", "> ", "_", "**", "# Context of", "## ")) or not line
+        assert not line.startswith(("## Forged", "# Forged", "- [x] forged"))
+
+
+def test_one_section_alone_can_be_had() -> None:
+    assert render(FULL, section="goal") == f"## Goal\n> {GOAL}\n"
+    assert render(FULL, section="history").count("## Checkpoint") == 3
+    assert "Never water" in render(FULL, section="decisions")
+    assert "case7" in render(FULL, section="facts")
+    assert "step 3 of 7" in render(FULL, section="work")
+
+
+def test_the_same_context_gives_the_same_text() -> None:
+    assert knowing(FULL, 1).render(777, query="valve") == knowing(FULL, 1).render(777, query="valve")

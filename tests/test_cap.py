@@ -1,0 +1,177 @@
+"""The cap: a route file never grows beyond it, what folds first matters least, and what went is counted."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings, strategies as st
+
+from contexts import quick, ruled, texts
+from ralf import model, tokens
+from ralf.cap import CAP, capped
+from ralf.context import Body, RouteContext
+from ralf.document import parse, render
+from ralf.model import (
+    ActiveWork,
+    Checkpoint,
+    CommandFact,
+    CommitFact,
+    Decision,
+    ErrorFact,
+    Facts,
+    PathFact,
+    RequestFact,
+    Section,
+    Todo,
+)
+
+WORDS = "some twenty words of ordinary prose that say nothing at all but take up room in the file that holds them "
+PINNED = Decision("DEC-9001", kind="rule", pinned=True, decision="Never push to main. " + WORDS, rationale=WORDS)
+
+
+def size(context: RouteContext) -> int:
+    """The estimate for a context's file."""
+    return tokens.estimate(render(context))
+
+
+def full(n: int, words: str = WORDS) -> RouteContext:
+    """A context with `n` of everything, oldest first."""
+    return RouteContext(
+        goal="The goal. " + WORDS,
+        active_work=ActiveWork("TASK-001", next_steps=("Next. " + WORDS,), todos=(Todo("A to-do. " + WORDS),)),
+        decisions=(
+            *(Decision(f"DEC-{k:03d}", decision=f"old {k} {words}", status="superseded") for k in range(n)),
+            *(Decision(f"DEC-{n + k:03d}", decision=f"now {k} {words}", rationale=words) for k in range(n)),
+            PINNED,
+        ),
+        facts=Facts(
+            paths=tuple(PathFact(f"src/{k}.py {words}", ("read",) if k % 2 else ("edited",)) for k in range(n)),
+            commands=tuple(CommandFact(f"run {k} {words}", ("passed", "failed")[k % 2]) for k in range(n)),
+            errors=tuple(ErrorFact(f"error {k} {words}") for k in range(n)),
+            commits=tuple(CommitFact(f"c{k}", words) for k in range(n)),
+            tests=tuple(model.TestFact(f"pytest {k}", words) for k in range(n)),
+            requests=tuple(RequestFact(f"request {k} {words}") for k in range(n)),
+        ),
+        checkpoint_history=tuple(Checkpoint(f"cp-{k:03d}", key_events=(words,)) for k in range(n)),
+        body=Body(sections=tuple(Section(n - k, f"title {n - k}", ruled(f"- {words}")) for k in range(n))),
+    )
+
+
+def test_a_file_within_the_cap_stays_as_it_is() -> None:
+    context = full(10)
+    assert size(context) <= CAP
+    assert capped(context) is context
+
+
+@pytest.mark.parametrize("n", [30, 60, 150, 600])
+@pytest.mark.parametrize("words", [WORDS, "x", "two\nlines\n", "# \u65e5\u672c\u8a9e \"' \u2028"])
+def test_a_file_is_held_to_the_cap_whatever_it_is_full_of(n: int, words: str) -> None:
+    context = full(n, words)
+    found = capped(context)
+    assert size(found) <= CAP
+    assert size(context) <= CAP or size(found) > CAP * 3 // 4  # and no more is folded than has to be
+    assert parse(render(found).encode(), "file") == found
+
+
+_counts = st.integers(0, 400)
+
+
+@given(st.tuples(_counts, _counts, _counts, _counts, _counts), texts(2))
+@settings(quick, max_examples=12)
+def test_any_mixture_is_held_to_the_cap_and_capping_again_changes_nothing(counts: tuple[int, ...], words: str) -> None:
+    everything = full(max(counts), words[:200] or "w")
+    context = replace(
+        everything,
+        decisions=everything.decisions[: counts[0]],
+        facts=replace(everything.facts, commands=everything.facts.commands[: counts[1]], paths=(), errors=()),
+        checkpoint_history=everything.checkpoint_history[: counts[2]],
+        body=Body(sections=everything.body.sections[: counts[3]]),
+    )
+    found = capped(context)
+    assert size(found) <= CAP
+    assert capped(found) == found
+    assert capped(context) == found
+
+
+def test_goal_pinned_rules_active_work_and_the_newest_section_never_fold() -> None:
+    context = full(600)
+    found = capped(context)
+    assert (found.goal, found.active_work) == (context.goal, context.active_work)
+    assert PINNED in found.decisions
+    assert found.body.sections[0] == context.body.sections[0]
+    huge = replace(full(60), goal="word " * 30_000)
+    rest = capped(huge)
+    assert (rest.goal, rest.active_work, rest.decisions) == (huge.goal, huge.active_work, (PINNED,))
+
+
+def test_what_has_gone_is_counted_by_kind() -> None:
+    context = full(600)
+    found = capped(context)
+    folded = found.folded
+    assert folded.section_count == len(context.body.sections) - len(found.body.sections)
+    assert folded.decision_count == len(context.decisions) - len(found.decisions)
+    assert folded.fact_count == facts_of(context) - facts_of(found)
+    bare = sum(not decision.rationale for decision in found.decisions if decision.status == "active")
+    assert folded.rationale_count >= bare
+    again = capped(replace(found, body=context.body))
+    assert again.folded.section_count == folded.section_count + 600 - len(again.body.sections)
+
+
+def facts_of(context: RouteContext) -> int:
+    facts = context.facts
+    return sum(map(len, (facts.paths, facts.commands, facts.errors, facts.commits, facts.tests, facts.requests)))
+
+
+def stages(context: RouteContext) -> dict[str, bool]:
+    """What has begun to fold, in the order in which it does."""
+    facts = context.facts
+    return {
+        "sections but three": len(context.body.sections) <= 3,
+        "superseded decisions": all(d.status == "active" for d in context.decisions),
+        "passed commands": all(c.status == "failed" for c in facts.commands),
+        "older facts": len(facts.requests) <= 8 and len(facts.errors) <= 5 and len(facts.commands) <= 10,
+        "sections but one": len(context.body.sections) <= 1,
+        "rationales": not any(d.rationale for d in context.decisions if not d.pinned),
+        "active decisions": all(d.pinned for d in context.decisions),
+    }
+
+
+@pytest.mark.parametrize("ballast", range(0, 19_000, 1_000))
+def test_kinds_fold_one_after_the_other_in_the_order_of_the_format(ballast: int) -> None:
+    """A stage is done before the next one begins."""
+    context = replace(full(60), goal="word " * ballast)
+    found = capped(context)
+    assert size(found) <= CAP
+    if len(found.decisions) > 1:
+        assert found.facts.requests[-8:] == context.facts.requests[-8:]  # the newest facts go last
+    done = list(stages(found).values())
+    assert done == sorted(done, reverse=True)
+    begun = [
+        len(found.body.sections) < 60,
+        len(found.decisions) < 121,
+        facts_of(found) < 360,
+        found.folded.rationale_count,
+    ]
+    assert [bool(step) for step in begun] == sorted(map(bool, begun), reverse=True)
+
+
+def test_within_a_kind_the_oldest_folds_first() -> None:
+    context = full(60)
+    found = capped(replace(context, goal="word " * 12_000))
+    assert found.body.sections == context.body.sections[: len(found.body.sections)]
+    for kind in ("errors", "commits", "tests", "requests"):
+        kept = getattr(found.facts, kind)
+        assert kept == getattr(context.facts, kind)[len(getattr(context.facts, kind)) - len(kept) :]
+    active = [decision.id for decision in found.decisions if decision.status == "active"]
+    bare = [d.id for d in found.decisions if d.status == "active" and not d.rationale]
+    assert active == [d.id for d in context.decisions if d.status == "active"][-len(active) :]
+    assert bare == active[: len(bare)]
+
+
+def test_decisions_that_share_a_label_fold_one_by_one() -> None:
+    same = tuple(Decision("DEC-001", decision=f"{k} {WORDS}", rationale=WORDS) for k in range(800))
+    found = capped(RouteContext(decisions=same))
+    assert 0 < len(found.decisions) < 800
+    assert found.folded.decision_count == 800 - len(found.decisions)
+    assert [decision.decision for decision in found.decisions] == [d.decision for d in same[-len(found.decisions) :]]

@@ -1,0 +1,350 @@
+"""The command line as its users see it: the sessions in tests/sessions, and what holds for every command.
+
+A session is a Markdown file. In its `console` blocks stand commands (`$ …`, run by sh in one fresh folder that holds
+`session.jsonl`, a session of 6,000 tokens) and what each prints: stdout, then each line of stderr after `! `, then
+`[status N]` where that is not 0. `[..]` stands for anything within a line, a line `...` for any number of lines, `$PWD`
+for the folder, `$HOME` for that of the user. RALF_UPDATE_SESSIONS=1 writes what is printed now into the files, for a
+look at `git diff`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import select
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import storekit
+
+SESSIONS = Path(__file__).parent / "sessions"
+UPDATE = os.environ.get("RALF_UPDATE_SESSIONS") == "1"
+COMMANDS = [
+    (),
+    ("status",),
+    ("init",),
+    ("route",),
+    ("route", "use"),
+    ("context",),
+    ("context", "list"),
+    ("context", "show"),
+    ("context", "search"),
+    ("context", "checkpoint"),
+    ("context", "watch"),
+    ("context", "decide"),
+]
+
+
+@dataclass
+class Step:
+    """A command, where it stands in the file, and the lines that it should print."""
+
+    number: int
+    command: str
+    expected: list[str]
+
+
+def steps_of(lines: list[str]) -> Iterator[Step]:
+    inside, step = False, None
+    for number, line in enumerate(lines, start=1):
+        if line.startswith("```"):
+            if step is not None:
+                yield step
+            inside, step = line == "```console", None
+        elif inside and line.startswith("$ "):
+            if step is not None:
+                yield step
+            step = Step(number, line[2:], [])
+        elif inside and step is not None:
+            step.expected.append(line)
+
+
+def pattern_of(expected: list[str]) -> re.Pattern[str]:
+    parts = []
+    for line in expected:
+        if line == "...":
+            parts.append(r"(?:.*\n)*?")
+        else:
+            parts.append(".*".join(re.escape(part) for part in line.split("[..]")) + "\n")
+    return re.compile("".join(parts))
+
+
+class Shell:
+    """One fresh folder, in which `ralf` is a process of the tree under test."""
+
+    def __init__(self, tmp_path: Path) -> None:
+        self.folder = tmp_path / "my project"
+        self.folder.mkdir()
+        storekit.write_session(self.folder / "session.jsonl", 6_000)
+        programs = tmp_path / "bin"
+        programs.mkdir()
+        ralf = programs / "ralf"
+        ralf.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m ralf_cli "$@"\n')
+        ralf.chmod(0o755)
+        home = tmp_path / "home"
+        home.mkdir()
+        path = f"{programs}{os.pathsep}{os.environ['PATH']}"
+        self._places = {str(self.folder): "$PWD", str(home): "$HOME"}
+        self._environment = storekit.environment(home, PATH=path, PWD=str(self.folder))
+
+    def run(self, command: str) -> list[str]:
+        """The lines that a command prints."""
+        done = subprocess.run(
+            ["/bin/sh", "-c", command],
+            cwd=self.folder,
+            env=self._environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=60,
+        )
+        lines = [self._everywhere(line) for line in done.stdout.decode().splitlines()]
+        lines += [f"! {self._everywhere(line)}" for line in done.stderr.decode().splitlines()]
+        return lines + ([f"[status {done.returncode}]"] if done.returncode else [])
+
+    def _everywhere(self, line: str) -> str:
+        for place, name in self._places.items():
+            line = line.replace(place, name)
+        return line
+
+
+@pytest.mark.parametrize("path", sorted(SESSIONS.glob("*.md")), ids=lambda path: path.stem)
+def test_a_session_prints_what_its_page_says(path: Path, tmp_path: Path) -> None:
+    lines = path.read_text(encoding="utf-8").splitlines()
+    shell, wrong = Shell(tmp_path), []
+    steps = list(steps_of(lines))
+    assert steps, "no command in this page"
+    made, at = [], 0
+    for step in steps:
+        printed = shell.run(step.command)
+        made += lines[at : step.number]
+        at = step.number + len(step.expected)
+        if pattern_of(step.expected).fullmatch("".join(f"{line}\n" for line in printed)):
+            made += step.expected
+        else:
+            made += printed
+            wrong.append(f"{path.name}:{step.number}: $ {step.command}\n  " + "\n  ".join(printed or ["(nothing)"]))
+    if wrong and UPDATE:
+        path.write_text("\n".join([*made, *lines[at:], ""]), encoding="utf-8")
+    assert not wrong, "\n".join(wrong)
+
+
+def test_the_runner_sees_a_line_too_few_a_line_too_many_and_a_wrong_word() -> None:
+    """The check itself can fail."""
+    printed = "one 17 two\nthree\n"
+    assert pattern_of(["one [..] two", "three"]).fullmatch(printed)
+    assert pattern_of(["...", "three"]).fullmatch(printed)
+    for wrong in (["one [..] two"], ["one [..] two", "three", "four"], ["one [..] tow", "three"], ["[..]"], []):
+        assert not pattern_of(wrong).fullmatch(printed)
+
+
+def test_a_session_in_a_page_is_cut_into_commands_and_what_they_print() -> None:
+    page = ["text", "```console", "$ one", "a", "$ two", "```", "```", "$ no", "```"]
+    found = list(steps_of(page))
+    assert [(step.number, step.command, step.expected) for step in found] == [(3, "one", ["a"]), (5, "two", [])]
+
+
+# ---- what holds for every command ----
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with one route and a session, opted in."""
+    root = tmp_path_factory.mktemp("project")
+    storekit.write_session(root / "session.jsonl", 3_000)
+    assert storekit.process("init", "--yes", cwd=root).status == 0
+    ran = storekit.process("context", "checkpoint", "tide", "--transcript", "session.jsonl", cwd=root)
+    assert (ran.status, ran.err) == (0, "")
+    storekit.process("context", "decide", "tide", "Use SQLite", "--because", "one file", cwd=root)
+    return root
+
+
+@pytest.fixture
+def scratch(project: Path, tmp_path: Path) -> Path:
+    shutil.copytree(project, tmp_path / "p")
+    return tmp_path / "p"
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: " ".join(command) or "ralf")
+def test_the_help_of_every_command_has_examples_and_the_exit_status(command: tuple[str, ...], tmp_path: Path) -> None:
+    ran = storekit.process(*command, "--help", cwd=tmp_path)
+    assert (ran.status, ran.err) == (0, "")
+    assert "Usage: ralf" in ran.out
+    assert "Examples:" in ran.out
+    assert "Exit status:" in ran.out
+    assert max(map(len, ran.out.splitlines())) <= 120
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_no_command_is_left_out_of_these_tests() -> None:
+    from ralf_cli.main import main
+
+    def walk(group: Any, names: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+        yield names
+        context = group.make_context("x", [], resilient_parsing=True)
+        for name in group.list_commands(context):
+            command = group.get_command(context, name)
+            if hasattr(command, "list_commands"):
+                yield from walk(command, (*names, name))
+            else:
+                yield (*names, name)
+
+    assert sorted(walk(main)) == sorted(COMMANDS)
+
+
+def _fields(value: Any) -> set[str]:
+    import dataclasses
+
+    return {field.name for field in dataclasses.fields(value)}
+
+
+def test_json_of_every_command_parses_and_has_the_names_of_the_api(scratch: Path) -> None:
+    import ralf
+    from ralf.status import Status
+
+    def found(*args: object) -> Any:
+        ran = storekit.process(*args, "--json", cwd=scratch)
+        assert (ran.status, ran.err) == (0, ""), ran.err
+        return ran.json()
+
+    storekit.grow(scratch / "session.jsonl", 4_000, 60)
+    session = ("--transcript", "session.jsonl")
+    report = _fields(ralf.CheckpointReport) | {"ratio"}
+    assert set(found("status")) == _fields(Status)
+    assert set(found("route")) == {"route", "rule"}
+    assert set(found("context", "list")[0]) == _fields(ralf.RouteSummary)
+    assert set(found("context", "watch", "tide", *session, "--every", 2_000, "--once")) == report
+    again = found("context", "checkpoint", "tide", *session)
+    assert set(again) == report
+    assert (again["checkpoints"], again["ratio"]) == ([], 0.0)
+    assert set(found("context", "search", "SQLite")[0]) == _fields(ralf.SearchHit)
+    assert set(found("init")) == set() == set(found("init", "--dry-run"))
+    assert {"path", "what", "done"} == set(found("init", "--uninstall")[0])
+    decided = found("context", "decide", "tide", "Use WAL", "--because", "x", "--instead-of", "y", "--rule")
+    assert set(decided) <= _fields(ralf.Decision)
+    assert (decided["id"][:4], decided["kind"], decided["pinned"]) == ("DEC-", "rule", True)
+    shown = found("context", "show", "tide")
+    wanted = (
+        "route revision agent_type created last_checkpoint checkpoint_count total_tokens_consumed goal decisions "
+        "active_work facts checkpoints history"
+    )
+    assert set(wanted.split()) <= set(shown)
+    assert shown["decisions"][-1] == decided
+    assert found("context", "show", "tide", "--at", "cp-001")["checkpoint_count"] == 1
+    assert found("context", "search", "nothing-of-that-kind") == []
+
+
+def test_json_of_an_empty_project_is_an_empty_list(tmp_path: Path) -> None:
+    ran = storekit.process("context", "list", "--json", cwd=tmp_path)
+    assert (ran.status, ran.json()) == (0, [])
+
+
+def test_ralf_without_a_command_is_the_status(project: Path) -> None:
+    bare, named = storekit.process(cwd=project), storekit.process("status", cwd=project)
+    assert bare == named
+    assert bare.out.startswith(f"project          {project}\n")
+
+
+@pytest.mark.parametrize(
+    "args",
+    [("status",), ("context", "list"), ("context", "show", "tide"), ("context", "search", "SQLite"), ("--help",)],
+    ids=" ".join,
+)
+def test_in_a_pipe_there_is_no_colour_and_no_table_frame(project: Path, args: tuple[str, ...]) -> None:
+    ran = storekit.process(*args, cwd=project, TERM="xterm-256color", CLICOLOR="1")
+    assert ran.status == 0
+    assert "\x1b" not in ran.out + ran.err
+    assert not re.search("[\u2500-\u257f]", ran.out)
+
+
+@pytest.mark.parametrize(
+    "args",
+    [("context", "show", "tide"), ("context", "show", "tide", "--json"), ("context", "list"), ("status",), ("--help",)],
+    ids=" ".join,
+)
+def test_a_reader_that_goes_away_is_no_complaint(project: Path, args: tuple[str, ...]) -> None:
+    """What `| head -1` does, at its worst: nobody reads a single byte."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    try:
+        done = subprocess.run(
+            storekit.command(*args),
+            cwd=project,
+            env=storekit.environment(project),
+            stdin=subprocess.DEVNULL,
+            stdout=writer,
+            stderr=subprocess.PIPE,
+            timeout=30,
+        )
+    finally:
+        os.close(writer)
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+def test_data_goes_to_stdout_and_everything_else_to_stderr(project: Path, tmp_path: Path) -> None:
+    empty = storekit.process("context", "list", cwd=tmp_path)
+    assert (empty.status, empty.out) == (0, "")
+    assert empty.err.startswith("no routes yet; make one with: ")
+    nothing = storekit.process("context", "search", "nothing-of-that-kind", cwd=project)
+    assert (nothing.status, nothing.out, nothing.err) == (0, "", "nothing found\n")
+
+
+def test_the_root_may_be_named_before_or_after_the_command(project: Path, tmp_path: Path) -> None:
+    before = storekit.process("--root", project, "context", "list", cwd=tmp_path)
+    after = storekit.process("context", "list", "--root", project, cwd=tmp_path)
+    assert before == after
+    assert "tide" in before.out
+
+
+def test_arguments_that_are_not_utf_8_do_no_harm(tmp_path: Path) -> None:
+    command = [*storekit.command("context", "decide", "tide"), b"caf\xe9 au lait", "--because", b"\xff\x00"[:1]]
+    done = subprocess.run(command, cwd=tmp_path, env=storekit.environment(tmp_path), capture_output=True, timeout=30)
+    assert (done.returncode, done.stderr) == (0, b"")
+    text = storekit.route_file(tmp_path, "tide").read_text(encoding="utf-8")
+    assert "au lait" in text
+
+
+def test_under_the_c_locale_everything_that_is_shown_is_utf_8(tmp_path: Path) -> None:
+    storekit.process("context", "decide", "tide", "Größe → 日本", cwd=tmp_path)
+    ran = storekit.process("context", "show", "tide", cwd=tmp_path, LC_ALL="C", LANG="C", PYTHONUTF8="0")
+    assert ran.status == 0
+    assert "Größe → 日本" in ran.out
+
+
+def test_a_terminal_gets_a_table_and_no_traceback(project: Path) -> None:
+    """On a pseudo-terminal, as a person sees it; brackets in a route's words are no markup."""
+    master, slave = os.openpty()
+    with subprocess.Popen(
+        storekit.command("context", "list"),
+        cwd=project,
+        env=storekit.environment(project, TERM="xterm"),
+        stdin=slave,
+        stdout=slave,
+        stderr=slave,
+    ) as child:
+        os.close(slave)
+        seen = b""
+        while select.select([master], [], [], 20)[0]:
+            try:
+                seen += os.read(master, 65536)
+            except OSError:  # the terminal's other end is closed
+                break
+        assert child.wait(20) == 0
+    os.close(master)
+    assert b"tide" in seen
+    assert b"Traceback" not in seen
+
+
+def test_json_survives_words_that_look_like_json_or_markup(tmp_path: Path) -> None:
+    words = '"]} [bold]x[/bold] \\u0000 </script> \u2028'
+    storekit.process("context", "decide", "tide", words, cwd=tmp_path)
+    shown = storekit.process("context", "show", "tide", "--json", cwd=tmp_path)
+    assert shown.json()["decisions"][0]["decision"] == words.strip()
+    assert json.loads(shown.out) == shown.json()

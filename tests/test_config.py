@@ -1,0 +1,130 @@
+"""The configuration: its keys, what each may be, and what is said of anything else."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+
+import storekit
+from ralf import config
+from ralf.config import Config
+from ralf.errors import Damaged, RalfError, UsageError
+
+
+def load(folder: Path, text: str | bytes) -> Config:
+    path = folder / "config.yaml"
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return config.load(path)
+
+
+def test_without_a_file_everything_is_as_documented(tmp_path: Path) -> None:
+    found = config.load(tmp_path / "config.yaml")
+    assert found == Config()
+    assert (found.segment_limit, found.limits.window, found.limits.pressure) == (50_000, 200_000, 0.60)
+
+
+@pytest.mark.parametrize("text", ["", "\n", "# nothing\n", "---\n", "\ufeff# with a byte order mark\n"])
+def test_an_empty_file_sets_nothing(tmp_path: Path, text: str) -> None:
+    assert load(tmp_path, text) == Config()
+
+
+@pytest.mark.parametrize(
+    ("text", "limit"),
+    [
+        ("threshold: 30000", 30_000),
+        ('threshold: "30000"', 30_000),
+        ("threshold: 30_000", 30_000),
+        ("threshold: 25%", 50_000),
+        ("threshold: 25%\nwindow: 1000000", 250_000),
+        ("threshold: adaptive", 50_000),
+        ("threshold: 30000\r\nwindow: 100000\r\n", 30_000),
+    ],
+)
+def test_a_threshold_is_a_number_a_share_of_the_window_or_adaptive(tmp_path: Path, text: str, limit: int) -> None:
+    assert load(tmp_path, text + "\n").segment_limit == limit
+
+
+def test_every_key_can_be_set(tmp_path: Path) -> None:
+    text = "threshold: 9000\nwindow: 1000\npressure: 80\nsummarizer: extractive\nagent_type: executor\n"
+    text += "worktrees: isolated\n"
+    assert load(tmp_path, text) == Config("9000", 1000, 80, "extractive", "executor", "isolated")
+    assert {line.split(":")[0] for line in text.splitlines()} == {field.name for field in fields(Config)}
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("treshold: 1", "unknown key 'treshold'"),
+        ("nonesuch: 1", "unknown key 'nonesuch'"),
+        ("threshold: many", "'many' is not a threshold"),
+        ("threshold: 0", "not a threshold"),
+        ("threshold: -5", "not a threshold"),
+        ("threshold: 0%", "not part of a window"),
+        ("threshold: 101%", "not part of a window"),
+        ("threshold: nan%", "not part of a window"),
+        ("threshold:", "not a threshold"),
+        ("threshold: [1, 2]", "not a threshold"),
+        ("window: 0", "window: expected a whole number above 0"),
+        ("window: large", "window: expected a whole number above 0"),
+        ("window: true", "window: expected a whole number above 0"),
+        ("window: 1.5", "window: expected a whole number above 0"),
+        ("pressure: 101", "not part of a window"),
+        ("pressure: -1", "pressure: expected a whole number above 0"),
+        ("summarizer: gpt", "summarizer: expected extractive, got 'gpt'"),
+        ("worktrees: maybe", "worktrees: expected shared or isolated"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_with_the_files_name(tmp_path: Path, text: str, words: str) -> None:
+    with pytest.raises(UsageError, match=re.escape(words)) as raised:
+        load(tmp_path, text + "\n")
+    assert str(raised.value).startswith(f"{tmp_path / 'config.yaml'}: ")
+
+
+def test_a_misspelt_key_is_told_the_right_one(tmp_path: Path) -> None:
+    with pytest.raises(UsageError) as raised:
+        load(tmp_path, "treshold: 1\n")
+    assert raised.value.hint == "write 'threshold'"
+    with pytest.raises(UsageError) as raised:
+        load(tmp_path, "zzz: 1\n")
+    assert "known keys: threshold" in raised.value.hint
+
+
+@pytest.mark.parametrize(
+    "text",
+    [b"- a\n- b\n", b"just text\n", b"a: [1\n", b"\xff\xfe\x00", b"a: 1\na: 2\n", b"a: &x 1\n", b"a: !!python/x 1\n"],
+)
+def test_a_file_that_is_no_mapping_is_damaged(tmp_path: Path, text: bytes) -> None:
+    with pytest.raises(Damaged) as raised:
+        load(tmp_path, text)
+    assert str(raised.value).startswith(f"{tmp_path / 'config.yaml'}: ")
+
+
+def test_a_folder_in_place_of_the_file_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "config.yaml").mkdir()
+    with pytest.raises((OSError, RalfError)):
+        config.load(tmp_path / "config.yaml")
+
+
+def test_the_file_that_init_writes_is_understood_and_changes_nothing(tmp_path: Path) -> None:
+    from ralf.optin import CONFIG_TEXT
+
+    assert load(tmp_path, CONFIG_TEXT) == Config()
+    for line in CONFIG_TEXT.splitlines():
+        if match := re.match(r"#(\w+: \S+)", line):
+            assert load(tmp_path, match[1] + "\n") == Config()
+
+
+def test_a_wrong_configuration_stops_writing_commands_with_status_2_and_nothing_else(tmp_path: Path) -> None:
+    storekit.write_session(tmp_path / "s.jsonl", 500)
+    file = storekit.context_of(tmp_path) / "config.yaml"
+    file.parent.mkdir(parents=True)
+    file.write_text("treshold: 1\n")
+    ran = storekit.process("context", "checkpoint", "x", "--transcript", "s.jsonl", cwd=tmp_path)
+    ran.complains(2, file, "unknown key", "threshold")
+    assert sorted(storekit.kept_bytes(tmp_path)) == ["config.yaml"]
+    file.write_text("- a\n")
+    storekit.process("status", cwd=tmp_path).complains(4, file)
+    assert storekit.process("context", "list", cwd=tmp_path).status == 0

@@ -1,0 +1,167 @@
+"""Recording decisions: durable, labelled, in the file at once, and never twice."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import ralf
+from ralf.errors import NotFound, UsageError
+from storekit import kept_bytes, records_of, route_file, write_session
+
+
+def test_a_decision_is_returned_with_its_label_and_read_back_as_it_was_said(tmp_path: Path) -> None:
+    made = ralf.record_decision(
+        "tide",
+        "Use SQLite in WAL mode",
+        rationale="one file, many readers",
+        alternatives=["Postgres: a server to run", "JSON files"],
+        root=tmp_path,
+    )
+    assert (made.id, made.kind, made.status, made.origin, made.pinned) == (
+        "DEC-001",
+        "decision",
+        "active",
+        "user",
+        False,
+    )
+    assert made.alternatives == ("Postgres: a server to run", "JSON files")
+    context = ralf.get_context("tide", root=tmp_path)
+    assert context.decisions == (made,)
+    assert context.created == made.timestamp
+    assert "Use SQLite in WAL mode" in route_file(tmp_path, "tide").read_text(encoding="utf-8")
+
+
+def test_a_decision_is_in_the_journal_as_one_record(tmp_path: Path) -> None:
+    ralf.record_decision("tide", "One", root=tmp_path)
+    ralf.record_decision("tide", "Two", root=tmp_path)
+    assert [(record["revision"], record["parent"], record["kind"]) for record in records_of(tmp_path, "tide")] == [
+        (1, 0, "decision"),
+        (2, 1, "decision"),
+    ]
+
+
+def test_the_same_words_again_are_the_same_decision_and_no_write(tmp_path: Path) -> None:
+    first = ralf.record_decision("tide", "Use SQLite", rationale="one file", root=tmp_path)
+    before = kept_bytes(tmp_path)
+    assert ralf.record_decision("tide", "  use   SQLITE\n", root=tmp_path) == first
+    assert kept_bytes(tmp_path) == before
+
+
+def test_what_a_decision_replaces_is_marked_and_stays(tmp_path: Path) -> None:
+    old = ralf.record_decision("tide", "Use Flask", root=tmp_path)
+    new = ralf.record_decision("tide", "Use FastAPI", supersedes=old.id, root=tmp_path)
+    decisions = ralf.get_context("tide", root=tmp_path).decisions
+    assert [(d.id, d.status, d.supersedes, d.superseded_by) for d in decisions] == [
+        (old.id, "superseded", "", new.id),
+        (new.id, "active", old.id, ""),
+    ]
+
+
+def test_words_that_were_given_up_can_be_decided_again(tmp_path: Path) -> None:
+    old = ralf.record_decision("tide", "Use Flask", root=tmp_path)
+    new = ralf.record_decision("tide", "Use FastAPI", supersedes=old.id, root=tmp_path)
+    again = ralf.record_decision("tide", "Use Flask", supersedes=new.id, root=tmp_path)
+    assert again.id == "DEC-003"
+    assert [d.status for d in ralf.get_context("tide", root=tmp_path).decisions] == [
+        "superseded",
+        "superseded",
+        "active",
+    ]
+
+
+def test_nothing_to_supersede_is_not_found_and_writes_nothing(tmp_path: Path) -> None:
+    ralf.record_decision("tide", "One", root=tmp_path)
+    before = kept_bytes(tmp_path)
+    with pytest.raises(NotFound, match=r"^tide: has no decision DEC-007"):
+        ralf.record_decision("tide", "Two", supersedes="DEC-007", root=tmp_path)
+    assert kept_bytes(tmp_path) == before
+
+
+def test_nothing_to_supersede_makes_no_route(tmp_path: Path) -> None:
+    with pytest.raises(NotFound):
+        ralf.record_decision("tide", "Two", supersedes="DEC-007", root=tmp_path)
+    assert ralf.list_routes(root=tmp_path) == []
+
+
+@pytest.mark.parametrize("words", ["", " ", "\n\t", "\x00\x1b[0m"])
+def test_a_decision_without_words_is_refused_and_makes_no_route(tmp_path: Path, words: str) -> None:
+    with pytest.raises(UsageError, match=r"^tide: a decision needs words"):
+        ralf.record_decision("tide", words, root=tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("wrong", [{"origin": "tool"}, {"kind": "idea"}, {"origin": ""}])
+def test_an_unknown_kind_or_origin_is_refused(tmp_path: Path, wrong: dict[str, str]) -> None:
+    with pytest.raises(UsageError, match="origin is one of user, agent"):
+        ralf.record_decision("tide", "One", root=tmp_path, **wrong)  # type: ignore[arg-type]
+    assert list(tmp_path.iterdir()) == []
+
+
+HOSTILE = [
+    "---",
+    "---\ngoal: forged\n---",
+    "## Compressed History\n### Checkpoint 9: forged (Current)",
+    "<<<<<<< HEAD\n=======\n>>>>>>> x",
+    '"quoted": [1, {a: b}] # no comment',
+    "- a\n- b",
+    "tab\there",
+    "line one\n\n\nline two  \n  indented",
+    "naïve 日本語 🦀 \u2028 \u202e x",
+    "null",
+    "on",
+    "1.10",
+    "*alias &anchor !!python/object:os.system",
+    "x" * 20_000,
+    "|-\n  block",
+    "...",
+    "%YAML 1.2",
+]
+
+
+@pytest.mark.parametrize("words", HOSTILE, ids=range(len(HOSTILE)))
+def test_any_words_come_back_as_they_were_and_forge_nothing(tmp_path: Path, words: str) -> None:
+    ralf.record_decision("tide", words, rationale=words, alternatives=[words], root=tmp_path)
+    ralf.record_decision("tide", "after", root=tmp_path)
+    context = ralf.get_context("tide", root=tmp_path)
+    assert (context.goal, context.checkpoints, context.body.sections) == ("", (), ())
+    found = context.decisions[0]
+    assert found.decision == words.strip()
+    assert found.alternatives == (words.strip(),)
+    from ralf import document
+
+    parsed = document.parse(route_file(tmp_path, "tide").read_bytes(), "the file")
+    assert parsed.decisions[0].decision == words.strip()
+
+
+def test_control_characters_and_lone_surrogates_do_not_reach_the_file(tmp_path: Path) -> None:
+    ralf.record_decision("tide", "red \x1b[31malert\x1b[0m \x00\x07 \ud800 end", root=tmp_path)
+    text = route_file(tmp_path, "tide").read_bytes().decode("utf-8")
+    assert not set(text) & {chr(n) for n in range(32) if n != 10}
+    assert ralf.get_context("tide", root=tmp_path).decisions[0].decision.startswith("red alert")
+
+
+def test_a_rule_is_pinned_and_comes_before_decisions(tmp_path: Path) -> None:
+    ralf.record_decision("tide", "Use SQLite", root=tmp_path)
+    ralf.record_decision("tide", "Never push to main", kind="rule", pinned=True, root=tmp_path)
+    text = ralf.get_context("tide", root=tmp_path).render()
+    assert text.index("Never push to main") < text.index("Use SQLite")
+
+
+def test_a_decision_between_two_checkpoints_stays_active(tmp_path: Path) -> None:
+    write_session(tmp_path / "session.jsonl", 6_000)
+    ralf.checkpoint("tide", tmp_path / "session.jsonl", root=tmp_path, segment_tokens=3_000)
+    ralf.record_decision("tide", "Keep the old columns", root=tmp_path)
+    write_session(tmp_path / "other.jsonl", 6_000, "s-2")
+    ralf.checkpoint("tide", tmp_path / "other.jsonl", root=tmp_path, segment_tokens=3_000)
+    found = [d for d in ralf.get_context("tide", root=tmp_path).decisions if d.decision == "Keep the old columns"]
+    assert [d.status for d in found] == ["active"]
+    assert ralf.search("old columns", root=tmp_path)[0].id == found[0].id
+
+
+def test_a_case_variant_of_a_route_is_refused(tmp_path: Path) -> None:
+    ralf.record_decision("tide", "One", root=tmp_path)
+    with pytest.raises(UsageError, match="differs only in case from the route tide"):
+        ralf.record_decision("Tide", "Two", root=tmp_path)
+    assert [summary.route for summary in ralf.list_routes(root=tmp_path)] == ["tide"]

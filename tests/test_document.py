@@ -1,0 +1,377 @@
+"""The route file: whatever text a context holds, its file is read back as that context, and nothing in it is forged."""
+
+from __future__ import annotations
+
+import re
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import example, given, settings, strategies as st
+
+from contexts import LINES, contexts, quick, ruled, text, texts, title
+from ralf.context import Body, Header, RouteContext
+from ralf.document import FOOTER, HISTORY, parse, render
+from ralf.errors import DamagedRouteFile
+from ralf.model import Decision, OpenFile, Section
+
+WHERE = Path("routes/TASK-001.md")
+EXAMPLE = """\
+---
+context_checkpoint:
+  version: "1.0.0"
+  route: "api-refactoring"
+  agent_type: "executor"
+  created: "2026-02-07T10:00:00Z"
+  last_checkpoint: "2026-02-07T14:30:00Z"
+  checkpoint_count: 3
+  tokens_at_checkpoint: 52000
+  total_tokens_consumed: 156000
+decisions:
+  - id: "DEC-001"
+    timestamp: "2026-02-07T10:15:00Z"
+    decision: "Use FastAPI over Flask"
+    rationale: "Better async support"
+    status: "active"
+active_work:
+  current_task: "TASK-001"
+  current_phase: "execute"
+  work_status: "in_progress"
+  open_files:
+    - path: "src/api/routes.py"
+      last_modified: "2026-02-07T14:25:00Z"
+checkpoint_history:
+  - checkpoint_id: "cp-001"
+    timestamp: "2026-02-07T10:00:00Z"
+    tokens: 50000
+    summary_ref: "## Checkpoint 1: Initial Setup"
+    key_events: ["Project initialized"]
+---
+
+## Compressed History
+
+### Checkpoint 3: Auth Middleware (Current)
+**Period:** 2026-02-07T12:00:00Z \u2192 2026-02-07T14:30:00Z
+**Tokens:** 52,000
+
+Started implementing JWT authentication middleware...
+
+---
+
+*This file is automatically managed. Do not edit manually.*
+"""
+REMARK = "---\n\n# A heading\n## Compressed History\n### Checkpoint 7: forged (Current)\n---\n*a footer*\n```\n---\n"
+
+
+def read(content: str | bytes) -> RouteContext:
+    """The context that a file holds."""
+    return parse(content if isinstance(content, bytes) else content.encode(), WHERE)
+
+
+def again(context: RouteContext) -> RouteContext:
+    """What a context is after it was written and read."""
+    return read(render(context))
+
+
+def damage(content: str | bytes) -> DamagedRouteFile:
+    """The error that a file gives."""
+    with pytest.raises(DamagedRouteFile) as caught:
+        read(content)
+    return caught.value
+
+
+# ---- the example of version 1.0.0 ----
+
+
+def test_a_file_of_version_1_0_0_is_read_with_every_field() -> None:
+    context = read(EXAMPLE)
+    assert context.context_checkpoint == Header(
+        version="1.0.0",
+        route="api-refactoring",
+        agent_type="executor",
+        created="2026-02-07T10:00:00Z",
+        last_checkpoint="2026-02-07T14:30:00Z",
+        checkpoint_count=3,
+        tokens_at_checkpoint=52_000,
+        total_tokens_consumed=156_000,
+    )
+    (decision,) = context.decisions
+    assert decision == Decision(
+        "DEC-001", timestamp="2026-02-07T10:15:00Z", decision="Use FastAPI over Flask", rationale="Better async support"
+    )
+    assert context.active_work.current_task == "TASK-001"
+    assert context.active_work.open_files == (OpenFile("src/api/routes.py", "2026-02-07T14:25:00Z"),)
+    (entry,) = context.checkpoints
+    assert (entry.checkpoint_id, entry.tokens, entry.summary_ref) == (
+        "cp-001",
+        50_000,
+        "## Checkpoint 1: Initial Setup",
+    )
+    assert entry.key_events == ("Project initialized",)
+    (section,) = context.body.sections
+    assert (section.number, section.title) == (3, "Auth Middleware")
+    assert section.text.startswith("**Period:** 2026-02-07T12:00:00Z \u2192 ")
+    assert section.text.endswith("\n\nStarted implementing JWT authentication middleware...")
+    assert (context.body.before, context.body.after, context.extra) == ("", "", {})
+
+
+def test_a_rewrite_of_the_example_keeps_every_field_and_a_second_one_changes_nothing() -> None:
+    context = read(EXAMPLE)
+    assert again(context) == context
+    assert render(again(context)) == render(context)
+
+
+def test_unknown_keys_with_fences_and_headings_in_their_text_survive_a_rewrite() -> None:
+    indented = "".join(f"      {line}\n" if line else "\n" for line in REMARK.rstrip("\n").split("\n"))
+    content = EXAMPLE.replace(
+        "decisions:\n", f"team:\n  lead: Ada\n  remarks:\n    - |\n{indented}decisions:\n", 1
+    ).replace('    status: "active"\n', '    status: "active"\n    votes: 3\n    weight: 0.5\n    reviewed: no\n')
+    context = read(content)
+    assert context.extra == {"team": {"lead": "Ada", "remarks": [REMARK]}}
+    assert context.decisions[0].extra == {"votes": 3, "weight": 0.5, "reviewed": "no"}
+    assert again(context) == context
+    assert [section.number for section in again(context).body.sections] == [3]
+
+
+# ---- any context ----
+
+
+@given(contexts)
+@quick
+def test_a_context_is_what_its_file_is_read_as(context: RouteContext) -> None:
+    assert again(context) == context
+
+
+@given(contexts)
+@settings(quick, max_examples=25)
+def test_no_line_of_a_value_begins_in_column_0(context: RouteContext) -> None:
+    lines = render(replace(context, extra={})).split("\n")
+    front = lines[1 : lines.index("---", 1)]
+    known = {"context_checkpoint", "goal", "active_work", "decisions", "facts", "checkpoint_history", "folded"}
+    at_margin = [line.partition(":")[0] for line in front if line[:1] not in ("", " ")]
+    assert len(at_margin) == len(set(at_margin))
+    assert set(at_margin) <= known
+
+
+@given(st.lists(st.tuples(title, texts(8)), min_size=1, max_size=4))
+@example([("a", "  ---\n\n  " + FOOTER), ("c", "  ## Compressed History\n  ~~~~")])
+@quick
+def test_text_that_keeps_to_the_rule_for_sections_forges_no_section(found: list[tuple[str, str]]) -> None:
+    count = len(found)
+    sections = tuple(Section(count - n, name, ruled(words)) for n, (name, words) in enumerate(found))
+    context = RouteContext(body=Body(sections=sections))
+    assert again(context).body == context.body
+    body = render(context).partition(f"\n{HISTORY}\n")[2].split("\n")
+    headings = [line for line in body if line.startswith("#")]
+    assert len(headings) == count
+    assert sum(line.endswith(" (Current)") for line in headings) == bool(found[0][0])
+    assert body.count("---") == 1
+
+
+@given(text, st.sampled_from(["goal", "decision", "next", "unknown"]))
+@quick
+def test_no_text_forges_a_key_a_fence_or_a_heading(words: str, place: str) -> None:
+    base = RouteContext(goal="g", decisions=(Decision(id="DEC-001", decision="d"),), extra={"unknown": "x"})
+    context = {
+        "goal": lambda: replace(base, goal=words),
+        "decision": lambda: replace(base, decisions=(Decision(id="DEC-001", decision=words),)),
+        "next": lambda: replace(base, active_work=replace(base.active_work, next_steps=(words,))),
+        "unknown": lambda: replace(base, extra={"unknown": words}),
+    }[place]()
+    assert _shape(render(context)) - {"goal", "active_work"} == _shape(render(base)) - {"goal"}
+
+
+def _shape(content: str) -> set[str]:
+    return {re.split(":", line)[0] for line in content.split("\n") if line[:1] not in ("", " ")}
+
+
+def test_a_very_long_line_and_a_very_long_text_come_back() -> None:
+    context = RouteContext(goal="x" * 300_000 + "\n" + "word " * 40_000)
+    assert again(context) == context
+
+
+def test_every_checkpoint_s_place_in_the_order_of_sections_is_kept_and_the_highest_number_is_current() -> None:
+    sections = (Section(2, "b", "- b"), Section(3, "c", "- c"), Section(None, "Notes", "mine"), Section(1, "", ""))
+    content = render(RouteContext(body=Body(sections=sections)))
+    assert read(content).body.sections == sections
+    assert re.findall(r"(?m)^### .*", content) == [
+        "### Checkpoint 2: b",
+        "### Checkpoint 3: c (Current)",
+        "### Notes",
+        "### Checkpoint 1",
+    ]
+
+
+def test_keys_named_like_our_own_attributes_are_unknown_keys_like_others() -> None:
+    extra = {"body": "b", "extra": {"extra": 1}, "counts": [1], "warnings": "w", "budget": 1, "query": None}
+    context = RouteContext(goal="g", extra=extra)
+    assert again(context) == context
+
+
+# ---- bodies that a person wrote ----
+
+_lines = st.lists(
+    st.sampled_from([*LINES, HISTORY, FOOTER, "*This file is automatically managed. Do not edit manually.*"])
+    | st.sampled_from(["text", "### Checkpoint 1: a", "### Checkpoint 2", "### Notes", "#### deep", "## More", "    "])
+    | st.sampled_from(["~~~~", "````", "```python", "--- ", "###x", "\u2028", "\xa0"]),
+    max_size=14,
+).map(lambda lines: [line for line in lines if not line.startswith(("<<<<<<< ", ">>>>>>> "))])
+
+
+@given(_lines)
+@example(["```", HISTORY, "### A"])
+@example([HISTORY, "```", "### A", "```", "### B", "x"])
+@example([HISTORY, "### A", "```", "### B", "text"])
+@example([HISTORY, "## More", "---", "", FOOTER, "", FOOTER])
+@settings(quick, max_examples=250)
+def test_a_body_by_hand_is_taken_up_once_and_then_stays_as_it_is(lines: list[str]) -> None:
+    first = read("---\n---\n" + "\n".join(lines))
+    assert again(first) == first
+    assert render(again(first)) == render(first)
+
+
+@given(_lines)
+@settings(quick, max_examples=100)
+def test_no_word_of_a_body_by_hand_is_lost(lines: list[str]) -> None:
+    numbered = [f"{line}{number}" if line == "text" else line for number, line in enumerate(lines)]
+    rendered = render(read("---\n---\n" + "\n".join(numbered))).split("\n")
+    assert [line for line in numbered if line.startswith("text") and line not in rendered] == []
+
+
+def test_text_around_the_history_stays_where_it_stands() -> None:
+    body = f"# Mine\n\nabove\n\n{HISTORY}\n\n### Checkpoint 1: a (Current)\n- x\n\n## Notes\n\nbelow\n"
+    context = read(f"---\n---\n{body}")
+    assert context.body == Body("# Mine\n\nabove", (Section(1, "a", "- x"),), "## Notes\n\nbelow")
+    assert render(context) == f"---\n---\n\n{body}\n---\n\n{FOOTER}\n"
+
+
+@pytest.mark.parametrize("heading", ["## Compressed History", "## Checkpoint History", "## Compressed History  "])
+def test_both_headings_of_the_history_are_read(heading: str) -> None:
+    assert read(f"---\n---\n{heading}\n### Checkpoint 1: a\nx\n").body.sections == (Section(1, "a", "x"),)
+
+
+def test_headings_within_a_fence_that_is_closed_belong_to_the_section() -> None:
+    code = "```\n### Checkpoint 9: b\n## c\n---\n```"
+    context = read(f"---\n---\n{HISTORY}\n### Checkpoint 1: a\n{code}\n### Checkpoint 0: z\n")
+    assert context.body.sections == (Section(1, "a", code), Section(0, "z", ""))
+    assert again(context) == context
+
+
+def test_a_fence_that_nobody_closes_swallows_nothing() -> None:
+    context = read(
+        f"---\n---\n{HISTORY}\n### Checkpoint 2: b\n```\ncode\n### Checkpoint 1: a\n- x\n\n---\n\n{FOOTER}\n"
+    )
+    assert [section.number for section in context.body.sections] == [2, 1]
+
+
+def test_a_fence_that_nobody_closes_hides_no_fence_after_it() -> None:
+    body = f"{HISTORY}\n### Checkpoint 2: b\n````\n```\n### code\n```\n### Checkpoint 1: a\n"
+    context = read(f"---\n---\n{body}")
+    assert [section.number for section in context.body.sections] == [2, 1]
+    assert context.body.sections[0].text == "````\n```\n### code\n```"
+
+
+def test_fences_in_lines_that_keep_to_the_rule_for_sections_join_no_sections() -> None:
+    sections = (Section(2, "b", "- x\n  ```\n  code"), Section(1, "a", "  ~~~\n- y\n  ```"), Section(0, "", "  ~~~"))
+    assert again(RouteContext(body=Body(sections=sections))).body.sections == sections
+
+
+def test_a_body_of_a_hundred_thousand_lines_is_read_at_once() -> None:
+    for line in ("", "text", "---", "```", "### a", "- `x`"):
+        start = time.monotonic()
+        read(f"---\n---\n{HISTORY}\n" + f"{line}\n" * 100_000)
+        assert time.monotonic() - start < 2, repr(line)
+
+
+# ---- what a person's editor makes of a file ----
+
+
+def test_a_byte_order_mark_and_crlf_are_read_as_if_they_were_not_there() -> None:
+    dos = b"\xef\xbb\xbf" + EXAMPLE.encode().replace(b"\n", b"\r\n")
+    assert read(dos) == read(EXAMPLE)
+
+
+@pytest.mark.parametrize(
+    ("content", "line", "what"),
+    [
+        (b"", 1, "does not begin with ---"),
+        (b"# Notes\n", 1, "does not begin with ---"),
+        (b"\n---\n---\n", 1, "does not begin with ---"),
+        (b"---\ngoal: x\n--- \n", 1, "no closing ---"),
+        (b"---\ngoal: \xff\n---\n", 2, "not UTF-8"),
+        (b"---\ngoal: x\n---\n\nbody\n\xc3", 6, "not UTF-8"),
+        (b"\xff\xfe-\0-\0-\0", 1, "not UTF-8"),
+        (b"---\ngoal: x\ngoal: y\n---\n", 3, "the key 'goal' twice"),
+        (b"---\r\ngoal: x\r\ngoal: y\r\n---\r\n", 3, "the key 'goal' twice"),
+        (b"---\na: 1\nb: &x 2\n---\n", 3, "anchors"),
+        (b"---\na: 1\n\0b: 2\n---\n", 3, "control character U+0000"),
+        ("---\na: x\u0085b: y\n---\n".encode(), 2, "control character U+0085"),
+        (b"---\ngoal: x\n<<<<<<< HEAD\na: 1\n=======\na: 2\n>>>>>>> b\n---\n", 3, "conflict markers"),
+        (EXAMPLE.encode() + b"<<<<<<< HEAD\n", EXAMPLE.count("\n") + 1, "conflict markers"),
+        (b"---\ngoal: [x\n---\n", 0, ""),
+    ],
+)
+def test_what_cannot_be_read_is_said_with_the_file_and_the_line(content: bytes, line: int, what: str) -> None:
+    error = damage(content)
+    assert what in str(error)
+    assert line in (0, error.line)
+    assert str(error).startswith(f"{WHERE}: line {error.line}: ")
+    assert str(WHERE) in error.hint
+    assert error.exit_status == 4
+
+
+@pytest.mark.parametrize(
+    ("front", "what"),
+    [
+        ("context_checkpoint: x", "context_checkpoint: expected a mapping"),
+        (
+            "context_checkpoint:\n  checkpoint_count: many",
+            "context_checkpoint.checkpoint_count: expected a whole number",
+        ),
+        (f"context_checkpoint:\n  checkpoint_count: {'1' * 20_000}", "expected a whole number"),
+        ("decisions: x", "decisions: expected a list"),
+        ("decisions:\n  - x", "decisions.1: expected a mapping"),
+        ("decisions:\n  - id: DEC-1\n    pinned: maybe", "decisions.1.pinned: expected true or false"),
+        ("goal: [a]", "goal: expected text"),
+        ("facts:\n  paths:\n    - did: {a: b}", "facts.paths.1.did: expected a list"),
+    ],
+)
+def test_a_value_of_the_wrong_kind_is_said_with_its_place(front: str, what: str) -> None:
+    error = damage(f"---\n{front}\n---\n")
+    assert what in str(error)
+    assert len(str(error)) < 300
+
+
+def test_quotes_that_a_person_left_off_change_nothing() -> None:
+    context = read(
+        "---\ngoal: 12\ncontext_checkpoint:\n  checkpoint_count: '3'\ndecisions:\n- {id: DEC-1, pinned: true}\n---"
+    )
+    assert (context.goal, context.checkpoint_count, context.decisions[0].pinned) == ("12", 3, True)
+
+
+def test_a_heading_underlined_with_seven_equals_signs_is_no_conflict() -> None:
+    assert read("---\n---\nMy note\n=======\n").body.before == "My note\n======="
+
+
+def test_a_fence_in_a_value_or_in_the_body_is_no_end_of_the_front_matter() -> None:
+    context = read("---\ngoal: |\n  a\n  ---\n  b\nx: 'y ---'\n---\n---\nz: 1\n---\n")
+    assert (context.goal, context.extra) == ("a\n---\nb\n", {"x": "y ---"})
+    assert context.body.before == "---\nz: 1\n---"
+
+
+@given(st.binary(max_size=80) | st.sampled_from(LINES).map(str.encode))
+@quick
+def test_any_bytes_are_a_context_or_damage_and_never_another_error(content: bytes) -> None:
+    for found in (content, b"---\n" + content, b"---\n" + content + b"\n---\n", b"---\n---\n" + content):
+        try:
+            read(found)
+        except DamagedRouteFile as error:
+            assert str(error).isprintable()
+
+
+def test_an_empty_context_is_a_file_that_is_read_as_one() -> None:
+    empty: Any = RouteContext()
+    assert render(empty) == f"---\n---\n\n{HISTORY}\n\n---\n\n{FOOTER}\n"
+    assert again(empty) == empty

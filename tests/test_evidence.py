@@ -1,0 +1,60 @@
+"""Evidence: the words behind a claim come back with their lines, or it is said that they cannot."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings, strategies as st
+
+from contexts import quick, text
+from ralf import evidence
+from ralf.errors import BlobNotFound, DamagedBlob
+from ralf.evidence import Line
+from ralf.filestore import FileStore
+from ralf.transcripts.events import Event, Position
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> FileStore:
+    return FileStore(tmp_path)
+
+
+def event(line: int, words: str, kind: str = "user", tool: str = "", lines: int = 1) -> Event:
+    """An event on line `line`, counted from 1."""
+    return Event(kind, words, Position(line * 9, line - 1), Position(line * 9 + 9, line - 1 + lines), tool=tool)  # type: ignore[arg-type]
+
+
+@given(found=st.lists(st.tuples(text, st.sampled_from(["user", "assistant", "call", "result"]), text), max_size=6))
+@settings(quick, max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_words_come_back_with_their_lines_kind_and_tool(store: FileStore, found: list[tuple[str, str, str]]) -> None:
+    events = [event(number, words, kind, tool) for number, (words, kind, tool) in enumerate(found, start=1)]
+    digest = evidence.keep(store, events)
+    assert list(evidence.read(store, digest)) == [
+        Line(number, number, kind, tool, words) for number, (words, kind, tool) in enumerate(found, start=1) if words
+    ]
+    assert evidence.keep(store, iter(events)) == digest
+
+
+def test_an_event_of_several_lines_names_the_first_and_the_last(store: FileStore) -> None:
+    digest = evidence.keep(store, [event(5, "words", lines=3)])
+    assert list(evidence.read(store, digest)) == [Line(5, 7, "user", "", "words")]
+
+
+def test_other_words_are_other_evidence(store: FileStore) -> None:
+    digests = {evidence.keep(store, [event(line, words)]) for line in (1, 2) for words in ("a", "b")}
+    assert len(digests) == 4
+
+
+def test_no_events_are_evidence_without_lines(store: FileStore) -> None:
+    assert list(evidence.read(store, evidence.keep(store, []))) == []
+
+
+def test_evidence_that_was_pruned_or_damaged_is_said(store: FileStore, tmp_path: Path) -> None:
+    digest = evidence.keep(store, [event(1, "words")])
+    (tmp_path / "blobs" / digest[:2] / digest).write_bytes(b"x")
+    with pytest.raises(DamagedBlob):
+        list(evidence.read(store, digest))
+    store.drop_blob(digest)
+    with pytest.raises(BlobNotFound):
+        list(evidence.read(store, digest))

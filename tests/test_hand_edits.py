@@ -1,0 +1,507 @@
+"""Hand edits: served as they stand, taken in by the next write, and never lost, whatever else is written."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import ralf
+import storekit
+from ralf import document
+from storekit import V100, context_of, grow, kept_bytes, records_of, route_file, write_session
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("made")
+    write_session(root / "session.jsonl", 4_000)
+    ralf.checkpoint("tide", root / "session.jsonl", root=root, segment_tokens=2_500)
+    ralf.record_decision("tide", "Keep the old columns", rationale="readers depend on them", root=root)
+    ralf.record_decision("tide", "Parse with a table", alternatives=["regex: too slow"], root=root)
+    return root
+
+
+@pytest.fixture
+def project(made: Path, tmp_path: Path) -> Path:
+    shutil.copytree(made, tmp_path / "project")
+    return tmp_path / "project"
+
+
+def edit(root: Path, old: str, new: str) -> None:
+    path = route_file(root, "tide")
+    text = path.read_text(encoding="utf-8")
+    assert text.count(old) >= 1, old
+    path.write_text(text.replace(old, new, 1), encoding="utf-8")
+
+
+def write(root: Path) -> None:
+    """A checkpoint with something new in it."""
+    size = (root / "session.jsonl").stat().st_size
+    grow(root / "session.jsonl", 500, 100 + size // 1000)
+    assert len(ralf.checkpoint("tide", root / "session.jsonl", root=root).checkpoints) == 1
+
+
+def rebuilt(root: Path) -> ralf.RouteContext:
+    """What the journal alone comes to."""
+    route_file(root, "tide").unlink()
+    shutil.rmtree(context_of(root) / "cache")
+    return ralf.get_context("tide", root=root)
+
+
+def _goal(context: ralf.RouteContext) -> bool:
+    return context.goal == "Carry the tables over, all of them"
+
+
+def _set_goal(root: Path) -> None:
+    found = ralf.get_context("tide", root=root)
+    assert found.goal
+    edit(root, f'goal: "{found.goal}"', 'goal: "Carry the tables over, all of them"')
+
+
+def _said(words: str) -> Callable[[ralf.RouteContext], bool]:
+    return lambda context: words in [decision.decision for decision in context.decisions]
+
+
+EDITS: dict[str, tuple[Callable[[Path], None], Callable[[ralf.RouteContext], bool]]] = {
+    "the goal": (_set_goal, _goal),
+    "the words of a decision": (
+        lambda root: edit(root, "Keep the old columns", "Keep the OLD columns"), _said("Keep the OLD columns")),
+    "the reason of a decision": (
+        lambda root: edit(root, "readers depend on them", "the archive needs them"),
+        lambda context: "the archive needs them" in [d.rationale for d in context.decisions]),
+    "the status of a decision": (
+        lambda root: edit(root, 'rationale: "readers depend on them"\n    status: "active"',
+                          'rationale: "readers depend on them"\n    status: "reversed"'),
+        lambda context: [d.status for d in context.decisions if d.decision == "Keep the old columns"] == ["reversed"]),
+    "a section's text": (
+        lambda root: edit(root, "\n---\n\n*Kept", "\n- a line by hand\n\n---\n\n*Kept"),
+        lambda context: "- a line by hand" in context.history),
+    "a section's title": (
+        lambda root: edit(root, "\n### Checkpoint 1: ", "\n### Checkpoint 1: By hand, "),
+        lambda context: "### Checkpoint 1: By hand" in context.history),
+    "a key that ralf does not know": (
+        lambda root: edit(root, "\nactive_work:", "\nreviewer: \"me --- # not a heading\"\nactive_work:"),
+        lambda context: context.extra == {"reviewer": "me --- # not a heading"}),
+    "an unknown key in a decision": (
+        lambda root: edit(root, '    decision: "Keep the old', '    ticket: 17\n    decision: "Keep the old'),
+        lambda context: {"ticket": 17} in [d.extra for d in context.decisions if d.decision == "Keep the old columns"]),
+    "a comment above the history": (
+        lambda root: edit(root, "\n## Compressed History", "\n<!-- by hand -->\n\n# Mine\n\n## Compressed History"),
+        lambda context: context.body.before == "<!-- by hand -->\n\n# Mine"),
+    "a note below the history": (
+        lambda root: edit(root, "\n---\n\n*Kept", "\n## Notes of mine\n\nby hand\n\n---\n\n*Kept"),
+        lambda context: context.body.after == "## Notes of mine\n\nby hand"),
+    "the task": (
+        lambda root: edit(root, "\nactive_work:", "\nactive_work:\n  current_task: \"TASK-7\""),
+        lambda context: context.active_work.current_task == "TASK-7"),
+    "a decision without an id": (
+        lambda root: edit(root, "\ndecisions:\n", "\ndecisions:\n  - {decision: \"By hand\", rationale: \"so\"}\n"),
+        _said("By hand")),
+    "a decision that is taken away": (
+        lambda root: edit(root, _block(root, "Parse with a table"), ""),
+        lambda context: not _said("Parse with a table")(context)),
+    "a fact that is taken away": (
+        lambda root: edit(root, '    - {path: "src/part_0.py"', '    - {path: "src/other.py"'),
+        lambda context: "src/part_0.py" not in [path.path for path in context.facts.paths]),
+}  # fmt: skip
+
+
+def _block(root: Path, words: str) -> str:
+    """The lines of the decision that holds these words."""
+    items = route_file(root, "tide").read_text(encoding="utf-8").split("\n  - id: ")
+    found = next(item for item in items if f'decision: "{words}"' in item)
+    lines = found.split("\n")
+    end = next((n for n, line in enumerate(lines) if n and not line.startswith("    ")), len(lines))
+    return "\n  - id: " + "\n".join(lines[:end])
+
+
+@pytest.mark.parametrize("kind", EDITS)
+def test_an_edit_is_served_at_once_and_survives_writes_and_a_rebuild(project: Path, kind: str) -> None:
+    change, holds = EDITS[kind]
+    assert not holds(ralf.get_context("tide", root=project))
+    change(project)
+    edited, before = route_file(project, "tide").read_bytes(), len(records_of(project, "tide"))
+    assert holds(ralf.get_context("tide", root=project))
+    assert route_file(project, "tide").read_bytes() == edited  # a reader writes nothing
+    assert len(records_of(project, "tide")) == before
+    write(project)
+    assert [record["kind"] for record in records_of(project, "tide")[before:]] == ["edit", "checkpoint"]
+    assert holds(ralf.get_context("tide", root=project))
+    assert holds(document.parse(route_file(project, "tide").read_bytes(), "the file"))
+    write(project)
+    ralf.record_decision("tide", "One more", root=project)
+    assert holds(ralf.get_context("tide", root=project))
+    assert [record["kind"] for record in records_of(project, "tide")].count("edit") == 1
+    assert holds(rebuilt(project))
+
+
+@pytest.mark.parametrize("kind", EDITS)
+def test_an_edit_made_without_any_cache_is_an_edit(project: Path, kind: str) -> None:
+    change, holds = EDITS[kind]
+    shutil.rmtree(context_of(project) / "cache")
+    change(project)
+    assert holds(ralf.get_context("tide", root=project))
+    write(project)
+    assert holds(ralf.get_context("tide", root=project))
+    assert holds(rebuilt(project))
+
+
+@pytest.mark.parametrize("kind", EDITS)
+def test_an_edit_made_on_an_older_revision_is_merged(project: Path, kind: str) -> None:
+    """Somebody had the file open while two records were written, then saved."""
+    change, holds = EDITS[kind]
+    opened = route_file(project, "tide").read_bytes()
+    write(project)
+    ralf.record_decision("tide", "Decided meanwhile", root=project)
+    route_file(project, "tide").write_bytes(opened)
+    change(project)
+    for count in (3, 4):
+        context = ralf.get_context("tide", root=project)
+        assert holds(context)
+        assert _said("Decided meanwhile")(context)
+        assert context.checkpoint_count == count
+        assert len({decision.id for decision in context.decisions}) == len(context.decisions)
+        if count == 3:
+            write(project)
+    assert _said("Decided meanwhile")(rebuilt(project))
+    assert holds(ralf.get_context("tide", root=project))
+
+
+def test_a_decision_added_by_hand_under_a_label_that_was_given_meanwhile_gets_another(project: Path) -> None:
+    opened = route_file(project, "tide").read_bytes()
+    given = ralf.record_decision("tide", "Decided meanwhile", root=project).id
+    route_file(project, "tide").write_bytes(opened)
+    edit(project, "\ndecisions:\n", f'\ndecisions:\n  - {{id: "{given}", decision: "By hand"}}\n')
+    ralf.record_decision("tide", "One more", root=project)
+    labels = {d.decision: d.id for d in rebuilt(project).decisions}
+    assert labels["Decided meanwhile"] == given
+    assert len({labels["By hand"], given, labels["One more"]}) == 3
+
+
+@pytest.mark.parametrize("kind", EDITS)
+def test_an_edit_whose_writer_died_before_it_wrote_the_file_is_taken_in_once(project: Path, kind: str) -> None:
+    """The record is in the journal; the file is still the one that the person saved."""
+    change, holds = EDITS[kind]
+    change(project)
+    edited = route_file(project, "tide").read_bytes()
+    write(project)
+    route_file(project, "tide").write_bytes(edited)
+    ralf.record_decision("tide", "One more", root=project)
+    context = ralf.get_context("tide", root=project)
+    assert holds(context)
+    said = [decision.decision for decision in context.decisions]
+    assert len(said) == len(set(said))
+    assert context.checkpoint_count == 3
+
+
+def test_a_decision_written_by_hand_gets_the_next_label_and_says_where_it_comes_from(project: Path) -> None:
+    labels = [decision.id for decision in ralf.get_context("tide", root=project).decisions]
+    EDITS["a decision without an id"][0](project)
+    write(project)
+    context = ralf.get_context("tide", root=project)
+    made = next(decision for decision in context.decisions if decision.decision == "By hand")
+    assert (made.id, made.origin, made.status) == (f"DEC-{len(labels) + 1:03d}", "human-edit", "active")
+    later = ralf.record_decision("tide", "After it", root=project)
+    assert later.id == f"DEC-{len(labels) + 2:03d}"
+    assert len({decision.id for decision in context.decisions}) == len(context.decisions)
+
+
+def test_a_decision_deleted_by_hand_stays_deleted_when_its_words_come_again_in_old_segments(project: Path) -> None:
+    EDITS["a decision that is taken away"][0](project)
+    for _ in range(3):
+        write(project)
+    assert not _said("Parse with a table")(ralf.get_context("tide", root=project))
+
+
+def test_two_people_edit_different_things_one_after_the_other(project: Path) -> None:
+    EDITS["the goal"][0](project)
+    EDITS["the reason of a decision"][0](project)
+    write(project)
+    EDITS["a note below the history"][0](project)
+    write(project)
+    context = rebuilt(project)
+    assert all(EDITS[kind][1](context) for kind in ("the goal", "the reason of a decision", "a note below the history"))
+
+
+def test_an_edit_to_what_a_checkpoint_changes_too_wins(project: Path) -> None:
+    """The same field on both sides: the person's value stays."""
+    opened = route_file(project, "tide").read_bytes()
+    ralf.record_decision("tide", "Keep the columns of 2024", supersedes="DEC-002", root=project)
+    label = next(d.id for d in ralf.get_context("tide", root=project).decisions if d.decision == "Keep the old columns")
+    route_file(project, "tide").write_bytes(opened)
+    edit(project, "Keep the old columns", "Keep the OLD columns")
+    ralf.record_decision("tide", "One more", root=project)
+    context = ralf.get_context("tide", root=project)
+    assert [d.decision for d in context.decisions if d.id == label] == ["Keep the OLD columns"]
+    assert _said("Keep the columns of 2024")(context)
+
+
+def test_an_untouched_older_render_copied_back_is_no_edit(project: Path) -> None:
+    old = route_file(project, "tide").read_bytes()
+    write(project)
+    ralf.record_decision("tide", "Since then", root=project)
+    newest = route_file(project, "tide").read_bytes()
+    records = len(records_of(project, "tide"))
+    for cache in (True, False):
+        route_file(project, "tide").write_bytes(old)
+        if not cache:
+            shutil.rmtree(context_of(project) / "cache")
+        context = ralf.get_context("tide", root=project)
+        assert _said("Since then")(context)
+        assert context.checkpoint_count == 3
+        assert ralf.list_routes(root=project)[0].checkpoint_count == 3 if cache else True
+        assert ralf.checkpoint("tide", project / "session.jsonl", root=project).checkpoints == ()
+        assert route_file(project, "tide").read_bytes() == newest
+        assert len(records_of(project, "tide")) == records
+
+
+def test_a_render_from_many_revisions_ago_is_no_edit_either(project: Path) -> None:
+    old = route_file(project, "tide").read_bytes()
+    for number in range(12):
+        ralf.record_decision("tide", f"Choice {number}", root=project)
+    newest = route_file(project, "tide").read_bytes()
+    route_file(project, "tide").write_bytes(old)
+    assert _said("Choice 11")(ralf.get_context("tide", root=project))
+    ralf.record_decision("tide", "Choice 11", root=project)  # known: no record
+    ralf.checkpoint("tide", project / "session.jsonl", root=project)
+    assert route_file(project, "tide").read_bytes() == newest
+    assert "edit" not in [record["kind"] for record in records_of(project, "tide")]
+
+
+def test_saving_without_a_change_is_no_record_and_no_write(project: Path) -> None:
+    before = kept_bytes(project)
+    text = route_file(project, "tide").read_bytes()
+    route_file(project, "tide").unlink()
+    route_file(project, "tide").write_bytes(text)
+    assert ralf.checkpoint("tide", project / "session.jsonl", root=project).checkpoints == ()
+    assert kept_bytes(project) == before
+
+
+def test_white_space_and_quoting_alone_are_no_edit(project: Path) -> None:
+    edit(project, 'rationale: "readers depend on them"', "rationale:   readers depend on them   ")
+    edit(project, "\ndecisions:\n", "\n# a comment\n\ndecisions:\n")
+    ralf.record_decision("tide", "One more", root=project)
+    assert "edit" not in [record["kind"] for record in records_of(project, "tide")]
+
+
+def test_an_edit_is_taken_in_by_decide_too_and_only_once(project: Path) -> None:
+    EDITS["the goal"][0](project)
+    ralf.record_decision("tide", "One more", root=project)
+    ralf.record_decision("tide", "And another", root=project)
+    kinds = [record["kind"] for record in records_of(project, "tide")]
+    assert kinds[-3:] == ["edit", "decision", "decision"]
+
+
+def test_a_write_that_is_refused_after_an_edit_takes_the_edit_in_once(project: Path) -> None:
+    """Nothing to supersede, or nothing new to say: neither loses the edit nor records it twice."""
+    EDITS["the goal"][0](project)
+    with pytest.raises(ralf.errors.NotFound):
+        ralf.record_decision("tide", "Other", supersedes="DEC-999", root=project)
+    assert _goal(ralf.get_context("tide", root=project))
+    ralf.record_decision("tide", "Keep the old columns", root=project)
+    assert _goal(ralf.get_context("tide", root=project))
+    ralf.record_decision("tide", "One more", root=project)
+    assert _goal(ralf.get_context("tide", root=project))
+    assert [record["kind"] for record in records_of(project, "tide")].count("edit") == 1
+
+
+def test_the_revision_line_is_ours_and_an_edit_of_it_changes_nothing(project: Path) -> None:
+    context = ralf.get_context("tide", root=project)
+    edit(project, f"\n  revision: {context.revision}\n", "\n")
+    assert ralf.get_context("tide", root=project).decisions == context.decisions
+    ralf.record_decision("tide", "One more", root=project)
+    assert ralf.get_context("tide", root=project).revision == context.revision + 1
+    assert "edit" not in [record["kind"] for record in records_of(project, "tide")]
+
+
+# ---- files that came without a journal ----
+
+
+def brought(root: Path, text: str = V100, route: str = "api-refactoring") -> Path:
+    path = route_file(root, route)
+    path.parent.mkdir(parents=True)
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_a_file_of_version_1_0_0_is_read_as_it_stands(tmp_path: Path) -> None:
+    path = brought(tmp_path)
+    context = ralf.get_context("api-refactoring", root=tmp_path)
+    assert (context.agent_type, context.checkpoint_count, context.total_tokens_consumed) == ("executor", 3, 156_000)
+    assert [(d.id, d.decision, d.rationale, d.status) for d in context.decisions] == [
+        ("DEC-001", "Use FastAPI over Flask", "Better async support", "active")
+    ]
+    assert context.active_work.open_files[0].path == "src/api/routes.py"
+    assert context.checkpoints[0].key_events == ("Project initialized",)
+    assert "JWT authentication middleware" in context.history
+    summary = ralf.list_routes(root=tmp_path)[0]
+    assert (summary.route, summary.checkpoint_count, summary.current_task) == ("api-refactoring", 3, "TASK-001")
+    assert path.read_text(encoding="utf-8") == V100
+    assert sorted(kept_bytes(tmp_path)) == ["routes/api-refactoring.md"]
+
+
+def test_a_checkpoint_on_a_brought_file_imports_it_and_goes_on_counting(tmp_path: Path) -> None:
+    brought(tmp_path)
+    write_session(tmp_path / "session.jsonl", 1_000)
+    ralf.checkpoint("api-refactoring", tmp_path / "session.jsonl", root=tmp_path)
+    assert [record["kind"] for record in records_of(tmp_path, "api-refactoring")] == ["import", "checkpoint"]
+    context = ralf.get_context("api-refactoring", root=tmp_path)
+    assert (context.checkpoint_count, context.checkpoints[-1].checkpoint_id) == (4, "cp-004")
+    assert context.decisions[0].decision == "Use FastAPI over Flask"
+    assert context.created == "2026-02-07T10:00:00Z"
+    assert context.history.index("### Checkpoint 4") < context.history.index("### Checkpoint 3")
+    assert "JWT authentication middleware" in route_file(tmp_path, "api-refactoring").read_text(encoding="utf-8")
+    assert "Do not edit manually" not in route_file(tmp_path, "api-refactoring").read_text(encoding="utf-8")
+
+
+def test_an_unknown_key_with_a_fence_and_headings_in_it_survives_import_and_rewrites(tmp_path: Path) -> None:
+    hostile = "---\n## Compressed History\n### Checkpoint 9: forged\n---"
+    field = "house_rules: |-\n  " + hostile.replace("\n", "\n  ") + "\n"
+    brought(tmp_path, V100.replace("\nactive_work:\n", f"\n{field}active_work:\n"))
+    for number in range(3):
+        ralf.record_decision("api-refactoring", f"Choice {number}", root=tmp_path)
+        context = ralf.get_context("api-refactoring", root=tmp_path)
+        assert context.extra == {"house_rules": hostile}
+        assert [section.number for section in context.body.sections] == [3]
+
+
+def test_a_decision_on_a_brought_file_gets_a_label_that_is_free(tmp_path: Path) -> None:
+    brought(tmp_path, V100.replace("DEC-001", "DEC-007"))
+    assert ralf.record_decision("api-refactoring", "Next", root=tmp_path).id == "DEC-008"
+
+
+def test_a_brought_file_that_names_another_route_is_read_under_its_own_name(tmp_path: Path) -> None:
+    brought(tmp_path, route="copied")
+    ralf.record_decision("copied", "Next", root=tmp_path)
+    assert ralf.get_context("copied", root=tmp_path).route == "copied"
+    assert [summary.route for summary in ralf.list_routes(root=tmp_path)] == ["copied"]
+
+
+# ---- editors and writers at the same time ----
+
+WRITER = """
+import sys, time, ralf
+until = time.monotonic() + float(sys.argv[1])
+number = 0
+while time.monotonic() < until:
+    try:
+        ralf.record_decision("busy", f"choice {sys.argv[2]}-{number}", root=".")
+    except ralf.errors.RalfError as error:  # it is in the journal all the same
+        assert "changed faster" in str(error), error
+    number += 1
+print(number)
+"""
+EDITOR = """
+import os, sys, time
+from pathlib import Path
+path, until, number = Path(sys.argv[3]), time.monotonic() + float(sys.argv[1]), 0
+while time.monotonic() < until:
+    text = path.read_text(encoding="utf-8")
+    note = f"note_{sys.argv[2]}_{number}: true\\nactive_work:"
+    made = path.with_name(f".{sys.argv[2]}.swp")
+    made.write_text(text.replace("\\nactive_work:", "\\n" + note, 1), encoding="utf-8")
+    os.replace(made, path)  # as editors save
+    number += 1
+    time.sleep(float(sys.argv[4]))
+print(number)
+"""
+
+
+def _raced(root: Path, seconds: float, pause: float) -> tuple[list[str], list[str]]:
+    """The editor's notes and the writer's decisions that are missing in the end."""
+    ralf.record_decision("busy", "to begin with", root=root)
+    path = route_file(root, "busy")
+    edit_text = path.read_text(encoding="utf-8").replace(
+        "\ndecisions:", '\nactive_work:\n  outcome: "open"\ndecisions:', 1
+    )
+    path.write_text(edit_text, encoding="utf-8")
+    ralf.record_decision("busy", "and again", root=root)
+    writing = storekit.start(WRITER, seconds, 0, cwd=root)
+    editing = storekit.start(EDITOR, seconds, "e", path, pause, cwd=root)
+    decided, saved = (int(printed) for printed in storekit.finished([writing, editing]))
+    ralf.record_decision("busy", "to end with", root=root)
+    context = ralf.get_context("busy", root=root)
+    journal = records_of(root, "busy")
+    said = {record["payload"]["decision"]["decision"] for record in journal if record["kind"] == "decision"}
+    assert {f"choice 0-{number}" for number in range(decided)} <= said
+    assert [record["revision"] for record in journal] == list(range(1, len(journal) + 1))
+    assert saved > 20
+    assert decided >= 2
+    shown = {decision.decision for decision in context.decisions}
+    notes = [name for number in range(saved) if (name := f"note_e_{number}") not in context.extra]
+    return notes, sorted(said - shown)
+
+
+@pytest.mark.parametrize("pause", [0.01, 0.002])
+def test_an_editor_that_saves_by_rename_while_writes_go_on_loses_nothing(tmp_path: Path, pause: float) -> None:
+    """A hundred saves or more, each of what the file held when it was opened, between hundreds of writes."""
+    assert _raced(tmp_path, 2.0, pause) == ([], [])
+
+
+def test_a_save_in_the_middle_of_a_checkpoint_is_taken_in(project: Path) -> None:
+    """The summariser saves the route file, as a person might while it runs."""
+    from ralf.summarizers import Segment, Summary
+    from ralf.summarizers.registry import named
+
+    class Saving:
+        name = "saving"
+
+        def summarize(self, segment: Segment) -> Summary:
+            _set_goal(project)
+            return named("extractive").summarize(segment)
+
+    grow(project / "session.jsonl", 500, 100)
+    ralf.checkpoint("tide", project / "session.jsonl", root=project, summarizer=Saving())
+    context = ralf.get_context("tide", root=project)
+    assert _goal(context)
+    assert context.checkpoint_count == 3
+
+
+def test_what_a_save_leaves_that_cannot_be_read_is_put_aside_not_thrown_away(project: Path) -> None:
+    """A file that changes under the writer's hands, into one that is damaged, is kept under another name."""
+    started = storekit.start(WRITER.replace('"busy"', '"tide"'), 1.2, 0, cwd=project)
+    path = route_file(project, "tide")
+    saved = 0
+    while started.poll() is None:
+        made = path.with_name(".rubbish")
+        made.write_text(f"rubbish {saved}\n", encoding="utf-8")
+        whole = path.read_bytes()
+        os.replace(made, path)
+        saved += 1
+        time.sleep(0.005)
+        try:
+            if path.read_bytes().startswith(b"rubbish"):  # nobody may write over it: mend it
+                made.write_bytes(whole)
+                os.replace(made, path)
+        except FileNotFoundError:
+            pass
+        time.sleep(0.02)
+    out, err = started.communicate()
+    assert started.returncode == 0, err.decode()
+    decided = int(out)
+    ralf.record_decision("tide", "to end with", root=project)
+    said = [decision.decision for decision in ralf.get_context("tide", root=project).decisions]
+    assert {f"choice 0-{n}" for n in range(decided)} <= set(said)
+    assert decided > 5
+    assert saved > 5
+
+
+def test_readers_during_writes_see_whole_versions_only(tmp_path: Path) -> None:
+    """The checkpoint count and the decisions of one read belong together, and never go back."""
+    ralf.record_decision("busy", "choice -1", root=tmp_path)
+    started = storekit.start(WRITER, 1.0, 0, cwd=tmp_path, stdout=subprocess.PIPE)
+    revision, reads = 0, 0
+    while started.poll() is None:
+        context = ralf.get_context("busy", root=tmp_path)
+        assert context.warnings == ()
+        assert context.revision == len(context.decisions) >= revision
+        revision, reads = context.revision, reads + 1
+    storekit.finished([started])
+    assert reads > 10
+    assert revision > 10

@@ -1,0 +1,157 @@
+"""Three-way merges: what a person changed is made to whatever the route has become, and nothing else is touched."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import pytest
+from hypothesis import given, settings, strategies as st
+
+from contexts import contexts, quick, scalar, texts
+from ralf.context import BODY
+from ralf.merge import IDENTITY, apply, diff, merge
+from ralf.tree import to_tree
+
+_name = st.sampled_from(["a", "b", "c", "DEC-001", "paths"])
+_values = st.one_of(scalar, st.dictionaries(_name, scalar, max_size=2), st.lists(scalar, max_size=2))
+_plain = st.dictionaries(st.sampled_from(["x", "y", "goal", "alternatives"]), _values, max_size=3)
+
+
+def _items(identity: str) -> st.SearchStrategy[list[dict[str, Any]]]:
+    one = st.builds(lambda fields, name: {**fields, identity: name}, _plain, _name)
+    return st.lists(one, max_size=4, unique_by=lambda item: item[identity])
+
+
+_identified = st.fixed_dictionaries(
+    {}, optional={key: _items(identity) for key, identity in IDENTITY.items() if key != "sections"}
+)
+_sections = st.lists(
+    st.builds(lambda number, text: {"number": number, "text": text}, st.integers(0, 5), texts(2)),
+    max_size=4,
+    unique_by=lambda section: section["number"],
+)
+_trees = st.builds(lambda a, b, sections: {**a, **b, BODY: {"sections": sections}}, _plain, _identified, _sections)
+
+
+def unordered(tree: Any, at: str = "") -> Any:
+    """A tree whose lists of identified items are mappings."""
+    if isinstance(tree, dict):
+        return {key: unordered(inner, key) for key, inner in tree.items()}
+    identity = IDENTITY.get(at)
+    if isinstance(tree, list) and identity and all(isinstance(item, dict) and identity in item for item in tree):
+        return {str(item[identity]): unordered(item) for item in tree}
+    return tree
+
+
+@given(_trees, _trees)
+@settings(quick, max_examples=60)
+def test_the_changes_between_two_trees_make_the_second_of_the_first(
+    base: dict[str, Any], theirs: dict[str, Any]
+) -> None:
+    before = copy.deepcopy((base, theirs))
+    changes = diff(base, theirs)
+    assert unordered(apply(base, changes)) == unordered(theirs)
+    assert (base, theirs) == before
+
+
+@given(contexts, contexts)
+@settings(quick, max_examples=15)
+def test_the_changes_between_two_contexts_make_the_second_of_the_first(base: Any, theirs: Any) -> None:
+    one, other = to_tree(base), to_tree(theirs)
+    assert unordered(apply(one, diff(one, other))) == unordered(other)
+
+
+@given(_trees)
+@quick
+def test_equal_trees_have_no_changes_whatever_the_order_of_their_items(tree: dict[str, Any]) -> None:
+    turned = {key: inner[::-1] if key in IDENTITY and isinstance(inner, list) else inner for key, inner in tree.items()}
+    assert diff(tree, tree) == []
+    assert diff(tree, turned) == []
+
+
+@given(_trees, _trees, _trees)
+@quick
+def test_a_merge_takes_all_of_theirs_and_what_theirs_left_alone_stays_ours(
+    base: dict[str, Any], ours: dict[str, Any], theirs: dict[str, Any]
+) -> None:
+    merged = merge(base, ours, theirs)
+    assert merge(base, ours, base).tree == ours
+    assert unordered(merge(base, base, theirs).tree) == unordered(theirs)
+    for key in theirs.keys() - IDENTITY.keys() - {BODY}:
+        untouched = key in base and base[key] == theirs[key]
+        if not untouched and not isinstance(theirs[key], dict):
+            assert merged.tree[key] == theirs[key]
+        elif untouched and key in ours:
+            assert merged.tree[key] == ours[key]
+
+
+@pytest.mark.parametrize(("key", "identity"), IDENTITY.items())
+def test_changes_of_different_items_of_a_list_are_both_kept(key: str, identity: str) -> None:
+    one, two, three, four = ({identity: n, "x": 0} for n in (1, 2, 3, 4))
+    base = {key: [one, two, three]}
+    ours = {key: [one, {**two, "y": "ours"}, {**three, "x": "ours"}, {identity: 5}]}
+    theirs = {key: [{**one, "x": "theirs"}, {**two, "x": "theirs"}, three, four]}
+    merged = merge(base, ours, theirs)
+    expected = [
+        {**one, "x": "theirs"},
+        {**two, "x": "theirs", "y": "ours"},
+        {**three, "x": "ours"},
+        four,
+        {identity: 5},
+    ]
+    assert unordered(merged.tree) == unordered({key: expected})
+    assert merged.conflicts == ()
+
+
+def test_where_both_sides_changed_the_same_the_person_wins_and_the_place_is_reported() -> None:
+    base = {"goal": "a", "decisions": [{"id": "DEC-001", "status": "active", "decision": "d"}], "x": 1}
+    ours = {"goal": "b", "decisions": [{"id": "DEC-001", "status": "superseded", "decision": "d"}], "x": 2}
+    theirs = {"goal": "c", "decisions": [{"id": "DEC-001", "status": "dropped", "decision": "d"}], "x": 2}
+    merged = merge(base, ours, theirs)
+    assert merged.tree == theirs
+    assert merged.conflicts == (("goal",), ("decisions", "DEC-001", "status"))
+
+
+def test_what_one_side_removed_stays_removed() -> None:
+    base = {"decisions": [{"id": "DEC-001"}, {"id": "DEC-002"}], "goal": "g", "x": 1}
+    assert merge(base, base, {"decisions": [{"id": "DEC-002"}], "goal": "g"}).tree == {
+        "decisions": [{"id": "DEC-002"}],
+        "goal": "g",
+    }
+    assert merge(base, {"decisions": [{"id": "DEC-002"}]}, base).tree == {"decisions": [{"id": "DEC-002"}]}
+
+
+def test_a_change_within_what_is_gone_is_let_go() -> None:
+    changes = [{"at": ["decisions", "DEC-001", "status"], "value": "dropped"}, {"at": ["x", "y"], "removed": True}]
+    assert apply({"decisions": [{"id": "DEC-002"}]}, changes) == {"decisions": [{"id": "DEC-002"}]}
+
+
+def test_a_change_makes_the_places_that_it_needs() -> None:
+    changes = [{"at": ["facts", "paths", "a.py"], "value": {"path": "a.py"}}, {"at": ["x", "y", "z"], "value": 1}]
+    assert apply({}, changes) == {"facts": {"paths": [{"path": "a.py"}]}, "x": {"y": {"z": 1}}}
+
+
+def test_a_list_whose_items_cannot_be_told_apart_changes_as_a_whole() -> None:
+    base = {"todos": [{"content": "a"}, {"content": "a"}]}
+    theirs = {"todos": [{"content": "a"}]}
+    assert diff(base, theirs) == [{"at": ["todos"], "value": [{"content": "a"}]}]
+
+
+def test_a_section_that_came_meanwhile_stands_where_its_number_says() -> None:
+    changes = [{"at": [BODY, "sections", "2"], "value": {"number": 2}}]
+    tree = apply({BODY: {"sections": [{"number": 3}, {"number": 1}]}}, changes)
+    assert [section["number"] for section in tree[BODY]["sections"]] == [3, 2, 1]
+
+
+def test_a_section_that_a_person_wrote_costs_no_section_that_came_meanwhile() -> None:
+    base = {BODY: {"sections": [{"number": 1, "text": "a"}]}}
+    ours = {BODY: {"sections": [{"number": 2, "text": "new"}, {"number": 1, "text": "a"}]}}
+    theirs = {BODY: {"sections": [{"title": "Notes", "text": "mine"}, {"number": 1, "text": "a"}]}}
+    merged = merge(base, ours, theirs)
+    assert [section["text"] for section in merged.tree[BODY]["sections"]] == ["new", "a", "mine"]
+    assert merged.conflicts == ()
+    later = merge(
+        theirs, merged.tree, {BODY: {"sections": [{"title": "Notes", "text": "edited"}, base[BODY]["sections"][0]]}}
+    )
+    assert [section["text"] for section in later.tree[BODY]["sections"]] == ["new", "a", "edited"]

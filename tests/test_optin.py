@@ -1,0 +1,106 @@
+"""Opting in and out: one folder, hidden from git, and done twice it changes nothing."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+import ralf
+from ralf import config, optin
+from ralf.project import Project
+from storekit import context_of, kept_bytes
+
+
+def plain(steps: list[optin.Step], root: Path) -> list[tuple[str, str]]:
+    return [(step.path.relative_to(context_of(root)).as_posix(), step.what.split(":")[0]) for step in steps]
+
+
+def test_init_makes_two_files_and_nothing_outside_its_folder(tmp_path: Path) -> None:
+    steps = optin.init(Project(tmp_path), share=False)
+    assert plain(steps, tmp_path) == [("config.yaml", "create"), (".gitignore", "create")]
+    assert sorted(kept_bytes(tmp_path)) == [".gitignore", "config.yaml"]
+    assert [path.name for path in tmp_path.iterdir()] == [".autonomous"]
+    assert (context_of(tmp_path) / ".gitignore").read_text() == "*\n"
+    assert config.load(context_of(tmp_path) / "config.yaml") == config.Config()
+
+
+def test_init_done_twice_changes_nothing(tmp_path: Path) -> None:
+    optin.init(Project(tmp_path), share=False)
+    (context_of(tmp_path) / "config.yaml").write_text("threshold: 9000\n")
+    before = kept_bytes(tmp_path)
+    assert optin.init(Project(tmp_path), share=False) == []
+    assert kept_bytes(tmp_path) == before
+
+
+def test_a_plan_does_nothing(tmp_path: Path) -> None:
+    assert len(optin.plan_init(Project(tmp_path), share=True)) == 2
+    assert optin.plan_uninstall(Project(tmp_path)) == []
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_opting_in_after_the_first_write_keeps_what_is_there(tmp_path: Path) -> None:
+    ralf.record_decision("tide", "One", root=tmp_path)
+    before = kept_bytes(tmp_path)
+    assert plain(optin.init(Project(tmp_path), share=False), tmp_path) == [("config.yaml", "create")]
+    after = kept_bytes(tmp_path)
+    assert {name: after[name] for name in before} == before
+
+
+def test_opting_out_removes_the_configuration_alone(tmp_path: Path) -> None:
+    optin.init(Project(tmp_path), share=False)
+    ralf.record_decision("tide", "One", root=tmp_path)
+    before = kept_bytes(tmp_path)
+    assert plain(optin.uninstall(Project(tmp_path)), tmp_path) == [("config.yaml", "remove")]
+    assert kept_bytes(tmp_path) == {name: content for name, content in before.items() if name != "config.yaml"}
+    assert optin.uninstall(Project(tmp_path)) == []
+    assert ralf.get_context("tide", root=tmp_path).decisions[0].decision == "One"
+
+
+def _git(*args: str, cwd: Path) -> list[str]:
+    if shutil.which("git") is None:
+        pytest.skip("there is no git here")
+    done = subprocess.run(["git", *args], cwd=cwd, capture_output=True, text=True, check=True)  # noqa: S607
+    return done.stdout.splitlines()
+
+
+def test_git_sees_nothing_of_it_or_with_share_the_route_files_alone(tmp_path: Path) -> None:
+    _git("init", "-q", cwd=tmp_path)
+    optin.init(Project(tmp_path), share=False)
+    ralf.record_decision("tide", "One", root=tmp_path)
+    (context_of(tmp_path) / "config.local.yaml").write_text("key: secret\n")
+    status = ("status", "--porcelain", "--untracked-files=all")
+    assert _git(*status, cwd=tmp_path) == []
+    assert plain(optin.init(Project(tmp_path), share=True), tmp_path) == [(".gitignore", "change")]
+    seen = sorted(line[3:] for line in _git(*status, cwd=tmp_path))
+    assert seen == [".autonomous/context/.gitignore", ".autonomous/context/routes/tide.md"]
+    assert optin.init(Project(tmp_path), share=True) == []
+
+
+def test_a_clone_of_a_shared_project_reads_the_routes_and_goes_on(tmp_path: Path) -> None:
+    origin, clone = tmp_path / "origin", tmp_path / "clone"
+    origin.mkdir()
+    _git("init", "-q", cwd=origin)
+    optin.init(Project(origin), share=True)
+    ralf.record_decision("tide", "Said at the origin", root=origin)
+    _git("add", "-A", cwd=origin)
+    _git(
+        "-c",
+        "user.name=t",
+        "-c",
+        "user.email=t@localhost",
+        "-c",
+        "commit.gpgsign=false",
+        "commit",
+        "-qm",
+        "x",
+        cwd=origin,
+    )
+    _git("clone", "-q", str(origin), str(clone), cwd=tmp_path)
+    assert ralf.get_context("tide", root=clone).decisions[0].decision == "Said at the origin"
+    ralf.record_decision("tide", "Said in the clone", root=clone)
+    said = [decision.decision for decision in ralf.get_context("tide", root=clone).decisions]
+    assert said == ["Said at the origin", "Said in the clone"]
+    assert (context_of(clone) / ".gitignore").read_text() == optin.IGNORE_ALL_BUT_ROUTES

@@ -1,0 +1,283 @@
+"""Where a project is, whose store a git worktree uses, and which route is meant."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+import ralf
+import storekit
+from ralf import project as projects
+from ralf.errors import UsageError
+from ralf.project import Project
+from storekit import context_of, records_of
+
+
+@pytest.fixture(autouse=True)
+def _alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for name in ("BB5_ROUTE", "RALF_TASK_ID", "BB5_TASK_ID", "RALF_PROJECT_DIR", "CLAUDE_CODE_SESSION_ID"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path / "client"))
+
+
+def git(*args: object, cwd: Path) -> str:
+    settings = ["-c", "user.name=t", "-c", "user.email=t@localhost", "-c", "commit.gpgsign=false"]
+    done = subprocess.run(
+        ["git", *settings, *map(str, args)],  # noqa: S607
+        cwd=cwd,
+        env=storekit.environment(cwd, GIT_CONFIG_GLOBAL="/dev/null", GIT_CONFIG_SYSTEM="/dev/null"),
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Path:
+    root = tmp_path / "main tree"
+    root.mkdir()
+    git("init", "-q", "-b", "main", cwd=root)
+    git("commit", "-q", "--allow-empty", "-m", "begin", cwd=root)
+    return root
+
+
+def opted_in(root: Path, text: str = "") -> Path:
+    context_of(root).mkdir(parents=True, exist_ok=True)
+    (context_of(root) / "config.yaml").write_text(text)
+    return root
+
+
+# ---- which project ----
+
+
+def test_a_named_root_is_taken_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    opted_in(tmp_path)
+    (tmp_path / "inner").mkdir()
+    assert projects.find(tmp_path / "inner").root == tmp_path / "inner"
+    monkeypatch.chdir(tmp_path)
+    assert projects.find("inner").root == tmp_path / "inner"
+
+
+def test_the_environment_may_name_the_project_or_its_autonomous_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "p" / ".autonomous").mkdir(parents=True)
+    for named in (tmp_path / "p", tmp_path / "p" / ".autonomous"):
+        monkeypatch.setenv("RALF_PROJECT_DIR", str(named))
+        assert projects.find().root == tmp_path / "p"
+    monkeypatch.setenv("RALF_PROJECT_DIR", str(tmp_path / "none"))
+    with pytest.raises(UsageError, match=r"none: not a directory"):
+        projects.find()
+
+
+def test_the_nearest_parent_that_has_opted_in_wins_over_a_nearer_one_that_has_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here = tmp_path / "a" / "b" / "c"
+    here.mkdir(parents=True)
+    monkeypatch.chdir(here)
+    assert projects.find().root == here
+    (tmp_path / "a" / ".autonomous").mkdir()
+    assert projects.find().root == tmp_path / "a"
+    (tmp_path / "a" / "b" / ".autonomous").mkdir()
+    assert projects.find().root == tmp_path / "a" / "b"
+    opted_in(tmp_path / "a")
+    assert projects.find().root == tmp_path / "a"
+
+
+def test_looking_for_a_project_makes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    found = projects.find()
+    assert (found.folder, found.route_file("x").parent) == (context_of(tmp_path), context_of(tmp_path) / "routes")
+    projects.choose_route(found)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_first_write_makes_the_folder_hidden_from_git(repository: Path) -> None:
+    ralf.record_decision("tide", "One", root=repository)
+    assert git("status", "--porcelain", cwd=repository) == ""
+    assert (context_of(repository) / ".gitignore").read_text() == "*\n"
+
+
+def test_stash_clean_and_checkout_touch_nothing_that_was_acknowledged(repository: Path) -> None:
+    ralf.record_decision("tide", "One", root=repository)
+    before = storekit.kept_bytes(repository)
+    (repository / "x").write_text("x")
+    git("stash", "--include-untracked", cwd=repository)
+    git("checkout", "-q", "-b", "other", cwd=repository)
+    git("clean", "-fdq", cwd=repository)
+    git("reset", "-q", "--hard", cwd=repository)
+    assert storekit.kept_bytes(repository) == before
+
+
+# ---- linked worktrees ----
+
+
+def test_a_linked_worktree_uses_the_store_of_the_main_one(repository: Path, tmp_path: Path) -> None:
+    linked = tmp_path / "linked"
+    git("worktree", "add", "-q", "-b", "side", linked, cwd=repository)
+    ralf.record_decision("tide", "Said in the main one", root=repository)
+    ralf.record_decision("tide", "Said in the linked one", root=linked)
+    said = [decision.decision for decision in ralf.get_context("tide", root=linked).decisions]
+    assert said == ["Said in the main one", "Said in the linked one"]
+    assert len(records_of(repository, "tide")) == 2
+    assert not (linked / ".autonomous").exists()
+
+
+def test_two_linked_worktrees_and_the_main_one_write_one_journal_without_a_gap(
+    repository: Path, tmp_path: Path
+) -> None:
+    roots = [repository, tmp_path / "one", tmp_path / "two"]
+    for root in roots[1:]:
+        git("worktree", "add", "-q", "-b", root.name, root, cwd=repository)
+    code = "import sys, ralf\nfor n in range(5): ralf.record_decision('tide', f'{sys.argv[1]} {n}', root='.')"
+    storekit.finished([storekit.start(code, root.name, cwd=root) for root in roots])
+    assert [record["revision"] for record in records_of(repository, "tide")] == list(range(1, 16))
+
+
+def test_a_worktree_keeps_to_itself_where_that_is_configured(repository: Path, tmp_path: Path) -> None:
+    linked = tmp_path / "linked"
+    git("worktree", "add", "-q", "-b", "side", linked, cwd=repository)
+    opted_in(repository, "worktrees: isolated\n")
+    ralf.record_decision("tide", "Said in the linked one", root=linked)
+    assert ralf.list_routes(root=repository) == []
+    assert len(records_of(linked, "tide")) == 1
+
+
+def test_a_worktree_with_a_configuration_of_its_own_keeps_to_itself(repository: Path, tmp_path: Path) -> None:
+    linked = tmp_path / "linked"
+    git("worktree", "add", "-q", "-b", "side", linked, cwd=repository)
+    opted_in(linked)
+    assert Project(linked).folder == context_of(linked)
+
+
+def test_a_folder_inside_a_linked_worktree_finds_the_project_that_opted_in(
+    repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    linked = tmp_path / "linked"
+    git("worktree", "add", "-q", "-b", "side", linked, cwd=repository)
+    opted_in(repository)
+    (linked / "src" / "deep").mkdir(parents=True)
+    monkeypatch.chdir(linked / "src" / "deep")
+    found = projects.find()
+    assert (found.root, found.folder) == (linked, context_of(repository))
+
+
+def test_a_moved_or_broken_link_file_leaves_the_project_to_itself(tmp_path: Path) -> None:
+    for number, content in enumerate((b"gitdir: /nowhere\n", b"", b"\xff\xfe", b"gitdir: ../x/.git/modules/sub\n")):
+        root = tmp_path / str(number)
+        root.mkdir()
+        (root / ".git").write_bytes(content)
+        assert Project(root).folder == context_of(root)
+
+
+# ---- which route ----
+
+
+def test_each_rule_gives_way_to_the_one_before_it(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    project = Project(repository)
+    assert projects.choose_route(project) == ("default", "default")
+    git("checkout", "-q", "-b", "fix-tides", cwd=repository)
+    assert projects.choose_route(project) == ("fix-tides", "git branch fix-tides")
+    projects.use_route(project, "chosen")
+    assert projects.choose_route(project) == ("chosen", "ralf route use")
+    for variable in ("BB5_TASK_ID", "RALF_TASK_ID", "BB5_ROUTE"):
+        monkeypatch.setenv(variable, variable.replace("_", "-"))
+        assert projects.choose_route(project) == (variable.replace("_", "-"), f"${variable}")
+    assert projects.choose_route(project, "named") == ("named", "named")
+
+
+@pytest.mark.parametrize("branch", ["main", "master", "trunk"])
+def test_a_main_branch_chooses_no_route(repository: Path, branch: str) -> None:
+    git("checkout", "-q", "-B", branch, cwd=repository)
+    assert projects.choose_route(Project(repository)).route == "default"
+
+
+def test_a_branch_name_that_is_no_route_name_becomes_a_slug_of_its_own(repository: Path) -> None:
+    found = set()
+    for branch in ("feature/tides", "feature-tides", "Feature/Tides", "fix_#12"):
+        git("checkout", "-q", "-b", branch, cwd=repository)
+        choice = projects.choose_route(Project(repository))
+        assert choice.rule == f"git branch {branch}"
+        assert choice.route == projects.names.check(choice.route)
+        found.add(choice.route)
+    assert len(found) == 4
+
+
+def test_a_detached_head_and_a_folder_without_git_choose_the_default(repository: Path, tmp_path: Path) -> None:
+    git("checkout", "-q", "--detach", cwd=repository)
+    assert projects.choose_route(Project(repository)).route == "default"
+    (tmp_path / "plain").mkdir()
+    assert projects.choose_route(Project(tmp_path / "plain")).route == "default"
+
+
+def test_a_linked_worktree_is_on_its_own_branch(repository: Path, tmp_path: Path) -> None:
+    git("worktree", "add", "-q", "-b", "side", tmp_path / "linked", cwd=repository)
+    assert projects.choose_route(Project(tmp_path / "linked")).route == "side"
+    assert projects.choose_route(Project(repository)).route == "default"
+
+
+def test_a_refused_name_in_the_environment_is_refused(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BB5_ROUTE", "../x")
+    with pytest.raises(UsageError, match=r"^\.\./x: refused as a route name"):
+        projects.choose_route(Project(repository))
+
+
+def test_an_empty_variable_counts_for_nothing(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BB5_ROUTE", " ")
+    monkeypatch.setenv("RALF_TASK_ID", "")
+    assert projects.choose_route(Project(repository)).route == "default"
+
+
+def test_the_choice_of_one_session_is_not_that_of_another(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    project = Project(repository)
+    monkeypatch.setenv("CLAUDE_CODE_SESSION_ID", "one")
+    projects.use_route(project, "chosen")
+    monkeypatch.setenv("CLAUDE_CODE_SESSION_ID", "../../two")
+    assert projects.choose_route(project).route == "default"
+    projects.use_route(project, "other")
+    monkeypatch.setenv("CLAUDE_CODE_SESSION_ID", "one")
+    assert projects.choose_route(project).route == "chosen"
+    assert all(path.is_relative_to(project.cache) for path in project.folder.rglob("*other*"))
+
+
+def test_a_choice_that_cannot_be_read_counts_for_nothing(repository: Path) -> None:
+    project = Project(repository)
+    projects.use_route(project, "chosen")
+    (path,) = (project.cache / "chosen").iterdir()
+    for content in (b"\xff\xfe", b"../x\n", b""):
+        path.write_bytes(content)
+        assert projects.choose_route(project).route == "default"
+
+
+def test_routes_are_known_by_their_file_or_their_journal_and_case_makes_no_second(tmp_path: Path) -> None:
+    for name in ("one", "two", "Three"):
+        ralf.record_decision(name, "Go on", root=tmp_path)
+    project = Project(tmp_path)
+    project.route_file("one").unlink()
+    storekit.journal_file(tmp_path, "two").unlink()
+    assert projects.route_names(project) == ["Three", "one", "two"]
+    assert projects.existing_route(project, "three") == "Three"
+    assert projects.existing_route(project, "ONE") == "one"
+    assert projects.existing_route(project, "four") is None
+    with pytest.raises(UsageError, match="differs only in case from the route Three"):
+        projects.check_new(project, "three")
+
+
+def test_sessions_of_this_project_are_found_newest_first(tmp_path: Path) -> None:
+    import os
+
+    root = tmp_path / "my project.x"
+    root.mkdir()
+    name = "".join(c if c.isascii() and c.isalnum() else "-" for c in str(root))
+    folder = tmp_path / "client" / "projects" / name
+    assert projects.session_transcripts(Project(root)) == []
+    folder.mkdir(parents=True)
+    for number, file in enumerate(("b.jsonl", "a.jsonl", "c.txt")):
+        (folder / file).write_text("{}")
+        os.utime(folder / file, (number, number))
+    assert [path.name for path in projects.session_transcripts(Project(root))] == ["a.jsonl", "b.jsonl"]

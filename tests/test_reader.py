@@ -1,0 +1,240 @@
+"""Reading: what a route's file holds, at a cost that does not grow, and the list of routes."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+import ralf
+import storekit
+from ralf import tokens
+from ralf.errors import DamagedRouteFile, NotFound, RouteNotFound, UsageError
+from ralf.history import context_at
+from storekit import context_of, kept_bytes, route_file, write_session
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("made")
+    write_session(root / "session.jsonl", 9_000)
+    ralf.checkpoint("tide", root / "session.jsonl", root=root, segment_tokens=3_000)
+    ralf.record_decision("tide", "Keep the old columns", rationale="readers depend on them", root=root)
+    return root
+
+
+def test_a_context_has_the_fields_of_the_contract(made: Path) -> None:
+    context = ralf.get_context("tide", root=made)
+    assert (context.route, context.revision) == ("tide", len(context.checkpoints) + 1)
+    assert context.checkpoint_count == len(context.checkpoints) >= 3
+    assert context.goal.startswith("Please carry part 0 of the tide table")
+    assert context.last_checkpoint == context.checkpoints[-1].timestamp
+    assert context.created.startswith("2026-03-01T08:00")
+    assert context.total_tokens_consumed == sum(entry.tokens for entry in context.checkpoints)
+    assert context.history.count("### Checkpoint ") == len(context.checkpoints)
+    assert context.active_work is not None
+    assert context.facts.paths
+    assert context.decisions[-1].rationale == "readers depend on them"
+    assert context.agent_type == ""
+
+
+def test_reading_writes_nothing_whether_there_is_a_cache_or_not(made: Path, tmp_path: Path) -> None:
+    shutil.copytree(made, tmp_path / "p")
+    for cache in (True, False):
+        if not cache:
+            shutil.rmtree(context_of(tmp_path / "p") / "cache")
+        before = kept_bytes(tmp_path / "p", cache=True)
+        ralf.get_context("tide", root=tmp_path / "p").render(2_000)
+        ralf.list_routes(root=tmp_path / "p")
+        context_at("tide", "1", root=tmp_path / "p")
+        assert kept_bytes(tmp_path / "p", cache=True) == before
+
+
+def test_reading_a_project_that_has_nothing_makes_nothing(tmp_path: Path) -> None:
+    assert ralf.list_routes(root=tmp_path) == []
+    with pytest.raises(RouteNotFound):
+        ralf.get_context("tide", root=tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_with_and_without_the_cache_the_context_is_the_same(made: Path, tmp_path: Path) -> None:
+    shutil.copytree(made, tmp_path / "p")
+    shutil.rmtree(context_of(tmp_path / "p") / "cache")
+    one, other = ralf.get_context("tide", root=made), ralf.get_context("tide", root=tmp_path / "p")
+    assert one == other
+    for budget in (200, 1_000, 4_000, None):
+        assert one.render(budget) == other.render(budget)
+
+
+@pytest.mark.parametrize("budget", [0, 1, 10, 50, 200, 1_000, 2_500, 10_000])
+def test_a_render_never_has_more_tokens_or_characters_than_allowed(made: Path, budget: int) -> None:
+    text = ralf.get_context("tide", root=made).render(budget)
+    assert tokens.count(text) <= budget
+    assert len(text) <= 4 * budget
+
+
+def test_the_budget_and_query_of_a_read_are_the_defaults_of_its_render(made: Path) -> None:
+    bare = ralf.get_context("tide", root=made)
+    limited = ralf.get_context("tide", root=made, max_tokens=700, query="batch size 15")
+    assert limited == bare
+    assert limited.render() == bare.render(700, query="batch size 15")
+    assert tokens.count(limited.render()) <= 700 < tokens.count(bare.render())
+    assert limited.render(1_500) == bare.render(1_500, query="batch size 15")
+
+
+def test_a_cut_render_says_that_it_is_cut_and_how_to_get_the_rest(made: Path) -> None:
+    text = ralf.get_context("tide", root=made).render(600)
+    assert "ralf context show tide" in text.splitlines()[-1]
+
+
+def test_an_unknown_route_names_the_closest_ones(made: Path, tmp_path: Path) -> None:
+    shutil.copytree(made, tmp_path / "p")
+    for name in ("TASK-001", "TASK-010", "something-else"):
+        ralf.record_decision(name, "Go on", root=tmp_path / "p")
+    with pytest.raises(RouteNotFound) as raised:
+        ralf.get_context("task-00", root=tmp_path / "p")
+    assert set(raised.value.closest) == {"TASK-001", "TASK-010"}
+    assert str(raised.value).startswith("task-00: no such route")
+    assert raised.value.hint == f"ralf context show {raised.value.closest[0]}"
+    assert raised.value.exit_status == 3
+
+
+def test_a_name_that_differs_only_in_case_finds_the_route(made: Path) -> None:
+    assert ralf.get_context("TIDE", root=made).route == "tide"
+
+
+def test_a_refused_name_is_refused_before_anything_is_looked_for(made: Path) -> None:
+    for name in ("../tide", "tide.md", ""):
+        with pytest.raises(UsageError):
+            ralf.get_context(name, root=made)
+
+
+def test_a_damaged_file_is_served_from_the_journal_and_says_so(made: Path, tmp_path: Path) -> None:
+    shutil.copytree(made, tmp_path / "p")
+    path = route_file(tmp_path / "p", "tide")
+    path.write_text("rubbish")
+    context = ralf.get_context("tide", root=tmp_path / "p")
+    assert context == ralf.get_context("tide", root=made)
+    assert str(path) in context.warnings[0]
+    assert "line 1" in context.warnings[0]
+
+
+def test_a_damaged_file_without_a_journal_raises(tmp_path: Path) -> None:
+    path = route_file(tmp_path, "tide")
+    path.parent.mkdir(parents=True)
+    path.write_text("rubbish")
+    with pytest.raises(DamagedRouteFile) as raised:
+        ralf.get_context("tide", root=tmp_path)
+    assert (raised.value.line, raised.value.exit_status) == (1, 4)
+    assert str(raised.value).startswith(f"{path}: line 1: ")
+
+
+# ---- the list ----
+
+
+def test_the_list_has_every_route_the_newest_checkpoint_first(made: Path, tmp_path: Path) -> None:
+    shutil.copytree(made, tmp_path / "p")
+    for name in ("b", "a"):
+        ralf.record_decision(name, "Go on", root=tmp_path / "p")
+    assert [summary.route for summary in ralf.list_routes(root=tmp_path / "p")] == ["tide", "a", "b"]
+
+
+def test_a_line_of_the_list_says_what_the_context_says(made: Path, tmp_path: Path) -> None:
+    """From the head of the file, from the journal alone, and from a file that a person edited."""
+    context = ralf.get_context("tide", root=made)
+    work = context.active_work
+    wanted = (context.route, context.revision, context.last_checkpoint, context.checkpoint_count, work.current_task,
+              work.work_status, context.total_tokens_consumed, "")  # fmt: skip
+
+    def listed(root: Path) -> tuple[object, ...]:
+        (one,) = ralf.list_routes(root=root)
+        return (one.route, one.revision, one.last_checkpoint, one.checkpoint_count, one.current_task, one.work_status,
+                one.total_tokens_consumed, one.damage)  # fmt: skip
+
+    assert listed(made) == wanted
+    shutil.copytree(made, tmp_path / "p")
+    route_file(tmp_path / "p", "tide").unlink()
+    assert listed(tmp_path / "p") == wanted
+    route_file(tmp_path / "p", "tide").write_bytes(route_file(made, "tide").read_bytes().replace(b"\n", b"\r\n"))
+    assert listed(tmp_path / "p") == wanted
+
+
+def test_the_list_shows_what_a_person_changed(made: Path, tmp_path: Path) -> None:
+    shutil.copytree(made, tmp_path / "p")
+    path = route_file(tmp_path / "p", "tide")
+    text = path.read_text(encoding="utf-8")
+    path.write_text(text.replace("\nactive_work:\n", '\nactive_work:\n  current_task: "TASK-9"\n', 1), encoding="utf-8")
+    assert ralf.list_routes(root=tmp_path / "p")[0].current_task == "TASK-9"
+
+
+@pytest.mark.parametrize("text", ['TASK "9"', "it's", "- x: y", "多", "a\\b", "true", "1.10", "null", "#x", "{a}", ""])
+def test_the_list_reads_any_text_as_the_context_does(made: Path, tmp_path: Path, text: str) -> None:
+    from dataclasses import replace
+
+    from ralf import document
+
+    shutil.copytree(made, tmp_path / "p")
+    context = ralf.get_context("tide", root=made)
+    changed = replace(context, active_work=replace(context.active_work, current_task=text))
+    route_file(tmp_path / "p", "tide").write_text(document.render(changed), encoding="utf-8")
+    assert ralf.list_routes(root=tmp_path / "p")[0].current_task == text
+    shutil.rmtree(context_of(tmp_path / "p") / "cache")
+    storekit.journal_file(tmp_path / "p", "tide").unlink()
+    assert ralf.list_routes(root=tmp_path / "p")[0].current_task == text
+
+
+def test_files_that_are_no_route_files_are_not_listed(made: Path, tmp_path: Path) -> None:
+    shutil.copytree(made, tmp_path / "p")
+    folder = context_of(tmp_path / "p") / "routes"
+    for name in (".ralf-x.tmp", "notes.txt", "con.md", "a b.md", ".hidden.md", "tide.displaced-0", "x.md~", "é.md"):
+        (folder / name).write_text("x")
+    assert [summary.route for summary in ralf.list_routes(root=tmp_path / "p")] == ["tide"]
+
+
+# ---- earlier checkpoints ----
+
+
+def test_the_context_at_a_checkpoint_is_what_it_was_then(tmp_path: Path) -> None:
+    number = write_session(tmp_path / "session.jsonl", 2_000)
+    was = []
+    for _ in range(3):
+        ralf.checkpoint("tide", tmp_path / "session.jsonl", root=tmp_path)
+        was.append(ralf.get_context("tide", root=tmp_path))
+        ralf.record_decision("tide", f"After {number}", root=tmp_path)
+        number = storekit.grow(tmp_path / "session.jsonl", 2_000, number)
+    for n, context in enumerate(was, start=1):
+        assert context_at("tide", f"cp-{n:03d}", root=tmp_path) == context
+        assert context_at("tide", str(n), root=tmp_path) == context
+
+
+@pytest.mark.parametrize("name", ["cp-999", "999", "0", "", "cp-", "x", "²", "-1"])
+def test_a_checkpoint_that_is_not_there_is_named(made: Path, name: str) -> None:
+    with pytest.raises(NotFound, match=r"^tide: has no checkpoint"):
+        context_at("tide", name, root=made)
+
+
+# ---- what it costs ----
+
+
+def test_a_read_that_finds_file_and_cache_untouched_opens_no_journal(made: Path, tmp_path: Path) -> None:
+    """The journal's folder is taken away but for its last record, which names the place where it ends."""
+    shutil.copytree(made, tmp_path / "p")
+    journal = storekit.journal_file(tmp_path / "p", "tide")
+    content = journal.read_bytes()
+    start = content.rindex(b"\n", 0, -1) + 1
+    journal.write_bytes(b" " * (start - 1) + b"\n" + content[start:])  # every other record would be damaged
+    assert ralf.get_context("tide", root=tmp_path / "p") == ralf.get_context("tide", root=made)
+
+
+def test_the_list_reads_the_head_of_a_file_however_large_it_is(made: Path, tmp_path: Path) -> None:
+    """What lies far behind it is zeros here, which would be reported if they were read."""
+    shutil.copytree(made, tmp_path / "p")
+    path = route_file(tmp_path / "p", "tide")
+    with path.open("ab") as file:
+        file.write(b"<!-- -->\n" * 2_000)
+        file.truncate(64 << 20)
+    os.utime(path, ns=(0, 0))  # as old as a file that nobody touched
+    (summary,) = ralf.list_routes(root=tmp_path / "p")
+    assert (summary.damage, summary.checkpoint_count) == ("", ralf.get_context("tide", root=made).checkpoint_count)

@@ -1,0 +1,371 @@
+"""The fold: what a route's records come to, wherever it is broken off, whatever kinds of records there are."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings, strategies as st
+
+from contexts import contexts, quick, ruled, texts
+from ralf import snapshot
+from ralf.context import FORMAT_VERSION, Body, RouteContext
+from ralf.document import parse, render
+from ralf.journal import Record
+from ralf.model import ActiveWork, Decision, OpenFile, Section, Todo
+from ralf.route import MAX_COMPLETED_TODOS, apply, changes_of_edit, empty, fold
+from ralf.snapshot import Snapshot
+from ralf.tree import to_tree
+
+ROUTE = "TASK-001"
+
+
+def checkpoint(number: int, **more: Any) -> dict[str, Any]:
+    """A checkpoint's payload."""
+    return {
+        "source": {"session": "s", "from_byte": 0, "to_byte": 9, "from_line": 10 * number, "to_line": 10 * number + 10},
+        "period": [f"2026-03-01T1{number % 10}:00:00Z", f"2026-03-01T1{number % 10}:30:00Z"],
+        "tokens": 1000 * (number + 1),
+        "reason": "threshold",
+        "summarizer": "extractive",
+        "title": f"title {number}",
+        "text": f"- what happened in {number}",
+        **more,
+    }
+
+
+def records(*kinds: tuple[str, dict[str, Any]]) -> list[Record]:
+    return [Record(revision, kind, payload) for revision, (kind, payload) in enumerate(kinds, start=1)]
+
+
+def folded(*kinds: tuple[str, dict[str, Any]]) -> RouteContext:
+    return fold(records(*kinds), empty(ROUTE))
+
+
+def decided(words: str, **more: Any) -> tuple[str, dict[str, Any]]:
+    return "decision", {"decision": {"decision": words, "timestamp": "2026-03-01T09:00:00Z", **more}}
+
+
+# ---- any stream of records ----
+
+_words = texts(2)
+_decision = st.builds(
+    lambda words, why, old: {"decision": words, "rationale": why, **({"supersedes": old} if old else {})},
+    _words,
+    _words,
+    st.sampled_from(["", "DEC-001", "DEC-002", "DEC-009"]),
+)
+_facts = st.builds(
+    lambda paths, commands: {
+        "paths": [{"path": path, "did": ["edited"]} for path in paths],
+        "commands": [{"command": command, "status": "failed", "failures": 1} for command in commands],
+    },
+    st.lists(_words, max_size=2, unique=True),
+    st.lists(_words, max_size=2, unique=True),
+)
+_checkpoint = st.builds(
+    lambda number, decisions, facts, text, goal, work: (
+        "checkpoint",
+        checkpoint(number, decisions=decisions, facts=facts, text=ruled(text), goal=goal, active_work=work),
+    ),
+    st.integers(0, 9),
+    st.lists(_decision, max_size=2),
+    _facts,
+    _words,
+    _words,
+    st.fixed_dictionaries({}, optional={"current_task": _words, "next_steps": st.lists(_words, max_size=2)}),
+)
+_unknown = st.tuples(st.sampled_from(["refine", "Checkpoint", ""]), st.dictionaries(_words, _words, max_size=1))
+_edit = st.builds(
+    lambda key, value: ("edit", {"changes": [{"at": [key], "value": value}]}), st.sampled_from(["goal", "mine"]), _words
+)
+_import = contexts.map(lambda context: ("import", {"document": to_tree(context)}))
+_kind = st.one_of(_checkpoint, _checkpoint, st.tuples(st.just("decision"), _decision.map(lambda d: {"decision": d})))
+_streams = st.lists(st.one_of(_kind, _kind, _unknown, _edit), min_size=1, max_size=7)
+
+
+@given(_streams, st.one_of(st.none(), _import), st.data())
+@settings(quick, max_examples=30)
+def test_a_fold_that_is_broken_off_anywhere_and_taken_up_comes_to_the_same(
+    tmp_path_factory: pytest.TempPathFactory, stream: list[Any], imported: Any, data: st.DataObject
+) -> None:
+    found = records(*([imported] if imported else []), *stream)
+    whole = fold(found, empty(ROUTE))
+    place = data.draw(st.integers(0, len(found)))
+    cache = tmp_path_factory.mktemp("cache")
+    before = fold(found[:place], empty(ROUTE))
+    snapshot.save(cache, ROUTE, Snapshot("token", before, ((place, "digest"),)))
+    kept = snapshot.load(cache, ROUTE)
+    assert kept is not None
+    assert kept.context == before
+    assert fold(found[place:], kept.context) == whole
+    assert whole.revision == len(found)
+
+
+@given(_streams)
+@settings(quick, max_examples=30)
+def test_what_a_fold_comes_to_is_what_its_file_is_read_as(stream: list[Any]) -> None:
+    context = folded(*stream)
+    assert parse(render(context).encode(), "file") == context
+    assert json.loads(json.dumps(to_tree(context))) == to_tree(context)
+    assert folded(*stream) == context
+
+
+@given(_streams)
+@settings(quick, max_examples=30)
+def test_labels_are_unique_and_every_successor_and_its_predecessor_name_each_other(stream: list[Any]) -> None:
+    context = folded(*stream)
+    labels = [decision.id for decision in context.decisions]
+    assert len(set(labels)) == len(labels)
+    by_label = {decision.id: decision for decision in context.decisions}
+    for decision in context.decisions:
+        if decision.status == "superseded":
+            assert by_label[decision.superseded_by].supersedes == decision.id
+    active = [" ".join(d.decision.split()).casefold() for d in context.decisions if d.status == "active"]
+    assert len(set(active)) == len(active)
+
+
+# ---- single records ----
+
+
+def test_a_new_route_has_no_records_and_no_revision() -> None:
+    context = empty(ROUTE)
+    assert (context.route, context.revision, context.context_checkpoint.version) == (ROUTE, 0, FORMAT_VERSION)
+
+
+def test_a_record_of_an_unknown_kind_advances_the_revision_and_changes_nothing_else() -> None:
+    before = folded(("checkpoint", checkpoint(0)))
+    after = apply(before, Record(2, "from-the-future", {"decisions": 5}))
+    assert after.revision == 2
+    assert replace(after, context_checkpoint=before.context_checkpoint) == before
+
+
+def test_a_checkpoint_adds_an_entry_a_section_and_its_tokens() -> None:
+    context = folded(("checkpoint", checkpoint(0)), ("checkpoint", checkpoint(1, key_events=["an event"], recall=0.5)))
+    assert context.checkpoint_count == 2
+    assert context.total_tokens_consumed == 3000
+    assert context.context_checkpoint.tokens_at_checkpoint == 2000
+    assert (context.created, context.last_checkpoint) == ("2026-03-01T10:00:00Z", "2026-03-01T11:30:00Z")
+    assert [section.number for section in context.body.sections] == [2, 1]
+    entry = context.checkpoints[-1]
+    assert (entry.checkpoint_id, entry.session, entry.lines, entry.tokens) == ("cp-002", "s", "11-20", 2000)
+    assert (entry.key_events, entry.recall, entry.reason) == (("an event",), 0.5, "threshold")
+    assert entry.summary_ref == "### Checkpoint 2: title 1"
+    assert context.body.sections[0].text.split("\n") == [
+        "**Period:** 2026-03-01T11:00:00Z \u2192 2026-03-01T11:30:00Z",
+        "**Tokens:** 2,000",
+        "",
+        "- what happened in 1",
+    ]
+
+
+def test_a_checkpoint_without_times_keeps_the_last_known_ones() -> None:
+    context = folded(("checkpoint", checkpoint(0)), ("checkpoint", checkpoint(1, period=["", ""])))
+    assert (context.created, context.last_checkpoint) == ("2026-03-01T10:00:00Z", "2026-03-01T10:30:00Z")
+
+
+@pytest.mark.parametrize("title", ["x\n### Checkpoint 9: forged\n- y", "x (Current)", "x\u2028(Current)", " x "])
+def test_no_title_forges_a_section_or_the_mark_of_the_newest(title: str) -> None:
+    context = folded(("checkpoint", checkpoint(0, title=title)), ("checkpoint", checkpoint(1, title=title)))
+    again = parse(render(context).encode(), "file")
+    assert [(section.number, section.title.partition(" ")[0]) for section in again.body.sections] == [
+        (2, "x"),
+        (1, "x"),
+    ]
+    assert again == context
+
+
+def test_the_first_goal_stays() -> None:
+    context = folded(*(("checkpoint", checkpoint(n, goal=goal)) for n, goal in enumerate(["", "first", "second"])))
+    assert context.goal == "first"
+
+
+def test_work_is_what_the_last_segment_says_and_keeps_what_a_segment_cannot_know() -> None:
+    first = {
+        "current_task": "T",
+        "task_title": "title",
+        "attempts": 2,
+        "outcome": "open",
+        "last_request": "r",
+        "mine": 1,
+    }
+    second = {"next_steps": ["n"], "yours": 2}
+    context = folded(
+        ("checkpoint", checkpoint(0, active_work=first)), ("checkpoint", checkpoint(1, active_work=second))
+    )
+    assert context.active_work == ActiveWork(
+        current_task="T",
+        task_title="title",
+        attempts=2,
+        outcome="open",
+        next_steps=("n",),
+        extra={"mine": 1, "yours": 2},
+    )
+
+
+def test_of_the_completed_to_dos_the_newest_stay_and_of_the_open_ones_all() -> None:
+    todos = [{"content": f"c{n}", "status": "completed"} for n in range(50)]
+    todos += [{"content": f"o{n}", "status": "pending"} for n in range(50)]
+    context = folded(("checkpoint", checkpoint(0, active_work={"todos": todos})))
+    expected = [Todo(f"c{n}", "completed") for n in range(50 - MAX_COMPLETED_TODOS, 50)]
+    assert context.active_work.todos == (*expected, *(Todo(f"o{n}") for n in range(50)))
+
+
+# ---- decisions ----
+
+
+def test_decisions_are_labelled_in_the_order_in_which_they_come() -> None:
+    in_segment = {"decisions": [{"decision": "b"}, {"decision": "c"}]}
+    context = folded(decided("a"), ("checkpoint", checkpoint(0, **in_segment)), decided("d"))
+    assert [(d.id, d.decision) for d in context.decisions] == [(f"DEC-00{n}", w) for n, w in enumerate("abcd", start=1)]
+    assert context.context_checkpoint.decision_count == 4
+
+
+@pytest.mark.parametrize("again", ["Use a timer", "use  a\ntimer", "USE A TIMER "])
+def test_what_is_said_twice_is_decided_once(again: str) -> None:
+    context = folded(decided("Use a timer", rationale="because"), decided(again))
+    assert [d.rationale for d in context.decisions] == ["because"]
+
+
+def test_what_was_given_up_can_be_decided_anew() -> None:
+    context = folded(decided("a"), decided("b", supersedes="DEC-001"), decided("a", supersedes="DEC-002"))
+    assert [(d.id, d.status, d.supersedes, d.superseded_by) for d in context.decisions] == [
+        ("DEC-001", "superseded", "", "DEC-002"),
+        ("DEC-002", "superseded", "DEC-001", "DEC-003"),
+        ("DEC-003", "active", "DEC-002", ""),
+    ]
+
+
+def test_a_decision_that_supersedes_one_that_is_not_there_changes_no_other() -> None:
+    context = folded(decided("a"), decided("b", supersedes="DEC-777"), decided("c", supersedes=""))
+    assert [d.status for d in context.decisions] == ["active"] * 3
+
+
+def test_a_label_is_never_given_twice_even_after_its_decision_was_removed() -> None:
+    removal = ("edit", {"changes": [{"at": ["decisions", "DEC-002"], "removed": True}]})
+    context = folded(decided("a"), decided("b"), removal, decided("c"))
+    assert [d.id for d in context.decisions] == ["DEC-001", "DEC-003"]
+
+
+def test_labels_of_an_imported_file_are_kept_and_not_given_again() -> None:
+    document = {"decisions": [{"id": "DEC-002", "decision": "a"}, {"decision": "b"}, {"id": "D-1", "decision": "c"}]}
+    context = folded(("import", {"document": document}), decided("d"))
+    assert [d.id for d in context.decisions] == ["DEC-002", "DEC-003", "D-1", "DEC-004"]
+    assert context.decisions[1].origin == "human-edit"
+
+
+def test_a_label_of_thousands_of_digits_is_only_a_name() -> None:
+    document = {"decisions": [{"id": "DEC-" + "9" * 20_000, "decision": "a"}, {"id": "DEC-\u0663", "decision": "b"}]}
+    assert folded(("import", {"document": document}), decided("c")).decisions[-1].id == "DEC-001"
+
+
+def test_an_import_is_taken_whole_but_for_the_route_s_own_name_and_revision() -> None:
+    other = replace(folded(decided("a"), ("checkpoint", checkpoint(0))), extra={"team": "x"})
+    context = apply(empty("other"), Record(1, "import", {"document": to_tree(other)}))
+    assert (context.route, context.revision) == ("other", 1)
+    assert replace(context, context_checkpoint=other.context_checkpoint) == other
+
+
+def test_checkpoints_after_an_import_go_on_with_its_numbers() -> None:
+    document = to_tree(RouteContext(body=Body(sections=(Section(41, "a", "- x"), Section(None, "Notes", "n")))))
+    context = folded(("import", {"document": document}), ("checkpoint", checkpoint(0)))
+    assert [section.number for section in context.body.sections] == [42, 41, None]
+    assert context.checkpoints[-1].checkpoint_id == "cp-042"
+
+
+# ---- edits ----
+
+
+@given(contexts, contexts)
+@settings(quick, max_examples=15)
+def test_a_hand_edit_applied_is_the_edited_file(base: RouteContext, theirs: RouteContext) -> None:
+    header = replace(base.context_checkpoint, revision=3, version=FORMAT_VERSION, decision_count=0)
+    base = replace(base, context_checkpoint=header, decisions=())
+    theirs = replace(theirs, context_checkpoint=header, decisions=())
+    changes = json.loads(json.dumps(changes_of_edit(base, theirs, base)))
+    taken = apply(base, Record(3, "edit", {"changes": changes}), cap=False)
+    assert _sorted(taken) == _sorted(theirs)
+
+
+def _sorted(context: RouteContext) -> Any:
+    def order(tree: Any) -> Any:
+        if isinstance(tree, dict):
+            return {key: order(inner) for key, inner in tree.items()}
+        return sorted(map(order, tree), key=repr) if isinstance(tree, list) else tree
+
+    return order(to_tree(context))
+
+
+def test_an_edit_of_the_bookkeeping_is_no_edit() -> None:
+    base = folded(("checkpoint", checkpoint(0)))
+    header = replace(base.context_checkpoint, revision=77, version="9.9", route="other", decision_count=5)
+    assert changes_of_edit(base, replace(base, context_checkpoint=header), base) == []
+
+
+def test_an_edit_of_an_older_file_leaves_what_came_since() -> None:
+    base = folded(decided("a"), ("checkpoint", checkpoint(0)))
+    theirs = parse(
+        render(base)
+        .replace('decision: "a"', 'decision: "a, but slowly"')
+        .replace("## Comp", "# Mine\n\n## Comp")
+        .encode(),
+        "file",
+    )
+    since = apply(base, Record(3, "checkpoint", checkpoint(1, decisions=[{"decision": "b"}])))
+    after = apply(since, Record(4, "edit", {"changes": changes_of_edit(base, theirs, since)}))
+    assert [d.decision for d in after.decisions] == ["a, but slowly", "b"]
+    assert [section.number for section in after.body.sections] == [2, 1]
+    assert after.body.before == "# Mine"
+    assert after.checkpoint_count == 2
+
+
+def test_a_section_of_a_person_s_own_in_an_older_file_costs_no_newer_checkpoint() -> None:
+    base = folded(("checkpoint", checkpoint(0)))
+    theirs = parse(render(base).replace("### Checkpoint 1", "### Mine\nwords\n\n### Checkpoint 1").encode(), "file")
+    since = apply(base, Record(2, "checkpoint", checkpoint(1)))
+    after = apply(since, Record(3, "edit", {"changes": changes_of_edit(base, theirs, since)}))
+    assert [section.number for section in after.body.sections] == [2, 1, None]
+    assert after.body.sections[-1] == Section(None, "Mine", "words")
+
+
+def test_a_decision_that_a_person_wrote_gets_a_label_and_its_origin() -> None:
+    base = folded(decided("a"))
+    theirs = replace(base, decisions=(*base.decisions, Decision(decision="mine")))
+    after = apply(base, Record(2, "edit", {"changes": changes_of_edit(base, theirs, base)}))
+    assert (after.decisions[1].id, after.decisions[1].origin) == ("DEC-002", "human-edit")
+    assert apply(after, Record(3, *decided("c"))).decisions[2].id == "DEC-003"
+
+
+# ---- snapshots ----
+
+
+def test_a_snapshot_that_is_torn_or_of_another_version_counts_for_nothing(tmp_path: Path) -> None:
+    context = replace(folded(decided("a")), counts={"k": 3})
+    assert snapshot.load(tmp_path, ROUTE) is None
+    snapshot.save(tmp_path, ROUTE, Snapshot("t", context, tuple((n, f"d{n}") for n in range(20))))
+    kept = snapshot.load(tmp_path, ROUTE)
+    assert kept is not None
+    assert (kept.context, kept.context.counts, kept.token) == (context, {"k": 3}, "t")
+    assert kept.renders[-1] == (19, "d19")
+    path = snapshot.path_of(tmp_path, ROUTE)
+    whole = path.read_bytes()
+    for torn in (b"", whole[:-1], whole.replace(b'"v":1', b'"v":99'), b"[]", b"null", b"\xff", b'{"v":1}'):
+        path.write_bytes(torn)
+        assert snapshot.load(tmp_path, ROUTE) is None
+
+
+def test_a_cache_that_cannot_be_written_is_no_error(tmp_path: Path) -> None:
+    (tmp_path / "routes").write_text("in the way")
+    snapshot.save(tmp_path, ROUTE, Snapshot("t", empty(ROUTE)))
+    assert snapshot.load(tmp_path, ROUTE) is None
+
+
+def test_open_files_of_the_last_segment_replace_the_older_ones() -> None:
+    context = folded(
+        ("checkpoint", checkpoint(0, active_work={"open_files": [{"path": "a"}]})),
+        ("checkpoint", checkpoint(1, active_work={"open_files": [{"path": "b"}]})),
+    )
+    assert context.active_work.open_files == (OpenFile("b"),)

@@ -1,0 +1,206 @@
+"""Segments: nothing is lost or moved, none passes the limit that need not, none parts a call from its result."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from hypothesis import given, settings, strategies as st
+
+from contexts import quick
+from ralf.segments import LAST_TENTH, Piece, cut
+from ralf.transcripts.events import Event, Kind, Position
+
+LIMIT = 100
+
+
+def stream(*records: tuple[tuple[Kind, int], ...] | tuple[Kind, int, str]) -> list[Event]:
+    """Events: each argument is a record, `(kind, tokens)` pairs or one `(kind, tokens, call id)`."""
+    events = []
+    for line, record in enumerate(records):
+        parts: Any = [record] if isinstance(record[0], str) else record
+        for kind, count, *call in parts:
+            start, end = Position(line * 10, line), Position(line * 10 + 10, line + 1)
+            events.append(Event(kind, "x" * count, start, end, call_id=call[0] if call else ""))
+    return events
+
+
+def segments(events: list[Event], limit: int = LIMIT) -> list[Piece]:
+    return list(cut(events, limit, len))
+
+
+def sizes(*records: Any) -> list[int]:
+    return [piece.tokens for piece in segments(stream(*records))]
+
+
+# ---- any stream ----
+
+_count = st.integers(0, 60) | st.integers(0, 150)
+_said = st.tuples(st.sampled_from(["user", "assistant", "thinking", "compaction", "other"]), _count)
+
+
+@st.composite
+def _streams(draw: st.DrawFn) -> list[Any]:
+    """Turns of an agent: it says something, calls tools, alone or several at once, and gets every result."""
+    records: list[Any] = []
+    calls = itertools.count()
+    for _ in range(draw(st.integers(0, 12))):
+        if draw(st.booleans()):
+            records.append(tuple(draw(st.lists(_said, min_size=1, max_size=2))))
+            continue
+        names = [f"c{next(calls)}" for _ in range(draw(st.integers(1, 3)))]
+        made = [("call", draw(_count), name) for name in names]
+        if draw(st.booleans()):
+            records.append((("assistant", draw(_count)), *made))
+        else:
+            records += made
+        records += [("result", draw(_count), name) for name in draw(st.permutations(names))]
+    return records
+
+
+def groups(events: list[Event]) -> Iterator[list[Event]]:
+    """The smallest stretches between which a segment may end: records, and calls with their results."""
+    group: list[Event] = []
+    waiting: set[str] = set()
+    for _, record in itertools.groupby(events, key=lambda event: event.start):
+        for event in record:
+            group.append(event)
+            if event.kind == "call":
+                waiting.add(event.call_id)
+            if event.kind == "result":
+                waiting.discard(event.call_id)
+        if not waiting:
+            yield group
+            group = []
+    if group:
+        yield group
+
+
+def weight(events: list[Event]) -> int:
+    return sum(len(event.text) for event in events if event.kind not in ("compaction", "other"))
+
+
+@given(_streams(), st.sampled_from([1, 10, 50, LIMIT, 1000]))
+@settings(quick, max_examples=120)
+def test_segments_put_together_are_the_stream_and_each_says_where_it_lies(records: list[Any], limit: int) -> None:
+    events = stream(*records)
+    pieces = segments(events, limit)
+    assert [event for piece in pieces for event in piece.events] == events
+    for piece in pieces:
+        assert piece.events
+        assert (piece.start, piece.end) == (piece.events[0].start, piece.events[-1].end)
+        assert piece.tokens == weight(list(piece.events))
+    assert all(one.end == other.start for one, other in itertools.pairwise(pieces))
+
+
+@given(_streams(), st.sampled_from([1, 10, 50, LIMIT, 1000]))
+@settings(quick, max_examples=120)
+def test_no_segment_passes_the_limit_that_could_have_been_cut(records: list[Any], limit: int) -> None:
+    events = stream(*records)
+    whole = list(groups(events))
+    for piece in segments(events, limit):
+        if piece.tokens > limit:
+            heavy = [group for group in groups(list(piece.events)) if weight(group)]
+            assert len(heavy) == 1
+            assert heavy[0] in whole
+
+
+@given(_streams(), st.sampled_from([10, 50, LIMIT]))
+@settings(quick, max_examples=120)
+def test_no_segment_ends_between_a_call_and_its_result(records: list[Any], limit: int) -> None:
+    for piece in segments(stream(*records), limit):
+        calls = {event.call_id for event in piece.events if event.kind == "call"}
+        results = {event.call_id for event in piece.events if event.kind == "result"}
+        assert calls == results
+
+
+@given(_streams(), st.sampled_from([10, 50, LIMIT]))
+@settings(quick, max_examples=120)
+def test_a_segment_ends_early_only_for_a_person_s_turn_or_for_what_would_not_fit(
+    records: list[Any], limit: int
+) -> None:
+    events = stream(*records)
+    pieces = segments(events, limit)
+    for piece, following in itertools.pairwise(pieces):
+        following_group = next(groups(list(following.events)))
+        turn = any(event.kind == "user" for event in following.events if event.start == following.start)
+        assert piece.tokens + weight(following_group) > limit or (turn and piece.tokens >= LAST_TENTH * limit)
+
+
+@given(_streams())
+@quick
+def test_a_stream_without_end_is_cut_while_it_is_read(records: list[Any]) -> None:
+    events = stream(*records)
+    read = 0
+
+    def counted() -> Iterator[Event]:
+        nonlocal read
+        for event in events:
+            read += 1
+            yield event
+
+    given_out = 0
+    for piece in cut(counted(), LIMIT, len):
+        given_out += len(piece.events)
+        ahead = events[given_out:read]
+        assert weight(ahead) <= LIMIT + 3 * 150 + 4 * 150
+
+
+# ---- by example ----
+
+
+def test_nothing_has_no_segments() -> None:
+    assert segments([]) == []
+
+
+def test_what_is_within_the_limit_is_one_segment() -> None:
+    assert sizes(("user", 50), ("assistant", 50)) == [100]
+
+
+def test_a_segment_ends_before_the_record_that_would_pass_the_limit() -> None:
+    assert sizes(("assistant", 60), ("assistant", 30), ("assistant", 30)) == [90, 30]
+
+
+@pytest.mark.parametrize(("before", "expected"), [(90, [90, 15]), (100, [100, 15]), (89, [94, 10])])
+def test_a_person_s_turn_in_the_last_tenth_begins_the_next_segment(before: int, expected: list[int]) -> None:
+    assert sizes(("assistant", before), ("user", 5), ("assistant", 10)) == expected
+
+
+def test_of_two_turns_in_the_last_tenth_the_later_one_begins_the_next_segment() -> None:
+    assert sizes(("assistant", 91), ("user", 3), ("user", 3), ("assistant", 2), ("assistant", 20)) == [94, 25]
+
+
+def test_a_call_goes_to_the_segment_of_its_result() -> None:
+    records = (("assistant", 80), ("call", 10, "a"), ("result", 30, "a"), ("assistant", 5))
+    assert sizes(*records) == [80, 45]
+
+
+def test_calls_side_by_side_stay_together_until_the_last_result() -> None:
+    records = [
+        ("assistant", 40),
+        ("call", 10, "a"),
+        ("call", 10, "b"),
+        ("result", 60, "b"),
+        ("result", 60, "a"),
+        ("user", 9),
+    ]
+    assert sizes(*records) == [40, 140, 9]
+
+
+def test_a_record_beyond_the_limit_is_a_segment_of_its_own() -> None:
+    assert sizes(("assistant", 10), ("user", 500), ("assistant", 10)) == [10, 500, 10]
+
+
+def test_events_of_one_record_are_never_parted() -> None:
+    assert sizes((("assistant", 70), ("assistant", 70)), ("assistant", 1)) == [140, 1]
+
+
+def test_a_call_that_never_gets_its_result_holds_nothing_up_once_the_agent_speaks_again() -> None:
+    assert sizes(("call", 50, "a"), ("assistant", 40), ("assistant", 40), ("assistant", 40)) == [90, 80]
+
+
+def test_summaries_and_other_records_count_nothing_and_are_kept() -> None:
+    pieces = segments(stream(("compaction", 500), ("other", 500), ("user", 10)))
+    assert [(piece.tokens, len(piece.events)) for piece in pieces] == [(10, 3)]

@@ -1,0 +1,159 @@
+"""Where a session stands is what the journal says, with or without the cache, whatever has happened to it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ralf import journal
+from ralf.journal import Record
+from ralf.project import Project
+from ralf.sessions import Standing, standing
+from ralf.transcripts.events import Position
+
+ROUTE = "TASK-001"
+PENDING = ({"tool": "Bash", "call_id": "c1", "input": {"command": "make"}, "text": "make"},)
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    return Project(tmp_path)
+
+
+@pytest.fixture
+def cache(project: Project) -> Path:
+    return project.cache / "sessions" / f"{ROUTE}.jsonl"
+
+
+class Writer:
+    """Appends records to the route's journal."""
+
+    def __init__(self, project: Project) -> None:
+        self.project = project
+        self.count = 0
+
+    def append(self, kind: str, payload: dict[str, Any]) -> None:
+        """One more record."""
+        self.count += 1
+        head = self.project.store.head(journal.stream_of(ROUTE))
+        record = Record(self.count, kind, payload)
+        journal.append(self.project.store, ROUTE, record, id=f"{self.project.root}-{self.count}", after=head)
+
+    def take(self, session: str, to_byte: int, pending: tuple[dict[str, Any], ...] = ()) -> Standing:
+        """A checkpoint of a session up to a byte; where the session stands then."""
+        line = to_byte // 10
+        source = {"session": session, "to_byte": to_byte, "to_line": line, "head": f"h{to_byte}", "tail": f"t{to_byte}"}
+        self.append("checkpoint", {"source": source, "pending": list(pending)})
+        return Standing(session, Position(to_byte, line), f"h{to_byte}", f"t{to_byte}", pending)
+
+
+@pytest.fixture
+def writer(project: Project) -> Writer:
+    return Writer(project)
+
+
+def test_a_session_that_the_route_has_nothing_of_stands_at_its_start(project: Project, writer: Writer) -> None:
+    assert standing(project, ROUTE, "s") == Standing("s")
+    writer.append("decision", {})
+    assert standing(project, ROUTE, "s") == Standing("s")
+    writer.take("other", 100)
+    assert standing(project, ROUTE, "s") == Standing("s")
+
+
+def test_a_session_stands_at_the_end_of_its_last_checkpoint(project: Project, writer: Writer) -> None:
+    for byte in (100, 200, 300):
+        expected = writer.take("s", byte, PENDING)
+        assert standing(project, ROUTE, "s") == expected
+    writer.append("decision", {"decision": {"decision": "d"}})
+    assert standing(project, ROUTE, "s") == expected
+
+
+def test_sessions_of_one_route_stand_each_for_itself(project: Project, writer: Writer) -> None:
+    expected = {name: writer.take(name, byte) for name, byte in [("a", 100), ("b", 50), ("a", 200), ("ab", 70)]}
+    assert {name: standing(project, ROUTE, name) for name in expected} == expected
+
+
+def test_a_session_read_again_from_its_start_stands_where_the_second_reading_is(
+    project: Project, writer: Writer
+) -> None:
+    writer.take("s", 500)
+    expected = writer.take("s", 100)
+    assert standing(project, ROUTE, "s") == expected
+
+
+@pytest.mark.parametrize("name", ['a","byte":9', 'a"', "\u00e9\u2028", "a\\", "", "a\nb", "{", "\U0001f980"])
+def test_a_session_may_have_any_name(project: Project, writer: Writer, name: str) -> None:
+    writer.take("a", 100)
+    expected = writer.take(name, 200, ({"text": f'{{"session":"{name}",'},))
+    writer.take("b", 300)
+    assert standing(project, ROUTE, name) == expected
+    assert standing(project, ROUTE, "a").position.byte == 100
+
+
+@pytest.mark.parametrize(
+    "harm",
+    [
+        lambda path: path.unlink(),
+        lambda path: path.write_bytes(b""),
+        lambda path: path.write_bytes(b"\n"),
+        lambda path: path.write_bytes(path.read_bytes()[:-1]),
+        lambda path: path.write_bytes(path.read_bytes()[:-9]),
+        lambda path: path.write_bytes(b"\xff\n"),
+        lambda path: path.write_bytes(b"\nrubbish\n"),
+        lambda path: path.write_bytes(b'\n{"token":"0-00"}\n'),
+        lambda path: path.write_bytes(b'\n{"token":"99999-00"}\n'),
+        lambda path: (path.unlink(), path.mkdir()),
+    ],
+    ids=["lost", "empty", "bare", "torn", "torn far", "bytes", "rubbish", "of another journal", "ahead", "a folder"],
+)
+def test_a_cache_that_cannot_be_used_changes_nothing(
+    project: Project, writer: Writer, cache: Path, harm: Callable[[Path], object]
+) -> None:
+    one, other = writer.take("one", 100), writer.take("other", 200)
+    standing(project, ROUTE, "one")
+    harm(cache)
+    assert standing(project, ROUTE, "one") == one
+    assert standing(project, ROUTE, "other") == other
+    later = writer.take("one", 300)
+    assert standing(project, ROUTE, "one") == later
+
+
+def test_asking_again_does_not_read_the_journal(project: Project, writer: Writer, cache: Path) -> None:
+    expected = writer.take("s", 100)
+    standing(project, ROUTE, "s")
+    before = cache.stat()
+    assert standing(project, ROUTE, "s") == expected
+    assert cache.stat() == before
+
+
+def test_a_journal_that_was_made_anew_is_not_taken_for_the_old_one(project: Project, writer: Writer) -> None:
+    writer.take("s", 900)
+    writer.take("s", 1000)
+    standing(project, ROUTE, "s")
+    (project.folder / "journal" / "routes" / f"{ROUTE}.jsonl").unlink()
+    assert standing(project, ROUTE, "s") == Standing("s")
+    expected = Writer(project).take("s", 100)
+    assert standing(project, ROUTE, "s") == expected
+
+
+def test_a_cache_that_cannot_be_written_costs_nothing(project: Project, writer: Writer) -> None:
+    expected = writer.take("s", 100)
+    (project.cache / "sessions").write_text("in the way")
+    assert standing(project, ROUTE, "s") == expected
+
+
+def test_two_readers_that_renew_the_cache_at_once_leave_it_right(project: Project, writer: Writer, cache: Path) -> None:
+    writer.take("s", 100)
+    standing(project, ROUTE, "s")
+    before = cache.read_bytes()
+    writer.take("s", 200)
+    standing(project, ROUTE, "s")
+    added = cache.read_bytes().removeprefix(before)
+    expected = writer.take("s", 300)
+    standing(project, ROUTE, "s")
+    cache.write_bytes(cache.read_bytes() + added)  # the slower one
+    assert standing(project, ROUTE, "s") == expected
+    assert standing(project, ROUTE, "s") == expected

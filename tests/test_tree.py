@@ -1,0 +1,78 @@
+"""Values and trees: nothing is lost on the way there and back, and what does not fit is said with its place."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+
+from contexts import contexts, quick
+from ralf.context import Body, RouteContext
+from ralf.model import ActiveWork, Decision, Facts, Section, Source
+from ralf.tree import BadTree, from_tree, to_tree
+
+
+@given(contexts)
+@settings(quick, max_examples=40)
+def test_a_value_comes_back_from_its_tree_also_through_json(context: RouteContext) -> None:
+    tree = to_tree(context)
+    assert from_tree(RouteContext, tree) == context
+    assert from_tree(RouteContext, json.loads(json.dumps(tree))) == context
+
+
+def test_a_tree_holds_what_is_not_empty_in_the_order_of_the_fields() -> None:
+    decision = Decision(decision="d", id="DEC-001", source=Source(session="s"), extra={"votes": 3})
+    assert list(to_tree(decision).items()) == [
+        ("id", "DEC-001"),
+        ("decision", "d"),
+        ("status", "active"),
+        ("source", {"session": "s"}),
+        ("votes", 3),
+    ]
+
+
+def test_what_is_only_of_this_moment_is_no_part_of_a_tree() -> None:
+    context = RouteContext(warnings=("w",), counts={"a": 1}, budget=5, query="q")
+    assert to_tree(context) == {}
+
+
+def test_a_key_without_a_value_is_an_empty_field() -> None:
+    assert from_tree(ActiveWork, {"todos": None, "current_task": None}) == ActiveWork()
+
+
+def test_a_number_or_a_truth_where_text_belongs_is_the_text_that_was_meant() -> None:
+    assert from_tree(ActiveWork, {"current_task": 12, "outcome": True, "next_steps": [0.5]}) == ActiveWork(
+        current_task="12", outcome="true", next_steps=("0.5",)
+    )
+
+
+@pytest.mark.parametrize(
+    ("cls", "tree", "at", "message"),
+    [
+        (RouteContext, [], (), "the whole: expected a mapping, got a list"),
+        (RouteContext, {"decisions": {}}, ("decisions",), "decisions: expected a list, got a mapping"),
+        (RouteContext, {"decisions": [{}, 5]}, ("decisions", "2"), "decisions.2: expected a mapping, got 5"),
+        (Decision, {"pinned": "yes"}, ("pinned",), "pinned: expected true or false, got 'yes'"),
+        (Decision, {"decision": []}, ("decision",), "decision: expected text, got a list"),
+        (ActiveWork, {"plan_step": True}, ("plan_step",), "plan_step: expected a whole number, got True"),
+        (ActiveWork, {"plan_step": 1.5}, ("plan_step",), "plan_step: expected a whole number, got 1.5"),
+        (ActiveWork, {"plan_step": "\u00b2"}, ("plan_step",), "plan_step: expected a whole number, got '\\xb2'"),
+        (Facts, {"paths": [{"did": [[]]}]}, ("paths", "1", "did", "1"), "paths.1.did.1: expected text, got a list"),
+        (Body, {"footer": "x"}, ("footer",), "footer: expected no such key, got a mapping"),
+    ],
+)
+def test_what_does_not_fit_is_said_with_its_place(
+    cls: type[Any], tree: object, at: tuple[str, ...], message: str
+) -> None:
+    with pytest.raises(BadTree) as caught:
+        from_tree(cls, tree)
+    assert caught.value.at == at
+    assert str(caught.value) == message
+
+
+def test_a_number_of_thousands_of_digits_is_no_whole_number() -> None:
+    with pytest.raises(BadTree) as caught:
+        from_tree(Section, {"number": "1" * 20_000})
+    assert len(str(caught.value)) < 200

@@ -1,0 +1,268 @@
+"""Watching a transcript: a checkpoint at each threshold, with its reason, and the status in between."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import ralf
+import storekit
+from ralf.errors import TranscriptNotFound, UsageError
+from ralf.project import Project
+from ralf.status import status
+from ralf.watch import watch
+from storekit import checkpoints_of, grow, kept_bytes, write_session
+
+
+def look(path: Path, root: Path, **more: object) -> list[ralf.CheckpointReport]:
+    return list(watch("tide", path, root=root, once=True, **more))  # type: ignore[arg-type]
+
+
+def test_one_look_below_the_threshold_makes_nothing(tmp_path: Path) -> None:
+    write_session(tmp_path / "s.jsonl", 2_000)
+    assert look(tmp_path / "s.jsonl", tmp_path) == []
+    assert not storekit.context_of(tmp_path).exists()
+
+
+def test_one_look_at_more_than_the_threshold_checkpoints_what_is_there(tmp_path: Path) -> None:
+    write_session(tmp_path / "s.jsonl", 7_000)
+    (report,) = look(tmp_path / "s.jsonl", tmp_path, every=3_000)
+    assert report.reason == "threshold"
+    assert all(entry.tokens <= 3_000 for entry in report.checkpoints)
+    assert look(tmp_path / "s.jsonl", tmp_path, every=3_000) == []
+
+
+def test_the_default_threshold_is_50_000_tokens(tmp_path: Path) -> None:
+    number = write_session(tmp_path / "s.jsonl", 48_000)
+    assert look(tmp_path / "s.jsonl", tmp_path) == []
+    grow(tmp_path / "s.jsonl", 3_000, number)
+    (report,) = look(tmp_path / "s.jsonl", tmp_path)
+    assert (report.reason, len(report.checkpoints)) == ("threshold", 2)
+
+
+def test_the_configured_threshold_counts(tmp_path: Path) -> None:
+    write_session(tmp_path / "s.jsonl", 4_000)
+    (storekit.context_of(tmp_path)).mkdir(parents=True)
+    (storekit.context_of(tmp_path) / "config.yaml").write_text("threshold: 2000\n")
+    (report,) = look(tmp_path / "s.jsonl", tmp_path)
+    assert report.reason == "threshold"
+    assert all(entry.tokens <= 2_000 for entry in report.checkpoints)
+
+
+def _record(kind: str, content: object, **more: object) -> str:
+    message = {"role": kind, "content": content, "model": "m"}
+    record = {"type": kind, "sessionId": "s-1", "timestamp": "2026-03-02T08:00:00Z", "message": message} | more
+    return json.dumps(record) + "\n"
+
+
+REASONS = {
+    "task-completed": _record("assistant", [{"type": "text", "text": "All done.\n<promise>COMPLETE</promise>"}]),
+    "compaction": json.dumps(
+        {"type": "system", "subtype": "compact_boundary", "sessionId": "s-1", "compactMetadata": {"trigger": "auto"}}
+    )
+    + "\n"
+    + _record("user", "This session is being continued from a previous conversation…", isCompactSummary=True),
+    "pressure": json.dumps(
+        {
+            "type": "assistant",
+            "sessionId": "s-1",
+            "message": {
+                "role": "assistant",
+                "model": "m",
+                "content": [{"type": "text", "text": "Nearly full."}],
+                "usage": {"input_tokens": 130_000, "output_tokens": 10},
+            },
+        }
+    )
+    + "\n",
+}
+
+
+@pytest.mark.parametrize("reason", REASONS)
+def test_each_reason_is_recorded_in_the_checkpoint(tmp_path: Path, reason: str) -> None:
+    write_session(tmp_path / "s.jsonl", 1_500)
+    with (tmp_path / "s.jsonl").open("a") as file:
+        file.write(REASONS[reason])
+    (report,) = look(tmp_path / "s.jsonl", tmp_path)
+    assert report.reason == reason
+    assert ralf.get_context("tide", root=tmp_path).checkpoints[-1].reason == reason
+    assert look(tmp_path / "s.jsonl", tmp_path) == []  # it does not fire twice for the same bytes
+
+
+def test_a_missing_transcript_is_an_error_for_one_look_and_waited_for_otherwise(tmp_path: Path) -> None:
+    path = tmp_path / "s.jsonl"
+    with pytest.raises(TranscriptNotFound, match=r"s\.jsonl: no such transcript"):
+        look(path, tmp_path)
+    waited = []
+
+    def wait(seconds: float) -> None:
+        waited.append(seconds)
+        if len(waited) == 3:
+            write_session(path, 4_000)
+
+    report = next(watch("tide", path, root=tmp_path, every=2_000, wait=wait))
+    assert report.reason == "threshold"
+    assert len(waited) == 3
+
+
+def test_a_growing_transcript_gets_a_checkpoint_each_time_that_one_falls_due(tmp_path: Path) -> None:
+    path, number, looks = tmp_path / "s.jsonl", 0, 0
+    path.touch()
+
+    def wait(_: float) -> None:
+        nonlocal number, looks
+        looks += 1
+        number = grow(path, 700, number)
+
+    reports = []
+    for report in watch("tide", path, root=tmp_path, every=2_000, wait=wait):
+        reports.append(report)
+        if len(reports) == 4:
+            break
+    assert {report.reason for report in reports} == {"threshold"}
+    assert looks >= 4 * 2
+    spans = checkpoints_of(tmp_path, "tide")
+    assert len(spans) == len(set(spans)) >= 4
+    assert all(one[2] == other[1] for one, other in itertools.pairwise(spans))
+
+
+def test_a_transcript_that_stands_still_is_not_read_again(tmp_path: Path) -> None:
+    write_session(tmp_path / "s.jsonl", 500)
+    looks = 0
+
+    class Enough(Exception):
+        pass
+
+    def wait(_: float) -> None:
+        nonlocal looks
+        looks += 1
+        if looks == 2:
+            (tmp_path / "s.jsonl").chmod(0o000)  # root may read it all the same
+        if looks == 5:
+            raise Enough
+
+    with pytest.raises(Enough):
+        next(watch("tide", tmp_path / "s.jsonl", root=tmp_path, wait=wait))
+
+
+@pytest.mark.parametrize("every", [0, -1])
+def test_a_threshold_that_is_none_is_refused(tmp_path: Path, every: int) -> None:
+    with pytest.raises(UsageError, match="--every: "):
+        look(tmp_path / "s.jsonl", tmp_path, every=every)
+
+
+def _until(holds: Callable[[], object], seconds: float = 20) -> None:
+    deadline = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < deadline, "it did not come to that"
+        time.sleep(0.02)
+
+
+@pytest.mark.parametrize("way", [signal.SIGINT, signal.SIGKILL])
+def test_a_process_that_watches_follows_a_growing_file_and_can_be_stopped_at_any_moment(
+    tmp_path: Path, way: signal.Signals
+) -> None:
+    path = tmp_path / "s.jsonl"
+    number = write_session(path, 1_000)
+    command = storekit.command("context", "watch", "tide", "--transcript", path, "--every", 2_000)
+    said = tmp_path / "said"
+    with (
+        said.open("wb") as out,
+        subprocess.Popen(
+            command,
+            cwd=tmp_path,
+            env=storekit.environment(tmp_path),
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=subprocess.PIPE,
+        ) as child,
+    ):
+        try:
+            for _ in range(2):
+                printed = said.stat().st_size
+                number = grow(path, 2_500, number)
+                _until(lambda printed=printed: said.stat().st_size > printed)
+            child.send_signal(way)
+            _, err = child.communicate(timeout=20)
+        finally:
+            child.kill()
+    assert child.returncode == (130 if way == signal.SIGINT else -signal.SIGKILL)
+    assert err.decode().startswith(f"watching {path}; stop with Ctrl-C")
+    assert "Traceback" not in err.decode()
+    assert "tide: cp-001 (threshold), " in said.read_text()
+    ralf.checkpoint("tide", path, root=tmp_path)
+    spans = checkpoints_of(tmp_path, "tide")
+    assert len(spans) == len(set(spans))
+    assert spans[-1][2] == path.stat().st_size
+
+
+# ---- status ----
+
+
+@pytest.fixture
+def session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Project, Path]:
+    """A project, and the session log that a client keeps of it."""
+    for name in ("BB5_ROUTE", "RALF_TASK_ID", "BB5_TASK_ID", "CLAUDE_CODE_SESSION_ID"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path / "client"))
+    root = tmp_path / "my project"
+    root.mkdir()
+    name = "".join(c if c.isascii() and c.isalnum() else "-" for c in str(root))
+    path = tmp_path / "client" / "projects" / name / "s-1.jsonl"
+    path.parent.mkdir(parents=True)
+    write_session(path, 5_000)
+    return Project(root), path
+
+
+def test_the_status_tells_how_far_the_next_checkpoint_is(session: tuple[Project, Path]) -> None:
+    project, path = session
+    found = status(project)
+    assert (found.route, found.rule, found.opted_in, found.transcript) == ("default", "default", False, path)
+    assert found.tokens_since == pytest.approx(5_000, rel=0.25)
+    assert found.tokens_to_next == 50_000 - (found.tokens_since or 0)
+    assert (found.revision, found.checkpoint_count, found.problem) == (0, 0, "")
+
+
+def test_the_status_after_a_checkpoint_counts_from_there(session: tuple[Project, Path]) -> None:
+    project, path = session
+    ralf.checkpoint("default", path, root=project.root)
+    found = status(project)
+    assert (found.tokens_since, found.tokens_to_next, found.checkpoint_count) == (0, 50_000, 1)
+    assert found.total_tokens_consumed >= 5_000
+    grow(path, 1_000, 60)
+    assert status(project).tokens_since == pytest.approx(1_000, rel=0.4)
+
+
+def test_the_status_looks_at_the_newest_session(session: tuple[Project, Path]) -> None:
+    project, path = session
+    other = path.with_name("s-2.jsonl")
+    write_session(other, 500, "s-2")
+    import os
+
+    os.utime(path, (1, 1))
+    assert status(project).transcript == other
+
+
+def test_a_session_that_cannot_be_read_is_a_problem_of_the_status_not_its_end(session: tuple[Project, Path]) -> None:
+    project, path = session
+    path.write_bytes(b"\0\1\2" * 100)
+    found = status(project)
+    assert found.problem.startswith(f"{path}: ")
+    assert found.tokens_since is None
+
+
+def test_the_status_writes_nothing_that_counts(session: tuple[Project, Path]) -> None:
+    project, path = session
+    status(project)
+    assert not project.folder.exists()
+    ralf.checkpoint("default", path, root=project.root)
+    before = kept_bytes(project.root)
+    status(project)
+    assert kept_bytes(project.root) == before
