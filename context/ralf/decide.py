@@ -63,7 +63,8 @@ def record_decision(
     )
     with writing(project, route) as writer:
         for known in writer.context.decisions:
-            if known.status == "active" and one_line(known.decision).casefold() == one_line(said).casefold():
+            same = one_line(known.decision).casefold() == one_line(said).casefold()
+            if same and known.status == "active" and not supersedes:
                 return known
         if supersedes and all(known.id != supersedes for known in writer.context.decisions):
             raise NotFound(route, f"has no decision {supersedes} to supersede", f"ralf context show {route}")

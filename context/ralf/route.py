@@ -42,7 +42,7 @@ def apply(context: RouteContext, record: Record, *, cap: bool = True) -> RouteCo
     """What one more record makes of a context. A record of an unknown kind advances the revision, no more."""
     change = _KINDS.get(record.kind)
     if change is not None:
-        context = change(context, record.payload)
+        context = change(context, labelled(context, record.kind, record.payload))
     header = replace(context.context_checkpoint, revision=record.revision, version=FORMAT_VERSION)
     context = replace(context, context_checkpoint=header)
     return capped(context) if cap else context
@@ -111,7 +111,9 @@ def _work(before: ActiveWork, now: ActiveWork) -> ActiveWork:
 
 
 def _decision(context: RouteContext, payload: Mapping[str, Any]) -> RouteContext:
-    decision = from_tree(Decision, payload.get("decision", {}))
+    if not payload.get("decision"):
+        return context  # said before
+    decision = from_tree(Decision, payload["decision"])
     if not context.context_checkpoint.created:
         header = replace(context.context_checkpoint, created=decision.timestamp)
         context = replace(context, context_checkpoint=header)
@@ -140,22 +142,50 @@ _KINDS: dict[str, Callable[[RouteContext, Mapping[str, Any]], RouteContext]] = {
 # ---- decisions ----
 
 
-def _with_decision(context: RouteContext, decision: Decision) -> RouteContext:
-    """The context with one more decision, labelled, and what it replaces marked; one said before is not said twice."""
-    said = one_line(decision.decision).casefold()
-    if any(one_line(known.decision).casefold() == said and known.status == "active" for known in context.decisions):
-        return context
-    taken = {item.id for item in context.decisions}
-    count = context.context_checkpoint.decision_count + 1
-    while (label := f"DEC-{count:03d}") in taken:  # an imported file may have used it
+def labelled(context: RouteContext, kind: str, payload: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The payload of a record that is about to be appended to `context`, its new decisions with their labels.
+
+    One that is already active in the same words is left out, unless it replaces another. The labels stand in the record, so
+    that whoever reads it, and however much has been folded away, calls them the same.
+    """
+    if kind not in ("checkpoint", "decision"):
+        return payload
+    items = [payload.get("decision", {})] if kind == "decision" else payload.get("decisions", ())
+    active = {_said(known) for known in context.decisions if known.status == "active"}
+    count = context.context_checkpoint.decision_count
+    taken = {known.id for known in context.decisions}
+    made = []
+    for item in items:
+        if item.get("id"):
+            made.append(item)
+            continue
+        decision = from_tree(Decision, item)
+        if _said(decision) in active and not decision.supersedes:
+            continue
         count += 1
-    decisions = [
-        replace(item, status="superseded", superseded_by=label) if item.id and item.id == decision.supersedes else item
-        for item in context.decisions
-    ]
-    decisions.append(replace(decision, id=label))
-    header = replace(context.context_checkpoint, decision_count=count)
-    return replace(context, context_checkpoint=header, decisions=tuple(decisions))
+        while f"DEC-{count:03d}" in taken:  # an imported file may have used it
+            count += 1
+        active.add(_said(decision))
+        made.append({**item, "id": f"DEC-{count:03d}"})
+    return {**payload, "decision": made[0] if made else {}} if kind == "decision" else {**payload, "decisions": made}
+
+
+def _said(decision: Decision) -> str:
+    return one_line(decision.decision).casefold()
+
+
+def _with_decision(context: RouteContext, decision: Decision) -> RouteContext:
+    """The context with one more decision, and what it replaces or says again marked as superseded."""
+    said = _said(decision)
+
+    def now(known: Decision) -> Decision:
+        replaced = known.status == "active" and (known.id == decision.supersedes or _said(known) == said)
+        return replace(known, status="superseded", superseded_by=decision.id) if replaced else known
+
+    header = context.context_checkpoint
+    number = int(decision.id[4:]) if _LABEL.match(decision.id) else 0
+    header = replace(header, decision_count=max(header.decision_count, number))
+    return replace(context, context_checkpoint=header, decisions=(*map(now, context.decisions), decision))
 
 
 def _labelled(context: RouteContext) -> RouteContext:
