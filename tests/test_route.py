@@ -16,7 +16,7 @@ from ralf.context import FORMAT_VERSION, Body, RouteContext
 from ralf.document import parse, render
 from ralf.journal import Record
 from ralf.model import ActiveWork, Decision, OpenFile, Section, Todo
-from ralf.route import MAX_COMPLETED_TODOS, apply, changes_of_edit, empty, fold
+from ralf.route import MAX_COMPLETED_TODOS, apply, changes_of_edit, changes_of_foreign, empty, fold
 from ralf.snapshot import Snapshot
 from ralf.tree import to_tree
 
@@ -282,11 +282,12 @@ def test_checkpoints_after_an_import_go_on_with_its_numbers() -> None:
 @given(contexts, contexts)
 @settings(quick, max_examples=15)
 def test_a_hand_edit_applied_is_the_edited_file(base: RouteContext, theirs: RouteContext) -> None:
-    header = replace(base.context_checkpoint, revision=3, version=FORMAT_VERSION, decision_count=0)
+    header = replace(base.context_checkpoint, revision=3, lineage="", version=FORMAT_VERSION, decision_count=0)
     base = replace(base, context_checkpoint=header, decisions=())
     theirs = replace(theirs, context_checkpoint=header, decisions=())
     changes = json.loads(json.dumps(changes_of_edit(base, theirs, base)))
     taken = apply(base, Record(3, "edit", {"changes": changes}), cap=False)
+    taken = replace(taken, context_checkpoint=replace(taken.context_checkpoint, lineage=""))
     assert _sorted(taken) == _sorted(theirs)
 
 
@@ -369,3 +370,18 @@ def test_open_files_of_the_last_segment_replace_the_older_ones() -> None:
         ("checkpoint", checkpoint(1, active_work={"open_files": [{"path": "b"}]})),
     )
     assert context.active_work.open_files == (OpenFile("b"),)
+
+
+def test_a_file_of_another_history_adds_what_we_lack_and_takes_nothing_away() -> None:
+    """Two clones that went their own ways: each keeps its decisions, its goal and its sections."""
+    ours = folded(("decision", {"decision": {"decision": "Said here"}}))
+    ours = replace(ours, goal="Ours", body=replace(ours.body, sections=(Section(1, "Here", "- here"),)))
+    theirs = folded(("decision", {"decision": {"decision": "Said there"}}))
+    theirs = replace(theirs, goal="Theirs", body=replace(theirs.body, sections=(Section(1, "There", "- there"),)))
+    changes = changes_of_foreign(ours, theirs)
+    taken = apply(ours, Record(2, "edit", {"changes": changes}))
+    assert [(d.id, d.decision) for d in taken.decisions] == [("DEC-001", "Said here"), ("DEC-002", "Said there")]
+    assert taken.goal == "Ours"
+    titles = {section.title for section in taken.body.sections}
+    assert titles == {"Here", "Checkpoint 1 of another history: There"}
+    assert changes_of_foreign(taken, theirs) == []

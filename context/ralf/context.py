@@ -18,12 +18,16 @@ Counts = Mapping[str, int]
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """The file's `context_checkpoint`: which route, which revision, how much has gone by."""
+    """The file's `context_checkpoint`: which route, which revision, how much has gone by.
+
+    lineage  names all records up to the revision: two files of one lineage come from the same history
+    """
 
     version: str = ""
     route: str = ""
     agent_type: str = ""
     revision: int = 0
+    lineage: str = ""
     created: str = ""
     last_checkpoint: str = ""
     checkpoint_count: int = 0
@@ -90,6 +94,11 @@ class RouteContext:
     def revision(self) -> int:
         """The journal revision that this shows; 0 for a file that has no journal."""
         return self.context_checkpoint.revision
+
+    @property
+    def lineage(self) -> str:
+        """Names the history that this comes from; "" for a file that has no journal."""
+        return self.context_checkpoint.lineage
 
     @property
     def agent_type(self) -> str:

@@ -64,10 +64,11 @@ def record_decision(
     with writing(project, route) as writer:
         for known in writer.context.decisions:
             same = one_line(known.decision).casefold() == one_line(said).casefold()
-            if same and known.status == "active" and not supersedes:
+            if same and known.status == "active" and (not supersedes or known.supersedes):
                 return known
         if supersedes and all(known.id != supersedes for known in writer.context.decisions):
             raise NotFound(route, f"has no decision {supersedes} to supersede", f"ralf context show {route}")
         context = writer.append("decision", {"decision": to_tree(made)}, id=f"decision-{uuid.uuid4().hex}")
         writer.show()
-    return next(known for known in reversed(context.decisions) if known.decision == said)
+    wanted = one_line(said).casefold()
+    return next(known for known in reversed(context.decisions) if one_line(known.decision).casefold() == wanted)

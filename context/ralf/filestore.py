@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
 from ralf import _locks, names
-from ralf.errors import BlobNotFound, Conflict, DamagedBlob, DamagedJournal, UnknownToken, UsageError
+from ralf.errors import MEND_JOURNAL, BlobNotFound, Conflict, DamagedBlob, DamagedJournal, UnknownToken, UsageError
 from ralf.idindex import IdIndex
 from ralf.store import Digest, Entry, Token
 
@@ -74,22 +74,28 @@ class FileStore:
         """The records after a place; see `ralf.store.Store.read`."""
         path = self._journal(stream)
         try:
-            file = os.fdopen(os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW), "rb")
+            file = _opened(path)
         except FileNotFoundError:
             if after is not None:
                 raise UnknownToken(stream, "no such place in this stream") from None
             return
         with file:
             if after is not None:
-                offset = _offset(after)
-                file.seek(offset)
-                if not _is_at(file.readline(), offset, after):
-                    raise UnknownToken(stream, "no such place in this stream")
+                _line_of(file, stream, after)
             for line in file:
                 if not line.endswith(b"\n"):
                     return  # never acknowledged
-                start = file.tell() - len(line)
-                yield _parsed(path, start, line)
+                yield _parsed(path, file.tell() - len(line), line)
+
+    def entry(self, stream: str, token: Token) -> Entry:
+        """The record at a place; see `ralf.store.Store.entry`."""
+        path = self._journal(stream)
+        try:
+            with _opened(path) as file:
+                line = _line_of(file, stream, token)
+        except FileNotFoundError:
+            raise UnknownToken(stream, "no such place in this stream") from None
+        return _parsed(path, _offset(token), line)
 
     def head(self, stream: str) -> Token | None:
         """The place of the newest record; see `ralf.store.Store.head`."""
@@ -144,7 +150,7 @@ class FileStore:
         except zlib.error:
             content = b""
         if hashlib.sha256(content).hexdigest() != digest:
-            raise DamagedBlob(path, "its bytes are not those that were put", "ralf context verify")
+            raise DamagedBlob(path, "its bytes are not those that were put", f"move it away: {path}")
         return io.BytesIO(content)
 
     def has_blob(self, digest: Digest) -> bool:
@@ -192,17 +198,25 @@ def _offset(token: Token) -> int:
     return int(number)
 
 
-def _is_at(line: bytes, offset: int, token: Token) -> bool:
-    return line.endswith(b"\n") and _token(offset, line) == token
+def _opened(path: Path) -> BinaryIO:
+    return os.fdopen(os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW), "rb")
+
+
+def _line_of(file: BinaryIO, stream: str, token: Token) -> bytes:
+    """The line at a place, with the file left behind it."""
+    offset = _offset(token)
+    file.seek(offset)
+    line = file.readline()
+    if not line.endswith(b"\n") or _token(offset, line) != token:
+        raise UnknownToken(stream, "no such place in this stream")
+    return line
 
 
 def _parsed(path: Path, start: int, line: bytes) -> Entry:
     match = _FRAME.match(line)
     record = line[match.end() : -2] if match else b""
     if match is None or len(record) != int(match[2]) or _sum(record) != match[3]:
-        raise DamagedJournal(
-            path, f"the record at byte {start} is not what was written", "ralf context verify --repair"
-        )
+        raise DamagedJournal(path, f"the record at byte {start} is not what was written", MEND_JOURNAL)
     return Entry(_token(start, line), json.loads(match[1]), record)
 
 

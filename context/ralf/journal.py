@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ralf.errors import DamagedJournal
-from ralf.store import Store, Token
+from ralf.errors import MEND_JOURNAL, DamagedJournal
+from ralf.store import Entry, Store, Token
 
 VERSION = 1
 
@@ -51,19 +51,23 @@ def append(store: Store, route: str, record: Record, *, id: str, after: Token | 
 def read(store: Store, route: str, *, after: Token | None = None) -> Iterator[tuple[Token, Record]]:
     """A route's records after a place, oldest first, each with its own place. Errors: `Store.read`."""
     for entry in store.read(stream_of(route), after=after):
-        try:
-            line = json.loads(entry.record)
-            record = Record(
-                int(line["revision"]), str(line["kind"]), dict(line["payload"]), str(line.get("render", ""))
-            )
-        except (ValueError, KeyError, TypeError) as error:
-            raise DamagedJournal(
-                route, f"the record {entry.id!r} is not one of a route: {error}", "ralf context verify --repair"
-            ) from None
-        yield entry.token, record
+        yield entry.token, _record(route, entry)
+
+
+def at(store: Store, route: str, token: Token) -> Record:
+    """The record of a route at a place. Errors: `Store.entry`."""
+    return _record(route, store.entry(stream_of(route), token))
 
 
 def routes(store: Store) -> Iterator[str]:
     """The names of the routes that have a journal."""
     for stream in store.streams("routes/"):
         yield stream.removeprefix("routes/")
+
+
+def _record(route: str, entry: Entry) -> Record:
+    try:
+        line = json.loads(entry.record)
+        return Record(int(line["revision"]), str(line["kind"]), dict(line["payload"]), str(line.get("render", "")))
+    except (ValueError, KeyError, TypeError) as error:
+        raise DamagedJournal(route, f"the record {entry.id!r} is not one of a route: {error}", MEND_JOURNAL) from None

@@ -62,6 +62,11 @@ def merge(base: Tree, ours: Tree, theirs: Tree) -> Merged:
     return Merged(apply(ours, changes), tuple(conflicts))
 
 
+def holds(tree: Tree, at: Sequence[str]) -> bool:
+    """Whether something stands at a place of a tree."""
+    return _find(tree, [str(key) for key in at]) is not None
+
+
 def _diff(base: Any, theirs: Any, at: list[str], changes: list[Change]) -> None:
     if base == theirs:
         return

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
@@ -18,7 +20,7 @@ from ralf.tree import Tree, from_tree, to_tree
 
 MAX_COMPLETED_TODOS = 30
 _LABEL = re.compile(r"DEC-[0-9]{1,9}\Z")
-_BOOKKEEPING = frozenset({"version", "route", "revision"})  # what an edit of the header cannot change
+_BOOKKEEPING = frozenset({"version", "route", "revision", "lineage"})  # what an edit of the header cannot change
 
 
 def empty(route: str) -> RouteContext:
@@ -43,9 +45,17 @@ def apply(context: RouteContext, record: Record, *, cap: bool = True) -> RouteCo
     change = _KINDS.get(record.kind)
     if change is not None:
         context = change(context, labelled(context, record.kind, record.payload))
-    header = replace(context.context_checkpoint, revision=record.revision, version=FORMAT_VERSION)
+    lineage = _lineage(context.context_checkpoint.lineage, record)
+    header = replace(context.context_checkpoint, revision=record.revision, lineage=lineage, version=FORMAT_VERSION)
     context = replace(context, context_checkpoint=header)
     return capped(context) if cap else context
+
+
+def _lineage(before: str, record: Record) -> str:
+    """The name of a history: a hash of the one before and the record. It depends on nothing but the records."""
+    payload = json.dumps(record.payload, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+    text = "\0".join((before, record.kind, payload)).encode("utf-8", "surrogatepass")
+    return f"r{record.revision}-{hashlib.sha256(text).hexdigest()[:12]}"
 
 
 # ---- the kinds of records ----
@@ -145,28 +155,32 @@ _KINDS: dict[str, Callable[[RouteContext, Mapping[str, Any]], RouteContext]] = {
 def labelled(context: RouteContext, kind: str, payload: Mapping[str, Any]) -> Mapping[str, Any]:
     """The payload of a record that is about to be appended to `context`, its new decisions with their labels.
 
-    One that is already active in the same words is left out, unless it replaces another. The labels stand in the record, so
-    that whoever reads it, and however much has been folded away, calls them the same.
+    One that is active already in the same words is left out, unless it is said now to replace another: then it goes by
+    the label that it has. The labels stand in the record, so that whoever reads it, and however much has been folded
+    away, calls them the same.
     """
     if kind not in ("checkpoint", "decision"):
         return payload
     items = [payload.get("decision", {})] if kind == "decision" else payload.get("decisions", ())
-    active = {_said(known) for known in context.decisions if known.status == "active"}
+    active = {_said(known): known for known in context.decisions if known.status == "active"}
     count = context.context_checkpoint.decision_count
     taken = {known.id for known in context.decisions}
     made = []
     for item in items:
-        if item.get("id"):
-            made.append(item)
-            continue
-        decision = from_tree(Decision, item)
-        if _said(decision) in active and not decision.supersedes:
-            continue
-        count += 1
-        while f"DEC-{count:03d}" in taken:  # an imported file may have used it
-            count += 1
-        active.add(_said(decision))
-        made.append({**item, "id": f"DEC-{count:03d}"})
+        if not item.get("id"):
+            decision = from_tree(Decision, item)
+            known = active.get(_said(decision))
+            if known is None:
+                count += 1
+                while f"DEC-{count:03d}" in taken:  # an imported file may have used it
+                    count += 1
+                item = {**item, "id": f"DEC-{count:03d}"}
+                active[_said(decision)] = replace(decision, id=item["id"])
+            elif decision.supersedes in ("", known.id) or known.supersedes:
+                continue
+            else:
+                item = {**item, "id": known.id}
+        made.append(item)
     return {**payload, "decision": made[0] if made else {}} if kind == "decision" else {**payload, "decisions": made}
 
 
@@ -175,17 +189,21 @@ def _said(decision: Decision) -> str:
 
 
 def _with_decision(context: RouteContext, decision: Decision) -> RouteContext:
-    """The context with one more decision, and what it replaces or says again marked as superseded."""
-    said = _said(decision)
-
-    def now(known: Decision) -> Decision:
-        replaced = known.status == "active" and (known.id == decision.supersedes or _said(known) == said)
-        return replace(known, status="superseded", superseded_by=decision.id) if replaced else known
-
+    """The context with one more decision, and what it replaces marked; one that it has is told what it replaces."""
+    known = {item.id for item in context.decisions}
+    decisions = []
+    for item in context.decisions:
+        if item.id == decision.id:
+            item = replace(item, supersedes=decision.supersedes)
+        elif item.id == decision.supersedes and item.status == "active":
+            item = replace(item, status="superseded", superseded_by=decision.id)
+        decisions.append(item)
+    if decision.id not in known:
+        decisions.append(decision)
     header = context.context_checkpoint
     number = int(decision.id[4:]) if _LABEL.match(decision.id) else 0
     header = replace(header, decision_count=max(header.decision_count, number))
-    return replace(context, context_checkpoint=header, decisions=(*map(now, context.decisions), decision))
+    return replace(context, context_checkpoint=header, decisions=tuple(decisions))
 
 
 def _labelled(context: RouteContext) -> RouteContext:
@@ -234,3 +252,31 @@ def _unclashing(base: RouteContext, theirs: RouteContext, newest: RouteContext) 
     count = max(theirs.context_checkpoint.decision_count, newest.context_checkpoint.decision_count)
     header = replace(theirs.context_checkpoint, decision_count=count)
     return replace(theirs, context_checkpoint=header, decisions=tuple(decisions))
+
+
+def changes_of_foreign(ours: RouteContext, theirs: RouteContext) -> list[merge.Change]:
+    """What a route file of another history adds to `ours`: what it lacks or says otherwise changes nothing.
+
+    Decisions that we do not have get labels of our own, and a section whose number we use for another loses it.
+    """
+    known = {_said(item) for item in ours.decisions}
+    decisions = tuple(replace(item, id="") for item in theirs.decisions if _said(item) not in known)
+    numbers = {section.number: section.text for section in ours.body.sections}
+    sections = []
+    for section in theirs.body.sections:
+        if section.number in numbers and numbers[section.number] != section.text:
+            title = f"Checkpoint {section.number} of another history: {section.title}".rstrip(": ")
+            section = replace(section, number=None, title=title)
+        sections.append(section)
+    header = ours.context_checkpoint
+    kept = {key: getattr(header, key) for key in _BOOKKEEPING}
+    count = max(header.decision_count, theirs.context_checkpoint.decision_count)
+    added = replace(
+        theirs,
+        context_checkpoint=replace(theirs.context_checkpoint, **kept, decision_count=count),
+        decisions=decisions,
+        body=replace(theirs.body, sections=tuple(sections)),
+    )
+    tree = to_tree(ours)
+    changes = merge.diff(tree, to_tree(_labelled(added)))
+    return [change for change in changes if "value" in change and not merge.holds(tree, change["at"])]

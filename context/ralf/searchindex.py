@@ -8,21 +8,21 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
-from ralf import evidence, journal, route as heart, state as states
-from ralf.context import RouteContext
+from ralf import evidence, journal, state as states
 from ralf.errors import NotFound, UnknownToken
 from ralf.model import Decision
 from ralf.project import Project
-from ralf.store import Store, Token
+from ralf.store import Store
+from ralf.tree import from_tree
 
-VERSION = 1
+VERSION = 2
 CHUNK = 1_200  # characters of evidence in one document
 
 _SCHEMA = """
 create table doc(id integer primary key, route text, kind text, ident text, text text, source text, status text);
 create unique index doc_of_decision on doc(route, ident) where kind = 'decision';
 create virtual table word using fts5(text, content='doc', content_rowid='id', tokenize='porter unicode61');
-create table synced(route text primary key, token text, decisions integer, checkpoints integer);
+create table synced(route text primary key, token text, checkpoints integer);
 """
 
 T = TypeVar("T")
@@ -94,53 +94,42 @@ class SearchIndex:
         """Take in what the journals of these routes have that the index has not."""
         for route in routes:
             head = project.store.head(journal.stream_of(route))
-            row = self._db.execute(
-                "select token, decisions, checkpoints from synced where route = ?", (route,)
-            ).fetchone()
+            row = self._db.execute("select token, checkpoints from synced where route = ?", (route,)).fetchone()
             if head is not None and (row is None or row["token"] != head):
                 with self._db:
                     self._db.execute("begin immediate")
                     self._take(project, route, row)
 
     def _take(self, project: Project, route: str, row: sqlite3.Row | None) -> None:
-        if row is not None:
-            with suppress(UnknownToken):
-                records = list(journal.read(project.store, route, after=row["token"]))
-                state = states.load(project, route)
-                labels = {decision.id for decision in state.recorded.decisions} if state is not None else set()
-                context = state.recorded if state is not None else heart.empty(route)
-                made = range(row["decisions"] + 1, context.context_checkpoint.decision_count + 1)
-                if all(f"DEC-{number:03d}" in labels for number in made):
-                    self._add(project.store, route, records, context, row["checkpoints"])
-                    return
+        try:
+            records = list(journal.read(project.store, route, after=row["token"] if row is not None else None))
+        except UnknownToken:  # the journal was rewritten, or is another
+            records, row = list(journal.read(project.store, route)), None
+        if row is None:
+            self._forget(route)
+        checkpoints = row["checkpoints"] if row is not None else 0
+        for _, record in records:
+            if record.kind == "checkpoint":
+                checkpoints += 1
+                for document in _of_checkpoint(project.store, record.payload, f"cp-{checkpoints:03d}"):
+                    self._insert(route, document)
+            for decision in _decisions(record):
+                self._upsert(route, _of_decision(decision))
+                self._db.execute(
+                    "update doc set status = 'superseded' where route = ? and kind = 'decision' and ident = ?",
+                    (route, decision.supersedes),
+                )
+        state = states.load(project, route)
+        for decision in state.recorded.decisions if state is not None else ():  # as edits have left them
+            self._upsert(route, _of_decision(decision))
+        if records:
+            self._db.execute("insert or replace into synced values (?, ?, ?)", (route, records[-1][0], checkpoints))
+
+    def _forget(self, route: str) -> None:
         self._db.execute(
             "insert into word(word, rowid, text) select 'delete', id, text from doc where route = ?", (route,)
         )
         self._db.execute("delete from doc where route = ?", (route,))
-        records = list(journal.read(project.store, route))
-        context = heart.fold((record for _, record in records), heart.empty(route), cap=False)
-        self._add(project.store, route, records, context, 0)
-
-    def _add(
-        self,
-        store: Store,
-        route: str,
-        records: list[tuple[Token, journal.Record]],
-        context: RouteContext,
-        checkpoints: int,
-    ) -> None:
-        for _, record in records:
-            if record.kind == "checkpoint":
-                checkpoints += 1
-                for document in _of_checkpoint(store, record.payload, f"cp-{checkpoints:03d}"):
-                    self._insert(route, document)
-        for decision in context.decisions:
-            self._upsert(route, _of_decision(decision))
-        if records:
-            self._db.execute(
-                "insert or replace into synced values (?, ?, ?, ?)",
-                (route, records[-1][0], context.context_checkpoint.decision_count, checkpoints),
-            )
 
     def _insert(self, route: str, document: Document) -> None:
         cursor = self._db.execute(
@@ -166,6 +155,23 @@ class SearchIndex:
 
 
 # ---- documents ----
+
+
+def _decisions(record: journal.Record) -> Iterator[Decision]:
+    """The decisions that a record brings, with their labels."""
+    payload = record.payload
+    items = list(payload.get("decisions", ()))
+    items += [payload["decision"]] if payload.get("decision") else []
+    items += payload.get("document", {}).get("decisions", ())
+    items += [change["value"] for change in payload.get("changes", ()) if _adds_decision(change)]
+    for item in items:
+        decision = from_tree(Decision, item)
+        if decision.id:
+            yield decision
+
+
+def _adds_decision(change: Mapping[str, Any]) -> bool:
+    return len(change["at"]) == 2 and change["at"][0] == "decisions" and isinstance(change.get("value"), dict)
 
 
 def _of_decision(decision: Decision) -> Document:

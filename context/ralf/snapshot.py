@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import zlib
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -73,3 +74,24 @@ def save(cache: Path, route: str, snapshot: Snapshot, *, shown: bool = True) -> 
             temporary.replace(path)
         finally:
             temporary.unlink(missing_ok=True)
+
+
+def keep_render(cache: Path, route: str, revision: int, content: bytes) -> None:
+    """Remember the route file of a revision, so that an edit of it need not be compared with the folded journal."""
+    path = _render_path(cache, route, revision)
+    with suppress(OSError):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(zlib.compress(content, 1))
+        _render_path(cache, route, revision - KEPT_RENDERS).unlink(missing_ok=True)
+
+
+def render_of(cache: Path, route: str, revision: int) -> bytes | None:
+    """The route file of a revision as it was written, None where it is not remembered."""
+    try:
+        return zlib.decompress(_render_path(cache, route, revision).read_bytes())
+    except (OSError, zlib.error):
+        return None
+
+
+def _render_path(cache: Path, route: str, revision: int) -> Path:
+    return cache / "renders" / route / f"{revision}.md.z"

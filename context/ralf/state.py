@@ -12,6 +12,7 @@ from ralf.errors import DamagedJournal, DamagedRouteFile, UnknownToken
 from ralf.journal import Record
 from ralf.project import Project
 from ralf.store import Token
+from ralf.tree import to_tree
 
 if TYPE_CHECKING:
     from ralf.merge import Change
@@ -60,11 +61,13 @@ def load(project: Project, route: str) -> State | None:
     DamagedRouteFile when there is no journal to serve from, DamagedJournal when there is no file to serve from.
     """
     content = read_file(project, route)
-    kept = snapshot.load(project.cache, route)
     head = project.store.head(journal.stream_of(route))
     if head is None:
         return _without_journal(project, route, content) if content else None
+    kept = snapshot.load(project.cache, route)
     try:
+        if kept is None and content and (shown := _shown(project, route, head, content)) is not None:
+            return State(shown, shown, head, content, "current", renders=((shown.revision, digest_of(content)),))
         recorded = _recorded(project, route, kept, head)
     except DamagedJournal as error:
         return _without_usable_journal(project, route, content, head, error)
@@ -87,6 +90,13 @@ def read_file(project: Project, route: str) -> bytes | None:
         return None
     except IsADirectoryError:
         raise DamagedRouteFile(path, "is a directory", f"move it away: {path}") from None
+
+
+def _shown(project: Project, route: str, head: Token, content: bytes) -> RouteContext | None:
+    """The context in a route file that is, byte for byte, what the newest record says it should be; else None."""
+    if journal.at(project.store, route, head).render != digest_of(content):
+        return None
+    return _parse(project, route, content)
 
 
 def _recorded(project: Project, route: str, kept: snapshot.Snapshot | None, head: Token) -> RouteContext:
@@ -127,8 +137,8 @@ def _without_usable_journal(
 def with_file(project: Project, route: str, state: State, content: bytes) -> State:
     """`state`, with what these bytes of a route file are to it."""
     digest = digest_of(content)
-    revision = state.recorded.revision
-    if (revision, digest) in state.renders:
+    recorded = state.recorded
+    if (recorded.revision, digest) in state.renders:
         return replace(state, status="current")
     if any(digest == known for _, known in state.renders):
         return replace(state, status="stale", behind=True)
@@ -137,35 +147,46 @@ def with_file(project: Project, route: str, state: State, content: bytes) -> Sta
     try:
         found = _parse(project, route, content)
     except DamagedRouteFile as error:
-        warned = replace(state.recorded, warnings=(f"{error}; this is what the journal holds", error.hint))
+        warned = replace(recorded, warnings=(f"{error}; this is what the journal holds", error.hint))
         return replace(state, context=warned, status="damaged", damage=str(error))
-    state = replace(state, behind=found.revision != revision)
-    base = state.recorded if found.revision == revision else None
-    if base is None or not state.renders:  # an older file, or no memory of what we wrote: ask the journal
-        record, base = _at_revision(project, route, found.revision, state.recorded)
-        if record is not None and record.render == digest:
-            status: FileStatus = "current" if found.revision == revision else "stale"
-            return replace(state, status=status, renders=(*state.renders, (found.revision, digest)))
-    changes = tuple(heart.changes_of_edit(base, found, state.recorded))
+    state = replace(state, behind=found.revision != recorded.revision)
+    base = _base(project, route, recorded, found)
+    if base is None:
+        changes = tuple(heart.changes_of_foreign(recorded, found))
+    elif to_tree(base) == to_tree(found):
+        renders = (*state.renders, (found.revision, digest))
+        return replace(state, status="stale" if state.behind else "current", renders=renders)
+    else:
+        changes = tuple(heart.changes_of_edit(base, found, recorded))
     if not changes:
-        return replace(state, status="edited" if found.revision == revision else "stale")
-    edit = Record(revision, "edit", {"changes": list(changes)})
-    context = replace(heart.apply(state.recorded, edit), counts=state.recorded.counts)
+        return replace(state, status="stale" if state.behind else "edited")
+    edit = Record(recorded.revision, "edit", {"changes": list(changes)})
+    context = replace(heart.apply(recorded, edit), counts=recorded.counts)
+    context = replace(context, context_checkpoint=replace(context.context_checkpoint, lineage=recorded.lineage))
     return replace(state, context=context, status="edited", changes=changes)
 
 
-def _at_revision(
-    project: Project, route: str, revision: int, newest: RouteContext
-) -> tuple[Record | None, RouteContext]:
-    """The record of a revision and the context that it made; a file without a revision is compared with the newest."""
+def _base(project: Project, route: str, recorded: RouteContext, found: RouteContext) -> RouteContext | None:
+    """What a person's file was before they edited it; None for a file of another history."""
+    if found.lineage == recorded.lineage:
+        return recorded
+    if not 0 < found.revision < recorded.revision:
+        return None
+    written = snapshot.render_of(project.cache, route, found.revision)
+    base = _parse(project, route, written) if written is not None else _folded_to(project, route, found.revision)
+    return base if base.lineage == found.lineage else None
+
+
+def _folded_to(project: Project, route: str, revision: int) -> RouteContext:
+    """What the records up to a revision come to."""
     from ralf import route as heart
 
     context = heart.empty(route)
     for _, record in journal.read(project.store, route):
         context = heart.apply(context, record)
         if record.revision == revision:
-            return record, context
-    return None, newest
+            break
+    return context
 
 
 def _parse(project: Project, route: str, content: bytes) -> RouteContext:

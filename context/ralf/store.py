@@ -51,6 +51,10 @@ class Store(Protocol):
         """
         ...
 
+    def entry(self, stream: str, token: Token) -> Entry:
+        """The record at a place. UnknownToken when that is no place of this stream, DamagedJournal as in `read`."""
+        ...
+
     def head(self, stream: str) -> Token | None:
         """The place of the newest record, None for an empty or missing stream. Takes no longer for a long stream."""
         ...

@@ -10,7 +10,7 @@ from typing import Any
 from ralf import _atomic, _locks, brief, journal, route as heart, snapshot, state as states
 from ralf.context import RouteContext
 from ralf.document import render
-from ralf.errors import DamagedJournal, DamagedRouteFile, RalfError
+from ralf.errors import MEND_JOURNAL, DamagedJournal, DamagedRouteFile
 from ralf.journal import Record
 from ralf.project import Project
 from ralf.state import State
@@ -43,7 +43,7 @@ class RouteWriter:
 
         shown  whether the route file is to show this revision (it does after `show`)
         """
-        record = Record(self.context.revision + 1, kind, payload)
+        record = Record(self.context.revision + 1, kind, heart.labelled(self.context, kind, payload))
         context = heart.apply(self.context, record)
         if shown and not self.damage:
             record = replace(record, render=states.digest_of(render(context).encode()))
@@ -60,8 +60,8 @@ class RouteWriter:
                 if self._write_file():
                     break
             else:
-                raise RalfError(self._project.route_file(self._route), "is being changed faster than it can be written")
-
+                path = self._project.route_file(self._route)
+                self.warnings.append(f"{path}: changes faster than it can be written; the next write shows it all")
         self.owes = False
 
     def remember(self) -> None:
@@ -87,6 +87,7 @@ class RouteWriter:
             self._content = content
         self._renders = [known for known in self._renders if known != (self.context.revision, digest)]
         self._renders.append((self.context.revision, digest))
+        snapshot.keep_render(self._project.cache, self._route, self.context.revision, content)
         found = path.read_bytes()
         if found != content:  # saved by a person since: the next write takes it in
             self._content = found
@@ -132,7 +133,7 @@ class RouteWriter:
             return True
         if found is None and token in (landed for landed, _ in journal.read(self._project.store, self._route)):
             return False
-        raise DamagedJournal(self._route, "what was written is not what is read back", "ralf context verify --repair")
+        raise DamagedJournal(self._route, "what was written is not what is read back", MEND_JOURNAL)
 
 
 @contextmanager

@@ -86,7 +86,7 @@ def open_regular(path: Path, after: Position = START) -> io.BufferedReader:
     if status.st_size < after.byte:
         file.close()
         what = f"has {status.st_size} bytes, but {after.byte} had been read: it was cut or replaced"
-        raise TranscriptChanged(path, what, "ralf context verify")
+        raise TranscriptChanged(path, what, "read it again with --restart")
     if after.byte:
         file.seek(after.byte)
     return file
