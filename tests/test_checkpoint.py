@@ -423,6 +423,7 @@ def test_two_processes_at_the_same_transcript_take_each_segment_once(tmp_path: P
     assert route_file(alone, "tide").read_bytes() == route_file(tmp_path, "tide").read_bytes()
 
 
+@pytest.mark.slow
 def test_of_200_decisions_by_eight_processes_none_is_lost_and_none_doubled(tmp_path: Path) -> None:
     started = [storekit.start(DECIDE, number, 25, cwd=tmp_path) for number in range(8)]
     labels = [label for printed in storekit.finished(started) for label in printed.split()]
@@ -477,6 +478,7 @@ def _killed_rounds(root: Path, rounds: int, seed: int) -> None:
     assert not [name for name in storekit.temporaries(root) if not name.startswith("blobs/")]
 
 
+@pytest.mark.slow
 def test_checkpoints_killed_at_random_moments_lose_and_double_nothing(tmp_path: Path) -> None:
     _killed_rounds(tmp_path, 30, seed=1)
 

@@ -115,7 +115,13 @@ class Shell:
         return line
 
 
-@pytest.mark.parametrize("path", sorted(SESSIONS.glob("*.md")), ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    "path",
+    [
+        pytest.param(path, id=path.stem, marks=[pytest.mark.slow] if path.stem in ("mistakes", "watching", "pipes") else [])
+        for path in sorted(SESSIONS.glob("*.md"))
+    ],
+)
 def test_a_session_prints_what_its_page_says(path: Path, tmp_path: Path) -> None:
     lines = path.read_text(encoding="utf-8").splitlines()
     shell, wrong = Shell(tmp_path), []
@@ -205,6 +211,7 @@ def _fields(value: Any) -> set[str]:
     return {field.name for field in dataclasses.fields(value)}
 
 
+@pytest.mark.slow
 def test_json_of_every_command_parses_and_has_the_names_of_the_api(scratch: Path) -> None:
     import ralf
     from ralf.status import Status

@@ -438,6 +438,7 @@ def _raced(root: Path, seconds: float, pause: float) -> tuple[list[str], list[st
     return notes, sorted(said - shown)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pause", [0.01, 0.002])
 def test_an_editor_that_saves_by_rename_while_writes_go_on_loses_nothing(tmp_path: Path, pause: float) -> None:
     """A hundred saves or more, each of what the file held when it was opened, between hundreds of writes."""
@@ -492,6 +493,7 @@ def test_what_a_save_leaves_that_cannot_be_read_is_put_aside_not_thrown_away(pro
     assert saved > 5
 
 
+@pytest.mark.slow
 def test_readers_during_writes_see_whole_versions_only(tmp_path: Path) -> None:
     """The checkpoint count and the decisions of one read belong together, and never go back."""
     ralf.record_decision("busy", "choice -1", root=tmp_path)

@@ -128,6 +128,7 @@ def test_a_linked_worktree_uses_the_store_of_the_main_one(repository: Path, tmp_
     assert not (linked / ".autonomous").exists()
 
 
+@pytest.mark.slow
 def test_two_linked_worktrees_and_the_main_one_write_one_journal_without_a_gap(
     repository: Path, tmp_path: Path
 ) -> None:
