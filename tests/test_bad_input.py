@@ -276,6 +276,7 @@ def test_a_transcript_that_may_not_be_read_is_named(open_project: Path) -> None:
     assert kept_bytes(open_project) == before
 
 
+@pytest.mark.slow
 def test_a_folder_that_may_not_be_written_is_named_and_can_still_be_read(open_project: Path) -> None:
     grow(open_project / "session.jsonl", 500, 60)
     before = kept_bytes(open_project)

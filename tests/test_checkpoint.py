@@ -404,6 +404,7 @@ for number in range(int(sys.argv[2])):
 """
 
 
+@pytest.mark.slow
 def test_two_processes_at_the_same_transcript_take_each_segment_once(tmp_path: Path) -> None:
     path = tmp_path / "session.jsonl"
     write_session(path, 24_000)

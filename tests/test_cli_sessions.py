@@ -115,10 +115,13 @@ class Shell:
         return line
 
 
+SLOW = ("hand-edits", "mistakes", "pipes", "watching")
+
+
 @pytest.mark.parametrize(
     "path",
     [
-        pytest.param(path, id=path.stem, marks=[pytest.mark.slow] if path.stem in ("mistakes", "watching", "pipes") else [])
+        pytest.param(path, id=path.stem, marks=[pytest.mark.slow] if path.stem in SLOW else [])
         for path in sorted(SESSIONS.glob("*.md"))
     ],
 )

@@ -278,6 +278,7 @@ def test_fences_in_lines_that_keep_to_the_rule_for_sections_join_no_sections() -
     assert again(RouteContext(body=Body(sections=sections))).body.sections == sections
 
 
+@pytest.mark.slow
 def test_a_body_of_a_hundred_thousand_lines_is_read_at_once() -> None:
     for line in ("", "text", "---", "```", "### a", "- `x`"):
         start = time.monotonic()

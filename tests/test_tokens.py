@@ -100,6 +100,7 @@ def test_a_million_of_one_letter_is_counted_within_two_seconds(letter: str) -> N
     assert time.process_time() - begin < 2
 
 
+@pytest.mark.slow
 def test_several_threads_load_the_tokenizer_once_and_agree() -> None:
     code = """
 import threading
@@ -151,6 +152,7 @@ assert dict(os.environ) == before
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_loading_leaves_the_garbage_collector_as_it_was() -> None:
     code = "import gc\nfrom ralf import tokens\n{}\ntokens.count('x')\nassert gc.isenabled() is {}"
     assert run(code.format("gc.enable()", True)).stderr == ""
@@ -194,6 +196,7 @@ def test_the_estimate_of_source_code_is_within_a_tenth() -> None:
     assert tokens.estimate(text) == pytest.approx(tokens.count(text), rel=0.10)
 
 
+@pytest.mark.slow
 def test_the_estimate_of_real_transcripts_is_within_a_tenth() -> None:
     if not DATA.is_dir():
         pytest.skip("the development transcripts are not beside this checkout")

@@ -165,6 +165,7 @@ def _until(holds: Callable[[], object], seconds: float = 20) -> None:
         time.sleep(0.02)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", [signal.SIGINT, signal.SIGKILL])
 def test_a_process_that_watches_follows_a_growing_file_and_can_be_stopped_at_any_moment(
     tmp_path: Path, way: signal.Signals
