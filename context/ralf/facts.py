@@ -27,10 +27,10 @@ from ralf.trim import trimmed, without_middle
 _DONE = ("created", "edited", "deleted", "read")
 _PATH_KEYS = ("file_path", "notebook_path", "absolute_path", "filePath", "filepath", "target_file", "path")
 _LONG_FAILED, _FAILED_KEPT = 600, (320, 100)  # characters; the head and the tail that are kept of a longer one
-_LONG_PASSED, _PASSED_KEPT = 240, (150, 60)
+_LONG_PASSED, _PASSED_KEPT = 180, (120, 40)
 _LONG_REQUEST, _REQUEST_HEAD, _REQUEST_TAIL = 1200, 900, 250
 _LONG_ERROR = 300
-_NAMED = 200  # characters of a command that name it beside an error or a test result
+_NAMED = 120  # characters of a command that name it beside an error or a test result
 _OPEN_FILES = 10
 _SUBSTANTIAL = 25  # characters from which a request says something by itself
 _SPOKEN = re.compile(r"the user said:\s*\n?", re.I)

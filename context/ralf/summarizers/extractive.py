@@ -16,7 +16,10 @@ from ralf.transcripts.events import Event
 from ralf.trim import trimmed
 
 _CHARS_PER_TOKEN = 4
-_REQUEST, _STATEMENT, _FINDING, _STEP = 400, 600, 240, 160  # characters
+_SHARE = 0.085  # of a segment's text, for all that is stored of it
+_LEAST_ROOM, _MOST_ROOM = 600, 4400  # characters of a section
+_OVERHEAD = 40  # characters around a text in the file
+_REQUEST, _STATEMENT, _FINDING, _STEP = 200, 600, 240, 160  # characters
 _LONGEST = 16_000  # characters of a message that are read for its statement
 
 _RESULT = re.compile(
@@ -68,7 +71,7 @@ class Extractive:
         """Sum the segment up; tool output is not read, but for what a person said in declining a call."""
         found = find(segment.events, session=segment.session, known=segment.decisions)
         exchanges = _exchanges(segment.events)
-        room = max(600, min(segment.tokens * _CHARS_PER_TOKEN // 12, 4400))
+        room = _room(segment, found.decisions)
         lines, left_out = _history(exchanges, room)
         if not lines:
             lines = ["- Nothing worth keeping was said in this segment."]
@@ -81,6 +84,16 @@ class Extractive:
             kept=len(found.decisions) + len(lines),
             dropped=found.dropped + left_out,
         )
+
+
+def _room(segment: Segment, decisions: Sequence[Decision]) -> int:
+    """Characters that the section may take, so that with facts and decisions a segment comes to well under a tenth."""
+    facts = segment.facts
+    texts = [fact.path for fact in facts.paths] + [fact.command for fact in facts.commands]
+    texts += [fact.request for fact in facts.requests] + [fact.error for fact in facts.errors]
+    texts += [text for item in decisions for text in (item.decision, item.rationale, *item.alternatives)]
+    spent = sum(map(len, texts)) + _OVERHEAD * len(texts)
+    return max(_LEAST_ROOM, min(_MOST_ROOM, int(segment.tokens * _CHARS_PER_TOKEN * _SHARE) - spent))
 
 
 def _exchanges(events: Sequence[Event]) -> list[_Exchange]:
@@ -177,13 +190,13 @@ def _title(exchanges: Sequence[_Exchange], work: ActiveWork) -> str:
 
 
 def _key_events(segment: Segment, decisions: Sequence[Decision]) -> tuple[str, ...]:
-    """Up to five short lines: commits, tests, decisions, errors that are left."""
+    """Up to four short lines: commits, tests, decisions, errors that are left."""
     facts = segment.facts
     lines = [f"{commit.commit} {commit.message}" for commit in facts.commits[-2:]]
     lines += [decision.decision for decision in decisions if decision.status == "active"][-2:]
     lines += [error.error for error in facts.errors if not error.fixed_by][-1:]
     lines += [test.result for test in facts.tests[-1:]]
-    return tuple(trimmed(one_line(line), 120) for line in lines[:5])
+    return tuple(trimmed(one_line(line), 100) for line in lines[:4])
 
 
 # ---- where the work stands ----
