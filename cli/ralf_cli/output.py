@@ -33,9 +33,11 @@ def table(headings: Sequence[str], rows: Iterable[Sequence[object]], right: Sequ
         _rich_table(headings, lines, right)
         return
     widths = [max(len(line[n]) for line in [list(headings), *lines]) for n in range(len(headings))]
+    shown = []
     for line in [list(headings), *lines]:
         cells = [cell.rjust(widths[n]) if n in right else cell.ljust(widths[n]) for n, cell in enumerate(line)]
-        click.echo("  ".join(cells).rstrip())
+        shown.append("  ".join(cells).rstrip())
+    click.echo("\n".join(shown))  # at once: each echo is a system call
 
 
 def _rich_table(headings: Sequence[str], lines: list[list[str]], right: Sequence[int]) -> None:
