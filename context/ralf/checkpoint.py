@@ -14,7 +14,7 @@ from typing import Any
 
 from ralf import config, evidence, facts, fingerprint, names, project as projects, state as states, tokens, yamltext
 from ralf.context import RouteContext
-from ralf.errors import DamagedRouteFile, TranscriptChanged
+from ralf.errors import Busy, DamagedRouteFile, TranscriptChanged
 from ralf.model import Checkpoint
 from ralf.project import Project
 from ralf.route import empty
@@ -101,8 +101,8 @@ def checkpoint(
     run = _Run(project, route, source, _summarizer(summarizer or settings.summarizer), reason, settings.agent_type)
     for _ in range(_MOST_TRIES):
         if run.take(segment_tokens or settings.segment_limit, restart=restart, progress=progress):
-            break
-    return run.report()
+            return run.report()
+    raise Busy(route, "other writers take this session's segments as fast as they are made", "try again")
 
 
 class _Run:

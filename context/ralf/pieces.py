@@ -160,9 +160,11 @@ def _decided(context: RouteContext) -> Iterator[Piece]:
 def _decision(decision: Decision) -> str:
     by = f" by {decision.superseded_by}" if decision.superseded_by else ""
     label = _name(decision.id if decision.status == "active" else f"{decision.id} [{decision.status}{by}]")
-    why = f" Because: {one_line(decision.rationale)}" if decision.rationale else ""
-    rejected = f" Rejected: {'; '.join(map(one_line, decision.alternatives))}" if decision.alternatives else ""
-    return f"- {label}: {one_line(decision.decision)}{why}{rejected}\n"
+    parts = [f"{label}: {one_line(decision.decision)}"]
+    parts += [f"Because: {one_line(decision.rationale)}"] if decision.rationale else []
+    parts += [f"Rejected: {'; '.join(map(one_line, decision.alternatives))}"] if decision.alternatives else []
+    ended = [part if part.endswith((".", "!", "?", "…", ":")) else f"{part}." for part in parts[:-1]]
+    return f"- {' '.join([*ended, parts[-1]])}\n"
 
 
 def _error(error: ErrorFact) -> str:

@@ -21,6 +21,7 @@ class Status:
     tokens_since      tokens in it since the last checkpoint, an estimate; None without a transcript
     tokens_to_next    tokens until the threshold, an estimate; None without a transcript
     problem           why the session could not be looked at, "" for nothing
+    damage            what is wrong with the route file, "" for nothing
     """
 
     root: Path
@@ -36,6 +37,7 @@ class Status:
     tokens_since: int | None = None
     tokens_to_next: int | None = None
     problem: str = ""
+    damage: str = ""
 
 
 def status(project: Project, route: str | None = None) -> Status:
@@ -60,6 +62,7 @@ def status(project: Project, route: str | None = None) -> Status:
         tokens_since=since,
         tokens_to_next=None if since is None else max(0, settings.segment_limit - since),
         problem=problem,
+        damage=state.damage if state else "",
     )
 
 
