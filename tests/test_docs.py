@@ -57,3 +57,27 @@ def test_links_between_the_documents_lead_somewhere() -> None:
     for page in (ROOT / "README.md", *(ROOT / "docs").glob("*.md")):
         for link in re.findall(r"\]\(([^)#:]+)\)", page.read_text(encoding="utf-8")):
             assert (page.parent / link).exists(), f"{page.name}: {link}"
+
+
+@pytest.mark.parametrize(
+    ("module", "home"),
+    [
+        ("click", "cli/ralf_cli"),
+        ("rich", "cli/ralf_cli"),
+        ("atomicwrites", "context/ralf/_atomic.py"),
+        ("tiktoken", "context/ralf/tokens.py"),
+        ("frontmatter", "context/ralf/document.py"),
+        ("yaml", "context/ralf/yamltext.py"),
+    ],
+)
+def test_a_library_is_imported_in_its_one_place_only(module: str, home: str) -> None:
+    pattern = re.compile(rf"(?m)^\s*(?:import|from) {module}\b")
+    for path in ROOT.glob("*/ralf*/**/*.py"):
+        if pattern.search(path.read_text(encoding="utf-8")):
+            assert path.relative_to(ROOT).as_posix().startswith(home), path
+
+
+def test_only_project_py_looks_at_the_environment() -> None:
+    for path in ROOT.glob("*/ralf*/**/*.py"):
+        if re.search(r"\bos\.(?:environ|getenv)\b", path.read_text(encoding="utf-8")):
+            assert path.name == "project.py", path
