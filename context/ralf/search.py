@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import re
-import sqlite3
 from collections.abc import Iterable
 from contextlib import closing
 from dataclasses import dataclass
@@ -20,15 +19,21 @@ from ralf.project import Project
 from ralf.searchindex import SearchIndex, rebuilt_when_damaged
 from ralf.text import one_line
 
-KIND_BONUS = {"decision": 1.6, "checkpoint": 1.1, "fact": 1.0, "evidence": 1.0}
-_CANDIDATES = 60
-_ENOUGH = 0.5  # share of the query's words that a hit must hold when no document holds all
+KIND_WEIGHTS = {"decision": 1.6, "checkpoint": 0.8, "fact": 1.0, "evidence": 1.0}
+_CANDIDATES = 40
+_KNOWN = 0.75
+"""Share of a question's words that must occur at all in what is searched. Below it the question is about something
+else, and only a strong match counts."""
+_WEAK, _STRONG = 0.5, 1.5  # rarest words that a match must be worth: to a question whose words are known, to any other
+_OUTPUT_WEIGHT = 0.75  # what a tool printed, against what somebody said
 _STOP = frozenset(
-    "a about all also an and any are as at be because been but by can could did do does for from had has have how i"
-    " if in into is it its me my no not of on or our should so some than that the their them then there these they"
-    " this to us use used using was we were what when where which who why will with would you your".split()
+    "a about all also an and any are as at be because been but by can could decide decided decision decisions did do"
+    " does for from had has have how i if in into is it its me my no not of on or our should so some than that the"
+    " their them then there these they this to us use used using was we were what when where which who why will with"
+    " would you your".split()
 )
 _WORD = re.compile(r"\w+")
+_HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +81,10 @@ def search(
 
 
 def query_words(query: str) -> list[str]:
-    """The words of a query that mean something, each once."""
-    found = dict.fromkeys(word for word in _WORD.findall(query.lower()) if len(word) > 1)
+    """The words of a query that mean something, each once: identifiers whole and in their parts, no stop words."""
+    names = _WORD.findall(query)
+    parts = [part for name in names for part in re.split(r"_+", _HUMP.sub("_", name)) if part != name]
+    found = dict.fromkeys(word.lower() for word in (*names, *parts) if len(word) > 1)
     return [word for word in found if word not in _STOP] or list(found)
 
 
@@ -88,24 +95,22 @@ def _index_path(project: Project) -> Path:
 def _search(project: Project, words: list[str], route: str | None, limit: int) -> list[SearchHit]:
     with closing(SearchIndex(_index_path(project))) as index:
         index.renew(project, [route] if route is not None else projects.route_names(project))
-        matches = index.matching(words, route, "AND", _CANDIDATES)
-        if len(matches) < limit and len(words) > 1:
-            matches += index.matching(words, route, "OR", _CANDIDATES)
-    hits = {}
-    for row in matches:
-        share = _share(words, row)
-        if row["id"] not in hits and share >= _ENOUGH:
-            score = -row["rank"] * share * KIND_BONUS[row["kind"]]
-            hits[row["id"]] = SearchHit(
-                row["route"], row["kind"], row["ident"], row["text"], round(score, 4), row["source"], row["status"]
+        known = sum(index.knows(word, route) for word in words)
+        least = index.rarest() * (_WEAK if known >= _KNOWN * len(words) else _STRONG)
+        match = " OR ".join(f'"{word}"' for word in words) if known else ""
+        rows = [
+            (row, weight)
+            for prose, weight in ((True, 1.0), (False, _OUTPUT_WEIGHT))
+            for row in (index.matching(match, route, prose=prose, limit=max(_CANDIDATES, limit)) if match else ())
+        ]
+    hits = []
+    for row, weight in rows:
+        if -row["rank"] >= least:
+            score = round(-row["rank"] * weight * KIND_WEIGHTS[row["kind"]], 4)
+            hits.append(
+                SearchHit(row["route"], row["kind"], row["ident"], row["text"], score, row["source"], row["status"])
             )
-    return _ordered(hits.values())[:limit]
-
-
-def _share(words: list[str], row: sqlite3.Row) -> float:
-    """How many of the query's words a document holds, by the first letters that a stem keeps."""
-    text = row["text"].lower()
-    return sum(word[: max(4, len(word) - 3)] in text for word in words) / len(words)
+    return _ordered(hits)[:limit]
 
 
 def _ordered(hits: Iterable[SearchHit]) -> list[SearchHit]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import re
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -15,13 +17,19 @@ from ralf.project import Project
 from ralf.store import Store
 from ralf.tree import from_tree
 
-VERSION = 2
+VERSION = 4
+_PROSE = ("user", "assistant", "thinking")
+_RAREST = 6.0  # in a large index rarity means no more than in one of some six hundred documents
 CHUNK = 1_200  # characters of evidence in one document
+_CAMEL = re.compile(r"\b[A-Za-z]*[a-z0-9][A-Z][A-Za-z0-9]*\b")
+_HUMP = re.compile(r"([a-z0-9])([A-Z])")
 
 _SCHEMA = """
-create table doc(id integer primary key, route text, kind text, ident text, text text, source text, status text);
+create table doc(
+    id integer primary key, route text, kind text, ident text, source text, status text, prose integer
+);
 create unique index doc_of_decision on doc(route, ident) where kind = 'decision';
-create virtual table word using fts5(text, content='doc', content_rowid='id', tokenize='porter unicode61');
+create virtual table word using fts5(text, parts, tokenize='porter unicode61');
 create table synced(route text primary key, token text, checkpoints integer);
 """
 
@@ -36,6 +44,7 @@ class Document(NamedTuple):
     text: str
     source: str = ""
     status: str = ""
+    prose: bool = True
 
 
 def rebuilt_when_damaged(path: Path, work: Callable[[], T]) -> T:
@@ -79,14 +88,27 @@ class SearchIndex:
 
     # ---- asking ----
 
-    def matching(self, words: Sequence[str], route: str | None, how: str, limit: int) -> list[sqlite3.Row]:
-        """The documents that hold all (`AND`) or any (`OR`) of the words, best first, by bm25 (smaller is better)."""
-        match = f" {how} ".join(f'"{word}"' for word in words)
+    def matching(self, match: str, route: str | None, *, prose: bool, limit: int) -> list[sqlite3.Row]:
+        """The documents that match an FTS5 expression, best first, by bm25 (smaller is better)."""
         return self._db.execute(
-            "select doc.*, bm25(word) as rank from word join doc on doc.id = word.rowid"
-            " where word match ? and (? is null or doc.route = ?) order by rank limit ?",
-            (match, route, route, limit),
+            "select doc.*, word.text as text, bm25(word, 1.0, 0.5) as rank from word join doc on doc.id = word.rowid"
+            " where word match ? and (? is null or doc.route = ?) and doc.prose = ? order by rank limit ?",
+            (match, route, route, prose, limit),
         ).fetchall()
+
+    def rarest(self) -> float:
+        """What a word that stands in one document only adds to that document's bm25, about: the unit of relevance."""
+        (size,) = self._db.execute("select count(*) from doc").fetchone()
+        return min(_RAREST, math.log(max(1.0, (size - 0.5) / 1.5)))
+
+    def knows(self, word: str, route: str | None) -> bool:
+        """Whether a word, in any of its forms, stands in any document of a route, or of all."""
+        found = self._db.execute(
+            "select 1 from word join doc on doc.id = word.rowid"
+            " where word match ? and (? is null or doc.route = ?) limit 1",
+            (f'"{word}"', route, route),
+        )
+        return found.fetchone() is not None
 
     # ---- keeping up ----
 
@@ -126,35 +148,38 @@ class SearchIndex:
             self._db.execute("insert or replace into synced values (?, ?, ?)", (route, records[-1][0], checkpoints))
 
     def _forget(self, route: str) -> None:
-        self._db.execute(
-            "insert into word(word, rowid, text) select 'delete', id, text from doc where route = ?", (route,)
-        )
+        self._db.execute("delete from word where rowid in (select id from doc where route = ?)", (route,))
         self._db.execute("delete from doc where route = ?", (route,))
 
     def _insert(self, route: str, document: Document) -> None:
+        kind, ident, text, source, status, prose = document
         cursor = self._db.execute(
-            "insert into doc(route, kind, ident, text, source, status) values (?, ?, ?, ?, ?, ?)", (route, *document)
+            "insert into doc(route, kind, ident, source, status, prose) values (?, ?, ?, ?, ?, ?)",
+            (route, kind, ident, source, status, prose),
         )
-        self._db.execute("insert into word(rowid, text) values (?, ?)", (cursor.lastrowid, document.text))
+        values = (cursor.lastrowid, text, _parts(text))
+        self._db.execute("insert into word(rowid, text, parts) values (?, ?, ?)", values)
 
     def _upsert(self, route: str, document: Document) -> None:
         known = self._db.execute(
-            "select id, text, status from doc where route = ? and kind = 'decision' and ident = ?",
-            (route, document.ident),
+            "select id from doc where route = ? and kind = 'decision' and ident = ?", (route, document.ident)
         ).fetchone()
         if known is None:
             self._insert(route, document)
-        elif (known["text"], known["status"]) != (document.text, document.status):
-            self._db.execute(
-                "insert into word(word, rowid, text) values ('delete', ?, ?)", (known["id"], known["text"])
-            )
-            self._db.execute(
-                "update doc set text = ?, status = ? where id = ?", (document.text, document.status, known["id"])
-            )
-            self._db.execute("insert into word(rowid, text) values (?, ?)", (known["id"], document.text))
+            return
+        self._db.execute("update doc set status = ? where id = ?", (document.status, known["id"]))
+        self._db.execute(
+            "update word set text = ?, parts = ? where rowid = ? and text is not ?",
+            (document.text, _parts(document.text), known["id"], document.text),
+        )
 
 
 # ---- documents ----
+
+
+def _parts(text: str) -> str:
+    """The parts of the names in a text that are written in one word, `getUserById`: get User By Id."""
+    return " ".join(_HUMP.sub(r"\1 \2", name) for name in dict.fromkeys(_CAMEL.findall(text)))
 
 
 def _decisions(record: journal.Record) -> Iterator[Decision]:
@@ -187,13 +212,14 @@ def _of_checkpoint(store: Store, payload: Mapping[str, Any], label: str) -> Iter
     place = f"{session} lines {int(source.get('from_line', 0)) + 1}-{source.get('to_line', 0)}"
     yield Document("checkpoint", label, f"{payload.get('title', '')}\n{payload.get('text', '')}", place)
     for text in _facts(payload.get("facts", {})):
-        yield Document("fact", label, text, place)
+        yield Document("fact", label, text, place, prose=False)
     digest = str(payload.get("evidence", ""))
     if digest:
         with suppress(NotFound):  # pruned
             for line in evidence.read(store, digest):
                 for chunk in _chunks(line.text):
-                    yield Document("evidence", label, chunk, f"{session} lines {line.line}-{line.last}")
+                    place = f"{session} lines {line.line}-{line.last}"
+                    yield Document("evidence", label, chunk, place, prose=line.kind in _PROSE)
 
 
 def _facts(facts: Mapping[str, Any]) -> Iterator[str]:
