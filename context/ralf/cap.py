@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from ralf import tokens, yamltext
+from ralf import tokens
 from ralf.context import RouteContext
 from ralf.model import CommandFact, Decision, PathFact
 from ralf.tree import to_tree
@@ -17,6 +17,7 @@ CAP = 20_000
 """Tokens that a route file may have, by estimate."""
 
 TARGET = 19_000  # folded down to this, so that not every small write has to fold
+_PER_KEY = 5  # tokens of a key with its punctuation and indent
 KEPT_SECTIONS = 3
 KEPT_ENTRIES = 8
 KEPT_FACTS = {"commands": 10, "paths": 30, "tests": 3, "errors": 5, "commits": 5, "requests": 8}
@@ -55,7 +56,16 @@ def _size(context: RouteContext) -> int:
 
 
 def _cost(item: Any) -> int:
-    return tokens.estimate(yamltext.dump({"_": [to_tree(item)]}))
+    """About what an item takes in the file; `capped` looks again, so that a rough figure does."""
+    return _PER_KEY + _tokens(to_tree(item))
+
+
+def _tokens(tree: Any) -> int:
+    if isinstance(tree, dict):
+        return sum(_PER_KEY + _tokens(inner) for inner in tree.values())
+    if isinstance(tree, list):
+        return sum(_PER_KEY // 2 + _tokens(inner) for inner in tree)
+    return tokens.estimate(str(tree))
 
 
 # ---- what folds, in order; each yields steps from the oldest on ----

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 Tree = dict[str, Any]
 _DIGITS = 18
+_SCALARS = frozenset((str, int, bool, float, type(None)))
 NOT_STORED = {"stored": False}
 """Metadata of a dataclass field that is no part of the tree; a field with `key` stands under that key."""
 
@@ -54,6 +55,8 @@ def from_tree(cls: type[T], tree: object, at: tuple[str, ...] = ()) -> T:
 
 
 def _plain(value: Any) -> Any:
+    if value.__class__ in _SCALARS:
+        return value
     if isinstance(value, tuple):
         return [_plain(item) for item in value]
     return to_tree(value) if hasattr(value, "__dataclass_fields__") else value
