@@ -38,17 +38,32 @@ def path_of(cache: Path, route: str) -> Path:
     return cache / "routes" / f"{route}.json"
 
 
+_Key = tuple[str, int, int, int]
+_last: tuple[_Key, Snapshot] | None = None
+"""The snapshot that was read or written last, with what tells its file from any other: a write reads it twice."""
+
+
 def load(cache: Path, route: str) -> Snapshot | None:
     """A route's snapshot, None where there is none that can be used."""
+    global _last
+    path = path_of(cache, route)
     try:
-        tree = json.loads(path_of(cache, route).read_bytes())
-        if tree["v"] != VERSION:
-            return None
-        context = replace(from_tree(RouteContext, tree["context"]), counts=tree["counts"])
-        renders = tuple((int(revision), str(digest)) for revision, digest in tree["renders"])
-        return Snapshot(str(tree["token"]), context, renders)
+        key = _key(path)
+        if _last is None or _last[0] != key:
+            tree = json.loads(path.read_bytes())
+            if tree["v"] != VERSION:
+                return None
+            context = replace(from_tree(RouteContext, tree["context"]), counts=tree["counts"])
+            renders = tuple((int(revision), str(digest)) for revision, digest in tree["renders"])
+            _last = (key, Snapshot(str(tree["token"]), context, renders))
     except (OSError, ValueError, KeyError, TypeError, BadTree):
         return None
+    return _last[1]
+
+
+def _key(path: Path) -> _Key:
+    found = path.stat()
+    return str(path), found.st_mtime_ns, found.st_ino, found.st_size
 
 
 def save(cache: Path, route: str, snapshot: Snapshot, *, shown: bool = True) -> None:
@@ -56,13 +71,15 @@ def save(cache: Path, route: str, snapshot: Snapshot, *, shown: bool = True) -> 
 
     shown  whether the route file is what we wrote; else the snapshot is made older than any file, which tells the list
     """
+    snapshot = replace(snapshot, renders=snapshot.renders[-KEPT_RENDERS:])
     tree = {
         "v": VERSION,
         "token": snapshot.token,
-        "renders": [list(render) for render in snapshot.renders[-KEPT_RENDERS:]],
+        "renders": [list(render) for render in snapshot.renders],
         "counts": dict(snapshot.context.counts),
         "context": to_tree(snapshot.context),
     }
+    global _last
     path = path_of(cache, route)
     temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
     with suppress(OSError):
@@ -72,6 +89,7 @@ def save(cache: Path, route: str, snapshot: Snapshot, *, shown: bool = True) -> 
             if not shown:
                 os.utime(temporary, ns=(0, 0))
             temporary.replace(path)
+            _last = (_key(path), snapshot)
         finally:
             temporary.unlink(missing_ok=True)
 
