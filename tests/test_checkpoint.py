@@ -380,12 +380,15 @@ def test_a_deleted_journal_leaves_the_route_file_readable_and_taken_in_by_the_ne
 
 
 def test_what_a_dead_writer_left_half_done_is_gone_after_the_next_write(project: Path) -> None:
-    left = route_file(project, "tide").with_name(".ralf-0123.tmp")
+    left = route_file(project, "tide").with_name(".ralf-tide.md-0123456789ab.tmp")
     left.write_text("half a fi")
+    alive = route_file(project, "tide").with_name(".ralf-tide.md-b.md-0123456789ab.tmp")
+    alive.write_text("what the writer of another route is at")
     assert ralf.get_context("tide", root=project).checkpoint_count == 4
     assert [summary.route for summary in ralf.list_routes(root=project)] == ["tide"]
     ralf.record_decision("tide", "Go on", root=project)
     assert not left.exists()
+    assert alive.exists()
 
 
 # ---- several processes, and processes that die ----

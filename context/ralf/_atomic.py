@@ -8,6 +8,7 @@ from __future__ import annotations
 import ctypes
 import errno
 import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
@@ -29,7 +30,7 @@ class _Exchanger(AtomicWriter):  # type: ignore[misc]  # the library carries no 
 
     def get_fileobject(self, **_: Any) -> IO[bytes]:
         """Made and opened in one call, without a buffer; the library does it in two and reopens by name."""
-        name = f"{TEMPORARY_PREFIX}{os.urandom(6).hex()}{TEMPORARY_SUFFIX}"
+        name = f"{TEMPORARY_PREFIX}{os.path.basename(self._path)}-{os.urandom(6).hex()}{TEMPORARY_SUFFIX}"  # noqa: PTH119
         path = os.path.join(os.path.dirname(self._path), name)  # noqa: PTH118, PTH120
         return open(path, "xb", buffering=0, opener=_private)
 
@@ -76,12 +77,13 @@ def sync_folder(folder: str | Path) -> None:
         os.close(descriptor)
 
 
-def sweep(folder: Path) -> int:
-    """Remove the temporary files that dead writers left; only for who holds the lock that all writers there take."""
+def sweep(path: Path) -> int:
+    """Remove what dead writers of `path` left; only for who holds the lock that all its writers take."""
+    ours = re.compile(rf"{re.escape(TEMPORARY_PREFIX + path.name)}-[0-9a-f]{{12}}{re.escape(TEMPORARY_SUFFIX)}")
     swept = 0
-    with suppress(FileNotFoundError), os.scandir(folder) as entries:
+    with suppress(FileNotFoundError), os.scandir(path.parent) as entries:
         for entry in entries:
-            if entry.name.startswith(TEMPORARY_PREFIX) and entry.name.endswith(TEMPORARY_SUFFIX):
+            if ours.fullmatch(entry.name):
                 with suppress(FileNotFoundError):
                     os.unlink(entry.path)  # noqa: PTH108
                     swept += 1

@@ -20,6 +20,7 @@ TARGET = 19_000  # folded down to this, so that not every small write has to fol
 _PER_KEY = 5  # tokens of a key with its punctuation and indent
 KEPT_SECTIONS = 3
 KEPT_ENTRIES = 8
+KEPT_DECISIONS = 10
 KEPT_FACTS = {"commands": 10, "paths": 30, "tests": 3, "errors": 5, "commits": 5, "requests": 8}
 """The newest of each kind, which the next agent needs most: they fold after the older decisions."""
 
@@ -93,7 +94,7 @@ def _entries(context: RouteContext) -> Iterator[Step]:
 
 def _decisions(wanted: Callable[[Decision], bool]) -> Callable[[RouteContext], Iterator[Step]]:
     def steps(context: RouteContext) -> Iterator[Step]:
-        for decision in context.decisions:
+        for decision in context.decisions[:-KEPT_DECISIONS]:
             if wanted(decision):
                 yield _without_decision(decision), _cost(decision)
 

@@ -132,6 +132,7 @@ class _Run:
     def take(self, limit: int, *, restart: bool, progress: Progress | None) -> bool:
         """Take the segments that are new; False when another writer took one of them first."""
         stand = standing(self._project, self._route, self._source.session)
+        restart = restart and not self._unchanged(stand)
         if restart:
             stand = Standing(stand.session)
         else:
@@ -149,7 +150,7 @@ class _Run:
                     self._context = writer.context
         while piece is not None:
             following = next(pieces, None)
-            if following is None:
+            if following is None and piece.rest:
                 piece = replace(piece, end=self._source.end)
             known = len(self._written)
             taken = self._take_piece(piece, stand, last=following is None, restart=restart)
@@ -196,12 +197,17 @@ class _Run:
             self._damage = str(error)
             return None
 
-    def _check_unchanged(self, stand: Standing) -> None:
+    def _unchanged(self, stand: Standing) -> bool:
+        """Whether what was taken still stands at the beginning of the transcript."""
         if not stand.position.byte:
+            return True
+        now = fingerprint.take(self._source.path, stand.position.byte)
+        return now is not None and (now.head, now.tail) == (stand.head, stand.tail)
+
+    def _check_unchanged(self, stand: Standing) -> None:
+        if self._unchanged(stand):
             return
         now = fingerprint.take(self._source.path, stand.position.byte)
-        if now is not None and (now.head, now.tail) == (stand.head, stand.tail):
-            return
         what = "was replaced" if now is not None else "shrank"
         raise TranscriptChanged(
             self._source.path,
@@ -210,8 +216,8 @@ class _Run:
         )
 
     def _pieces(self, after: Position, limit: int) -> Iterator[Piece]:
-        pieces = cut(self._source.events(after), limit, tokens.count)
-        return (piece for piece in pieces if piece.tokens)
+        pieces = (piece for piece in cut(self._source.events(after), limit, tokens.count) if piece.tokens)
+        return pieces if self._reason != "threshold" else _without_rest(pieces)
 
     # ---- one segment ----
 
@@ -297,6 +303,18 @@ class _Run:
         self._totals["stored"] += payload["tokens_stored"]
         self._totals["kept"] += payload["kept"]
         self._totals["dropped"] += payload["dropped"]
+
+
+def _without_rest(pieces: Iterator[Piece]) -> Iterator[Piece]:
+    """The full segments; what remains waits for the next threshold, unless there is nothing else."""
+    held = next(pieces, None)
+    first = True
+    for piece in pieces:
+        if held is not None:
+            yield held
+        held, first = piece, False
+    if held is not None and (first or not held.rest):
+        yield held
 
 
 def _summarizer(wanted: Summarizer | str) -> Summarizer:

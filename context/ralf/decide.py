@@ -5,13 +5,16 @@ from __future__ import annotations
 import os
 import uuid
 from collections.abc import Iterable
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from ralf import names, project as projects
-from ralf.errors import NotFound, UsageError
+from ralf.context import RouteContext
+from ralf.errors import Busy, NotFound, UsageError
 from ralf.model import Decision
+from ralf.route import labelled
 from ralf.text import clean, one_line
-from ralf.tree import to_tree
+from ralf.tree import from_tree, to_tree
 from ralf.writer import writing
 
 ORIGINS = ("user", "agent", "human-edit", "import")
@@ -63,12 +66,36 @@ def record_decision(
     )
     with writing(project, route) as writer:
         for known in writer.context.decisions:
-            same = one_line(known.decision).casefold() == one_line(said).casefold()
-            if same and known.status == "active" and (not supersedes or known.supersedes):
+            if known.status != "active" or one_line(known.decision).casefold() != one_line(said).casefold():
+                continue
+            if not supersedes and _adds_nothing(made, known):
                 return known
-        if supersedes and all(known.id != supersedes for known in writer.context.decisions):
-            raise NotFound(route, f"has no decision {supersedes} to supersede", f"ralf context show {route}")
-        context = writer.append("decision", {"decision": to_tree(made)}, id=f"decision-{uuid.uuid4().hex}")
+            if not _adds_nothing(made, known):
+                made = replace(made, supersedes=supersedes or known.id)
+            elif known.supersedes:
+                what = f"{known.id} says the same and replaces {known.supersedes} already"
+                raise Busy(route, what, "say it in other words")
+        if supersedes:
+            _check_replaceable(route, writer.context, supersedes)
+        payload = labelled(writer.context, "decision", {"decision": to_tree(made)})
+        writer.append("decision", payload, id=f"decision-{uuid.uuid4().hex}")
         writer.show()
-    wanted = one_line(said).casefold()
-    return next(known for known in reversed(context.decisions) if one_line(known.decision).casefold() == wanted)
+    return from_tree(Decision, payload["decision"])
+
+
+def _adds_nothing(new: Decision, known: Decision) -> bool:
+    """Whether a decision in the same words has no reason, rejected option or weight that the known one lacks."""
+    return (
+        new.rationale in ("", known.rationale)
+        and set(new.alternatives) <= set(known.alternatives)
+        and (new.kind, new.pinned) in (("decision", False), (known.kind, known.pinned))
+    )
+
+
+def _check_replaceable(route: str, context: RouteContext, label: str) -> None:
+    found = {item.id: item for item in context.decisions}.get(label)
+    if found is None:
+        raise NotFound(route, f"has no decision {label} to supersede", f"ralf context show {route}")
+    if found.status != "active":
+        by = f" by {found.superseded_by}" if found.superseded_by else ""
+        raise Busy(route, f"{label} is {found.status}{by} already", f"ralf context show {route} --section decisions")

@@ -15,6 +15,7 @@ from pathlib import Path
 
 _ENTRY = struct.Struct(">8sQ")
 _HEADER = b"ralfids1"
+_FLAGS = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW  # never through a link that somebody laid
 
 
 class IdIndex:
@@ -48,13 +49,13 @@ class IdIndex:
         while (place := entries.find(wanted, place + 1)) >= 0:
             if place % _ENTRY.size == 0:
                 offset: int = _ENTRY.unpack_from(entries, place)[1]
-                if id_at(offset) == id:
+                if offset < end and id_at(offset) == id:
                     return offset
         return None
 
     def add(self, id: str, start: int, end: int) -> None:  # noqa: A002
         """Note a record that was just appended at `start` and ends at `end`. What cannot be noted is indexed later."""
-        with suppress(OSError), open(self._path, "r+b" if self._path.exists() else "w+b") as file:  # noqa: PTH123
+        with suppress(OSError), os.fdopen(os.open(self._path, _FLAGS, 0o600), "r+b") as file:
             file.seek(0, os.SEEK_END)
             if file.tell() == 0:
                 file.write(_ENTRY.pack(_HEADER, 0))
@@ -75,7 +76,9 @@ class IdIndex:
     def _save(self, entries: bytes, end: int) -> None:
         with suppress(OSError):  # a cache that cannot be written costs time, not data
             self._path.parent.mkdir(parents=True, exist_ok=True)
-            self._path.write_bytes(_ENTRY.pack(_HEADER, end) + entries)
+            self._path.unlink(missing_ok=True)
+            with self._path.open("xb") as file:
+                file.write(_ENTRY.pack(_HEADER, end) + entries)
 
 
 def _hash(id: str) -> bytes:  # noqa: A002

@@ -14,11 +14,12 @@ from ralf.cap import capped
 from ralf.context import FORMAT_VERSION, RouteContext
 from ralf.facts import combine
 from ralf.journal import Record
-from ralf.model import ActiveWork, Checkpoint, Decision, Facts, Section
+from ralf.model import ActiveWork, Checkpoint, Decision, Facts, Section, Todo
 from ralf.text import one_line
 from ralf.tree import Tree, from_tree, to_tree
+from ralf.trim import trimmed
 
-MAX_COMPLETED_TODOS = 30
+MAX_COMPLETED_TODOS, MAX_OPEN_TODOS, MAX_TODO = 30, 60, 400  # the work never folds: so it must not grow without end
 _LABEL = re.compile(r"DEC-[0-9]{1,9}\Z")
 _BOOKKEEPING = frozenset({"version", "route", "revision", "lineage"})  # what an edit of the header cannot change
 
@@ -80,7 +81,8 @@ def _checkpoint(context: RouteContext, payload: Mapping[str, Any]) -> RouteConte
         session=str(source.get("session", "")),
         lines=f"{int(source.get('from_line', 0)) + 1}-{source.get('to_line', 0)}" if source else "",
     )
-    head = f"**Period:** {period[0]} → {period[1]}\n**Tokens:** {tokens:,}\n"
+    dates = f"**Period:** {period[0]} → {period[1]}\n" if any(period) else ""
+    head = f"{dates}**Tokens:** {tokens:,}\n"
     section = Section(number=number, title=title, text=f"{head}\n{payload.get('text', '')}".rstrip("\n"))
     header = replace(
         context.context_checkpoint,
@@ -108,16 +110,22 @@ _ENTRY = ("key_events", "reason", "summarizer", "tokens_stored", "kept", "droppe
 def _work(before: ActiveWork, now: ActiveWork) -> ActiveWork:
     """The work after a segment: what it says, and what it cannot know (set by a person or a task) stays."""
     done = [todo for todo in now.todos if todo.status == "completed"]
-    forgotten = set(map(id, done[:-MAX_COMPLETED_TODOS]))
+    still = [todo for todo in now.todos if todo.status != "completed"]
+    forgotten = set(map(id, [*done[:-MAX_COMPLETED_TODOS], *still[MAX_OPEN_TODOS:]]))
     return replace(
         now,
-        todos=tuple(todo for todo in now.todos if id(todo) not in forgotten),
+        todos=tuple(_short(todo) for todo in now.todos if id(todo) not in forgotten),
+        next_steps=now.next_steps[:MAX_OPEN_TODOS],
         current_task=now.current_task or before.current_task,
         task_title=now.task_title or before.task_title,
         attempts=now.attempts if now.attempts is not None else before.attempts,
         outcome=now.outcome or before.outcome,
         extra={**before.extra, **now.extra},
     )
+
+
+def _short(todo: Todo) -> Todo:
+    return replace(todo, content=trimmed(todo.content, MAX_TODO)) if len(todo.content) > MAX_TODO else todo
 
 
 def _decision(context: RouteContext, payload: Mapping[str, Any]) -> RouteContext:
@@ -170,13 +178,13 @@ def labelled(context: RouteContext, kind: str, payload: Mapping[str, Any]) -> Ma
         if not item.get("id"):
             decision = from_tree(Decision, item)
             known = active.get(_said(decision))
-            if known is None:
+            if known is None or decision.supersedes == known.id:  # new, or said again with something new
                 count += 1
                 while f"DEC-{count:03d}" in taken:  # an imported file may have used it
                     count += 1
                 item = {**item, "id": f"DEC-{count:03d}"}
                 active[_said(decision)] = replace(decision, id=item["id"])
-            elif decision.supersedes in ("", known.id) or known.supersedes:
+            elif not decision.supersedes or known.supersedes:
                 continue
             else:
                 item = {**item, "id": known.id}

@@ -85,7 +85,7 @@ def query_words(query: str) -> list[str]:
     names = _WORD.findall(query)
     parts = [part for name in names for part in re.split(r"_+", _HUMP.sub("_", name)) if part != name]
     found = dict.fromkeys(word.lower() for word in (*names, *parts) if len(word) > 1)
-    return [word for word in found if word not in _STOP] or list(found)
+    return [word for word in found if word not in _STOP]
 
 
 def _index_path(project: Project) -> Path:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ralf.transcripts.events import Event, Position
 
@@ -12,12 +12,16 @@ LAST_TENTH = 0.9
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """Events that belong together, between two places of a transcript, and their o200k_base tokens."""
+    """Events that belong together, between two places of a transcript, and their o200k_base tokens.
+
+    rest  it ends where the transcript does, not where the next segment begins
+    """
 
     events: tuple[Event, ...]
     start: Position
     end: Position
     tokens: int
+    rest: bool = False
 
 
 @dataclass(slots=True)
@@ -47,7 +51,7 @@ def cut(events: Iterable[Event], limit: int, count: Callable[[str], int]) -> Ite
             held = held[end:]
             total = sum(rest.tokens for rest in held)
     if held:
-        yield _piece(held)
+        yield replace(_piece(held), rest=True)
 
 
 def _end(held: list[_Record], limit: int) -> int:

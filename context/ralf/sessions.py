@@ -6,6 +6,7 @@ Remembered in the cache, one line a checkpoint, so that asking does not read the
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -38,10 +39,16 @@ class Standing:
 def standing(project: Project, route: str, session: str) -> Standing:
     """Where a session stands; at the start when the route has nothing of it."""
     path = _path(project, route)
-    known = _known(path)
     head = project.store.head(journal.stream_of(route))
     if head is None:
         return Standing(session)
+    try:
+        return _found(project, route, path, _known(path), head, session)
+    except (ValueError, KeyError, TypeError):  # a line that nobody of ours wrote: make it anew
+        return _found(project, route, path, b"", head, session)
+
+
+def _found(project: Project, route: str, path: Path, known: bytes, head: Token, session: str) -> Standing:
     if _token_of(known) != head:
         known = _renewed(project, route, path, known)
     wanted = b'{"session":' + json.dumps(session).encode() + b","
@@ -60,7 +67,10 @@ def _renewed(project: Project, route: str, path: Path, known: bytes) -> bytes:
         known, added = b"", _lines(project, route, None)
     with suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)
-        with path.open("ab" if known else "wb") as file:
+        if not known:
+            path.unlink(missing_ok=True)
+        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+        with os.fdopen(os.open(path, flags, 0o600), "ab") as file:
             file.write(added if known else b"\n" + added)
     return (known or b"\n") + added
 

@@ -53,10 +53,11 @@ def load(cache: Path, route: str) -> Snapshot | None:
             tree = json.loads(path.read_bytes())
             if tree["v"] != VERSION:
                 return None
-            context = replace(from_tree(RouteContext, tree["context"]), counts=tree["counts"])
+            counts = {str(name): int(count) for name, count in tree["counts"].items()}
+            context = replace(from_tree(RouteContext, tree["context"]), counts=counts)
             renders = tuple((int(revision), str(digest)) for revision, digest in tree["renders"])
             _last = (key, Snapshot(str(tree["token"]), context, renders))
-    except (OSError, ValueError, KeyError, TypeError, BadTree):
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError, BadTree):
         return None
     return _last[1]
 
@@ -97,10 +98,14 @@ def save(cache: Path, route: str, snapshot: Snapshot, *, shown: bool = True) -> 
 def keep_render(cache: Path, route: str, revision: int, content: bytes) -> None:
     """Remember the route file of a revision, so that an edit of it need not be compared with the folded journal."""
     path = _render_path(cache, route, revision)
-    with suppress(OSError):
+    with suppress(OSError, ValueError):
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(zlib.compress(content, 1))
-        _render_path(cache, route, revision - KEPT_RENDERS).unlink(missing_ok=True)
+        path.unlink(missing_ok=True)
+        with path.open("xb") as file:  # a new file: never through a link that somebody laid
+            file.write(zlib.compress(content, 1))
+        revisions = sorted(int(name.split(".")[0]) for name in os.listdir(path.parent))  # noqa: PTH208
+        for old in revisions[:-KEPT_RENDERS]:
+            _render_path(cache, route, old).unlink(missing_ok=True)
 
 
 def render_of(cache: Path, route: str, revision: int) -> bytes | None:

@@ -96,7 +96,10 @@ def _shown(project: Project, route: str, head: Token, content: bytes) -> RouteCo
     """The context in a route file that is, byte for byte, what the newest record says it should be; else None."""
     if journal.at(project.store, route, head).render != digest_of(content):
         return None
-    return _parse(project, route, content)
+    try:
+        return _parse(project, route, content)
+    except DamagedRouteFile:  # written by another version: the journal says what it meant
+        return None
 
 
 def _recorded(project: Project, route: str, kept: snapshot.Snapshot | None, head: Token) -> RouteContext:

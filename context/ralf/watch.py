@@ -61,7 +61,8 @@ def watch(
             seen = source.end
             if watcher.state.due:
                 report = checkpoint(route, path, root=root, reason=watcher.state.due, segment_tokens=every)
-                watcher.taken(sessions.standing(project, route, source.session).position)
+                left = max(0, watcher.state.tokens - report.tokens_read)
+                watcher.taken(sessions.standing(project, route, source.session).position, left=left)
                 yield report
         if once:
             return

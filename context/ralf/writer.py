@@ -33,7 +33,7 @@ class RouteWriter:
         self.context: RouteContext = state.recorded
         self._counts = state.recorded.counts
         self.warnings: list[str] = []
-        self.owes = False  # an edit or import is in the journal, and the file does not show it as ours yet
+        self.owes = state.behind and not state.damage  # the journal has more than the file shows
         self._take_in(state)
 
     def append(self, kind: str, payload: Mapping[str, Any], *, id: str, shown: bool = True) -> RouteContext:  # noqa: A002
@@ -145,7 +145,7 @@ def writing(project: Project, route: str) -> Iterator[RouteWriter]:
     """
     project.prepare()
     with _locks.held(project.route_lock(route), route):
-        _atomic.sweep(project.routes)
+        _atomic.sweep(project.route_file(route))
         try:
             state = states.load(project, route)
         except DamagedRouteFile as error:  # no journal yet: the record goes there, the file stays as it is
