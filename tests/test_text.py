@@ -16,7 +16,7 @@ from ralf.text import clean, one_line
         ("\x1b]0;title\x07text", "text"),
         ("\x1b]8;;http://a\x1b\\link", "link"),
         ("\x1b[2J\x1b[1;1Hhome", "home"),
-        ("a\r\nb\rc", "a\nbc"),
+        ("a\r\nb\rc", "a\nb\nc"),
         ("a\0b\x07c\x7fd\u0085e\u009bf", "abcdef"),
         ("\ud800 \udfff", "\ufffd \ufffd"),
         ("\x1b", ""),

@@ -44,9 +44,12 @@ def status(route: str | None, root: str | None, as_json: bool) -> None:
         click.echo(f"session          {found.transcript}")
     if found.problem:
         click.echo(f"problem          {found.problem}")
-    if found.damage:
-        click.echo(f"route file       {found.damage}")
     if found.tokens_since is not None:
         click.echo(
             f"since then       about {found.tokens_since:,} tokens; next checkpoint in about {found.tokens_to_next:,}"
         )
+    if found.damage:
+        from ralf_cli.main import complain
+
+        complain(found.damage, f"ralf context show {found.route}")
+        click.get_current_context().exit(4)

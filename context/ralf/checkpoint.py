@@ -99,9 +99,12 @@ def checkpoint(
     source = open_transcript(Path(transcript))
     settings = config.load(project.config_file)
     run = _Run(project, route, source, _summarizer(summarizer or settings.summarizer), reason, settings.agent_type)
-    for _ in range(_MOST_TRIES):
+    tries = 0
+    while tries < _MOST_TRIES:
+        before = standing(project, route, source.session).position
         if run.take(segment_tokens or settings.segment_limit, restart=restart, progress=progress):
             return run.report()
+        tries = tries + 1 if standing(project, route, source.session).position == before else 0
     raise Busy(route, "other writers take this session's segments as fast as they are made", "try again")
 
 

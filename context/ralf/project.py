@@ -59,7 +59,10 @@ class Project:
         return self.folder / "locks" / "routes" / f"{names.check(route)}.lock"
 
     def prepare(self) -> None:
-        """Make the folder, hidden from git, when it is not there yet."""
+        """Make the folder, hidden from git, when it is not there yet. UsageError where a link leads out of it."""
+        for part in ("", "routes", "journal", "journal/routes", "blobs", "cache", "locks", "locks/routes"):
+            if (self.folder / part).is_symlink():
+                raise UsageError(self.folder / part, "is a symbolic link: not written through", "remove the link")
         if not (self.folder / ".gitignore").exists():
             self.routes.mkdir(parents=True, exist_ok=True)
             ignore = self.folder / ".gitignore"
@@ -87,11 +90,7 @@ def find(root: str | os.PathLike[str] | None = None) -> Project:
         for folder in above:
             if (folder / marker).exists():
                 return Project(folder)
-            if (
-                marker.name == "config.yaml"
-                and (shared := _shared_root(folder)) != folder
-                and (shared / marker).exists()
-            ):
+            if (shared := _shared_root(folder)) != folder and (shared / marker).exists():
                 return Project(folder)
     return Project(here)
 

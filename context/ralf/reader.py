@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import re
+import stat
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -134,8 +135,9 @@ def _head_fields(path: str, snapshot: str) -> dict[str, str] | None:
     done safely: there is something wrong with it, or it was touched since we wrote it.
     """
     try:
-        with open(path, "rb", buffering=0) as file:  # noqa: PTH123  # a thousand times a list
-            if _time_of(snapshot) < os.fstat(file.fileno()).st_mtime_ns:
+        with open(path, "rb", buffering=0, opener=_without_waiting) as file:  # a thousand times a list
+            found = os.fstat(file.fileno())
+            if not stat.S_ISREG(found.st_mode) or _time_of(snapshot) < found.st_mtime_ns:
                 return None
             head = file.read(_FIRST_BYTES)
             if len(head) == _FIRST_BYTES and _WORK not in head:
@@ -154,6 +156,10 @@ def _head_fields(path: str, snapshot: str) -> dict[str, str] | None:
     elif len(head) == _HEAD_BYTES:
         return None  # further down than we read
     return fields
+
+
+def _without_waiting(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_NONBLOCK)  # a pipe must not hang us
 
 
 def _fields_of(head: bytes, start: int) -> dict[str, str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import re
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -11,7 +12,8 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from ralf import evidence, journal, state as states
-from ralf.errors import NotFound, UnknownToken
+from ralf.context import RouteContext
+from ralf.errors import Damaged, NotFound, UnknownToken
 from ralf.model import Decision
 from ralf.project import Project
 from ralf.store import Store
@@ -62,12 +64,14 @@ class SearchIndex:
 
     def __init__(self, path: Path) -> None:
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            self._db = sqlite3.connect(path, timeout=30)
+            self._db = sqlite3.connect(_writable(path), timeout=30)
             self._prepare()
-        except sqlite3.OperationalError:  # a folder that cannot be written: search still works, in memory
+        except (sqlite3.OperationalError, OSError):  # a folder that cannot be written: search still works, in memory
             self._db = sqlite3.connect(":memory:")
             self._prepare()
+
+        self.left_out: list[str] = []
+        """Routes whose journal could not be read: what the index has of them is all that is found."""
 
     def _prepare(self) -> None:
         self._db.row_factory = sqlite3.Row
@@ -118,9 +122,14 @@ class SearchIndex:
             head = project.store.head(journal.stream_of(route))
             row = self._db.execute("select token, checkpoints from synced where route = ?", (route,)).fetchone()
             if head is not None and (row is None or row["token"] != head):
-                with self._db:
-                    self._db.execute("begin immediate")
-                    self._take(project, route, row)
+                try:
+                    with self._db:
+                        self._db.execute("begin immediate")
+                        self._take(project, route, row)
+                except Damaged:
+                    if len(routes) == 1:
+                        raise
+                    self.left_out.append(route)
 
     def _take(self, project: Project, route: str, row: sqlite3.Row | None) -> None:
         try:
@@ -135,11 +144,22 @@ class SearchIndex:
                 checkpoints += 1
                 for document in _of_checkpoint(project.store, record.payload, f"cp-{checkpoints:03d}"):
                     self._insert(route, document)
+            elif record.kind == "import":
+                imported = from_tree(RouteContext, record.payload.get("document", {}))
+                checkpoints = max([imported.checkpoint_count, *(part.number or 0 for part in imported.body.sections)])
+                for part in imported.body.sections:
+                    label = f"cp-{part.number:03d}" if part.number is not None else ""
+                    self._insert(route, Document("checkpoint", label, f"{part.title}\n{part.text}"))
             for decision in _decisions(record):
                 self._upsert(route, _of_decision(decision))
                 self._db.execute(
                     "update doc set status = 'superseded' where route = ? and kind = 'decision' and ident = ?",
                     (route, decision.supersedes),
+                )
+            for label in _removed(record):
+                self._db.execute(
+                    "update doc set status = 'dropped' where route = ? and kind = 'decision' and ident = ?",
+                    (route, label),
                 )
         state = states.load(project, route)
         for decision in state.recorded.decisions if state is not None else ():  # as edits have left them
@@ -174,6 +194,14 @@ class SearchIndex:
         )
 
 
+def _writable(path: Path) -> Path:
+    """`path`, its folder made; OSError where the index cannot be written, or is a link that somebody laid."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if path.is_symlink() or not os.access(path if path.exists() else path.parent, os.W_OK):
+        raise OSError(path)
+    return path
+
+
 # ---- documents ----
 
 
@@ -193,6 +221,13 @@ def _decisions(record: journal.Record) -> Iterator[Decision]:
         decision = from_tree(Decision, item)
         if decision.id:
             yield decision
+
+
+def _removed(record: journal.Record) -> Iterator[str]:
+    """The labels of decisions that a person took out of the file."""
+    for change in record.payload.get("changes", ()):
+        if len(change["at"]) == 2 and change["at"][0] == "decisions" and change.get("removed"):
+            yield str(change["at"][1])
 
 
 def _adds_decision(change: Mapping[str, Any]) -> bool:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import os
+import stat
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
@@ -16,6 +18,9 @@ from ralf.tree import to_tree
 
 if TYPE_CHECKING:
     from ralf.merge import Change
+
+MAX_BYTES = 64 << 20
+"""More of a route file is never read."""
 
 FileStatus = Literal["current", "stale", "missing", "edited", "damaged", "foreign"]
 """What the route file is to its journal.
@@ -85,7 +90,10 @@ def read_file(project: Project, route: str) -> bytes | None:
     """The route file's bytes, None where there is none."""
     path = project.route_file(route)
     try:
-        return path.read_bytes()
+        with open(path, "rb", opener=_without_waiting) as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                raise DamagedRouteFile(path, "is no regular file", f"move it away: {path}")
+            return file.read(MAX_BYTES)
     except FileNotFoundError:
         return None
     except IsADirectoryError:
@@ -100,6 +108,10 @@ def _shown(project: Project, route: str, head: Token, content: bytes) -> RouteCo
         return _parse(project, route, content)
     except DamagedRouteFile:  # written by another version: the journal says what it meant
         return None
+
+
+def _without_waiting(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_NONBLOCK)  # a pipe must not hang us
 
 
 def _recorded(project: Project, route: str, kept: snapshot.Snapshot | None, head: Token) -> RouteContext:

@@ -4,19 +4,25 @@ from __future__ import annotations
 
 import re
 
-_ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\^_])")
-_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
+_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+_ESCAPE = re.compile(
+    "(?:\x1b\\[|\x9b)[0-?]*[ -/]*[@-~]"  # CSI: colours, cursor
+    "|\x1b[]PX^_][^\x07\x1b\n]{0,4096}(?:\x07|\x1b\\\\)"  # OSC, DCS and the like, where they end
+    "|\x1b[ -/]*[0-~]"
+)
 
 
 def clean(text: str) -> str:
-    """`text` without terminal escape sequences and control characters (line feeds and tabs stay); an unpaired
-    surrogate, which no file can hold, becomes U+FFFD. Clean text comes back as it is.
+    """The text without terminal escape sequences, control characters and bidirectional overrides.
+
+    Newline and tab stay, a carriage return becomes a newline, an unpaired surrogate, which no file can hold, U+FFFD.
     """
-    if "\x1b" in text:
-        text = _ESCAPES.sub("", text)
-    if "\r" in text:
-        text = text.replace("\r\n", "\n")
-    return _CONTROLS.sub(lambda match: "\ufffd" if match[0] >= "\ud800" else "", text)
+    if _CONTROL.search(text) is None:
+        return text
+    text = text.replace("\r\n", "\n").replace("\r", "\n")
+    if "\x1b" in text or "\x9b" in text:
+        text = _ESCAPE.sub("", text)
+    return _CONTROL.sub(lambda found: "\ufffd" if found[0] >= "\ud800" else "", text)
 
 
 def one_line(text: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ralf.transcripts.lines import clean
+from ralf.text import clean
 
 Record = Mapping[str, Any]
 

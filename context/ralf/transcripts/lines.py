@@ -31,12 +31,6 @@ _TOKEN = re.compile(rb'"[^"\\]*+(?:\\(?:u[0-9a-fA-F]{4}|[^u])[^"\\]*+)*+("?)|[{}
 _INSIDE = re.compile(rb'(?:\\.|[^"\\])+', re.S)
 _UNESCAPED = re.compile(rb"[^\\](?=\\)|[^\\]{7}")  # ends where an escape begins, or where none can be under way
 _TIME = re.compile(rb'"timestamp"\s*:\s*"([^"\\]{1,64})"')
-_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
-_ESCAPE = re.compile(
-    "(?:\x1b\\[|\x9b)[0-?]*[ -/]*[@-~]"  # CSI: colours, cursor
-    "|\x1b[]PX^_][^\x07\x1b\n]{0,4096}(?:\x07|\x1b\\\\)"  # OSC, DCS and the like, where they end
-    "|\x1b[ -/]*[0-~]"
-)
 _KINDS = ((stat.S_ISDIR, "a directory"), (stat.S_ISFIFO, "a pipe"), (stat.S_ISSOCK, "a socket"))
 
 
@@ -190,16 +184,3 @@ def _long_end(tail: bytes) -> bytes:
     except ValueError:
         return b""
     return longest
-
-
-def clean(text: str) -> str:
-    """The text without terminal escape sequences and control characters.
-
-    Newline and tab stay, a carriage return becomes a newline, an unpaired surrogate U+FFFD.
-    """
-    if _CONTROL.search(text) is None:
-        return text
-    text = text.replace("\r\n", "\n").replace("\r", "\n")
-    if "\x1b" in text or "\x9b" in text:
-        text = _ESCAPE.sub("", text)
-    return _CONTROL.sub(lambda found: "\ufffd" if found[0] >= "\ud800" else "", text)

@@ -12,9 +12,10 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
+from ralf.text import clean
 from ralf.transcripts.events import Event, Position
 from ralf.transcripts.head import Head
-from ralf.transcripts.lines import END_KEPT, START, Line, clean, open_regular, read_lines
+from ralf.transcripts.lines import END_KEPT, START, Line, open_regular, read_lines
 from ralf.transcripts.typed import OWN_OUTPUT
 
 _MARKED = re.compile(r"(?:\*\*)?(?:User|Human)(?::\*\*|\*\*:|:)[ \t]*", re.I)
