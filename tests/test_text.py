@@ -17,7 +17,7 @@ from ralf.text import clean, one_line
         ("\x1b]8;;http://a\x1b\\link", "link"),
         ("\x1b[2J\x1b[1;1Hhome", "home"),
         ("a\r\nb\rc", "a\nb\nc"),
-        ("a\0b\x07c\x7fd\u0085e\u009bf", "abcdef"),
+        ("a\0b\x07c\x7fd\u0085e\u009bf", "abcde"),
         ("\ud800 \udfff", "\ufffd \ufffd"),
         ("\x1b", ""),
         ("\x1b\x1b[0m", ""),

@@ -158,7 +158,7 @@ class SearchIndex:
                 )
             for label in _removed(record):
                 self._db.execute(
-                    "update doc set status = 'dropped' where route = ? and kind = 'decision' and ident = ?",
+                    "update doc set status = 'dropped' where route = ? and kind = 'decision' and ident glob ?",
                     (route, label),
                 )
         state = states.load(project, route)
@@ -224,9 +224,11 @@ def _decisions(record: journal.Record) -> Iterator[Decision]:
 
 
 def _removed(record: journal.Record) -> Iterator[str]:
-    """The labels of decisions that a person took out of the file."""
+    """The labels of decisions that a person took out of the file; `*` where the list as a whole was changed."""
     for change in record.payload.get("changes", ()):
-        if len(change["at"]) == 2 and change["at"][0] == "decisions" and change.get("removed"):
+        if change["at"] == ["decisions"]:
+            yield "*"
+        elif len(change["at"]) == 2 and change["at"][0] == "decisions" and change.get("removed"):
             yield str(change["at"][1])
 
 

@@ -1,0 +1,152 @@
+"""What somebody else does to the store costs time or is said; it neither loses a record nor leads anywhere else."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import ralf
+from ralf.errors import Busy, DamagedRouteFile, UsageError
+
+SESSION = Path(__file__).parents[1] / "examples" / "session.jsonl"
+
+
+def store(root: Path) -> Path:
+    return root / ".autonomous" / "context"
+
+
+@pytest.mark.slow
+def test_writers_of_different_routes_leave_each_others_files_alone(tmp_path: Path) -> None:
+    code = "import sys, ralf\nfor n in range(25): ralf.record_decision(sys.argv[1], f'choice {n}', root='.')"
+    runs = [subprocess.Popen([sys.executable, "-c", code, f"r{n}"], cwd=tmp_path) for n in range(6)]
+    assert [run.wait(timeout=120) for run in runs] == [0] * 6
+    assert {len(ralf.get_context(f"r{n}", root=tmp_path).decisions) for n in range(6)} == {25}
+
+
+def test_a_decision_said_again_with_a_reason_replaces_the_bare_one(tmp_path: Path) -> None:
+    bare = ralf.record_decision("r", "Use X", root=tmp_path)
+    assert ralf.record_decision("r", "use  x", root=tmp_path).id == bare.id
+    full = ralf.record_decision("r", "Use X", rationale="measured", alternatives=["Y: slow"], root=tmp_path)
+    assert (full.id, full.supersedes, full.rationale) == ("DEC-002", "DEC-001", "measured")
+    assert [d.status for d in ralf.get_context("r", root=tmp_path).decisions] == ["superseded", "active"]
+
+
+def test_what_is_superseded_already_is_not_superseded_silently_again(tmp_path: Path) -> None:
+    old = ralf.record_decision("r", "Use X", root=tmp_path)
+    ralf.record_decision("r", "Use Y", supersedes=old.id, root=tmp_path)
+    with pytest.raises(Busy, match="DEC-001 is superseded by DEC-002 already"):
+        ralf.record_decision("r", "Use Z", supersedes=old.id, root=tmp_path)
+
+
+def test_a_decision_longer_than_the_file_may_be_is_recorded_and_stays_in_sight(tmp_path: Path) -> None:
+    made = ralf.record_decision("r", "word " * 21_000, root=tmp_path)
+    assert made.id == "DEC-001"
+    assert [d.id for d in ralf.get_context("r", root=tmp_path).decisions] == ["DEC-001"]
+
+
+def test_a_decision_is_in_the_file_when_the_file_was_mended_after_it(tmp_path: Path) -> None:
+    ralf.record_decision("r", "One", root=tmp_path)
+    file = store(tmp_path) / "routes" / "r.md"
+    good = file.read_bytes()
+    file.write_text("junk")
+    ralf.record_decision("r", "Two", root=tmp_path)
+    file.write_bytes(good)
+    ralf.record_decision("r", "Two", root=tmp_path)
+    assert "Two" in file.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("sessions/r.jsonl", b'\n{"session":"5e1f0c52-7d0b-4c7e-9a51-3d2b8f6ac901","byte":"x","token":"1-a"}\n'),
+        ("ids/routes/r.idx", b"ralfids1" + b"\xff" * 24),
+        ("routes/r.json", b"[" * 100_000),
+        ("routes/r.json", b'{"v":1,"token":"x","renders":[],"counts":{"a":"b"},"context":{}}'),
+        ("renders/r/1.md.z", b"torn"),
+    ],
+)
+def test_a_torn_cache_counts_for_nothing(tmp_path: Path, name: str, content: bytes) -> None:
+    ralf.checkpoint("r", SESSION, root=tmp_path)
+    before = ralf.get_context("r", root=tmp_path).render(2_000)
+    path = store(tmp_path) / "cache" / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content)
+    assert ralf.get_context("r", root=tmp_path).render(2_000) == before
+    assert ralf.checkpoint("r", SESSION, root=tmp_path).checkpoints == ()
+    assert ralf.record_decision("r", "Go on", root=tmp_path).id
+
+
+@pytest.mark.parametrize("name", ["renders/r/1.md.z", "sessions/r.jsonl", "ids/routes/r.idx", "routes/r.json"])
+def test_a_cache_file_that_is_a_link_is_not_written_through(tmp_path: Path, name: str) -> None:
+    victim = tmp_path / "victim"
+    victim.write_text("mine")
+    path = store(tmp_path) / "cache" / name
+    path.parent.mkdir(parents=True)
+    path.symlink_to(victim)
+    ralf.checkpoint("r", SESSION, root=tmp_path)
+    ralf.checkpoint("r", SESSION, root=tmp_path)
+    assert victim.read_text() == "mine"
+    assert ralf.get_context("r", root=tmp_path).checkpoint_count == 3
+
+
+@pytest.mark.parametrize("part", ["routes", "journal", "blobs", "cache"])
+def test_a_folder_of_the_store_that_is_a_link_is_refused(tmp_path: Path, part: str) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    store(tmp_path).mkdir(parents=True)
+    (store(tmp_path) / part).symlink_to(elsewhere)
+    with pytest.raises(UsageError, match="is a symbolic link"):
+        ralf.record_decision("r", "x", root=tmp_path)
+    assert list(elsewhere.iterdir()) == []
+
+
+def test_a_pipe_or_a_device_in_place_of_a_route_file_hangs_nobody(tmp_path: Path) -> None:
+    ralf.record_decision("good", "x", root=tmp_path)
+    routes = store(tmp_path) / "routes"
+    os.mkfifo(routes / "pipe.md")
+    (routes / "zero.md").symlink_to("/dev/zero")
+    listed = {summary.route: summary.damage for summary in ralf.list_routes(root=tmp_path)}
+    assert listed["good"] == ""
+    assert "is no regular file" in listed["pipe"]
+    assert "is no regular file" in listed["zero"]
+    with pytest.raises(DamagedRouteFile):
+        ralf.get_context("pipe", root=tmp_path)
+
+
+def test_one_damaged_journal_does_not_take_the_search_from_the_others(tmp_path: Path) -> None:
+    ralf.record_decision("good", "Use elastic tabstops", root=tmp_path)
+    ralf.record_decision("bad", "Use tabs", root=tmp_path)
+    journal = store(tmp_path) / "journal" / "routes" / "bad.jsonl"
+    journal.write_bytes(journal.read_bytes().replace(b"Use tabs", b"Use taps"))
+    assert [hit.route for hit in ralf.search("elastic tabstops", root=tmp_path)] == ["good"]
+
+
+def test_a_decision_taken_out_by_hand_is_not_active_in_search(tmp_path: Path) -> None:
+    ralf.record_decision("r", "Use postgres", root=tmp_path)
+    file = store(tmp_path) / "routes" / "r.md"
+    text = file.read_text(encoding="utf-8")
+    start = text.index("decisions:\n")
+    file.write_text(text[:start] + text[text.index("---\n", start) :], encoding="utf-8")
+    ralf.record_decision("r", "Use x", root=tmp_path)
+    assert {hit.status for hit in ralf.search("postgres", root=tmp_path)} == {"dropped"}
+
+
+def test_the_work_does_not_grow_without_end(tmp_path: Path) -> None:
+    todos = [{"content": f"number {n} " + "x" * 470, "status": "pending", "activeForm": "x"} for n in range(3_000)]
+    call = {"type": "tool_use", "id": "t1", "name": "TodoWrite", "input": {"todos": todos}}
+    result = {"type": "tool_result", "tool_use_id": "t1", "content": "ok"}
+    lines = [
+        {"type": "user", "sessionId": "s", "message": {"role": "user", "content": "Please do all of these things"}},
+        {"type": "assistant", "sessionId": "s", "message": {"role": "assistant", "content": [call]}},
+        {"type": "user", "sessionId": "s", "message": {"role": "user", "content": [result]}},
+    ]
+    path = tmp_path / "s.jsonl"
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    report = ralf.checkpoint("r", path, root=tmp_path)
+    assert report.path.stat().st_size < 80_000
+    assert ralf.record_decision("r", "Go on", root=tmp_path).id == "DEC-001"
