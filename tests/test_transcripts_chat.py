@@ -169,7 +169,7 @@ JSON = st.recursive(
 def test_every_message_of_a_list_is_found_whatever_else_stands_in_it(
     tmp_path: Path, messages: list[tuple[str, str, object]], indent: int | None, ascii_only: bool
 ) -> None:
-    talk = [{"role": role, "extra": extra, "content": f"<{text}>"} for role, text, extra in messages]
+    talk = [{"role": role, "extra": extra, "content": f"({text})"} for role, text, extra in messages]
     text = json.dumps(
         {"first": [extra for *_, extra in messages], "messages": talk}, indent=indent, ensure_ascii=ascii_only
     )
