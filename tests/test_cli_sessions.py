@@ -231,6 +231,7 @@ def test_json_of_every_command_parses_and_has_the_names_of_the_api(scratch: Path
     assert set(found("route")) == {"route", "rule"}
     assert set(found("context", "list")[0]) == _fields(ralf.RouteSummary)
     assert set(found("context", "watch", "tide", *session, "--every", 2_000, "--once")) == report
+    assert set(found("context", "checkpoint", "tide", *session)) == report  # what the threshold had left
     again = found("context", "checkpoint", "tide", *session)
     assert set(again) == report
     assert (again["checkpoints"], again["ratio"]) == ([], 0.0)
