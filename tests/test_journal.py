@@ -90,9 +90,3 @@ def test_keys_that_a_later_version_adds_to_a_record_are_passed_over(store: FileS
     line = b'{"v":2,"revision":3,"parent":2,"kind":"x","payload":{"a":1},"signed":"y"}'
     store.append(journal.stream_of(ROUTE), line, id="x", after=None)
     assert [record for _, record in journal.read(store, ROUTE)] == [Record(3, "x", {"a": 1})]
-
-
-def test_routes_are_the_streams_below_routes(store: FileStore) -> None:
-    for stream in ("routes/a", "routes/B.c", "agents/x"):
-        store.append(stream, b"{}", id="x", after=None)
-    assert sorted(journal.routes(store)) == ["B.c", "a"]

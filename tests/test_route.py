@@ -286,7 +286,7 @@ def test_a_hand_edit_applied_is_the_edited_file(base: RouteContext, theirs: Rout
     base = replace(base, context_checkpoint=header, decisions=())
     theirs = replace(theirs, context_checkpoint=header, decisions=())
     changes = json.loads(json.dumps(changes_of_edit(base, theirs, base)))
-    taken = apply(base, Record(3, "edit", {"changes": changes}), cap=False)
+    taken = apply(base, Record(3, "edit", {"changes": changes}))
     taken = replace(taken, context_checkpoint=replace(taken.context_checkpoint, lineage=""))
     assert _sorted(taken) == _sorted(theirs)
 

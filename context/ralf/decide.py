@@ -12,8 +12,8 @@ from ralf import names, project as projects
 from ralf.context import RouteContext
 from ralf.errors import Busy, NotFound, UsageError
 from ralf.model import Decision
-from ralf.route import labelled
-from ralf.text import clean, one_line
+from ralf.route import labelled, same_words
+from ralf.text import clean
 from ralf.tree import from_tree, to_tree
 from ralf.writer import writing
 
@@ -66,7 +66,7 @@ def record_decision(
     )
     with writing(project, route) as writer:
         for known in writer.context.decisions:
-            if known.status != "active" or one_line(known.decision).casefold() != one_line(said).casefold():
+            if known.status != "active" or not same_words(known, made):
                 continue
             if not supersedes and _adds_nothing(made, known):
                 return known

@@ -59,12 +59,6 @@ def at(store: Store, route: str, token: Token) -> Record:
     return _record(route, store.entry(stream_of(route), token))
 
 
-def routes(store: Store) -> Iterator[str]:
-    """The names of the routes that have a journal."""
-    for stream in store.streams("routes/"):
-        yield stream.removeprefix("routes/")
-
-
 def _record(route: str, entry: Entry) -> Record:
     try:
         line = json.loads(entry.record)

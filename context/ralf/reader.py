@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ralf import names, project as projects
+from ralf._opening import without_waiting
 from ralf.errors import Damaged, RouteNotFound
 from ralf.project import Project
 
@@ -135,7 +136,7 @@ def _head_fields(path: str, snapshot: str) -> dict[str, str] | None:
     done safely: there is something wrong with it, or it was touched since we wrote it.
     """
     try:
-        with open(path, "rb", buffering=0, opener=_without_waiting) as file:  # a thousand times a list
+        with open(path, "rb", buffering=0, opener=without_waiting) as file:  # a thousand times a list
             found = os.fstat(file.fileno())
             if not stat.S_ISREG(found.st_mode) or _time_of(snapshot) < found.st_mtime_ns:
                 return None
@@ -156,10 +157,6 @@ def _head_fields(path: str, snapshot: str) -> dict[str, str] | None:
     elif len(head) == _HEAD_BYTES:
         return None  # further down than we read
     return fields
-
-
-def _without_waiting(path: str, flags: int) -> int:
-    return os.open(path, flags | os.O_NONBLOCK)  # a pipe must not hang us
 
 
 def _fields_of(head: bytes, start: int) -> dict[str, str]:

@@ -19,7 +19,11 @@ from ralf.text import one_line
 from ralf.tree import Tree, from_tree, to_tree
 from ralf.trim import trimmed
 
-MAX_COMPLETED_TODOS, MAX_OPEN_TODOS, MAX_TODO = 30, 60, 400  # the work never folds: so it must not grow without end
+MAX_COMPLETED_TODOS, MAX_OPEN_TODOS, MAX_TODO_LENGTH = (
+    30,
+    60,
+    400,
+)  # the work never folds: so it must not grow without end
 _LABEL = re.compile(r"DEC-[0-9]{1,9}\Z")
 _BOOKKEEPING = frozenset({"version", "route", "revision", "lineage"})  # what an edit of the header cannot change
 
@@ -30,26 +34,22 @@ def empty(route: str) -> RouteContext:
     return replace(context, context_checkpoint=replace(context.context_checkpoint, version=FORMAT_VERSION, route=route))
 
 
-def fold(records: Iterable[Record], start: RouteContext, *, cap: bool = True) -> RouteContext:
-    """What `records`, oldest first, make of `start`; a fold may be broken off and taken up at any record.
-
-    cap  False: nothing is folded away, whatever the size
-    """
+def fold(records: Iterable[Record], start: RouteContext) -> RouteContext:
+    """What `records`, oldest first, make of `start`; a fold may be broken off and taken up at any record."""
     context = start
     for record in records:
-        context = apply(context, record, cap=cap)
+        context = apply(context, record)
     return context
 
 
-def apply(context: RouteContext, record: Record, *, cap: bool = True) -> RouteContext:
+def apply(context: RouteContext, record: Record) -> RouteContext:
     """What one more record makes of a context. A record of an unknown kind advances the revision, no more."""
     change = _KINDS.get(record.kind)
     if change is not None:
         context = change(context, labelled(context, record.kind, record.payload))
     lineage = _lineage(context.context_checkpoint.lineage, record)
     header = replace(context.context_checkpoint, revision=record.revision, lineage=lineage, version=FORMAT_VERSION)
-    context = replace(context, context_checkpoint=header)
-    return capped(context) if cap else context
+    return capped(replace(context, context_checkpoint=header))
 
 
 def _lineage(before: str, record: Record) -> str:
@@ -125,7 +125,9 @@ def _work(before: ActiveWork, now: ActiveWork) -> ActiveWork:
 
 
 def _short(todo: Todo) -> Todo:
-    return replace(todo, content=trimmed(todo.content, MAX_TODO)) if len(todo.content) > MAX_TODO else todo
+    return (
+        replace(todo, content=trimmed(todo.content, MAX_TODO_LENGTH)) if len(todo.content) > MAX_TODO_LENGTH else todo
+    )
 
 
 def _decision(context: RouteContext, payload: Mapping[str, Any]) -> RouteContext:
@@ -192,6 +194,11 @@ def labelled(context: RouteContext, kind: str, payload: Mapping[str, Any]) -> Ma
     return {**payload, "decision": made[0] if made else {}} if kind == "decision" else {**payload, "decisions": made}
 
 
+def same_words(one: Decision, other: Decision) -> bool:
+    """Whether two decisions say the same, white space and case aside."""
+    return _said(one) == _said(other)
+
+
 def _said(decision: Decision) -> str:
     return one_line(decision.decision).casefold()
 
@@ -250,11 +257,11 @@ def _unclashing(base: RouteContext, theirs: RouteContext, newest: RouteContext) 
     """
     before = {item.id for item in base.decisions}
     since = {item.id: item for item in newest.decisions if item.id not in before}
-    same = {one_line(item.decision).casefold(): item for item in since.values()}
+    same = {_said(item): item for item in since.values()}
     decisions = []
     for item in theirs.decisions:
         if not item.id or item.id in since:
-            known = same.get(one_line(item.decision).casefold())
+            known = same.get(_said(item))
             item = replace(item, id=known.id, origin=item.origin or known.origin) if known else replace(item, id="")
         decisions.append(item)
     count = max(theirs.context_checkpoint.decision_count, newest.context_checkpoint.decision_count)

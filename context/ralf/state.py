@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 from ralf import journal, snapshot
+from ralf._opening import without_waiting
 from ralf.context import RouteContext
 from ralf.errors import DamagedJournal, DamagedRouteFile, UnknownToken
 from ralf.journal import Record
@@ -90,7 +91,7 @@ def read_file(project: Project, route: str) -> bytes | None:
     """The route file's bytes, None where there is none."""
     path = project.route_file(route)
     try:
-        with open(path, "rb", opener=_without_waiting) as file:
+        with open(path, "rb", opener=without_waiting) as file:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
                 raise DamagedRouteFile(path, "is no regular file", f"move it away: {path}")
             return file.read(MAX_BYTES)
@@ -108,10 +109,6 @@ def _shown(project: Project, route: str, head: Token, content: bytes) -> RouteCo
         return _parse(project, route, content)
     except DamagedRouteFile:  # written by another version: the journal says what it meant
         return None
-
-
-def _without_waiting(path: str, flags: int) -> int:
-    return os.open(path, flags | os.O_NONBLOCK)  # a pipe must not hang us
 
 
 def _recorded(project: Project, route: str, kept: snapshot.Snapshot | None, head: Token) -> RouteContext:
