@@ -178,3 +178,16 @@ def test_decisions_that_share_a_label_fold_one_by_one() -> None:
     assert 0 < len(found.decisions) < 800
     assert found.folded.decision_count == 800 - len(found.decisions)
     assert [decision.decision for decision in found.decisions] == [d.decision for d in same[-len(found.decisions) :]]
+
+
+def test_an_old_active_decision_keeps_what_was_decided_and_by_whom_when_its_details_fold() -> None:
+    source = model.Source("a-session", 3, 4, "0123456789abcdef")
+    whole = [
+        Decision(f"DEC-{k:03d}", timestamp="2026-02-07", decision=f"{k} {WORDS}", rationale=WORDS, source=source)
+        for k in range(200)
+    ]
+    found = capped(RouteContext(decisions=tuple(replace(item, origin="user") for item in whole)))
+    first = found.decisions[0]
+    assert first == Decision("DEC-000", decision=f"0 {WORDS}", origin="user")
+    assert found.decisions[-1].source == source
+    assert len(found.decisions) == 200

@@ -111,11 +111,16 @@ def _without_decision(decision: Decision) -> Callable[[RouteContext], RouteConte
     return fold
 
 
-def _rationales(context: RouteContext) -> Iterator[Step]:
-    for decision in context.decisions:
-        if not decision.pinned and (decision.rationale or decision.alternatives):
-            bare = replace(decision, rationale="", alternatives=())
-            yield _with_bare(decision, bare), _cost(decision) - _cost(bare)
+def _details(keep: int) -> Callable[[RouteContext], Iterator[Step]]:
+    """Why, instead of what, when and where: the journal tells it, and `ralf context why`."""
+
+    def steps(context: RouteContext) -> Iterator[Step]:
+        for decision in context.decisions[: len(context.decisions) - keep]:
+            bare = replace(decision, timestamp="", rationale="", alternatives=(), source=None)
+            if not decision.pinned and bare != decision:
+                yield _with_bare(decision, bare), _cost(decision) - _cost(bare)
+
+    return steps
 
 
 def _with_bare(decision: Decision, bare: Decision) -> Callable[[RouteContext], RouteContext]:
@@ -171,7 +176,8 @@ _ORDER: tuple[Callable[[RouteContext], Iterator[Step]], ...] = (
     _facts("paths"),
     _facts("requests"),
     _sections(1),
-    _rationales,
+    _details(KEPT_DECISIONS),
+    _details(0),
     _decisions(lambda decision: not decision.pinned),
     *(_facts(kind, newest=True) for kind in KEPT_FACTS),
 )
