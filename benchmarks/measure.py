@@ -162,10 +162,14 @@ def main(title: str, produce: Callable[[int], list[Row]], arguments: Sequence[st
     text = table(rows)
     print(text)
     if options.record:
-        where = f"{os.cpu_count()} cores, {platform.system()}, Python {platform.python_version()}"
-        head = f"\n## {title}, {datetime.now(UTC):%Y-%m-%d}\n\n{where}, median of {options.rounds} rounds.\n\n"
-        fresh = not RESULTS.exists()
-        with RESULTS.open("a", encoding="utf-8") as file:
-            file.write(("# Results\n\nWritten by `benchmarks/*.py --record`, oldest first.\n" if fresh else "") + head)
-            file.write(text + "\n")
+        record(title, f"median of {options.rounds} rounds", text)
     return 1 if any(row.missed for row in rows) else 0
+
+
+def record(title: str, how: str, text: str) -> None:
+    """Appends a table to RESULTS.md, with the machine it was made on."""
+    where = f"{os.cpu_count()} cores, {platform.system()}, Python {platform.python_version()}"
+    fresh = not RESULTS.exists()
+    with RESULTS.open("a", encoding="utf-8") as file:
+        file.write("# Results\n\nWritten by `benchmarks/*.py --record`, oldest first.\n" if fresh else "")
+        file.write(f"\n## {title}, {datetime.now(UTC):%Y-%m-%d}\n\n{where}, {how}.\n\n{text}\n")
