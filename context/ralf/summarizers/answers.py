@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import re
 
-from ralf.summarizers.grammar import any_of, contrasts, gives_reason, is_question
+from ralf.summarizers.choices import chooses, contrasts, prescribes
+from ralf.summarizers.grammar import any_of, gives_reason, is_question
 
 _I = re.IGNORECASE
 
+_ERRAND = (
+    r"(?:see|look|check|discuss|talk|review|continue|try|test|commit|push|pull|fetch|sync|run|debug|investigate|update from"
+    r"|go (?:over|through)|have a look|respond|reply|explain|tell|show|open|read|list|help|clean up|proceed|go (?:on|ahead))"
+)
 _STANDING = any_of(
     # "never finishes", "which always fails" tell how things are; they ask for nothing.
     r"(?<!which )(?<!that )\b(?:always|never)\b(?! mind)(?!\s+\w*[^\Ws](?:s|ed)\b)",
@@ -22,6 +27,11 @@ _FORBIDS = any_of(
     r"|you|we|mind|need|like|agree|care|remember|really)\w+",
     r"\b(?:must|should) (?:never|always|not ever)\b|\b(?:you|we|it) must(?: not|n't)?\b",
 )
+_ANNOUNCES = re.compile(
+    r"^(?:please |so |and |ok(?:ay)?,? )*(?:from (?:now|here) on\b|going forward\b|(?:everything|anything|whatever|nothing)\b"
+    r"[^.?]{0,80}\b(?:has to|must|should|needs to)\b)",
+    _I,
+)
 _ORDERS = any_of(
     r"\b(?:should|must|shall|needs? to|has to|have to|will|directive|rule|principle|constraint|don't|do not"
     r"|please|always|never)\b"
@@ -29,24 +39,26 @@ _ORDERS = any_of(
 _TELLS = any_of(r"\b(?:happens?|happened|was|were|i've|it's|is always|seems?|why|has never|have never)\b")
 _HERE = re.compile(r"\b(?:it|this|that|now|yet|here|these|those|there)\b", _I)
 _DIRECTS = any_of(
-    r"\b(?:let's|lets|let us) (?!see\b|look\b|check\b|start\b|discuss\b|talk\b|review\b|continue\b|move on"
-    r"|try\b|test\b|commit\b|push\b|run\b|say\b)\w+",
+    rf"\b(?:let's|lets|let us) (?:just |also |first |then )*(?!{_ERRAND}\b|start\b|move on|say\b|do (?:it|that|this)\W*$)\w+",
     r"\b(?:i'd|i would|i) (?:also |really |much )?(?:would )?(?:rather|prefer|want|like to explore|like us"
     r"|like to (?:keep|use|have|avoid))\b",
     r"\b(?:we|you|it|they|that|this) (?:also |really |still |just |do |then |now |probably "
-    r"|at least )?(?:should|need to|needs to|must|have to|ought to|shouldn't|can just|don't need)\b",
-    r"\bi (?:think|figure|guess|feel like|reckon) (?:we|you|it|that|the|this)\b",
+    r"|at least )?(?:(?:should|must)(?!'ve| have\b)|need to|needs to|have to|ought to|shouldn't|can just|don't need)\b",
+    r"\bi (?:think|figure|reckon) (?:we|you|it|that|the|this)\b",
     r"\bi(?:'ll| will) (?:do|handle|take|fix|merge|make)\b",
 )
 _IMPERATIVE_USER = re.compile(
-    r"^(?:ok(?:ay)?|yes|yeah|yep|no|nope|and|then|so|but|also|please|just|actually|hmm|first|well|sure"
+    r"(?:^|[,;] |: |(?<= )[-–—] )(?:ok(?:ay)?|yes|yeah|yep|no|nope|and|then|so|but|also|please|just|actually|hmm|first|well|sure"
     r"|right)?[,.!:… ]*"
     r"(?:just |please |first |then )*"
     r"(?:use|keep|drop|skip|ignore|make|move|put|rename|remove|revert|rebase|fix|leave|stop|avoid|go|stick"
     r"|merge|split|replace"
     r"|switch|set|store|add|define|wire|treat|return|write|call|give|swap|document|include|exclude|limit|only"
-    r"|pick|choose|do)\b",
+    r"|pick|choose|create|log|file|handle|do)\b(?! (?:is|are|was|were|has|looks)\b)",
     _I,
+)
+_CHANGES_COURSE = any_of(
+    r"\b(?:no longer|replac(?:e|es|ed|ing)|switch(?:es|ed|ing)?|moves? from|scrap|revert|undo|roll(?:ing)? back|after all|go back)\b"
 )
 _STRENGTH = any_of(
     r"\b(?:just|instead|first|before|only|rather|because|since|so (?:that|we)|for now|separate|manually|as well"
@@ -59,16 +71,32 @@ _CORRECTS = any_of(
     r"\bi mean(?:t)?\b|\bnot [\w` -]{1,40} but\b|\bthat's (?:not|wrong)\b|\binstead\b|\bon second thoughts?\b"
     r"|\bwhat are you doing\b",
 )
-_SUGGESTS = any_of(
-    r"\b(?:is there (?:a|any) (?:good )?reason (?:not to|why)|why (?:not|don't we|aren't we)|shouldn't|can't we"
-    r"|couldn't we|can we|could we"
-    r"|do we (?:really|even|still)? ?need|don't we|we don't(?: really)? need|what if we|how about|that could"
-    r"|we can|we could|but we)\b"
+_VERBS = (
+    r"(?:use|keep|drop|skip|ignore|make|move|put|rename|remove|revert|rebase|fix|leave|stop|avoid|stick|merge|split|replace"
+    r"|switch|set|store|add|define|wire|treat|return|write|call|give|swap|document|include|exclude|limit|only|pick|choose"
+    r"|create|do|get rid|not|take|have|start|log|file|roll back|undo|scrap|go back)"
 )
+_SUGGESTS = any_of(
+    r"\bis there (?:a|any) (?:good )?reason (?:not to|why we (?:don't|can't))|\bwhy (?:not|don't we|aren't we)\b",
+    r"\b(?:shouldn't|couldn't|can't|can|could|should) we (?:just |also |please |maybe |then |at least )*(?:get|"
+    + _VERBS[3:]
+    + r"\b",
+    r"\bdo we (?:really|even|still) need\b|\bwe (?:really )?don't(?: really)? need\b|\bdon't we need\b",
+    r"\b(?:what if we|how about|maybe (?:we|you|as|in|with|just|it)|(?:that|this|it) (?:could|should) (?:go|be|stay|live)|we can)\b",
+    r"^consider \w+ing\b|\bwould (?:make|be (?:better|cleaner|nicer|simpler|safer))\b",
+)
+_EITHER = re.compile(r"\bor (?:should|shall|do|can|could|would|is)\b|^(?:genuine )?question\b", _I)
+_TAG = re.compile(r"(?:[, ](?:yeah|yes|right|no|ok(?:ay)?|correct|isn't it|don't we|aren't we))\?+(?!\w)[^\w?]*$", _I)
+_DOUBTS = re.compile(r"\b(?:looks like|seems?|i guess|i wonder|not sure|maybe|no idea|i suppose)\b", _I)
+_PAST = re.compile(r"\b(?:did|was|were|had|been|already|should have|would have|thought|\w{3,}ed)\b", _I)
 _ROUTINE = re.compile(
     r"^(?:ok(?:ay)?|yes|and|now|please|then|so|can you|could you|pls)?[,. ]*(?:commit|push|merge|run|test|check"
     r"|look|review|show"
     r"|continue|go on|go ahead|proceed|explain|tell|respond|reply|pull|open|read|list|help)\b(?:\W+\w+){0,8}\W*$",
+    _I,
+)
+_ERRAND_REQUEST = re.compile(
+    rf"^(?:ok(?:ay)?|yes|and|now|please|then|so|also|first|can you|could you|pls|let's|lets|have|hmm|\W)*\b(?:let's )?(?:just |also |first )*{_ERRAND}\b",
     _I,
 )
 
@@ -78,7 +106,7 @@ def is_rule(text: str) -> bool:
     words = len(text.split())
     if words < 3 or words > 80 or is_question(text):
         return False
-    if _FORBIDS.search(text):
+    if _FORBIDS.search(text) or _ANNOUNCES.match(text):
         return True
     orders = _ORDERS.search(text) or _DIRECTS.search(text) or _IMPERATIVE_USER.match(text)
     return bool(_STANDING.search(text) and orders and not _TELLS.search(text))
@@ -86,7 +114,7 @@ def is_rule(text: str) -> bool:
 
 def is_standing(text: str) -> bool:
     """Whether a rule holds for good, and not only for what is being done at the moment."""
-    if _STANDING.search(text):
+    if _ANNOUNCES.match(text) or _STANDING.search(text):
         return True
     return bool(_FORBIDS.search(text)) and not _HERE.search(text) and len(text.split()) >= 4
 
@@ -101,7 +129,13 @@ def user_score(text: str) -> int:
         score += 2
     if _DIRECTS.search(text):
         score += 2
-    if _IMPERATIVE_USER.match(text):
+    if _IMPERATIVE_USER.search(text):
+        score += 2
+    if chooses(text):
+        score += 3
+    elif prescribes(text):
+        score += 2
+    if _CHANGES_COURSE.search(text):
         score += 2
     if not score:
         return 0
@@ -115,10 +149,33 @@ def user_score(text: str) -> int:
 
 
 def suggests(text: str) -> bool:
-    """Whether a question or remark of a person puts a change forward."""
-    return bool(_SUGGESTS.search(text)) or user_score(text) > 0
+    """Whether a question or remark of a person puts a change forward: "can we not take it from …?"."""
+    return bool(_SUGGESTS.search(text)) and not _EITHER.search(text)
 
 
+def asks(text: str) -> bool:
+    """Whether a sentence only asks: no suggestion, and no statement that ends with "yeah?"."""
+    return is_question(text) and not suggests(text) and not _TAG.search(text)
+
+
+def is_errand_request(text: str) -> bool:
+    """Whether a person's sentence only asks to look, run, commit and the like."""
+    return bool(_ROUTINE.match(text) or _ERRAND_REQUEST.match(text))
+
+
+def states(text: str) -> bool:
+    """Whether a sentence of a person says how things are to be taken from now on, and not what happened."""
+    return len(text.split()) >= 8 and not _PAST.search(text) and not _DOUBTS.search(text) and not asks(text)
+
+
+_CONCEDES = any_of(
+    r"^(?:you're (?:absolutely |totally )?(?:right|correct)|good (?:point|call|catch)|fair(?: point| enough)?\b|agreed|exactly|true\b"
+    r"|(?:yes|yeah|yep|right)\b[^.]{0,60}\b(?:pointless|mistake|overkill|unnecessary|redundant|no reason|shouldn't|leftover))"
+)
+_AFFIRMS = any_of(
+    r"^(?:you're (?:absolutely |totally )?(?:right|correct)|good (?:point|call|catch|idea|thinking|insight|choice)|exactly|agreed"
+    r"|(?:that )?makes sense|that clarif|that's a (?:good|great|better|cleaner|fair)|yes[,!.]|fair (?:point|enough)|got it|understood)"
+)
 _AGREES = any_of(
     r"^(?:you're (?:absolutely )?right|good (?:point|call|catch|idea|thinking|insight|choice)|got it"
     r"|makes? sense|that makes sense|agreed"
@@ -133,8 +190,18 @@ def agrees(text: str) -> bool:
     return bool(_AGREES.match(text))
 
 
+def affirms(text: str) -> bool:
+    """Whether the agent's answer takes what a person stated as settled."""
+    return bool(_AFFIRMS.match(text))
+
+
+def concedes(text: str) -> bool:
+    """Whether the agent's answer gives way to an objection."""
+    return bool(_CONCEDES.match(text))
+
+
 _ACCEPTS = re.compile(
-    r"^(?:y|yes|yep|yeah|yup|ok(?:ay)?|sure|please do|please|lgtm|do it|do that|go ahead|go for it|sounds good"
+    r"^(?:y|yes|yep|yeah|yup|ya|ok(?:ay)?|sure|please do|please|lgtm|do it|do that|go ahead|go for it|sounds good"
     r"|agreed|perfect|great"
     r"|exactly|correct|right|fine|makes sense|that works|let's do (?:it|that)|works for me|approved?|ship it|👍)\b",
     _I,
@@ -142,14 +209,24 @@ _ACCEPTS = re.compile(
 _PICKED = re.compile(
     r"^(?:(?:yes|yeah|ok(?:ay)?|let's (?:go with|do)|go with|i'd go with|i prefer|prefer)[,. ]*)?(?:option"
     r"|approach|number|#|choice)?\s*"
-    r"\(?(\d|[a-e])\)?(?:\s*(?:,|and|&|\+)\s*\(?(\d|[a-e])\)?)?(?:[.):,]|\s*$|\s+(?:please|is|sounds|looks|but"
+    r"\(?(\d|[a-e])\)?(?:\s*(?:,|and|&|\+)\s*\(?(\d|[a-e])\)?(?!\w))?(?:[.):,]|\s*$|\s+(?:please|is|sounds|looks|but"
     r"|and|-))",
     _I,
 )
+_LETTER = re.compile(
+    r"^\W*(?:(?:yes|ok(?:ay)?|go with)[, ]+)?(?:(?:option|approach|choice)\s*)?\(?(?:[a-e]\W*$|[A-E][,.):;]|(?<=n )[a-e]\b)"
+)
+_NTH = re.compile(
+    r"^(?:(?:yes|yeah|ok(?:ay)?|let's (?:go with|do)|go with|i'd go with|i prefer|prefer)[,. ]*)?the (first|second|third|last|former|latter)"
+    r"(?: one| option| approach| way)?\b(?! \w+ \w+ \w+ \w+ \w+ \w+)",
+    _I,
+)
+_PLACES = {"first": "1", "former": "1", "second": "2", "latter": "2", "third": "3", "last": "last"}
 _RECOMMENDS = any_of(
-    r"\b(?:i(?:'d| would)? (?:suggest|recommend|propose|go with|lean)|recommend(?:ation|ed)?|suggestion"
+    r"\b(?:i(?:'d| would)? (?:suggest|recommend|propose|go with|say)|i'd (?!like|love|want|need|be|have|rather)\w+"
+    r"|recommend(?:ation|ed)?|suggestion"
     r"|my (?:take|preference|vote)"
-    r"|(?:seems?|is|looks) (?:the )?(?:cleanest|simplest|best|safest)|makes? sense|the (?:fix|plan|approach"
+    r"|(?:seems?|is|looks) (?:the )?(?:cleanest|simplest|best|safest)|makes? sense|the (?:\w+ )?(?:fix|plan|approach"
     r"|proposal) (?:is|would be|should)"
     r"|best (?:option|approach)|better (?:option|approach|to)|simpler and)\b"
 )
@@ -164,6 +241,15 @@ _ROUTINE_OFFER = re.compile(
     r"|help|explain|dig)\b",
     _I,
 )
+_VAGUE_OFFER = re.compile(
+    r"^(?:\w+ )?(?:ahead and )?\w+ (?:it|this|that|them|these|those|both|either)(?: (?:up|here|there|now|as well|too|all))*\W*$",
+    _I,
+)
+
+
+def is_errand(text: str) -> bool:
+    """Whether something offered or asked for is only to look, run, check, commit and the like."""
+    return bool(_ROUTINE_OFFER.match(text))
 
 
 def accepts(text: str) -> bool:
@@ -171,13 +257,22 @@ def accepts(text: str) -> bool:
     return bool(_ACCEPTS.match(text)) and not is_question(text)
 
 
+def beyond_yes(text: str) -> str:
+    """What an answer says beside its yes."""
+    match = _ACCEPTS.match(text)
+    return text[match.end() :].strip(" ,.:;!-–—") if match else text
+
+
 def picked(text: str) -> tuple[str, ...]:
     """The marks of the options that an answer picks ("2", "option b", "1 and 2")."""
+    nth = _NTH.match(text.strip())
+    if nth is not None:
+        return (_PLACES[nth[1].lower()],)
     match = _PICKED.match(text.strip())
     if match is None:
         return ()
-    # A lone letter may be an article ("a test …"): it counts only where nothing but punctuation follows.
-    if match[1].isalpha() and not re.match(r"^\W*(?:option|approach|choice)?\s*\(?[a-e]\)?\W*$", text.strip(), _I):
+    # A letter may be an article ("a test …"): it counts by itself, or as a capital with a comma or a stop.
+    if match[1].isalpha() and not _LETTER.match(text.strip()):
         return ()
     return tuple(mark.lower() for mark in match.groups() if mark)
 
@@ -188,8 +283,8 @@ def recommends(text: str) -> bool:
 
 
 def offer(text: str) -> str:
-    """What a question such as "Want me to …?" offers to do, without the question; "" if routine or none."""
+    """What a question such as "Want me to …?" offers to do, without the question; "" if routine, vague or none."""
     match = _OFFER.search(text)
-    if match is None or _ROUTINE_OFFER.match(match[1]):
+    if match is None or _ROUTINE_OFFER.match(match[1]) or _VAGUE_OFFER.match(match[1].rstrip("?")):
         return ""
     return match[1].strip().rstrip("?").strip()

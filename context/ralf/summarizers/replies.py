@@ -1,0 +1,56 @@
+"""What stands around an answer: what the agent made of it, and what its question was about."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ralf.summarizers import choices, grammar, said
+from ralf.summarizers.messages import REASON_WORDS, Message, join, room_beside
+
+
+def reply_of(replies: Sequence[Message], answered: str) -> str:
+    """What the agent made of it: of its first messages and its last, the sentences that give reasons and name things."""
+    told: list[tuple[int, int, str]] = []
+    for number, reply in enumerate([*replies[:2], *replies[2:][-1:]]):
+        if _decides(reply, first=not number):
+            continue  # a decision of its own, not the reason of this one
+        for sentence in reply.said[:12]:
+            text = sentence.text
+            if sentence.kind == "heading" or "?" in text or grammar.looks_around(text) or grammar.is_status(text):
+                continue
+            if len(text.split()) < 4 or text == answered:
+                continue
+            score = 2 * grammar.gives_reason(text) + min(text.count("`") // 2, 2) + 2 * choices.prescribes(text)
+            score += 2 * (number == 0) + (not told) - (sentence.kind == "item")
+            told.append((score, len(told), text))
+    kept: list[tuple[int, str]] = []
+    room = most = room_beside(answered)
+    for _, place, text in sorted(told, key=lambda one: (-one[0], one[1])):
+        if room < 8:
+            break
+        kept.append((place, text))
+        room -= len(text.split())
+    return join([text for _, text in sorted(kept)], most)
+
+
+def before_question(offered: Message | None) -> str:
+    """The last sentences before the question with which a message ends: what the question is about."""
+    if offered is None:
+        return ""
+    told = [s.text for s in offered.said if "?" not in s.text and not grammar.looks_around(s.text)]
+    kept: list[str] = []
+    room = REASON_WORDS
+    for text in reversed(told):
+        room -= len(text.split())
+        if room < 0 and kept:
+            break
+        kept.append(text)
+    return join(kept[::-1], REASON_WORDS)
+
+
+def _decides(reply: Message, *, first: bool) -> bool:
+    """Whether a reply holds a decision of its own; the first one may say how the person's is carried out."""
+    texts = [sentence.text for sentence in reply.said if sentence.kind == "text"]
+    if choices.states_design(texts) or any(choices.chooses(text) for text in texts[:2]):
+        return True
+    return not first and any(score >= grammar.ENOUGH for score, _, _ in said.decided(reply))
