@@ -40,7 +40,7 @@ _TELLS = any_of(r"\b(?:happens?|happened|was|were|i've|it's|is always|seems?|why
 _HERE = re.compile(r"\b(?:it|this|that|now|yet|here|these|those|there)\b", _I)
 _DIRECTS = any_of(
     rf"\b(?:let's|lets|let us) (?:just |also |first |then )*(?!{_ERRAND}\b|start\b|move on|say\b|do (?:it|that|this)\W*$)\w+",
-    r"\b(?:i'd|i would|i) (?:also |really |much )?(?:would )?(?:rather|prefer|want|like to explore|like us"
+    r"\b(?:i'd|i would|i) (?:also |really |much )?(?:would )?(?:rather|prefer|want|(?:dearly )?love to|like to explore|like us"
     r"|like to (?:keep|use|have|avoid))\b",
     r"\b(?:we|you|it|they|that|this) (?:also |really |still |just |do |then |now |probably "
     r"|at least )?(?:(?:should|must)(?!'ve| have\b)|need to|needs to|have to|ought to|shouldn't|can just|don't need)\b",
@@ -48,7 +48,7 @@ _DIRECTS = any_of(
     r"\bi(?:'ll| will) (?:do|handle|take|fix|merge|make)\b",
 )
 _IMPERATIVE_USER = re.compile(
-    r"(?:^|[,;] |: |(?<= )[-–—] )(?:ok(?:ay)?|yes|yeah|yep|no|nope|and|then|so|but|also|please|just|actually|hmm|first|well|sure"
+    r"(?:^|[,;] |\.{3}\s?|: |(?<= )[-–—] )(?:ok(?:ay)?|yes|yeah|yep|no|nope|and|then|so|but|also|please|just|actually|hmm|first|well|sure"
     r"|right)?[,.!:… ]*"
     r"(?:just |please |first |then )*"
     r"(?:use|keep|drop|skip|ignore|make|move|put|rename|remove|revert|rebase|fix|leave|stop|avoid|go|stick"

@@ -37,6 +37,8 @@ _CHOICE = any_of(
     r"\b(?:take|took|taking|keep|kept|keeping|adopt\w*|accept\w*) (?:theirs|ours|both sides|(?:the |all )?(?:\w+'s|main|"
     r"upstream|parent|incoming|their|our) (?:version|side|approach|changes?|copy|implementation)\b)",
     r"\bi take (?:that |it )?back\b|\bi was wrong (?:about|that)\b|\bscratch that\b",
+    r"\b(?:leaving|keeping) [^.]{1,60} (?:as (?:is|it is|they are)|in place|alone|untouched)\b",
+    r"\b[Tt]he [^.]{3,60}(?-i: DID | DOES )",
     r"\bi (?:put|placed|kept|left|named|chose|took|made|moved|skipped) [^.]{4,160}"
     r"\b(?:because|rather than|instead of|since|so that)\b",
 )
@@ -87,6 +89,7 @@ _COMMITS = re.compile(
     rf"|(?:{_VAGUE})\b.{{3,80}}? (?:to \w+|by \w+ing|so that|instead)\b(?P<how>.*))",
     _I,
 )
+_NAMED_FIX = re.compile(rf"^[^—:.;]{{3,40}} (?:—|-|:) (?:{_MADE}|broaden|narrow|{_VAGUE})\b.*(?:`|\w+ \w+ \w+)", _I)
 _PRONOUN = re.compile(r"\W*(?:it|this|that|them|these|those|both|both of them|the changes?|the edits?|sure)\b\W*$", _I)
 _PRESCRIBES = re.compile(
     r"^(?!that\b|this\b|it\b|the (?:key )?(?:insight|point|idea)\b|[^.;:?]{0,90}\b(?:i|you|we|n't need|not need)\b)[^.;:?]{0,90}\b(?:should|must|needs? to|has to|have to) (?:not |never |always |just |only "
@@ -103,6 +106,7 @@ _BOOKKEEPS = re.compile(
 _BEHAVES = any_of(
     r"\bnow (?:only|always|never|just)\b|\b(?:always|never|only (?:when|if|for|runs?|in)|even (?:if|when|without)|falls? back)\b"
 )
+_ACCLAIMS = re.compile(r"(?:agreed|good|great|ok(?:ay)?|perfect|fine)\b", _I)
 _EXPLAINS = re.compile(
     r"\b(?:is|was|are|were|it's|that's|happens?) (?:from|because|due to|caused by|why)\b|\bdepends on\b", _I
 )
@@ -118,7 +122,7 @@ def agent_score(text: str, *, item: bool = False, edits: bool = False, grounded:
     choice = _CHOICE.search(text)
     if (words < 5 and not choice and not edits) or words > 120 or is_question(text):
         return 0
-    commits = _commits(text)
+    commits = _commits(text) or (edits and bool(_NAMED_FIX.match(text)))
     if looks_around(text) and not commits:
         return 0
     score = 3 * bool(choice) + 2 * bool(_CONTRAST.search(text)) + bool(_CHANGE.search(text))
@@ -139,7 +143,7 @@ def agent_score(text: str, *, item: bool = False, edits: bool = False, grounded:
     # What is chosen may itself speak of what could be; what leads up to an outright choice may not.
     if guesses(text, choice.end() if choice else len(text)):
         score -= 3
-    if narrates(text) and not commits and not re.match(r"agreed\b", text, _I):
+    if narrates(text) and not commits and not (choice and _ACCLAIMS.match(text)):
         score -= 1
     if item:
         score -= 1
@@ -162,6 +166,11 @@ def _commits(text: str) -> bool:
 def prescribes(text: str) -> bool:
     """Whether a sentence says how something is to be, or what the agent is going to make of it."""
     return bool(_PRESCRIBES.match(text) or _SETTLES.search(text)) or _commits(text)
+
+
+def is_imperative(text: str) -> bool:
+    """Whether a sentence begins with what is to be done: "add", "keep", "do not"."""
+    return bool(_IMPERATIVE.match(text))
 
 
 def chooses(text: str) -> bool:
@@ -230,6 +239,7 @@ _CONTINUES = re.compile(
     _I,
 )
 _DISCOVERS = re.compile(r"^(?:found|interesting|i see|there|ah|oh|hmm|wait|turns out|confirmed)\b", _I)
+_WAS = re.compile(r"\b(?:was|were|had|did)\b", _I)
 
 
 def states_design(texts: Sequence[str]) -> int:
@@ -256,7 +266,7 @@ def states_design(texts: Sequence[str]) -> int:
         or any(_TALKS.search(text) or _REPORTS.search(text) for text in texts)
     ):
         return 0
-    if guesses(first, len(first)) or (len(texts) == 1 and first.endswith(":")):
+    if guesses(first, len(first)) or _WAS.search(first) or (len(texts) == 1 and first.endswith(":")):
         return 0
     return ENOUGH
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from ralf.model import Decision
-from ralf.summarizers import grammar, said, spoken
+from ralf.summarizers import approved, grammar, said, spoken
 from ralf.summarizers.messages import messages, source
 from ralf.summarizers.supersession import linked
 from ralf.transcripts.events import Event
@@ -25,17 +25,18 @@ class Found:
 def find(events: Sequence[Event], *, session: str = "", known: Sequence[Decision] = ()) -> Found:
     """Find what the events decided; `known` are the route's active decisions, which a new one may supersede."""
     told = messages(events)
+    made = approved.decided(events)
+    for place, message in enumerate(told):
+        before = told[place - 1] if place and told[place - 1].who == "agent" else None
+        made += spoken.decided(told, place) if message.who == "user" else said.decided(message, before)
     found: list[tuple[int, Decision]] = []
     dropped = 0
-    for place, message in enumerate(told):
-        made = spoken.decided(told, place) if message.who == "user" else said.decided(message)
-        for score, decision, sources in made:
-            if score < grammar.ENOUGH:
-                dropped += 1
-                continue
-            where = source(session, sources)
-            stamped = replace(decision, timestamp=message.event.timestamp, source=where)
-            found.append((score, stamped))
+    for score, decision, sources in sorted(made, key=lambda one: one[2][0].event.start.line):
+        if score < grammar.ENOUGH:
+            dropped += 1
+            continue
+        stamped = replace(decision, timestamp=sources[-1].event.timestamp, source=source(session, sources))
+        found.append((score, stamped))
     kept = _best(found)
     dropped += len(found) - len(kept)
     return Found(tuple(linked([decision for _, decision in kept], known)), dropped)

@@ -14,7 +14,6 @@ from ralf.summarizers import grammar
 from ralf.transcripts.events import Event
 from ralf.trim import trimmed
 
-
 DECISION_WORDS, REASON_WORDS = 50, 40
 """How long a decision and its reason may be: the file is capped, and each takes its part of it."""
 
@@ -102,7 +101,7 @@ def around(said: Sequence[Sentence], sentence: Sentence, words: int) -> str:
     for number, following in enumerate(said[place + 1 : place + 5]):
         if "?" in following.text or grammar.looks_around(following.text) or following.kind == "heading":
             break
-        near = following.paragraph == sentence.paragraph or following.kind == "item"
+        near = following.paragraph == sentence.paragraph or (following.kind == "item" and sentence.kind != "item")
         if grammar.gives_reason(following.text) or (near and number < 3):
             kept.append(following.text)
         elif not near:

@@ -18,7 +18,7 @@ def reply_of(replies: Sequence[Message], answered: str) -> str:
             text = sentence.text
             if sentence.kind == "heading" or "?" in text or grammar.looks_around(text) or grammar.is_status(text):
                 continue
-            if len(text.split()) < 4 or text == answered:
+            if len(text.split()) < (3 if "`" in text else 4) or text == answered:
                 continue
             score = 2 * grammar.gives_reason(text) + min(text.count("`") // 2, 2) + 2 * choices.prescribes(text)
             score += 2 * (number == 0) + (not told) - (sentence.kind == "item")

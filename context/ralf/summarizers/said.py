@@ -13,8 +13,8 @@ _SHORT_MESSAGE = 190  # words up to which a message with a decision in it is abo
 _MOST = 4  # decisions of one message
 
 
-def decided(message: Message) -> Made:
-    """The decisions in a message of the agent, with their scores."""
+def decided(message: Message, before: Message | None = None) -> Made:
+    """The decisions in a message of the agent, with their scores; `before`: what it said right before."""
     said = [s for s in message.said if s.kind != "heading"]
     if not said:
         return []
@@ -27,7 +27,9 @@ def decided(message: Message) -> Made:
         if sentence.paragraph in taken:
             continue
         grounds = _grounds(said, place)
-        if edits and grounds and choices.redoes(sentence.text):
+        if len(said) == 1 and edits and before is not None:
+            grounds = _grounds(before.said, len(before.said))  # "First fix — scope it to …:", after what was found
+        if message.does and grounds and choices.redoes(sentence.text):
             told = joined([grounds[-1], sentence.text.rstrip(":")])
             made.append((grammar.ENOUGH, _failure(told, join(grounds[:-1], REASON_WORDS)), [message]))
             break
@@ -35,7 +37,7 @@ def decided(message: Message) -> Made:
             taken.add(sentence.paragraph)
             made.append((grammar.ENOUGH, _failure(sentence.text, around(said, sentence, REASON_WORDS)), [message]))
             continue
-        score = max(_score(said, place, edits=edits), whole if place == 0 else 0)
+        score = max(_score(said, place, edits=edits, grounded=bool(grounds)), whole if place == 0 else 0)
         if score < grammar.ENOUGH:
             made += [(score, Decision(decision=sentence.text), [message])] if score > 0 else []
             continue
@@ -56,9 +58,9 @@ def decided(message: Message) -> Made:
     return [one for one in made if one[0] < grammar.ENOUGH] + sorted(enough, key=lambda one: -one[0])[:_MOST]
 
 
-def _score(said: Sequence[Sentence], place: int, *, edits: bool) -> int:
+def _score(said: Sequence[Sentence], place: int, *, edits: bool, grounded: bool | None = None) -> int:
     sentence = said[place]
-    grounded = bool(_grounds(said, place))
+    grounded = bool(_grounds(said, place)) if grounded is None else grounded
     return choices.agent_score(sentence.text, item=sentence.kind == "item", edits=edits, grounded=grounded)
 
 
@@ -80,6 +82,8 @@ def _grounds(said: Sequence[Sentence], place: int) -> list[str]:
     grounds: list[str] = []
     for sentence in reversed(said[max(0, place - 3) : place]):
         text = sentence.text
+        if sentence.kind == "item" and (place == len(said) or sentence.paragraph != said[place].paragraph):
+            break
         if len(text.split()) < 4 or grammar.is_question(text) or grammar.looks_around(text) or grammar.is_status(text):
             break
         grounds.insert(0, text)

@@ -7,9 +7,9 @@ from dataclasses import replace
 
 from ralf.model import Decision
 from ralf.prose import Sentence, joined
-from ralf.summarizers import accepted, answers, choices, grammar
-from ralf.summarizers.replies import before_question, reply_of
+from ralf.summarizers import accepted, answers, approved, choices, grammar
 from ralf.summarizers.messages import DECISION_WORDS, REASON_WORDS, Made, Message, around, clip, join, room_beside, span
+from ralf.summarizers.replies import before_question, reply_of
 
 _LONG_MESSAGE, _SHORT_REQUEST = 150, 60  # words: beyond the first it is pasted text; within the second, kept whole
 _LONGEST = 6000  # characters
@@ -20,9 +20,11 @@ def decided(said_by_all: Sequence[Message], place: int) -> Made:
     """The decisions in the message at `place`, which a person wrote, with their scores and where they stand."""
     message = said_by_all[place]
     said = [s for s in message.said if s.kind != "heading"]
+    words = sum(len(s.text.split()) for s in said)
+    if words > _LONG_MESSAGE and approved.is_plan(message.text):
+        return [(grammar.ENOUGH + 2, decision, [message]) for decision in approved.of_plan(message.text)]
     if not said or len(message.text) > _LONGEST or _is_pasted(message.text):
         return []
-    words = sum(len(s.text.split()) for s in said)
     offered = said_by_all[place - 1] if place and said_by_all[place - 1].who == "agent" else None
     replies = _replies(said_by_all, place)
     if offered is not None and words <= _SHORT_ANSWER and not message.declined:
@@ -92,7 +94,9 @@ def _own_words(message: Message, said: Sequence[Sentence], offered: Message | No
     text = clip(text, DECISION_WORDS + 10)
     options = (message.declined,) if message.declined else tuple(grammar.rejected(text))
     context = before_question(offered) if words < 12 and not message.declined else ""
-    reason = join([reply_of(replies, text), context], room_beside(text))
+    beside = [s.text for s in said if answers.asks(s.text) and len(s.text.split()) <= 15 and s.text not in text]
+    asked = f"User: {joined(beside[:2])}" if beside else ""
+    reason = join([asked, reply_of(replies, text), context], room_beside(text))
     decision = Decision(decision=text, rationale=reason, alternatives=options, origin="user")
     return [(best, decision, [message, *replies[:1]])]
 
