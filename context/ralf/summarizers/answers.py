@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from ralf.summarizers.choices import chooses, contrasts, prescribes
-from ralf.summarizers.grammar import any_of, gives_reason, is_question
+from ralf.summarizers.grammar import any_of, gives_reason, is_question, takes_back
 
 _I = re.IGNORECASE
 
@@ -58,7 +58,10 @@ _IMPERATIVE_USER = re.compile(
     _I,
 )
 _CHANGES_COURSE = any_of(
-    r"\b(?:no longer|replac(?:e|es|ed|ing)|switch(?:es|ed|ing)?|moves? from|scrap|revert|undo|roll(?:ing)? back|after all|go back)\b"
+    r"\b(?:no longer|replac(?:e|es|ed|ing)|switch(?:es|ed|ing)?|moves? from|after all)\b",
+)
+_CHANGES_MIND = any_of(
+    r"\bchanged? (?:our|my) minds?\b|\bon (?:reflection|second thoughts?)\b|\bchange of plan\b",
 )
 _STRENGTH = any_of(
     r"\b(?:just|instead|first|before|only|rather|because|since|so (?:that|we)|for now|separate|manually|as well"
@@ -87,6 +90,7 @@ _SUGGESTS = any_of(
 )
 _EITHER = re.compile(r"\bor (?:should|shall|do|can|could|would|is)\b|^(?:genuine )?question\b", _I)
 _TAG = re.compile(r"(?:[, ](?:yeah|yes|right|no|ok(?:ay)?|correct|isn't it|don't we|aren't we))\?+(?!\w)[^\w?]*$", _I)
+_WITHDRAWS = re.compile(r"\b(?:forget|scratch|ignore|never ?mind) (?:that|it|this)\b|\bnever ?mind\W*$", _I)
 _DOUBTS = re.compile(r"\b(?:looks like|seems?|i guess|i wonder|not sure|maybe|no idea|i suppose)\b", _I)
 _PAST = re.compile(r"\b(?:did|was|were|had|been|already|should have|would have|thought|\w{3,}ed)\b", _I)
 _ROUTINE = re.compile(
@@ -137,6 +141,8 @@ def user_score(text: str) -> int:
         score += 2
     if _CHANGES_COURSE.search(text):
         score += 2
+    if _CHANGES_MIND.search(text) or (takes_back(text) and not is_question(text)):
+        score += 4 - (words > 12)
     if not score:
         return 0
     if _STRENGTH.search(text) or gives_reason(text) or contrasts(text):
@@ -161,6 +167,11 @@ def asks(text: str) -> bool:
 def is_errand_request(text: str) -> bool:
     """Whether a person's sentence only asks to look, run, commit and the like."""
     return bool(_ROUTINE.match(text) or _ERRAND_REQUEST.match(text))
+
+
+def withdraws(text: str) -> bool:
+    """Whether a sentence takes back what the same message says before it: "no, wait, forget that"."""
+    return bool(_WITHDRAWS.search(text))
 
 
 def states(text: str) -> bool:

@@ -82,7 +82,7 @@ def _answers(asked: Mapping[str, Any], answer: str) -> list[Decision]:
 def is_plan(text: str) -> bool:
     """Whether a message is written like a plan: several headings over lists."""
     said = sentences(text)
-    return sum(s.kind == "heading" for s in said) >= 2 and sum(s.kind == "item" for s in said) >= 3
+    return sum(s.kind == "heading" for s in said) >= 2 and sum(s.kind == "item" for s in said) >= 2
 
 
 def of_plan(text: str) -> list[Decision]:

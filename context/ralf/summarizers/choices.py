@@ -28,6 +28,7 @@ _CHOICE = any_of(
     r"\b(?:go|goes|going|went|stick|sticking|stuck|stay|staying) (?:with|for)\b",
     r"\bwe(?:'ll| will| now| shall)? (?:use|keep|adopt|standardi[sz]e|prefer|pick|go|store|rely|require|support"
     r"|drop|avoid|replace|switch|move)\b",
+    r"\bwe(?:'re| are) (?:now )?(?:switching|moving|dropping|replacing|keeping|using)\b",
     r"\blet's (?:just |instead )?(?:use|keep|adopt|drop|stick|store)\b|\bchange of plan\b",
     r"\bi(?:'m| am) (?:keeping|choosing|picking|dropping|leaving)\b",
     r"\b(?:final|chosen|agreed|resulting) (?:approach|design|choice|decision|solution|plan)\b",
@@ -99,7 +100,7 @@ _PRESCRIBES = re.compile(
 _CONCRETE = re.compile(r"`[^`]+`|\b\w+[._/]\w+|\b[a-z]+[A-Z]\w+")
 _BOOKKEEPS = re.compile(
     r"^(?:updated?|added|fixed|wrote|created|extended|verified|bumped|ran|refreshed|adjusted) (?:the |all |two |both |\d+ )*"
-    r"(?:\w+ ){0,3}(?:tests?|docs?|comments?|documentation|expectations?|call sites?|references?|imports?|places)\b",
+    r"(?:\w+ ){0,3}(?:tests?|docs?|comments?|documentation|expectations?|call sites?|references?|imports?|examples?|places)\b",
     _I,
 )
 
@@ -131,7 +132,7 @@ def agent_score(text: str, *, item: bool = False, edits: bool = False, grounded:
     if acts:
         score += 1 + edits + (grounded and edits)
     if item and re.search(r"\bno longer\b", text, _I):
-        score += 1
+        score += 2
     if not score or (_BOOKKEEPS.match(text) and not choice):
         return 0
     if _EXPLAINS.search(text):
@@ -239,7 +240,7 @@ _CONTINUES = re.compile(
     _I,
 )
 _DISCOVERS = re.compile(r"^(?:found|interesting|i see|there|ah|oh|hmm|wait|turns out|confirmed)\b", _I)
-_WAS = re.compile(r"\b(?:was|were|had|did)\b", _I)
+_WAS = re.compile(r"\b(?:was|were|had|did|says?|said|tells?)\b", _I)
 
 
 def states_design(texts: Sequence[str]) -> int:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from ralf.model import Decision
-from ralf.summarizers import approved, grammar, said, spoken
+from ralf.summarizers import approved, grammar, said, spoken, verdicts
 from ralf.summarizers.messages import messages, source
 from ralf.summarizers.supersession import linked
 from ralf.transcripts.events import Event
@@ -28,7 +28,10 @@ def find(events: Sequence[Event], *, session: str = "", known: Sequence[Decision
     made = approved.decided(events)
     for place, message in enumerate(told):
         before = told[place - 1] if place and told[place - 1].who == "agent" else None
-        made += spoken.decided(told, place) if message.who == "user" else said.decided(message, before)
+        if message.who == "user":
+            made += spoken.decided(told, place)
+        else:
+            made += verdicts.decided(message) or said.decided(message, before)
     found: list[tuple[int, Decision]] = []
     dropped = 0
     for score, decision, sources in sorted(made, key=lambda one: one[2][0].event.start.line):

@@ -135,3 +135,43 @@ def rejected(text: str) -> list[str]:
         ):
             found.append(option)
     return found[:3]
+
+
+# ---- taking back ----
+
+_TAKES_BACK = any_of(
+    r"\b(?:revert(?:ed|ing)?|undo|undone|roll(?:ed|ing|s)? (?:it |that |this |them )?back|back(?:ed|ing)? out)\b",
+    r"\b(?:scrap(?:ped)?|never ?mind|forget (?:it|that|about|the)|take (?:that|it) back)\b",
+    r"\b(?:drop (?:that|it|this|the idea))\b|^(?:no,? |nah,? |ok,? |let's |please )*go(?:ing)? back\b",
+)
+
+
+def takes_back(text: str) -> bool:
+    """Whether a sentence takes back what was decided or done: "undo that", "let's roll it back"."""
+    return bool(_TAKES_BACK.search(text))
+
+
+# ---- what a sentence is about ----
+
+_WORD = re.compile(r"(?P<start>^|[.!?:;] )?(?P<word>[A-Za-z0-9_+#]+)")
+_ENDING = re.compile(r"(?<=\w{4})(?:ing|ed|es|s)$")
+_EMPTY = re.compile(
+    r"the|and|for|with|that|this|us(?:e|es|ing|ed)|now|instead|not|from|our|are|was|will|should|have|has|its|can|into|decision"
+    r"|decided|longer|here|of|we|it|is|to|in|on|as|by|be|or|an|at|go|goes|runs?|let|lets|do|so|but|just|also|please|yes|yeah"
+    r"|because|since|so|change[sd]?|mind|minds|plan|reflection|actually|decide|chose|choose|choice|pick|switch(?:es|ed|ing)?"
+    r"|mov(?:e|es|ed|ing)|drop(?:s|ped|ping)?|replac(?:e|es|ed|ing)|keep|stay|turned|out|ok|okay|ll|re|ve|me|my|you|your|need|needs|make|after|all|back|then|than|rather|no|new"
+)
+
+
+def content_words(text: str) -> set[str]:
+    """The words of a text that say what it is about, without endings, and without those that only say that it decides.
+
+    A capital within a sentence makes a name of any word: "Go", "C".
+    """
+    found = set()
+    for match in _WORD.finditer(text):
+        word = match["word"].lower()
+        named = match["start"] is None and match["word"][0].isupper() and word not in ("i", "a")
+        if named or (len(word) > 1 and not _EMPTY.fullmatch(word)):
+            found.add(_ENDING.sub("", word))
+    return found

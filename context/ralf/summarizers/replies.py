@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ralf.summarizers import choices, grammar, said
+from ralf.summarizers import answers, choices, grammar, said
 from ralf.summarizers.messages import REASON_WORDS, Message, join, room_beside
 
 
@@ -12,7 +12,7 @@ def reply_of(replies: Sequence[Message], answered: str) -> str:
     """What the agent made of it: of its first messages and its last, the sentences that give reasons and name things."""
     told: list[tuple[int, int, str]] = []
     for number, reply in enumerate([*replies[:2], *replies[2:][-1:]]):
-        if _decides(reply, first=not number):
+        if _decides(reply, answered):
             continue  # a decision of its own, not the reason of this one
         for sentence in reply.said[:12]:
             text = sentence.text
@@ -33,9 +33,21 @@ def reply_of(replies: Sequence[Message], answered: str) -> str:
     return join([text for _, text in sorted(kept)], most)
 
 
+def offer_before(said_by_all: Sequence[Message], place: int) -> Message | None:
+    """What the message at `place` answers: the agent's last one that asks or proposes something, else its last."""
+    before: list[Message] = []
+    for message in reversed(said_by_all[max(0, place - 3) : place]):
+        if message.who != "agent":
+            break
+        before.append(message)
+    return next((m for m in before if any("?" in s.text or answers.recommends(s.text) for s in m.said[-8:])), None) or (
+        before[0] if before else None
+    )
+
+
 def before_question(offered: Message | None) -> str:
     """The last sentences before the question with which a message ends: what the question is about."""
-    if offered is None:
+    if offered is None or not any("?" in s.text for s in offered.said[-4:]):
         return ""
     told = [s.text for s in offered.said if "?" not in s.text and not grammar.looks_around(s.text)]
     kept: list[str] = []
@@ -48,9 +60,8 @@ def before_question(offered: Message | None) -> str:
     return join(kept[::-1], REASON_WORDS)
 
 
-def _decides(reply: Message, *, first: bool) -> bool:
-    """Whether a reply holds a decision of its own; the first one may say how the person's is carried out."""
-    texts = [sentence.text for sentence in reply.said if sentence.kind == "text"]
-    if choices.states_design(texts) or any(choices.chooses(text) for text in texts[:2]):
-        return True
-    return not first and any(score >= grammar.ENOUGH for score, _, _ in said.decided(reply))
+def _decides(reply: Message, answered: str) -> bool:
+    """Whether a reply holds a decision of its own, and not how the one that it answers is carried out."""
+    if not any(score >= grammar.ENOUGH for score, _, _ in said.decided(reply)):
+        return False
+    return len(grammar.content_words(reply.text) & grammar.content_words(answered)) < 2

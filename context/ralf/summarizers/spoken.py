@@ -9,7 +9,7 @@ from ralf.model import Decision
 from ralf.prose import Sentence, joined
 from ralf.summarizers import accepted, answers, approved, choices, grammar
 from ralf.summarizers.messages import DECISION_WORDS, REASON_WORDS, Made, Message, around, clip, join, room_beside, span
-from ralf.summarizers.replies import before_question, reply_of
+from ralf.summarizers.replies import before_question, offer_before, reply_of
 
 _LONG_MESSAGE, _SHORT_REQUEST = 150, 60  # words: beyond the first it is pasted text; within the second, kept whole
 _LONGEST = 6000  # characters
@@ -25,7 +25,7 @@ def decided(said_by_all: Sequence[Message], place: int) -> Made:
         return [(grammar.ENOUGH + 2, decision, [message]) for decision in approved.of_plan(message.text)]
     if not said or len(message.text) > _LONGEST or _is_pasted(message.text):
         return []
-    offered = said_by_all[place - 1] if place and said_by_all[place - 1].who == "agent" else None
+    offered = offer_before(said_by_all, place)
     replies = _replies(said_by_all, place)
     if offered is not None and words <= _SHORT_ANSWER and not message.declined:
         decision = accepted.decision_of(message, said, offered, replies)
@@ -63,6 +63,7 @@ def _own_words(message: Message, said: Sequence[Sentence], offered: Message | No
     agreed = answers.agrees(first)
     acted = bool(message.does) or any(reply.does for reply in replies[:3])
     words = sum(len(s.text.split()) for s in said)
+    said = said[next((n + 1 for n in reversed(range(len(said))) if answers.withdraws(said[n].text)), 0) :]
     telling = [s for s in said if not answers.asks(s.text) and not answers.is_errand_request(s.text)]
     scores = {s: answers.user_score(s.text) for s in telling}
     best = max(scores.values(), default=0)
