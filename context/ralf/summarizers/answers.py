@@ -10,8 +10,10 @@ from ralf.summarizers.grammar import any_of, gives_reason, is_question, takes_ba
 _I = re.IGNORECASE
 
 _ERRAND = (
-    r"(?:see|look|check|discuss|talk|review|continue|try|test|commit|push|pull|fetch|sync|run|debug|investigate|update from"
-    r"|go (?:over|through)|have a look|respond|reply|explain|tell|show|open|read|list|help|clean up|proceed|go (?:on|ahead))"
+    r"(?:see|look|check|discuss|talk|review|continue|try|test|commit|push|pull|fetch|sync|run|debug|investigate"
+    r"|update from"
+    r"|go (?:over|through)|have a look|respond|reply|explain|tell|show|open|read|list|help|clean up|proceed"
+    r"|go (?:on|ahead))"
 )
 _STANDING = any_of(
     # "never finishes", "which always fails" tell how things are; they ask for nothing.
@@ -28,7 +30,8 @@ _FORBIDS = any_of(
     r"\b(?:must|should) (?:never|always|not ever)\b|\b(?:you|we|it) must(?: not|n't)?\b",
 )
 _ANNOUNCES = re.compile(
-    r"^(?:please |so |and |ok(?:ay)?,? )*(?:from (?:now|here) on\b|going forward\b|(?:everything|anything|whatever|nothing)\b"
+    r"^(?:please |so |and |ok(?:ay)?,? )*(?:from (?:now|here) on\b|going forward\b|(?:everything|anything|whatever"
+    r"|nothing)\b"
     r"[^.?]{0,80}\b(?:has to|must|should|needs to)\b)",
     _I,
 )
@@ -39,8 +42,10 @@ _ORDERS = any_of(
 _TELLS = any_of(r"\b(?:happens?|happened|was|were|i've|it's|is always|seems?|why|has never|have never)\b")
 _HERE = re.compile(r"\b(?:it|this|that|now|yet|here|these|those|there)\b", _I)
 _DIRECTS = any_of(
-    rf"\b(?:let's|lets|let us) (?:just |also |first |then )*(?!{_ERRAND}\b|start\b|move on|say\b|do (?:it|that|this)\W*$)\w+",
-    r"\b(?:i'd|i would|i) (?:also |really |much )?(?:would )?(?:rather|prefer|want|(?:dearly )?love to|like to explore|like us"
+    rf"\b(?:let's|lets|let us) (?:just |also |first |then )*(?!{_ERRAND}\b|start\b|move on|say\b|do (?:it|that"
+    rf"|this)\W*$)\w+",
+    r"\b(?:i'd|i would|i) (?:also |really |much )?(?:would )?(?:rather|prefer|want|(?:dearly )?love to"
+    r"|like to explore|like us"
     r"|like to (?:keep|use|have|avoid))\b",
     r"\b(?:we|you|it|they|that|this) (?:also |really |still |just |do |then |now |probably "
     r"|at least )?(?:(?:should|must)(?!'ve| have\b)|need to|needs to|have to|ought to|shouldn't|can just|don't need)\b",
@@ -48,7 +53,8 @@ _DIRECTS = any_of(
     r"\bi(?:'ll| will) (?:do|handle|take|fix|merge|make)\b",
 )
 _IMPERATIVE_USER = re.compile(
-    r"(?:^|[,;] |\.{3}\s?|: |(?<= )[-–—] )(?:ok(?:ay)?|yes|yeah|yep|no|nope|and|then|so|but|also|please|just|actually|hmm|first|well|sure"
+    r"(?:^|[,;] |\.{3}\s?|: |(?<= )[-\u2013—] )(?:ok(?:ay)?|yes|yeah|yep|no|nope|and|then|so|but|also|please|just"
+    r"|actually|hmm|first|well|sure"
     r"|right)?[,.!:… ]*"
     r"(?:just |please |first |then )*"
     r"(?:use|keep|drop|skip|ignore|make|move|put|rename|remove|revert|rebase|fix|leave|stop|avoid|go|stick"
@@ -75,8 +81,10 @@ _CORRECTS = any_of(
     r"|\bwhat are you doing\b",
 )
 _VERBS = (
-    r"(?:use|keep|drop|skip|ignore|make|move|put|rename|remove|revert|rebase|fix|leave|stop|avoid|stick|merge|split|replace"
-    r"|switch|set|store|add|define|wire|treat|return|write|call|give|swap|document|include|exclude|limit|only|pick|choose"
+    r"(?:use|keep|drop|skip|ignore|make|move|put|rename|remove|revert|rebase|fix|leave|stop|avoid|stick|merge|split"
+    r"|replace"
+    r"|switch|set|store|add|define|wire|treat|return|write|call|give|swap|document|include|exclude|limit|only|pick"
+    r"|choose"
     r"|create|do|get rid|not|take|have|start|log|file|roll back|undo|scrap|go back)"
 )
 _SUGGESTS = any_of(
@@ -85,7 +93,8 @@ _SUGGESTS = any_of(
     + _VERBS[3:]
     + r"\b",
     r"\bdo we (?:really|even|still) need\b|\bwe (?:really )?don't(?: really)? need\b|\bdon't we need\b",
-    r"\b(?:what if we|how about|maybe (?:we|you|as|in|with|just|it)|(?:that|this|it) (?:could|should) (?:go|be|stay|live)|we can)\b",
+    r"\b(?:what if we|how about|maybe (?:we|you|as|in|with|just|it)|(?:that|this|it) (?:could|should) (?:go|be|stay"
+    r"|live)|we can)\b",
     r"^consider \w+ing\b|\bwould (?:make|be (?:better|cleaner|nicer|simpler|safer))\b",
 )
 _EITHER = re.compile(r"\bor (?:should|shall|do|can|could|would|is)\b|^(?:genuine )?question\b", _I)
@@ -100,7 +109,8 @@ _ROUTINE = re.compile(
     _I,
 )
 _ERRAND_REQUEST = re.compile(
-    rf"^(?:ok(?:ay)?|yes|and|now|please|then|so|also|first|can you|could you|pls|let's|lets|have|hmm|\W)*\b(?:let's )?(?:just |also |first )*{_ERRAND}\b",
+    rf"^(?:ok(?:ay)?|yes|and|now|please|then|so|also|first|can you|could you|pls|let's|lets|have|hmm"
+    rf"|\W)*\b(?:let's )?(?:just |also |first )*{_ERRAND}\b",
     _I,
 )
 
@@ -180,12 +190,16 @@ def states(text: str) -> bool:
 
 
 _CONCEDES = any_of(
-    r"^(?:you're (?:absolutely |totally )?(?:right|correct)|good (?:point|call|catch)|fair(?: point| enough)?\b|agreed|exactly|true\b"
-    r"|(?:yes|yeah|yep|right)\b[^.]{0,60}\b(?:pointless|mistake|overkill|unnecessary|redundant|no reason|shouldn't|leftover))"
+    r"^(?:you're (?:absolutely |totally )?(?:right|correct)|good (?:point|call|catch)|fair(?: point| enough)?\b"
+    r"|agreed|exactly|true\b"
+    r"|(?:yes|yeah|yep|right)\b[^.]{0,60}\b(?:pointless|mistake|overkill|unnecessary|redundant|no reason|shouldn't"
+    r"|leftover))"
 )
 _AFFIRMS = any_of(
-    r"^(?:you're (?:absolutely |totally )?(?:right|correct)|good (?:point|call|catch|idea|thinking|insight|choice)|exactly|agreed"
-    r"|(?:that )?makes sense|that clarif|that's a (?:good|great|better|cleaner|fair)|yes[,!.]|fair (?:point|enough)|got it|understood)"
+    r"^(?:you're (?:absolutely |totally )?(?:right|correct)|good (?:point|call|catch|idea|thinking|insight|choice)"
+    r"|exactly|agreed"
+    r"|(?:that )?makes sense|that clarif|that's a (?:good|great|better|cleaner|fair)|yes[,!.]|fair (?:point|enough)"
+    r"|got it|understood)"
 )
 _AGREES = any_of(
     r"^(?:you're (?:absolutely )?right|good (?:point|call|catch|idea|thinking|insight|choice)|got it"
@@ -225,10 +239,12 @@ _PICKED = re.compile(
     _I,
 )
 _LETTER = re.compile(
-    r"^\W*(?:(?:yes|ok(?:ay)?|go with)[, ]+)?(?:(?:option|approach|choice)\s*)?\(?(?:[a-e]\W*$|[A-E][,.):;]|(?<=n )[a-e]\b)"
+    r"^\W*(?:(?:yes|ok(?:ay)?|go with)[, ]+)?(?:(?:option|approach|choice)\s*)?\(?(?:[a-e]\W*$|[A-E][,.):;]"
+    r"|(?<=n )[a-e]\b)"
 )
 _NTH = re.compile(
-    r"^(?:(?:yes|yeah|ok(?:ay)?|let's (?:go with|do)|go with|i'd go with|i prefer|prefer)[,. ]*)?the (first|second|third|last|former|latter)"
+    r"^(?:(?:yes|yeah|ok(?:ay)?|let's (?:go with|do)|go with|i'd go with|i prefer|prefer)[,. ]*)?the (first|second"
+    r"|third|last|former|latter)"
     r"(?: one| option| approach| way)?\b(?! \w+ \w+ \w+ \w+ \w+ \w+)",
     _I,
 )
@@ -253,7 +269,8 @@ _ROUTINE_OFFER = re.compile(
     _I,
 )
 _VAGUE_OFFER = re.compile(
-    r"^(?:\w+ )?(?:ahead and )?\w+ (?:it|this|that|them|these|those|both|either)(?: (?:up|here|there|now|as well|too|all))*\W*$",
+    r"^(?:\w+ )?(?:ahead and )?\w+ (?:it|this|that|them|these|those|both|either)(?: (?:up|here|there|now|as well"
+    r"|too|all))*\W*$",
     _I,
 )
 
@@ -271,7 +288,7 @@ def accepts(text: str) -> bool:
 def beyond_yes(text: str) -> str:
     """What an answer says beside its yes."""
     match = _ACCEPTS.match(text)
-    return text[match.end() :].strip(" ,.:;!-–—") if match else text
+    return text[match.end() :].strip(" ,.:;!-\u2013—") if match else text
 
 
 def picked(text: str) -> tuple[str, ...]:

@@ -101,7 +101,7 @@ def of_plan(text: str) -> list[Decision]:
     decisions = [
         Decision(decision=clip(whole, DECISION_WORDS + 10), rationale=join(reasons, REASON_WORDS), origin="user")
     ]
-    scored = []
+    scored: list[tuple[int, int, str, str]] = []
     for _, part in rest:
         for place, sentence in enumerate(part):
             score = choices.agent_score(sentence.text) + choices.is_imperative(sentence.text)
@@ -118,7 +118,8 @@ def of_plan(text: str) -> list[Decision]:
 
 def _parts(said: Sequence[Sentence]) -> Iterator[tuple[str, list[Sentence]]]:
     """The sentences of a plan under their headings."""
-    heading, part = "", []
+    heading = ""
+    part: list[Sentence] = []
     for sentence in said:
         if sentence.kind == "heading":
             if part:

@@ -35,7 +35,8 @@ _CHOICE = any_of(
     r"\bit is (?:for|then)\b|\bwins\b|\bthe (?:choice|verdict|conclusion) is\b",
     r"\b(?:by|as a) (?:design|convention|policy|rule)\b",
     # one side of a conflict
-    r"\b(?:take|took|taking|keep|kept|keeping|adopt\w*|accept\w*) (?:theirs|ours|both sides|(?:the |all )?(?:\w+'s|main|"
+    r"\b(?:take|took|taking|keep|kept|keeping|adopt\w*|accept\w*) (?:theirs|ours|both sides|(?:the |all )?(?:\w+'s"
+    r"|main|"
     r"upstream|parent|incoming|their|our) (?:version|side|approach|changes?|copy|implementation)\b)",
     r"\bi take (?:that |it )?back\b|\bi was wrong (?:about|that)\b|\bscratch that\b",
     r"\b(?:leaving|keeping) [^.]{1,60} (?:as (?:is|it is|they are)|in place|alone|untouched)\b",
@@ -65,7 +66,8 @@ _SETTLES = any_of(
     r"\bstays? (?:as (?:is|it is|they are)|in place|untouched|unchanged|where)\b",
     r"\b(?:interim|stopgap|temporary) (?:fix|solution|measure)\b",
     r"\bthe (?:\w+ )?(?:fix|solution|approach|way forward)(?: here)?(?: is|:) (?:just |simply |to |after |for )+\w",
-    r"\bit'?s overkill\b|\bis (?:overkill|unnecessary|redundant)\b|\b(?:is|are) (?:simpler and|sufficient|reasonable)\b",
+    r"\bit'?s overkill\b|\bis (?:overkill|unnecessary|redundant)\b|\b(?:is|are) (?:simpler and|sufficient"
+    r"|reasonable)\b",
 )
 
 # ---- commitments and prescriptions ----
@@ -84,7 +86,8 @@ _WILL = (
     r"|we(?:'ll| will| should| need to| have to)|need to)"
 )
 _COMMITS = re.compile(
-    r"^(?:(?:so|then|therefore|instead|actually|ok(?:ay)?|right|good|got it|understood|yes|yeah|yep|exactly|agreed|makes sense"
+    r"^(?:(?:so|then|therefore|instead|actually|ok(?:ay)?|right|good|got it|understood|yes|yeah|yep|exactly|agreed"
+    r"|makes sense"
     r"|fair enough|for \w+)\b[ ,.!:—-]*|since [^,]{8,160}, )*"
     rf"{_WILL} (?:instead |just |simply |therefore |rather |only )*(?:(?:{_MADE})\b(?P<what>.*)"
     rf"|(?:{_VAGUE})\b.{{3,80}}? (?:to \w+|by \w+ing|so that|instead)\b(?P<how>.*))",
@@ -93,19 +96,23 @@ _COMMITS = re.compile(
 _NAMED_FIX = re.compile(rf"^[^—:.;]{{3,40}} (?:—|-|:) (?:{_MADE}|broaden|narrow|{_VAGUE})\b.*(?:`|\w+ \w+ \w+)", _I)
 _PRONOUN = re.compile(r"\W*(?:it|this|that|them|these|those|both|both of them|the changes?|the edits?|sure)\b\W*$", _I)
 _PRESCRIBES = re.compile(
-    r"^(?!that\b|this\b|it\b|the (?:key )?(?:insight|point|idea)\b|[^.;:?]{0,90}\b(?:i|you|we|n't need|not need)\b)[^.;:?]{0,90}\b(?:should|must|needs? to|has to|have to) (?:not |never |always |just |only "
+    r"^(?!that\b|this\b|it\b|the (?:key )?(?:insight|point|idea)\b|[^.;:?]{0,90}\b(?:i|you|we|n't need"
+    r"|not need)\b)[^.;:?]{0,90}\b(?:should|must|needs? to|has to|have to) (?:not |never |always |just |only "
     r"|still |simply )*(?!have\b|see\b|fail|work\b|pass\b|find\b|already\b)\w+",
     _I,
 )
 _CONCRETE = re.compile(r"`[^`]+`|\b\w+[._/]\w+|\b[a-z]+[A-Z]\w+")
 _BOOKKEEPS = re.compile(
-    r"^(?:updated?|added|fixed|wrote|created|extended|verified|bumped|ran|refreshed|adjusted) (?:the |all |two |both |\d+ )*"
-    r"(?:\w+ ){0,3}(?:tests?|docs?|comments?|documentation|expectations?|call sites?|references?|imports?|examples?|places)\b",
+    r"^(?:updated?|added|fixed|wrote|created|extended|verified|bumped|ran|refreshed|adjusted) (?:the |all |two "
+    r"|both |\d+ )*"
+    r"(?:\w+ ){0,3}(?:tests?|docs?|comments?|documentation|expectations?|call sites?|references?|imports?|examples?"
+    r"|places)\b",
     _I,
 )
 
 _BEHAVES = any_of(
-    r"\bnow (?:only|always|never|just)\b|\b(?:always|never|only (?:when|if|for|runs?|in)|even (?:if|when|without)|falls? back)\b"
+    r"\bnow (?:only|always|never|just)\b|\b(?:always|never|only (?:when|if|for|runs?|in)|even (?:if|when|without)"
+    r"|falls? back)\b"
 )
 _ACCLAIMS = re.compile(r"(?:agreed|good|great|ok(?:ay)?|perfect|fine)\b", _I)
 _EXPLAINS = re.compile(
@@ -233,7 +240,8 @@ _REPORTS = any_of(
 )
 _CONTINUES = re.compile(
     # What begins like this answers, points back, reports or depends: it does not stand for itself.
-    r"^(?:if|because|since|yes|yeah|yep|no|nope|right|ah|oh|ok(?:ay)?|so|and|but|also|still|wait|note|good|great|clean|perfect|all"
+    r"^(?:if|because|since|yes|yeah|yep|no|nope|right|ah|oh|ok(?:ay)?|so|and|but|also|still|wait|note|good|great"
+    r"|clean|perfect|all"
     r"|just|now|next|then|here|there|that|those|these|they|it|he|she|both|same|need|needs|two|three|one|found|done"
     r"|logged|looks|says|interesting|exactly|correct|true|fair|makes sense|summary|\w+ed|\w+ing"
     r"|(?:the )?\w+ (?:is |are |now )*(?:complete|done|saved|posted|ready|updated|finished|fixed))\b",
@@ -287,7 +295,8 @@ _FAILED = any_of(
 )
 _REDOES = re.compile(
     r"^(?:so |then |ok(?:ay)?,? )*(?:let me|i'll|i will|i need to|need to) (?:redo|re-do|undo|revert|roll back|back out"
-    r"|simplify|restructure|re-add|start over|go back|handle (?:it|this|that) properly|try (?:a )?(?:different|another))\b",
+    r"|simplify|restructure|re-add|start over|go back|handle (?:it|this|that) properly|try (?:a )?(?:different"
+    r"|another))\b",
     _I,
 )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 ENOUGH = 3
 """The score from which a sentence counts as a decision."""
@@ -20,7 +21,8 @@ def any_of(*alternatives: str) -> re.Pattern[str]:
 _LOOK = (
     r"(?:check|look|see|verify|run|re-?run|test|try|find|trace|read|examine|explore|review|search|start|begin"
     r"|fetch|get|pull"
-    r"|investigate|inspect|confirm|understand|take (?:a|another|stock)|continue|proceed|debug|analy[sz]e|show|list|view|dig|map"
+    r"|investigate|inspect|confirm|understand|take (?:a|another|stock)|continue|proceed|debug|analy[sz]e|show|list"
+    r"|view|dig|map"
     r"|think|also check)"
 )
 _LOOKS = any_of(
@@ -156,14 +158,19 @@ def takes_back(text: str) -> bool:
 _WORD = re.compile(r"(?P<start>^|[.!?:;] )?(?P<word>[A-Za-z0-9_+#]+)")
 _ENDING = re.compile(r"(?<=\w{4})(?:ing|ed|es|s)$")
 _EMPTY = re.compile(
-    r"the|and|for|with|that|this|us(?:e|es|ing|ed)|now|instead|not|from|our|are|was|will|should|have|has|its|can|into|decision"
-    r"|decided|longer|here|of|we|it|is|to|in|on|as|by|be|or|an|at|go|goes|runs?|let|lets|do|so|but|just|also|please|yes|yeah"
-    r"|because|since|so|change[sd]?|mind|minds|plan|reflection|actually|decide|chose|choose|choice|pick|switch(?:es|ed|ing)?"
-    r"|mov(?:e|es|ed|ing)|drop(?:s|ped|ping)?|replac(?:e|es|ed|ing)|keep|stay|turned|out|ok|okay|ll|re|ve|me|my|you|your|need|needs|make|after|all|back|then|than|rather|no|new"
+    r"the|and|for|with|that|this|us(?:e|es|ing|ed)|now|instead|not|from|our|are|was|will|should|have|has|its|can"
+    r"|into|decision"
+    r"|decided|longer|here|of|we|it|is|to|in|on|as|by|be|or|an|at|go|goes|runs?|let|lets|do|so|but|just|also|please"
+    r"|yes|yeah"
+    r"|because|since|so|change[sd]?|mind|minds|plan|reflection|actually|decide|chose|choose|choice|pick|switch(?:es"
+    r"|ed|ing)?"
+    r"|mov(?:e|es|ed|ing)|drop(?:s|ped|ping)?|replac(?:e|es|ed|ing)|keep|stay|turned|out|ok|okay|ll|re|ve|me|my|you"
+    r"|your|need|needs|make|after|all|back|then|than|rather|no|new"
 )
 
 
-def content_words(text: str) -> set[str]:
+@lru_cache(maxsize=4096)  # each decision is compared with each
+def content_words(text: str) -> frozenset[str]:
     """The words of a text that say what it is about, without endings, and without those that only say that it decides.
 
     A capital within a sentence makes a name of any word: "Go", "C".
@@ -174,4 +181,4 @@ def content_words(text: str) -> set[str]:
         named = match["start"] is None and match["word"][0].isupper() and word not in ("i", "a")
         if named or (len(word) > 1 and not _EMPTY.fullmatch(word)):
             found.add(_ENDING.sub("", word))
-    return found
+    return frozenset(found)

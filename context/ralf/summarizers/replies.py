@@ -9,7 +9,7 @@ from ralf.summarizers.messages import REASON_WORDS, Message, join, room_beside
 
 
 def reply_of(replies: Sequence[Message], answered: str) -> str:
-    """What the agent made of it: of its first messages and its last, the sentences that give reasons and name things."""
+    """What the agent made of it: the sentences of its first messages and its last that give reasons and name things."""
     told: list[tuple[int, int, str]] = []
     for number, reply in enumerate([*replies[:2], *replies[2:][-1:]]):
         if _decides(reply, answered):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import lru_cache
 
 from ralf.model import MOST_SOURCES, Decision
 from ralf.summarizers.grammar import any_of, content_words, takes_back
@@ -65,12 +66,14 @@ def linked(found: Sequence[Decision], known: Sequence[Decision] = ()) -> list[De
     return out
 
 
-def replaced_terms(text: str) -> list[set[str]]:
+@lru_cache(maxsize=1024)
+def replaced_terms(text: str) -> tuple[frozenset[str], ...]:
     """What a sentence says it turns away from: for each mention, its first content word and those that follow."""
-    return [words for match in _REPLACED.finditer(text) if (words := content_words(match[1]))]
+    return tuple(words for match in _REPLACED.finditer(text) if (words := content_words(match[1])))
 
 
-def _affirmed(text: str) -> set[str]:
+@lru_cache(maxsize=1024)
+def _affirmed(text: str) -> frozenset[str]:
     """The words of a decision without those of what it turns away from."""
     words = content_words(text)
     return words.difference(*replaced_terms(text)) or words

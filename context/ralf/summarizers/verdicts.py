@@ -1,4 +1,4 @@
-"""Finds the verdicts of a review: a numbered list of findings, each with what is to be done about it or why nothing is."""
+"""Finds the verdicts of a review: numbered findings, each with what is to be done about it, or why nothing is."""
 
 from __future__ import annotations
 
@@ -13,8 +13,10 @@ from ralf.summarizers.messages import DECISION_WORDS, Made, Message, clip, join,
 
 _NUMBERED = re.compile(r"^(?:issue |finding |comment |item )?#?\d{1,2}[.):]\s+\S", re.IGNORECASE)
 _VERDICT = any_of(
-    r"\b(?:not blocking|non-?blocking|non-?issue|no (?:action|change|fix) (?:is )?needed|not actionable|won't fix|wontfix)\b",
-    r"\b(?:fine (?:as is|given|because|since|here)|(?:is|are) (?:fine|acceptable|intentional)|by design|false positive)\b",
+    r"\b(?:not blocking|non-?blocking|non-?issue|no (?:action|change|fix) (?:is )?needed|not actionable|won't fix"
+    r"|wontfix)\b",
+    r"\b(?:fine (?:as is|given|because|since|here)|(?:is|are) (?:fine|acceptable|intentional)|by design"
+    r"|false positive)\b",
     r"\b(?:should|must|needs? to) (?:also |still |just |then |not |only )*(?:be )?\w+(?:ed|en|e)\b|\bbefore merging\b",
     r"^(?:accept|reject|agree|disagree|skip|defer|decline|fix(?:ed)?|keep|valid|valid point|suggestion)(?:ed|d|s)?\b\W",
 )
