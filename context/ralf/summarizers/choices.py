@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from ralf.summarizers.grammar import (
     ENOUGH,
     any_of,
+    content_words,
     gives_reason,
     guesses,
     is_question,
@@ -59,15 +60,16 @@ _CHANGE = any_of(
     r"\bchanged? (?:our|my) minds?\b|\bon (?:reflection|second thoughts?)\b",
 )
 _SETTLES = any_of(
-    r"\b(?:out of scope|won't fix|deferred|postponed?|put off|separate (?:pr|pull request|issue|branch|change)"
-    r"|follow-up (?:pr|issue))\b",
+    r"\b(?:out of scope|won't fix|separate (?:pr|pull request|issue|branch|change)|follow-up (?:pr|issue))\b",
+    r"\b(?:(?:is|are|be|gets?) (?:deferred|postponed|put off)|(?:defer|postpone|put off) (?:it|this|that|them|until|to))\b",
     r"\bleav(?:e|ing) [^.]{1,60} (?:as (?:is|it is|they are)|in place|alone|untouched)\b"
     r"|\bkeep(?:ing)? [^.]{1,60} as(?:-| )is\b",
     r"\bstays? (?:as (?:is|it is|they are)|in place|untouched|unchanged|where)\b",
     r"\b(?:interim|stopgap|temporary) (?:fix|solution|measure)\b",
     r"\bthe (?:\w+ )?(?:fix|solution|approach|way forward)(?: here)?(?: is|:) (?:just |simply |to |after |for )+\w",
-    r"\bit'?s overkill\b|\bis (?:overkill|unnecessary|redundant)\b|\b(?:is|are) (?:simpler and|sufficient"
-    r"|reasonable)\b",
+)
+_JUDGES = any_of(
+    r"\bit'?s overkill\b|\bis (?:overkill|unnecessary|redundant)\b|\b(?:is|are) (?:simpler and|sufficient|reasonable)\b",
 )
 
 # ---- commitments and prescriptions ----
@@ -114,6 +116,7 @@ _BEHAVES = any_of(
     r"\bnow (?:only|always|never|just)\b|\b(?:always|never|only (?:when|if|for|runs?|in)|even (?:if|when|without)"
     r"|falls? back)\b"
 )
+_BECAUSE = re.compile(r"\b(?:because|since|so that|to (?:avoid|prevent|keep))\b", _I)
 _ACCLAIMS = re.compile(r"(?:agreed|good|great|ok(?:ay)?|perfect|fine)\b", _I)
 _EXPLAINS = re.compile(
     r"\b(?:is|was|are|were|it's|that's|happens?) (?:from|because|due to|caused by|why)\b|\bdepends on\b", _I
@@ -134,18 +137,18 @@ def agent_score(text: str, *, item: bool = False, edits: bool = False, grounded:
     if looks_around(text) and not commits:
         return 0
     score = 3 * bool(choice) + 2 * bool(_CONTRAST.search(text)) + bool(_CHANGE.search(text))
-    score += 2 * bool(_SETTLES.search(text))
+    score += 3 * bool(_SETTLES.search(text)) + 2 * bool(_JUDGES.search(text))
     acts = commits or bool(_PRESCRIBES.match(text))
     if acts:
         score += 1 + edits + (grounded and edits)
-    if item and re.search(r"\bno longer\b", text, _I):
+    if item and re.search(r"(?<!which )(?<!that )\bno longer\b", text, _I):
         score += 2
     if not score or (_BOOKKEEPS.match(text) and not choice):
         return 0
     if _EXPLAINS.search(text):
         score -= 2
     if gives_reason(text):
-        score += 1 + (commits and not edits)
+        score += 1 + (commits and not edits and bool(_BECAUSE.search(text)))
     if item and _BEHAVES.search(text):
         score += 1
     # What is chosen may itself speak of what could be; what leads up to an outright choice may not.
@@ -173,7 +176,7 @@ def _commits(text: str) -> bool:
 
 def prescribes(text: str) -> bool:
     """Whether a sentence says how something is to be, or what the agent is going to make of it."""
-    return bool(_PRESCRIBES.match(text) or _SETTLES.search(text)) or _commits(text)
+    return bool(_PRESCRIBES.match(text) or _SETTLES.search(text) or _JUDGES.search(text)) or _commits(text)
 
 
 def is_imperative(text: str) -> bool:
@@ -193,8 +196,9 @@ def contrasts(text: str) -> bool:
 
 def is_lead_in(text: str) -> bool:
     """Whether a sentence only announces the decision that follows it."""
-    words = len(text.split())
-    return words <= 12 and (words <= 2 or chooses(text)) and not re.search(r":\s+\S", text)
+    if len(text.split()) > 12 or re.search(r":\s+\S", text):
+        return False
+    return len(text.split()) <= 2 or (chooses(text) and (text.endswith(":") or len(content_words(text)) <= 2))
 
 
 # ---- messages that state a design as a whole ----
@@ -235,12 +239,13 @@ _PROPOSAL = any_of(
 _TALKS = re.compile(r"\b(?:i|i'm|i'll|i've|i'd|me|my|you|your|you're|you'll|let's|let us)\b|\bhere's\b", _I)
 _REPORTS = any_of(
     r"\b(?:tests?|build|lint|ci|checks?) (?:all )?(?:pass|fail|are|is|was|now)\w*",
+    r"\bready (?:to|for)\b|\bnow (?:has|have)\b|\bwhich no longer\b",
     r"\b(?:passed|failed|failing|the issue|the problem|the bug|root cause|stack ?trace|the output|the error"
     r"|the diff|the logs?)\b",
 )
 _CONTINUES = re.compile(
     # What begins like this answers, points back, reports or depends: it does not stand for itself.
-    r"^(?:if|because|since|yes|yeah|yep|no|nope|right|ah|oh|ok(?:ay)?|so|and|but|also|still|wait|note|good|great"
+    r"^`?[0-9a-f]{7,40}`|^\d|^[^.]{1,60}, (?:yes|no)\b|^(?:if|because|since|yes|yeah|yep|no|nope|right|ah|oh|ok(?:ay)?|so|and|but|also|still|wait|note|good|great"
     r"|clean|perfect|all"
     r"|just|now|next|then|here|there|that|those|these|they|it|he|she|both|same|need|needs|two|three|one|found|done"
     r"|logged|looks|says|interesting|exactly|correct|true|fair|makes sense|summary|\w+ed|\w+ing"

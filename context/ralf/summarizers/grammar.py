@@ -20,7 +20,7 @@ def any_of(*alternatives: str) -> re.Pattern[str]:
 
 _LOOK = (
     r"(?:check|look|see|verify|run|re-?run|test|try|find|trace|read|examine|explore|review|search|start|begin"
-    r"|fetch|get|pull"
+    r"|fetch|get|pull|build|compile|re-?build"
     r"|investigate|inspect|confirm|understand|take (?:a|another|stock)|continue|proceed|debug|analy[sz]e|show|list"
     r"|view|dig|map"
     r"|think|also check)"

@@ -23,16 +23,15 @@ def decided(message: Message, before: Message | None = None) -> Made:
     whole = choices.states_design([s.text for s in said if s.kind == "text"]) if words <= _SHORT_MESSAGE + 60 else 0
     made: Made = []
     taken: set[int] = set()
+    again = _done_again(message, said)
+    if again is not None:
+        return [(grammar.ENOUGH, again, [message])]
     for place, sentence in enumerate(said):
         if sentence.paragraph in taken:
             continue
         grounds = _grounds(said, place)
         if len(said) == 1 and edits and before is not None:
             grounds = _grounds(before.said, len(before.said))  # "First fix — scope it to …:", after what was found
-        if message.does and grounds and choices.redoes(sentence.text):
-            told = joined([grounds[-1], sentence.text.rstrip(":")])
-            made.append((grammar.ENOUGH, _failure(told, join(grounds[:-1], REASON_WORDS)), [message]))
-            break
         if choices.failed(sentence.text):
             taken.add(sentence.paragraph)
             made.append((grammar.ENOUGH, _failure(sentence.text, around(said, sentence, REASON_WORDS)), [message]))
@@ -56,6 +55,15 @@ def decided(message: Message, before: Message | None = None) -> Made:
         made.append((score, Decision(decision=text, rationale=reason, alternatives=options, origin="agent"), [message]))
     enough = [one for one in made if one[0] >= grammar.ENOUGH]
     return [one for one in made if one[0] < grammar.ENOUGH] + sorted(enough, key=lambda one: -one[0])[:_MOST]
+
+
+def _done_again(message: Message, said: Sequence[Sentence]) -> Decision | None:
+    """What the agent found wrong with what it did before it does it again another way."""
+    for place, sentence in enumerate(said):
+        grounds = _grounds(said, place)
+        if message.does and grounds and choices.redoes(sentence.text):
+            return _failure(joined([grounds[-1], sentence.text.rstrip(":")]), join(grounds[:-1], REASON_WORDS))
+    return None
 
 
 def _score(said: Sequence[Sentence], place: int, *, edits: bool, grounded: bool | None = None) -> int:
