@@ -52,15 +52,21 @@ _DIRECTS = any_of(
     r"\bi (?:think|figure|reckon) (?:we|you|it|that|the|this)\b",
     r"\bi(?:'ll| will) (?:do|handle|take|fix|merge|make)\b",
 )
-_IMPERATIVE_USER = re.compile(
+_OPENS = (
     r"(?:^|[,;] |\.{3}\s?|: |(?<= )[-\u2013—] )(?:ok(?:ay)?|yes|yeah|yep|no|nope|and|then|so|but|also|please|just"
-    r"|actually|hmm|first|well|sure"
-    r"|right)?[,.!:… ]*"
-    r"(?:just |please |first |then )*"
-    r"(?:use|keep|drop|skip|ignore|make|move|put|rename|remove|revert|rebase|fix|leave|stop|avoid|go|stick"
-    r"|merge|split|replace"
-    r"|switch|set|store|add|define|wire|treat|return|write|call|give|swap|document|include|exclude|limit|only"
-    r"|pick|choose|create|log|file|handle|do)\b(?! (?:is|are|was|were|has|looks)\b)",
+    r"|actually"
+    r"|hmm|first|well|sure|right)?[,.!:… ]*(?:just |please |first |then )*"
+)
+_NOT_A_NOUN = r"\b(?! (?:is|are|was|were|has|looks)\b)"
+_SHAPES = re.compile(
+    rf"{_OPENS}(?:use|keep|drop|skip|ignore|move|put|rename|remove|revert|rebase|leave|stop|avoid|go|stick|merge|split"
+    r"|replace|switch|store|treat|swap|include|exclude|limit|only|pick|choose)" + _NOT_A_NOUN,
+    _I,
+)
+"""Orders that say how: they shape the work, and do not only start it."""
+_STARTS = re.compile(
+    rf"{_OPENS}(?:make|fix|set|add|define|wire|return|write|call|give|document|create|log|file|handle|do)"
+    + _NOT_A_NOUN,
     _I,
 )
 _CHANGES_COURSE = any_of(
@@ -69,10 +75,13 @@ _CHANGES_COURSE = any_of(
 _CHANGES_MIND = any_of(
     r"\bchanged? (?:our|my) minds?\b|\bon (?:reflection|second thoughts?)\b|\bchange of plan\b",
 )
+_PUTS_OFF = re.compile(
+    r"\b(?:not (?:now|yet|here)|(?:in|into|as) (?:its|their|a) (?:own|separate|different)|later on)\b", _I
+)
 _STRENGTH = any_of(
     r"\b(?:just|instead|first|before|only|rather|because|since|so (?:that|we)|for now|separate|manually|as well"
     r"|not|no longer|simply"
-    r"|anyway|until|don't|too|same|without|later|already|more like|over there|as long as|but|also|make sure"
+    r"|own|anyway|until|don't|too|same|without|later|already|more like|over there|as long as|but|also|make sure"
     r"|then|manual|simpl(?:e|er))\b"
 )
 _CORRECTS = any_of(
@@ -122,7 +131,7 @@ def is_rule(text: str) -> bool:
         return False
     if _FORBIDS.search(text) or _ANNOUNCES.match(text):
         return True
-    orders = _ORDERS.search(text) or _DIRECTS.search(text) or _IMPERATIVE_USER.match(text)
+    orders = _ORDERS.search(text) or _DIRECTS.search(text) or _SHAPES.search(text) or _STARTS.search(text)
     return bool(_STANDING.search(text) and orders and not _TELLS.search(text))
 
 
@@ -143,8 +152,10 @@ def user_score(text: str) -> int:
         score += 2
     if _DIRECTS.search(text):
         score += 2
-    if _IMPERATIVE_USER.search(text):
+    if _SHAPES.search(text):
         score += 2
+    elif _STARTS.search(text):
+        score += 1
     if chooses(text):
         score += 3
     elif prescribes(text):
@@ -156,7 +167,7 @@ def user_score(text: str) -> int:
     if not score:
         return 0
     if _STRENGTH.search(text) or gives_reason(text) or contrasts(text):
-        score += 1
+        score += 1 + bool(_PUTS_OFF.search(text))
     if words < 4:
         score -= 1
     if is_question(text):

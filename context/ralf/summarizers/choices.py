@@ -61,7 +61,8 @@ _CHANGE = any_of(
 )
 _SETTLES = any_of(
     r"\b(?:out of scope|won't fix|separate (?:pr|pull request|issue|branch|change)|follow-up (?:pr|issue))\b",
-    r"\b(?:(?:is|are|be|gets?) (?:deferred|postponed|put off)|(?:defer|postpone|put off) (?:it|this|that|them|until|to))\b",
+    r"\b(?:(?:is|are|be|gets?) (?:deferred|postponed|put off)|(?:defer|postpone|put off) (?:it|this|that|them|until"
+    r"|to))\b",
     r"\bleav(?:e|ing) [^.]{1,60} (?:as (?:is|it is|they are)|in place|alone|untouched)\b"
     r"|\bkeep(?:ing)? [^.]{1,60} as(?:-| )is\b",
     r"\bstays? (?:as (?:is|it is|they are)|in place|untouched|unchanged|where)\b",
@@ -69,7 +70,8 @@ _SETTLES = any_of(
     r"\bthe (?:\w+ )?(?:fix|solution|approach|way forward)(?: here)?(?: is|:) (?:just |simply |to |after |for )+\w",
 )
 _JUDGES = any_of(
-    r"\bit'?s overkill\b|\bis (?:overkill|unnecessary|redundant)\b|\b(?:is|are) (?:simpler and|sufficient|reasonable)\b",
+    r"\bit'?s overkill\b|\bis (?:overkill|unnecessary|redundant)\b|\b(?:is|are) (?:simpler and|sufficient"
+    r"|reasonable)\b",
 )
 
 # ---- commitments and prescriptions ----
@@ -245,7 +247,8 @@ _REPORTS = any_of(
 )
 _CONTINUES = re.compile(
     # What begins like this answers, points back, reports or depends: it does not stand for itself.
-    r"^`?[0-9a-f]{7,40}`|^\d|^[^.]{1,60}, (?:yes|no)\b|^(?:if|because|since|yes|yeah|yep|no|nope|right|ah|oh|ok(?:ay)?|so|and|but|also|still|wait|note|good|great"
+    r"^`?[0-9a-f]{7,40}`|^\d|^[^.]{1,60}, (?:yes|no)\b|^(?:if|because|since|yes|yeah|yep|no|nope|right|ah|oh"
+    r"|ok(?:ay)?|so|and|but|also|still|wait|note|good|great"
     r"|clean|perfect|all"
     r"|just|now|next|then|here|there|that|those|these|they|it|he|she|both|same|need|needs|two|three|one|found|done"
     r"|logged|looks|says|interesting|exactly|correct|true|fair|makes sense|summary|\w+ed|\w+ing"

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from ralf.summarizers import answers, choices, grammar, said
 from ralf.summarizers.messages import REASON_WORDS, Message, join, room_beside
+
+_DID = re.compile(
+    r"^i(?:'ve| have)? (?:read|looked|checked|ran|opened|searched|fetched|went through|started)\b", re.IGNORECASE
+)
 
 
 def reply_of(replies: Sequence[Message], answered: str) -> str:
@@ -18,7 +23,7 @@ def reply_of(replies: Sequence[Message], answered: str) -> str:
             text = sentence.text
             if sentence.kind == "heading" or "?" in text or grammar.looks_around(text) or grammar.is_status(text):
                 continue
-            if len(text.split()) < (3 if "`" in text else 4) or text == answered:
+            if _DID.match(text) or len(text.split()) < (3 if "`" in text else 4) or text == answered:
                 continue
             score = 2 * grammar.gives_reason(text) + min(text.count("`") // 2, 2) + 2 * choices.prescribes(text)
             score += 2 * (number == 0) + (not told) - (sentence.kind == "item")
