@@ -15,6 +15,7 @@ from ralf.transcripts.events import Event
 _APPROVED = re.compile(r"^#+ *approved plan\b[^\n]*\n", re.IGNORECASE | re.MULTILINE)
 _WHY = re.compile(r"\b(?:context|why|background|problem|motivation|overview|goal|summary|purpose)\b", re.IGNORECASE)
 _HOW_TO_CHECK = re.compile(r"\b(?:verif\w+|test(?:s|ing)?|critical files|references?|files)\b", re.IGNORECASE)
+_PLANS = re.compile(r"\b(?:plan|implementation|changes|approach|tasks|phases)\b", re.IGNORECASE)
 _LABEL = re.compile(r"^(?:implementation |the )?plan\s*[:—-]\s*", re.IGNORECASE)
 _NUMBERED = re.compile(r"(?:step |phase |task )?\d", re.IGNORECASE)
 _STEPS, _STEP_WORDS, _CHOICES = 6, 14, 4
@@ -80,9 +81,11 @@ def _answers(asked: Mapping[str, Any], answer: str) -> list[Decision]:
 
 
 def is_plan(text: str) -> bool:
-    """Whether a message is written like a plan: several headings over lists."""
+    """Whether a message is written like a plan and says so: headings over lists of changes."""
     said = sentences(text)
-    return sum(s.kind == "heading" for s in said) >= 2 and sum(s.kind == "item" for s in said) >= 2
+    headings = [s.text for s in said if s.kind == "heading"]
+    says = any(_PLANS.search(part) for part in (text[:200], *headings))
+    return says and len(headings) >= 2 and sum(s.kind == "item" for s in said) >= 2
 
 
 def of_plan(text: str) -> list[Decision]:

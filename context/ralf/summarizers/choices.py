@@ -136,7 +136,7 @@ def agent_score(text: str, *, item: bool = False, edits: bool = False, grounded:
     if (words < 5 and not choice and not edits) or words > 120 or is_question(text):
         return 0
     commits = _commits(text) or (edits and bool(_NAMED_FIX.match(text)))
-    if looks_around(text) and not commits:
+    if looks_around(text) and (choice or not commits):
         return 0
     score = 3 * bool(choice) + 2 * bool(_CONTRAST.search(text)) + bool(_CHANGE.search(text))
     score += 3 * bool(_SETTLES.search(text)) + 2 * bool(_JUDGES.search(text))
@@ -250,7 +250,8 @@ _CONTINUES = re.compile(
     r"^`?[0-9a-f]{7,40}`|^\d|^[^.]{1,60}, (?:yes|no)\b|^(?:if|because|since|yes|yeah|yep|no|nope|right|ah|oh"
     r"|ok(?:ay)?|so|and|but|also|still|wait|note|good|great"
     r"|clean|perfect|all"
-    r"|just|now|next|then|here|there|that|those|these|they|it|he|she|both|same|need|needs|two|three|one|found|done"
+    r"|just|now|next|then|here|there|that|those|these|they|it|he|she|both|same|need|needs|two|three|one(?! of)"
+    r"|found|done"
     r"|logged|looks|says|interesting|exactly|correct|true|fair|makes sense|summary|\w+ed|\w+ing"
     r"|(?:the )?\w+ (?:is |are |now )*(?:complete|done|saved|posted|ready|updated|finished|fixed))\b",
     _I,
@@ -296,7 +297,7 @@ _FAILED = any_of(
     r"\b(?:does(?:n't| not)|did(?:n't| not)|won't|will not|can(?:'t|not)) work\b[^.]{0,60}\b(?:because|since|as"
     r"|here|when|with|for|due)\b",
     r"\b(?:doesn't|didn't|does not|did not) help\b",
-    r"\b(?:dead end|not viable|led nowhere|was a mistake|turned out (?:to be )?(?:wrong|not)|backfired)\b",
+    r"\b(?:dead end|not viable|led nowhere|(?<!there )was a mistake|turned out (?:to be )?(?:wrong|not)|backfired)\b",
     r"\bthat (?:approach|attempt|theory|fix|idea|way) (?:failed|fails|didn't|doesn't|was wrong|is wrong|is closed)\b",
     r"\b(?:broke|breaks) because\b",
     r"^(?!look|check|run|test)\w+ing\b(?: [^\s,.:;]+){2,12} (?:fails|failed)[,:]? (?:because|since|it|as)\b",

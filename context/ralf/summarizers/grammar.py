@@ -31,6 +31,7 @@ _LOOKS = any_of(
     rf"(?:let me|let's|i(?:'ll| will|'m going to| need to| want to| should| can| have to)) (?:now |first |also "
     rf"|just |quickly )*{_LOOK}\b",
     rf"\b(?:let me|i'll) (?:now |first |also |just |quickly )*{_LOOK}\b",
+    rf"\b(?:let me|let's|i(?:'ll| will)) (?:now |first )?use\b[^.]{{1,80}} to (?:locate|{_LOOK})\b",
     r"^(?:now|next)\b[^.]{0,60}:$",
     r"^(?:checking|running|reading|looking|searching|rebasing|testing|verifying)\b",
 )

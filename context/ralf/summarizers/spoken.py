@@ -13,6 +13,7 @@ from ralf.summarizers.replies import before_question, offer_before, reply_of
 
 _LONG_MESSAGE, _SHORT_REQUEST = 150, 60  # words: beyond the first it is pasted text; within the second, kept whole
 _LONGEST = 6000  # characters
+_MOST_RULES = 10  # of one message: they are pinned, and the file is capped
 _SHORT_ANSWER = 60  # words within which a message may be an answer to an offer
 
 
@@ -54,7 +55,7 @@ def _rules(message: Message, said: Sequence[Sentence], replies: Sequence[Message
                 kind="rule" if pinned else "decision", pinned=pinned, decision=text, rationale=reason, origin="user"
             )
             made.append((grammar.ENOUGH + 2, decision, [message]))
-    return made
+    return made[:_MOST_RULES]
 
 
 def _own_words(message: Message, said: Sequence[Sentence], offered: Message | None, replies: Sequence[Message]) -> Made:
