@@ -18,10 +18,12 @@ _ERRAND = (
 _STANDING = any_of(
     # "never finishes", "which always fails" tell how things are; they ask for nothing.
     r"(?<!which )(?<!that )\b(?:always|never)\b(?! mind)(?!\s+\w*[^\Ws](?:s|ed)\b)",
-    r"\b(?:from now on|going forward|from here on|in (?:the )?future|every time|whenever|as a rule|in general"
+    r"\b(?:from now on|going forward|from here on|in (?:the )?future(?! \w)|every time|whenever|as a rule|in general"
     r"|at all times|without exception)\b",
-    r"\b(?:overriding|standing|general|hard) (?:directive|rule|principle|requirement|constraint)\b",
     r"\b(?:under no circumstances|no matter what|remember (?:to|that)|keep in mind)\b",
+)
+_DECLARES = re.compile(
+    r"\b(?:overriding|standing|general|hard) (?:directive|rule|principle|requirement|constraint)\b", _I
 )
 _FORBIDS = any_of(
     r"^(?:please |and |but |also |so |ok,? |no,? |just )*(?:don't|do not|dont) (?!think|know|see|want|worry"
@@ -42,7 +44,7 @@ _ORDERS = any_of(
 _TELLS = any_of(r"\b(?:happens?|happened|was|were|i've|it's|is always|seems?|why|has never|have never)\b")
 _HERE = re.compile(r"\b(?:it|this|that|now|yet|here|these|those|there)\b", _I)
 _DIRECTS = any_of(
-    rf"\b(?:let's|lets|let us) (?:just |also |first |then )*(?!{_ERRAND}\b|start\b|move on|say\b|do (?:it|that"
+    rf"\b(?:let's|lets|let us) (?:just |also |first |then )*(?!{_ERRAND}\b|start\b(?! with)|move on|say\b|do (?:it|that"
     rf"|this)\W*$)\w+",
     r"\b(?:i'd|i would|i) (?:also |really |much )?(?:would )?(?:rather|prefer|want|(?:dearly )?love to"
     r"|like to explore|like us"
@@ -127,7 +129,11 @@ _ERRAND_REQUEST = re.compile(
 def is_rule(text: str) -> bool:
     """Whether a sentence of a person orders or forbids in general."""
     words = len(text.split())
-    if words < 3 or words > 80 or is_question(text):
+    if words < 3 or words > 80:
+        return False
+    if _DECLARES.search(text):
+        return True
+    if is_question(text):
         return False
     if _FORBIDS.search(text) or _ANNOUNCES.match(text):
         return True
@@ -137,7 +143,7 @@ def is_rule(text: str) -> bool:
 
 def is_standing(text: str) -> bool:
     """Whether a rule holds for good, and not only for what is being done at the moment."""
-    if _ANNOUNCES.match(text) or _STANDING.search(text):
+    if _ANNOUNCES.match(text) or _DECLARES.search(text) or _STANDING.search(text):
         return True
     return bool(_FORBIDS.search(text)) and not _HERE.search(text) and len(text.split()) >= 4
 
