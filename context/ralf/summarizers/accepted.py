@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from ralf.model import Decision
 from ralf.prose import Sentence, joined
-from ralf.summarizers import answers, choices, grammar
+from ralf.summarizers import answers, choices, directives, grammar
 from ralf.summarizers.messages import DECISION_WORDS, REASON_WORDS, Message, clip, join, room_beside, span
 from ralf.summarizers.replies import reply_of
 
@@ -43,7 +43,7 @@ def decision_of(
     if not offers and not proposed:
         return None
     text = joined(s.text for s in said)
-    if answers.user_score(text) >= 2 and len(answers.beyond_yes(text).split()) >= 4:
+    if directives.user_score(text) >= 2 and len(answers.beyond_yes(text).split()) >= 4:
         text = clip(text, DECISION_WORDS)  # more than a yes: their own words
         return Decision(
             decision=text, rationale=join([_about(waiting, text), reply_of(replies, text)], room_beside(text))

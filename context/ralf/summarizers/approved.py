@@ -8,7 +8,7 @@ from typing import Any
 
 from ralf.model import Decision
 from ralf.prose import Sentence, plain, sentences
-from ralf.summarizers import choices, grammar
+from ralf.summarizers import choices, designs, grammar
 from ralf.summarizers.messages import DECISION_WORDS, REASON_WORDS, Made, Message, clip, join
 from ralf.transcripts.events import Event
 
@@ -107,7 +107,7 @@ def of_plan(text: str) -> list[Decision]:
     scored: list[tuple[int, int, str, str]] = []
     for _, part in rest:
         for place, sentence in enumerate(part):
-            score = choices.agent_score(sentence.text) + choices.is_imperative(sentence.text)
+            score = choices.agent_score(sentence.text) + designs.is_imperative(sentence.text)
             if score >= grammar.ENOUGH and not grammar.is_question(sentence.text):
                 before = [s.text for s in part[max(0, place - 1) : place] if grammar.gives_reason(s.text)]
                 scored.append((score, len(scored), sentence.text, join(before, REASON_WORDS)))

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from ralf.model import Decision
 from ralf.prose import Sentence, joined
-from ralf.summarizers import choices, grammar
+from ralf.summarizers import choices, designs, failures, grammar
 from ralf.summarizers.messages import DECISION_WORDS, REASON_WORDS, Made, Message, around, clip, join
 
 _SHORT_MESSAGE = 190  # words up to which a message with a decision in it is about that decision only
@@ -20,7 +20,7 @@ def decided(message: Message, before: Message | None = None) -> Made:
         return []
     edits = message.does == "edits"
     words = sum(len(s.text.split()) for s in said)
-    whole = choices.states_design([s.text for s in said if s.kind == "text"]) if words <= _SHORT_MESSAGE + 60 else 0
+    whole = designs.states_design([s.text for s in said if s.kind == "text"]) if words <= _SHORT_MESSAGE + 60 else 0
     made: Made = []
     taken: set[int] = set()
     again = _done_again(message, said)
@@ -32,7 +32,7 @@ def decided(message: Message, before: Message | None = None) -> Made:
         grounds = _grounds(said, place)
         if len(said) == 1 and edits and before is not None:
             grounds = _grounds(before.said, len(before.said))  # "First fix — scope it to …:", after what was found
-        if choices.failed(sentence.text):
+        if failures.failed(sentence.text):
             taken.add(sentence.paragraph)
             made.append((grammar.ENOUGH, _failure(sentence.text, around(said, sentence, REASON_WORDS)), [message]))
             continue
@@ -61,7 +61,7 @@ def _done_again(message: Message, said: Sequence[Sentence]) -> Decision | None:
     """What the agent found wrong with what it did before it does it again another way."""
     for place, sentence in enumerate(said):
         grounds = _grounds(said, place)
-        if message.does and grounds and choices.redoes(sentence.text):
+        if message.does and grounds and failures.redoes(sentence.text):
             return _failure(joined([grounds[-1], sentence.text.rstrip(":")]), join(grounds[:-1], REASON_WORDS))
     return None
 

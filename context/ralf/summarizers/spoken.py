@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from ralf.model import Decision
 from ralf.prose import Sentence, joined
-from ralf.summarizers import accepted, answers, approved, choices, grammar
+from ralf.summarizers import accepted, answers, approved, choices, directives, grammar
 from ralf.summarizers.messages import DECISION_WORDS, REASON_WORDS, Made, Message, around, clip, join, room_beside, span
 from ralf.summarizers.replies import before_question, offer_before, reply_of
 
@@ -31,7 +31,8 @@ def decided(said_by_all: Sequence[Message], place: int) -> Made:
     if offered is not None and words <= _SHORT_ANSWER and not message.declined:
         decision = accepted.decision_of(message, said, offered, replies)
         if decision is not None:
-            return [(grammar.ENOUGH + 1, replace(decision, origin="user"), [offered, message])]
+            rules = _rules(message, said[1:], replies)  # "yes. and never …"
+            return [(grammar.ENOUGH + 1, replace(decision, origin="user"), [offered, message]), *rules]
     made = _rules(message, said, replies) if words <= 400 else []
     if words <= _LONG_MESSAGE and not made:
         made = _own_words(message, said, offered, replies) or _conceded(message, said, replies)
@@ -47,8 +48,8 @@ def _is_pasted(text: str) -> bool:
 def _rules(message: Message, said: Sequence[Sentence], replies: Sequence[Message]) -> Made:
     made: Made = []
     for rule in said:
-        if answers.is_rule(rule.text):
-            pinned = answers.is_standing(rule.text)
+        if directives.is_rule(rule.text):
+            pinned = directives.is_standing(rule.text)
             reason = join([around(said, rule, 30), reply_of(replies, rule.text)], REASON_WORDS)
             text = clip(rule.text, DECISION_WORDS)
             decision = Decision(
@@ -64,11 +65,11 @@ def _own_words(message: Message, said: Sequence[Sentence], offered: Message | No
     agreed = answers.agrees(first)
     acted = bool(message.does) or any(reply.does for reply in replies[:3])
     words = sum(len(s.text.split()) for s in said)
-    said = said[next((n + 1 for n in reversed(range(len(said))) if answers.withdraws(said[n].text)), 0) :]
-    telling = [s for s in said if not answers.asks(s.text) and not answers.is_errand_request(s.text)]
-    scores = {s: answers.user_score(s.text) for s in telling}
+    said = said[next((n + 1 for n in reversed(range(len(said))) if directives.withdraws(said[n].text)), 0) :]
+    telling = [s for s in said if not directives.asks(s.text) and not directives.is_errand_request(s.text)]
+    scores = {s: directives.user_score(s.text) for s in telling}
     best = max(scores.values(), default=0)
-    suggested = [s for s in telling if answers.suggests(s.text)]
+    suggested = [s for s in telling if directives.suggests(s.text)]
     chosen = [s for s in telling if scores[s] > 0 or s in suggested]
     if message.declined:
         plain_question = all(grammar.is_question(s.text) for s in said)
@@ -85,7 +86,7 @@ def _own_words(message: Message, said: Sequence[Sentence], offered: Message | No
         if (
             best < grammar.ENOUGH
             and answers.affirms(first)
-            and (stated := [s for s in telling if answers.states(s.text)])
+            and (stated := [s for s in telling if directives.states(s.text)])
         ):
             best, chosen = grammar.ENOUGH, stated
     if best <= 0 or not chosen:
@@ -96,7 +97,7 @@ def _own_words(message: Message, said: Sequence[Sentence], offered: Message | No
     text = clip(text, DECISION_WORDS + 10)
     options = (message.declined,) if message.declined else tuple(grammar.rejected(text))
     context = before_question(offered) if words < 12 and not message.declined else ""
-    beside = [s.text for s in said if answers.asks(s.text) and len(s.text.split()) <= 15 and s.text not in text]
+    beside = [s.text for s in said if directives.asks(s.text) and len(s.text.split()) <= 15 and s.text not in text]
     asked = f"User: {joined(beside[:2])}" if beside else ""
     reason = join([asked, reply_of(replies, text), context], room_beside(text))
     decision = Decision(decision=text, rationale=reason, alternatives=options, origin="user")
