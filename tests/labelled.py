@@ -18,10 +18,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ralf.journal import Record
 from ralf.model import Decision
+from ralf.route import apply, empty, labelled
+from ralf.segments import cut
 from ralf.summarizers import decisions
 from ralf.transcripts import open_transcript
 from ralf.transcripts.events import Event, Position
+from ralf.tree import to_tree
 
 LABELS = Path(__file__).parent / "labels"
 DATA = Path(__file__).parents[2] / "shared" / "eval" / "data"
@@ -29,6 +33,7 @@ KINDS = ("decision", "rule", "failed-approach", "none")
 UNIFORM = 120
 """These first rows were drawn uniformly from all sentences; the others hold a word that decisions often use."""
 
+_SEGMENT = 50_000  # tokens
 _SHORT = 6  # words of an answer that says nothing by itself
 _WHOLE = 4  # words of a listed text that can stand for a longer sentence
 _UNSIGNED = re.compile(r"[^\w]+")
@@ -191,7 +196,7 @@ def _unpacked(session: str) -> bytes:
 
 
 def precision_and_recall() -> list[Verdict]:
-    """For each labelled sentence of the sessions, in order, whether the extractor lists it, run over its session.
+    """For each labelled sentence of the sessions, in order, whether it is listed when its session is taken in segments.
 
     See `is_listed` for what that means.
     """
@@ -204,9 +209,20 @@ def precision_and_recall() -> list[Verdict]:
         for session, said in of_session.items():
             path = Path(folder, f"{session}.jsonl")
             path.write_bytes(_unpacked(session))
-            found = decisions.find(list(open_transcript(path).events()), session=session).decisions
+            found = _listed(path, session)
             verdicts.update({sentence: Verdict.of(sentence, found) for sentence in said})
     return [verdicts[sentence] for sentence in everything]
+
+
+def _listed(path: Path, session: str) -> Sequence[Decision]:
+    """What the decision list of a route comes to when a session is taken segment by segment."""
+    context = empty("labelled")
+    for piece in cut(open_transcript(path).events(), _SEGMENT, lambda text: len(text) // 4):
+        known = [decision for decision in context.decisions if decision.status == "active"]
+        found = decisions.find(piece.events, session=session, known=known).decisions
+        payload = labelled(context, "checkpoint", {"decisions": [to_tree(decision) for decision in found]})
+        context = apply(context, Record(context.revision + 1, "checkpoint", payload))
+    return context.decisions
 
 
 def own_precision_and_recall() -> list[Verdict]:
@@ -244,8 +260,9 @@ def _holding(sentence: Labelled | Own, found: Sequence[Decision]) -> list[Decisi
     asked = sentence.text.rstrip().endswith("?")
     holding = []
     for decision in found:
-        source = decision.source
-        if source is None or not source.first_line <= sentence.line <= source.last_line:
+        places = [place for place in (decision.source, *decision.further_sources) if place is not None]
+        source = next((place for place in places if place.first_line <= sentence.line <= place.last_line), None)
+        if source is None:
             continue
         text = _words(decision.decision)
         cut = len(text.split()) >= _WHOLE and not (asked and not decision.decision.endswith("?"))

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import ralf
-from ralf.errors import NotFound, UsageError
+from ralf.errors import Busy, NotFound, UsageError
 from storekit import kept_bytes, records_of, route_file, write_session
 
 
@@ -83,6 +83,20 @@ def test_nothing_to_supersede_makes_no_route(tmp_path: Path) -> None:
     with pytest.raises(NotFound):
         ralf.record_decision("tide", "Two", supersedes="DEC-007", root=tmp_path)
     assert ralf.list_routes(root=tmp_path) == []
+
+
+def test_a_decision_that_was_folded_out_of_the_file_can_be_superseded_by_its_label_once(tmp_path: Path) -> None:
+    for number in range(16):
+        ralf.record_decision("tide", f"Decision {number}: " + f"word{number} and others " * 500, root=tmp_path)
+    context = ralf.get_context("tide", root=tmp_path)
+    assert context.folded.decision_count
+    assert "DEC-001" not in {decision.id for decision in context.decisions}
+    new = ralf.record_decision("tide", "Something else", supersedes="DEC-001", root=tmp_path)
+    assert new.supersedes == "DEC-001"
+    with pytest.raises(Busy, match=f"DEC-001 is superseded by {new.id} already"):
+        ralf.record_decision("tide", "Something else again", supersedes="DEC-001", root=tmp_path)
+    with pytest.raises(NotFound, match="has no decision DEC-999"):
+        ralf.record_decision("tide", "Something else again", supersedes="DEC-999", root=tmp_path)
 
 
 @pytest.mark.parametrize("words", ["", " ", "\n\t", "\x00\x1b[0m"])

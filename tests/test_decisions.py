@@ -138,7 +138,7 @@ def test_yes_decides_what_the_agent_recommended() -> None:
         ("user", "yes"),
     )
     assert found.decision.startswith("I'd suggest moving the read into `open_field`")
-    assert found.rationale.startswith("User: yes")
+    assert found.origin == "user"
 
 
 def test_yes_to_an_offer_decides_what_was_offered_without_the_question() -> None:
@@ -179,6 +179,7 @@ def test_routine_requests_and_questions_decide_nothing(request_: str) -> None:
         "Always run the linter before you commit.",
         "From now on, write messages in the present tense please.",
         "Don't touch generated files.",
+        "From now on commit messages are in English.",
     ],
 )
 def test_a_standing_rule_is_kept_verbatim_and_pinned(rule: str) -> None:
@@ -186,9 +187,12 @@ def test_a_standing_rule_is_kept_verbatim_and_pinned(rule: str) -> None:
     assert (found.kind, found.pinned, found.decision, found.origin) == ("rule", True, rule, "user")
 
 
-def test_an_order_for_the_moment_is_not_pinned() -> None:
-    (found,) = decided(("user", "don't change that file yet"))
-    assert not found.pinned
+@pytest.mark.parametrize(
+    "order", ["don't change that file yet", "nah, roll it back, we won't need it in the future state"]
+)
+def test_an_order_for_the_moment_is_no_rule_and_not_pinned(order: str) -> None:
+    (found,) = decided(("agent", "I changed the file."), ("user", order), ("agent", "Okay."))
+    assert (found.kind, found.pinned) == ("decision", False)
 
 
 def test_what_a_person_says_in_declining_a_call_is_a_decision_against_it() -> None:
@@ -199,6 +203,99 @@ def test_what_a_person_says_in_declining_a_call_is_a_decision_against_it() -> No
     found = only(("user", "write the plan"), call, result, ("agent", "Got it."))
     assert found.decision == "put the plan into the ticket"
     assert found.alternatives == ("`mkdir docs/plans`",)
+
+
+# ---- choices made in doing ----
+
+
+def editing(path: str = "picker.py", line: int = 9) -> Event:
+    place = Position(line, line), Position(line + 1, line + 1)
+    return Event("call", path, *place, tool="Edit", input={"file_path": path}, call_id=f"e{line}")
+
+
+def test_what_is_announced_with_its_ground_and_then_edited_is_a_choice() -> None:
+    words = "The reader and the writer import each other. So I'll define the field names in `names.py`."
+    found = only(("agent", words), editing())
+    assert found.decision == "So I'll define the field names in `names.py`."
+    assert found.rationale == "The reader and the writer import each other."
+    assert decided(("agent", words)) == ()
+
+
+@pytest.mark.parametrize(
+    "words", ["It is read twice. Let me fix it:", "Now update the tests.", "Let me make the edits."]
+)
+def test_an_edit_announced_without_its_how_is_no_choice(words: str) -> None:
+    assert decided(("agent", words), editing()) == ()
+
+
+def test_work_done_again_another_way_is_an_approach_that_failed() -> None:
+    found = only(("agent", "The stash lost the half of the merge. Let me redo the merge on a clean branch."), editing())
+    assert found.kind == "failed-approach"
+    assert found.decision == "The stash lost the half of the merge. Let me redo the merge on a clean branch."
+
+
+def test_a_failing_test_is_no_approach_that_failed() -> None:
+    assert decided(("agent", "The picker test failed because the fixture has no trees. Let me look."), editing()) == ()
+
+
+def test_a_report_tells_how_things_behave_now_and_not_what_was_brought_into_line() -> None:
+    found = only(("agent", "Done:\n\n- `open_field()` no longer gives up without trees.\n- Updated the two tests."))
+    assert found.decision == "`open_field()` no longer gives up without trees."
+
+
+# ---- plans and questions ----
+
+
+def called(tool: str, given: dict[str, Any], answer: str, *, refused: bool = False) -> tuple[Event, Event]:
+    place = Position(1, 1), Position(2, 2)
+    call = Event("call", "", *place, tool=tool, input=given, call_id="c")
+    return call, Event("result", answer, *place, tool=tool, call_id="c", refused=refused)
+
+
+PLAN = """# Plan: Read the index once
+
+## Context
+
+Every picker opens the index by itself, so a field is read ten times.
+
+## Steps
+
+1. Open the index in `open_field()`
+2. Drop `read_index()`
+
+The picker keeps the file handle rather than its path, so that a rename does no harm.
+
+## Verification
+
+Run the tests rather than trust them.
+"""
+
+
+def test_an_approved_plan_is_one_decision_with_its_steps_and_those_choices_that_turn_something_down() -> None:
+    whole, choice = decided(*called("ExitPlanMode", {"plan": PLAN}, "User has approved your plan."))
+    assert whole.decision.startswith("Read the index once: Open the index in `open_field()`; Drop `read_index()`")
+    assert whole.rationale == "Every picker opens the index by itself, so a field is read ten times."
+    assert choice.decision.startswith("The picker keeps the file handle rather than its path")
+    assert {whole.origin, choice.origin} == {"user"}
+
+
+def test_a_plan_that_was_declined_decides_nothing() -> None:
+    assert decided(*called("ExitPlanMode", {"plan": PLAN}, "The tool use was rejected.", refused=True)) == ()
+
+
+def test_a_plan_that_a_person_pastes_is_read_like_one_that_they_approved() -> None:
+    pasted = "Implement the following plan:\n\n" + PLAN + "\nMore words about the plan. " * 30
+    found = decided(("user", pasted))
+    assert any(d.decision.startswith("The picker keeps the file handle rather than its path") for d in found)
+
+
+def test_the_option_that_a_person_chose_when_asked_is_their_decision() -> None:
+    options = [{"label": "Nightly", "description": "one job"}, {"label": "On demand", "description": "always fresh"}]
+    asked = {"questions": [{"question": "When are reports built?", "header": "Reports", "options": options}]}
+    answer = 'User has answered your questions: "When are reports built?"="On demand". You can now continue.'
+    found = only(*called("AskUserQuestion", asked, answer))
+    assert (found.decision, found.alternatives, found.origin) == ("On demand: always fresh", ("Nightly",), "user")
+    assert found.rationale == "When are reports built?"
 
 
 # ---- over time ----
@@ -217,17 +314,79 @@ def test_a_change_of_mind_about_something_else_supersedes_nothing() -> None:
     assert found.supersedes == ""
 
 
-def test_a_decision_replaced_within_the_segment_is_no_longer_active() -> None:
+def test_a_decision_replaced_within_the_segment_is_no_longer_active_and_both_name_each_other() -> None:
     first, second = decided(
         ("agent", "For the harvest store we use Postgres."),
         ("agent", "Instead of Postgres we now use SQLite for the harvest store."),
     )
     assert (first.status, second.status) == ("superseded", "active")
+    assert (first.superseded_by, second.supersedes) == ("#2", "#1")
 
 
-def test_the_same_decision_said_twice_is_listed_once() -> None:
+@pytest.mark.parametrize("who", ["user", "agent"])
+@pytest.mark.parametrize(
+    "change",
+    [
+        "On reflection, the harvest store should use SQLite, not Postgres.",
+        "We changed our minds: the harvest store moves from Postgres to SQLite.",
+        "Scrap Postgres for the harvest store, we go with SQLite.",
+        "Actually, let's use SQLite for the harvest store.",
+        "Change of plan: SQLite for the harvest store.",
+    ],
+)
+def test_a_change_of_mind_is_found_in_many_words(who: str, change: str) -> None:
+    first, second = decided(("agent", "For the harvest store we use Postgres."), ("agent", "Fine."), (who, change))
+    assert (first.status, second.decision) == ("superseded", change)
+
+
+def test_two_choices_for_two_things_leave_each_other_alone() -> None:
+    found = decided(
+        ("agent", "For the harvest store we use Postgres."),
+        ("agent", "For the picker queue we now use Redis instead of a file."),
+    )
+    assert [d.status for d in found] == ["active", "active"]
+
+
+def test_what_a_person_takes_back_is_reversed_and_not_replaced() -> None:
+    first, second = decided(
+        ("agent", "Where does the index go?"),
+        ("user", "let's keep the picker index in the home folder"),
+        ("agent", "Done, it is in the home folder."),
+        ("user", "undo that"),
+        ("agent", "Reverted."),
+    )
+    assert (first.status, second.supersedes) == ("reversed", "#1")
+
+
+def test_the_same_decision_said_twice_is_one_record_with_two_sources() -> None:
     text = "Decision: harvest records are kept in one file."
-    assert len(decided(("agent", text), ("agent", text))) == 1
+    (found,) = decided(("agent", text), ("agent", "Fine."), ("agent", text))
+    assert found.source is not None
+    assert (found.source.first_line, [place.first_line for place in found.further_sources]) == (1, [3])
+
+
+def test_a_rule_repeated_in_other_words_is_one_rule() -> None:
+    found = decided(
+        ("user", "Never touch the generated harvest files."),
+        ("agent", "Understood."),
+        ("user", "please never touch generated harvest files"),
+    )
+    assert [(d.decision, len(d.further_sources)) for d in found] == [("Never touch the generated harvest files.", 1)]
+
+
+def test_a_known_decision_said_again_stands_in_the_list_under_its_label() -> None:
+    known = Decision(id="DEC-004", decision="Harvest records are kept in one file.", status="active")
+    (found,) = decided(("agent", "Decision: harvest records are kept in one file."), known=(known,))
+    assert (found.id, len(found.further_sources)) == ("DEC-004", 1)
+
+
+def test_words_that_were_given_up_are_a_decision_again() -> None:
+    found = decided(
+        ("agent", "For the harvest store we use Postgres."),
+        ("agent", "Instead of Postgres we now use SQLite for the harvest store."),
+        ("agent", "Instead of SQLite we now use Postgres for the harvest store."),
+    )
+    assert [d.status for d in found] == ["superseded", "superseded", "active"]
 
 
 def test_every_decision_says_when_and_where_it_was_found() -> None:
@@ -261,7 +420,7 @@ def test_a_hostile_message_is_read_in_linear_time(text: str) -> None:
 
 
 @pytest.mark.skipif(not EXAM.is_dir(), reason="the evaluation kit is not beside the checkout")
-def test_of_what_careful_readers_listed_two_fifths_are_kept_and_few_traps(tmp_path: Path) -> None:
+def test_of_what_careful_readers_listed_three_fifths_are_kept_and_few_traps(tmp_path: Path) -> None:
     import gzip
 
     wanted = kept = traps = listed = trapped = 0
@@ -281,6 +440,6 @@ def test_of_what_careful_readers_listed_two_fifths_are_kept_and_few_traps(tmp_pa
         for trap in exam["not_decisions"]:
             traps += 1
             trapped += any(" ".join(trap["text_start"].lower().split())[:45] in text for text in texts)
-    assert kept / wanted >= 0.4
-    assert trapped / traps <= 0.08
-    assert listed <= 100
+    assert kept / wanted >= 0.6
+    assert trapped / traps <= 0.03
+    assert listed <= 130

@@ -123,3 +123,16 @@ def test_every_sentence_in_own_words_gets_a_verdict() -> None:
 @beside
 def test_every_labelled_sentence_gets_a_verdict_in_its_place() -> None:
     assert [str(v.sentence) for v in labelled.precision_and_recall()] == [str(row) for row in labelled.rows()]
+
+
+def test_what_is_listed_of_the_sentences_in_own_words_is_real_and_most_of_what_is_real_is_listed() -> None:
+    agreement = Agreement.of(labelled.own_precision_and_recall())
+    assert agreement.precision >= 0.9
+    assert agreement.recall >= 0.75
+
+
+@beside
+def test_of_the_listed_sentences_of_the_sessions_nine_of_ten_are_real() -> None:
+    agreement = Agreement.of(labelled.precision_and_recall())
+    assert agreement.precision >= 0.9
+    assert agreement.recall >= 0.5

@@ -16,7 +16,7 @@ from ralf.context import FORMAT_VERSION, Body, RouteContext
 from ralf.document import parse, render
 from ralf.journal import Record
 from ralf.model import ActiveWork, Decision, OpenFile, Section, Todo
-from ralf.route import MAX_COMPLETED_TODOS, apply, changes_of_edit, changes_of_foreign, empty, fold
+from ralf.route import MAX_COMPLETED_TODOS, apply, changes_of_edit, changes_of_foreign, empty, fold, labelled
 from ralf.snapshot import Snapshot
 from ralf.tree import to_tree
 
@@ -236,6 +236,51 @@ def test_what_was_given_up_can_be_decided_anew() -> None:
         ("DEC-001", "superseded", "", "DEC-002"),
         ("DEC-002", "superseded", "DEC-001", "DEC-003"),
         ("DEC-003", "active", "DEC-002", ""),
+    ]
+
+
+SOURCES = [{"session": "s", "first_line": n, "last_line": n, "sha256": "0"} for n in range(9)]
+
+
+def test_decisions_of_one_segment_name_each_other_by_their_labels() -> None:
+    first = {"decision": "b", "status": "superseded", "superseded_by": "#2"}
+    stream = records(
+        decided("a"), ("checkpoint", checkpoint(0, decisions=[first, {"decision": "c", "supersedes": "#1"}]))
+    )
+    context = fold(stream, empty(ROUTE))
+    assert [(d.id, d.status, d.supersedes, d.superseded_by) for d in context.decisions] == [
+        ("DEC-001", "active", "", ""),
+        ("DEC-002", "superseded", "", "DEC-003"),
+        ("DEC-003", "active", "DEC-002", ""),
+    ]
+    written = labelled(fold(stream[:1], empty(ROUTE)), "checkpoint", stream[1].payload)["decisions"]
+    assert [(item["id"], item.get("supersedes", ""), item.get("superseded_by", "")) for item in written] == [
+        ("DEC-002", "", "DEC-003"),
+        ("DEC-003", "DEC-002", ""),
+    ]
+
+
+def test_a_decision_said_again_has_a_further_source_and_no_second_record() -> None:
+    again = [{"decision": "USE a", "source": SOURCES[2]}, {"decision": "Use A", "source": SOURCES[2]}]
+    context = folded(decided("Use A", source=SOURCES[1]), ("checkpoint", checkpoint(0, decisions=again)))
+    (decision,) = context.decisions
+    assert decision.source is not None
+    assert (decision.source.first_line, [place.first_line for place in decision.further_sources]) == (1, [2])
+
+
+def test_no_more_than_four_places_of_a_decision_are_remembered() -> None:
+    said = [{"decision": "Use A", "source": source} for source in SOURCES]
+    (decision,) = folded(*(("checkpoint", checkpoint(n, decisions=[item])) for n, item in enumerate(said))).decisions
+    assert [place.first_line for place in decision.further_sources] == [1, 2, 3]
+
+
+def test_a_known_decision_that_was_taken_back_is_reversed_and_names_what_took_its_place() -> None:
+    news = {"id": "DEC-001", "decision": "a", "status": "reversed", "superseded_by": "#2"}
+    back = checkpoint(0, decisions=[news, {"decision": "undo that", "supersedes": "DEC-001"}])
+    context = folded(decided("a"), ("checkpoint", back))
+    assert [(d.id, d.status, d.supersedes, d.superseded_by) for d in context.decisions] == [
+        ("DEC-001", "reversed", "", "DEC-002"),
+        ("DEC-002", "active", "DEC-001", ""),
     ]
 
 

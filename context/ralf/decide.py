@@ -8,10 +8,11 @@ from collections.abc import Iterable
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from ralf import names, project as projects
+from ralf import history, names, project as projects
 from ralf.context import RouteContext
 from ralf.errors import Busy, NotFound, UsageError
 from ralf.model import Decision
+from ralf.project import Project
 from ralf.route import labelled, same_words
 from ralf.text import clean
 from ralf.tree import from_tree, to_tree
@@ -38,7 +39,7 @@ def record_decision(
     route         made when it does not exist
     decision      what was decided; `rationale`: why
     alternatives  what was rejected, each "option: why not" or the option alone
-    supersedes    label of the decision that this one replaces; it is marked superseded
+    supersedes    label of the decision that this one replaces, folded out of the file or not; it is marked superseded
     origin        user, agent, human-edit or import
     kind          decision, rule or failed-approach; `pinned`: never folded
 
@@ -76,7 +77,7 @@ def record_decision(
                 what = f"{known.id} says the same and replaces {known.supersedes} already"
                 raise Busy(route, what, "say it in other words")
         if supersedes:
-            _check_replaceable(route, writer.context, supersedes)
+            _check_replaceable(project, route, writer.context, supersedes)
         payload = labelled(writer.context, "decision", {"decision": to_tree(made)})
         writer.append("decision", payload, id=f"decision-{uuid.uuid4().hex}")
         writer.show()
@@ -92,8 +93,10 @@ def _adds_nothing(new: Decision, known: Decision) -> bool:
     )
 
 
-def _check_replaceable(route: str, context: RouteContext, label: str) -> None:
-    found = {item.id: item for item in context.decisions}.get(label)
+def _check_replaceable(project: Project, route: str, context: RouteContext, label: str) -> None:
+    found = next((item for item in context.decisions if item.id == label), None)
+    if found is None and context.folded.decision_count:
+        found = history.decision_of(project, route, label)
     if found is None:
         raise NotFound(route, f"has no decision {label} to supersede", f"ralf context show {route}")
     if found.status != "active":

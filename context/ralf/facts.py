@@ -93,6 +93,11 @@ def said_in_refusal(event: Event) -> str:
     return event.text[match.end() :].strip() if match else ""
 
 
+def changes_file(call: Event) -> bool:
+    """Whether a tool call writes, creates or deletes the file that its input names."""
+    return call.kind == "call" and _tool_did(call.tool, call.input) in ("edited", "created", "deleted")
+
+
 def _joined(
     before: Sequence[_Fact],
     new: Sequence[_Fact],

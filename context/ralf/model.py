@@ -12,6 +12,8 @@ from typing import Any, ClassVar
 
 Extra = Mapping[str, Any]
 SHA256_DIGITS = 16
+MOST_SOURCES = 4
+"""Places at which a decision that is said again and again is remembered to have been said."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +37,7 @@ class Decision:
     kind          decision, rule (a standing instruction) or failed-approach
     status        active, superseded, reversed or dropped
     alternatives  each "option: why not", or the option alone
+    source        where it was said first; `further_sources`: where it was said again, at most `MOST_SOURCES` in all
     origin        user, agent, human-edit or import
     """
 
@@ -50,6 +53,7 @@ class Decision:
     supersedes: str = ""
     superseded_by: str = ""
     source: Source | None = None
+    further_sources: tuple[Source, ...] = ()
     origin: str = ""
     extra: Extra = field(default_factory=dict)
 

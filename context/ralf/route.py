@@ -14,7 +14,7 @@ from ralf.cap import capped
 from ralf.context import FORMAT_VERSION, RouteContext
 from ralf.facts import combine
 from ralf.journal import Record
-from ralf.model import ActiveWork, Checkpoint, Decision, Facts, Section, Todo
+from ralf.model import MOST_SOURCES, ActiveWork, Checkpoint, Decision, Facts, Section, Todo
 from ralf.text import one_line
 from ralf.tree import Tree, from_tree, to_tree
 from ralf.trim import trimmed
@@ -165,9 +165,10 @@ _KINDS: dict[str, Callable[[RouteContext, Mapping[str, Any]], RouteContext]] = {
 def labelled(context: RouteContext, kind: str, payload: Mapping[str, Any]) -> Mapping[str, Any]:
     """The payload of a record that is about to be appended to `context`, its new decisions with their labels.
 
-    One that is active already in the same words is left out, unless it is said now to replace another: then it goes by
-    the label that it has. The labels stand in the record, so that whoever reads it, and however much has been folded
-    away, calls them the same.
+    One that is active already in the same words is no new one: it goes by the label that it has, and is left out where
+    it tells nothing that is not known. `#n`, the nth decision of the list, becomes that one's label in `supersedes` and
+    `superseded_by`. The labels stand in the record, so that whoever reads it, and however much has been folded away,
+    calls them the same.
     """
     if kind not in ("checkpoint", "decision"):
         return payload
@@ -176,22 +177,32 @@ def labelled(context: RouteContext, kind: str, payload: Mapping[str, Any]) -> Ma
     count = context.context_checkpoint.decision_count
     taken = {known.id for known in context.decisions}
     made = []
-    for item in items:
+    labels: dict[str, str] = {}  # `#n` to label
+    for number, item in enumerate(items, start=1):
         if not item.get("id"):
             decision = from_tree(Decision, item)
             known = active.get(_said(decision))
-            if known is None or decision.supersedes == known.id:  # new, or said again with something new
+            if known is None or decision.supersedes == known.id or decision.status != "active":
                 count += 1
                 while f"DEC-{count:03d}" in taken:  # an imported file may have used it
                     count += 1
                 item = {**item, "id": f"DEC-{count:03d}"}
-                active[_said(decision)] = replace(decision, id=item["id"])
-            elif not decision.supersedes or known.supersedes:
-                continue
+                if decision.status == "active":
+                    active[_said(decision)] = replace(decision, id=item["id"])
             else:
                 item = {**item, "id": known.id}
+                news = _told_again(known, from_tree(Decision, item))
+                if news == known:
+                    labels[f"#{number}"] = known.id
+                    continue
+                active[_said(decision)] = news
+        labels[f"#{number}"] = item["id"]
         made.append(item)
+    made = [{**item, **{key: labels.get(item[key], item[key]) for key in _LINKS if item.get(key)}} for item in made]
     return {**payload, "decision": made[0] if made else {}} if kind == "decision" else {**payload, "decisions": made}
+
+
+_LINKS = ("supersedes", "superseded_by")
 
 
 def same_words(one: Decision, other: Decision) -> bool:
@@ -204,14 +215,15 @@ def _said(decision: Decision) -> str:
 
 
 def _with_decision(context: RouteContext, decision: Decision) -> RouteContext:
-    """The context with one more decision, and what it replaces marked; one that it has is told what it replaces."""
+    """The context with one more decision, and what it replaces marked; one that it has is told what is new of it."""
     known = {item.id for item in context.decisions}
     decisions = []
     for item in context.decisions:
         if item.id == decision.id:
-            item = replace(item, supersedes=decision.supersedes)
-        elif item.id == decision.supersedes and item.status == "active":
-            item = replace(item, status="superseded", superseded_by=decision.id)
+            item = _told_again(item, decision)
+        elif item.id == decision.supersedes and not item.superseded_by:
+            status = "superseded" if item.status == "active" else item.status
+            item = replace(item, status=status, superseded_by=decision.id)
         decisions.append(item)
     if decision.id not in known:
         decisions.append(decision)
@@ -219,6 +231,20 @@ def _with_decision(context: RouteContext, decision: Decision) -> RouteContext:
     number = int(decision.id[4:]) if _LABEL.match(decision.id) else 0
     header = replace(header, decision_count=max(header.decision_count, number))
     return replace(context, context_checkpoint=header, decisions=tuple(decisions))
+
+
+def _told_again(known: Decision, again: Decision) -> Decision:
+    """A decision with what its being said again adds: where, what it replaces, and whether it was taken back."""
+    places = [known.source, *known.further_sources]
+    further = [place for place in (again.source, *again.further_sources) if place is not None and place not in places]
+    status = again.status if known.status == "active" else known.status
+    return replace(
+        known,
+        status=status,
+        supersedes=known.supersedes or again.supersedes,
+        superseded_by=known.superseded_by or (again.superseded_by if status != "active" else ""),
+        further_sources=(*known.further_sources, *further)[: MOST_SOURCES - 1],
+    )
 
 
 def _labelled(context: RouteContext) -> RouteContext:

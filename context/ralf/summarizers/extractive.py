@@ -193,7 +193,7 @@ def _key_events(segment: Segment, decisions: Sequence[Decision]) -> tuple[str, .
     """Up to four short lines: commits, tests, decisions, errors that are left."""
     facts = segment.facts
     lines = [f"{commit.commit} {commit.message}" for commit in facts.commits[-2:]]
-    lines += [decision.decision for decision in decisions if decision.status == "active"][-2:]
+    lines += [decision.decision for decision in decisions if decision.status == "active" and not decision.id][-2:]
     lines += [error.error for error in facts.errors if not error.fixed_by][-1:]
     lines += [test.result for test in facts.tests[-1:]]
     return tuple(trimmed(one_line(line), 100) for line in lines[:4])

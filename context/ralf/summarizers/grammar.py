@@ -1,8 +1,9 @@
-"""The English of decisions: which sentences of an agent choose, give reasons, say what failed, or only narrate."""
+"""The English around decisions: narration, questions, guesses, reasons, and options that are turned down."""
 
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 ENOUGH = 3
 """The score from which a sentence counts as a decision."""
@@ -19,8 +20,9 @@ def any_of(*alternatives: str) -> re.Pattern[str]:
 
 _LOOK = (
     r"(?:check|look|see|verify|run|re-?run|test|try|find|trace|read|examine|explore|review|search|start|begin"
-    r"|fetch|get|pull"
-    r"|investigate|inspect|confirm|understand|take|continue|proceed|debug|analy[sz]e|show|list|view|dig|map"
+    r"|fetch|get|pull|build|compile|re-?build"
+    r"|investigate|inspect|confirm|understand|take (?:a|another|stock)|continue|proceed|debug|analy[sz]e|show|list"
+    r"|view|dig|map"
     r"|think|also check)"
 )
 _LOOKS = any_of(
@@ -29,6 +31,7 @@ _LOOKS = any_of(
     rf"(?:let me|let's|i(?:'ll| will|'m going to| need to| want to| should| can| have to)) (?:now |first |also "
     rf"|just |quickly )*{_LOOK}\b",
     rf"\b(?:let me|i'll) (?:now |first |also |just |quickly )*{_LOOK}\b",
+    rf"\b(?:let me|let's|i(?:'ll| will)) (?:now |first )?use\b[^.]{{1,80}} to (?:locate|{_LOOK})\b",
     r"^(?:now|next)\b[^.]{0,60}:$",
     r"^(?:checking|running|reading|looking|searching|rebasing|testing|verifying)\b",
 )
@@ -42,9 +45,10 @@ _NARRATES = any_of(
     r"\b(?:pass(?:es|ed|ing)?|green|succeeded|compiles|lint clean)\b[.!]?$",
 )
 _HYPOTHETICAL = any_of(
-    r"\b(?:could|might|may|maybe|perhaps|possibly|probably|would|consider|option \d|alternatively|if you"
+    r"\b(?:could|might|may|maybe|perhaps|possibly|probably|would|consider|option (?:\d|[a-e])|alternatively|if you"
     r"|whether|seems?"
-    r"|i think|i guess|i suspect|not sure|unclear|likely|appears?|suggests?|suppose|leaning|either)\b"
+    r"|i think|i guess|i suspect|not sure|unclear|likely|appears?|suggests?|suppose|leaning|either)\b",
+    r", or (?:just|simply|even|else)\b",
 )
 _QUESTION = re.compile(r"\?\W*$")
 
@@ -64,6 +68,16 @@ _STATUS = re.compile(
 def is_status(text: str) -> bool:
     """Whether a sentence says no more than that something is done or passes."""
     return bool(_STATUS.match(text))
+
+
+def narrates(text: str) -> bool:
+    """Whether a sentence tells what happens or is done at the moment."""
+    return bool(_NARRATES.search(text))
+
+
+def guesses(text: str, end: int) -> bool:
+    """Whether what a sentence says before `end` is only possible, supposed or one of several ways."""
+    return bool(_HYPOTHETICAL.search(text, 0, end))
 
 
 def is_question(text: str) -> bool:
@@ -126,160 +140,46 @@ def rejected(text: str) -> list[str]:
     return found[:3]
 
 
-# ---- choices ----
+# ---- taking back ----
 
-_CHOICE = any_of(
-    r"\b(?:decided|decision|deciding|chose|chosen|choosing|opted?|opting) (?:to|on|for|is|was|that|against|not|by)\b",
-    r"\bdecision\s*[:—-]",
-    r"\b(?:settled|settling|landed|agreed) (?:on|for|to|that|with)\b|^agreed\b",
-    r"\b(?:go|goes|going|went|stick|sticking|stuck|stay|staying) (?:with|for)\b",
-    r"\bwe(?:'ll| will| now| shall)? (?:use|keep|adopt|standardi[sz]e|prefer|pick|go|store|rely|require|support"
-    r"|drop|avoid)\b",
-    r"\bi(?:'m| am) (?:using|keeping|choosing|picking|dropping|leaving)\b",
-    r"\b(?:final|chosen|agreed|resulting) (?:approach|design|choice|decision|solution|plan)\b",
-    r"\bit is (?:for|then)\b|\bwins\b|\bthe (?:choice|verdict|conclusion) is\b",
-    r"\b(?:by|as a) (?:design|convention|policy|rule)\b",
-)
-_CONTRAST = any_of(
-    r"\b(?:instead of|rather than|in favou?r of|as opposed to|no longer|not needed|in place of)\b",
-    r"\binstead\b",
-    r"\bnot (?:in|on|via|by|through|with|as) ",
-)
-_CHANGE = any_of(
-    r"\b(?:switch(?:ed|ing)?|mov(?:e|es|ed|ing)|migrat(?:e|ed|ing)|chang(?:ed|ing)) (?:[^.]{1,60} )?(?:to"
-    r"|over to|back to)\b",
-    r"\breplac(?:e|es|ed|ing) [^.]{1,80} (?:with|by)\b",
-    r"\b(?:drop|dropped|dropping|revert|reverted|reverting|removed entirely|abandon(?:ed|ing)?)\b",
-    r"\bchanged? (?:our|my) minds?\b|\bon (?:reflection|second thoughts?)\b",
-)
-_DEFER = any_of(
-    r"\b(?:out of scope|won't fix|deferred|postponed?|put off|skipped|separate (?:pr|issue|branch|change)"
-    r"|follow-up (?:pr|issue))\b",
-    r"\bleav(?:e|ing) [^.]{1,60} as (?:is|it is|they are)\b|\bkeep(?:ing)? [^.]{1,60} as(?:-| )is\b",
-    r"\b(?:pre-existing|unrelated) (?:issue|failure|problem|bug)\b",
-    r"\b(?:interim|stopgap|temporary) (?:fix|solution|measure)\b",
+_TAKES_BACK = any_of(
+    r"\b(?:revert(?:ed|ing)?|undo|undone|roll(?:ed|ing|s)? (?:it |that |this |them )?back|back(?:ed|ing)? out)\b",
+    r"\b(?:scrap(?:ped)?|never ?mind|forget (?:it|that|about|the)|take (?:that|it) back)\b",
+    r"\b(?:drop (?:that|it|this|the idea))\b|^(?:no,? |nah,? |ok,? |let's |please )*go(?:ing)? back\b",
 )
 
 
-def agent_score(text: str, *, item: bool = False) -> int:
-    """How much a sentence of the agent is a choice; 0 for narration, questions and what might be."""
-    words = len(text.split())
-    choice = _CHOICE.search(text)
-    if (words < 5 and not choice) or words > 120 or is_question(text) or looks_around(text):
-        return 0
-    score = 0
-    if choice:
-        score += 3
-    if _CONTRAST.search(text):
-        score += 2
-    if _CHANGE.search(text):
-        score += 1
-    if _DEFER.search(text):
-        score += 2
-    if not score:
-        return 0
-    if gives_reason(text):
-        score += 1
-    # What is chosen may itself speak of what could be; what leads up to an outright choice may not.
-    if _HYPOTHETICAL.search(text, 0, choice.end() if choice else len(text)):
-        score -= 3
-    if _NARRATES.search(text) and not re.match(r"agreed\b", text, _I):
-        score -= 1
-    if item:
-        score -= 1
-    if text.endswith(":") and words < 9:
-        score -= 1
-    return max(score, 0)
+def takes_back(text: str) -> bool:
+    """Whether a sentence takes back what was decided or done: "undo that", "let's roll it back"."""
+    return bool(_TAKES_BACK.search(text))
 
 
-def contrasts(text: str) -> bool:
-    """Whether a sentence sets what is chosen against what is not."""
-    return bool(_CONTRAST.search(text))
+# ---- what a sentence is about ----
 
-
-def is_lead_in(text: str) -> bool:
-    """Whether a sentence only announces the decision that follows it."""
-    words = len(text.split())
-    return words <= 12 and (words <= 2 or bool(_CHOICE.search(text))) and not re.search(r":\s+\S", text)
-
-
-# ---- messages that state a design as a whole ----
-
-_IMPERATIVE = re.compile(
-    r"^(?:to )?(?:add|adopt|allow|alter|apply|avoid|ban|bump|change|check|clarify|codify|combine|convert|create"
-    r"|cut|declare|define"
-    r"|delete|deny|demote|deprecate|derive|disable|disallow|discourage|divide|do not|document|don't|drop"
-    r"|eliminate|emit|enable|encode|enforce"
-    r"|ensure|establish|exclude|expand|export|expose|extend|fold|forbid|formali[sz]e|generali[sz]e|generate"
-    r"|give|grant|group|have"
-    r"|hide|ignore|implement|improve|include|inline|install|integrate|introduce|isolate|keep|let|lift|limit|log"
-    r"|loosen|make|mark"
-    r"|merge|migrate|modify|move|name|never|normali[sz]e|only|parse|permit|pin|place|prefer|prevent|prohibit"
-    r"|promote|propose|provide"
-    r"|publish|put|raise|record|redefine|redesign|reduce|refactor|refuse|reject|relax|remove|rename"
-    r"|reorgani[sz]e|replace|report"
-    r"|require|reserve|restrict|return|reuse|rework|rewrite|run|send|separate|serve|set|ship|simplify|split"
-    r"|stabili[sz]e"
-    r"|standardi[sz]e|stop|store|support|swap|switch|tighten|track|treat|turn|unify|update|use|validate|warn"
-    r"|wrap|write)s?\b",
-    _I,
-)
-_PROPOSAL = any_of(
-    r"\b(?:this|the|our|a) (?:new |proposed )?(?:rfc|proposal|design|change|document|adr|pep|spec(?:ification)?"
-    r"|decision|scheme|convention"
-    r"|mechanism|approach|policy)\b[^.]{0,60}\b(?:propos|add|introduc|defin|describ|allow|change|extend|specif"
-    r"|replac|remov|establish"
-    r"|permit|provid|make|require|augment|is)",
-    r"\b(?:moves?|switch(?:es)?|migrates?|changes?) (?:over )?from\b[^.]{1,80}\bto\b|\bno longer\b|\bwe now\b",
-    r"^we (?:introduce|propose|define|add|extend|change|allow|require|use|make|keep|will)\b",
-    r"\b(?:should|must|shall) (?:not |only |always |never |now )?(?:be|have|use|capture|return|allow|support"
-    r"|take|go|live|stay|remain)\b",
-    r"\b(?:is|are) (?:now |to be |no longer |always |never |only )?(?:added|allowed|introduced|required"
-    r"|deprecated|removed|replaced|stored"
-    r"|permitted|forbidden|kept|moved|renamed|made|defined as|treated as|represented|split|exposed)\b",
-)
-_REPORTS = any_of(
-    r"\b(?:i|i'm|i'll|i've|i'd|me|my|you|your|you're|let's)\b",
-    r"\b(?:tests?|build|lint|ci|checks?) (?:all )?(?:pass|fail|are|is|was|now)\w*",
-    r"\b(?:passed|failed|failing|the issue|the problem|the bug|root cause|stack ?trace|the output|the error"
-    r"|the diff|the logs?)\b",
-    r"^(?:done|fixed|pushed|committed|found|looks|good|great|clean|perfect|all|now|here|so|still|wait|note)\b",
+_WORD = re.compile(r"(?P<start>^|[.!?:;] )?(?P<word>[A-Za-z0-9_+#]+)")
+_ENDING = re.compile(r"(?<=\w{4})(?:ing|ed|es|s)$")
+_EMPTY = re.compile(
+    r"the|and|for|with|that|this|us(?:e|es|ing|ed)|now|instead|not|from|our|are|was|will|should|have|has|its|can"
+    r"|into|decision"
+    r"|decided|longer|here|of|we|it|is|to|in|on|as|by|be|or|an|at|go|goes|runs?|let|lets|do|so|but|just|also|please"
+    r"|yes|yeah"
+    r"|because|since|so|change[sd]?|mind|minds|plan|reflection|actually|decide|chose|choose|choice|pick|switch(?:es"
+    r"|ed|ing)?"
+    r"|mov(?:e|es|ed|ing)|drop(?:s|ped|ping)?|replac(?:e|es|ed|ing)|keep|stay|turned|out|ok|okay|ll|re|ve|me|my|you"
+    r"|your|need|needs|make|after|all|back|then|than|rather|no|new"
 )
 
 
-def states_design(texts: list[str]) -> int:
-    """The score of a message that does nothing but state how something is to be; 0 for reports and narration."""
-    texts = [text for text in texts if len(text.split()) > 2] if len(texts) > 1 else texts
-    if not texts:
-        return 0
-    first = texts[0]
-    words = len(first.split())
-    if words < 6 or words > 90 or is_question(first) or looks_around(first) or _REPORTS.search(first):
-        return 0
-    if any(looks_around(text) for text in texts) or first.endswith(":"):
-        return 0
-    if _IMPERATIVE.match(first) or _PROPOSAL.search(first):
-        return ENOUGH
-    return 0
+@lru_cache(maxsize=4096)  # each decision is compared with each
+def content_words(text: str) -> frozenset[str]:
+    """The words of a text that say what it is about, without endings, and without those that only say that it decides.
 
-
-# ---- approaches that failed ----
-
-_FAILED = any_of(
-    r"\b(?:tried|attempted|trying)\b[^.]{3,140}\b(?:but|failed|didn't|does(?:n't| not)|without success"
-    r"|to no avail|broke)\b",
-    r"\b(?:does(?:n't| not)|did(?:n't| not)|won't|will not|can(?:'t|not)) work\b[^.]{0,40}\b(?:because|since|as"
-    r"|here|when|with|for|due)\b",
-    r"\b(?:doesn't help|didn't help|dead end|not viable|led nowhere|was a mistake"
-    r"|turned out (?:to be )?(?:wrong|not)|backfired)\b",
-    r"\bthat (?:approach|attempt|theory|fix|idea) (?:failed|fails|didn't|doesn't|was wrong|is wrong)\b",
-    r"\b(?:fails|failed|broke|breaks) because\b",
-)
-
-
-def failed(text: str) -> bool:
-    """Whether a sentence says that something was tried and why it did not work."""
-    words = len(text.split())
-    if words < 6 or words > 80 or is_question(text) or looks_around(text):
-        return False
-    return bool(_FAILED.search(text)) and not re.search(r"\b(?:if|would|could|might|may)\b", text, _I)
+    A capital within a sentence makes a name of any word: "Go", "C".
+    """
+    found = set()
+    for match in _WORD.finditer(text):
+        word = match["word"].lower()
+        named = match["start"] is None and match["word"][0].isupper() and word not in ("i", "a")
+        if named or (len(word) > 1 and not _EMPTY.fullmatch(word)):
+            found.add(_ENDING.sub("", word))
+    return frozenset(found)

@@ -4,26 +4,46 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ralf.commands import command_text, is_shell
-from ralf.facts import said_in_refusal
-from ralf.model import SHA256_DIGITS, Source
+from ralf.facts import changes_file, said_in_refusal
+from ralf.model import SHA256_DIGITS, Decision, Source
 from ralf.prose import Sentence, joined, sentences
 from ralf.summarizers import grammar
 from ralf.transcripts.events import Event
 from ralf.trim import trimmed
 
+DECISION_WORDS, REASON_WORDS = 50, 40
+"""How long a decision and its reason may be: the file is capped, and each takes its part of it."""
+
+_BOTH = 85
+
+
+def room_beside(text: str) -> int:
+    """The words that the reason of a decision may have: more for one that says little by itself ("yes, do that")."""
+    return max(REASON_WORDS - 5, min(_BOTH - len(text.split()), 70))
+
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """What one side said at once; `declined` is the call that a person declined in saying it."""
+    """What one side said at once.
 
-    who: str  # user or agent
+    who       user or agent
+    declined  the call that a person declined in saying it
+    does      what the agent did before anybody spoke again: "edits" files, "calls" other tools, or nothing
+    """
+
+    who: str
     text: str
     event: Event
     said: tuple[Sentence, ...]
     declined: str = ""
+    does: str = ""
+
+
+Made = list[tuple[int, Decision, Sequence[Message]]]
+"""Scores, decisions and the messages in which they stand."""
 
 
 def messages(events: Sequence[Event]) -> list[Message]:
@@ -34,6 +54,8 @@ def messages(events: Sequence[Event]) -> list[Message]:
         text, who, declined = event.text, "agent", ""
         if event.kind == "call":
             calls[event.call_id] = event
+            if out and out[-1].does != "edits":
+                out[-1] = replace(out[-1], does="edits" if changes_file(event) else "calls")
             continue
         if event.kind == "user":
             who = "user"
@@ -42,7 +64,7 @@ def messages(events: Sequence[Event]) -> list[Message]:
             declined = _call(calls.get(event.call_id))
         elif event.kind != "assistant":
             continue
-        if text.strip():
+        if text.strip() and not (who == "user" and out and out[-1].declined and out[-1].text == text):
             out.append(Message(who, text, event, sentences(text), declined))
     return out
 
@@ -79,7 +101,7 @@ def around(said: Sequence[Sentence], sentence: Sentence, words: int) -> str:
     for number, following in enumerate(said[place + 1 : place + 5]):
         if "?" in following.text or grammar.looks_around(following.text) or following.kind == "heading":
             break
-        near = following.paragraph == sentence.paragraph or following.kind == "item"
+        near = following.paragraph == sentence.paragraph or (following.kind == "item" and sentence.kind != "item")
         if grammar.gives_reason(following.text) or (near and number < 3):
             kept.append(following.text)
         elif not near:

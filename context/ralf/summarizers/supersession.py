@@ -1,65 +1,150 @@
-"""Links a change of mind to the decision that it replaces, where the words leave no doubt."""
+"""Links decisions over time: what is said again is one record, what is replaced or taken back is marked."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import lru_cache
 
-from ralf.model import Decision
+from ralf.model import MOST_SOURCES, Decision
+from ralf.summarizers.grammar import any_of, content_words, takes_back
 
 _REPLACED = re.compile(
     r"\b(?:instead of|no longer|rather than|away from|moves? from|moved from|switch(?:ed|ing)? from|dropping"
     r"|dropped|drop"
-    r"|replac(?:e|es|ed|ing)|abandon(?:ed|ing)?|revert(?:ed|ing)?|back out|remov(?:e|ed|ing)|not)\s+"
+    r"|replac(?:e|es|ed|ing)|abandon(?:ed|ing)?|revert(?:ed|ing)?|undo|scrap|back out|remov(?:e|ed|ing)|not)\s+"
     r"(?:the |our |using |use )?([\w.+#/`-]+(?: [\w.+#/`-]+){0,3})",
     re.I,
 )
-_CHANGE = re.compile(
+_CHANGE = any_of(
     r"\b(?:instead|no longer|now|moves?|moved|switch\w*|drop\w*|replac\w+|abandon\w*|revert\w*|changed? (?:our"
     r"|my) minds?"
-    r"|on reflection|on second thou?ghts?|after all|back to|from here on|from now on)\b",
-    re.I,
+    r"|on (?:reflection|second thou?ghts?)|after all|back to|from here on|from now on|scrap|undo|roll(?:ed|ing)? back"
+    r"|actually|change of (?:plan|mind)|turn(?:s|ed) out)\b",
 )
-_WORD = re.compile(r"[a-z0-9_+#]{2,}")
-_EMPTY = re.compile(
-    r"the|and|for|with|that|this|us(?:e|es|ing|ed)|now|instead|not|from|our|are|was|will|should|have|has|its|can|into|decision"
-    r"|decided|longer|here|of|we|it|is|to|in|on|as|by|be|or|an|at|go|goes|runs?|let|do"
-)
+_PUTS_INSTEAD = any_of(r"\b(?:instead|use|go with|switch|replace|rather|back to|we now|now we)\b")
+_REASON = re.compile(r"\b(?:because|since|so that|as it|to avoid|in order to)\b|(?<=\w)[.;] ", re.I)
+_NEAR = 60  # lines of a transcript: some turns
+_SLOT = 9  # content words: in more, one other word is no other choice
 
 
-def _words(text: str) -> set[str]:
-    return {word for word in _WORD.findall(text.lower()) if not _EMPTY.fullmatch(word)}
+def linked(found: Sequence[Decision], known: Sequence[Decision] = ()) -> list[Decision]:
+    """The found decisions, oldest first, linked to each other and to the route's `known` active ones.
 
-
-def replaced_terms(text: str) -> list[set[str]]:
-    """What a sentence says it turns away from: for each mention, its first content word and those that follow."""
-    return [words for match in _REPLACED.finditer(text) if (words := _words(match[1]))]
-
-
-def _clearly(new: Decision, old: Decision) -> bool:
-    if old.kind == "rule" or not _CHANGE.search(new.decision):
-        return False
-    old_words, new_words = _words(old.decision), _words(new.decision)
-    shared = old_words & new_words
-    if len(shared) < 3 or (old_words <= new_words and len(old_words) < 3):
-        return False
-    named = any(len(terms & old_words) * 2 >= len(terms) for terms in replaced_terms(new.decision))
-    return named and len(shared) * 2 >= min(len(old_words), len(new_words))
-
-
-def supersede(found: Sequence[Decision], known: Sequence[Decision]) -> list[Decision]:
-    """The found decisions, linked to the known ones that they replace; those replaced among themselves are marked."""
+    A decision that was said before is no new one: its source goes to the one that it repeats, which, where that is a
+    known one, stands in the list again under its label. What is replaced or taken back is marked so if it was found
+    here too; it is named by its label, or as `#n`, the nth of the list, until the route gives it one.
+    """
     out: list[Decision] = []
-    for decision in found:
-        new = decision
-        for place in range(len(out) - 1, -1, -1):
-            if out[place].status == "active" and _clearly(decision, out[place]):
-                out[place] = replace(out[place], status="superseded")
-        older = next(
-            (old for old in reversed(known) if old.id and old.status == "active" and _clearly(decision, old)), None
-        )
-        if older is not None:
-            new = replace(decision, supersedes=older.id)
-        out.append(new)
+    retold: set[str] = set()  # labels of known decisions that stand in `out`
+    for new in found:
+        known_still = [one for one in known if one.id and one.id not in retold]
+        here = next((n for n in reversed(range(len(out))) if _is_open(out[n]) and _restates(new, out[n])), None)
+        if here is not None:
+            out[here] = _told_again(out[here], new)
+            continue
+        before = next((one for one in reversed(known_still) if _restates(new, one)), None)
+        if before is not None:
+            retold.add(before.id)
+            out.append(_told_again(before, new))
+            continue
+        pool = [(_replaced_by(new, one), n, one) for n, one in enumerate([*known_still, *out]) if _is_open(one)]
+        _, place, old = max(pool, key=lambda one: one[:2], default=(0, 0, new))
+        if not pool or not _replaced_by(new, old):
+            out.append(new)
+            continue
+        label = f"#{len(out) + 1}"
+        if place >= len(known_still):
+            here = place - len(known_still)
+            out[here] = replace(old, status=_status(new), superseded_by=label)
+            old = replace(old, id=old.id or f"#{here + 1}")
+        elif _status(new) == "reversed":
+            retold.add(old.id)
+            out.append(replace(old, status="reversed", superseded_by=f"#{len(out) + 2}"))
+        out.append(replace(new, supersedes=old.id))
     return out
+
+
+@lru_cache(maxsize=1024)
+def replaced_terms(text: str) -> tuple[frozenset[str], ...]:
+    """What a sentence says it turns away from: for each mention, its first content word and those that follow."""
+    return tuple(words for match in _REPLACED.finditer(text) if (words := content_words(match[1])))
+
+
+@lru_cache(maxsize=1024)
+def _affirmed(text: str) -> frozenset[str]:
+    """The words of a decision without those of what it turns away from."""
+    words = content_words(text)
+    return words.difference(*replaced_terms(text)) or words
+
+
+def _is_open(decision: Decision) -> bool:
+    return decision.status == "active"
+
+
+def _shortly_before(new: Decision, old: Decision) -> bool:
+    if new.source is None or old.source is None or new.source.session != old.source.session:
+        return False
+    return 0 < new.source.first_line - old.source.first_line <= _NEAR
+
+
+def _status(new: Decision) -> str:
+    taken_back = takes_back(new.decision) and not _PUTS_INSTEAD.search(new.decision)
+    return "reversed" if taken_back else "superseded"
+
+
+# ---- the same again ----
+
+
+def _restates(new: Decision, old: Decision) -> bool:
+    """Whether a decision says nothing that the older one does not: the same words, or one within the other."""
+    if (new.kind == "failed-approach") != (old.kind == "failed-approach"):
+        return False
+    words, before = _affirmed(new.decision), _affirmed(old.decision)
+    least = min(len(words), len(before))
+    if least >= 3 and min(len(words - before), len(before - words)) <= least // 7:
+        return not takes_back(new.decision) or takes_back(old.decision)
+    # What the agent made of a person's words stands beside them already.
+    said, beside = (" ".join(text.lower().split()) for text in (new.decision, old.rationale))
+    about = len(before) < 4 or len(words & before) >= 2
+    return new.origin == "agent" and about and len(words) >= 3 and said.rstrip(".:") in beside
+
+
+def _told_again(old: Decision, new: Decision) -> Decision:
+    sources = [old.source, *old.further_sources]
+    further = old.further_sources
+    if new.source is not None and new.source not in sources:
+        further = (*further, new.source)[: MOST_SOURCES - 1]
+    return replace(
+        old,
+        pinned=old.pinned or new.pinned,
+        rationale=old.rationale or new.rationale,
+        alternatives=old.alternatives or new.alternatives,
+        further_sources=further,
+    )
+
+
+# ---- another instead ----
+
+
+def _replaced_by(new: Decision, old: Decision) -> int:
+    """How clearly a decision puts itself in the place of the older one; 0 where it does not."""
+    if "failed-approach" in (new.kind, old.kind) or (old.kind == "rule" and new.origin != "user"):
+        return 0
+    before, words, chosen = content_words(old.decision), content_words(new.decision), _affirmed(old.decision)
+    if new.origin == "user" and takes_back(new.decision) and len(words) <= 2:
+        return int(_shortly_before(new, old)) + len(before & words)  # "undo that": what was decided right before
+    if not _CHANGE.search(new.decision):
+        return 0
+    shared = before & words
+    named = any(len(term & chosen) * 2 >= len(term) for term in replaced_terms(new.decision))
+    if named and (
+        (len(shared) >= 3 and len(shared) * 2 >= min(len(before), len(words))) or (len(before) <= 2 and before <= words)
+    ):
+        return 20 + len(shared)
+    # Not named: the same said of the same thing, with another word in one place.
+    before, words = (content_words(_REASON.split(one.decision)[0]) for one in (old, new))
+    other, instead = before - words, words - before
+    alike = len(before & words) >= 2 and 1 <= len(other) <= 2 and 1 <= len(instead) <= 3
+    return 10 + len(before & words) if alike and max(len(before), len(words)) <= _SLOT else 0

@@ -1,0 +1,205 @@
+"""The English of people who tell an agent what to do: directives, corrections, suggestions, standing rules."""
+
+from __future__ import annotations
+
+import re
+
+from ralf.summarizers.choices import chooses, contrasts, prescribes
+from ralf.summarizers.grammar import any_of, gives_reason, is_question, takes_back
+
+_I = re.IGNORECASE
+
+_ERRAND = (
+    r"(?:see|look|check|discuss|talk|review|continue|try|test|commit|push|pull|fetch|sync|run|debug|investigate"
+    r"|update from"
+    r"|go (?:over|through)|have a look|respond|reply|explain|tell|show|open|read|list|help|clean up|proceed"
+    r"|go (?:on|ahead))"
+)
+_STANDING = any_of(
+    # "never finishes", "which always fails" tell how things are; they ask for nothing.
+    r"(?<!which )(?<!that )\b(?:always|never)\b(?! mind)(?!\s+\w*[^\Ws](?:s|ed)\b)",
+    r"\b(?:from now on|going forward|from here on|in (?:the )?future(?! \w)|every time|whenever|as a rule|in general"
+    r"|at all times|without exception)\b",
+    r"\b(?:under no circumstances|no matter what|remember (?:to|that)|keep in mind)\b",
+)
+_DECLARES = re.compile(
+    r"\b(?:overriding|standing|general|hard) (?:directive|rule|principle|requirement|constraint)\b", _I
+)
+_FORBIDS = any_of(
+    r"^(?:please |and |but |also |so |ok,? |no,? |just )*(?:don't|do not|dont) (?!think|know|see|want|worry"
+    r"|understand|get|have|believe"
+    r"|you|we|mind|need|like|agree|care|remember|really)\w+",
+    r"\b(?:must|should) (?:never|always|not ever)\b|\b(?:you|we|it) must(?: not|n't)?\b",
+)
+_ANNOUNCES = re.compile(
+    r"^(?:please |so |and |ok(?:ay)?,? )*(?:from (?:now|here) on\b|going forward\b|(?:everything|anything|whatever"
+    r"|nothing)\b"
+    r"[^.?]{0,80}\b(?:has to|must|should|needs to)\b)",
+    _I,
+)
+_ORDERS = any_of(
+    r"\b(?:should|must|shall|needs? to|has to|have to|will|directive|rule|principle|constraint|don't|do not"
+    r"|please|always|never)\b"
+)
+_TELLS = any_of(r"\b(?:happens?|happened|was|were|i've|it's|is always|seems?|why|has never|have never)\b")
+_HERE = re.compile(r"\b(?:it|this|that|now|yet|here|these|those|there)\b", _I)
+_DIRECTS = any_of(
+    rf"\b(?:let's|lets|let us) (?:just |also |first |then )*(?!{_ERRAND}\b|start\b(?! with)|move on|say\b|do (?:it|that"
+    rf"|this)\W*$)\w+",
+    r"\b(?:i'd|i would|i) (?:also |really |much )?(?:would )?(?:rather|prefer|want|(?:dearly )?love to"
+    r"|like to explore|like us"
+    r"|like to (?:keep|use|have|avoid))\b",
+    r"\b(?:we|you|it|they|that|this) (?:also |really |still |just |do |then |now |probably "
+    r"|at least )?(?:(?:should|must)(?!'ve| have\b)|need to|needs to|have to|ought to|shouldn't|can just|don't need)\b",
+    r"\bi (?:think|figure|reckon) (?:we|you|it|that|the|this)\b",
+    r"\bi(?:'ll| will) (?:do|handle|take|fix|merge|make)\b",
+)
+_OPENS = (
+    r"(?:^|[,;] |\.{3}\s?|: |(?<= )[-\u2013—] )(?:ok(?:ay)?|yes|yeah|yep|no|nope|and|then|so|but|also|please|just"
+    r"|actually"
+    r"|hmm|first|well|sure|right)?[,.!:… ]*(?:just |please |first |then )*"
+)
+_NOT_A_NOUN = r"\b(?! (?:is|are|was|were|has|looks)\b)"
+_SHAPES = re.compile(
+    rf"{_OPENS}(?:use|keep|drop|skip|ignore|move|put|rename|remove|revert|rebase|leave|stop|avoid|go|stick|merge|split"
+    r"|replace|switch|store|treat|swap|include|exclude|limit|only|pick|choose)" + _NOT_A_NOUN,
+    _I,
+)
+"""Orders that say how: they shape the work, and do not only start it."""
+_STARTS = re.compile(
+    rf"{_OPENS}(?:make|fix|set|add|define|wire|return|write|call|give|document|create|log|file|handle|do)"
+    + _NOT_A_NOUN,
+    _I,
+)
+_CHANGES_COURSE = any_of(
+    r"\b(?:no longer|replac(?:e|es|ed|ing)|switch(?:es|ed|ing)?|moves? from|after all)\b",
+)
+_CHANGES_MIND = any_of(
+    r"\bchanged? (?:our|my) minds?\b|\bon (?:reflection|second thoughts?)\b|\bchange of plan\b",
+)
+_PUTS_OFF = re.compile(
+    r"\b(?:not (?:now|yet|here)|(?:in|into|as) (?:its|their|a) (?:own|separate|different)|later on)\b", _I
+)
+_STRENGTH = any_of(
+    r"\b(?:just|instead|first|before|only|rather|because|since|so (?:that|we)|for now|separate|manually|as well"
+    r"|not|no longer|simply"
+    r"|own|anyway|until|don't|too|same|without|later|already|more like|over there|as long as|but|also|make sure"
+    r"|then|manual|simpl(?:e|er))\b"
+)
+_CORRECTS = any_of(
+    r"^(?:no|nope|nah|actually|wait|hold on|not quite|wrong|hmm,? (?:no|but|actually))\b",
+    r"\bi mean(?:t)?\b|\bnot [\w` -]{1,40} but\b|\bthat's (?:not|wrong)\b|\binstead\b|\bon second thoughts?\b"
+    r"|\bwhat are you doing\b",
+)
+_VERBS = (
+    r"use|keep|drop|skip|ignore|make|move|put|rename|remove|revert|rebase|fix|leave|stop|avoid|stick|merge|split"
+    r"|replace"
+    r"|switch|set|store|add|define|wire|treat|return|write|call|give|swap|document|include|exclude|limit|only|pick"
+    r"|choose"
+    r"|create|do|get rid|not|take|have|start|log|file|roll back|undo|scrap|go back"
+)
+_SUGGESTS = any_of(
+    r"\bis there (?:a|any) (?:good )?reason (?:not to|why we (?:don't|can't))|\bwhy (?:not|don't we|aren't we)\b",
+    r"\b(?:shouldn't|couldn't|can't|can|could|should) we (?:just |also |please |maybe |then |at least )*"
+    rf"(?:get|{_VERBS})\b",
+    r"\bdo we (?:really|even|still) need\b|\bwe (?:really )?don't(?: really)? need\b|\bdon't we need\b",
+    r"\b(?:what if we|how about|maybe (?:we|you|as|in|with|just|it)|(?:that|this|it) (?:could|should) (?:go|be|stay"
+    r"|live)|we can)\b",
+    r"^consider \w+ing\b|\bwould (?:make|be (?:better|cleaner|nicer|simpler|safer))\b",
+)
+_EITHER = re.compile(r"\bor (?:should|shall|do|can|could|would|is)\b|^(?:genuine )?question\b", _I)
+_TAG = re.compile(r"(?:[, ](?:yeah|yes|right|no|ok(?:ay)?|correct|isn't it|don't we|aren't we))\?+(?!\w)[^\w?]*$", _I)
+_WITHDRAWS = re.compile(r"\b(?:forget|scratch|ignore|never ?mind) (?:that|it|this)\b|\bnever ?mind\W*$", _I)
+_DOUBTS = re.compile(r"\b(?:looks like|seems?|i guess|i wonder|not sure|maybe|no idea|i suppose)\b", _I)
+_PAST = re.compile(r"\b(?:did|was|were|had|been|already|should have|would have|thought|\w{3,}ed)\b", _I)
+_ROUTINE = re.compile(
+    r"^(?:ok(?:ay)?|yes|and|now|please|then|so|can you|could you|pls)?[,. ]*(?:commit|push|merge|run|test|check"
+    r"|look|review|show"
+    r"|continue|go on|go ahead|proceed|explain|tell|respond|reply|pull|open|read|list|help)\b(?:\W+\w+){0,8}\W*$",
+    _I,
+)
+_ERRAND_REQUEST = re.compile(
+    rf"^(?:ok(?:ay)?|yes|and|now|please|then|so|also|first|can you|could you|pls|let's|lets|have|hmm"
+    rf"|\W)*\b(?:let's )?(?:just |also |first )*{_ERRAND}\b",
+    _I,
+)
+
+
+def is_rule(text: str) -> bool:
+    """Whether a sentence of a person orders or forbids in general."""
+    words = len(text.split())
+    if words < 3 or words > 80:
+        return False
+    if _DECLARES.search(text):
+        return True
+    if is_question(text):
+        return False
+    if _FORBIDS.search(text) or _ANNOUNCES.match(text):
+        return True
+    orders = _ORDERS.search(text) or _DIRECTS.search(text) or _SHAPES.search(text) or _STARTS.search(text)
+    return bool(_STANDING.search(text) and orders and not _TELLS.search(text))
+
+
+def is_standing(text: str) -> bool:
+    """Whether a rule holds for good, and not only for what is being done at the moment."""
+    if _ANNOUNCES.match(text) or _DECLARES.search(text) or _STANDING.search(text):
+        return True
+    return bool(_FORBIDS.search(text)) and not _HERE.search(text) and len(text.split()) >= 4
+
+
+def user_score(text: str) -> int:
+    """How much a sentence of a person decides something."""
+    words = len(text.split())
+    if words < 2 or words > 90 or _ROUTINE.match(text):
+        return 0
+    score = 0
+    if _CORRECTS.search(text):
+        score += 2
+    if _DIRECTS.search(text):
+        score += 2
+    if _SHAPES.search(text):
+        score += 2
+    elif _STARTS.search(text):
+        score += 1
+    if chooses(text):
+        score += 3
+    elif prescribes(text):
+        score += 2
+    if _CHANGES_COURSE.search(text):
+        score += 2
+    if _CHANGES_MIND.search(text) or (takes_back(text) and not is_question(text)):
+        score += 4 - (words > 12)
+    if not score:
+        return 0
+    if _STRENGTH.search(text) or gives_reason(text) or contrasts(text):
+        score += 1 + bool(_PUTS_OFF.search(text))
+    if words < 4:
+        score -= 1
+    if is_question(text):
+        score -= 2
+    return max(score, 0)
+
+
+def suggests(text: str) -> bool:
+    """Whether a question or remark of a person puts a change forward: "can we not take it from …?"."""
+    return bool(_SUGGESTS.search(text)) and not _EITHER.search(text)
+
+
+def asks(text: str) -> bool:
+    """Whether a sentence only asks: no suggestion, and no statement that ends with "yeah?"."""
+    return is_question(text) and not suggests(text) and not _TAG.search(text)
+
+
+def is_errand_request(text: str) -> bool:
+    """Whether a person's sentence only asks to look, run, commit and the like."""
+    return bool(_ROUTINE.match(text) or _ERRAND_REQUEST.match(text))
+
+
+def withdraws(text: str) -> bool:
+    """Whether a sentence takes back what the same message says before it: "no, wait, forget that"."""
+    return bool(_WITHDRAWS.search(text))
+
+
+def states(text: str) -> bool:
+    """Whether a sentence of a person says how things are to be taken from now on, and not what happened."""
+    return len(text.split()) >= 8 and not _PAST.search(text) and not _DOUBTS.search(text) and not asks(text)
