@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
-    from ralf.checkpoint import CheckpointReport
     from ralf.context import RouteContext
+    from ralf.loss import LossReport
+    from ralf.report import CheckpointReport
 
 
 def emit_json(value: Any) -> None:
@@ -88,8 +89,30 @@ def report_as_json(report: CheckpointReport) -> dict[str, Any]:
     """A checkpoint's report under the names of the Python API."""
     from ralf.tree import to_tree
 
-    fields = {name: getattr(report, name) for name in report.__slots__}
-    return fields | {"checkpoints": [to_tree(entry) for entry in report.checkpoints], "ratio": round(report.ratio, 2)}
+    return {
+        "route": report.route,
+        "revision": report.revision,
+        "checkpoints": [to_tree(entry) for entry in report.checkpoints],
+        "reason": report.reason,
+        "summarizer": report.summarizer,
+        "tokens_read": report.tokens_read,
+        "tokens_stored": report.tokens_stored,
+        "ratio": round(report.ratio, 2),
+        "kept": report.kept,
+        "merged": report.merged,
+        "dropped": report.dropped,
+        "losses": [loss_as_json(loss) for loss in report.losses],
+        "path": report.path,
+        "skipped": report.skipped,
+        "warnings": report.warnings,
+        "damage": report.damage,
+    }
+
+
+def loss_as_json(report: LossReport) -> dict[str, Any]:
+    """What a checkpoint kept, merged and dropped, under the names of the Python API."""
+    totals = {"kept": report.kept, "merged": report.merged, "dropped": report.dropped}
+    return fields_of(report) | totals | {"losses": [fields_of(one) | {"total": one.total} for one in report.losses]}
 
 
 def emit_report(report: CheckpointReport) -> None:
@@ -106,7 +129,7 @@ def emit_report(report: CheckpointReport) -> None:
         )
     click.echo(
         f"{report.tokens_read:,} tokens became {report.tokens_stored:,} ({report.ratio:.0f}:1); "
-        f"{report.kept} items kept, {report.dropped} dropped"
+        f"{report.kept:,} items kept, {report.merged:,} merged, {report.dropped:,} left to the evidence"
     )
     click.echo(str(report.path))
 

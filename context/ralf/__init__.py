@@ -18,17 +18,18 @@ from typing import TYPE_CHECKING, Any
 from ralf import errors
 
 if TYPE_CHECKING:
-    from ralf.checkpoint import CheckpointReport, checkpoint
+    from ralf.checkpoint import checkpoint
     from ralf.context import RouteContext
     from ralf.decide import record_decision
     from ralf.model import Decision
     from ralf.reader import RouteSummary, get_context, list_routes
+    from ralf.report import CheckpointReport
     from ralf.search import SearchHit, search
 
 __version__ = "0.1.0"
 
 _HOMES = {
-    "CheckpointReport": "ralf.checkpoint",
+    "CheckpointReport": "ralf.report",
     "Decision": "ralf.model",
     "RouteContext": "ralf.context",
     "RouteSummary": "ralf.reader",

@@ -1,12 +1,17 @@
-"""A route as it was: its context after an earlier checkpoint, folded from the journal."""
+"""A route as it was: its checkpoints' records, and its context after an earlier one, folded from the journal."""
 
 from __future__ import annotations
 
 import os
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from ralf import journal, names, project as projects, route as heart
-from ralf.context import RouteContext
+from ralf.context import BODY, RouteContext
 from ralf.errors import NotFound, RouteNotFound
+from ralf.journal import Record
+from ralf.project import Project
 from ralf.reader import closest
 
 
@@ -19,10 +24,44 @@ def context_at(route: str, checkpoint: str, *, root: str | os.PathLike[str] | No
     found = projects.existing_route(project, names.check(route))
     if found is None:
         raise RouteNotFound(route, closest(project, route))
-    wanted = f"cp-{int(checkpoint):03d}" if checkpoint.isdecimal() else checkpoint
+    wanted = label(checkpoint)
     context = heart.empty(found)
     for _, record in journal.read(project.store, found):
         context = heart.apply(context, record)
         if record.kind == "checkpoint" and context.checkpoint_history[-1].checkpoint_id == wanted:
             return context
     raise NotFound(found, f"has no checkpoint {checkpoint}", f"ralf context show {found} --section history")
+
+
+def label(said: str, kind: str = "cp") -> str:
+    """A label as it is written, `cp-002` or `DEC-003`, for what a person may type of it: `2`, `CP-2`, `dec-3`."""
+    match = re.fullmatch(r"(?:([A-Za-z]+)-)?0*([0-9]{1,9})", said.strip())
+    prefix = (match[1] or kind).lower() if match else ""
+    if match is None or prefix not in ("cp", "dec"):
+        return said
+    return f"{prefix if prefix == 'cp' else 'DEC'}-{int(match[2]):03d}"
+
+
+def checkpoints(project: Project, route: str) -> Iterator[tuple[str, Record]]:
+    """Every checkpoint record of a route with the label that the route file gives it, oldest first."""
+    count = 0
+    for _, record in journal.read(project.store, route):
+        if record.kind == "checkpoint":
+            count += 1
+            yield f"cp-{count:03d}", record
+        else:
+            count = max([count, *_numbers(record)])
+
+
+def lines_of(payload: Mapping[str, Any]) -> str:
+    """The lines of its session that a checkpoint's record covers, from 1: `12-300`."""
+    source = payload.get("source", {})
+    return f"{int(source.get('from_line', 0)) + 1}-{source.get('to_line', 0)}"
+
+
+def _numbers(record: Record) -> Iterator[int]:
+    """The checkpoint numbers that a record of another kind brings in: an imported file's."""
+    document = record.payload.get("document", {})
+    yield int(document.get("context_checkpoint", {}).get("checkpoint_count", 0))
+    for section in document.get(BODY, {}).get("sections", ()):
+        yield int(section.get("number") or 0)
