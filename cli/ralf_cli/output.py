@@ -134,6 +134,44 @@ def emit_report(report: CheckpointReport) -> None:
     click.echo(str(report.path))
 
 
+def emit_losses(reports: Sequence[LossReport]) -> None:
+    """Print what checkpoints kept, merged and dropped, and where the dropped part is found."""
+    if not reports:
+        say("no checkpoints yet")
+    for report in reports:
+        click.secho(f"{report.route} {report.checkpoint_id}", bold=True, nl=False)
+        click.echo(f"  {report.tokens:,} tokens became {report.tokens_stored:,}; {_recall(report)}")
+        if report.refused:
+            click.echo(f"refused the work of {report.refused}")
+        if report.added:
+            added = ", ".join(f"{count} {kind}" for kind, count in report.added.items())
+            click.echo(f"added after the probe: {added}")
+        rows = [
+            (one.kind, one.total, one.kept, one.merged, one.dropped, _shortened(one.lines, 40)) for one in report.losses
+        ]
+        rows.append(
+            ("all", report.kept + report.merged + report.dropped, report.kept, report.merged, report.dropped, "")
+        )
+        table(("KIND", "SEEN", "KEPT", "MERGED", "DROPPED", "DROPPED, LINES"), rows, right=(1, 2, 3, 4))
+        where = f"session {report.session}, lines {report.lines}"
+        if report.evidence:
+            click.echo(f"dropped: {where}; find it: ralf context search WORDS --route {report.route}")
+        else:
+            click.echo(f"dropped: {where}; its evidence was pruned")
+        click.echo()
+
+
+def _recall(report: LossReport) -> str:
+    if report.recall is None or report.recall_with_search is None:
+        return "recall not measured"
+    return f"recall {report.recall:.2f} in the file, {report.recall_with_search:.2f} with search"
+
+
+def _shortened(lines: str, most: int) -> str:
+    """The first of many line numbers."""
+    return lines if len(lines) <= most else lines[: lines.rindex(",", 0, most)] + ", …"
+
+
 def fields_of(value: Any) -> dict[str, Any]:
     """A dataclass as a dict."""
     return asdict(value)

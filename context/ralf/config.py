@@ -25,6 +25,8 @@ class Config:
     pressure       percent of the window at which a checkpoint falls due, once per crossing
     summarizer     what sums a segment up: `extractive`
     agent_type     written into new route files
+    evidence_days  days for which `ralf context prune` leaves evidence, 0 for ever
+    evidence_size  the room that it leaves to it, such as `500MB`; "": as much as there is
     worktrees      `shared`: linked git worktrees use the main worktree's store; `isolated`: each its own
     """
 
@@ -33,6 +35,8 @@ class Config:
     pressure: int = 60
     summarizer: str = "extractive"
     agent_type: str = ""
+    evidence_days: int = 0
+    evidence_size: str = ""
     worktrees: str = "shared"
 
     @property
@@ -84,6 +88,10 @@ def load(path: Path) -> Config:
     found = Config(**values)
     try:
         _ = found.limits
+        if found.evidence_size:
+            from ralf.retention import parse_size
+
+            parse_size(found.evidence_size)
     except UsageError as error:
         raise UsageError(path, str(error), error.hint) from None
     return found

@@ -42,8 +42,10 @@ def label(said: str, kind: str = "cp") -> str:
     return f"{prefix if prefix == 'cp' else 'DEC'}-{int(match[2]):03d}"
 
 
-def checkpoints(project: Project, route: str) -> Iterator[tuple[str, Record]]:
-    """Every checkpoint record of a route with the label that the route file gives it, oldest first."""
+def records(project: Project, route: str) -> Iterator[tuple[str, Record]]:
+    """Every record of a route, oldest first, checkpoints with the label that the route file gives them, others with
+    "".
+    """
     count = 0
     for _, record in journal.read(project.store, route):
         if record.kind == "checkpoint":
@@ -51,6 +53,12 @@ def checkpoints(project: Project, route: str) -> Iterator[tuple[str, Record]]:
             yield f"cp-{count:03d}", record
         else:
             count = max([count, *_numbers(record)])
+            yield "", record
+
+
+def checkpoints(project: Project, route: str) -> Iterator[tuple[str, Record]]:
+    """Every checkpoint record of a route with its label, oldest first."""
+    return ((label, record) for label, record in records(project, route) if label)
 
 
 def lines_of(payload: Mapping[str, Any]) -> str:

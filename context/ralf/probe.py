@@ -21,7 +21,7 @@ from ralf.tree import to_tree
 PROBED = ("requests", "decisions", "to-dos", "paths", "failed commands", "numbers")
 """The kinds by which a checkpoint is judged: what the next agent asks for, and rules can tell for certain."""
 
-FLOORS: Mapping[str, float] = {"decisions": 0.75, "to-dos": 0.9, "names": 0.75, "numbers": 0.75}
+FLOORS: Mapping[str, float] = {"decisions": 0.75, "to-dos": 0.9, "numbers": 0.75, "names": 0.75, "names told": 0.34}
 """Share of what one summary gives back that another must give back, too, to take its place: by kind. Those are the
 kinds that a summariser answers for; requests, paths and commands are in the facts, which no summariser writes."""
 
@@ -29,7 +29,9 @@ _PREFIX, _CLAUSE = 60, 40  # characters at the beginning of a text, of a clause,
 _SHORTEST_CLAUSE, _SHORTEST_ERROR = 25, 8
 _MOST_READ = 20_000  # characters of one statement
 _CLAUSES = re.compile(r"(?<=[.!?:;])\s+|\n+")
-_WORD = re.compile(r"\w{4,}")
+_ENDS = ".!?:;"
+_WORD = re.compile(r"\w{4,}|\w*[\d_]\w*")
+_EXACT = re.compile(r"[\d_]")  # a word that may not be paraphrased: a name, a number
 _ENOUGH = 0.7  # of the longer words of a decision, in one line: it may have been put in other words
 
 
@@ -64,14 +66,16 @@ class Words:
         """Whether an item can be read off these words.
 
         Paths, numbers, names, commits: whole, not as part of a longer one. Requests, commands, to-dos: their first 60
-        characters. Decisions: those, or most of their words in one line. Statements: a clause. Errors and tests: a
-        line of the output.
+        characters. Decisions: those, or in one line most of their words, with all names and numbers. Statements: a
+        clause. Errors and tests: a line of the output.
         """
-        if item.kind in ("paths", "numbers", "names", "commits"):
+        if item.kind in ("paths", "numbers", "names", "names told", "commits"):
             return self._has_whole(item.text)
         if item.kind == "statements":
             clauses = (one_line(clause) for clause in _CLAUSES.split(item.text[:_MOST_READ]))
-            return any(len(clause) >= _SHORTEST_CLAUSE and clause[:_CLAUSE] in self._flat for clause in clauses)
+            return any(
+                len(clause) >= _SHORTEST_CLAUSE and clause[:_CLAUSE].rstrip(_ENDS) in self._flat for clause in clauses
+            )
         if item.kind == "errors":
             lines = (one_line(line) for line in item.text.split("\n"))
             return any(len(line) >= _SHORTEST_ERROR and line[:_PREFIX] in self._starts for line in lines)
@@ -91,7 +95,9 @@ class Words:
     def _says(self, text: str) -> bool:
         words = set(_WORD.findall(text.lower()))
         hits = Counter(line for word in words for line in self._index.get(word, ()))
-        return max(hits.values(), default=0) >= max(_ENOUGH * len(words), 1)
+        exact = [self._index.get(word, set()) for word in words if _EXACT.search(word)]
+        likely = (line for line, hit in hits.items() if hit >= _ENOUGH * len(words))
+        return any(all(line in lines for lines in exact) for line in likely)
 
     @cached_property
     def _starts(self) -> frozenset[str]:

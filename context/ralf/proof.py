@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -12,7 +13,6 @@ from ralf.probe import Recall, Words
 from ralf.store import Digest, Store
 from ralf.summarizers import Segment, Summarizer, Summary
 from ralf.text import one_line
-from ralf.trim import trimmed
 
 CERTAIN = ("requests", "to-dos", "paths", "failed commands")
 """What is promised whole: each one that is missing is added to the section."""
@@ -23,6 +23,7 @@ FLOOR = 0.9
 EMBEDDED = "extractive"
 """The summariser whose work stands where another's is refused."""
 
+_NAMES = re.compile(r"[A-Za-z0-9]+(?:[_./:-][A-Za-z0-9]+)+|[a-z]+[A-Z]\w+|\d{3,}")
 _LONGEST = 200  # characters of an item that is added
 _MOST = 30  # items of one kind that are added
 _ADDED = {
@@ -70,9 +71,16 @@ def summed_up(segment: Segment, summarizer: Summarizer, items: Sequence[Item]) -
 
 
 def refusal(own: Summary, other: Summary, items: Sequence[Item]) -> str:
-    """Why `other` must not take the place of `own`, the embedded summary of the same items; "" where it may."""
-    decided = [Item("decisions", decision.decision, 0) for decision in own.decisions]
-    return probe.refuse(_told(own, items, decided), _told(other, items, decided))
+    """Why `other` must not take the place of `own`, the embedded summary of the same segment; "" where it may.
+
+    Looked for are the decisions and open to-dos that `own` lists, the numbers and names to which the segment comes back
+    (`items`, by `items.seen`), and the names that the section of `own` tells.
+    """
+    wanted = [item for item in items if item.kind in ("numbers", "names")]
+    wanted += [Item("decisions", decision.decision, 0) for decision in own.decisions]
+    wanted += [Item("to-dos", todo.content, 0) for todo in own.active_work.todos if todo.status != "completed"]
+    wanted += [Item("names told", name, 0) for name in _NAMES.findall(own.text)]
+    return probe.refuse(_told(own, wanted), _told(other, wanted))
 
 
 def said(facts: Facts, summary: Summary) -> Words:
@@ -104,16 +112,14 @@ def _embedded(segment: Segment) -> Summary:
     return Extractive().summarize(segment)
 
 
-def _told(summary: Summary, items: Sequence[Item], decided: Sequence[Item]) -> Recall:
-    """What a summary by itself gives back: a decision counts where it is listed as one."""
-    decisions = probe.measure([*decided, *items], Words.of(summary.decisions), kinds=("decisions",))
+def _told(summary: Summary, wanted: Sequence[Item]) -> Recall:
+    """What a summary by itself gives back; a decision counts where it is listed as one, each for one."""
+    decided = probe.measure(wanted, Words.of(summary.decisions), kinds=("decisions",))
+    listed = min(decided.found.get("decisions", 0), len(summary.decisions))
     parts = (summary.title, summary.text, summary.key_events, summary.decisions, summary.active_work)
-    rest = probe.measure(items, Words.of(*parts), kinds=("to-dos", "names", "numbers"))
-    return Recall(
-        {**decisions.asked, **rest.asked},
-        {**decisions.found, **rest.found},
-        decisions.missing + rest.missing,
-    )
+    rest = probe.measure(wanted, Words.of(*parts), kinds=("to-dos", "numbers", "names", "names told"))
+    missing = (*decided.missing, *rest.missing)
+    return Recall({**decided.asked, **rest.asked}, {"decisions": listed, **rest.found}, missing)
 
 
 def _to_add(recall: Recall) -> dict[str, list[str]]:
@@ -123,5 +129,6 @@ def _to_add(recall: Recall) -> dict[str, list[str]]:
     for item in recall.missing:
         texts = found.setdefault(item.kind, [])
         if (item.kind in CERTAIN or (low and item.kind in _ADDED)) and len(texts) < _MOST:
-            texts.append(trimmed(one_line(item.text), _LONGEST))
+            text = one_line(item.text)
+            texts.append(text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…")
     return {kind: texts for kind, texts in found.items() if texts}
