@@ -25,9 +25,9 @@ class Config:
     pressure       percent of the window at which a checkpoint falls due, once per crossing
     summarizer     what sums a segment up: `extractive`
     agent_type     written into new route files
+    worktrees      `shared`: linked git worktrees use the main worktree's store; `isolated`: each its own
     evidence_days  days for which `ralf context prune` leaves evidence, 0 for ever
     evidence_size  the room that it leaves to it, such as `500MB`; "": as much as there is
-    worktrees      `shared`: linked git worktrees use the main worktree's store; `isolated`: each its own
     """
 
     threshold: str = "50000"
@@ -35,9 +35,9 @@ class Config:
     pressure: int = 60
     summarizer: str = "extractive"
     agent_type: str = ""
+    worktrees: str = "shared"
     evidence_days: int = 0
     evidence_size: str = ""
-    worktrees: str = "shared"
 
     @property
     def limits(self) -> Limits:
@@ -55,6 +55,7 @@ class Config:
 
 
 _HINT = "mend the file: one `key: value` a line; the keys are in docs/config.md"
+_FROM_ZERO = ("evidence_days",)
 _CHOICES = {"summarizer": ("extractive",), "worktrees": ("shared", "isolated")}
 
 
@@ -99,8 +100,9 @@ def load(path: Path) -> Config:
 
 def _checked(path: Path, key: str, value: Any, kind: Any) -> Any:
     if kind == "int":
-        if not isinstance(value, int) or isinstance(value, bool) or value <= 0:
-            raise UsageError(path, f"{key}: expected a whole number above 0, got {value!r}")
+        least = 0 if key in _FROM_ZERO else 1
+        if not isinstance(value, int) or isinstance(value, bool) or value < least:
+            raise UsageError(path, f"{key}: expected a whole number above {least - 1}, got {value!r}")
         return value
     text = "" if value is None else str(value)
     if key in _CHOICES and text not in _CHOICES[key]:
