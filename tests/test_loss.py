@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import shutil
 from collections import Counter
 from pathlib import Path
 
@@ -26,11 +27,18 @@ from storekit import Cli, context_of, records_of, write_session
 _WORDS = st.sampled_from(["src/a.py", "src/b.py", "pytest -q", "12345", "Use one file.", "Never push.", "x" * 80])
 
 
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A route with two checkpoints."""
+    root = tmp_path_factory.mktemp("made")
+    write_session(root / "session.jsonl", 9_000)
+    ralf.checkpoint("tide", root / "session.jsonl", root=root, segment_tokens=5_000)
+    return root
+
+
 @pytest.fixture
-def project(tmp_path: Path) -> Path:
-    write_session(tmp_path / "session.jsonl", 9_000)
-    ralf.checkpoint("tide", tmp_path / "session.jsonl", root=tmp_path, segment_tokens=5_000)
-    return tmp_path
+def project(made: Path, tmp_path: Path) -> Path:
+    return shutil.copytree(made, tmp_path / "project")
 
 
 @pytest.fixture
@@ -164,8 +172,6 @@ def test_the_report_of_the_checkpoint_command_holds_the_losses(cli: Cli, project
 
 
 def test_after_pruning_the_report_says_that_the_words_are_gone(cli: Cli, project: Path) -> None:
-    import shutil
-
     shutil.rmtree(context_of(project) / "blobs")
     assert "its evidence was pruned" in cli("context", "show", "tide", "--loss").out
 

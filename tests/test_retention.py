@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -19,15 +20,21 @@ BEGIN = datetime(2026, 3, 1, 8, tzinfo=UTC).timestamp()  # about when the made s
 DAY = 86_400.0
 
 
-@pytest.fixture
-def project(tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A route with three checkpoints, and one with one, whose blobs were put an hour ago."""
-    write_session(tmp_path / "session.jsonl", 7_000)
-    write_session(tmp_path / "other.jsonl", 1_000, "s-2")
-    ralf.checkpoint("tide", tmp_path / "session.jsonl", root=tmp_path, segment_tokens=3_000)
-    ralf.checkpoint("moon", tmp_path / "other.jsonl", root=tmp_path)
-    make_old(tmp_path)
-    return tmp_path
+    root = tmp_path_factory.mktemp("made")
+    write_session(root / "session.jsonl", 7_000)
+    write_session(root / "other.jsonl", 1_000, "s-2")
+    ralf.checkpoint("tide", root / "session.jsonl", root=root, segment_tokens=3_000)
+    ralf.checkpoint("moon", root / "other.jsonl", root=root)
+    make_old(root)
+    return root
+
+
+@pytest.fixture
+def project(made: Path, tmp_path: Path) -> Path:
+    return shutil.copytree(made, tmp_path / "project")
 
 
 @pytest.fixture

@@ -194,5 +194,5 @@ def _pruned(blob: Blob, uses: Iterable[_Use], reason: str) -> Pruned:
 
 def _forget_index(project: Project) -> None:
     """Remove the search index, which holds words of what was pruned; it is made anew at the next search."""
-    for path in project.cache.glob("search.sqlite*"):
+    for path in project.cache.glob("search*"):
         path.unlink(missing_ok=True)
