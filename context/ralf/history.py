@@ -12,7 +12,6 @@ from ralf.context import BODY, RouteContext
 from ralf.errors import NotFound, RouteNotFound
 from ralf.journal import Record
 from ralf.project import Project
-from ralf.reader import closest
 
 
 def context_at(route: str, checkpoint: str, *, root: str | os.PathLike[str] | None = None) -> RouteContext:
@@ -21,9 +20,7 @@ def context_at(route: str, checkpoint: str, *, root: str | os.PathLike[str] | No
     Raises RouteNotFound, NotFound (no such checkpoint), UsageError (a refused name), DamagedJournal.
     """
     project = projects.find(root)
-    found = projects.existing_route(project, names.check(route))
-    if found is None:
-        raise RouteNotFound(route, closest(project, route))
+    found = existing(project, route)
     wanted = label(checkpoint)
     context = heart.empty(found)
     for _, record in journal.read(project.store, found):
@@ -31,6 +28,16 @@ def context_at(route: str, checkpoint: str, *, root: str | os.PathLike[str] | No
         if record.kind == "checkpoint" and context.checkpoint_history[-1].checkpoint_id == wanted:
             return context
     raise NotFound(found, f"has no checkpoint {checkpoint}", f"ralf context show {found} --section history")
+
+
+def existing(project: Project, route: str) -> str:
+    """The name under which a route exists; RouteNotFound where it does not, UsageError for a refused name."""
+    found = projects.existing_route(project, names.check(route))
+    if found is None:
+        from ralf.reader import closest
+
+        raise RouteNotFound(route, closest(project, route))
+    return found
 
 
 def label(said: str, kind: str = "cp") -> str:

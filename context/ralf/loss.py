@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ralf import history, names, project as projects
-from ralf.errors import NotFound, RouteNotFound
+from ralf import history, project as projects
+from ralf.errors import NotFound
 from ralf.items import KINDS, Item
 from ralf.model import Decision
 from ralf.probe import Words
@@ -131,11 +131,7 @@ def loss_reports(route: str, *, at: str | None = None, root: str | os.PathLike[s
     Raises RouteNotFound, NotFound (no such checkpoint), UsageError (a refused name), DamagedJournal.
     """
     project = projects.find(root)
-    found = projects.existing_route(project, names.check(route))
-    if found is None:
-        from ralf.reader import closest
-
-        raise RouteNotFound(route, closest(project, route))
+    found = history.existing(project, route)
     wanted = history.label(at) if at is not None else None
     reports = [
         report(project, found, checkpoint_id, record.payload)

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ralf import evidence, history, merge, names, project as projects, state as states
-from ralf.errors import BlobNotFound, NotFound, RouteNotFound
+from ralf import evidence, history, merge, project as projects, state as states
+from ralf.errors import BlobNotFound, NotFound
 from ralf.evidence import Line
 from ralf.facts import said_in_refusal
 from ralf.items import Item
@@ -72,11 +72,7 @@ def why(route: str, id: str, *, root: str | os.PathLike[str] | None = None) -> R
     Raises RouteNotFound, NotFound (no such claim), UsageError (a refused name), DamagedJournal, DamagedBlob.
     """
     project = projects.find(root)
-    found = projects.existing_route(project, names.check(route))
-    if found is None:
-        from ralf.reader import closest
-
-        raise RouteNotFound(route, closest(project, route))
+    found = history.existing(project, route)
     label = history.label(id, "DEC")
     records = list(history.records(project, found))
     if label.startswith("cp-"):
