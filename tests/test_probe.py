@@ -156,7 +156,7 @@ def test_what_the_extractor_loses_shows_and_is_put_into_the_section() -> None:
     events = talk(1)
     lost = replace(segment(events), facts=Facts())
     seen = items.seen(events)
-    assert (probe.measure(seen, proof.said(lost.facts, _Forgetful().summarize(lost))).share or 0) < 0.5
+    assert (probe.measure(seen, Words.of(lost.facts, _Forgetful().summarize(lost).text)).share or 0) < 0.5
     proved = proof.summed_up(lost, _Forgetful(), seen)
     wanted = {item.text for item in seen if item.kind == "paths"}
     assert {name for name in wanted if name in proved.summary.text} == wanted

@@ -214,7 +214,7 @@ class _Run:
         if mark is None:
             raise TranscriptChanged(self._source.path, "shrank while it was read", "try again")
         pending = tuple(sessions.pending_tree(event) for event in extracted.pending)
-        losses = loss.account(seen, proof.said(segment.facts, summary), summary.decisions, segment.decisions)
+        losses = loss.account(seen, proved.words, summary.decisions, segment.decisions)
         kept = {
             "title": summary.title,
             "text": summary.text,

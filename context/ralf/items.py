@@ -11,7 +11,6 @@ from typing import Any
 from ralf.commands import command_text, is_shell
 from ralf.evidence import Line
 from ralf.facts import said_in_refusal
-from ralf.text import one_line
 from ralf.transcripts.events import Event
 
 KINDS = (
@@ -63,7 +62,7 @@ class Item:
     @property
     def key(self) -> tuple[str, str]:
         """The same for the same thing seen again."""
-        return self.kind, one_line(self.text[:2_000])
+        return self.kind, self.text[:2_000].strip()
 
 
 def seen(events: Iterable[Event | Line]) -> list[Item]:

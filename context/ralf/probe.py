@@ -56,6 +56,7 @@ class Words:
     def __init__(self, text: str) -> None:
         self._lines = [one_line(line) for line in text.split("\n")]
         self._flat = " ".join(self._lines)
+        self._known: dict[tuple[str, str], bool] = {}
 
     @classmethod
     def of(cls, *values: object) -> Words:
@@ -69,6 +70,12 @@ class Words:
         characters. Decisions: those, or in one line most of their words, with all names and numbers. Statements: a
         clause. Errors and tests: a line of the output.
         """
+        known = self._known.get(item.key)
+        if known is None:
+            known = self._known[item.key] = self._look_up(item)
+        return known
+
+    def _look_up(self, item: Item) -> bool:
         if item.kind in ("paths", "numbers", "names", "names told", "commits"):
             return self._has_whole(item.text)
         if item.kind == "statements":

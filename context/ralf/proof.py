@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 
 from ralf import evidence, probe
 from ralf.items import Item
-from ralf.model import Facts
 from ralf.probe import Recall, Words
 from ralf.store import Digest, Store
 from ralf.summarizers import Segment, Summarizer, Summary
@@ -39,12 +38,14 @@ _ADDED = {
 class Proved:
     """A summary that was accepted.
 
-    recall   what the checkpoint's own part of the file gives back of the segment
+    words    all that the checkpoint will say in the route file
+    recall   what those give back of the segment
     added    how many items of each kind the probe found missing, so that they were added to the section
     refused  the summariser whose work was refused, and why; "" where none was
     """
 
     summary: Summary
+    words: Words
     recall: Recall
     added: Mapping[str, int]
     refused: str = ""
@@ -61,13 +62,15 @@ def summed_up(segment: Segment, summarizer: Summarizer, items: Sequence[Item]) -
         reason = refusal(own, summary, items)
         if reason:
             summary, refused = own, f"{summarizer.name}: {reason}"
-    recall = probe.measure(items, said(segment.facts, summary))
+    words = Words.of(segment.facts, *_parts(summary))
+    recall = probe.measure(items, words)
     added = _to_add(recall)
     if added:
         lines = [f"- **{_ADDED[kind]}:** {'; '.join(texts)}" for kind, texts in added.items()]
         summary = replace(summary, text="\n".join([summary.text, *lines]))
-        recall = probe.measure(items, said(segment.facts, summary))
-    return Proved(summary, recall, {kind: len(texts) for kind, texts in added.items()}, refused)
+        words = Words.of(segment.facts, *_parts(summary))
+        recall = probe.measure(items, words)
+    return Proved(summary, words, recall, {kind: len(texts) for kind, texts in added.items()}, refused)
 
 
 def refusal(own: Summary, other: Summary, items: Sequence[Item]) -> str:
@@ -81,12 +84,6 @@ def refusal(own: Summary, other: Summary, items: Sequence[Item]) -> str:
     wanted += [Item("to-dos", todo.content, 0) for todo in own.active_work.todos if todo.status != "completed"]
     wanted += [Item("names told", name, 0) for name in _NAMES.findall(own.text)]
     return probe.refuse(_told(own, wanted), _told(other, wanted))
-
-
-def said(facts: Facts, summary: Summary) -> Words:
-    """All that a checkpoint will say in the route file."""
-    parts = (summary.title, summary.text, summary.key_events, summary.decisions, summary.active_work)
-    return Words.of(facts, *parts)
 
 
 def with_search(store: Store, digest: Digest, recall: Recall) -> float | None:
@@ -112,12 +109,15 @@ def _embedded(segment: Segment) -> Summary:
     return Extractive().summarize(segment)
 
 
+def _parts(summary: Summary) -> tuple[object, ...]:
+    return summary.title, summary.text, summary.key_events, summary.decisions, summary.active_work
+
+
 def _told(summary: Summary, wanted: Sequence[Item]) -> Recall:
     """What a summary by itself gives back; a decision counts where it is listed as one, each for one."""
     decided = probe.measure(wanted, Words.of(summary.decisions), kinds=("decisions",))
     listed = min(decided.found.get("decisions", 0), len(summary.decisions))
-    parts = (summary.title, summary.text, summary.key_events, summary.decisions, summary.active_work)
-    rest = probe.measure(wanted, Words.of(*parts), kinds=("to-dos", "numbers", "names", "names told"))
+    rest = probe.measure(wanted, Words.of(*_parts(summary)), kinds=("to-dos", "numbers", "names", "names told"))
     missing = (*decided.missing, *rest.missing)
     return Recall({**decided.asked, **rest.asked}, {"decisions": listed, **rest.found}, missing)
 
