@@ -62,7 +62,7 @@ def test_a_read_within_a_budget_loads_neither_yaml_nor_the_tokenizer(tmp_path: P
 FIRST = (
     "import ralf.checkpoint",
     "import ralf.search",
-    "from ralf.checkpoint import CheckpointReport",
+    "from ralf.report import CheckpointReport",
     "from ralf import checkpoint",
     "from ralf import search",
     "import ralf.searchindex",

@@ -10,6 +10,7 @@ import shutil
 import signal
 import subprocess
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -154,14 +155,14 @@ def test_a_limit_given_with_the_call_wins_over_the_configured_one(made: Path, tm
 
 def test_an_object_that_summarizes_takes_the_place_of_the_embedded_one(session: Path, tmp_path: Path) -> None:
     from ralf.summarizers import Segment, Summary
+    from ralf.summarizers.registry import named
 
     class Mine:
         name = "mine"
 
         def summarize(self, segment: Segment) -> Summary:
-            return Summary(
-                title=f"{len(segment.events)} events", text="- said by mine", active_work=segment.active_work
-            )
+            summary = named("extractive").summarize(segment)
+            return replace(summary, text=f"{summary.text}\n- said by mine")
 
     report = ralf.checkpoint("mine", session, root=tmp_path, summarizer=Mine())
     context = ralf.get_context("mine", root=tmp_path)

@@ -40,6 +40,8 @@ COMMANDS = [
     ("context", "checkpoint"),
     ("context", "watch"),
     ("context", "decide"),
+    ("context", "why"),
+    ("context", "prune"),
 ]
 
 

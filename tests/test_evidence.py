@@ -41,6 +41,11 @@ def test_an_event_of_several_lines_names_the_first_and_the_last(store: FileStore
     assert list(evidence.read(store, digest)) == [Line(5, 7, "user", "", "words")]
 
 
+def test_only_the_lines_that_are_asked_for_are_given(store: FileStore) -> None:
+    digest = evidence.keep(store, [event(line, f"words of {line}", lines=2) for line in (1, 3, 12, 120)])
+    assert [line.text for line in evidence.read(store, digest, {3, 120, 7})] == ["words of 3", "words of 120"]
+
+
 def test_other_words_are_other_evidence(store: FileStore) -> None:
     digests = {evidence.keep(store, [event(line, words)]) for line in (1, 2) for words in ("a", "b")}
     assert len(digests) == 4

@@ -15,6 +15,8 @@ class _Context(LazyGroup):
         "checkpoint": "ralf_cli.writing:checkpoint",
         "watch": "ralf_cli.writing:watch",
         "decide": "ralf_cli.writing:decide",
+        "why": "ralf_cli.evidence:why",
+        "prune": "ralf_cli.evidence:prune",
     }
 
 

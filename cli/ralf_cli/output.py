@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
-    from ralf.checkpoint import CheckpointReport
     from ralf.context import RouteContext
+    from ralf.loss import LossReport
+    from ralf.report import CheckpointReport
 
 
 def emit_json(value: Any) -> None:
@@ -88,8 +89,30 @@ def report_as_json(report: CheckpointReport) -> dict[str, Any]:
     """A checkpoint's report under the names of the Python API."""
     from ralf.tree import to_tree
 
-    fields = {name: getattr(report, name) for name in report.__slots__}
-    return fields | {"checkpoints": [to_tree(entry) for entry in report.checkpoints], "ratio": round(report.ratio, 2)}
+    return {
+        "route": report.route,
+        "revision": report.revision,
+        "checkpoints": [to_tree(entry) for entry in report.checkpoints],
+        "reason": report.reason,
+        "summarizer": report.summarizer,
+        "tokens_read": report.tokens_read,
+        "tokens_stored": report.tokens_stored,
+        "ratio": round(report.ratio, 2),
+        "kept": report.kept,
+        "merged": report.merged,
+        "dropped": report.dropped,
+        "losses": [loss_as_json(loss) for loss in report.losses],
+        "path": report.path,
+        "skipped": report.skipped,
+        "warnings": report.warnings,
+        "damage": report.damage,
+    }
+
+
+def loss_as_json(report: LossReport) -> dict[str, Any]:
+    """What a checkpoint kept, merged and dropped, under the names of the Python API."""
+    totals = {"kept": report.kept, "merged": report.merged, "dropped": report.dropped}
+    return fields_of(report) | totals | {"losses": [fields_of(one) | {"total": one.total} for one in report.losses]}
 
 
 def emit_report(report: CheckpointReport) -> None:
@@ -106,9 +129,47 @@ def emit_report(report: CheckpointReport) -> None:
         )
     click.echo(
         f"{report.tokens_read:,} tokens became {report.tokens_stored:,} ({report.ratio:.0f}:1); "
-        f"{report.kept} items kept, {report.dropped} dropped"
+        f"{report.kept:,} items kept, {report.merged:,} merged, {report.dropped:,} left to the evidence"
     )
     click.echo(str(report.path))
+
+
+def emit_losses(reports: Sequence[LossReport]) -> None:
+    """Print what checkpoints kept, merged and dropped, and where the dropped part is found."""
+    if not reports:
+        say("no checkpoints yet")
+    for report in reports:
+        click.secho(f"{report.route} {report.checkpoint_id}", bold=True, nl=False)
+        click.echo(f"  {report.tokens:,} tokens became {report.tokens_stored:,}; {_recall(report)}")
+        if report.refused:
+            click.echo(f"refused the work of {report.refused}")
+        if report.added:
+            added = ", ".join(f"{count} {kind}" for kind, count in report.added.items())
+            click.echo(f"added after the probe: {added}")
+        rows = [
+            (one.kind, one.total, one.kept, one.merged, one.dropped, _shortened(one.lines, 40)) for one in report.losses
+        ]
+        rows.append(
+            ("all", report.kept + report.merged + report.dropped, report.kept, report.merged, report.dropped, "")
+        )
+        table(("KIND", "SEEN", "KEPT", "MERGED", "DROPPED", "DROPPED, LINES"), rows, right=(1, 2, 3, 4))
+        where = f"session {report.session}, lines {report.lines}"
+        if report.evidence:
+            click.echo(f"dropped: {where}; find it: ralf context search WORDS --route {report.route}")
+        else:
+            click.echo(f"dropped: {where}; its evidence was pruned")
+        click.echo()
+
+
+def _recall(report: LossReport) -> str:
+    if report.recall is None or report.recall_with_search is None:
+        return "recall not measured"
+    return f"recall {report.recall:.2f} in the file, {report.recall_with_search:.2f} with search"
+
+
+def _shortened(lines: str, most: int) -> str:
+    """The first of many line numbers."""
+    return lines if len(lines) <= most else lines[: lines.rindex(",", 0, most)] + ", …"
 
 
 def fields_of(value: Any) -> dict[str, Any]:

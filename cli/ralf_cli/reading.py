@@ -66,6 +66,7 @@ def list_(ctx: click.Context, root: str | None, as_json: bool) -> None:
 @click.option("--brief", is_flag=True, help=f"What a fresh agent needs first: the same as --max-tokens {BRIEF_TOKENS}.")
 @click.option("--section", type=click.Choice(SECTIONS), help="Only this part.")
 @click.option("--at", metavar="CP", help="As it was after this checkpoint, e.g. cp-002.")
+@click.option("--loss", is_flag=True, help="What each checkpoint kept, merged and dropped, and where that is found.")
 @click.option("--query", metavar="WORDS", help="Keep what is relevant to these words, when not all fits.")
 @with_root
 @with_json
@@ -75,6 +76,7 @@ def show(
     brief: bool,
     section: str | None,
     at: str | None,
+    loss: bool,
     query: str | None,
     root: str | None,
     as_json: bool,
@@ -87,6 +89,7 @@ def show(
       ralf context show TASK-001 --max-tokens 2500
       ralf context show TASK-001 --section decisions
       ralf context show TASK-001 --at cp-002 --json
+      ralf context show TASK-001 --loss
 
     \b
     Exit status: 0 · 2 refused name · 3 no such route or checkpoint · 4 damaged data (what can be served is printed)
@@ -95,6 +98,16 @@ def show(
     from ralf_cli.main import complain
     from ralf_cli.output import context_as_json, emit_json
 
+    if loss:
+        from ralf.loss import loss_reports
+        from ralf_cli.output import emit_losses, loss_as_json
+
+        reports = loss_reports(route, at=at, root=root)
+        if as_json:
+            emit_json([loss_as_json(report) for report in reports])
+        else:
+            emit_losses(reports)
+        return
     if at is None:
         context = ralf.get_context(route, root=root)
     else:

@@ -5,6 +5,7 @@
     checkpoint(route, transcript, *, root=None, summarizer=None, reason="manual") -> CheckpointReport
     record_decision(route, decision, *, rationale="", alternatives=(), supersedes=None, ...) -> Decision
     search(query, *, route=None, root=None, limit=5) -> list[SearchHit]
+    why(route, id, *, root=None) -> Reason
 
 Errors: `ralf.errors`. Nothing is imported before it is used.
 """
@@ -18,18 +19,21 @@ from typing import TYPE_CHECKING, Any
 from ralf import errors
 
 if TYPE_CHECKING:
-    from ralf.checkpoint import CheckpointReport, checkpoint
+    from ralf.checkpoint import checkpoint
     from ralf.context import RouteContext
     from ralf.decide import record_decision
     from ralf.model import Decision
     from ralf.reader import RouteSummary, get_context, list_routes
+    from ralf.report import CheckpointReport
     from ralf.search import SearchHit, search
+    from ralf.why import Reason, why
 
 __version__ = "0.1.0"
 
 _HOMES = {
-    "CheckpointReport": "ralf.checkpoint",
+    "CheckpointReport": "ralf.report",
     "Decision": "ralf.model",
+    "Reason": "ralf.why",
     "RouteContext": "ralf.context",
     "RouteSummary": "ralf.reader",
     "SearchHit": "ralf.search",
@@ -38,11 +42,13 @@ _HOMES = {
     "list_routes": "ralf.reader",
     "record_decision": "ralf.decide",
     "search": "ralf.search",
+    "why": "ralf.why",
 }
 
 __all__ = [
     "CheckpointReport",
     "Decision",
+    "Reason",
     "RouteContext",
     "RouteSummary",
     "SearchHit",
@@ -52,6 +58,7 @@ __all__ = [
     "list_routes",
     "record_decision",
     "search",
+    "why",
 ]
 
 

@@ -1,6 +1,6 @@
 """Checkpoints: takes what is new in a transcript and makes it part of a route. This module alone composes the flow.
 
-transcript → segment → redact → facts + summary → evidence blob → record (acknowledged) → route file
+transcript → segment → redact → facts + summary → probe → evidence blob → record (acknowledged) → route file
 """
 
 from __future__ import annotations
@@ -8,17 +8,34 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ralf import config, evidence, facts, fingerprint, names, project as projects, state as states, tokens, yamltext
+from ralf import (
+    config,
+    evidence,
+    facts,
+    fingerprint,
+    items,
+    loss,
+    names,
+    project as projects,
+    proof,
+    sessions,
+    state as states,
+    tokens,
+    yamltext,
+)
 from ralf.context import RouteContext
 from ralf.errors import Busy, DamagedRouteFile, TranscriptChanged
+from ralf.facts import Extracted
+from ralf.loss import LossReport
 from ralf.model import Checkpoint
 from ralf.project import Project
+from ralf.report import CheckpointReport
 from ralf.route import empty
-from ralf.segments import Piece, cut
+from ralf.segments import Piece, cut, full
 from ralf.sessions import Standing, standing
 from ralf.state import State
 from ralf.summarizers import Segment, Summarizer
@@ -33,40 +50,6 @@ _MOST_TRIES = 5  # when other writers take the same session's segments
 
 Progress = Callable[[int, int], None]
 """Told how many bytes of the transcript are done, and how many there are."""
-
-
-@dataclass(frozen=True, slots=True)
-class CheckpointReport:
-    """What one call came to.
-
-    checkpoints    those written by this call, oldest first; () when nothing was new
-    tokens_read    o200k_base tokens of the segments
-    tokens_stored  o200k_base tokens of what they came to
-    kept, dropped  items that were kept, and candidates that were not
-    path           the route file
-    skipped        transcript records that were not used, by type or reason
-    warnings       what the reader should know, such as lines that could not be read
-    damage         why the route file could not be made to show it, "" for nothing: it is in the journal
-    """
-
-    route: str
-    revision: int
-    checkpoints: tuple[Checkpoint, ...]
-    reason: str
-    summarizer: str
-    tokens_read: int
-    tokens_stored: int
-    kept: int
-    dropped: int
-    path: Path
-    skipped: Mapping[str, int] = field(default_factory=dict)
-    warnings: tuple[str, ...] = ()
-    damage: str = ""
-
-    @property
-    def ratio(self) -> float:
-        """Tokens read per token stored, 0 when nothing was stored."""
-        return self.tokens_read / self.tokens_stored if self.tokens_stored else 0.0
 
 
 def checkpoint(
@@ -129,17 +112,17 @@ class _Run:
         self._written: list[Checkpoint] = []
         self._warnings: list[str] = []
         self._damage = ""
-        self._totals = {"read": 0, "stored": 0, "kept": 0, "dropped": 0}
+        self._losses: list[LossReport] = []
         self._context = empty(route)
 
     def take(self, limit: int, *, restart: bool, progress: Progress | None) -> bool:
         """Take the segments that are new; False when another writer took one of them first."""
         stand = standing(self._project, self._route, self._source.session)
-        restart = restart and not self._unchanged(stand)
+        restart = restart and not sessions.unchanged(stand, self._source.path)
         if restart:
             stand = Standing(stand.session)
         else:
-            self._check_unchanged(stand)
+            sessions.check_unchanged(stand, self._source.path, self._route)
         state = self._state()
         self._context = state.context if state is not None else empty(self._route)
         size = self._source.path.stat().st_size
@@ -179,10 +162,7 @@ class _Run:
             checkpoints=tuple(self._written),
             reason=self._reason,
             summarizer=self._summarizer.name,
-            tokens_read=self._totals["read"],
-            tokens_stored=self._totals["stored"],
-            kept=self._totals["kept"],
-            dropped=self._totals["dropped"],
+            losses=tuple(self._losses),
             path=self._project.route_file(self._route),
             skipped=dict(self._source.skipped),
             warnings=tuple(dict.fromkeys(self._warnings)),
@@ -200,27 +180,9 @@ class _Run:
             self._damage = str(error)
             return None
 
-    def _unchanged(self, stand: Standing) -> bool:
-        """Whether what was taken still stands at the beginning of the transcript."""
-        if not stand.position.byte:
-            return True
-        now = fingerprint.take(self._source.path, stand.position.byte)
-        return now is not None and (now.head, now.tail) == (stand.head, stand.tail)
-
-    def _check_unchanged(self, stand: Standing) -> None:
-        if self._unchanged(stand):
-            return
-        now = fingerprint.take(self._source.path, stand.position.byte)
-        what = "was replaced" if now is not None else "shrank"
-        raise TranscriptChanged(
-            self._source.path,
-            f"{what} since the last checkpoint of its session, which ended at byte {stand.position.byte:,}",
-            f"ralf context checkpoint {self._route} --transcript {self._source.path} --restart",
-        )
-
     def _pieces(self, after: Position, limit: int) -> Iterator[Piece]:
         pieces = (piece for piece in cut(self._source.events(after), limit, tokens.count) if piece.tokens)
-        return pieces if self._reason != "threshold" else _without_rest(pieces)
+        return pieces if self._reason != "threshold" else full(pieces)
 
     # ---- one segment ----
 
@@ -243,28 +205,16 @@ class _Run:
         return after
 
     def _payload(self, piece: Piece, stand: Standing) -> tuple[dict[str, Any], Standing]:
-        context = self._context
-        extracted = facts.extract(
-            piece.events,
-            base=self._source.cwd,
-            work=context.active_work,
-            pending=[_event(tree) for tree in stand.pending],
-            unsolved=[error for error in context.facts.errors if not error.fixed_by],
-        )
-        segment = Segment(
-            session=stand.session,
-            events=piece.events,
-            facts=extracted.facts,
-            tokens=piece.tokens,
-            decisions=[decision for decision in context.decisions if decision.status == "active"],
-            active_work=extracted.work,
-        )
-        summary = self._summarizer.summarize(segment)
+        extracted = self._extracted(piece, stand)
+        segment = self._segment(piece, stand, extracted)
+        seen = items.seen(piece.events)
+        proved = proof.summed_up(segment, self._summarizer, seen)
+        summary = proved.summary
         mark = fingerprint.take(self._source.path, piece.end.byte)
         if mark is None:
             raise TranscriptChanged(self._source.path, "shrank while it was read", "try again")
-        pending = tuple(_pending(event) for event in extracted.pending)
-        after = Standing(stand.session, piece.end, mark.head, mark.tail, pending)
+        pending = tuple(sessions.pending_tree(event) for event in extracted.pending)
+        losses = loss.account(seen, proved.words, summary.decisions, segment.decisions)
         kept = {
             "title": summary.title,
             "text": summary.text,
@@ -272,6 +222,7 @@ class _Run:
             "decisions": [to_tree(decision) for decision in summary.decisions],
             "facts": to_tree(extracted.facts),
         }
+        digest = evidence.keep(self._project.store, piece.events)
         payload = {
             "source": {
                 "session": stand.session,
@@ -285,39 +236,51 @@ class _Run:
             "period": _period(piece.events),
             "tokens": piece.tokens,
             "reason": self._reason,
-            "summarizer": self._summarizer.name,
+            "summarizer": self._summarizer.name if not proved.refused else proof.EMBEDDED,
             **kept,
             "active_work": to_tree(summary.active_work),
             "agent_type": self._agent_type,
-            "goal": "" if context.goal else _goal(piece.events, context),
-            "kept": summary.kept,
-            "dropped": summary.dropped,
+            "goal": "" if self._context.goal else _goal(piece.events, self._context),
+            "kept": sum(one.kept for one in losses),
+            "dropped": sum(one.dropped for one in losses),
+            "recall": proved.recall.share,
+            "recall_with_search": proof.with_search(self._project.store, digest, proved.recall),
+            "added": proved.added,
+            "refused": proved.refused,
+            "loss": loss.to_record(losses),
             "tokens_stored": tokens.count(yamltext.dump(kept)),
-            "evidence": evidence.keep(self._project.store, piece.events),
+            "evidence": digest,
             "pending": list(pending),
         }
-        return payload, after
+        return payload, Standing(stand.session, piece.end, mark.head, mark.tail, pending)
+
+    def _extracted(self, piece: Piece, stand: Standing) -> Extracted:
+        return facts.extract(
+            piece.events,
+            base=self._source.cwd,
+            work=self._context.active_work,
+            pending=[sessions.pending_event(tree) for tree in stand.pending],
+            unsolved=[error for error in self._context.facts.errors if not error.fixed_by],
+        )
+
+    def _segment(self, piece: Piece, stand: Standing, extracted: Extracted) -> Segment:
+        return Segment(
+            session=stand.session,
+            events=piece.events,
+            facts=extracted.facts,
+            tokens=piece.tokens,
+            decisions=[decision for decision in self._context.decisions if decision.status == "active"],
+            active_work=extracted.work,
+        )
 
     def _note(self, writer: RouteWriter, payload: Mapping[str, Any]) -> None:
         self._written.append(writer.context.checkpoint_history[-1])
         self._warnings += writer.warnings
         self._damage = writer.damage
-        self._totals["read"] += payload["tokens"]
-        self._totals["stored"] += payload["tokens_stored"]
-        self._totals["kept"] += payload["kept"]
-        self._totals["dropped"] += payload["dropped"]
-
-
-def _without_rest(pieces: Iterator[Piece]) -> Iterator[Piece]:
-    """The full segments; what remains waits for the next threshold, unless there is nothing else."""
-    held = next(pieces, None)
-    first = True
-    for piece in pieces:
-        if held is not None:
-            yield held
-        held, first = piece, False
-    if held is not None and (first or not held.rest):
-        yield held
+        entry = self._written[-1]
+        if payload["refused"]:
+            self._warnings.append(f"{self._route}: {entry.checkpoint_id}: refused the work of {payload['refused']}")
+        self._losses.append(loss.report(self._project, self._route, entry.checkpoint_id, payload))
 
 
 def _summarizer(wanted: Summarizer | str) -> Summarizer:
@@ -340,18 +303,3 @@ def _goal(events: Sequence[Event], context: RouteContext) -> str:
         if event.kind == "user" and len(text) >= GOAL_FROM and not text.startswith("/"):
             return text if len(text) <= GOAL_TO else text[: GOAL_TO - 1].rstrip() + "…"
     return context.active_work.task_title
-
-
-def _pending(event: Event) -> dict[str, Any]:
-    tree = {"tool": event.tool, "call_id": event.call_id, "input": dict(event.input), "text": event.text}
-    return tree | {
-        "timestamp": event.timestamp,
-        "cwd": event.cwd,
-        "start": asdict(event.start),
-        "end": asdict(event.end),
-    }
-
-
-def _event(tree: Mapping[str, Any]) -> Event:
-    rest = {key: tree[key] for key in ("tool", "call_id", "input", "text", "timestamp", "cwd")}
-    return Event(kind="call", start=Position(**tree["start"]), end=Position(**tree["end"]), **rest)

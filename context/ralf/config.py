@@ -26,6 +26,8 @@ class Config:
     summarizer     what sums a segment up: `extractive`
     agent_type     written into new route files
     worktrees      `shared`: linked git worktrees use the main worktree's store; `isolated`: each its own
+    evidence_days  days for which `ralf context prune` leaves evidence, 0 for ever
+    evidence_size  the room that it leaves to it, such as `500MB`; "": as much as there is
     """
 
     threshold: str = "50000"
@@ -34,6 +36,8 @@ class Config:
     summarizer: str = "extractive"
     agent_type: str = ""
     worktrees: str = "shared"
+    evidence_days: int = 0
+    evidence_size: str = ""
 
     @property
     def limits(self) -> Limits:
@@ -51,6 +55,7 @@ class Config:
 
 
 _HINT = "mend the file: one `key: value` a line; the keys are in docs/config.md"
+_FROM_ZERO = ("evidence_days",)
 _CHOICES = {"summarizer": ("extractive",), "worktrees": ("shared", "isolated")}
 
 
@@ -84,6 +89,10 @@ def load(path: Path) -> Config:
     found = Config(**values)
     try:
         _ = found.limits
+        if found.evidence_size:
+            from ralf.retention import parse_size
+
+            parse_size(found.evidence_size)
     except UsageError as error:
         raise UsageError(path, str(error), error.hint) from None
     return found
@@ -91,8 +100,9 @@ def load(path: Path) -> Config:
 
 def _checked(path: Path, key: str, value: Any, kind: Any) -> Any:
     if kind == "int":
-        if not isinstance(value, int) or isinstance(value, bool) or value <= 0:
-            raise UsageError(path, f"{key}: expected a whole number above 0, got {value!r}")
+        least = 0 if key in _FROM_ZERO else 1
+        if not isinstance(value, int) or isinstance(value, bool) or value < least:
+            raise UsageError(path, f"{key}: expected a whole number above {least - 1}, got {value!r}")
         return value
     text = "" if value is None else str(value)
     if key in _CHOICES and text not in _CHOICES[key]:

@@ -5,7 +5,7 @@ words.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass
 
 from ralf.store import Digest, Store
@@ -28,13 +28,23 @@ def keep(store: Store, events: Iterable[Event]) -> Digest:
     return store.put_blob(_line(event) for event in events if event.text)
 
 
-def read(store: Store, digest: Digest) -> Iterator[Line]:
-    """The lines of a segment's evidence. BlobNotFound where it was pruned, DamagedBlob where it is not what was
-    kept.
+def read(store: Store, digest: Digest, only: Container[int] | None = None) -> Iterator[Line]:
+    """The lines of a segment's evidence, or `only` those that begin at these lines of the transcript.
+
+    BlobNotFound where it was pruned, DamagedBlob where it is not what was kept.
     """
     with store.open_blob(digest) as file:
         for line in file:
-            yield Line(**json.loads(line))
+            if only is None or _number(line) in only:
+                yield Line(**json.loads(line))
+
+
+def _number(line: bytes) -> int:
+    """Where a line of evidence begins in the transcript, read off its first key: most are not wanted, so not parsed."""
+    return int(line[len(_FIRST) : line.index(b",")])
+
+
+_FIRST = b'{"line":'
 
 
 def _line(event: Event) -> bytes:

@@ -20,9 +20,10 @@ from typing import BinaryIO, NamedTuple
 from ralf import _locks, names
 from ralf.errors import MEND_JOURNAL, BlobNotFound, Conflict, DamagedBlob, DamagedJournal, UnknownToken, UsageError
 from ralf.idindex import IdIndex
-from ralf.store import Digest, Entry, Token
+from ralf.store import Blob, Digest, Entry, Token
 
 _FRAME = re.compile(rb'\{"id":("(?:[^"\\]|\\.)*"),"length":(\d+),"sha256":"([0-9a-f]{32})","record":')
+_DIGEST = re.compile(r"[0-9a-f]{64}")
 _FRAME_BYTES = 4096  # more than a frame before its record ever takes
 _MAX_ID = 200
 _BACKWARD = 64 * 1024  # how much of a journal's end is read at a time when its last line is looked for
@@ -134,7 +135,9 @@ class FileStore:
         content = b"".join(chunks)
         digest = hashlib.sha256(content).hexdigest()
         path = self._blob(digest)
-        if not path.exists():
+        if path.exists():
+            os.utime(path)  # somebody needs it now: whoever prunes must not take it for an old one
+        else:
             path.parent.mkdir(parents=True, exist_ok=True)
             _atomic.write(path, zlib.compress(content, 6))
             _sync_parents(path.parent.parent, self._folder)
@@ -157,13 +160,21 @@ class FileStore:
         """Whether a blob of this digest is kept."""
         return self._blob(digest).exists()
 
+    def blobs(self) -> Iterator[Blob]:
+        """Every blob that is kept."""
+        for path in self._folder.glob("blobs/??/*"):
+            if _DIGEST.fullmatch(path.name):
+                with suppress(FileNotFoundError):  # dropped meanwhile
+                    status = path.stat()
+                    yield Blob(path.name, status.st_size, status.st_mtime)
+
     def drop_blob(self, digest: Digest) -> None:
         """Forget a blob."""
         with suppress(FileNotFoundError):
             self._blob(digest).unlink()
 
     def _blob(self, digest: Digest) -> Path:
-        if not re.fullmatch(r"[0-9a-f]{64}", digest):
+        if not _DIGEST.fullmatch(digest):
             raise UsageError(ascii(digest), "not a digest")
         return self._folder / "blobs" / digest[:2] / digest
 

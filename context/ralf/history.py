@@ -1,15 +1,20 @@
-"""A route as it was, from its journal: its context after an earlier checkpoint, a decision that its file has folded."""
+"""A route as it was, from its journal: its checkpoints' records, its context after an earlier one, a decision that its
+file has folded.
+"""
 
 from __future__ import annotations
 
 import os
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from ralf import journal, merge, names, project as projects, route as heart
-from ralf.context import RouteContext
+from ralf.context import BODY, RouteContext
 from ralf.errors import NotFound, RouteNotFound
+from ralf.journal import Record
 from ralf.model import Decision
 from ralf.project import Project
-from ralf.reader import closest
 from ralf.tree import Tree, from_tree
 
 
@@ -19,10 +24,8 @@ def context_at(route: str, checkpoint: str, *, root: str | os.PathLike[str] | No
     Raises RouteNotFound, NotFound (no such checkpoint), UsageError (a refused name), DamagedJournal.
     """
     project = projects.find(root)
-    found = projects.existing_route(project, names.check(route))
-    if found is None:
-        raise RouteNotFound(route, closest(project, route))
-    wanted = f"cp-{int(checkpoint):03d}" if checkpoint.isdecimal() else checkpoint
+    found = existing(project, route)
+    wanted = label(checkpoint)
     context = heart.empty(found)
     for _, record in journal.read(project.store, found):
         context = heart.apply(context, record)
@@ -49,3 +52,55 @@ def decision_of(project: Project, route: str, label: str) -> Decision | None:
         changes = [change for change in payload.get("changes", ()) if change["at"][:2] == ["decisions", label]]
         tree = merge.apply(tree, changes) if changes else tree
     return from_tree(Decision, tree["decisions"][0]) if tree["decisions"] else None
+
+
+def existing(project: Project, route: str) -> str:
+    """The name under which a route exists; RouteNotFound where it does not, UsageError for a refused name."""
+    found = projects.existing_route(project, names.check(route))
+    if found is None:
+        from ralf.reader import closest
+
+        raise RouteNotFound(route, closest(project, route))
+    return found
+
+
+def label(said: str, kind: str = "cp") -> str:
+    """A label as it is written, `cp-002` or `DEC-003`, for what a person may type of it: `2`, `CP-2`, `dec-3`."""
+    match = re.fullmatch(r"(?:([A-Za-z]+)-)?0*([0-9]{1,9})", said.strip())
+    prefix = (match[1] or kind).lower() if match else ""
+    if match is None or prefix not in ("cp", "dec"):
+        return said
+    return f"{prefix if prefix == 'cp' else 'DEC'}-{int(match[2]):03d}"
+
+
+def records(project: Project, route: str) -> Iterator[tuple[str, Record]]:
+    """Every record of a route, oldest first, checkpoints with the label that the route file gives them, others with
+    "".
+    """
+    count = 0
+    for _, record in journal.read(project.store, route):
+        if record.kind == "checkpoint":
+            count += 1
+            yield f"cp-{count:03d}", record
+        else:
+            count = max([count, *_numbers(record)])
+            yield "", record
+
+
+def checkpoints(project: Project, route: str) -> Iterator[tuple[str, Record]]:
+    """Every checkpoint record of a route with its label, oldest first."""
+    return ((label, record) for label, record in records(project, route) if label)
+
+
+def lines_of(payload: Mapping[str, Any]) -> str:
+    """The lines of its session that a checkpoint's record covers, from 1: `12-300`."""
+    source = payload.get("source", {})
+    return f"{int(source.get('from_line', 0)) + 1}-{source.get('to_line', 0)}"
+
+
+def _numbers(record: Record) -> Iterator[int]:
+    """The checkpoint numbers that a record of another kind brings in: an imported file's."""
+    document = record.payload.get("document", {})
+    yield int(document.get("context_checkpoint", {}).get("checkpoint_count", 0))
+    for section in document.get(BODY, {}).get("sections", ()):
+        yield int(section.get("number") or 0)

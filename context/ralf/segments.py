@@ -54,6 +54,18 @@ def cut(events: Iterable[Event], limit: int, count: Callable[[str], int]) -> Ite
         yield replace(_piece(held), rest=True)
 
 
+def full(pieces: Iterator[Piece]) -> Iterator[Piece]:
+    """The full segments; what remains waits for the next threshold, unless there is nothing else."""
+    held = next(pieces, None)
+    first = True
+    for piece in pieces:
+        if held is not None:
+            yield held
+        held, first = piece, False
+    if held is not None and (first or not held.rest):
+        yield held
+
+
 def _end(held: list[_Record], limit: int) -> int:
     """How many of the held records make the next segment, 0 when that cannot be told yet."""
     total, best, turn = 0, 0, 0

@@ -9,15 +9,15 @@ import json
 import os
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ralf import journal
-from ralf.errors import UnknownToken
+from ralf import fingerprint, journal
+from ralf.errors import TranscriptChanged, UnknownToken
 from ralf.project import Project
 from ralf.store import Token
-from ralf.transcripts.events import Position
+from ralf.transcripts.events import Event, Position
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +46,44 @@ def standing(project: Project, route: str, session: str) -> Standing:
         return _found(project, route, path, _known(path), head, session)
     except (ValueError, KeyError, TypeError):  # a line that nobody of ours wrote: make it anew
         return _found(project, route, path, b"", head, session)
+
+
+def unchanged(stand: Standing, transcript: Path) -> bool:
+    """Whether what was taken of a session still stands at the beginning of its transcript."""
+    if not stand.position.byte:
+        return True
+    now = fingerprint.take(transcript, stand.position.byte)
+    return now is not None and (now.head, now.tail) == (stand.head, stand.tail)
+
+
+def check_unchanged(stand: Standing, transcript: Path, route: str) -> None:
+    """TranscriptChanged where the transcript shrank or was replaced since the last checkpoint of its session."""
+    if unchanged(stand, transcript):
+        return
+    now = fingerprint.take(transcript, stand.position.byte)
+    what = "was replaced" if now is not None else "shrank"
+    raise TranscriptChanged(
+        transcript,
+        f"{what} since the last checkpoint of its session, which ended at byte {stand.position.byte:,}",
+        f"ralf context checkpoint {route} --transcript {transcript} --restart",
+    )
+
+
+def pending_tree(event: Event) -> dict[str, Any]:
+    """A call that has no result yet, as `Standing.pending` holds it."""
+    tree = {"tool": event.tool, "call_id": event.call_id, "input": dict(event.input), "text": event.text}
+    return tree | {
+        "timestamp": event.timestamp,
+        "cwd": event.cwd,
+        "start": asdict(event.start),
+        "end": asdict(event.end),
+    }
+
+
+def pending_event(tree: Mapping[str, Any]) -> Event:
+    """The call that such a tree holds."""
+    rest = {key: tree[key] for key in ("tool", "call_id", "input", "text", "timestamp", "cwd")}
+    return Event(kind="call", start=Position(**tree["start"]), end=Position(**tree["end"]), **rest)
 
 
 def _found(project: Project, route: str, path: Path, known: bytes, head: Token, session: str) -> Standing:

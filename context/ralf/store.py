@@ -23,6 +23,14 @@ class Entry(NamedTuple):
     record: bytes
 
 
+class Blob(NamedTuple):
+    """A blob that is kept: its digest, the bytes that it takes up, and when it was last put, in seconds since 1970."""
+
+    digest: Digest
+    size: int
+    put: float
+
+
 class Store(Protocol):
     """Streams of records and a heap of blobs.
 
@@ -64,7 +72,7 @@ class Store(Protocol):
         ...
 
     def put_blob(self, chunks: Iterable[bytes]) -> Digest:
-        """Keep the chunks' joined bytes durably and return their digest. Idempotent."""
+        """Keep the chunks' joined bytes durably and return their digest. Idempotent; `Blob.put` is now."""
         ...
 
     def open_blob(self, digest: Digest) -> BinaryIO:
@@ -73,6 +81,10 @@ class Store(Protocol):
 
     def has_blob(self, digest: Digest) -> bool:
         """Whether a blob of this digest is kept."""
+        ...
+
+    def blobs(self) -> Iterator[Blob]:
+        """Every blob that is kept, in no particular order, whole ones only."""
         ...
 
     def drop_blob(self, digest: Digest) -> None:

@@ -10,8 +10,9 @@ from pathlib import Path
 
 from ralf import config, names, project as projects, sessions, tokens
 from ralf.budget import BudgetWatcher
-from ralf.checkpoint import CheckpointReport, checkpoint
+from ralf.checkpoint import checkpoint
 from ralf.errors import TranscriptNotFound, UsageError
+from ralf.report import CheckpointReport
 from ralf.transcripts import open_transcript
 from ralf.transcripts.events import Position
 

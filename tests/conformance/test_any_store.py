@@ -317,6 +317,17 @@ def test_a_blob_is_there_until_it_is_dropped(opened: Callable[[], Store]) -> Non
     assert opened().has_blob(digest)
 
 
+def test_every_blob_is_listed_with_its_size_and_when_it_was_last_put(opened: Callable[[], Store]) -> None:
+    assert list(opened().blobs()) == []
+    begin = time.time() - 2  # clocks of file systems are coarse
+    digests = {opened().put_blob([b"words" * 100]), opened().put_blob([b"others"])}
+    listed = list(opened().blobs())
+    assert {blob.digest for blob in listed} == digests
+    assert all(blob.size > 0 and begin <= blob.put <= time.time() + 2 for blob in listed)
+    opened().drop_blob(digests.pop())
+    assert {blob.digest for blob in opened().blobs()} == digests
+
+
 def test_a_blob_that_was_never_put_is_not_found(store: Store) -> None:
     with pytest.raises(NotFound):
         store.open_blob("0" * 64)

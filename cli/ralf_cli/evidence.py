@@ -1,0 +1,127 @@
+"""`ralf context why` and `prune`: what stands behind a claim, and how long that is kept."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from ralf_cli.options import with_json, with_root
+
+if TYPE_CHECKING:
+    from ralf.why import Reason
+
+_SHOWN = 1_200  # characters of one message that are printed
+
+
+@click.command()
+@click.argument("route")
+@click.argument("id")
+@with_root
+@with_json
+@click.pass_context
+def why(ctx: click.Context, route: str, id: str, root: str | None, as_json: bool) -> None:  # noqa: A002
+    """Show the transcript lines behind a claim of ROUTE: a decision or a checkpoint.
+
+    The transcript itself is not needed. Long messages are cut; --json has them whole.
+
+    \b
+    Examples:
+      ralf context why TASK-001 DEC-003
+      ralf context why TASK-001 cp-002
+      ralf context why TASK-001 DEC-003 --json
+
+    \b
+    Exit status: 0, also for a claim that no transcript holds, such as a decision recorded by hand · 2 refused name ·
+    3 no such route or claim, or its evidence was pruned (session, lines and hash are printed) · 4 damaged data
+    """
+    import ralf
+    from ralf_cli.main import complain
+    from ralf_cli.output import emit_json, fields_of
+
+    reason = ralf.why(route, id, root=root)
+    if as_json:
+        emit_json(fields_of(reason))
+    else:
+        _emit(reason)
+    if reason.evidence == "pruned":
+        complain(f"{reason.route}: {reason.id}: the words behind it are not kept any more", "read them in the session")
+        ctx.exit(3)
+
+
+@click.command()
+@click.option("--older-than", metavar="AGE", help="Evidence of segments that ended so long ago: 90d, 12h, 4w.")
+@click.option("--keep-under", metavar="SIZE", help="The oldest evidence, until what is left takes less: 500MB, 2GB.")
+@click.option("--dry-run", is_flag=True, help="Only say what would go. This is what happens without --yes.")
+@click.option("--yes", is_flag=True, help="Remove it.")
+@with_root
+@with_json
+def prune(
+    older_than: str | None, keep_under: str | None, dry_run: bool, yes: bool, root: str | None, as_json: bool
+) -> None:
+    """Remove old evidence: the transcript text behind checkpoints. Without --yes nothing is removed.
+
+    Decisions, facts, checkpoints and journals stay whole. The newest checkpoint of each route keeps its evidence. What
+    is not given is as configured: evidence_days, evidence_size. Evidence that no checkpoint needs goes, too.
+
+    \b
+    Examples:
+      ralf context prune --older-than 90d
+      ralf context prune --older-than 90d --yes
+      ralf context prune --keep-under 500MB --yes
+
+    \b
+    Exit status: 0, also when there was nothing to remove · 1 unwritable · 2 no age or size ·
+    4 a journal is damaged (nothing is removed)
+    """
+    from ralf import retention
+    from ralf_cli.output import emit_json, fields_of, say, table
+
+    report = retention.prune(older_than=older_than, keep_under=keep_under, remove=yes and not dry_run, root=root)
+    if as_json:
+        emit_json(fields_of(report) | {"freed": report.freed})
+        return
+    if report.pruned:
+        rows = [
+            (one.route or "-", ", ".join(one.checkpoints) or "-", one.time or "-", one.size, one.reason)
+            for one in report.pruned
+        ]
+        table(("ROUTE", "CHECKPOINT", "TIME", "BYTES", "REASON"), rows, right=(3,))
+    freed, left = f"{report.freed:,} bytes of evidence", f"{report.kept:,} stay"
+    if report.removed or not report.pruned:
+        click.echo(f"removed {freed}; {left}")
+    else:
+        click.echo(f"would remove {freed}; {left}; run it again with --yes")
+    if report.just_put:
+        say(f"{report.just_put} more were put within the last ten minutes: later")
+
+
+def _emit(reason: Reason) -> None:
+    status = f" [{reason.status}]" if reason.status not in ("", "active") else ""
+    click.secho(f"{reason.route} {reason.id}{status}", bold=True, nl=False)
+    said = ", ".join(filter(None, [reason.kind, reason.origin and f"by {reason.origin}", reason.timestamp]))
+    click.echo(f"  {said}; {reason.recorded}".rstrip("; "))
+    for text in (reason.claim, reason.rationale and f"Because: {reason.rationale}"):
+        click.echo(_indented(text), nl=False)
+    for option in reason.alternatives:
+        click.echo(_indented(f"Rejected: {option}"), nl=False)
+    click.echo()
+    source = reason.source
+    if source is None:
+        click.echo(f"No transcript holds it: {reason.recorded}, revision {reason.revision}.")
+        return
+    where = f"session {source.session}, lines {source.first_line}-{source.last_line}, sha256 {source.sha256}"
+    match = {True: "the words are unchanged", False: "THE WORDS ARE NOT THOSE THAT IT WAS TAKEN FROM", None: "pruned"}
+    click.echo(f"{where}: {match[reason.matches]}")
+    for quote in reason.quotes:
+        lines = f"line {quote.line}" if quote.last <= quote.line else f"lines {quote.line}-{quote.last}"
+        click.echo()
+        click.secho(f"{lines}, {quote.who}:", bold=True)
+        click.echo(_indented(quote.text), nl=False)
+
+
+def _indented(text: str) -> str:
+    cut = len(text) - _SHOWN
+    if cut > 0:
+        text = f"{text[:_SHOWN].rstrip()}\n… {cut:,} characters more: --json"
+    return "".join(f"  {line}\n" for line in text.strip().split("\n")) if text else ""

@@ -1,0 +1,281 @@
+"""Why: the words behind a claim, with their lines, when nothing but the evidence is left."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+import ralf
+from labelled import DATA
+from ralf import history, project as projects
+from ralf.errors import DamagedBlob, NotFound, RouteNotFound
+from ralf.why import Quote
+from storekit import Cli, checkpoints_of, context_of, records_of, route_file, write_session
+
+CHOICE = "We use batch size 0 instead of 1."
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A project with a session in two checkpoints, whose transcript is gone."""
+    root = tmp_path_factory.mktemp("made")
+    write_session(root / "session.jsonl", 9_000)
+    ralf.checkpoint("tide", root / "session.jsonl", root=root, segment_tokens=5_000)
+    (root / "session.jsonl").unlink()
+    return root
+
+
+@pytest.fixture
+def project(made: Path, tmp_path: Path) -> Path:
+    shutil.copytree(made, tmp_path / "project")
+    return tmp_path / "project"
+
+
+@pytest.fixture
+def cli(project: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Cli:
+    return Cli(project, monkeypatch, capfd)
+
+
+def write_talk(path: Path, *said: tuple[str, str]) -> None:
+    """A session of messages, one a line."""
+    lines = [
+        {
+            "type": who,
+            "sessionId": "talk",
+            "uuid": str(number),
+            "timestamp": f"2026-03-01T08:00:{number:02d}Z",
+            "cwd": "/srv/made",
+            "message": {"role": who, "content": text},
+        }
+        for number, (who, text) in enumerate(said)
+    ]
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+
+
+def prune_all(root: Path) -> None:
+    shutil.rmtree(context_of(root) / "blobs")
+
+
+# ---- decisions ----
+
+
+def test_a_decision_comes_back_with_its_words_lines_and_speaker_without_the_transcript(made: Path) -> None:
+    reason = ralf.why("tide", "DEC-001", root=made)
+    assert (reason.kind, reason.claim, reason.status, reason.origin) == ("decision", CHOICE, "active", "agent")
+    assert (reason.recorded, reason.revision) == ("checkpoint cp-001", 1)
+    assert (reason.evidence, reason.matches) == ("kept", True)
+    assert reason.quotes == (Quote(2, 2, "agent", CHOICE),)
+    assert reason.source is not None
+    assert (reason.source.session, reason.source.first_line, reason.source.last_line) == ("s-1", 2, 2)
+
+
+@pytest.mark.parametrize("label", ["DEC-001", "dec-001", "dec-1", "DEC-1", " Dec-0001 ", "1"])
+def test_a_label_may_be_typed_as_it_comes_to_hand(made: Path, label: str) -> None:
+    assert ralf.why("tide", label, root=made).id == "DEC-001"
+
+
+def test_every_decision_of_every_checkpoint_finds_its_words(made: Path) -> None:
+    items = [item for record in records_of(made, "tide") for item in record["payload"]["decisions"]]
+    assert len(items) >= 3
+    for item in items:
+        reason = ralf.why("tide", item["id"], root=made)
+        assert reason.matches, item
+        assert item["decision"] in "\n".join(quote.text for quote in reason.quotes)
+
+
+def test_of_a_decision_that_rests_on_an_answer_both_messages_are_shown(tmp_path: Path) -> None:
+    write_talk(
+        tmp_path / "t.jsonl",
+        ("user", "The cache is slow, what can we do about it in this release?"),
+        ("assistant", "I'd recommend sqlite in WAL mode for the cache, because it needs no server. Shall I do that?"),
+        ("user", "yes, do that"),
+        ("assistant", "Done: the cache is in sqlite now."),
+    )
+    ralf.checkpoint("talk", tmp_path / "t.jsonl", root=tmp_path)
+    reason = ralf.why("talk", "DEC-001", root=tmp_path)
+    assert reason.matches
+    assert [(quote.line, quote.who) for quote in reason.quotes] == [(2, "agent"), (3, "user")]
+
+
+def test_a_decision_that_the_file_has_folded_away_is_still_explained(project: Path) -> None:
+    for number in range(30):
+        ralf.record_decision("tide", f"Choice {number}: {'many words ' * 600}", root=project)
+    assert "DEC-001" not in {item.id for item in ralf.get_context("tide", root=project).decisions}
+    reason = ralf.why("tide", "DEC-001", root=project)
+    assert (reason.claim, reason.matches, reason.recorded) == (CHOICE, True, "checkpoint cp-001")
+
+
+def test_a_superseded_decision_says_so(project: Path) -> None:
+    ralf.record_decision("tide", "Use batch size 7", supersedes="DEC-001", root=project)
+    reason = ralf.why("tide", "DEC-001", root=project)
+    assert (reason.status, reason.matches) == ("superseded", True)
+
+
+def test_a_decision_recorded_by_hand_says_who_and_when(project: Path) -> None:
+    made = ralf.record_decision("tide", "Use sqlite", rationale="one file", alternatives=["a server"], root=project)
+    reason = ralf.why("tide", made.id, root=project)
+    assert (reason.recorded, reason.origin, reason.timestamp) == ("by hand", "user", made.timestamp)
+    assert (reason.rationale, reason.alternatives) == ("one file", ("a server",))
+    assert (reason.source, reason.evidence, reason.matches, reason.quotes) == (None, "none", None, ())
+    assert reason.revision == 3
+
+
+def test_a_decision_written_into_the_file_is_explained_before_and_after_it_is_taken_in(project: Path) -> None:
+    path = route_file(project, "tide")
+    text = path.read_text(encoding="utf-8")
+    added = '  - id: "mine"\n    decision: "Ask Ada first"\n    status: "active"\n'
+    path.write_text(text.replace("\ndecisions:\n", f"\ndecisions:\n{added}"), encoding="utf-8")
+    assert ralf.why("tide", "mine", root=project).revision == 0
+    ralf.record_decision("tide", "Use sqlite", root=project)
+    reason = ralf.why("tide", "Mine", root=project)
+    assert (reason.claim, reason.recorded, reason.revision) == ("Ask Ada first", "edit of the route file", 3)
+
+
+def test_a_decision_whose_words_were_edited_still_finds_the_lines_that_it_came_from(project: Path) -> None:
+    path = route_file(project, "tide")
+    path.write_text(path.read_text(encoding="utf-8").replace(CHOICE, "We use batch size nought."), encoding="utf-8")
+    ralf.record_decision("tide", "Use sqlite", root=project)
+    reason = ralf.why("tide", "DEC-001", root=project)
+    assert (reason.claim, reason.matches, reason.quotes[0].text) == ("We use batch size nought.", True, CHOICE)
+
+
+def test_a_decision_that_was_taken_out_of_the_file_is_dropped_but_known(project: Path) -> None:
+    path = route_file(project, "tide")
+    text = path.read_text(encoding="utf-8")
+    start = text.index('  - id: "DEC-001"')
+    end = text.index("  - id:", start + 1)
+    path.write_text(text[:start] + text[end:], encoding="utf-8")
+    ralf.record_decision("tide", "Use sqlite", root=project)
+    reason = ralf.why("tide", "DEC-001", root=project)
+    assert (reason.claim, reason.status, reason.matches) == (CHOICE, "dropped", True)
+
+
+def test_words_that_are_not_those_of_the_claim_are_shown_and_called_so(project: Path) -> None:
+    path = route_file(project, "tide")
+    sha256 = ralf.why("tide", "DEC-001", root=project).source.sha256  # type: ignore[union-attr]
+    path.write_text(path.read_text(encoding="utf-8").replace(sha256, "0" * 16), encoding="utf-8")
+    reason = ralf.why("tide", "DEC-001", root=project)
+    assert (reason.evidence, reason.matches) == ("kept", False)
+    assert {quote.who for quote in reason.quotes} == {"agent", "agent, calling Edit"}
+
+
+def test_when_the_evidence_is_pruned_the_place_and_the_hash_are_left(project: Path) -> None:
+    before = ralf.why("tide", "DEC-001", root=project)
+    prune_all(project)
+    after = ralf.why("tide", "DEC-001", root=project)
+    assert (after.evidence, after.matches, after.quotes) == ("pruned", None, ())
+    assert (after.source, after.claim) == (before.source, before.claim)
+
+
+def test_damaged_evidence_is_said(project: Path) -> None:
+    for path in (context_of(project) / "blobs").rglob("*"):
+        if path.is_file():
+            path.write_bytes(b"x")
+    with pytest.raises(DamagedBlob):
+        ralf.why("tide", "DEC-001", root=project)
+
+
+@pytest.mark.parametrize("label", ["DEC-999", "cp-009", "nonsense"])
+def test_an_unknown_claim_is_not_found(made: Path, label: str) -> None:
+    with pytest.raises(NotFound):
+        ralf.why("tide", label, root=made)
+    with pytest.raises(RouteNotFound):
+        ralf.why("nonesuch", label, root=made)
+
+
+# ---- checkpoints ----
+
+
+def test_a_checkpoint_shows_the_messages_that_its_section_uses(made: Path) -> None:
+    reason = ralf.why("tide", "cp-1", root=made)
+    context = ralf.get_context("tide", root=made)
+    entry = context.checkpoints[0]
+    assert (reason.id, reason.kind, reason.timestamp) == ("cp-001", "checkpoint", entry.timestamp)
+    assert reason.claim.split("\n", 1)[1] in context.history
+    assert reason.source is not None
+    assert f"{reason.source.first_line}-{reason.source.last_line}" == entry.lines
+    assert reason.quotes[0] == Quote(
+        1, 1, "user", "Please carry part 0 of the tide table over to the new reader, and keep the old columns."
+    )
+    assert reason.recorded == "summarizer extractive"
+
+
+def test_checkpoints_are_numbered_as_in_the_file_also_after_an_import(tmp_path: Path) -> None:
+    from storekit import V100
+
+    path = route_file(tmp_path, "api-refactoring")
+    path.parent.mkdir(parents=True)
+    path.write_text(V100, encoding="utf-8")
+    write_session(tmp_path / "session.jsonl", 3_000)
+    ralf.checkpoint("api-refactoring", tmp_path / "session.jsonl", root=tmp_path)
+    labels = [label for label, _ in history.checkpoints(projects.find(tmp_path), "api-refactoring")]
+    assert labels == [ralf.get_context("api-refactoring", root=tmp_path).checkpoints[-1].checkpoint_id] == ["cp-004"]
+    assert ralf.why("api-refactoring", "DEC-001", root=tmp_path).recorded == "import"
+
+
+# ---- real sessions ----
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not DATA.is_dir(), reason="the sessions lie beside the checkout of those who have them")
+def test_at_least_99_of_100_claims_of_real_sessions_find_their_words(tmp_path: Path) -> None:
+    claims = found = 0
+    for packed in sorted(DATA.glob("*.jsonl.gz")):
+        root = tmp_path / packed.stem
+        root.mkdir()
+        (root / "s.jsonl").write_bytes(gzip.decompress(packed.read_bytes()))
+        ralf.checkpoint("real", root / "s.jsonl", root=root)
+        (root / "s.jsonl").unlink()
+        for record in records_of(root, "real"):
+            for item in record["payload"]["decisions"]:
+                claims += 1
+                found += bool(ralf.why("real", item["id"], root=root).matches)
+        assert checkpoints_of(root, "real")
+    assert claims >= 40
+    assert found >= 0.99 * claims
+
+
+# ---- the command ----
+
+
+def test_the_command_prints_claim_place_and_words(cli: Cli) -> None:
+    ran = cli("context", "why", "tide", "dec-1")
+    assert ran.status == 0
+    assert ran.out.startswith("tide DEC-001  decision, by agent, 2026-03-01T08:00:01.000Z; checkpoint cp-001\n")
+    assert "session s-1, lines 2-2, sha256 " in ran.out
+    assert f"line 2, agent:\n  {CHOICE}\n" in ran.out
+
+
+def test_the_command_exits_3_where_the_evidence_was_pruned_and_still_prints_the_place(cli: Cli, project: Path) -> None:
+    sha256 = cli("context", "why", "tide", "DEC-001", "--json").json()["source"]["sha256"]
+    prune_all(project)
+    ran = cli("context", "why", "tide", "DEC-001")
+    ran.complains(3, "tide", "DEC-001", "not kept")
+    assert f"session s-1, lines 2-2, sha256 {sha256}: pruned" in ran.out
+    assert cli("context", "why", "tide", "cp-001").status == 3
+    assert cli("context", "why", "tide", "DEC-001", "--json").json()["evidence"] == "pruned"
+
+
+def test_the_command_says_that_a_decision_by_hand_has_no_transcript(cli: Cli, project: Path) -> None:
+    made = ralf.record_decision("tide", "Use sqlite", root=project)
+    ran = cli("context", "why", "tide", made.id)
+    assert (ran.status, ran.err) == (0, "")
+    assert ran.out.endswith("No transcript holds it: by hand, revision 3.\n")
+
+
+def test_the_command_names_what_is_not_there(cli: Cli) -> None:
+    cli("context", "why", "tide", "DEC-099").complains(3, "tide", "no decision DEC-099")
+    cli("context", "why", "tide", "cp-099").complains(3, "tide", "no checkpoint cp-099")
+    cli("context", "why", "tid", "DEC-001").complains(3, "tid", "tide")
+
+
+def test_a_long_message_is_cut_for_people_and_whole_for_programs(tmp_path: Path, cli: Cli) -> None:
+    words = "We use sqlite instead of a server for the queue. " + "More about it. " * 400
+    write_talk(tmp_path / "t.jsonl", ("assistant", words))
+    ralf.checkpoint("long", tmp_path / "t.jsonl", root=cli.root)
+    assert "characters more: --json" in cli("context", "why", "long", "DEC-001").out
+    assert cli("context", "why", "long", "DEC-001", "--json").json()["quotes"][0]["text"] == words
