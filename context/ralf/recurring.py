@@ -15,7 +15,7 @@ MOST = 120
 """Names that a route keeps."""
 
 _SHARE = 1 / 1_800  # names of one stretch, per character of its text
-_LONGEST = 20_000  # characters of one event that are read
+_LONGEST, _LONGEST_PRINTED = 20_000, 4_000  # characters that are read of what was said, and of what a tool printed
 _HALF_LIFE = 100_000  # characters after which saying a name counts half
 _LAST_SEEN = 4_000  # characters at the end of a stretch within which also a tool's output counts
 _JUST_SEEN = 2.0
@@ -38,7 +38,7 @@ _SHAPED = re.compile(r"[a-z0-9][A-Z]|[A-Za-z0-9]_[A-Za-z0-9]|[A-Z][A-Z]+[a-z]{2}
 def names_in(text: str) -> Iterable[str]:
     """The names in a text, as they stand there, each once."""
     found: dict[str, None] = {}
-    for match in _NAME.finditer(text[:_LONGEST]):
+    for match in _NAME.finditer(text):
         name = match.group()
         if match.lastgroup != "name" or (5 <= len(name) <= 60 and _SHAPED.search(name)):
             found[name] = None
@@ -60,7 +60,8 @@ def ranked(events: Sequence[Event], known: Iterable[str] = ()) -> tuple[str, ...
             weight = _JUST_SEEN
         if weight:
             weight *= 0.5 ** (after / _HALF_LIFE)
-            for name in names_in(event.text):
+            most = _LONGEST_PRINTED if event.kind == "result" else _LONGEST
+            for name in names_in(event.text[:most]):
                 if name.rpartition("/")[2] in files:
                     continue
                 said = forms.setdefault(_core(name), {})

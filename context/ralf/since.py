@@ -30,6 +30,7 @@ _LONGEST = 4 << 20  # bytes of a file that are compared
 _READ = 1 << 20  # bytes of a transcript that are read; what is beyond is estimated
 _SESSIONS = 4  # of the newest transcripts are looked at
 _TAIL = 64 << 10
+_MARK = ("size", "time", "hash")
 _TIME = re.compile(rb'"timestamp":\s*"([^"]{10,40})"')
 
 
@@ -69,7 +70,7 @@ def _stale(project: Project, context: RouteContext) -> dict[str, str]:
 def _differing(root: Path, files: Iterable[OpenFile], marks: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
     for file in files:
         before = marks.get(file.path) if isinstance(marks, dict) else None
-        if before:
+        if isinstance(before, list) and len(before) == len(_MARK):
             now = _marked(root, file.path, before)
             if now is None:
                 yield file.path, GONE
