@@ -29,8 +29,8 @@ from ralf.troubles import NAMED, Troubles
 _DONE = ("created", "edited", "deleted", "read")
 _LONG_FAILED, _FAILED_KEPT = 600, (320, 100)  # characters; the head and the tail that are kept of a longer one
 _LONG_PASSED, _PASSED_KEPT = 140, (90, 40)
-_PASSED = 24  # commands that passed and never failed which a route keeps
-_TESTS = 20  # newest test results that a route keeps
+_PASSED = 12  # commands that passed and never failed which a route keeps
+_TESTS = 10  # newest test results that a route keeps
 _LONG_REQUEST, _REQUEST_HEAD, _REQUEST_TAIL = 1200, 900, 250
 _OPEN_FILES = 10
 _OUTPUT_KEPT = (700, 300)  # characters of the output that the agent had just seen

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -28,6 +29,9 @@ def named_in(arguments: Mapping[str, Any]) -> str:
     return next((arguments[key] for key in _PATH_KEYS if isinstance(arguments.get(key), str)), "")
 
 
+_FILE = re.compile(r"[^/\\]\.[A-Za-z]\w{0,7}$")
+
+
 def did_by(tool: str, arguments: Mapping[str, Any]) -> str:
     """What a tool of this name does to the file that its arguments name; "" if it is no file tool."""
     name = tool.lower().rpartition("__")[2].replace("_", "").replace("-", "").replace(".", "")
@@ -37,7 +41,7 @@ def did_by(tool: str, arguments: Mapping[str, Any]) -> str:
         any(word in name for word in ("grep", "glob", "search", "list", "find", "issue", "comment"))
         and "replace" not in name
     ):
-        return ""
+        return "read" if "grep" in name and _FILE.search(named_in(arguments)) else ""  # one file was searched
     for word, did in _VERBS:
         if word in name:
             return did

@@ -6,8 +6,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ralf.commands import only_looks
-from ralf.model import ActiveWork, Decision
+from ralf.facts import combine
+from ralf.model import ActiveWork, Decision, Facts
 from ralf.prose import Sentence, joined, sentences
 from ralf.summarizers import Segment, Summary, history
 from ralf.summarizers.decisions import find
@@ -16,8 +16,10 @@ from ralf.summarizers.statements import LONGEST, Exchange, exchanges
 from ralf.text import one_line
 from ralf.trim import trimmed
 
-_SHARE = 0.098  # of a segment's text, for all that is stored of it
+_SHARE = 0.085  # of a segment's text, for all that is stored of it
 _LEAST_ROOM, _MOST_ROOM = 600, 14_000  # characters of a section
+_SAID_MOST, _THOUGHT_MOST = 0.6, 0.15  # of what was said, and of thoughts and calls, that is worth the room
+_SAID_LEAST, _SHARE_LEAST = 0.5, 0.04  # of what was said, and of the segment, that has room whatever else is stored
 _OVERHEAD = 30  # characters around a text in the file
 _SOURCE, _ENTRY = 200, 1_000  # characters of a decision's source, and of a checkpoint's entry and state of the work
 _STATEMENT, _FINDING, _STEP = 600, 240, 160  # characters
@@ -66,15 +68,18 @@ class Extractive:
 
 def _room(segment: Segment, decisions: Sequence[Decision]) -> int:
     """Characters that the section may take, so that with all else a segment comes to well under a tenth."""
-    facts = segment.facts
+    facts = combine(Facts(), segment.facts)  # as much as a route's file takes of them
     texts = [fact.path for fact in facts.paths] + [fact.request for fact in facts.requests]
-    texts += [fact.command for fact in facts.commands if fact.failures or not only_looks(fact.command)]
+    texts += [fact.command for fact in facts.commands]
     texts += [text for fact in facts.errors for text in (fact.error, fact.command, fact.fixed_by)]
     texts += [text for fact in facts.tests for text in (fact.command, fact.result)]
     texts += [text for item in decisions for text in (item.decision, item.rationale, *item.alternatives)]
     spent = sum(map(len, texts)) + _OVERHEAD * len(texts) + _SOURCE * len(decisions) + len(", ".join(facts.names))
     size = sum(len(event.text) for event in segment.events)
-    return max(_LEAST_ROOM, min(_MOST_ROOM, int(size * _SHARE) - spent - _ENTRY))
+    said = sum(len(event.text) for event in segment.events if event.kind == "assistant")
+    thought = sum(len(event.text) for event in segment.events if event.kind in ("thinking", "call"))
+    room = min(int(size * _SHARE) - spent - _ENTRY, int(said * _SAID_MOST + thought * _THOUGHT_MOST))
+    return max(_LEAST_ROOM, min(_MOST_ROOM, max(room, int(min(said * _SAID_LEAST, size * _SHARE_LEAST)))))
 
 
 def _title(talk: Sequence[Exchange], work: ActiveWork) -> str:

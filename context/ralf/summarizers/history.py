@@ -209,7 +209,8 @@ def _worth(sentence: Sentence, voice: Voice) -> bool:
         return len(sentence.text) > _LEAST
     if not tells(sentence):
         return False
-    return voice != "thought" or not _UNSURE.search(sentence.text)
+    text = sentence.text
+    return voice != "thought" or (any(names_in(text)) and not text.endswith(":") and not _UNSURE.search(text))
 
 
 def _score(text: str) -> float:
