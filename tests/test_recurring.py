@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import pytest
@@ -88,6 +89,15 @@ def test_a_route_keeps_so_many_names_at_most_each_once_and_none_that_was_not_the
     assert len(names) <= MOST
     assert len(set(names)) == len(names)
     assert set(names) <= {*old, *new}
+
+
+@pytest.mark.parametrize(
+    "part", ["@", "+", "a/", "a.", "0a", "1,", "a+", "a@b/", "aA", "~/", "../", "a-", "+/", "AB-1", "x.y:"]
+)
+def test_a_hostile_text_is_read_in_linear_time(part: str) -> None:
+    start = time.process_time()
+    list(names_in(part * (20_000 // len(part))))
+    assert time.process_time() - start < 0.5
 
 
 @given(st.lists(st.tuples(st.sampled_from(["user", "agent", "tool", "call"]), st.text(max_size=200)), max_size=6))

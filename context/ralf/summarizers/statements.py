@@ -7,6 +7,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, Literal
 
 from ralf.commands import command_text, is_shell
@@ -26,7 +27,8 @@ _PROSE_KEYS = ("plan", "body", "comment", "message", "description", "summary", "
 _DOCUMENT = re.compile(r"\.(?:md|mdx|rst|txt|adoc|org)$", re.I)
 _FILE_KEYS = ("file_path", "path", "filePath", "target_file")
 _CONTENT_KEYS = ("content", "new_string", "file_text", "new_str")
-_HEREDOC = re.compile(r"<<-?[ \t]*(['\"]?)([A-Za-z_]\w*)\1[^\n]*\n(.*?)\n[ \t]*\2\b", re.S)
+_HEREDOC = re.compile(r"<<-?[ \t]*(['\"]?)([A-Za-z_]\w*)\1[^\n]*\n")
+_MOST_HEREDOCS = 4
 _TOLD = re.compile(r"\bgit\b[^\n|]{0,40}\b(?:commit|tag|notes)\b|\b(?:gh|glab|hub|jira|linear)\b")
 _MESSAGE = re.compile(r"\s-m\s+(?:\"((?:[^\"\\$]|\\.){20,})\"|'([^']{20,})')")
 _LEAST = 40  # characters from which an argument is prose
@@ -89,7 +91,7 @@ def _written(tool: str, arguments: Mapping[str, Any]) -> Iterator[str]:
     if is_shell(tool):
         command = command_text(arguments)
         if _TOLD.search(command):
-            yield from (match[3] for match in _HEREDOC.finditer(command))
+            yield from _heredocs(command)
             yield from (match[1] or match[2] for match in _MESSAGE.finditer(command))
         return
     if any(_DOCUMENT.search(str(arguments.get(key, ""))) for key in _FILE_KEYS):
@@ -102,3 +104,11 @@ def _written(tool: str, arguments: Mapping[str, Any]) -> Iterator[str]:
         text = arguments.get(key)
         if isinstance(text, str) and len(text) >= _LEAST:
             yield text
+
+
+def _heredocs(command: str) -> Iterator[str]:
+    """The bodies of a command's first here-documents."""
+    for match in islice(_HEREDOC.finditer(command), _MOST_HEREDOCS):
+        end = re.search(rf"\n[ \t]*{match[2]}\b", command[match.end() - 1 :])
+        if end is not None:
+            yield command[match.end() : match.end() - 1 + end.start()]
