@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given, strategies as st
 
 from ralf import commands, outcomes
-from ralf.facts import Extracted, combine, extract, said_in_refusal
+from ralf.combining import combine
+from ralf.facts import Extracted, extract, said_in_refusal
 from ralf.model import ActiveWork, CommandFact, ErrorFact, Facts, PathFact
 from ralf.transcripts.events import Event, Position
 

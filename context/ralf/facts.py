@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeVar
 
 from ralf import commands, filetools, outcomes, recurring
+from ralf.combining import LONG_PASSED, again, same_command
 from ralf.model import (
     ActiveWork,
     CommandFact,
@@ -26,19 +26,14 @@ from ralf.transcripts.events import Event
 from ralf.trim import trimmed, without_middle
 from ralf.troubles import NAMED, Troubles
 
-_DONE = ("created", "edited", "deleted", "read")
 _LONG_FAILED, _FAILED_KEPT = 600, (320, 100)  # characters; the head and the tail that are kept of a longer one
-_LONG_PASSED, _PASSED_KEPT = 140, (90, 40)
-_PASSED = 12  # commands that passed and never failed which a route keeps
-_TESTS = 10  # newest test results that a route keeps
+_PASSED_KEPT = (90, 40)
 _LONG_REQUEST, _REQUEST_HEAD, _REQUEST_TAIL = 1200, 900, 250
 _OPEN_FILES = 10
 _OUTPUT_KEPT = (700, 300)  # characters of the output that the agent had just seen
 _SUBSTANTIAL = 25  # characters from which a request says something by itself
 _PROMISE = re.compile(r"<promise>\s*([A-Z][A-Z _-]{1,38})\s*</promise>")
 _SPOKEN = re.compile(r"the user said:\s*\n?", re.I)
-
-_Fact = TypeVar("_Fact", PathFact, CommandFact, ErrorFact, CommitFact, TestFact, RequestFact)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,26 +72,6 @@ def extract(
     return replace(found, facts=replace(found.facts, names=names))
 
 
-def combine(before: Facts, new: Facts) -> Facts:
-    """A route's facts with those of a newer stretch: each once, what came last at the end.
-
-    A command that only looked around counts once it has failed: it is what not to try again.
-    """
-    ran = {_same_command(command) for command in before.commands}
-    telling = [c for c in new.commands if c.failures or _same_command(c) in ran or not commands.only_looks(c.command)]
-    return replace(
-        before,
-        paths=_joined(before.paths, new.paths, lambda f: f.path, lambda a, b: replace(b, did=_in_order(a.did + b.did))),
-        commands=_newest_passed(_joined(before.commands, telling, _same_command, _again)),
-        errors=_joined(before.errors, new.errors, lambda f: (f.error, f.command)),
-        commits=_joined(before.commits, new.commits, lambda f: f.commit),
-        tests=_joined(before.tests, new.tests, lambda f: f.command)[-_TESTS:],
-        requests=_joined(before.requests, new.requests, lambda f: (f.request, f.omitted)),
-        names=recurring.combined(before.names, new.names),
-        extra={**before.extra, **new.extra},
-    )
-
-
 def said_in_refusal(event: Event) -> str:
     """What a person said when declining a tool call, "" where nothing: it stands in the refused call's result."""
     if event.kind != "result" or not event.refused:
@@ -105,59 +80,13 @@ def said_in_refusal(event: Event) -> str:
     return event.text[match.end() :].strip() if match else ""
 
 
-def _joined(
-    before: Sequence[_Fact],
-    new: Sequence[_Fact],
-    key: Callable[[_Fact], object],
-    merge: Callable[[_Fact, _Fact], _Fact] = lambda _, b: b,
-) -> tuple[_Fact, ...]:
-    found = {key(fact): fact for fact in before}
-    for fact in new:
-        old = found.pop(key(fact), None)
-        merged = fact if old is None else merge(old, fact)
-        if old is not None and old.extra:
-            merged = replace(merged, extra={**old.extra, **merged.extra})
-        found[key(fact)] = merged
-    return tuple(found.values())
-
-
-def _newest_passed(commands: Sequence[CommandFact]) -> tuple[CommandFact, ...]:
-    passed = [command for command in commands if not command.failures]
-    gone = set(map(id, passed[:-_PASSED]))
-    return tuple(command for command in commands if id(command) not in gone)
-
-
-def _same_command(fact: CommandFact) -> tuple[str, str, int]:
-    """What tells a command from others, also when one of two is kept longer than the other."""
-    if not fact.omitted and len(fact.command) <= _LONG_PASSED:
-        return fact.command, "", 0
-    length = len(fact.command) + (fact.omitted - len(" … ") if fact.omitted else 0)
-    return fact.command[:70], fact.command[-20:], length
-
-
-def _again(old: CommandFact, new: CommandFact) -> CommandFact:
-    longer = old if old.failures and len(old.command) > len(new.command) else new
-    return replace(
-        new,
-        command=longer.command,
-        omitted=longer.omitted,
-        runs=old.runs + new.runs,
-        failures=old.failures + new.failures,
-        last=new.last or old.last,
-    )
-
-
 def _command_fact(text: str, result: Event) -> CommandFact:
     """A command as it is kept: one that failed at length, one that passed in brief."""
     if result.failed:
         kept, omitted = without_middle(text, *_FAILED_KEPT) if len(text) > _LONG_FAILED else (text, 0)
         return CommandFact(kept, "failed", result.exit_status, 1, 1, result.timestamp, omitted)
-    kept, omitted = without_middle(text, *_PASSED_KEPT) if len(text) > _LONG_PASSED else (text, 0)
+    kept, omitted = without_middle(text, *_PASSED_KEPT) if len(text) > LONG_PASSED else (text, 0)
     return CommandFact(kept, omitted=omitted)
-
-
-def _in_order(did: Sequence[str]) -> tuple[str, ...]:
-    return tuple(word for word in _DONE if word in did)
 
 
 class _Reader:
@@ -270,8 +199,8 @@ class _Reader:
     def _command(self, text: str, call: Event, result: Event) -> None:
         time = result.timestamp
         new = _command_fact(text, result)
-        old = self.commands.pop(_same_command(new), None)
-        self.commands[_same_command(new)] = _again(old, new) if old else new
+        old = self.commands.pop(same_command(new), None)
+        self.commands[same_command(new)] = again(old, new) if old else new
         for commit, message in outcomes.commits(text, result.text):
             self.commits.pop(commit, None)
             self.commits[commit] = CommitFact(commit, message, time)
@@ -306,7 +235,7 @@ class _Reader:
 
     def _touched(self, path: str, did: str, time: str) -> None:
         old = self.paths.pop(path, None)
-        self.paths[path] = PathFact(path, _in_order(((*old.did, did)) if old else (did,)), time)
+        self.paths[path] = PathFact(path, filetools.in_order(((*old.did, did)) if old else (did,)), time)
         if did == "read":
             return
         self.open.pop(path, None)

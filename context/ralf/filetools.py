@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+_DONE = ("created", "edited", "deleted", "read")
 _PATH_KEYS = ("file_path", "notebook_path", "absolute_path", "filePath", "filepath", "target_file", "path")
 _VERBS = (
     ("delete", "deleted"),
@@ -46,3 +47,8 @@ def did_by(tool: str, arguments: Mapping[str, Any]) -> str:
         if word in name:
             return did
     return ""
+
+
+def in_order(did: Sequence[str]) -> tuple[str, ...]:
+    """What was done to a file, each once, in one order."""
+    return tuple(word for word in _DONE if word in did)

@@ -11,8 +11,8 @@ from typing import Any
 
 from ralf import attempts, merge
 from ralf.cap import capped
+from ralf.combining import combine
 from ralf.context import FORMAT_VERSION, RouteContext
-from ralf.facts import combine
 from ralf.journal import Record
 from ralf.model import ActiveWork, Checkpoint, Decision, Facts, Section, Todo
 from ralf.text import one_line
