@@ -221,7 +221,10 @@ class _Reader:
             at_home = folder == "" and cwd in ("", self.base)
             if "?" not in folder and (path in self.paths or name.startswith(("/", "~")) or at_home):
                 self._touched(path, done, time)
-        self.troubles.passed(text, time)
+        if said and outcomes.says_failed(said):  # a pipe swallowed the exit status
+            self.troubles.failed(outcomes.error_line(result.text), trimmed(text, NAMED), time)
+        else:
+            self.troubles.passed(text, time)
 
     def _relative(self, path: str, cwd: str) -> str:
         path = path.strip()
