@@ -452,7 +452,7 @@ def test_a_command_that_only_looks_is_told_from_one_that_does_something(command:
 
 
 def test_of_the_commands_that_passed_a_route_keeps_the_newest_that_did_something() -> None:
-    new = Facts(commands=tuple(CommandFact(f"make part{n}") for n in range(90)) + (CommandFact("ls"),))
+    new = Facts(commands=(*(CommandFact(f"make part{n}") for n in range(90)), CommandFact("ls")))
     kept = [fact.command for fact in combine(Facts(), new).commands]
     assert kept == [f"make part{n}" for n in range(90 - len(kept), 90)]
     failed = CommandFact("ls", "failed", 1, 1, 1)
