@@ -28,7 +28,7 @@ _NAME = re.compile(
     r"|(?P<path>(?:~|\.{1,2})?/?(?:[\w@+.-]{1,80}/){1,16}[\w@+-][\w@+.-]{0,80}\.[A-Za-z]\w{0,7}(?!:\d|\()(?=[^\w/]|$))"
     r"|(?P<place>[\w./-]{0,160}\w\.[A-Za-z]{1,5}:\d+)"
     r"|(?P<ticket>#\d{2,6}|[A-Z]{2,10}-\d{1,6})"
-    r"|(?P<quantity>\d[\d,.]{0,16}\d ?(?:ms|[KMG]i?B|%|tokens|seconds))"
+    r"|(?P<quantity>\d[\d,.]{0,16}\d ?(?:ms|[KMG]i?B|tokens|seconds))"
     r"|(?P<name>[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*(?:\(\))?)"
     r")(?![\w-])"
 )

@@ -12,7 +12,7 @@ from ralf.prose import Sentence, joined, sentences
 from ralf.summarizers import Segment, Summary, history
 from ralf.summarizers.decisions import find
 from ralf.summarizers.history import FINDS, tells
-from ralf.summarizers.statements import LONGEST, Exchange, exchanges
+from ralf.summarizers.statements import LONGEST, Exchange, Statement, exchanges
 from ralf.text import one_line
 from ralf.trim import trimmed
 
@@ -23,6 +23,7 @@ _SAID_LEAST, _SHARE_LEAST = 0.5, 0.04  # of what was said, and of the segment, t
 _OVERHEAD = 30  # characters around a text in the file
 _SOURCE, _ENTRY = 200, 1_000  # characters of a decision's source, and of a checkpoint's entry and state of the work
 _STATEMENT, _FINDING, _STEP = 600, 240, 160  # characters
+_TELLING = 40  # characters from which what a message tells is a statement
 
 _BLOCKS = re.compile(
     r"\b(?:blocked (?:by|on|until)|waiting (?:for|on)|cannot proceed|can't proceed|can't continue"
@@ -87,7 +88,7 @@ def _title(talk: Sequence[Exchange], work: ActiveWork) -> str:
     asked = [e for e in talk if len(e.request) >= 12]
     worked = max(asked, key=lambda e: (len(e.request) >= 25, len(e.spoken)), default=None)
     texts = [s.text for s in sentences(worked.request[:LONGEST])] if worked else []
-    texts += [s.text for e in talk for said in e.spoken[-1:] for s in said if tells(s)]
+    texts += [s.text for e in talk for statement in e.spoken[-1:] for s in statement.said if tells(s)]
     for least in (16, 8):
         for text in texts:
             title = one_line(text.replace("`", "").replace("*", "")).strip(" #>-:.,;!?")
@@ -110,8 +111,9 @@ def _key_events(segment: Segment, decisions: Sequence[Decision]) -> tuple[str, .
 
 
 def _work(work: ActiveWork, talk: Sequence[Exchange]) -> ActiveWork:
-    spoken = [said for exchange in talk for said in exchange.spoken]
-    statement = next((text for said in reversed(spoken) if (text := _statement(said))), "")
+    statements = [statement for exchange in talk for statement in exchange.spoken]
+    spoken = [statement.said for statement in statements]
+    statement = next((text for said in reversed(statements) if (text := _statement(said))), "")
     steps = _next_steps(spoken)
     open_todos = [todo.content for todo in work.todos if todo.status != "completed"]
     findings = _picked(spoken, FINDS, _FINDING, 4)
@@ -132,9 +134,13 @@ def _status(work: ActiveWork, statement: str, open_todos: bool, spoke: bool) -> 
     return "in_progress" if spoke or statement else work.work_status
 
 
-def _statement(said: Sequence[Sentence]) -> str:
-    text = joined(sentence.text for sentence in said if tells(sentence))
-    return trimmed(text, _STATEMENT) if len(text) >= 40 else ""
+def _statement(statement: Statement) -> str:
+    """A message that says something: as it stands where it is short, else the sentences of it that tell."""
+    text = joined(sentence.text for sentence in statement.said if tells(sentence))
+    if len(text) < _TELLING:
+        return ""
+    whole = statement.event.text.strip()
+    return whole if len(whole) <= _STATEMENT else trimmed(text, _STATEMENT)
 
 
 def _next_steps(spoken: Sequence[Sequence[Sentence]]) -> list[str]:
@@ -155,6 +161,6 @@ def _picked(spoken: Sequence[Sequence[Sentence]], pattern: re.Pattern[str], leng
         trimmed(sentence.text, length)
         for said in spoken
         for sentence in said
-        if tells(sentence) and pattern.search(sentence.text)
+        if tells(sentence) and pattern.search(sentence.text) and not sentence.text.endswith(":")
     ]
     return found[-most:]

@@ -52,9 +52,9 @@ class Exchange:
     statements: list[Statement]
 
     @property
-    def spoken(self) -> list[tuple[Sentence, ...]]:
+    def spoken(self) -> list[Statement]:
         """What was said in the conversation, message by message."""
-        return [statement.said for statement in self.statements if statement.voice == "said"]
+        return [statement for statement in self.statements if statement.voice == "said"]
 
 
 def exchanges(events: Sequence[Event]) -> list[Exchange]:
