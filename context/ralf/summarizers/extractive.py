@@ -48,12 +48,12 @@ class Extractive:
     name = "extractive"
 
     def summarize(self, segment: Segment) -> Summary:
-        """Sum the segment up; tool output is not read, but for what a person said in declining a call."""
+        """Sum the segment up; of tool output only a sub-agent's report is read, and what a person said in declining."""
         found = find(segment.events, session=segment.session, known=segment.decisions)
         talk = exchanges(segment.events)
         told = "\n".join(text for item in found.decisions for text in (item.decision, item.rationale))
         room = _room(segment, found.decisions)
-        lines, left_out = history.lines_of(talk, room, keep=segment.keep, told=told)
+        lines, kept, left_out = history.lines_of(talk, room, keep=segment.keep, told=told)
         if not lines:
             lines = ["- Nothing worth keeping was said in this segment."]
         return Summary(
@@ -62,7 +62,7 @@ class Extractive:
             decisions=found.decisions,
             active_work=_work(segment.active_work, talk),
             key_events=_key_events(segment, found.decisions),
-            kept=len(found.decisions) + len(lines),
+            kept=len(found.decisions) + kept,
             dropped=found.dropped + left_out,
         )
 

@@ -65,8 +65,8 @@ class _Candidate:
 
 def lines_of(
     exchanges: Sequence[Exchange], room: int, *, keep: Sequence[str] = (), told: str = ""
-) -> tuple[list[str], int]:
-    """The lines of the section in at most `room` characters, and how many sentences were left out.
+) -> tuple[list[str], int, int]:
+    """The lines of the section in at most `room` characters, and how many sentences are in them and were left out.
 
     keep  what a person wants kept: sentences that share its content words come first, marked
     told  what the checkpoint says elsewhere: its sentences come last
@@ -93,7 +93,7 @@ def lines_of(
             if said:
                 thought = "thought: " if statement.voice == "thought" else ""
                 out.append(("  " if number in asked else "- ") + thought + joined(said))
-    return out, left_out
+    return out, len(wanted) + len(asked) + len(kept), left_out
 
 
 def tells(sentence: Sentence) -> bool:
