@@ -13,7 +13,7 @@ from hypothesis import given, settings, strategies as st
 from contexts import contexts, quick, ruled, texts
 from ralf import brief, tokens
 from ralf.brief import counted, render
-from ralf.context import Body, Folded, Header, RouteContext
+from ralf.context import Body, Folded, Header, RouteContext, Since
 from ralf.model import (
     ActiveWork,
     CommandFact,
@@ -257,3 +257,64 @@ def test_one_section_alone_can_be_had() -> None:
 
 def test_the_same_context_gives_the_same_text() -> None:
     assert knowing(FULL, 1).render(777, query="valve") == knowing(FULL, 1).render(777, query="valve")
+
+
+LEAD = replace(
+    FULL,
+    active_work=replace(
+        FULL.active_work, attempts=14, last_progress=9, outcome="PARTIAL", last_output="Bash: make water\n412 drops"
+    ),
+    facts=replace(FULL.facts, names=tuple(f"pickRow{n}x" for n in range(40))),
+    since=Since(files={"src/valve.py": "changed since the checkpoint"}, tokens=12_000, minutes=34),
+)
+
+
+@pytest.mark.parametrize("budget", [None, 2500])
+def test_the_brief_leads_in_the_order_in_which_a_successor_asks(budget: int | None) -> None:
+    text = knowing(LEAD, 1).render(budget)
+    order = [
+        "## Goal",
+        "## Where things stand",
+        "step 3 of 7",
+        "attempt 14; last outcome PARTIAL; nothing changed since attempt 9",
+        "The valve opens now",
+        "412 drops",
+        "## Next",
+        "## Not again",
+        "## Rules",
+        "## Decisions",
+        "## Files",
+        "src/valve.py (changed since the checkpoint)",
+        "about 12,000 tokens and 34 minutes",
+        "## Names in use",
+        "## Checkpoint 3",
+    ]
+    places = [text.index(words) for words in order]
+    assert places == sorted(places)
+
+
+def test_the_brief_alone_has_no_history_and_no_lists_of_facts() -> None:
+    text = LEAD.render(section="brief")
+    assert "412 drops" in text
+    assert not re.search(r"## (?:Checkpoint|Commands|All requests|No longer valid|Errors)", text)
+
+
+@given(contexts, st.dictionaries(texts(2), st.sampled_from(["changed", "gone"]), max_size=3), st.integers(0, 900))
+@settings(quick, max_examples=25)
+def test_what_is_known_only_at_a_read_keeps_to_the_budget_too(
+    context: RouteContext, stale: dict[str, str], budget: int
+) -> None:
+    files = tuple(OpenFile(path) for path in stale)
+    known = knowing(replace(context, active_work=replace(context.active_work, open_files=files)), 1)
+    assert fits(replace(known, since=Since(stale, 12_345, 67)).render(budget), budget)
+
+
+def test_a_long_decision_gives_way_to_its_statement_before_it_goes() -> None:
+    reason = "It was measured in the north field for three days in a row. " * 9
+    long = tuple(Decision(f"DEC-{n:03d}", decision=f"Choose valve {n} of the row", rationale=reason) for n in range(20))
+    context = knowing(RouteContext(decisions=long), 1)
+    text = context.render(600)
+    assert text.count("Choose valve") == 20
+    assert 0 < text.count("Because: It was") < 20
+    assert f"{20 - text.count('Because: It was')} reasons" in text
+    assert context.render(100_000) == context.render()

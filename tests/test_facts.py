@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given, strategies as st
 
 from ralf import commands, outcomes
-from ralf.facts import Extracted, combine, extract, said_in_refusal
+from ralf.combining import combine
+from ralf.facts import Extracted, extract, said_in_refusal
 from ralf.model import ActiveWork, CommandFact, ErrorFact, Facts, PathFact
 from ralf.transcripts.events import Event, Position
 
@@ -113,6 +114,11 @@ def test_file_tools_of_other_clients_are_known_by_name_and_keys(
 def test_a_search_in_a_folder_reads_no_file(session: Session) -> None:
     session.tool("Grep", {"pattern": "pear", "path": f"{BASE}/src"}, "src/a.py")
     assert session.extract().facts.paths == ()
+
+
+def test_a_search_in_one_file_reads_it(session: Session) -> None:
+    session.tool("Grep", {"pattern": "pear", "path": f"{BASE}/src/picker.py", "output_mode": "content"})
+    assert did(session.extract()) == {"src/picker.py": ("read",)}
 
 
 def test_a_patch_names_the_files_it_adds_updates_and_deletes(session: Session) -> None:
@@ -260,6 +266,30 @@ def test_a_tool_that_is_no_shell_can_fail_too(session: Session) -> None:
     assert (fact.command, fact.error) == ("mcp__tracker__create", "Received non-uuid id: invalid")
 
 
+def test_a_failing_test_whose_exit_status_a_pipe_swallowed_is_an_error(session: Session) -> None:
+    output = "--- FAIL: TestPick (0.1s)\nFAIL\torchard\t0.2s"
+    session.bash("go test ./... 2>&1 | tail -5", output, 0)
+    assert [e.error for e in session.extract().facts.errors] == ["--- FAIL: TestPick (0.1s)"]
+    session.tool("Edit", {"file_path": f"{BASE}/pick.go"})
+    session.bash("go test ./... 2>&1 | tail -5", "ok  \torchard\t0.2s", 0)
+    assert [e.fixed_by for e in session.extract().facts.errors] == ["edited pick.go"]
+
+
+@pytest.mark.parametrize(
+    ("result", "failed"),
+    [
+        ("3 passed in 0.1s", False),
+        ("1 failed, 3 passed in 0.1s", True),
+        ("test result: ok. 3 passed; 0 failed; 0 ignored", False),
+        ("test result: FAILED. 3 passed; 1 failed", True),
+        ("Tests: 10 passed, 10 total", False),
+        ("--- FAIL: TestPick (0.1s)", True),
+    ],
+)
+def test_a_result_says_whether_a_test_failed(result: str, failed: bool) -> None:
+    assert outcomes.says_failed(result) == failed
+
+
 def test_a_commit_is_taken_from_what_git_answered(session: Session) -> None:
     session.bash("git add . && git commit -m 'Ripen pears'", "[main 1a2b3c4] Ripen pears\n 1 file changed")
     session.bash("git log", "[main 9f9f9f9] not a commit")
@@ -400,6 +430,36 @@ def test_combining_adds_counts_unites_deeds_and_moves_what_came_last_to_the_end(
     assert facts.commands[-1] == CommandFact("make", "passed", 0, 3, 1, "3")
 
 
+@pytest.mark.parametrize(
+    ("command", "looks"),
+    [
+        ("ls -la && git -C /home/ada log --oneline | head -5", True),
+        ("cat a.py 2>/dev/null; echo done", True),
+        ("gh api repos/o/p/pulls/9/comments --jq '.[]'", True),
+        ("gh api repos/o/p/pulls/9/comments -f body=x", False),
+        ("git branch -vv", True),
+        ("git branch -D old", False),
+        ("sed -n 1,9p a.py", True),
+        ("sed -i s/a/b/ a.py", False),
+        ("grep x a.py > found.txt", False),
+        ("find . -name '*.o' -delete", False),
+        ("make test | tail -5", False),
+        ("", False),
+    ],
+)
+def test_a_command_that_only_looks_is_told_from_one_that_does_something(command: str, looks: bool) -> None:
+    assert commands.only_looks(command) == looks
+
+
+def test_of_the_commands_that_passed_a_route_keeps_the_newest_that_did_something() -> None:
+    new = Facts(commands=(*(CommandFact(f"make part{n}") for n in range(90)), CommandFact("ls")))
+    kept = [fact.command for fact in combine(Facts(), new).commands]
+    assert kept == [f"make part{n}" for n in range(90 - len(kept), 90)]
+    failed = CommandFact("ls", "failed", 1, 1, 1)
+    again = combine(Facts(commands=(failed,)), new).commands[-1]
+    assert (again.command, again.status, again.failures) == ("ls", "passed", 1)
+
+
 @st.composite
 def sessions(draw: st.DrawFn) -> list[Event]:
     built = Session()
@@ -445,10 +505,17 @@ def test_cutting_a_session_anywhere_changes_no_fact(events: list[Event], cuts: l
     whole = extract(events, base=BASE)
 
     def blunt(given: Facts) -> Facts:
-        """Which edits fixed an error is told by the stretch in which they stand."""
-        return replace(given, errors=tuple(replace(e, fixed_by="yes" if e.fixed_by else "") for e in given.errors))
+        """Which edits fixed an error is told by the stretch in which they stand; so are the names that matter, and how
+        often a command had only looked around before it failed.
+        """
+        return replace(
+            given,
+            names=(),
+            errors=tuple(replace(e, fixed_by="yes" if e.fixed_by else "") for e in given.errors),
+            commands=tuple(replace(c, runs=0) if c.command == "ls" else c for c in given.commands),
+        )
 
-    assert blunt(facts) == blunt(whole.facts)
+    assert blunt(facts) == blunt(combine(Facts(), whole.facts))
     assert (work.todos, work.last_request, work.open_files) == (
         whole.work.todos,
         whole.work.last_request,

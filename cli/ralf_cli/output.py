@@ -81,6 +81,7 @@ def context_as_json(context: RouteContext) -> dict[str, Any]:
         "checkpoints": [to_tree(checkpoint) for checkpoint in context.checkpoints],
         "history": context.history,
         "folded": to_tree(context.folded),
+        "since": asdict(context.since),
         "warnings": list(context.warnings),
     }
 

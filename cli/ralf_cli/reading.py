@@ -63,7 +63,7 @@ def list_(ctx: click.Context, root: str | None, as_json: bool) -> None:
 @click.command()
 @click.argument("route")
 @click.option("--max-tokens", type=click.IntRange(min=0), metavar="N", help="Hard limit: at most N o200k_base tokens.")
-@click.option("--brief", is_flag=True, help=f"What a fresh agent needs first: the same as --max-tokens {BRIEF_TOKENS}.")
+@click.option("--brief", is_flag=True, help=f"Only what a fresh agent needs first; at most {BRIEF_TOKENS:,} tokens.")
 @click.option("--section", type=click.Choice(SECTIONS), help="Only this part.")
 @click.option("--at", metavar="CP", help="As it was after this checkpoint, e.g. cp-002.")
 @click.option("--loss", is_flag=True, help="What each checkpoint kept, merged and dropped, and where that is found.")
@@ -83,9 +83,12 @@ def show(
 ) -> None:
     """Show the context of ROUTE: goal, where things stand, what comes next, decisions, facts, history.
 
+    Open files that changed or went since the last checkpoint are marked, and work that no checkpoint covers is told.
+
     \b
     Examples:
       ralf context show TASK-001
+      ralf context show TASK-001 --brief
       ralf context show TASK-001 --max-tokens 2500
       ralf context show TASK-001 --section decisions
       ralf context show TASK-001 --at cp-002 --json
@@ -108,6 +111,8 @@ def show(
         else:
             emit_losses(reports)
         return
+    if brief and section:
+        raise click.UsageError("--brief and --section: which of them?")
     if at is None:
         context = ralf.get_context(route, root=root)
     else:
@@ -118,7 +123,7 @@ def show(
         emit_json(context_as_json(context))
     else:
         budget = max_tokens if max_tokens is not None else BRIEF_TOKENS if brief else None
-        click.echo(context.render(budget, query=query, section=section), nl=False)
+        click.echo(context.render(budget, query=query, section="brief" if brief else section), nl=False)
     if context.warnings:
         complain(context.warnings[0], context.warnings[1] if len(context.warnings) > 1 else "")
         click.get_current_context().exit(4)

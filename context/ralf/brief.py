@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from ralf.context import Counts, RouteContext
 
 CHARACTERS_PER_TOKEN = 4
+_FEW = 300  # bytes that may go uncounted: what is known only at a read
 
 
 def render(
@@ -53,8 +55,11 @@ def key(text: str) -> str:
 def _countable(context: RouteContext) -> Iterator[str]:
     for piece in pieces(context):
         yield piece.text
+        if piece.short:
+            yield piece.short
         yield _heading(piece.group)
-    yield _closing(context, dict.fromkeys(_NOUNS, 99_999), short=False)
+    for nouns in (_NOUNS, _NOUNS[1:]):
+        yield _closing(context, dict.fromkeys(nouns, 99_999), short=False)
     yield _closing(context, {}, short=True)
 
 
@@ -71,32 +76,39 @@ class _Budget:
         self._exact = False
 
     def fit(self, context: RouteContext, pieces: list[Piece], terms: frozenset[str]) -> str:
-        wanted = sorted(range(len(pieces)), key=lambda n: _precedence(pieces[n], n, terms))
-        if not self._all_counted(pieces) and sum(self._price(text) for text in _countable(context)) > self._tokens:
-            self._exact = True  # some are new, and it is tight: count them
-        closing = _closing(context, dict.fromkeys(_NOUNS, 99_999), short=False)
+        if self._uncounted(pieces) > _FEW and sum(self._price(text) for text in _countable(context)) > self._tokens:
+            self._exact = True  # many are new, and it is tight: count them
+        shortens = any(piece.short for piece in pieces)
+        closing = _closing(context, dict.fromkeys(_NOUNS if shortens else _NOUNS[1:], 99_999), short=False)
         if self._price(closing) > self._tokens // 3:
             closing = _closing(context, {}, short=True)
         self._take(closing)
         kept: dict[int, str] = {}
         runs = list(accumulate((a.group != b.group for a, b in pairwise(pieces)), initial=0))
         headed: set[int] = set()  # runs, for the same heading may stand over two of them
-        for number in wanted:
+        for number, whole in _in_order(pieces, terms):
             piece = pieces[number]
+            before = kept.get(number, "")  # its short form, which the whole replaces
+            text = piece.text if whole else piece.short
             heading = "" if runs[number] in headed else _heading(piece.group)
-            if self._fits(heading, piece.text):
-                kept[number] = piece.text
-            elif piece.cuttable and (start := self._start(heading, piece.text)):
+            self._give_back(before)
+            if self._fits(heading, text, piece.tag):
+                kept[number] = text
+            elif before:
+                self._take(before)
+                continue
+            elif piece.cuttable and (start := self._start(heading, text)):
                 kept[number] = start
             else:
                 continue
-            self._take(heading, kept[number])
+            self._take(heading, kept[number], piece.tag)
             headed.add(runs[number])
         left_out: dict[str, int] = {}
         for number, piece in enumerate(pieces):
             if kept.get(number) != piece.text:
-                left_out[piece.noun] = left_out.get(piece.noun, 0) + 1
-        chosen = [Piece(kept[number], pieces[number].group, 0) for number in sorted(kept)]
+                noun = "reason" if kept.get(number) and kept[number] == piece.short else piece.noun
+                left_out[noun] = left_out.get(noun, 0) + 1
+        chosen = [replace(pieces[number], text=kept[number]) for number in sorted(kept)]
         text = _joined(chosen)
         if not left_out and closing.startswith("_("):
             closing = ""
@@ -107,8 +119,9 @@ class _Budget:
     def _may_close(self, closing: str) -> bool:
         return (self._tokens >= 0 and self._characters >= 0) or not closing
 
-    def _all_counted(self, pieces: Iterable[Piece]) -> bool:
-        return all(key(piece.text) in self._counts for piece in pieces)
+    def _uncounted(self, pieces: Iterable[Piece]) -> int:
+        """Bytes of the pieces that were not counted when they were written."""
+        return sum(len(piece.text.encode()) for piece in pieces if key(piece.text) not in self._counts)
 
     def _price(self, text: str) -> int:
         if not text:
@@ -129,6 +142,10 @@ class _Budget:
         self._tokens -= sum(map(self._price, texts))
         self._characters -= sum(map(len, texts))
 
+    def _give_back(self, text: str) -> None:
+        self._tokens += self._price(text)
+        self._characters += len(text)
+
     def _start(self, heading: str, text: str) -> str:
         """As much of the beginning of `text` as surely fits, "" when that is next to nothing."""
         room = min(self._tokens - self._price(heading), self._characters - len(heading)) - len("…\n".encode())
@@ -137,9 +154,17 @@ class _Budget:
         return f"{start.rstrip()}…\n" if len(start) >= 40 else ""
 
 
-def _precedence(piece: Piece, number: int, terms: frozenset[str]) -> tuple[int, int, int, int]:
-    matches = len(terms & _terms(piece.text)) if terms and piece.rank >= REORDERED_FROM else 0
-    return (piece.rank if piece.rank < REORDERED_FROM or not matches else REORDERED_FROM, -matches, piece.order, number)
+def _in_order(pieces: Sequence[Piece], terms: frozenset[str]) -> list[tuple[int, bool]]:
+    """Which piece comes when, and whether as a whole: one with a short form comes twice."""
+    forms = [(n, True) for n in range(len(pieces))] + [(n, False) for n, piece in enumerate(pieces) if piece.short]
+    return sorted(forms, key=lambda form: _precedence(pieces[form[0]], form, terms))
+
+
+def _precedence(piece: Piece, form: tuple[int, bool], terms: frozenset[str]) -> tuple[int, int, int, int]:
+    number, whole = form
+    rank = piece.whole if piece.short and whole else piece.rank
+    matches = len(terms & _terms(piece.text)) if terms and rank >= REORDERED_FROM else 0
+    return (rank if not matches else REORDERED_FROM, -matches, piece.order, number)
 
 
 def _terms(text: str | None) -> frozenset[str]:
@@ -152,7 +177,7 @@ def _joined(pieces: Sequence[Piece]) -> str:
         if piece.group != group:
             group = piece.group
             parts.append(_heading(group))
-        parts.append(piece.text)
+        parts.append(f"{piece.text[:-1]}{piece.tag}\n" if piece.tag else piece.text)
     return "".join(parts)
 
 
@@ -160,7 +185,7 @@ def _heading(group: str) -> str:
     return f"## {group}\n" if group else ""
 
 
-_NOUNS = ("decision", "fact", "line", "section", "request")
+_NOUNS = ("reason", "decision", "fact", "line", "section", "request")
 
 
 def _closing(context: RouteContext, left_out: dict[str, int], *, short: bool) -> str:

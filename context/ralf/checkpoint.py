@@ -37,6 +37,7 @@ from ralf.report import CheckpointReport
 from ralf.route import empty
 from ralf.segments import Piece, cut, full
 from ralf.sessions import Standing, standing
+from ralf.since import remember
 from ralf.state import State
 from ralf.summarizers import Segment, Summarizer
 from ralf.transcripts import Transcript, open_transcript
@@ -199,6 +200,7 @@ class _Run:
             landed = writer.append("checkpoint", payload, id=id_, shown=last).revision > before
             if last:
                 writer.show()
+                remember(self._project, writer.context)
             self._context = writer.context
             if landed:
                 self._note(writer, payload)

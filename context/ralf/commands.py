@@ -113,6 +113,50 @@ def simple_commands(text: str) -> list[Simple]:
     return found
 
 
+_LOOKS = frozenset(
+    "ls cat bat head tail less more grep egrep fgrep rg ag fd find tree wc stat file du df pwd cd echo printf which"
+    " type whoami date env sort uniq cut tr jq column diff cmp nl true test [ [[ ps pgrep sleep"
+    " basename dirname realpath xxd hexdump md5 md5sum shasum sha256sum strings".split()
+)
+_GIT_LOOKS = frozenset(
+    "status log diff diff-index diff-tree show rev-parse merge-base ls-files ls-tree ls-remote cat-file blame reflog"
+    " describe for-each-ref shortlog grep rev-list fsck count-objects".split()
+)
+_GIT_LISTS = {"branch": {"-a", "-v", "-vv", "-r", "--list", "--show-current"}, "config": {"--list", "--get", "-l"}}
+_GIT_LISTS |= {"worktree": {"list"}, "stash": {"list", "show"}, "remote": {"-v", "show"}}
+_HUB_LOOKS = frozenset("view list diff checks status".split())
+_SENDS = re.compile(r"-X|-f|-F|--method|--(?:raw-)?field|--input")
+
+
+def only_looks(text: str) -> bool:
+    """Whether a command line changes and verifies nothing: it lists, searches or prints."""
+    found = simple_commands(text)
+    return bool(found) and all(_looks(simple) for simple in found)
+
+
+def _looks(simple: Simple) -> bool:
+    if any(name != "/dev/null" for name in simple.writes):
+        return False
+    words = simple.words
+    if not words:
+        return True
+    name, rest = words[0].rpartition("/")[2], words[1:]
+    if name == "git":
+        while len(rest) > 2 and rest[0] in ("-C", "-c"):
+            rest = rest[2:]
+        given = [word for word in rest if word != "--no-pager"]
+        return bool(given) and (given[0] in _GIT_LOOKS or bool(_GIT_LISTS.get(given[0], set()) & set(given)))
+    if name in ("gh", "glab"):
+        if rest[:1] == ("api",):
+            return not any(_SENDS.match(word) for word in rest)
+        return len(rest) > 1 and rest[1] in _HUB_LOOKS
+    if name == "sed":
+        return not _in_place(name, rest)
+    if name == "find":
+        return not {"-delete", "-exec", "-execdir", "-ok"} & set(rest)
+    return name in _LOOKS
+
+
 def _operands(words: tuple[str, ...]) -> list[str]:
     """Words that are not options."""
     if "--" in words:

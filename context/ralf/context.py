@@ -58,6 +58,20 @@ class Body:
 
 
 @dataclass(frozen=True, slots=True)
+class Since:
+    """What has happened since the last checkpoint, as the reader saw it (`ralf.since`).
+
+    files    open files that are not what they were then: path → what they are now
+    tokens   of the newest known session that no checkpoint covers, an estimate
+    minutes  from the last checkpoint to that session's last record, None where its times do not tell
+    """
+
+    files: Mapping[str, str] = field(default_factory=dict)
+    tokens: int = 0
+    minutes: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class RouteContext:
     """What a route file holds. Times are ISO 8601 text, tokens are o200k_base tokens.
 
@@ -69,6 +83,7 @@ class RouteContext:
     history      the Markdown of the sections, newest first
     folded       how much the cap has moved out of the file; search and the journal still have it
     warnings     what the reader should know of the file: damaged, edited, behind its journal
+    since        what has happened since the last checkpoint
     """
 
     context_checkpoint: Header = field(default_factory=Header)
@@ -81,6 +96,7 @@ class RouteContext:
     body: Body = field(default_factory=Body, metadata={"key": BODY})
     extra: Extra = field(default_factory=dict)
     warnings: tuple[str, ...] = field(default=(), compare=False, metadata=NOT_STORED)
+    since: Since = field(default_factory=Since, compare=False, metadata=NOT_STORED)
     counts: Counts = field(default_factory=dict, compare=False, repr=False, metadata=NOT_STORED)
     budget: int | None = field(default=None, compare=False, repr=False, metadata=NOT_STORED)
     query: str | None = field(default=None, compare=False, repr=False, metadata=NOT_STORED)
@@ -137,7 +153,7 @@ class RouteContext:
                     all. Goal, active work, pinned rules and active decisions are the last to go. The text ends by
                     saying what was left out and how to get it.
         query       what is kept is ordered by relevance to it
-        section     only this part: goal, work, decisions, facts or history
+        section     only this part: brief (what comes before the history), goal, work, decisions, facts or history
         """
         from ralf.brief import render
 

@@ -89,7 +89,13 @@ class Todo:
 
 @dataclass(frozen=True, slots=True)
 class ActiveWork:
-    """Where the work stands: what is being done, how far it is, what comes next."""
+    """Where the work stands: what is being done, how far it is, what comes next.
+
+    last_output    what the last tool call was and printed, where the agent had not yet said anything about it
+    attempts       sessions that have worked on the route, None for one
+    last_progress  the attempt in which something last changed: a file, a commit, a test's result
+    outcome        how the last attempt said that it ended: COMPLETE, PARTIAL, BLOCKED …
+    """
 
     current_task: str = ""
     current_phase: str = ""
@@ -99,12 +105,14 @@ class ActiveWork:
     total_steps: int | None = None
     last_request: str = ""
     last_statement: str = ""
+    last_output: str = ""
     completed_steps: tuple[Step, ...] = ()
     todos: tuple[Todo, ...] = ()
     next_steps: tuple[str, ...] = ()
     blockers: tuple[str, ...] = ()
     findings: tuple[str, ...] = ()
     attempts: int | None = None
+    last_progress: int | None = None
     outcome: str = ""
     open_files: tuple[OpenFile, ...] = ()
     extra: Extra = field(default_factory=dict)
@@ -184,7 +192,10 @@ class RequestFact:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What was taken from the transcript mechanically, oldest first; exact strings, never paraphrased."""
+    """What was taken from the transcript mechanically, oldest first; exact strings, never paraphrased.
+
+    names  identifiers, commits, ids, places and quantities that are likely to be needed again, the likeliest last
+    """
 
     paths: tuple[PathFact, ...] = ()
     commands: tuple[CommandFact, ...] = ()
@@ -192,6 +203,7 @@ class Facts:
     commits: tuple[CommitFact, ...] = ()
     tests: tuple[TestFact, ...] = ()
     requests: tuple[RequestFact, ...] = ()
+    names: tuple[str, ...] = ()
     extra: Extra = field(default_factory=dict)
 
 

@@ -108,3 +108,11 @@ def test_result(command: str, output: str) -> str:
     if kind == "cargo":
         return next((line for line in lines if "FAILED" in line), lines[-1])
     return "; ".join(list(dict.fromkeys(lines))[-4:] if kind in _ALL_LINES else lines[-1:])
+
+
+_SAYS_FAILED = re.compile(r"\b[1-9]\d* (?:failed|failing|failures?|errors?|fail)\b|\bFAIL(?:ED|URES)?\b|# fail [1-9]")
+
+
+def says_failed(result: str) -> bool:
+    """Whether a test result says that a test failed."""
+    return _SAYS_FAILED.search(result) is not None

@@ -10,7 +10,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ralf import attempts
 from ralf.text import one_line
+from ralf.trim import trimmed
 
 if TYPE_CHECKING:
     from ralf.context import RouteContext
@@ -18,11 +20,16 @@ if TYPE_CHECKING:
 
 # Ranks: what is left out last comes first.
 (
-    STANDING, REQUEST, RULE, NEXT, FAILED_APPROACH, DECISION, STATEMENT, CHANGED, NEWEST, UNSOLVED, DONE, SECTION,
-    ASKED, FAILED_COMMAND, READ, PASSED, RETIRED,
-) = range(17)  # fmt: skip
+    STANDING, REQUEST, RULE, NEXT, FAILED_APPROACH, DECISION, STATEMENT, SEEN, CHANGED, NAMED, UNSOLVED, REASON, NEWEST,
+    DONE, ALSO_NAMED, READ, OLDER_REASON, SECTION, ASKED, FAILED_COMMAND, PASSED, RETIRED,
+) = range(22)  # fmt: skip
 REORDERED_FROM = FAILED_APPROACH
 """What has a lower rank is not reordered by a query."""
+
+_REASONED = 4  # of the newest decisions, whose reasons come before the history
+_SHORT = 200  # characters from which a decision has a short form
+_NAMED_FIRST = 90  # names that come before the reasons of the decisions
+_NAMES_PER_LINE, _PATHS_PER_LINE = 15, 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +41,8 @@ class Piece:
     order    within a rank, smaller is kept longer
     noun     what it is called where the left out ones are counted
     cuttable whether its beginning is worth something
+    short    a shorter form, which has the rank; the whole then takes its place at the rank `whole`
+    tag      what is said at its end, known only at a read
     """
 
     text: str
@@ -42,6 +51,9 @@ class Piece:
     order: int = 0
     noun: str = "line"
     cuttable: bool = False
+    short: str = ""
+    whole: int = 0
+    tag: str = ""
 
 
 def pieces(context: RouteContext, section: str | None = None) -> Iterator[Piece]:
@@ -49,13 +61,21 @@ def pieces(context: RouteContext, section: str | None = None) -> Iterator[Piece]
     if section is not None:
         yield from SECTIONS[section](context)
         return
+    yield from lead(context)
+    yield from _history(context)
+    yield from _record(context)
+    yield from _retired(context)
+
+
+def lead(context: RouteContext) -> Iterator[Piece]:
+    """What a successor reads first: the pieces before the history."""
     yield from _top(context)
     yield from _goal(context)
     yield from _work(context)
-    yield from _decided(context)
+    yield from _active(context)
     yield from _files(context)
-    yield from _history(context)
-    yield from _record(context)
+    yield from _since(context)
+    yield from _names(context)
 
 
 def _goal(context: RouteContext) -> Iterator[Piece]:
@@ -71,6 +91,7 @@ def _work(context: RouteContext) -> Iterator[Piece]:
 
 def _facts(context: RouteContext) -> Iterator[Piece]:
     yield from _files(context)
+    yield from _names(context)
     yield from _record(context)
 
 
@@ -87,20 +108,24 @@ def _top(context: RouteContext) -> Iterator[Piece]:
 def _standing(context: RouteContext) -> Iterator[Piece]:
     work = context.active_work
     group = "Where things stand"
-    words = [work.current_task, work.task_title, work.current_phase, work.work_status, work.outcome]
+    words = [work.current_task, work.task_title, work.current_phase, work.work_status]
     line = ", ".join(one_line(word) for word in words if word)
+    attempt = one_line(attempts.said(work))
     if work.plan_step is not None:
         line += f"{', ' if line else ''}step {work.plan_step}" + (f" of {work.total_steps}" if work.total_steps else "")
-    if work.attempts is not None:
-        line += f"{', ' if line else ''}attempt {work.attempts}"
     if line:
         yield Piece(f"- {line}\n", group, STANDING)
+    if attempt:
+        yield Piece(f"- {attempt}\n", group, STANDING)
     for number, request in enumerate(_last_requests(context)):
         text = f"**Asked {'last' if number == 0 else 'before'}:**\n{_quoted(request)}"
         yield Piece(text, group, REQUEST, number, noun="request", cuttable=True)
     if work.last_statement:
         text = f"**The agent said last:**\n{_quoted(work.last_statement)}"
         yield Piece(text, group, STATEMENT, cuttable=True)
+    if work.last_output:
+        text = f"**It had just seen, and not yet answered:**\n{_quoted(work.last_output)}"
+        yield Piece(text, group, SEEN, cuttable=True)
     for number, step in enumerate(work.completed_steps[::-1]):
         label = f"step {step.step}: " if step.step is not None else ""
         result = f" → {one_line(step.result)}" if step.result else ""
@@ -136,25 +161,43 @@ def _not_again(context: RouteContext) -> Iterator[Piece]:
     group = "Not again"
     for number, decision in enumerate(reversed(context.decisions)):
         if decision.kind == "failed-approach" and decision.status == "active":
-            yield Piece(_decision(decision), group, FAILED_APPROACH, number, noun="decision")
+            yield _piece(decision, group, FAILED_APPROACH, number)
     for number, error in enumerate(reversed(context.facts.errors)):
         if not error.fixed_by:
             yield Piece(_error(error), group, UNSOLVED, number, noun="fact")
 
 
 def _decided(context: RouteContext) -> Iterator[Piece]:
+    yield from _active(context)
+    yield from _retired(context)
+
+
+def _active(context: RouteContext) -> Iterator[Piece]:
     newest_first = list(enumerate(reversed(context.decisions)))
     active = [(n, item) for n, item in newest_first if item.status == "active" and item.kind != "failed-approach"]
     for number, decision in active:
         if decision.kind == "rule" or decision.pinned:
-            rank = RULE if decision.pinned else DECISION
-            yield Piece(_decision(decision), "Rules", rank, number, noun="decision")
+            yield _piece(decision, "Rules", RULE if decision.pinned else DECISION, number)
     for number, decision in active:
         if decision.kind != "rule" and not decision.pinned:
-            yield Piece(_decision(decision), "Decisions", DECISION, number, noun="decision")
-    for number, decision in newest_first:
+            yield _piece(decision, "Decisions", DECISION, number)
+
+
+def _retired(context: RouteContext) -> Iterator[Piece]:
+    for number, decision in enumerate(reversed(context.decisions)):
         if decision.status != "active":
             yield Piece(_decision(decision), "No longer valid", RETIRED, number, noun="decision")
+
+
+def _piece(decision: Decision, group: str, rank: int, number: int) -> Piece:
+    """A decision; a long one gives way first to its statement alone."""
+    text = _decision(decision)
+    if len(text) <= _SHORT:
+        return Piece(text, group, rank, number, noun="decision")
+    short = f"- {trimmed(f'{_name(decision.id)}: {one_line(decision.decision)}', _SHORT - 20)}\n"
+    return Piece(
+        text, group, rank, number, noun="decision", short=short, whole=REASON if number < _REASONED else OLDER_REASON
+    )
 
 
 def _decision(decision: Decision) -> str:
@@ -177,19 +220,39 @@ def _files(context: RouteContext) -> Iterator[Piece]:
     opened = [file.path for file in reversed(context.active_work.open_files)]
     for number, path in enumerate(opened):
         done = ", ".join(("open", *did.get(path, ())))
-        yield Piece(f"- {_name(done)}: {_name(path)}\n", "Files", CHANGED, number, noun="fact")
+        now = context.since.files.get(path, "")
+        text = f"- {_name(done)}: {_name(path)}\n"
+        yield Piece(text, "Files", CHANGED, number, noun="fact", tag=f" ({now})" if now else "")
     changed = [path for path in reversed(context.facts.paths) if set(path.did) - {"read"} and path.path not in opened]
     for number, fact in enumerate(changed, start=len(opened)):
         yield Piece(f"- {_name(', '.join(fact.did))}: {_name(fact.path)}\n", "Files", CHANGED, number, noun="fact")
+
+
+def _since(context: RouteContext) -> Iterator[Piece]:
+    since = context.since
+    if since.tokens:
+        minutes = f" and {since.minutes:,} minutes" if since.minutes else ""
+        text = f"- about {since.tokens:,} tokens{minutes} of the last session came after it and are in no checkpoint\n"
+        yield Piece(text, "After the last checkpoint", STANDING)
+
+
+def _names(context: RouteContext) -> Iterator[Piece]:
+    """The names that are likely to be needed again, the likeliest first."""
+    names = context.facts.names[::-1]
+    for start in range(0, len(names), _NAMES_PER_LINE):
+        line = ", ".join(map(one_line, names[start : start + _NAMES_PER_LINE]))
+        rank = NAMED if start < _NAMED_FIRST else ALSO_NAMED
+        yield Piece(f"- {line}\n", "Names in use", rank, start, noun="fact")
 
 
 def _history(context: RouteContext) -> Iterator[Piece]:
     for number, section in enumerate(context.body.sections):
         label = f"Checkpoint {section.number}" if section.number is not None else "Section"
         group = f"{label}: {one_line(section.title)}" if section.title else label
-        rank = NEWEST if number == 0 else SECTION
-        for part, block in enumerate(_blocks(section.text)):
-            yield Piece(block, group, rank, number * 1000 + part)
+        blocks = list(_blocks(section.text))
+        for part, block in enumerate(blocks):
+            late = len(blocks) - part  # where not all fits, the end of a segment says most
+            yield Piece(block, group, SECTION if number else NEWEST, number * 1000 + late)
 
 
 def _blocks(text: str) -> Iterator[str]:
@@ -221,9 +284,10 @@ def _record(context: RouteContext) -> Iterator[Piece]:
             if (command.status == "failed") == failed:
                 group = "Commands that failed" if failed else "Commands that passed"
                 yield Piece(_command(command), group, FAILED_COMMAND if failed else PASSED, number, noun="fact")
-    for number, path in enumerate(reversed(facts.paths)):
-        if set(path.did) <= {"read"}:
-            yield Piece(f"- read: {_name(path.path)}\n", "Files that were only read", READ, number, noun="fact")
+    read = [_name(path.path) for path in reversed(facts.paths) if set(path.did) <= {"read"}]
+    for start in range(0, len(read), _PATHS_PER_LINE):
+        text = f"- read: {', '.join(read[start : start + _PATHS_PER_LINE])}\n"
+        yield Piece(text, "Files that were only read", READ, start, noun="fact")
     for number, request in enumerate(reversed(facts.requests)):
         yield Piece(_quoted(request.request), "All requests, newest first", ASKED, number, noun="request")
 
@@ -244,6 +308,7 @@ def _quoted(text: str) -> str:
 
 
 SECTIONS: dict[str, Callable[[RouteContext], Iterator[Piece]]] = {
+    "brief": lead,
     "goal": _goal,
     "work": _work,
     "decisions": _decided,

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import re
 import stat
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from ralf import names, project as projects
@@ -61,14 +61,15 @@ def get_context(
     refused name), DamagedRouteFile (when there is no journal to serve from). What is served in place of a damaged or
     outdated file says so in `warnings`.
     """
-    from ralf import state as states
+    from ralf import since, state as states
 
     project = projects.find(root)
     found = projects.existing_route(project, names.check(route))
     state = states.load(project, found) if found is not None else None
     if state is None:
         raise RouteNotFound(route, closest(project, route))
-    return state.context.with_defaults(max_tokens, query)
+    context = replace(state.context, since=since.look(project, state.context))
+    return context.with_defaults(max_tokens, query)
 
 
 def closest(project: Project, route: str) -> tuple[str, ...]:

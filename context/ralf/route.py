@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from ralf import merge
+from ralf import attempts, merge
 from ralf.cap import capped
+from ralf.combining import combine
 from ralf.context import FORMAT_VERSION, RouteContext
-from ralf.facts import combine
 from ralf.journal import Record
 from ralf.model import MOST_SOURCES, ActiveWork, Checkpoint, Decision, Facts, Section, Todo
 from ralf.text import one_line
@@ -93,12 +93,14 @@ def _checkpoint(context: RouteContext, payload: Mapping[str, Any]) -> RouteConte
         tokens_at_checkpoint=tokens,
         total_tokens_consumed=header.total_tokens_consumed + tokens,
     )
+    facts = from_tree(Facts, payload.get("facts", {}))
+    work = _work(context.active_work, from_tree(ActiveWork, payload.get("active_work", {})))
     return replace(
         context,
         context_checkpoint=header,
         goal=context.goal or str(payload.get("goal", "")),
-        active_work=_work(context.active_work, from_tree(ActiveWork, payload.get("active_work", {}))),
-        facts=combine(context.facts, from_tree(Facts, payload.get("facts", {}))),
+        active_work=attempts.counted(work, entry.session, context.checkpoint_history, context.facts, facts),
+        facts=combine(context.facts, facts),
         checkpoint_history=(*context.checkpoint_history, entry),
         body=replace(context.body, sections=(section, *context.body.sections)),
     )
@@ -119,6 +121,7 @@ def _work(before: ActiveWork, now: ActiveWork) -> ActiveWork:
         current_task=now.current_task or before.current_task,
         task_title=now.task_title or before.task_title,
         attempts=now.attempts if now.attempts is not None else before.attempts,
+        last_progress=now.last_progress if now.last_progress is not None else before.last_progress,
         outcome=now.outcome or before.outcome,
         extra={**before.extra, **now.extra},
     )

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from ralf.commands import command_text, is_shell
-from ralf.facts import changes_file, said_in_refusal
+from ralf.facts import said_in_refusal
+from ralf.filetools import changes_file
 from ralf.model import SHA256_DIGITS, Decision, Source
 from ralf.prose import Sentence, joined, sentences
 from ralf.summarizers import grammar
@@ -55,7 +56,7 @@ def messages(events: Sequence[Event]) -> list[Message]:
         if event.kind == "call":
             calls[event.call_id] = event
             if out and out[-1].does != "edits":
-                out[-1] = replace(out[-1], does="edits" if changes_file(event) else "calls")
+                out[-1] = replace(out[-1], does="edits" if changes_file(event.tool, event.input) else "calls")
             continue
         if event.kind == "user":
             who = "user"
