@@ -12,11 +12,11 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ralf import names, project as projects, ranking, searchwords
+from ralf import names, project as projects, searchwords
 from ralf.errors import RouteNotFound
 from ralf.project import Project
-from ralf.ranking import Answer, Ranked
-from ralf.searchindex import Entry, SearchIndex, rebuilt_when_damaged
+from ralf.ranking import Question, Ranked
+from ralf.searchindex import TABLES, Entry, SearchIndex, rebuilt_when_damaged
 from ralf.text import one_line
 
 KIND_WEIGHTS = {"decision": 1.4, "checkpoint": 0.5, "fact": 1.0, "evidence": 1.0}
@@ -24,12 +24,13 @@ _PRINTED, _PRINTED_MORE = 0.5, 0.9
 """What a tool printed, against what somebody said; and where it holds more of the question than all that was said."""
 _GONE = 0.5  # a decision that no longer holds, against one that does
 _SHARE = {"decision": 0.35, "printed": 0.9}
-_MASS = {"decision": 1.1, "printed": 2.0}
+_MASS = {"decision": 1.15, "printed": 2.0}
 _SAID_SHARE, _SAID_MASS = 0.5, 1.6
 """What a document must hold to answer a question: this share of its words, or so many of the rarest words; both by
 rarity. A decision is short and deliberate, so less of it is chance; a tool prints all kinds of words.
 """
 _ABOUT_AS_GOOD = 0.6  # share of the best score by which another document of the same words is as good
+_MANY = 4  # documents that are read for each hit: several may be one thing
 _FAR = 0.35  # share of the best score below which nothing is worth showing
 _LONGEST = 2_000  # characters of a hit's text
 _MARKS = str.maketrans("", "", "*_`")
@@ -86,20 +87,18 @@ def _index_path(project: Project) -> Path:
 
 
 def _search(project: Project, query: str, route: str | None, limit: int) -> list[SearchHit]:
-    words, pairs = searchwords.words(query), searchwords.pairs(query)
     with closing(SearchIndex(_index_path(project))) as index:
         index.renew(project, [route] if route is not None else projects.route_names(project))
-        span = index.within(route)
-        said = ranking.ranked(index, words, pairs, span, "said")
-        printed = ranking.ranked(index, words, pairs, span, "printed")
-        most = max((item.mass for item in said.ranked), default=0.0)
-        told = _passages(index, said, lambda item: 1.0)
-        shown = _passages(index, printed, lambda item: _PRINTED if item.mass <= most else _PRINTED_MORE)
-        if any(_answers(passage, said) for passage in told) or any(_answers(passage, printed) for passage in shown):
-            ordered = _ordered([*told, *shown])
-            near = [passage for passage in ordered if passage.score >= _FAR * ordered[0].score]
-            return list(_hits(index, near, limit))
-        return []
+        question = Question(index, query, index.within(route))
+        said, printed = (question.ranked(table, _MANY * limit) for table in TABLES)
+        most = max((item.mass for item in said), default=0.0)
+        passages = _passages(index, said, question, lambda _: 1.0)
+        passages += _passages(index, printed, question, lambda item: _PRINTED if item.mass <= most else _PRINTED_MORE)
+        if not any(_answers(passage, question) for passage in passages):
+            return []
+        ordered = _ordered(passages)
+        near = [passage for passage in ordered if passage.score >= _FAR * ordered[0].score]
+        return list(_hits(index, near, limit))
 
 
 # ---- what is one hit ----
@@ -123,12 +122,14 @@ class _Passage:
     place: int
 
 
-def _passages(index: SearchIndex, answer: Answer, weight: Callable[[Ranked], float]) -> list[_Passage]:
+def _passages(
+    index: SearchIndex, ranked: list[Ranked], question: Question, weight: Callable[[Ranked], float]
+) -> list[_Passage]:
     """The documents that were found, each decision together with its message."""
     groups: dict[int, list[Ranked]] = {}
-    for item in answer.ranked:
+    for item in ranked:
         groups.setdefault(_message_of(index, item), []).append(item)
-    return [_passage(index, message, members, weight, answer.whole) for message, members in groups.items()]
+    return [_passage(index, message, members, weight, question.whole) for message, members in groups.items()]
 
 
 def _message_of(index: SearchIndex, item: Ranked) -> int:
@@ -183,10 +184,10 @@ def _plain(text: str) -> str:
 # ---- whether, and in which order ----
 
 
-def _answers(passage: _Passage, answer: Answer) -> bool:
+def _answers(passage: _Passage, question: Question) -> bool:
     """Whether a passage holds enough of a question to be an answer to it, and not a chance likeness."""
     kind = passage.shown.kind if passage.shown.said else "printed"
-    enough = _MASS.get(kind, _SAID_MASS) * answer.rarest
+    enough = _MASS.get(kind, _SAID_MASS) * question.rarest
     return passage.share >= _SHARE.get(kind, _SAID_SHARE) or passage.mass >= enough
 
 

@@ -60,6 +60,7 @@ _FORGET = (
 
 Table = Literal["said", "printed"]
 """What somebody said (messages, decisions, sections), and what tools printed (output, facts)."""
+TABLES: tuple[Table, ...] = ("said", "printed")
 
 T = TypeVar("T")
 

@@ -76,10 +76,10 @@ def words(query: str) -> list[Word]:
     return [_word(word, bool(parts.get(word))) for word in found if word not in STOP]
 
 
-def pairs(query: str) -> list[str]:
-    """Each two words of a query that stand side by side and mean something, as a text would have them."""
+def pairs(query: str) -> list[tuple[str, str]]:
+    """Each two words of a query that stand side by side and mean something."""
     names = [name.lower() for name in _WORD.findall(query)]
-    return [f"{a} {b}" for a, b in pairwise(names) if not {a, b} & STOP]
+    return [(a, b) for a, b in pairwise(names) if not {a, b} & STOP]
 
 
 def _word(word: str, whole: bool) -> Word:
