@@ -8,17 +8,19 @@ counts from ever being below the count of the whole.
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING
 
 from ralf.pieces import REORDERED_FROM, Piece, pieces
+from ralf.searchwords import Word, likeness, words
 
 if TYPE_CHECKING:
     from ralf.context import Counts, RouteContext
 
 CHARACTERS_PER_TOKEN = 4
+
+Terms = tuple[tuple[Word, float], ...]
 
 
 def render(
@@ -29,7 +31,7 @@ def render(
     if max_tokens is None:
         return _joined(parts) + _closing(context, {}, short=False)
     budget = _Budget(max(0, max_tokens), context.counts)
-    return budget.fit(context, parts, _terms(query))
+    return budget.fit(context, parts, _terms(context, query))
 
 
 def counted(context: RouteContext) -> dict[str, int]:
@@ -70,7 +72,7 @@ class _Budget:
         self._counts = counts
         self._exact = False
 
-    def fit(self, context: RouteContext, pieces: list[Piece], terms: frozenset[str]) -> str:
+    def fit(self, context: RouteContext, pieces: list[Piece], terms: Terms) -> str:
         wanted = sorted(range(len(pieces)), key=lambda n: _precedence(pieces[n], n, terms))
         if not self._all_counted(pieces) and sum(self._price(text) for text in _countable(context)) > self._tokens:
             self._exact = True  # some are new, and it is tight: count them
@@ -137,13 +139,18 @@ class _Budget:
         return f"{start.rstrip()}…\n" if len(start) >= 40 else ""
 
 
-def _precedence(piece: Piece, number: int, terms: frozenset[str]) -> tuple[int, int, int, int]:
-    matches = len(terms & _terms(piece.text)) if terms and piece.rank >= REORDERED_FROM else 0
+def _precedence(piece: Piece, number: int, terms: Terms) -> tuple[int, float, int, int]:
+    matches = likeness(terms, piece.text) if terms and piece.rank >= REORDERED_FROM else 0
     return (piece.rank if piece.rank < REORDERED_FROM or not matches else REORDERED_FROM, -matches, piece.order, number)
 
 
-def _terms(text: str | None) -> frozenset[str]:
-    return frozenset(word for word in re.findall(r"[a-z0-9_]{3,}", (text or "").lower()))
+def _terms(context: RouteContext, query: str | None) -> Terms:
+    """The words of a query with what each is worth: what the search index says, else all alike."""
+    if not query:
+        return ()
+    if context.valued and query == context.query:
+        return context.valued
+    return tuple((word, word.weight) for word in words(query))
 
 
 def _joined(pieces: Sequence[Piece]) -> str:

@@ -57,6 +57,11 @@ class Question:
             if not word.whole or any(found[word.text] for found in self._found.values())
         )
 
+    @property
+    def valued(self) -> tuple[tuple[Word, float], ...]:
+        """Its words, each with how rare it is."""
+        return tuple((word, self._rarity[word.text]) for word in self._words)
+
     def ranked(self, table: Table, wanted: int) -> list[Ranked]:
         """The documents of a table that hold words of the question, best first, `wanted` and more if there are."""
         documents, average = self._extents[table]

@@ -18,6 +18,7 @@ from ralf.project import Project
 
 if TYPE_CHECKING:
     from ralf.context import RouteContext
+    from ralf.searchwords import Word
 
 _HEAD_BYTES = 16 * 1024
 _FIRST_BYTES = 4 * 1024  # these do for most files
@@ -68,7 +69,17 @@ def get_context(
     state = states.load(project, found) if found is not None else None
     if state is None:
         raise RouteNotFound(route, closest(project, route))
-    return state.context.with_defaults(max_tokens, query)
+    return state.context.with_defaults(max_tokens, query, _valued(project, query, state.context.route) if query else ())
+
+
+def _valued(project: Project, query: str, route: str) -> tuple[tuple[Word, float], ...]:
+    """What the words of a query are worth in a route; nothing where that cannot be told."""
+    from ralf.search import valued
+
+    try:
+        return valued(project, query, route)
+    except (Damaged, OSError):  # the context itself is served all the same
+        return ()
 
 
 def closest(project: Project, route: str) -> tuple[str, ...]:

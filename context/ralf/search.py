@@ -17,6 +17,7 @@ from ralf.errors import RouteNotFound
 from ralf.project import Project
 from ralf.ranking import Question, Ranked
 from ralf.searchindex import TABLES, Entry, SearchIndex, rebuilt_when_damaged
+from ralf.searchwords import Word
 from ralf.text import one_line
 
 KIND_WEIGHTS = {"decision": 1.4, "checkpoint": 0.5, "fact": 1.0, "evidence": 1.0}
@@ -80,6 +81,17 @@ def search(
     if not searchwords.words(query) or limit < 1 or not project.folder.exists():
         return []
     return rebuilt_when_damaged(_index_path(project), lambda: _search(project, query, route, limit))
+
+
+def valued(project: Project, query: str, route: str) -> tuple[tuple[Word, float], ...]:
+    """The words of a query, each with how rare it is in a route: what its context is ordered by."""
+
+    def look_up() -> tuple[tuple[Word, float], ...]:
+        with closing(SearchIndex(_index_path(project))) as index:
+            index.renew(project, [route])
+            return Question(index, query, index.within(route)).valued
+
+    return rebuilt_when_damaged(_index_path(project), look_up)
 
 
 def _index_path(project: Project) -> Path:

@@ -65,7 +65,8 @@ def of_checkpoint(store: Store, payload: Mapping[str, Any], label: str) -> Itera
 
 def of_decision(decision: Decision, around: str = "") -> Document:
     """A decision with its reason and what was rejected for it."""
-    parts = [decision.decision, decision.rationale, *decision.alternatives]
+    rejected = f"Rejected: {'; '.join(decision.alternatives)}" if decision.alternatives else ""
+    parts = [decision.decision, decision.rationale, rejected]
     text = "\n".join(part for part in parts if part)
     document = Document("decision", decision.id, text, decision.status, decision.superseded_by, True, around)
     source = decision.source

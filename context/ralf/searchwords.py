@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from itertools import chain, pairwise
 from typing import NamedTuple
 
@@ -72,7 +73,7 @@ def words(query: str) -> list[Word]:
     """The words of a query that mean something, each once: identifiers whole and in their parts, no stop words."""
     names = _WORD.findall(query)
     parts = {name.lower(): [part for part in re.split(r"_+", _HUMP.sub("_", name)) if part != name] for name in names}
-    found = dict.fromkeys(word.lower() for word in chain(names, *parts.values()) if len(word) > 1)
+    found = dict.fromkeys(word.lower() for word in chain(names, *parts.values()) if len(word) > 1 or word.isdigit())
     return [_word(word, bool(parts.get(word))) for word in found if word not in STOP]
 
 
@@ -80,6 +81,15 @@ def pairs(query: str) -> list[tuple[str, str]]:
     """Each two words of a query that stand side by side and mean something."""
     names = [name.lower() for name in _WORD.findall(query)]
     return [(a, b) for a, b in pairwise(names) if not {a, b} & STOP]
+
+
+def likeness(valued: Iterable[tuple[Word, float]], text: str) -> float:
+    """How much a text holds of words, each with what it is worth; another form of a word is worth half of it."""
+    lowered = text.lower()
+    return sum(
+        value if word.text in lowered else value / 2 if word.start and word.start in lowered else 0.0
+        for word, value in valued
+    )
 
 
 def _word(word: str, whole: bool) -> Word:
