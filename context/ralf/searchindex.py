@@ -1,4 +1,4 @@
-"""The full-text index behind search: what of a project's routes stands in it, and how it keeps up with them.
+"""The full-text index behind search: one SQLite file per project, and what it can be asked.
 
 Documents have numbers: the route's in the upper half, the place within the route in the lower. So a route is a range,
 and asking one route costs the same however many others there are.
@@ -8,26 +8,20 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import sqlite3
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Literal, NamedTuple, TypeVar
 
-from ralf import journal, searchdocs, state as states
-from ralf.context import RouteContext
-from ralf.errors import Damaged, UnknownToken
+from ralf.errors import Damaged
+from ralf.journal import stream_of
 from ralf.project import Project
-from ralf.searchdocs import Document
-from ralf.tree import from_tree
 
 VERSION = 5
-_ROUTE_BITS = 32
+ROUTE_BITS = 32
 _LINES = 8  # a message and the decision in it begin no further apart than this
 _FOLLOWING = 8  # documents among which what follows a message is looked for
-_FILE = "file:"  # begins the token of a route that has no journal
-_CAMEL = re.compile(r"\b[A-Za-z]*[a-z0-9][A-Z][A-Za-z0-9]*\b")
-_HUMP = re.compile(r"([a-z0-9])([A-Z])")
+FILE = "file:"  # begins the token of a route that has no journal
 
 _SCHEMA = """
 create table doc(
@@ -52,12 +46,6 @@ _TEXTS = {
     "said": "select rowid, text from said where rowid in (select value from json_each(?))",
     "printed": "select rowid, text from printed where rowid in (select value from json_each(?))",
 }
-_FORGET = (
-    "delete from said where rowid between ? and ?",
-    "delete from printed where rowid between ? and ?",
-    "delete from doc where id between ? and ?",
-)
-
 Table = Literal["said", "printed"]
 """What somebody said (messages, decisions, sections), and what tools printed (output, facts)."""
 TABLES: tuple[Table, ...] = ("said", "printed")
@@ -141,11 +129,11 @@ class SearchIndex:
         if route is None:
             return 0, 1 << 62
         row = self._db.execute("select number from route where name = ?", (route,)).fetchone()
-        return _span(row[0]) if row is not None else (1, 0)
+        return span_of(row[0]) if row is not None else (1, 0)
 
     def route_of(self, number: int) -> str:
         """The route of a document."""
-        row = self._db.execute("select name from route where number = ?", (number >> _ROUTE_BITS,)).fetchone()
+        row = self._db.execute("select name from route where number = ?", (number >> ROUTE_BITS,)).fetchone()
         return str(row[0])
 
     def extent(self, table: Table, span: tuple[int, int]) -> Extent:
@@ -153,7 +141,7 @@ class SearchIndex:
         said, said_words, printed, printed_words = self._db.execute(
             "select total(said), total(said_words), total(printed), total(printed_words) from route"
             " where number between ? and ?",
-            (span[0] >> _ROUTE_BITS, span[1] >> _ROUTE_BITS),
+            (span[0] >> ROUTE_BITS, span[1] >> ROUTE_BITS),
         ).fetchone()
         documents, words = (said, said_words) if table == "said" else (printed, printed_words)
         return Extent(int(documents), words / documents if documents else 1.0)
@@ -179,7 +167,7 @@ class SearchIndex:
             " and kind = ? and said and id between ? and ? order by id",
             (
                 *(entry.session, entry.first - _LINES, entry.last, entry.first),
-                *("decision" if decisions else "evidence", *_span(entry.id >> _ROUTE_BITS)),
+                *("decision" if decisions else "evidence", *span_of(entry.id >> ROUTE_BITS)),
             ),
         )
         return [row[0] for row in rows]
@@ -195,130 +183,26 @@ class SearchIndex:
 
     def renew(self, project: Project, routes: Sequence[str]) -> None:
         """Take in what these routes have that the index has not."""
-        known = {row[0]: row[1:] for row in self._db.execute("select name, token, checkpoints from route")}
+        known = dict(self._db.execute("select name, token from route").fetchall())
         for route in routes:
-            head = project.store.head(journal.stream_of(route))
+            head = project.store.head(stream_of(route))
             token = head if head is not None else _token_of_file(project, route)
-            before, checkpoints = known.get(route, ("", 0))
-            if token and token != before:
+            if token and token != known.get(route):
+                from ralf import searchsync  # only news pays for all that it takes to read it
+
                 try:
                     with self._db:
                         self._db.execute("begin immediate")
-                        if head is not None:
-                            self._take(project, route, before, checkpoints)
-                        else:
-                            self._take_file(project, route, token)
+                        searchsync.take(self._db, project, route, token, journaled=head is not None)
                 except Damaged:
                     if len(routes) == 1:
                         raise
                     self.left_out.append(route)
 
-    def _take(self, project: Project, route: str, after: str, checkpoints: int) -> None:
-        after = "" if after.startswith(_FILE) else after
-        try:
-            records = list(journal.read(project.store, route, after=after or None))
-        except UnknownToken:  # the journal was rewritten, or is another
-            records, after = list(journal.read(project.store, route)), ""
-        if not after:
-            checkpoints = 0
-        number = self._number(route, anew=not after)
-        for _, record in records:
-            if record.kind == "checkpoint":
-                checkpoints += 1
-                for document in searchdocs.of_checkpoint(project.store, record.payload, f"cp-{checkpoints:03d}"):
-                    self._put(number, document)
-            elif record.kind == "import":
-                imported = from_tree(RouteContext, record.payload.get("document", {}))
-                sections = imported.body.sections
-                checkpoints = max([imported.checkpoint_count, *(part.number or 0 for part in sections)])
-                for document in searchdocs.of_sections(sections):
-                    self._put(number, document)
-            for decision in searchdocs.decisions(record):
-                if record.kind != "checkpoint":
-                    self._put(number, searchdocs.of_decision(decision))
-                self._mark(number, decision.supersedes, "superseded", decision.id)
-            for label in searchdocs.removed(record):
-                self._mark(number, label, "dropped", "")
-        state = states.load(project, route)
-        for decision in state.recorded.decisions if state is not None else ():  # as edits have left them
-            self._put(number, searchdocs.of_decision(decision))
-        if records:
-            self._synced(number, str(records[-1][0]), checkpoints)
 
-    def _take_file(self, project: Project, route: str, token: str) -> None:
-        number = self._number(route, anew=True)
-        state = states.load(project, route)
-        for document in searchdocs.of_context(state.context) if state is not None else ():
-            self._put(number, document)
-        self._synced(number, token, 0)
-
-    def _number(self, route: str, *, anew: bool) -> int:
-        """The number of a route, given to it when it is new; with `anew` nothing is known of the route."""
-        self._db.execute("insert or ignore into route(name, token, checkpoints, next) values (?, '', 0, 1)", (route,))
-        (number,) = self._db.execute("select number from route where name = ?", (route,)).fetchone()
-        if anew:
-            for statement in _FORGET:
-                self._db.execute(statement, _span(number))
-            self._db.execute(
-                "update route set said = 0, said_words = 0, printed = 0, printed_words = 0 where number = ?", (number,)
-            )
-        return int(number)
-
-    def _synced(self, number: int, token: str, checkpoints: int) -> None:
-        self._db.execute("update route set token = ?, checkpoints = ? where number = ?", (token, checkpoints, number))
-
-    def _put(self, number: int, document: Document) -> None:
-        """Add a document; a decision whose label is known takes the place of what it was."""
-        if document.kind == "decision" and self._replaced(number, document):
-            return
-        (place,) = self._db.execute(
-            "update route set next = next + 1 where number = ? returning next", (number,)
-        ).fetchone()
-        size = document.text.count(" ") + document.text.count("\n") + 1
-        row = (number << _ROUTE_BITS) + place
-        values = (document.kind, document.label, document.status, document.successor, document.said, size)
-        self._db.execute(
-            "insert into doc values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            (row, *values, document.session, document.first, document.last),
-        )
-        texts = (row, document.text, _parts(document.text))
-        if document.said:
-            said = (*texts, document.around)
-            self._db.execute("insert into said(rowid, text, parts, around) values (?, ?, ?, ?)", said)
-        else:
-            self._db.execute("insert into printed(rowid, text, parts) values (?, ?, ?)", texts)
-        counted = (1, size, 0, 0) if document.said else (0, 0, 1, size)
-        self._db.execute(
-            "update route set said = said + ?, said_words = said_words + ?, printed = printed + ?,"
-            " printed_words = printed_words + ? where number = ?",
-            (*counted, number),
-        )
-
-    def _replaced(self, number: int, document: Document) -> bool:
-        known = self._db.execute(
-            "select id from doc where kind = 'decision' and label = ? and id between ? and ?",
-            (document.label, *_span(number)),
-        ).fetchone()
-        if known is None:
-            return False
-        self._db.execute(
-            "update doc set status = ?, successor = ? where id = ?", (document.status, document.successor, known[0])
-        )
-        self._db.execute(
-            "update said set text = ?, parts = ? where rowid = ? and text is not ?",
-            (document.text, _parts(document.text), known[0], document.text),
-        )
-        return True
-
-    def _mark(self, number: int, label: str, status: str, successor: str) -> None:
-        self._db.execute(
-            "update doc set status = ?, successor = ? where kind = 'decision' and label glob ? and id between ? and ?",
-            (status, successor, label, *_span(number)),
-        )
-
-
-def _span(number: int) -> tuple[int, int]:
-    return number << _ROUTE_BITS, ((number + 1) << _ROUTE_BITS) - 1
+def span_of(number: int) -> tuple[int, int]:
+    """The first and last number that a document of a route may have, by the route's number."""
+    return number << ROUTE_BITS, ((number + 1) << ROUTE_BITS) - 1
 
 
 def _token_of_file(project: Project, route: str) -> str:
@@ -327,7 +211,7 @@ def _token_of_file(project: Project, route: str) -> str:
         found = project.route_file(route).stat()
     except OSError:
         return ""
-    return f"{_FILE}{found.st_mtime_ns}:{found.st_size}:{found.st_ino}"
+    return f"{FILE}{found.st_mtime_ns}:{found.st_size}:{found.st_ino}"
 
 
 def _writable(path: Path) -> Path:
@@ -336,8 +220,3 @@ def _writable(path: Path) -> Path:
     if path.is_symlink() or not os.access(path if path.exists() else path.parent, os.W_OK):
         raise OSError(path)
     return path
-
-
-def _parts(text: str) -> str:
-    """The parts of the names in a text that are written in one word, `getUserById`: get User By Id."""
-    return " ".join(_HUMP.sub(r"\1 \2", name) for name in dict.fromkeys(_CAMEL.findall(text)))
