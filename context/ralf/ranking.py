@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from dataclasses import dataclass
+from operator import neg
 
 from ralf.searchindex import TABLES, Entry, SearchIndex, Table
 from ralf.searchwords import Word, pairs, words
@@ -15,6 +16,7 @@ _FORM = 0.6  # another form of a word, against the word itself
 _AROUND = 0.15  # a word said around a decision, against one in it
 _AGAIN, _OFTEN = 0.25, 0.5  # what a word adds each time that it is said again, and at the most
 _PHRASE = 0.15  # what two words that stand side by side add to what they count by themselves
+_EVERYWHERE = 0.2  # share of the documents from which a word is no reason to look at one
 _CANDIDATES, _WEIGHED = 120, 24  # documents that are looked at for their length, and read for their words
 
 
@@ -68,12 +70,18 @@ class Question:
         found = self._found[table]
         value = {word.text: word.weight * _rarity(documents, len(found[word.text])) for word in self._words}
         raw: defaultdict[int, float] = defaultdict(float)
-        for word in self._words:
-            for number in found[word.text]:
+        for word in sorted(self._words, key=lambda word: len(found[word.text])):
+            holding = found[word.text]
+            if raw and len(holding) > max(
+                _EVERYWHERE * documents, _CANDIDATES
+            ):  # tells nothing but of what is known to be near
+                holding &= raw.keys()
+            for number in holding:
                 raw[number] += value[word.text]
             if table == "said" and documents and word.weight == 1.0:
                 self._add_forms(word, raw)
-        chosen = sorted(raw, key=lambda number: (-raw[number], number))[: max(_CANDIDATES, wanted)]
+        scored = sorted(zip(map(neg, raw.values()), raw, strict=True))  # of thousands: no function of ours for each
+        chosen = [number for _, number in scored[: max(_CANDIDATES, wanted)]]
         entries = self._index.entries(chosen)
         brevity = {number: _brevity(entries[number].size, average) for number in chosen}
         read = sorted(chosen, key=lambda number: (-raw[number] * brevity[number], number))[: max(_WEIGHED, wanted)]

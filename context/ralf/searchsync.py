@@ -76,35 +76,36 @@ class _Writer:
 
     def __init__(self, database: sqlite3.Connection, route: str) -> None:
         self._db = database
-        database.execute("insert or ignore into route(name, token, checkpoints, next) values (?, '', 0, 1)", (route,))
-        row = database.execute("select number, token, checkpoints from route where name = ?", (route,)).fetchone()
-        self._number = int(row[0])
-        self.since = ("" if row[1].startswith(FILE) else str(row[1]), int(row[2]))
+        database.execute("insert or ignore into route values (null, ?, '', 0, 1, 0, 0, 0, 0)", (route,))
+        row = database.execute(
+            "select number, token, checkpoints, next, said, said_words, printed, printed_words from route"
+            " where name = ?",
+            (route,),
+        ).fetchone()
+        self._number, token, checkpoints, self._next, *self._counted = row
+        self.since = ("" if token.startswith(FILE) else str(token), int(checkpoints))
 
     def forget(self) -> None:
         """All that the index has of the route."""
         for statement in _FORGET:
             self._db.execute(statement, span_of(self._number))
-        self._db.execute(
-            "update route set said = 0, said_words = 0, printed = 0, printed_words = 0 where number = ?",
-            (self._number,),
-        )
+        self._counted = [0, 0, 0, 0]
 
     def synced(self, token: str, checkpoints: int) -> None:
         """Remember up to where the index has the route."""
         self._db.execute(
-            "update route set token = ?, checkpoints = ? where number = ?", (token, checkpoints, self._number)
+            "update route set token = ?, checkpoints = ?, next = ?, said = ?, said_words = ?, printed = ?,"
+            " printed_words = ? where number = ?",
+            (token, checkpoints, self._next, *self._counted, self._number),
         )
 
     def put(self, document: Document) -> None:
         """Add a document; a decision whose label is known takes the place of what it was."""
         if document.kind == "decision" and self._replaced(document):
             return
-        (place,) = self._db.execute(
-            "update route set next = next + 1 where number = ? returning next", (self._number,)
-        ).fetchone()
         size = document.text.count(" ") + document.text.count("\n") + 1
-        row = (self._number << ROUTE_BITS) + place
+        row = (self._number << ROUTE_BITS) + self._next
+        self._next += 1
         values = (document.kind, document.label, document.status, document.successor, document.said, size)
         self._db.execute(
             "insert into doc values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
@@ -116,12 +117,9 @@ class _Writer:
             self._db.execute("insert into said(rowid, text, parts, around) values (?, ?, ?, ?)", said)
         else:
             self._db.execute("insert into printed(rowid, text, parts) values (?, ?, ?)", texts)
-        counted = (1, size, 0, 0) if document.said else (0, 0, 1, size)
-        self._db.execute(
-            "update route set said = said + ?, said_words = said_words + ?, printed = printed + ?,"
-            " printed_words = printed_words + ? where number = ?",
-            (*counted, self._number),
-        )
+        table = 0 if document.said else 2
+        self._counted[table] += 1
+        self._counted[table + 1] += size
 
     def _replaced(self, document: Document) -> bool:
         known = self._db.execute(
