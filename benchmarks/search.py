@@ -1,10 +1,10 @@
 """What a search costs in a project with about 10,000 documents: warm, the first one of a process, and when it indexes.
 
 Warm: in this process, again and again. First: one call in a process of its own, against a Python that starts and
-stops, by the processor time that it takes. It is the call alone that has a target: opening the index, asking each route whether
-it has news, answering. The start of the interpreter and the imports are paid by every command, whatever it asks; they
-stand beside it. One route: the same when it stands alone and when it stands among others. Indexing: by the bytes of the
-evidence's text.
+stops, by the processor time that it takes. It is the call alone that has a target: opening the index, asking each route
+whether it has news, answering. The start of the interpreter and the imports are paid by every command, whatever it
+asks; they stand beside it. One route: the same when it stands alone and when it stands among others. Indexing: by the
+bytes of the evidence's text.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ _FORM = 0.6  # another form of a word, against the word itself
 _AROUND = 0.15  # a word said around a decision, against one in it
 _AGAIN, _OFTEN = 0.25, 0.5  # what a word adds each time that it is said again, and at the most
 _PHRASE = 0.15  # what two words that stand side by side add to what they count by themselves
-_EVERYWHERE = 0.2  # share of the documents from which a word is no reason to look at one
+_EVERYWHERE = 0.2  # share of the documents from which a word is no reason to look at one that has no other word
 _CANDIDATES, _WEIGHED = 120, 24  # documents that are looked at for their length, and read for their words
 
 
@@ -72,9 +72,7 @@ class Question:
         raw: defaultdict[int, float] = defaultdict(float)
         for word in sorted(self._words, key=lambda word: len(found[word.text])):
             holding = found[word.text]
-            if raw and len(holding) > max(
-                _EVERYWHERE * documents, _CANDIDATES
-            ):  # tells nothing but of what is known to be near
+            if raw and len(holding) > max(_EVERYWHERE * documents, _CANDIDATES):
                 holding &= raw.keys()
             for number in holding:
                 raw[number] += value[word.text]
