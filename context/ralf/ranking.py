@@ -22,7 +22,7 @@ _CANDIDATES, _WEIGHED = 120, 24  # documents that are looked at for their length
 
 @dataclass(frozen=True, slots=True)
 class Ranked:
-    """A document, how well it answers, and which of the question's words it holds.
+    """A document, how well it answers, and which of the question's words it holds: the telling ones, and pairs.
 
     score  larger is better
     mass   the rarity of the words that it holds itself, added up
@@ -47,12 +47,19 @@ class Question:
         self._words, self._pairs = words(query), pairs(query)
         self._extents = {table: index.extent(table, span) for table in TABLES}
         self._found = {table: {word.text: self._holding(table, word) for word in self._words} for table in TABLES}
+        guessed: set[str] = set()
+        for word in self._words:
+            if word.start and not any(found[word.text] for found in self._found.values()):
+                for table in TABLES:  # nobody said it so: is it how a word begins, as `auth`?
+                    self._found[table][word.text] = self._holding(table, word, "*")
+                guessed.add(word.text)
         count = sum(extent.documents for extent in self._extents.values())
         self.rarest = _rarity(count, 1)
         self._rarity = {
             word.text: word.weight * _rarity(count, sum(len(found[word.text]) for found in self._found.values()))
             for word in self._words
         }
+        self._sure = {word.text: _FORM if word.text in guessed else 1.0 for word in self._words}
         self.whole = sum(
             self._rarity[word.text]
             for word in self._words
@@ -68,7 +75,10 @@ class Question:
         """The documents of a table that hold words of the question, best first, `wanted` and more if there are."""
         documents, average = self._extents[table]
         found = self._found[table]
-        value = {word.text: word.weight * _rarity(documents, len(found[word.text])) for word in self._words}
+        value = {
+            word.text: self._sure[word.text] * word.weight * _rarity(documents, len(found[word.text]))
+            for word in self._words
+        }
         raw: defaultdict[int, float] = defaultdict(float)
         for word in sorted(self._words, key=lambda word: len(found[word.text])):
             holding = found[word.text]
@@ -88,17 +98,18 @@ class Question:
         for number in read:
             held = [word for word in self._words if number in found[word.text]]
             lowered = texts[number].lower()
-            again = sum(value[word.text] * _again(word, lowered) for word in held)
-            together = sum(value.get(a, 0.0) + value.get(b, 0.0) for a, b in self._pairs if f"{a} {b}" in lowered)
-            score = (raw[number] + again + _PHRASE * together) * brevity[number]
-            mass = sum(self._rarity[word.text] for word in held)
-            result.append(Ranked(entries[number], texts[number], score, mass, frozenset(word.text for word in held)))
+            together = [(a, b) for a, b in self._pairs if f"{a} {b}" in lowered]
+            more = sum(value[word.text] * _again(word, lowered) for word in held)
+            more += _PHRASE * sum(value.get(name, 0.0) for pair in together for name in pair)
+            mass = sum(self._rarity[word.text] * self._sure[word.text] for word in held)
+            names = frozenset([*(word.text for word in held if word.weight == 1.0), *map(" ".join, together)])
+            result.append(Ranked(entries[number], texts[number], (raw[number] + more) * brevity[number], mass, names))
         return sorted(result, key=lambda item: (-item.score, item.entry.id))
 
-    def _holding(self, table: Table, word: Word) -> frozenset[int]:
+    def _holding(self, table: Table, word: Word, ending: str = "") -> frozenset[int]:
         if not self._extents[table].documents:
             return frozenset()
-        return frozenset(self._index.holding(table, f'{{text parts}}: "{word.text}"', self._span))
+        return frozenset(self._index.holding(table, f'{{text parts}}: "{word.text}"{ending}', self._span))
 
     def _add_forms(self, word: Word, raw: dict[int, float]) -> None:
         """What other forms of a word, and the word where it was said around a decision, add."""

@@ -16,14 +16,15 @@ from ralf import names, project as projects, searchwords
 from ralf.errors import RouteNotFound
 from ralf.project import Project
 from ralf.ranking import Question, Ranked
-from ralf.searchindex import TABLES, Entry, SearchIndex, rebuilt_when_damaged
+from ralf.searchindex import ROUTE_BITS, TABLES, Entry, SearchIndex, rebuilt_when_damaged
 from ralf.searchwords import Word
 from ralf.text import one_line
 
 KIND_WEIGHTS = {"decision": 1.4, "checkpoint": 0.5, "fact": 1.0, "evidence": 1.0}
 _PRINTED, _PRINTED_MORE = 0.5, 0.9
 """What a tool printed, against what somebody said; and where it holds more of the question than all that was said."""
-_GONE = 0.5  # a decision that no longer holds, against one that does
+_JUST_BELOW = 0.999
+_GONE = 0.8  # a decision that no longer holds, against one that does
 _SHARE = {"decision": 0.35, "printed": 0.9}
 _MASS = {"decision": 1.15, "printed": 2.0}
 _SAID_SHARE, _SAID_MASS = 0.5, 1.6
@@ -208,11 +209,15 @@ def _ordered(passages: Iterable[_Passage]) -> list[_Passage]:
     later word holds.
     """
     best: dict[tuple[int, frozenset[str]], float] = {}
-    keyed = [((passage.place >> 32, passage.held), passage) for passage in passages]
+    keyed = [((passage.place >> ROUTE_BITS, passage.held), passage) for passage in passages]
     for key, passage in keyed:
         best[key] = max(best.get(key, 0.0), passage.score)
     for number, (key, passage) in enumerate(keyed):
-        if passage.share >= _SAID_SHARE and len(passage.held) > 1 and passage.score >= _ABOUT_AS_GOOD * best[key]:
+        if (
+            passage.share >= _SHARE["decision"]
+            and len(passage.held) > 1
+            and passage.score >= _ABOUT_AS_GOOD * best[key]
+        ):
             keyed[number] = (key, replace(passage, score=best[key]))
     return sorted((_below_successor(passage, keyed) for _, passage in keyed), key=_precedence)
 
@@ -221,23 +226,27 @@ def _below_successor(passage: _Passage, keyed: Iterable[tuple[object, _Passage]]
     """A decision that was replaced, if what replaced it was found, too, no better than that."""
     if not passage.shown.successor:
         return passage
-    route, wanted = passage.place >> 32, passage.shown.successor
-    scores = [p.score for _, p in keyed if p.shown.label == wanted and p.place >> 32 == route]
-    return replace(passage, score=min([passage.score, *scores]))
+    route, wanted = passage.place >> ROUTE_BITS, passage.shown.successor
+    scores = [p.score for _, p in keyed if p.shown.label == wanted and p.place >> ROUTE_BITS == route]
+    return replace(passage, score=min([passage.score, *(score * _JUST_BELOW for score in scores)]))
 
 
-def _precedence(passage: _Passage) -> tuple[float, bool, int]:
-    return -passage.score, passage.shown.status not in ("", "active"), -passage.place
+def _precedence(passage: _Passage) -> tuple[float, int]:
+    return -passage.score, -passage.place
 
 
 def _hits(index: SearchIndex, passages: Iterable[_Passage], limit: int) -> Iterator[SearchHit]:
     """The first hits, none of which says what another has said."""
     seen: list[str] = []
+    held: set[tuple[int, str]] = set()
     for passage in passages:
         if len(seen) == limit:
             return
         said = _plain(passage.message or passage.text)
-        if not any(said[:120] in known or known[:120] in said for known in seen):
+        holds = {(passage.place >> ROUTE_BITS, word) for word in passage.held}
+        repeated = any(said[:120] in known or known[:120] in said for known in seen)
+        if not repeated and not (passage.shown.kind == "checkpoint" and holds <= held):  # a section tells it again
+            held |= holds
             text, last = _shown_text(index, passage)
             seen.append(_plain(text) if passage.message else said)
             entry = passage.shown
