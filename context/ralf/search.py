@@ -25,7 +25,7 @@ _PRINTED, _PRINTED_MORE = 0.5, 0.9
 """What a tool printed, against what somebody said; and where it holds more of the question than all that was said."""
 _JUST_BELOW = 0.999
 _GONE = 0.8  # a decision that no longer holds, against one that does
-_SHARE = {"decision": 0.35, "printed": 0.9}
+_SHARE = {"decision": 0.4, "printed": 0.9}
 _MASS = {"decision": 1.15, "printed": 2.0}
 _SAID_SHARE, _SAID_MASS = 0.5, 1.6
 """What a document must hold to answer a question: this share of its words, or so many of the rarest words; both by
@@ -33,6 +33,7 @@ rarity. A decision is short and deliberate, so less of it is chance; a tool prin
 """
 _ABOUT_AS_GOOD = 0.6  # share of the best score by which another document of the same words is as good
 _MANY = 4  # documents that are read for each hit: several may be one thing
+_ALIKE = 0.35  # share of a question by which two that hold the same words of it speak of the same
 _FAR = 0.35  # share of the best score below which nothing is worth showing
 _LONGEST = 2_000  # characters of a hit's text
 _MARKS = str.maketrans("", "", "*_`")
