@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import shutil
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -108,3 +110,221 @@ def test_an_unknown_or_refused_route_is_named(project: Path) -> None:
 def test_the_limit_is_kept(project: Path) -> None:
     assert len(ralf.search("sync", root=project, limit=3)) == 3
     assert json.dumps([hit.score for hit in ralf.search("sync", root=project, limit=3)])
+
+
+# ---- sessions of a few messages ----
+
+
+def told(root: Path, *messages: tuple[str, str], route: str = "r") -> Path:
+    """A project whose route has one session of these messages, each of a kind: user, assistant or printed."""
+    records: list[dict[str, object]] = []
+    for number, (kind, text) in enumerate(messages):
+        more = {"sessionId": f"s-{route}", "timestamp": f"2026-03-01T10:00:{number:02d}Z", "uuid": f"{route}{number}"}
+        if kind == "printed":
+            call = {"type": "tool_use", "id": f"c{number}", "name": "Bash", "input": {"command": "make it"}}
+            records.append({"type": "assistant", "message": {"role": "assistant", "content": [call]}, **more})
+            result = {"type": "tool_result", "tool_use_id": f"c{number}", "content": text}
+            records.append({"type": "user", "message": {"role": "user", "content": [result]}, **more})
+        else:
+            content = text if kind == "user" else [{"type": "text", "text": text}]
+            records.append({"type": kind, "message": {"role": kind, "content": content}, **more})
+    path = root / f"{route}.jsonl"
+    path.write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
+    ralf.checkpoint(route, path, root=root)
+    return root
+
+
+REQUEST = ("user", "Please move the harbour's tide tables to the new service this week.")
+CHOICE = "We decided to use Postgres for the ledger instead of Redis, because two clerks write to it at once."
+
+
+def test_a_decision_and_the_message_in_which_it_was_said_are_one_hit(tmp_path: Path) -> None:
+    told(tmp_path, ("user", "How far are we?"), ("assistant", f"I looked at the quay's pumps first.\n\n{CHOICE}"))
+    (hit,) = ralf.search("Postgres ledger clerks", root=tmp_path)
+    assert (hit.kind, hit.status) == ("decision", "active")
+    assert "the quay's pumps" in hit.text
+
+
+def test_a_decision_is_found_by_what_was_said_around_it(tmp_path: Path) -> None:
+    told(tmp_path, ("user", "The mooring invoices come out doubled, what now?"), ("assistant", CHOICE))
+    hits = ralf.search("doubled mooring invoices", root=tmp_path)
+    assert any("Postgres" in hit.text for hit in hits)
+
+
+def test_a_short_message_is_shown_with_the_answer_that_followed_it(tmp_path: Path) -> None:
+    told(tmp_path, REQUEST, ("user", "Why is the tug late?"), ("assistant", "Its radar waits for a lease of the lock."))
+    hit = ralf.search("tug late", root=tmp_path)[0]
+    assert "waits for a lease" in hit.text
+    assert hit.source.endswith("lines 2-3")
+
+
+def test_no_hit_is_longer_than_2_000_characters(tmp_path: Path) -> None:
+    told(tmp_path, REQUEST, ("assistant", CHOICE + "\n" + "The crane lifts its load. " * 400))
+    assert max(len(hit.text) for hit in ralf.search("Postgres crane", root=tmp_path)) <= 2_000
+
+
+def test_of_two_answers_that_are_alike_the_later_one_comes_first(tmp_path: Path) -> None:
+    told(
+        tmp_path,
+        REQUEST,
+        ("assistant", "The upload cache of the ferries runs on Memcached, it is simple."),
+        ("assistant", "I am reading the lock's manual now."),
+        ("assistant", "The upload cache of the ferries runs on Redis, it is faster."),
+    )
+    assert "Redis" in ralf.search("what does the upload cache run on?", root=tmp_path)[0].text
+
+
+def test_five_hits_are_five_different_things(tmp_path: Path) -> None:
+    again = [("assistant", "The crane's gearbox needs oil before every storm.")] * 4
+    told(tmp_path, REQUEST, *again, ("assistant", "The gearbox of the tug is new."))
+    texts = [hit.text.split("\n")[0] for hit in ralf.search("gearbox", root=tmp_path)]
+    assert len(texts) == len(set(texts))
+
+
+def test_what_a_tool_printed_does_not_crowd_out_what_was_said(tmp_path: Path) -> None:
+    printed = [("printed", f"ledger {number}: the ledger module of the ledger") for number in range(8)]
+    told(tmp_path, REQUEST, *printed, ("assistant", CHOICE))
+    assert ralf.search("who writes to the ledger?", root=tmp_path)[0].kind == "decision"
+
+
+def test_what_only_a_tool_printed_is_found(tmp_path: Path) -> None:
+    told(tmp_path, REQUEST, ("assistant", CHOICE), ("printed", "E4711 berth_table.go:88: cannot assign mooring"))
+    assert "E4711" in ralf.search("berth_table.go:88", root=tmp_path)[0].text
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "What did we decide about borrow checker lifetimes, and why?",
+        "kubernetes ingress controller annotations",
+        "ledger quaternion spherical interpolation harmonics",  # one word is known
+    ],
+)
+def test_a_question_about_something_else_finds_nothing(tmp_path: Path, query: str) -> None:
+    told(tmp_path, REQUEST, ("assistant", CHOICE), ("assistant", "The crane's gearbox needs oil."))
+    assert ralf.search(query, root=tmp_path) == []
+
+
+def test_another_form_of_a_word_is_found(tmp_path: Path) -> None:
+    told(tmp_path, REQUEST, ("assistant", "The authentication of the pilots goes through the gate. It is stable."))
+    assert ralf.search("auth pilot", root=tmp_path)
+
+
+def test_a_single_digit_counts(tmp_path: Path) -> None:
+    ralf.record_decision("r", "Use batch size 5 instead of 6", root=tmp_path)
+    ralf.record_decision("r", "Use batch size 7 instead of 8", root=tmp_path)
+    assert "5" in ralf.search("batch size 5", root=tmp_path)[0].text
+
+
+def test_words_side_by_side_count_more_than_the_same_words_apart(tmp_path: Path) -> None:
+    ralf.record_decision("r", "Keep the read lock in the cache of the gate", root=tmp_path)
+    ralf.record_decision("r", "Keep the lock of the cache and read the gate", root=tmp_path)
+    assert "read lock" in ralf.search("read lock", root=tmp_path)[0].text
+
+
+def test_each_route_weighs_words_by_what_it_holds_itself(tmp_path: Path) -> None:
+    told(tmp_path, REQUEST, ("assistant", CHOICE), route="one")
+    before = ralf.search("ledger clerks", route="one", root=tmp_path)
+    told(tmp_path, REQUEST, *[("assistant", f"The ledger of pier {n} is full.") for n in range(20)], route="two")
+    assert ralf.search("ledger clerks", route="one", root=tmp_path) == before
+
+
+def test_a_decision_that_replaced_another_stands_above_it_whatever_the_question_says(tmp_path: Path) -> None:
+    first = ralf.record_decision("r", "Run the search cache on Redis", rationale="Redis is there", root=tmp_path)
+    second = ralf.record_decision("r", "Run the search cache on SQLite", supersedes=first.id, root=tmp_path)
+    ralf.record_decision("r", "Run the search cache in memory", supersedes=second.id, root=tmp_path)
+    hits = ralf.search("search cache Redis", root=tmp_path)
+    assert [hit.status for hit in hits] == ["active", "superseded", "superseded"]
+
+
+# ---- routes without a journal, and damage ----
+
+
+BROUGHT = """---
+context_checkpoint:
+  version: "1.0.0"
+  route: "api"
+decisions:
+  - {id: "DEC-001", decision: "Use FastAPI over Flask", rationale: "Better async support", status: "active"}
+facts:
+  commands:
+    - {command: "pytest tests/berth_table.py", status: "failed", exit: 1}
+---
+
+## Compressed History
+
+### Checkpoint 1: Pumps
+The bilge pumps got their own thread.
+"""
+
+
+@pytest.fixture
+def brought(tmp_path: Path) -> Path:
+    file = tmp_path / ".autonomous" / "context" / "routes" / "api.md"
+    file.parent.mkdir(parents=True)
+    file.write_text(BROUGHT, encoding="utf-8")
+    return file
+
+
+def test_a_route_that_has_only_a_file_is_searched(tmp_path: Path, brought: Path) -> None:
+    found = {query: ralf.search(query, root=tmp_path)[0] for query in ("flask async", "bilge pumps", "berth_table.py")}
+    assert [(hit.kind, hit.id) for hit in found.values()] == [
+        ("decision", "DEC-001"),
+        ("checkpoint", "cp-001"),
+        ("fact", ""),
+    ]
+    assert ralf.search("flask", route="api", root=tmp_path)
+
+
+def test_a_change_of_a_file_without_a_journal_is_found(tmp_path: Path, brought: Path) -> None:
+    assert ralf.search("elastic tabstops", root=tmp_path) == []
+    brought.write_text(BROUGHT.replace("bilge pumps", "elastic tabstops"), encoding="utf-8")
+    assert ralf.search("elastic tabstops", root=tmp_path)
+    assert ralf.search("bilge pumps", root=tmp_path) == []
+
+
+def test_a_route_that_gains_a_journal_is_indexed_once(tmp_path: Path, brought: Path) -> None:
+    ralf.search("flask", root=tmp_path)
+    ralf.record_decision("api", "Serve on port 8080", root=tmp_path)
+    assert [hit.id for hit in ralf.search("flask", root=tmp_path)] == ["DEC-001"]
+    assert [hit.id for hit in ralf.search("port 8080", root=tmp_path)] == ["DEC-002"]
+
+
+def test_a_damaged_page_of_the_index_costs_no_answer(project: Path, tmp_path: Path) -> None:
+    shutil.copytree(project, tmp_path / "copy")
+    index = tmp_path / "copy" / ".autonomous" / "context" / "cache" / "search.sqlite"
+    before = ralf.search("outbox transaction", root=tmp_path / "copy")
+    content = bytearray(index.read_bytes())
+    content[4096:] = b"\xff" * (len(content) - 4096)
+    index.write_bytes(content)
+    assert ralf.search("outbox transaction", root=tmp_path / "copy") == before
+
+
+def test_an_index_of_another_version_is_made_anew(tmp_path: Path) -> None:
+    ralf.record_decision("r", "Use tabs", root=tmp_path)
+    before = ralf.search("tabs", root=tmp_path)
+    with closing(sqlite3.connect(tmp_path / ".autonomous" / "context" / "cache" / "search.sqlite")) as database:
+        database.execute("drop table said")
+        database.execute("pragma user_version = 4")
+        database.commit()
+    assert ralf.search("tabs", root=tmp_path) == before
+
+
+# ---- what a context is ordered by ----
+
+
+def test_a_context_is_ordered_by_how_rare_the_words_of_a_query_are_in_its_route(tmp_path: Path) -> None:
+    for number in range(30):
+        ralf.record_decision("r", f"Move pier {number} to the common service of the common harbour", root=tmp_path)
+    ralf.record_decision("r", "Let the gearbox of the crane rest", root=tmp_path)
+    for number in range(30, 60):
+        ralf.record_decision("r", f"Move pier {number} to the common service of the common harbour", root=tmp_path)
+    asked = ralf.get_context("r", root=tmp_path, query="common harbour service gearbox")
+    assert "gearbox" in asked.render(150)
+    assert "gearbox" not in ralf.get_context("r", root=tmp_path).render(150)
+
+
+def test_a_context_is_served_where_the_search_index_cannot_be_made(tmp_path: Path) -> None:
+    ralf.record_decision("r", "Use tabs", root=tmp_path)
+    (tmp_path / ".autonomous" / "context" / "cache" / "search.sqlite").mkdir(parents=True)
+    assert "Use tabs" in ralf.get_context("r", root=tmp_path, query="tabs").render(400)

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import click
 
 from ralf_cli.options import with_json, with_root
+
+if TYPE_CHECKING:
+    from ralf.searchwords import Word
 
 BRIEF_TOKENS = 2_500
 SECTIONS = ("goal", "work", "decisions", "facts", "history")
@@ -114,7 +119,7 @@ def show(
     if brief and section:
         raise click.UsageError("--brief and --section: which of them?")
     if at is None:
-        context = ralf.get_context(route, root=root)
+        context = ralf.get_context(route, root=root, query=query)
     else:
         from ralf.history import context_at
 
@@ -157,21 +162,29 @@ def search(query: str, route: str | None, limit: int, root: str | None, as_json:
         return
     if not hits:
         click.echo("nothing found", err=True)
+        return
+    from ralf.searchwords import words
+
+    asked = words(query)
     for hit in hits:
         status = f" [{hit.status}]" if hit.status not in ("", "active") else ""
         source = f"  {hit.source}" if hit.source else ""
         click.echo(click.style(f"{hit.route} {hit.kind} {hit.id}{status}", bold=True) + source)
-        click.echo(_excerpt(hit.text, query))
+        click.echo(_excerpt(hit.text, asked))
         click.echo()
 
 
-def _excerpt(text: str, query: str, most: int = 600) -> str:
-    """The text's part that holds the query's words, indented, with the words made bold on a terminal."""
-    words = [re.escape(word) for word in re.findall(r"\w{3,}", query)]
-    pattern = re.compile("|".join(words) or r"\Z(?!\Z)", re.IGNORECASE)
-    first = pattern.search(text)
-    start = max(0, first.start() - most // 3) if first and len(text) > most else 0
+def _excerpt(text: str, words: Sequence[Word], most: int = 400) -> str:
+    """The part of a text in which most of the words stand, indented, with the words made bold on a terminal."""
+    forms = [rf"{re.escape(word.start or word.text)}\w*" for word in words]
+    pattern = re.compile(rf"(?<![a-z])(?:{'|'.join(forms) or '(?!)'})", re.IGNORECASE)
+    places = [match.start() for match in pattern.finditer(text)]
+    if len(text) > most and places:
+        best = max(places, key=lambda place: (sum(place <= other < place + most * 2 // 3 for other in places), -place))
+        start = text.rfind("\n", 0, best) + 1 if best - text.rfind("\n", 0, best) < most // 3 else best - most // 4
+    else:
+        start = 0
     part = ("…" if start else "") + text[start : start + most].strip() + ("…" if start + most < len(text) else "")
     if sys.stdout.isatty():
         part = pattern.sub(lambda match: click.style(match[0], bold=True, fg="yellow"), part)
-    return "\n".join(f"  {line}" for line in part.splitlines())
+    return "\n".join(f"  {line}" if line else "" for line in part.splitlines())

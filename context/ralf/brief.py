@@ -8,19 +8,21 @@ counts from ever being below the count of the whole.
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING
 
 from ralf.pieces import REORDERED_FROM, Piece, pieces
+from ralf.searchwords import Word, likeness, words
 
 if TYPE_CHECKING:
     from ralf.context import Counts, RouteContext
 
 CHARACTERS_PER_TOKEN = 4
 _FEW = 300  # bytes that may go uncounted: what is known only at a read
+
+Terms = tuple[tuple[Word, float], ...]
 
 
 def render(
@@ -31,7 +33,7 @@ def render(
     if max_tokens is None:
         return _joined(parts) + _closing(context, {}, short=False)
     budget = _Budget(max(0, max_tokens), context.counts)
-    return budget.fit(context, parts, _terms(query))
+    return budget.fit(context, parts, _terms(context, query))
 
 
 def counted(context: RouteContext) -> dict[str, int]:
@@ -75,7 +77,7 @@ class _Budget:
         self._counts = counts
         self._exact = False
 
-    def fit(self, context: RouteContext, pieces: list[Piece], terms: frozenset[str]) -> str:
+    def fit(self, context: RouteContext, pieces: list[Piece], terms: Terms) -> str:
         if self._uncounted(pieces) > _FEW and sum(self._price(text) for text in _countable(context)) > self._tokens:
             self._exact = True  # many are new, and it is tight: count them
         shortens = any(piece.short for piece in pieces)
@@ -154,21 +156,26 @@ class _Budget:
         return f"{start.rstrip()}…\n" if len(start) >= 40 else ""
 
 
-def _in_order(pieces: Sequence[Piece], terms: frozenset[str]) -> list[tuple[int, bool]]:
+def _in_order(pieces: Sequence[Piece], terms: Terms) -> list[tuple[int, bool]]:
     """Which piece comes when, and whether as a whole: one with a short form comes twice."""
     forms = [(n, True) for n in range(len(pieces))] + [(n, False) for n, piece in enumerate(pieces) if piece.short]
     return sorted(forms, key=lambda form: _precedence(pieces[form[0]], form, terms))
 
 
-def _precedence(piece: Piece, form: tuple[int, bool], terms: frozenset[str]) -> tuple[int, int, int, int]:
+def _precedence(piece: Piece, form: tuple[int, bool], terms: Terms) -> tuple[int, float, int, int]:
     number, whole = form
     rank = piece.whole if piece.short and whole else piece.rank
-    matches = len(terms & _terms(piece.text)) if terms and rank >= REORDERED_FROM else 0
+    matches = likeness(terms, piece.text) if terms and rank >= REORDERED_FROM else 0
     return (rank if not matches else REORDERED_FROM, -matches, piece.order, number)
 
 
-def _terms(text: str | None) -> frozenset[str]:
-    return frozenset(word for word in re.findall(r"[a-z0-9_]{3,}", (text or "").lower()))
+def _terms(context: RouteContext, query: str | None) -> Terms:
+    """The words of a query with what each is worth: what the search index says, else all alike."""
+    if not query:
+        return ()
+    if context.valued and query == context.query:
+        return context.valued
+    return tuple((word, word.weight) for word in words(query))
 
 
 def _joined(pieces: Sequence[Piece]) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from ralf.model import ActiveWork, Checkpoint, Decision, Extra, Facts, Section
+from ralf.searchwords import Word
 from ralf.tree import NOT_STORED
 
 FORMAT_VERSION = "1.1.0"
@@ -100,6 +101,7 @@ class RouteContext:
     counts: Counts = field(default_factory=dict, compare=False, repr=False, metadata=NOT_STORED)
     budget: int | None = field(default=None, compare=False, repr=False, metadata=NOT_STORED)
     query: str | None = field(default=None, compare=False, repr=False, metadata=NOT_STORED)
+    valued: tuple[tuple[Word, float], ...] = field(default=(), compare=False, repr=False, metadata=NOT_STORED)
 
     @property
     def route(self) -> str:
@@ -160,9 +162,11 @@ class RouteContext:
         most = self.budget if max_tokens is None else max_tokens
         return render(self, most, query=query or self.query, section=section)
 
-    def with_defaults(self, max_tokens: int | None, query: str | None) -> RouteContext:
-        """The same context, whose `render` has these defaults."""
-        return replace(self, budget=max_tokens, query=query)
+    def with_defaults(
+        self, max_tokens: int | None, query: str | None, valued: tuple[tuple[Word, float], ...] = ()
+    ) -> RouteContext:
+        """The same context, whose `render` has these defaults; `valued`: the query's words, each with its worth."""
+        return replace(self, budget=max_tokens, query=query, valued=valued)
 
     @property
     def history(self) -> str:

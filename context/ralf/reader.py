@@ -18,6 +18,7 @@ from ralf.project import Project
 
 if TYPE_CHECKING:
     from ralf.context import RouteContext
+    from ralf.searchwords import Word
 
 _HEAD_BYTES = 16 * 1024
 _FIRST_BYTES = 4 * 1024  # these do for most files
@@ -69,7 +70,17 @@ def get_context(
     if state is None:
         raise RouteNotFound(route, closest(project, route))
     context = replace(state.context, since=since.look(project, state.context))
-    return context.with_defaults(max_tokens, query)
+    return context.with_defaults(max_tokens, query, _valued(project, query, context.route) if query else ())
+
+
+def _valued(project: Project, query: str, route: str) -> tuple[tuple[Word, float], ...]:
+    """What the words of a query are worth in a route; nothing where that cannot be told."""
+    from ralf.search import valued
+
+    try:
+        return valued(project, query, route)
+    except (Damaged, OSError):  # the context itself is served all the same
+        return ()
 
 
 def closest(project: Project, route: str) -> tuple[str, ...]:

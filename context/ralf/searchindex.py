@@ -1,52 +1,78 @@
-"""The full-text index behind search: what of a project's journals stands in it, and how it keeps up with them."""
+"""The full-text index behind search: one SQLite file per project, and what it can be asked.
+
+Documents have numbers: the route's in the upper half, the place within the route in the lower. So a route is a range,
+and asking one route costs the same however many others there are.
+"""
 
 from __future__ import annotations
 
-import math
+import json
 import os
-import re
 import sqlite3
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Literal, NamedTuple, TypeVar
 
-from ralf import evidence, journal, state as states
-from ralf.context import RouteContext
-from ralf.errors import Damaged, NotFound, UnknownToken
-from ralf.model import Decision
+from ralf.errors import Damaged
+from ralf.journal import stream_of
 from ralf.project import Project
-from ralf.store import Store
-from ralf.tree import from_tree
 
-VERSION = 4
-_PROSE = ("user", "assistant", "thinking")
-_RAREST = 6.0  # in a large index rarity means no more than in one of some six hundred documents
-CHUNK = 1_200  # characters of evidence in one document
-_CAMEL = re.compile(r"\b[A-Za-z]*[a-z0-9][A-Z][A-Za-z0-9]*\b")
-_HUMP = re.compile(r"([a-z0-9])([A-Z])")
+VERSION = 5
+ROUTE_BITS = 32
+_LINES = 8  # a message and the decision in it begin no further apart than this
+_FOLLOWING = 8  # documents among which what follows a message is looked for
+FILE = "file:"  # begins the token of a route that has no journal
 
 _SCHEMA = """
 create table doc(
-    id integer primary key, route text, kind text, ident text, source text, status text, prose integer
+    id integer primary key, kind text, label text, status text, successor text, said integer, size integer,
+    session text, first integer, last integer
 );
-create unique index doc_of_decision on doc(route, ident) where kind = 'decision';
-create virtual table word using fts5(text, parts, tokenize='porter unicode61');
-create table synced(route text primary key, token text, checkpoints integer);
+create index doc_at on doc(session, first) where session <> '' and said;
+create index doc_of_decision on doc(label) where kind = 'decision';
+create table route(
+    number integer primary key, name text unique, token text, checkpoints integer, next integer,
+    said integer, said_words integer, printed integer, printed_words integer
+);
+create virtual table said using fts5(text, parts, around, tokenize='porter unicode61');
+create virtual table printed using fts5(text, parts, tokenize='porter unicode61');
 """
+
+_HOLDING = {
+    "said": "select rowid from said where said match ? and rowid between ? and ?",
+    "printed": "select rowid from printed where printed match ? and rowid between ? and ?",
+}
+_TEXTS = {
+    "said": "select rowid, text from said where rowid in (select value from json_each(?))",
+    "printed": "select rowid, text from printed where rowid in (select value from json_each(?))",
+}
+Table = Literal["said", "printed"]
+"""What somebody said (messages, decisions, sections), and what tools printed (output, facts)."""
+TABLES: tuple[Table, ...] = ("said", "printed")
 
 T = TypeVar("T")
 
 
-class Document(NamedTuple):
-    """What can be found: its kind, its label, its words, where they stand, a decision's status."""
+class Entry(NamedTuple):
+    """A document as it stands in the index; `size` in words, `successor`: the decision that replaced this one."""
 
+    id: int
     kind: str
-    ident: str
-    text: str
-    source: str = ""
-    status: str = ""
-    prose: bool = True
+    label: str
+    status: str
+    successor: str
+    said: int
+    size: int
+    session: str
+    first: int
+    last: int
+
+
+class Extent(NamedTuple):
+    """How much there is to be searched: documents, and their words on average."""
+
+    documents: int
+    average: float
 
 
 def rebuilt_when_damaged(path: Path, work: Callable[[], T]) -> T:
@@ -71,20 +97,26 @@ class SearchIndex:
             self._prepare()
 
         self.left_out: list[str] = []
-        """Routes whose journal could not be read: what the index has of them is all that is found."""
+        """Routes that could not be read: what the index has of them is all that is found."""
 
     def _prepare(self) -> None:
-        self._db.row_factory = sqlite3.Row
         self._db.execute("pragma synchronous = off")  # a cache: what a crash takes is made anew
-        if self._db.execute("pragma user_version").fetchone()[0] != VERSION:
+        if self._version() != VERSION:
             with self._db:
                 self._db.execute("begin immediate")
-                if self._db.execute("pragma user_version").fetchone()[0] != VERSION:
-                    for table in ("word", "doc", "synced"):
-                        self._db.execute(f"drop table if exists {table}")
+                if self._version() != VERSION:
+                    for (table,) in self._db.execute(
+                        "select name from sqlite_master where type = 'table' and (sql like 'create virtual%'"
+                        " or name in ('doc', 'route', 'synced'))"
+                    ).fetchall():
+                        self._db.execute(f"drop table {table}")
                     for statement in _SCHEMA.strip().split(";\n"):
                         self._db.execute(statement)
                     self._db.execute(f"pragma user_version = {VERSION}")
+
+    def _version(self) -> int:
+        (version,) = self._db.execute("pragma user_version").fetchone()
+        return int(version)
 
     def close(self) -> None:
         """Close the file."""
@@ -92,106 +124,94 @@ class SearchIndex:
 
     # ---- asking ----
 
-    def matching(self, match: str, route: str | None, *, prose: bool, limit: int) -> list[sqlite3.Row]:
-        """The documents that match an FTS5 expression, best first, by bm25 (smaller is better)."""
-        return self._db.execute(
-            "select doc.*, word.text as text, bm25(word, 1.0, 0.5) as rank from word join doc on doc.id = word.rowid"
-            " where word match ? and (? is null or doc.route = ?) and doc.prose = ? order by rank limit ?",
-            (match, route, route, prose, limit),
-        ).fetchall()
+    def within(self, route: str | None) -> tuple[int, int]:
+        """The first and last number that a document of a route, or of any, may have."""
+        if route is None:
+            return 0, 1 << 62
+        row = self._db.execute("select number from route where name = ?", (route,)).fetchone()
+        return span_of(row[0]) if row is not None else (1, 0)
 
-    def rarest(self) -> float:
-        """What a word that stands in one document only adds to that document's bm25, about: the unit of relevance."""
-        (size,) = self._db.execute("select count(*) from doc").fetchone()
-        return min(_RAREST, math.log(max(1.0, (size - 0.5) / 1.5)))
+    def route_of(self, number: int) -> str:
+        """The route of a document."""
+        row = self._db.execute("select name from route where number = ?", (number >> ROUTE_BITS,)).fetchone()
+        return str(row[0])
 
-    def knows(self, word: str, route: str | None) -> bool:
-        """Whether a word, in any of its forms, stands in any document of a route, or of all."""
-        found = self._db.execute(
-            "select 1 from word join doc on doc.id = word.rowid"
-            " where word match ? and (? is null or doc.route = ?) limit 1",
-            (f'"{word}"', route, route),
+    def extent(self, table: Table, span: tuple[int, int]) -> Extent:
+        """How much of a table lies within a span."""
+        said, said_words, printed, printed_words = self._db.execute(
+            "select total(said), total(said_words), total(printed), total(printed_words) from route"
+            " where number between ? and ?",
+            (span[0] >> ROUTE_BITS, span[1] >> ROUTE_BITS),
+        ).fetchone()
+        documents, words = (said, said_words) if table == "said" else (printed, printed_words)
+        return Extent(int(documents), words / documents if documents else 1.0)
+
+    def holding(self, table: Table, match: str, span: tuple[int, int]) -> list[int]:
+        """The documents within a span that match an FTS5 expression, in their order."""
+        return [row[0] for row in self._db.execute(_HOLDING[table], (match, *span))]
+
+    def entries(self, numbers: Iterable[int]) -> dict[int, Entry]:
+        """Documents by their numbers."""
+        listed = json.dumps(list(numbers))
+        rows = self._db.execute("select * from doc where id in (select value from json_each(?))", (listed,))
+        return {row[0]: Entry(*row) for row in rows}
+
+    def texts(self, table: Table, numbers: Iterable[int]) -> dict[int, str]:
+        """The documents' texts."""
+        return dict(self._db.execute(_TEXTS[table], (json.dumps(list(numbers)),)).fetchall())
+
+    def beside(self, entry: Entry, *, decisions: bool) -> list[int]:
+        """The decisions (else the messages) of the same route that stand on the lines of a document."""
+        rows = self._db.execute(
+            "select id from doc where session = ? and session <> '' and first between ? and ? and last >= ?"
+            " and kind = ? and said and id between ? and ? order by id",
+            (
+                *(entry.session, entry.first - _LINES, entry.last, entry.first),
+                *("decision" if decisions else "evidence", *span_of(entry.id >> ROUTE_BITS)),
+            ),
         )
-        return found.fetchone() is not None
+        return [row[0] for row in rows]
+
+    def following(self, entry: Entry) -> list[tuple[Entry, str]]:
+        """The evidence of the same kind that comes next, in its order: the rest of a message, the messages after it."""
+        near = self.entries(range(entry.id + 1, entry.id + 1 + _FOLLOWING))
+        chosen = [near[n] for n in sorted(near) if near[n].kind == "evidence" and near[n].said == entry.said]
+        texts = self.texts("said" if entry.said else "printed", [other.id for other in chosen])
+        return [(other, texts[other.id]) for other in chosen if other.session == entry.session]
 
     # ---- keeping up ----
 
     def renew(self, project: Project, routes: Sequence[str]) -> None:
-        """Take in what the journals of these routes have that the index has not."""
+        """Take in what these routes have that the index has not."""
+        known = dict(self._db.execute("select name, token from route").fetchall())
         for route in routes:
-            head = project.store.head(journal.stream_of(route))
-            row = self._db.execute("select token, checkpoints from synced where route = ?", (route,)).fetchone()
-            if head is not None and (row is None or row["token"] != head):
+            head = project.store.head(stream_of(route))
+            token = head if head is not None else _token_of_file(project, route)
+            if token and token != known.get(route):
+                from ralf import searchsync  # only news pays for all that it takes to read it
+
                 try:
                     with self._db:
                         self._db.execute("begin immediate")
-                        self._take(project, route, row)
+                        searchsync.take(self._db, project, route, token, journaled=head is not None)
                 except Damaged:
                     if len(routes) == 1:
                         raise
                     self.left_out.append(route)
 
-    def _take(self, project: Project, route: str, row: sqlite3.Row | None) -> None:
-        try:
-            records = list(journal.read(project.store, route, after=row["token"] if row is not None else None))
-        except UnknownToken:  # the journal was rewritten, or is another
-            records, row = list(journal.read(project.store, route)), None
-        if row is None:
-            self._forget(route)
-        checkpoints = row["checkpoints"] if row is not None else 0
-        for _, record in records:
-            if record.kind == "checkpoint":
-                checkpoints += 1
-                for document in _of_checkpoint(project.store, record.payload, f"cp-{checkpoints:03d}"):
-                    self._insert(route, document)
-            elif record.kind == "import":
-                imported = from_tree(RouteContext, record.payload.get("document", {}))
-                checkpoints = max([imported.checkpoint_count, *(part.number or 0 for part in imported.body.sections)])
-                for part in imported.body.sections:
-                    label = f"cp-{part.number:03d}" if part.number is not None else ""
-                    self._insert(route, Document("checkpoint", label, f"{part.title}\n{part.text}"))
-            for decision in _decisions(record):
-                self._upsert(route, _of_decision(decision))
-                self._db.execute(
-                    "update doc set status = 'superseded' where route = ? and kind = 'decision' and ident = ?",
-                    (route, decision.supersedes),
-                )
-            for label in _removed(record):
-                self._db.execute(
-                    "update doc set status = 'dropped' where route = ? and kind = 'decision' and ident glob ?",
-                    (route, label),
-                )
-        state = states.load(project, route)
-        for decision in state.recorded.decisions if state is not None else ():  # as edits have left them
-            self._upsert(route, _of_decision(decision))
-        if records:
-            self._db.execute("insert or replace into synced values (?, ?, ?)", (route, records[-1][0], checkpoints))
 
-    def _forget(self, route: str) -> None:
-        self._db.execute("delete from word where rowid in (select id from doc where route = ?)", (route,))
-        self._db.execute("delete from doc where route = ?", (route,))
+def span_of(number: int) -> tuple[int, int]:
+    """The first and last number that a document of a route may have, by the route's number."""
+    return number << ROUTE_BITS, ((number + 1) << ROUTE_BITS) - 1
 
-    def _insert(self, route: str, document: Document) -> None:
-        kind, ident, text, source, status, prose = document
-        cursor = self._db.execute(
-            "insert into doc(route, kind, ident, source, status, prose) values (?, ?, ?, ?, ?, ?)",
-            (route, kind, ident, source, status, prose),
-        )
-        values = (cursor.lastrowid, text, _parts(text))
-        self._db.execute("insert into word(rowid, text, parts) values (?, ?, ?)", values)
 
-    def _upsert(self, route: str, document: Document) -> None:
-        known = self._db.execute(
-            "select id from doc where route = ? and kind = 'decision' and ident = ?", (route, document.ident)
-        ).fetchone()
-        if known is None:
-            self._insert(route, document)
-            return
-        self._db.execute("update doc set status = ? where id = ?", (document.status, known["id"]))
-        self._db.execute(
-            "update word set text = ?, parts = ? where rowid = ? and text is not ?",
-            (document.text, _parts(document.text), known["id"], document.text),
-        )
+def _token_of_file(project: Project, route: str) -> str:
+    """What stands for the state of a route that has a file and no journal, "" where there is no file."""
+    try:
+        found = project.route_file(route).stat()
+    except OSError:
+        return ""
+    return f"{FILE}{found.st_mtime_ns}:{found.st_size}:{found.st_ino}"
 
 
 def _writable(path: Path) -> Path:
@@ -200,95 +220,3 @@ def _writable(path: Path) -> Path:
     if path.is_symlink() or not os.access(path if path.exists() else path.parent, os.W_OK):
         raise OSError(path)
     return path
-
-
-# ---- documents ----
-
-
-def _parts(text: str) -> str:
-    """The parts of the names in a text that are written in one word, `getUserById`: get User By Id."""
-    return " ".join(_HUMP.sub(r"\1 \2", name) for name in dict.fromkeys(_CAMEL.findall(text)))
-
-
-def _decisions(record: journal.Record) -> Iterator[Decision]:
-    """The decisions that a record brings, with their labels."""
-    payload = record.payload
-    items = list(payload.get("decisions", ()))
-    items += [payload["decision"]] if payload.get("decision") else []
-    items += payload.get("document", {}).get("decisions", ())
-    items += [change["value"] for change in payload.get("changes", ()) if _adds_decision(change)]
-    for item in items:
-        decision = from_tree(Decision, item)
-        if decision.id:
-            yield decision
-
-
-def _removed(record: journal.Record) -> Iterator[str]:
-    """The labels of decisions that a person took out of the file; `*` where the list as a whole was changed."""
-    for change in record.payload.get("changes", ()):
-        if change["at"] == ["decisions"]:
-            yield "*"
-        elif len(change["at"]) == 2 and change["at"][0] == "decisions" and change.get("removed"):
-            yield str(change["at"][1])
-
-
-def _adds_decision(change: Mapping[str, Any]) -> bool:
-    return len(change["at"]) == 2 and change["at"][0] == "decisions" and isinstance(change.get("value"), dict)
-
-
-def _of_decision(decision: Decision) -> Document:
-    parts = [decision.decision, decision.rationale, *decision.alternatives]
-    source = decision.source
-    place = f"{source.session} lines {source.first_line}-{source.last_line}" if source is not None else ""
-    return Document("decision", decision.id, "\n".join(part for part in parts if part), place, decision.status)
-
-
-def _of_checkpoint(store: Store, payload: Mapping[str, Any], label: str) -> Iterator[Document]:
-    source = payload.get("source", {})
-    session = str(source.get("session", ""))
-    place = f"{session} lines {int(source.get('from_line', 0)) + 1}-{source.get('to_line', 0)}"
-    yield Document("checkpoint", label, f"{payload.get('title', '')}\n{payload.get('text', '')}", place)
-    for text in _facts(payload.get("facts", {})):
-        yield Document("fact", label, text, place, prose=False)
-    digest = str(payload.get("evidence", ""))
-    if digest:
-        with suppress(NotFound):  # pruned
-            for line in evidence.read(store, digest):
-                for chunk in _chunks(line.text):
-                    place = f"{session} lines {line.line}-{line.last}"
-                    yield Document("evidence", label, chunk, place, prose=line.kind in _PROSE)
-
-
-def _facts(facts: Mapping[str, Any]) -> Iterator[str]:
-    for path in facts.get("paths", ()):
-        yield f"{', '.join(path.get('did', ()))}: {path.get('path', '')}"
-    for command in facts.get("commands", ()):
-        status = command.get("status", "passed")
-        ended = f"{status}, exit {command['exit']}" if command.get("exit") else status
-        yield f"{command.get('command', '')} ({ended})"
-    for error in facts.get("errors", ()):
-        solved = f"\nsolved: {error['fixed_by']}" if error.get("fixed_by") else ""
-        yield f"{error.get('error', '')}\nfrom: {error.get('command', '')}{solved}"
-    for commit in facts.get("commits", ()):
-        yield f"commit {commit.get('commit', '')} {commit.get('message', '')}"
-    for test in facts.get("tests", ()):
-        yield f"{test.get('result', '')}\nfrom: {test.get('command', '')}"
-
-
-def _chunks(text: str) -> Iterator[str]:
-    """The text in pieces of whole lines, each of about `CHUNK` characters at the most."""
-    if len(text) <= CHUNK:
-        yield text
-        return
-    piece: list[str] = []
-    size = 0
-    for line in text.split("\n"):
-        for start in range(0, max(1, len(line)), CHUNK):
-            part = line[start : start + CHUNK]
-            if size + len(part) > CHUNK and piece:
-                yield "\n".join(piece)
-                piece, size = [], 0
-            piece.append(part)
-            size += len(part) + 1
-    if piece:
-        yield "\n".join(piece)
