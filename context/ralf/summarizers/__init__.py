@@ -20,6 +20,7 @@ class Segment:
     tokens       o200k_base tokens of the events
     decisions    the route's active decisions before this segment
     active_work  the route's active work before this segment
+    keep         what the user wants to be kept, in their words
     """
 
     session: str
@@ -28,6 +29,7 @@ class Segment:
     tokens: int
     decisions: Sequence[Decision] = ()
     active_work: ActiveWork = field(default_factory=ActiveWork)
+    keep: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
