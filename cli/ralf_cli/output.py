@@ -89,7 +89,11 @@ def report_as_json(report: CheckpointReport) -> dict[str, Any]:
     from ralf.tree import to_tree
 
     fields = {name: getattr(report, name) for name in report.__slots__}
-    return fields | {"checkpoints": [to_tree(entry) for entry in report.checkpoints], "ratio": round(report.ratio, 2)}
+    return fields | {
+        "checkpoints": [to_tree(entry) for entry in report.checkpoints],
+        "refinements": [fields_of(refinement) for refinement in report.refinements],
+        "ratio": round(report.ratio, 2),
+    }
 
 
 def emit_report(report: CheckpointReport) -> None:
@@ -98,6 +102,7 @@ def emit_report(report: CheckpointReport) -> None:
         say(f"warning: {warning}")
     if not report.checkpoints:
         click.echo(f"{report.route}: nothing new")
+        _emit_refinements(report)
         return
     for entry in report.checkpoints:
         title = entry.summary_ref.partition(": ")[2]
@@ -108,7 +113,27 @@ def emit_report(report: CheckpointReport) -> None:
         f"{report.tokens_read:,} tokens became {report.tokens_stored:,} ({report.ratio:.0f}:1); "
         f"{report.kept} items kept, {report.dropped} dropped"
     )
+    _emit_refinements(report)
     click.echo(str(report.path))
+
+
+def _emit_refinements(report: CheckpointReport) -> None:
+    for made in report.refinements:
+        took = price(made.input_tokens + made.output_tokens, made.cost_usd, estimated=made.estimated)
+        if made.failure:
+            say(f"warning: {made.route}: {made.checkpoint_id} stays as it is: {made.failure} ({took})")
+            continue
+        left = f", {made.left_alone} left alone" if made.left_alone else ""
+        click.echo(
+            f"{made.route}: {made.checkpoint_id} improved by {made.summarizer}: {made.kept} items kept, "
+            f"{made.unsupported} without support thrown away{left}; {took}"
+        )
+
+
+def price(tokens: int, usd: float | None, *, estimated: bool = False) -> str:
+    """Tokens and, where it is known, money."""
+    told = f"about {tokens:,} tokens (estimate)" if estimated else f"{tokens:,} tokens"
+    return told if usd is None else f"{told}, ${usd:.4f}"
 
 
 def fields_of(value: Any) -> dict[str, Any]:
