@@ -51,6 +51,7 @@ _OPENERS = _STOP | frozenset(
 )
 """Words that open a sentence without being a name."""
 
+_HUMP = re.compile(r"[^\W\d_](?=[A-Z][a-z])|[a-z](?=[A-Z])")
 _FORM = re.compile(r"(?:ed|ing|ly)\Z")
 _CUT = re.compile(r"(?<=[.!?;])\s+|\n+")
 _REACH = 4  # words that a "not" speaks of
@@ -134,22 +135,26 @@ class Support:
         """Whether every name of a text and at least this share of its words stand here, and it denies nothing alone."""
         if not self or self.missing(text) or self.share(text) < least:
             return False
-        return not _DENIAL.search(text) or any(_NEGATIVE.search(sentence) for sentence in self._nearest(text))
+        if not _DENIAL.search(text):
+            return True
+        denied, near = _spoken_of(_DENIAL, text), self._nearest(text)
+        if not denied:  # short names only: that something is denied has to do
+            return any(_NEGATIVE.search(sentence) for sentence in near)
+        return any(denied & _spoken_of(_NEGATIVE, sentence) for sentence in near)
 
     def denies(self, text: str) -> bool:
         """Whether what comes nearest to a text here says no to a word that the text says yes to."""
         if _NEGATIVE.search(text):
             return False
-        wanted = _all_units(text)
-        return any(
-            wanted & _all_units(" ".join(sentence[denial.end() :].split()[:_REACH]))
-            for sentence in self._nearest(text)[:1]
-            for denial in _DENIAL.finditer(sentence)
-        )
+        return any(_spoken_of(_DENIAL, sentence) & _all_units(text) for sentence in self._nearest(text)[:1])
 
     def knows(self, word: str) -> bool:
         """Whether a word stands here, in any form."""
         return word.casefold()[:_STEM] in self._units or _bounded(word.casefold(), self._folded)
+
+    def uses(self, word: str) -> bool:
+        """Whether a word stands here in small letters, in any form: then it is no name."""
+        return re.search(rf"(?<!\w){re.escape(word.lower()[:_STEM])}", self._text) is not None
 
     def _nearest(self, text: str) -> list[str]:
         """The two sentences that have most of a text's words, best first."""
@@ -160,7 +165,7 @@ class Support:
     def _has(self, claim: str) -> bool:
         if _NUMBER.fullmatch(claim):
             return claim.replace(",", "") in self._numbers
-        if _PLAIN.match(claim):
+        if _PLAIN.match(claim) and not _HUMP.search(claim):
             return _bounded(claim.casefold(), self._folded)
         return _bounded(claim, self._text)
 
@@ -200,6 +205,12 @@ def openers(text: str) -> list[str]:
         for word in found
         if word[0] != word[0].lower() and word.casefold() not in _OPENERS and not _FORM.search(word) and len(word) > 2
     ]
+
+
+def _spoken_of(word: re.Pattern[str], text: str) -> frozenset[str]:
+    """The words that a "not" in a text speaks of: the few behind it."""
+    behind = (" ".join(text[found.end() :].split()[:_REACH]) for found in word.finditer(text))
+    return frozenset(unit for words in behind for unit in _all_units(words))
 
 
 def _all_units(text: str) -> frozenset[str]:

@@ -182,8 +182,9 @@ class _Verifier:
         return False
 
     def _borne_out(self, text: str, support: Support, least: float) -> bool:
-        whole = self._lines.whole
-        return support.bears_out(text, least) and all(whole.knows(word) for word in openers(text))
+        if not support.bears_out(text, least):
+            return False
+        return all(support.knows(word) or self._lines.whole.uses(word) for word in openers(text))
 
     def _speaks_of(self, known: Decision, prose: Support, text: str) -> bool:
         return max(prose.share(known.decision), Support([text]).share(known.decision) if text else 0) >= ABOUT
