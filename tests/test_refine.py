@@ -106,7 +106,7 @@ def test_without_an_answer_the_embedded_checkpoint_stands_and_the_reason_is_reco
     assert outcome.failure
     assert (after.history, after.decisions, after.facts) == (before.history, before.decisions, before.facts)
     assert after.checkpoints[0].unrefined == outcome.failure
-    assert records_of(project, "tide")[-1]["kind"] == "refinement-failed"
+    assert records_of(project, "tide")[-1]["kind"] == "unrefined"
     assert after.context_checkpoint.spend.calls == 1
 
 
@@ -277,7 +277,7 @@ def test_a_checkpoint_whose_section_was_folded_away_is_refined_without_one(proje
 
 def test_unknown_checkpoints_and_odd_payloads_change_nothing_but_the_revision() -> None:
     context = heart.empty("tide")
-    for number, kind in enumerate(("refinement", "refinement-failed"), start=1):
+    for number, kind in enumerate(("refinement", "unrefined"), start=1):
         context = heart.apply(context, Record(number, kind, {"refines": "cp-099", "amended": [{"id": "DEC-9"}]}))
     assert (context.revision, context.checkpoints, context.decisions) == (2, (), ())
 

@@ -236,7 +236,7 @@ class _Refining:
         with writing(self._project, self._route) as writer:
             count = writer.context.context_checkpoint.spend.calls
             digest = hashlib.sha256(json.dumps([payload, count]).encode("utf-8", "replace")).hexdigest()
-            writer.append("refinement-failed", payload, id=f"refinement-failed-{self._id}-{digest[:32]}")
+            writer.append("unrefined", payload, id=f"unrefined-{self._id}-{digest[:32]}")
             writer.show()
         return self._outcome(failure=reason)
 

@@ -1,5 +1,5 @@
 """What a model's work on a checkpoint makes of a route: pure functions of the records `refinement` and
-`refinement-failed`.
+`unrefined`.
 """
 
 from __future__ import annotations

@@ -164,7 +164,7 @@ def _refinement(context: RouteContext, payload: Mapping[str, Any]) -> RouteConte
 _KINDS: dict[str, Callable[[RouteContext, Mapping[str, Any]], RouteContext]] = {
     "checkpoint": _checkpoint,
     "refinement": _refinement,
-    "refinement-failed": refinement.apply_failure,
+    "unrefined": refinement.apply_failure,
     "decision": _decision,
     "edit": _edit,
     "import": _import,
