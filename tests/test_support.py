@@ -62,6 +62,18 @@ def test_a_number_stands_as_a_whole_with_or_without_its_commas() -> None:
     assert Support([AGENT]).missing("1250 ms and 250 ms and 125 ms") == ["250", "125"]
 
 
+def test_a_number_stands_in_a_sentence_with_a_word_of_its_item() -> None:
+    said = Support(["The suite has 17 tests.\nThe reader takes 250 ms."])
+    assert said.missing("The reader takes 17 ms") == ["17"]
+    assert said.missing("The reader takes 250 ms") == []
+
+
+def test_what_the_lines_deny_is_not_said_without_the_not() -> None:
+    lines = Lines([Line(1, 1, "assistant", "", "The migration was not applied to the spare host.")])
+    item = Item("The migration was applied to the spare host.", 1, 1)
+    assert verified(patch(item), lines, (), session="s", timestamp="").dropped == 1
+
+
 def test_a_name_within_a_longer_one_is_another_name() -> None:
     assert Support(["src/reader.py and tideReaders"]).missing("tideReader in reader.py") == ["tideReader"]
 

@@ -54,9 +54,12 @@ def checkpoint(
     4 damaged transcript or route file · 5 busy; the transcript shrank or was replaced
     """
     import ralf
-    from ralf_cli.output import emit_json, emit_report, report_as_json
+    from ralf.summarizers.registry import MODELS
+    from ralf_cli.output import emit_json, emit_report, report_as_json, say
 
     path = _transcript(transcript, root)
+    if summarizer in MODELS and sys.stderr.isatty():
+        say(f"asking {summarizer}; this may take a while")
     with _progress(path, quiet=as_json) as progress:
         report = ralf.checkpoint(
             route, path, root=root, summarizer=summarizer, keep=keep, restart=restart, progress=progress

@@ -29,7 +29,8 @@ _CENTS = 4  # decimals of a US dollar that are kept
 def owed(context: RouteContext) -> tuple[str, ...]:
     """The checkpoints that no model has been asked about, newest first."""
     newest = context.checkpoint_history[-NEWEST:]
-    return tuple(entry.checkpoint_id for entry in reversed(newest) if not entry.refines and not entry.unrefined)
+    open_ = (entry for entry in reversed(newest) if not entry.refines and not entry.unrefined)
+    return tuple(entry.checkpoint_id for entry in open_ if entry.session)  # without one it came with an old file
 
 
 def apply(context: RouteContext, payload: Mapping[str, Any]) -> RouteContext:

@@ -122,16 +122,27 @@ class Ran:
 
 
 def _inside(client: str) -> str:
-    """What runs in the namespace: the scripted model, then the command."""
+    """What runs in the namespace: the scripted model, then the command. Without a script the model is silent, with an
+    empty one it is gone.
+    """
     server = "anthropic_model" if client == "claude" else "openai_model"
+    silent = "import socket, time; s = socket.create_server(('127.0.0.1', 0)); "
+    silent += "open('/tmp/run/port', 'w').write(str(s.getsockname()[1])); time.sleep(600)"
     tree = ":".join(f"/tmp/repo/{name}" for name in ("context", "cli", "integrations", "migrations"))
     return f"""
 mkdir -p /tmp/run/bin /tmp/run/hooks
 ln -sf /tmp/clients/node_modules/@anthropic-ai/claude-code/bin/claude.exe /tmp/run/bin/claude
 ln -sf "$(ls /tmp/clients/node_modules/@openai/codex-linux-*/vendor/*/bin/codex | head -1)" /tmp/run/bin/codex
 rm -f /tmp/run/port
-python3 -u /tmp/kit/model/{server}.py --port-file /tmp/run/port --log /tmp/run/requests.jsonl \\
-    --script /tmp/run/script.json 2>/tmp/run/server.err &
+if [ "$(cat /tmp/run/script.json)" = null ]; then
+    python3 -c "{silent}" &
+elif [ "$(cat /tmp/run/script.json)" = '{{}}' ]; then
+    echo 9 >/tmp/run/port
+    sleep 600 &
+else
+    python3 -u /tmp/kit/model/{server}.py --port-file /tmp/run/port --log /tmp/run/requests.jsonl \\
+        --script /tmp/run/script.json 2>/tmp/run/server.err &
+fi
 server=$!
 i=0; while [ ! -s /tmp/run/port ] && [ $i -lt 100 ]; do sleep 0.05; i=$((i+1)); done
 port=$(cat /tmp/run/port)
@@ -268,6 +279,19 @@ def test_without_a_usable_answer_the_embedded_checkpoint_stands(
     assert entry["unrefined"]
     assert reason in entry["unrefined"]
     assert "stays as it is" in ran.err
+
+
+@both
+def test_a_silent_model_is_stopped_in_time(run: Callable[..., Ran], client: str) -> None:
+    ran = run(client, None, timeout=8)
+    assert ran.entry()["unrefined"] == f"{client} took longer than 8 s"
+
+
+@both
+def test_a_provider_that_is_gone_is_recorded(run: Callable[..., Ran], client: str) -> None:
+    entry = run(client, {}, timeout=8).entry()
+    assert entry["summarizer"] == "extractive"
+    assert entry["unrefined"].startswith(client)
 
 
 def test_a_slow_model_is_stopped_in_time(run: Callable[..., Ran]) -> None:

@@ -18,6 +18,7 @@ SYSTEM = "You write the memory of a coding agent: what its successor must know. 
 _SPOKEN = (5_000, 3_000)  # characters of one message that are shown: its beginning and its end
 _CALL = (400, 200)
 _OUTPUT = 160  # characters of a tool output's first line
+_MOST_ITEMS = 14  # of a section: about as many lines as the embedded summariser writes
 _MOST_FACTS = 60  # of each kind
 
 _INSTRUCTIONS = """\
@@ -61,7 +62,6 @@ def prompt(
     decisions: Sequence[Decision],
     work: ActiveWork,
     keep: Sequence[str] = (),
-    most: int = 14,
 ) -> str:
     """The whole prompt: a pure function of what it is given.
 
@@ -70,7 +70,6 @@ def prompt(
     facts      what was taken from the segment mechanically, as a tree
     decisions  the current ones; `work`, the current work
     keep       what the user wants to be kept, in their words
-    most       items of a section
     """
     data = [
         json.dumps({"facts": _facts(facts)}, ensure_ascii=False),
@@ -84,7 +83,9 @@ def prompt(
     data += [json.dumps(_masked(line), ensure_ascii=False) for line in lines if line.kind != "thinking"]
     text = "\n".join(data)
     fence = fence_for(text)
-    told = _INSTRUCTIONS.format(system=SYSTEM, fence=fence, schema=json.dumps(schema, separators=(",", ":")), most=most)
+    told = _INSTRUCTIONS.format(
+        system=SYSTEM, fence=fence, schema=json.dumps(schema, separators=(",", ":")), most=_MOST_ITEMS
+    )
     if keep:
         told += "\nThe user wants this to be kept, wherever the data speaks of it: see `the user wants kept`.\n"
     return f"{told}\n{fence}\n{text}\n{fence}\n"

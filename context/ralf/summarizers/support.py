@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Literal
 
@@ -111,20 +111,31 @@ class Support:
         return self._text.casefold()
 
     @cached_property
-    def _numbers(self) -> frozenset[str]:
-        return frozenset(found.replace(",", "") for found in _NUMBER.findall(self._text))
+    def _sentences(self) -> tuple[str, ...]:
+        return tuple(sentence for part in self._parts for sentence in _CUT.split(part) if sentence.strip())
+
+    @cached_property
+    def _numbers(self) -> Mapping[str, frozenset[str]]:
+        """Each number with the words that stand beside it."""
+        found: dict[str, frozenset[str]] = {}
+        for sentence in self._sentences:
+            for number in _NUMBER.findall(sentence):
+                plain = number.replace(",", "")
+                found[plain] = found.get(plain, frozenset()) | _all_units(sentence)
+        return found
 
     @cached_property
     def _units(self) -> frozenset[str]:
         return _all_units(self._text)
 
     def missing(self, text: str) -> list[str]:
-        """The names, paths and numbers of a text that do not stand here."""
-        return self.missing_of(claims(text))
+        """The names, paths and numbers of a text that do not stand here; a number has to stand with a word of it."""
+        words = _all_units(text)
+        return [claim for claim in claims(text) if not self._has(claim, words)]
 
     def missing_of(self, wanted: Iterable[str]) -> list[str]:
         """Those of some names, paths and numbers that do not stand here."""
-        return [claim for claim in wanted if not self._has(claim)]
+        return [claim for claim in wanted if not self._has(claim, frozenset())]
 
     def share(self, text: str) -> float:
         """The share of a text's words that stand here, in any form; 1 for a text without words of its own."""
@@ -132,8 +143,8 @@ class Support:
         return len(wanted & self._units) / len(wanted) if wanted else 1.0
 
     def bears_out(self, text: str, least: float) -> bool:
-        """Whether every name of a text and at least this share of its words stand here, and it denies nothing alone."""
-        if not self or self.missing(text) or self.share(text) < least:
+        """Whether every name of a text and this share of its words stand here, and both say yes, or both no."""
+        if not self or self.missing(text) or self.share(text) < least or self.denies(text):
             return False
         if not _DENIAL.search(text):
             return True
@@ -149,22 +160,23 @@ class Support:
         return any(_spoken_of(_DENIAL, sentence) & _all_units(text) for sentence in self._nearest(text)[:1])
 
     def knows(self, word: str) -> bool:
-        """Whether a word stands here, in any form."""
-        return word.casefold()[:_STEM] in self._units or _bounded(word.casefold(), self._folded)
+        """Whether a word stands here, in whatever letters."""
+        return _bounded(word.casefold(), self._folded)
 
     def uses(self, word: str) -> bool:
         """Whether a word stands here in small letters, in any form: then it is no name."""
-        return re.search(rf"(?<!\w){re.escape(word.lower()[:_STEM])}", self._text) is not None
+        stem = re.escape(word.lower().rstrip("s"))
+        return re.search(rf"(?<!\w){stem}(?:e?s|e?d|ing|e?r|e?rs|ly|ion|ions)?(?!\w)", self._text) is not None
 
     def _nearest(self, text: str) -> list[str]:
         """The two sentences that have most of a text's words, best first."""
         wanted = _all_units(text)
-        sentences = [sentence for part in self._parts for sentence in _CUT.split(part) if sentence.strip()]
-        return sorted(sentences, key=lambda sentence: -len(wanted & _all_units(sentence)))[:2]
+        return sorted(self._sentences, key=lambda sentence: -len(wanted & _all_units(sentence)))[:2]
 
-    def _has(self, claim: str) -> bool:
+    def _has(self, claim: str, words: frozenset[str]) -> bool:
         if _NUMBER.fullmatch(claim):
-            return claim.replace(",", "") in self._numbers
+            beside = self._numbers.get(claim.replace(",", ""))
+            return beside is not None and (not words or not words.isdisjoint(beside))
         if _PLAIN.match(claim) and not _HUMP.search(claim):
             return _bounded(claim.casefold(), self._folded)
         return _bounded(claim, self._text)

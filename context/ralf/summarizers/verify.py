@@ -113,13 +113,7 @@ class _Verifier:
     def _decision(self, item: NewDecision) -> Decision | None:
         spoken, prose, said = self._spoken(item.first, item.last)
         text = _bare(item.decision)
-        if (
-            not spoken
-            or not text
-            or not self._borne_out(text, said, 0)
-            or not prose.bears_out(_words(text), CHOICE)
-            or prose.denies(text)
-        ):
+        if not spoken or not text or not self._borne_out(text, said, 0) or not prose.bears_out(_words(text), CHOICE):
             self._drop()
             return None
         if any(_same(text, known.decision) for known in self._current.values()):
