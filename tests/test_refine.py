@@ -180,6 +180,18 @@ def test_a_decision_that_changed_meanwhile_is_left_alone_and_counted(project: Pa
     assert after[after[known.id].superseded_by].decision == "Use one batch size for all"
 
 
+def test_a_new_decision_does_not_replace_one_that_changed_meanwhile(project: Path) -> None:
+    (known, *_) = ralf.get_context("tide", root=project).decisions
+    new = {"kind": "decision", "decision": "Keep the old columns and batch size 0", "reason": "", "rejected": []}
+    item = {**new, "supersedes": known.id, "lines": {"first": 1, "last": 2}}
+    meanwhile = f"ralf.record_decision('tide', 'Use one batch size for all', supersedes={known.id!r}, root=root)"
+    outcome = ask(project, answering({**EMPTY, "decisions": [item]}, decide(project, meanwhile)))
+    after = {item.decision: item for item in ralf.get_context("tide", root=project).decisions}
+    assert (outcome.failure, outcome.left_alone) == ("", 1)
+    assert after["Keep the old columns and batch size 0"].supersedes == ""
+    assert after[known.decision].superseded_by == after["Use one batch size for all"].id
+
+
 def test_a_reversed_decision_leaves_the_active_list_with_the_reason(project: Path) -> None:
     (known, *_) = ralf.get_context("tide", root=project).decisions
     assert known.source is not None

@@ -25,9 +25,8 @@ MAX_COMPLETED_TODOS, MAX_OPEN_TODOS, MAX_TODO_LENGTH = (
     400,
 )  # the work never folds: so it must not grow without end
 _LABEL = re.compile(r"DEC-[0-9]{1,9}\Z")
-_BOOKKEEPING = frozenset(
-    {"version", "route", "revision", "lineage", "spend"}
-)  # what an edit of the header cannot change
+_BOOKKEEPING = frozenset({"version", "route", "revision", "lineage", "spend"})
+"""What an edit of the header cannot change."""
 
 
 def empty(route: str) -> RouteContext:
