@@ -79,7 +79,7 @@ def test_a_folder_or_a_pipe_in_its_place_is_refused_at_once(tmp_path: Path) -> N
     [
         ("summariser: claude", "unknown key 'summariser'"),
         ("summarizer: gpt", "summarizer: expected claude, codex, llm, command, got 'gpt'"),
-        ("summarizer: command", "command: there is none"),
+        ("summarizer: command", "names no command"),
         ("command: rm -rf", "command: expected a list of arguments"),
         ("command: []", "command: expected a list of arguments"),
         ("timeout: 0", "timeout: expected a whole number above 0"),

@@ -331,7 +331,7 @@ def test_asked_again_with_nothing_new_it_tries_the_newest_checkpoint_once_more(p
 
 def test_a_command_without_a_configuration_is_refused_before_anything_is_written(tmp_path: Path) -> None:
     write_session(tmp_path / "session.jsonl", 1_000)
-    with pytest.raises(UsageError, match="command: there is none"):
+    with pytest.raises(UsageError, match="names no command"):
         ralf.checkpoint("tide", tmp_path / "session.jsonl", root=tmp_path, summarizer="command")
     assert not (tmp_path / ".autonomous").exists()
 

@@ -164,6 +164,18 @@ def test_three_failures_in_a_row_switch_the_model_off_and_the_next_checkpoint_sa
     assert status(here, "tide").model_problem == ""
 
 
+def test_a_call_that_works_on_one_route_switches_the_model_on_for_all(project: Path) -> None:
+    here = Project(project)
+    checkpoint(project, segment_tokens=500, summarizer="extractive")
+    configure(project, "dead")
+    worker.work(here, "tide")
+    configure(project, "good")
+    ralf.checkpoint("other", project / "session.jsonl", root=project, summarizer="command")
+    grow(project / "session.jsonl", 500, lines_of(3_000)[1])
+    assert checkpoint(project).warnings == ()
+    wait(lambda: entry(project).refines)
+
+
 def test_a_local_configuration_that_cannot_be_used_is_a_warning_and_no_more(project: Path) -> None:
     configure(project, "good")
     path = project / ".autonomous" / "context" / "config.local.yaml"
@@ -262,17 +274,17 @@ def test_a_person_cannot_edit_away_what_was_spent(project: Path) -> None:
 
 def test_the_command_line_shows_what_was_spent(project: Path) -> None:
     configure(project, "good")
-    ran = storekit.process(
-        *("context", "checkpoint", "tide", "--transcript", "session.jsonl", "--summarizer", "command"), cwd=project
-    )
+    command = ("context", "checkpoint", "tide", "--transcript", "session.jsonl", "--summarizer", "command")
+    ran = storekit.process(*command, "--keep", "the old columns", cwd=project)
+    assert records_of(project, "tide")[0]["payload"]["keep"] == ["the old columns"]
     assert "tide: cp-001 improved by command: " in ran.out
     assert " tokens (estimate)\n" in ran.out
     (listed,) = storekit.process("context", "list", "--cost", "--json", cwd=project).json()
     assert (listed["route"], listed["calls"], listed["tokens"]) == ("tide", 1, 0)
     assert listed["estimated_tokens"] > 500
     shown = storekit.process("status", "--route", "tide", cwd=project).out
-    assert "model            command  (nothing waits for it)" in shown
-    assert "spent here       1 calls, about " in shown
+    assert "model            command  (nothing to improve)" in shown
+    assert "spent here       1 call, about " in shown
     told = storekit.process("status", "--route", "tide", "--json", cwd=project).json()
     assert (told["spend"]["calls"], told["model"], told["owed"]) == (1, "command", 0)
     table = storekit.process("context", "list", "--cost", cwd=project).out

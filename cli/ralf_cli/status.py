@@ -68,11 +68,13 @@ def _show_model(found: Status) -> None:
     from ralf_cli.output import price
 
     if found.model or found.model_problem:
-        waiting = f"{found.owed} checkpoints wait for it" if found.owed else "nothing waits for it"
+        waiting = f"{found.owed} checkpoint{'s' * (found.owed != 1)} to improve" if found.owed else "nothing to improve"
         click.echo(f"model            {found.model or 'none'}  ({found.model_problem or waiting})")
     for name, spent in (("spent here", found.spend), ("spent in all", found.spend_total)):
         if spent.calls:
             told = [price(spent.tokens, spent.cost_usd or None)] if spent.tokens or spent.cost_usd else []
             told += [price(spent.estimated_tokens, None, estimated=True)] if spent.estimated_tokens else []
             today = f"; today {spent.day_tokens:,} tokens" if spent is found.spend_total else ""
-            click.echo(f"{name:<16} {spent.calls} calls, {' and '.join(told) or '0 tokens'}{today}")
+            click.echo(
+                f"{name:<16} {spent.calls} call{'s' * (spent.calls != 1)}, {' and '.join(told) or '0 tokens'}{today}"
+            )

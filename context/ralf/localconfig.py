@@ -49,9 +49,8 @@ class LocalConfig:
             arguments = self.arguments if name == self.summarizer else ()
             return named(name, model=self.model, arguments=arguments, timeout=self.timeout)
         if not self.command:
-            raise UsageError(
-                "config.local.yaml", "command: there is none", 'command: ["my-model", "--schema", "{schema}"]'
-            )
+            line = 'command: ["my-model", "--schema", "{schema}"]'
+            raise UsageError("config.local.yaml", "names no command", f"write into the file: {line}")
         return Command("command", self.command, model=self.model, timeout=self.timeout)
 
 

@@ -49,6 +49,7 @@ def apply(context: RouteContext, payload: Mapping[str, Any]) -> RouteContext:
             summarizer=str(payload.get("summarizer", "")),
             unrefined="",
             tokens_stored=payload.get("tokens_stored", entry.tokens_stored),
+            recall=payload.get("recall", entry.recall),
             spent_tokens=_tokens(payload) + (entry.spent_tokens or 0),
             cost_usd=_cost(payload, entry),
         )

@@ -38,7 +38,8 @@ def start(project: Project, route: str, *, after: Token | None = None, written: 
         state = states.load(project, route)
         if state is None or not owed(state.recorded):
             return ""
-        reason = spend.switched_off([state.recorded.context_checkpoint.spend], settings.summarizer)
+        here = spend.switched_off([state.recorded.context_checkpoint.spend], settings.summarizer)
+        reason = off(project, settings) if here else ""  # where it failed elsewhere, the worker itself stops
         if reason:
             entries = state.recorded.checkpoint_history[:-written] if written else ()
             first = bool(entries) and bool(entries[-1].unrefined)

@@ -16,7 +16,7 @@ MOST_DECISIONS = 12  # new ones of one segment: a model that finds more is not c
 MOST_LINES = 20  # that one decision may rest on: who names the whole segment names nothing
 CHOICE, REASON, REPORT = 0.6, 0.5, 0.5  # share of the words that stand in the lines
 SAME, ABOUT = 0.8, 0.3  # share of the words of another decision: says the same, speaks of it
-_MARKS = re.compile(r"^(?:[#>=~+|*\-\s]|`{3,})+(?=\S)")
+_MARKS = re.compile(r"^(?:[#>=~+|\-\s]|\*(?=\s)|`{3,})+(?=\S)")
 
 
 @dataclass(frozen=True, slots=True)
