@@ -132,6 +132,15 @@ def test_without_its_evidence_a_checkpoint_stays_as_it_is_and_nobody_is_asked(pr
     assert ralf.get_context("tide", root=project).context_checkpoint.spend.calls == 0
 
 
+def test_damaged_evidence_is_a_reason_too(project: Path) -> None:
+    for path in (project / ".autonomous" / "context" / "blobs").rglob("*"):
+        if path.is_file():
+            path.chmod(0o600)
+            path.write_bytes(b"no blob")
+    assert ask(project, model("good")).failure
+    assert ralf.get_context("tide", root=project).checkpoints[0].unrefined
+
+
 def test_the_model_gets_no_environment_that_points_back_and_no_raw_output(
     project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -387,3 +396,4 @@ def test_a_new_decision_gets_its_label_and_its_lines(project: Path) -> None:
     assert (made.id, made.decision, made.origin, made.status) == ("DEC-004", "Keep the old columns", "user", "active")
     assert made.source is not None
     assert (made.source.session, made.source.first_line, made.source.last_line) == ("s-1", 1, 1)
+    assert made.id in [hit.id for hit in ralf.search("old columns", route="tide", root=project)]

@@ -13,7 +13,7 @@ from typing import Any
 from ralf import evidence, journal, project as projects, route as heart, spend, state as states, tokens, yamltext
 from ralf.acceptance import accept, enlarged
 from ralf.context import RouteContext
-from ralf.errors import BlobNotFound, NotFound, RalfError, UnknownToken
+from ralf.errors import BlobNotFound, DamagedBlob, NotFound, RalfError, UnknownToken
 from ralf.journal import Record
 from ralf.model import Checkpoint, Decision
 from ralf.project import Project
@@ -97,8 +97,8 @@ class _Refining:
             return self._recorded(seen, record, found)
         except NoAnswer as error:
             return self._failed(error.reason)
-        except BlobNotFound:
-            return self._failed("the evidence was pruned")
+        except (BlobNotFound, DamagedBlob) as error:
+            return self._failed("the evidence was pruned" if isinstance(error, BlobNotFound) else str(error))
         except (RalfError, OSError):
             raise
         except Exception as error:  # noqa: BLE001  # unrecorded, a fault of ours would be paid for again and again

@@ -45,7 +45,7 @@ def start(project: Project, route: str, *, after: Token | None = None, written: 
             first = bool(entries) and bool(entries[-1].unrefined)
             return f"{route}: {switched_off(settings.summarizer, route, reason)}" if first else ""
         _spawn([str(project.root), route, after or ""])
-    except (RalfError, OSError) as error:
+    except (RalfError, OSError, NotImplementedError) as error:  # the last: a system without `setsid` in `posix_spawn`
         return str(error)
     return ""
 
