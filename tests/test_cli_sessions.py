@@ -117,7 +117,7 @@ class Shell:
         return line
 
 
-SLOW = ("hand-edits", "mistakes", "pipes", "watching")
+SLOW = ("hand-edits", "mistakes", "models", "pipes", "watching")
 
 
 @pytest.mark.parametrize(

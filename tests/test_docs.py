@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ralf import config, context, model
+from ralf import config, context, localconfig, model
 from ralf.route import _KINDS
 
 ROOT = Path(__file__).parents[1]
@@ -30,7 +30,15 @@ def test_config_md_names_every_key_with_its_default_and_no_other() -> None:
     assert rows == {field.name: str(field.default) for field in fields(config.Config)}
 
 
-@pytest.mark.parametrize("cls", [model.Decision, model.ActiveWork, model.Facts, model.Checkpoint, context.Header])
+def test_config_md_names_every_local_key_with_its_default_and_no_other() -> None:
+    rows = dict(re.findall(r"(?m)^\| `(\w+)` \| (?:`([^`]*)`)? ?\|", read("docs/config.md").split("| local key |")[1]))
+    defaults = {field.name: field.default for field in fields(localconfig.LocalConfig)}
+    assert rows == {name: str(default or "") for name, default in defaults.items()}
+
+
+@pytest.mark.parametrize(
+    "cls", [model.Decision, model.ActiveWork, model.Facts, model.Checkpoint, model.Spend, context.Header]
+)
 def test_format_md_names_every_field(cls: type) -> None:
     words = set(re.findall(r"\w+", read("docs/format.md")))
     assert {field.name for field in fields(cls)} - {"extra"} <= words

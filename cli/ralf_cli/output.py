@@ -107,6 +107,7 @@ def report_as_json(report: CheckpointReport) -> dict[str, Any]:
         "skipped": report.skipped,
         "warnings": report.warnings,
         "damage": report.damage,
+        "refinements": [fields_of(refinement) for refinement in report.refinements],
     }
 
 
@@ -122,6 +123,7 @@ def emit_report(report: CheckpointReport) -> None:
         say(f"warning: {warning}")
     if not report.checkpoints:
         click.echo(f"{report.route}: nothing new")
+        _emit_refinements(report)
         return
     for entry in report.checkpoints:
         title = entry.summary_ref.partition(": ")[2]
@@ -132,6 +134,7 @@ def emit_report(report: CheckpointReport) -> None:
         f"{report.tokens_read:,} tokens became {report.tokens_stored:,} ({report.ratio:.0f}:1); "
         f"{report.kept:,} items kept, {report.merged:,} merged, {report.dropped:,} left to the evidence"
     )
+    _emit_refinements(report)
     click.echo(str(report.path))
 
 
@@ -171,6 +174,25 @@ def _recall(report: LossReport) -> str:
 def _shortened(lines: str, most: int) -> str:
     """The first of many line numbers."""
     return lines if len(lines) <= most else lines[: lines.rindex(",", 0, most)] + ", …"
+
+
+def _emit_refinements(report: CheckpointReport) -> None:
+    for made in report.refinements:
+        took = price(made.input_tokens + made.output_tokens, made.cost_usd, estimated=made.estimated)
+        if made.failure:
+            say(f"warning: {made.route}: {made.checkpoint_id} stays as it is: {made.failure} ({took})")
+            continue
+        left = f", {made.left_alone} left alone" if made.left_alone else ""
+        click.echo(
+            f"{made.route}: {made.checkpoint_id} improved by {made.summarizer}: {made.kept} items kept, "
+            f"{made.unsupported} without support thrown away{left}; {took}"
+        )
+
+
+def price(tokens: int, usd: float | None, *, estimated: bool = False) -> str:
+    """Tokens and, where it is known, money."""
+    told = f"about {tokens:,} tokens (estimate)" if estimated else f"{tokens:,} tokens"
+    return told if usd is None else f"{told}, ${usd:.4f}"
 
 
 def fields_of(value: Any) -> dict[str, Any]:

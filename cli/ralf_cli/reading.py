@@ -19,15 +19,17 @@ SECTIONS = ("goal", "work", "decisions", "facts", "history")
 
 
 @click.command("list")
+@click.option("--cost", is_flag=True, help="What models have cost each route; their own words, or an estimate (~).")
 @with_root
 @with_json
 @click.pass_context
-def list_(ctx: click.Context, root: str | None, as_json: bool) -> None:
+def list_(ctx: click.Context, cost: bool, root: str | None, as_json: bool) -> None:
     """List the routes of this project, the newest checkpoint first.
 
     \b
     Examples:
       ralf context list
+      ralf context list --cost
       ralf context list --json
 
     \b
@@ -38,7 +40,9 @@ def list_(ctx: click.Context, root: str | None, as_json: bool) -> None:
     from ralf_cli.output import emit_json, fields_of, table
 
     routes = ralf.list_routes(root=root)
-    if as_json:
+    if cost:
+        _list_cost([route.route for route in routes], root, as_json=as_json)
+    elif as_json:
         emit_json([fields_of(route) for route in routes])
     elif routes:
         table(
@@ -63,6 +67,34 @@ def list_(ctx: click.Context, root: str | None, as_json: bool) -> None:
             complain(route.damage, f"ralf context show {route.route}")
     if any(route.damage for route in routes):
         ctx.exit(4)
+
+
+def _list_cost(routes: list[str], root: str | None, *, as_json: bool) -> None:
+    from ralf import project as projects, spend
+    from ralf_cli.output import emit_json, table
+
+    project = projects.find(root)
+    found = [(route, spend.of(project, route)) for route in routes]
+    if as_json:
+        emit_json([{"route": route, **spend.as_fields(spent)} for route, spent in found])
+    elif found:
+        total = spend.total((spent for _, spent in found), spend.now()[:10])
+        table(
+            ("ROUTE", "CALLS", "TOKENS", "COST", "LAST"),
+            [
+                (
+                    route,
+                    spent.calls,
+                    f"{'~' if spent.estimated_tokens else ''}{spent.tokens + spent.estimated_tokens:,}",
+                    f"${spent.cost_usd:.4f}" if spent.cost_usd else "-",
+                    spent.failure or spent.succeeded or "-",
+                )
+                for route, spent in [*found, ("(all)", total)]
+            ],
+            right=(1, 2, 3),
+        )
+    else:
+        click.echo("no routes yet; make one with: ralf context checkpoint ROUTE --transcript FILE", err=True)
 
 
 @click.command()

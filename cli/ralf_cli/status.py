@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
 from ralf_cli.options import with_json, with_root
+
+if TYPE_CHECKING:
+    from ralf.status import Status
 
 
 @click.command()
@@ -23,12 +28,14 @@ def status(route: str | None, root: str | None, as_json: bool) -> None:
     Exit status: 0 · 2 refused name, bad configuration · 4 damaged data
     """
     from ralf import project as projects
+    from ralf.spend import as_fields
     from ralf.status import status as look
     from ralf_cli.output import emit_json, fields_of
 
     found = look(projects.find(root), route)
     if as_json:
-        emit_json(fields_of(found))
+        spent = {name: as_fields(getattr(found, name)) for name in ("spend", "spend_total")}
+        emit_json(fields_of(found) | spent)
         return
     click.echo(f"project          {found.root}" + ("" if found.opted_in else "  (not opted in: ralf init)"))
     click.echo(f"route            {found.route}  ({found.rule})")
@@ -48,8 +55,26 @@ def status(route: str | None, root: str | None, as_json: bool) -> None:
         click.echo(
             f"since then       about {found.tokens_since:,} tokens; next checkpoint in about {found.tokens_to_next:,}"
         )
+    _show_model(found)
     if found.damage:
         from ralf_cli.main import complain
 
         complain(found.damage, f"ralf context show {found.route}")
         click.get_current_context().exit(4)
+
+
+def _show_model(found: Status) -> None:
+    """What the configured model does, and what models have cost."""
+    from ralf_cli.output import price
+
+    if found.model or found.model_problem:
+        waiting = f"{found.owed} checkpoint{'s' * (found.owed != 1)} to improve" if found.owed else "nothing to improve"
+        click.echo(f"model            {found.model or 'none'}  ({found.model_problem or waiting})")
+    for name, spent in (("spent here", found.spend), ("spent in all", found.spend_total)):
+        if spent.calls:
+            told = [price(spent.tokens, spent.cost_usd or None)] if spent.tokens or spent.cost_usd else []
+            told += [price(spent.estimated_tokens, None, estimated=True)] if spent.estimated_tokens else []
+            today = f"; today {spent.day_tokens:,} tokens" if spent is found.spend_total else ""
+            click.echo(
+                f"{name:<16} {spent.calls} call{'s' * (spent.calls != 1)}, {' and '.join(told) or '0 tokens'}{today}"
+            )

@@ -17,7 +17,12 @@ _LARGE = 5_000_000  # bytes from which a checkpoint takes long enough for a prog
 @click.command()
 @click.argument("route")
 @click.option("--transcript", metavar="FILE", help="The session log. Default: this project's newest session.")
-@click.option("--summarizer", metavar="NAME", help="What sums a segment up. Default: as configured, extractive.")
+@click.option(
+    "--summarizer",
+    metavar="NAME",
+    help="extractive (embedded), or a model that improves it now: claude, codex, llm, command. Default: as configured.",
+)
+@click.option("--keep", metavar="TEXT", multiple=True, help="What has to be kept, in a few words. May be repeated.")
 @click.option("--restart", is_flag=True, help="Read the transcript from its beginning (it was replaced).")
 @with_root
 @with_json
@@ -27,29 +32,38 @@ def checkpoint(
     route: str,
     transcript: str | None,
     summarizer: str | None,
+    keep: tuple[str, ...],
     restart: bool,
     root: str | None,
     as_json: bool,
 ) -> None:
     """Take what is new in a transcript and write a checkpoint to ROUTE for each segment of it.
 
-    Without anything new nothing is written.
+    Without anything new nothing is written. A model costs tokens, and is asked only where it is named here or in
+    config.local.yaml; what it took is printed, recorded and summed in `ralf status`. Named here, with nothing new, it
+    improves the newest checkpoint. When it fails, the embedded checkpoint stands.
 
     \b
     Examples:
       ralf context checkpoint TASK-001
       ralf context checkpoint TASK-001 --transcript session.jsonl
+      ralf context checkpoint TASK-001 --summarizer claude --keep "the migration plan"
 
     \b
     Exit status: 0, also when nothing was new · 1 unwritable, disk full · 2 refused name · 3 no transcript ·
     4 damaged transcript or route file · 5 busy; the transcript shrank or was replaced
     """
     import ralf
-    from ralf_cli.output import emit_json, emit_report, report_as_json
+    from ralf.summarizers.registry import MODELS
+    from ralf_cli.output import emit_json, emit_report, report_as_json, say
 
     path = _transcript(transcript, root)
+    if summarizer in MODELS and sys.stderr.isatty():
+        say(f"asking {summarizer}; this may take a while")
     with _progress(path, quiet=as_json) as progress:
-        report = ralf.checkpoint(route, path, root=root, summarizer=summarizer, restart=restart, progress=progress)
+        report = ralf.checkpoint(
+            route, path, root=root, summarizer=summarizer, keep=keep, restart=restart, progress=progress
+        )
     if as_json:
         emit_json(report_as_json(report))
     else:

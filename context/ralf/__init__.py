@@ -2,7 +2,7 @@
 
     get_context(route, *, root=None, max_tokens=None, query=None) -> RouteContext
     list_routes(*, root=None) -> list[RouteSummary]
-    checkpoint(route, transcript, *, root=None, summarizer=None, reason="manual") -> CheckpointReport
+    checkpoint(route, transcript, *, root=None, summarizer=None, reason="manual", keep=()) -> CheckpointReport
     record_decision(route, decision, *, rationale="", alternatives=(), supersedes=None, ...) -> Decision
     search(query, *, route=None, root=None, limit=5) -> list[SearchHit]
     why(route, id, *, root=None) -> Reason

@@ -10,7 +10,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ralf import (
     config,
@@ -39,11 +39,19 @@ from ralf.segments import Piece, cut, full
 from ralf.sessions import Standing, standing
 from ralf.since import remember
 from ralf.state import State
+from ralf.store import Token
 from ralf.summarizers import Segment, Summarizer
+from ralf.summarizers.registry import MODELS
+from ralf.text import clean, one_line
 from ralf.transcripts import Transcript, open_transcript
 from ralf.transcripts.events import Event, Position
 from ralf.tree import to_tree
 from ralf.writer import RouteWriter, writing
+
+if TYPE_CHECKING:
+    from ralf.refine import Refinement
+    from ralf.spend import Cap
+    from ralf.summarizers.command import Command
 
 GOAL_FROM = 25
 GOAL_TO = 2_000
@@ -60,6 +68,7 @@ def checkpoint(
     root: str | os.PathLike[str] | None = None,
     summarizer: Summarizer | str | None = None,
     reason: str = "manual",
+    keep: Sequence[str] = (),
     segment_tokens: int | None = None,
     restart: bool = False,
     progress: Progress | None = None,
@@ -69,12 +78,16 @@ def checkpoint(
     route       the route's name; made when it does not exist
     transcript  a client's session log, of any format that `ralf.transcripts` knows
     root        the project directory; see `ralf.project.find`
-    summarizer  its name, or an object with `summarize`; None: as configured
+    summarizer  its name, or an object with `summarize`; None: as configured. `claude`, `codex`, `llm` or `command`: the
+                embedded one, and then that model improves each checkpoint, or the newest one if nothing was new, while
+                the caller waits
     reason      recorded in the checkpoint: manual, threshold, pressure, compaction, task-completed, session-end …
+    keep        what has to be kept, in a few words each; recorded, and passed on to every summariser
     segment_tokens  o200k_base tokens that a segment has at most; None: the configured threshold, 50,000 by default
     restart     read the transcript from its beginning, as a new file under the same session
 
-    Nothing new: no write. Every checkpoint is acknowledged (durable) when this returns, and read back.
+    Nothing new: no write. With `summarizer` None the model that the local configuration names, if any, is started in
+    the background and not waited for. Every checkpoint is acknowledged (durable) when this returns, and read back.
     Raises UsageError (a refused name), TranscriptNotFound, DamagedTranscript, TranscriptChanged (it shrank or was
     replaced), DamagedJournal, Busy, OSError; the route is then as before, or has the checkpoints of the first segments.
     """
@@ -82,11 +95,17 @@ def checkpoint(
     projects.check_new(project, names.check(route))
     source = open_transcript(Path(transcript))
     settings = config.load(project.config_file)
-    run = _Run(project, route, source, _summarizer(summarizer or settings.summarizer), reason, settings.agent_type)
+    model = _model(project, summarizer)
+    embedded = _summarizer(settings.summarizer if model or summarizer is None else summarizer)
+    run = _Run(project, route, source, embedded, reason, settings.agent_type, _hints(keep))
     tries = 0
     while tries < _MOST_TRIES:
         before = standing(project, route, source.session).position
         if run.take(segment_tokens or settings.segment_limit, restart=restart, progress=progress):
+            if model is not None:
+                run.ask(*model)
+            elif summarizer is None:
+                run.start_worker()
             return run.report()
         tries = tries + 1 if standing(project, route, source.session).position == before else 0
     raise Busy(route, "other writers take this session's segments as fast as they are made", "try again")
@@ -103,6 +122,7 @@ class _Run:
         summarizer: Summarizer,
         reason: str,
         agent_type: str,
+        keep: tuple[str, ...],
     ) -> None:
         self._project = project
         self._route = route
@@ -110,6 +130,9 @@ class _Run:
         self._summarizer = summarizer
         self._reason = reason
         self._agent_type = agent_type
+        self._keep = keep
+        self._before: Token | None = None  # the journal's newest record before ours
+        self._refinements: tuple[Refinement, ...] = ()
         self._written: list[Checkpoint] = []
         self._warnings: list[str] = []
         self._damage = ""
@@ -168,7 +191,33 @@ class _Run:
             skipped=dict(self._source.skipped),
             warnings=tuple(dict.fromkeys(self._warnings)),
             damage=self._damage,
+            refinements=self._refinements,
         )
+
+    # ---- models ----
+
+    def ask(self, model: Command, cap: Cap) -> None:
+        """Have a model improve what was written, or the newest checkpoint if nothing was."""
+        from ralf import worker
+
+        names = [entry.checkpoint_id for entry in self._written]
+        self._refinements = tuple(worker.ask_now(self._project, self._route, model, names, cap=cap))
+        state = self._state()
+        if self._refinements and state is not None:
+            self._context = state.context
+            self._damage = state.damage
+            now = {entry.checkpoint_id: entry for entry in state.context.checkpoint_history}
+            self._written = [now.get(entry.checkpoint_id, entry) for entry in self._written]
+
+    def start_worker(self) -> None:
+        """Start the configured model in the background, if there is one and something is owed it."""
+        if not os.path.lexists(self._project.local_config_file):
+            return
+        from ralf import worker
+
+        problem = worker.start(self._project, self._route, after=self._before, written=len(self._written))
+        if problem:
+            self._warnings.append(problem)
 
     # ---- reading ----
 
@@ -196,13 +245,14 @@ class _Run:
         with writing(self._project, self._route) as writer:
             if not restart and standing(self._project, self._route, stand.session).position != stand.position:
                 return None
-            before = writer.context.revision
+            before, token = writer.context.revision, writer.token
             landed = writer.append("checkpoint", payload, id=id_, shown=last).revision > before
             if last:
                 writer.show()
                 remember(self._project, writer.context)
             self._context = writer.context
             if landed:
+                self._before = self._before if self._written else token
                 self._note(writer, payload)
         return after
 
@@ -253,6 +303,7 @@ class _Run:
             "tokens_stored": tokens.count(yamltext.dump(kept)),
             "evidence": digest,
             "pending": list(pending),
+            **({"keep": list(self._keep)} if self._keep else {}),
         }
         return payload, Standing(stand.session, piece.end, mark.head, mark.tail, pending)
 
@@ -273,6 +324,7 @@ class _Run:
             tokens=piece.tokens,
             decisions=[decision for decision in self._context.decisions if decision.status == "active"],
             active_work=extracted.work,
+            keep=self._keep,
         )
 
     def _note(self, writer: RouteWriter, payload: Mapping[str, Any]) -> None:
@@ -283,6 +335,20 @@ class _Run:
         if payload["refused"]:
             self._warnings.append(f"{self._route}: {entry.checkpoint_id}: refused the work of {payload['refused']}")
         self._losses.append(loss.report(self._project, self._route, entry.checkpoint_id, payload))
+
+
+def _model(project: Project, wanted: Summarizer | str | None) -> tuple[Command, Cap] | None:
+    """The model that is asked for by name, and what may be spent on it in a day; None where the name is no model's."""
+    if wanted not in MODELS:
+        return None
+    from ralf import localconfig  # only who asks a model pays for it
+
+    settings = localconfig.of(project)
+    return settings.command_of(str(wanted)), settings.cap
+
+
+def _hints(keep: Sequence[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(text for hint in keep if (text := one_line(clean(hint)))))
 
 
 def _summarizer(wanted: Summarizer | str) -> Summarizer:

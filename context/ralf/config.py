@@ -5,6 +5,7 @@ docs/config.md.
 from __future__ import annotations
 
 import difflib
+from collections.abc import Collection
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -65,27 +66,14 @@ def load(path: Path) -> Config:
     Damaged when it is no mapping, UsageError for an unknown key or a value that makes no sense; both name the file.
     """
     try:
-        text = path.read_text(encoding="utf-8-sig")
+        text = decoded(path, path.read_bytes())
     except FileNotFoundError:
         return Config()
-    except UnicodeDecodeError:
-        raise Damaged(path, "not UTF-8", _HINT) from None
-    from ralf import yamltext
-
-    try:
-        tree = yamltext.load(text)
-    except yamltext.BadYaml as error:
-        what = f"line {error.line}: {error.what}" if error.line else error.what
-        raise Damaged(path, what, _HINT) from None
-    known = {field.name: field for field in fields(Config)}
+    known = {field.name: field.type for field in fields(Config)}
     values = {}
-    for key, value in tree.items():
-        if key not in known:
-            close = difflib.get_close_matches(key, known, n=1)
-            raise UsageError(
-                path, f"unknown key {key!r}", f"write {close[0]!r}" if close else f"known keys: {', '.join(known)}"
-            )
-        values[key] = _checked(path, key, value, known[key].type)
+    for key, value in tree_of(path, text).items():
+        check_known(path, key, known)
+        values[key] = checked(path, key, value, known[key])
     found = Config(**values)
     try:
         _ = found.limits
@@ -98,7 +86,35 @@ def load(path: Path) -> Config:
     return found
 
 
-def _checked(path: Path, key: str, value: Any, kind: Any) -> Any:
+def decoded(path: Path, content: bytes) -> str:
+    """A configuration file's text; Damaged when it is not UTF-8."""
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise Damaged(path, "not UTF-8", _HINT) from None
+
+
+def tree_of(path: Path, text: str) -> dict[str, Any]:
+    """What a configuration file says; Damaged when it is no mapping."""
+    from ralf import yamltext
+
+    try:
+        return yamltext.load(text)
+    except yamltext.BadYaml as error:
+        what = f"line {error.line}: {error.what}" if error.line else error.what
+        raise Damaged(path, what, _HINT) from None
+
+
+def check_known(path: Path, key: str, known: Collection[str]) -> None:
+    """UsageError for a key that is none, with the one that it resembles."""
+    if key not in known:
+        close = difflib.get_close_matches(key, known, n=1)
+        hint = f"write {close[0]!r}" if close else f"known keys: {', '.join(known)}"
+        raise UsageError(path, f"unknown key {key!r}", hint)
+
+
+def checked(path: Path, key: str, value: Any, kind: Any) -> Any:
+    """A value of this kind (`int` or `str`); UsageError for one that makes no sense."""
     if kind == "int":
         least = 0 if key in _FROM_ZERO else 1
         if not isinstance(value, int) or isinstance(value, bool) or value < least:
@@ -106,5 +122,6 @@ def _checked(path: Path, key: str, value: Any, kind: Any) -> Any:
         return value
     text = "" if value is None else str(value)
     if key in _CHOICES and text not in _CHOICES[key]:
-        raise UsageError(path, f"{key}: expected {' or '.join(_CHOICES[key])}, got {text!r}")
+        hint = "a model is named in config.local.yaml: docs/config.md" if key == "summarizer" else ""
+        raise UsageError(path, f"{key}: expected {' or '.join(_CHOICES[key])}, got {text!r}", hint)
     return text

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from ralf.model import ActiveWork, Checkpoint, Decision, Extra, Facts, Section
+from ralf.model import ActiveWork, Checkpoint, Decision, Extra, Facts, Section, Spend
 from ralf.searchwords import Word
 from ralf.tree import NOT_STORED
 
@@ -22,6 +22,7 @@ class Header:
     """The file's `context_checkpoint`: which route, which revision, how much has gone by.
 
     lineage  names all records up to the revision: two files of one lineage come from the same history
+    spend    what models have been asked for the route
     """
 
     version: str = ""
@@ -35,6 +36,7 @@ class Header:
     tokens_at_checkpoint: int = 0
     total_tokens_consumed: int = 0
     decision_count: int = 0
+    spend: Spend = field(default_factory=Spend)
     extra: Extra = field(default_factory=dict)
 
 

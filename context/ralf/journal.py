@@ -18,7 +18,7 @@ class Record:
     """One record of a route.
 
     revision  1 for the route's first record, then one more per record
-    kind      checkpoint, decision, edit, import; others are kept and passed over
+    kind      checkpoint, refinement, unrefined, decision, edit, import; others are kept and passed over
     payload   by kind, a plain tree
     render    digest of the route file that shows this revision, "" where none was rendered for it
     """

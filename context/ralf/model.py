@@ -217,7 +217,9 @@ class Checkpoint:
     tokens_stored  o200k_base tokens of what the segment came to
     kept, dropped  items that were kept of it, and candidates that were not
     recall         share of the segment's facts that the checkpoint gives back, 0 to 1, None where it was not measured
-    refines        the checkpoint that this one improves
+    refines        the summariser whose section a model improved; `summarizer` is then the model's
+    spent_tokens   tokens that the model read and wrote for it; `cost_usd`, what its tool said that this cost
+    unrefined      why the model that was asked did not improve it
     """
 
     checkpoint_id: str = ""
@@ -234,6 +236,38 @@ class Checkpoint:
     dropped: int | None = None
     recall: float | None = None
     refines: str = ""
+    spent_tokens: int | None = None
+    cost_usd: float | None = None
+    unrefined: str = ""
+    extra: Extra = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Spend:
+    """What models have been asked for a route, and what it took.
+
+    calls             how often a model answered or was tried
+    tokens            tokens that the tools reported, read and written
+    estimated_tokens  tokens of the calls whose tool reports none, by estimate
+    cost_usd          money that the tools reported; those that report none add nothing
+    day               the newest day (UTC) with a call; `day_tokens` and `day_cost_usd` are of that day, estimates
+                      included
+    summarizer        who was asked last
+    succeeded         when a call last did
+    failed            when the calls since then failed, at most the last three; `failure` says why the last one did
+    """
+
+    calls: int = 0
+    tokens: int = 0
+    estimated_tokens: int = 0
+    cost_usd: float = 0.0
+    day: str = ""
+    day_tokens: int = 0
+    day_cost_usd: float = 0.0
+    summarizer: str = ""
+    succeeded: str = ""
+    failed: tuple[str, ...] = ()
+    failure: str = ""
     extra: Extra = field(default_factory=dict)
 
 

@@ -16,6 +16,10 @@ from ralf.store import Store
 CONTEXT = Path(".autonomous", "context")
 _MAIN_BRANCHES = frozenset({"main", "master", "trunk", "HEAD"})
 _ROUTE_VARIABLES = ("BB5_ROUTE", "RALF_TASK_ID", "BB5_TASK_ID")
+_OURS = ("GIT_", "RALF_", "BB5_")
+_OF_A_SESSION = frozenset(
+    {"CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT", "CLAUDE_CODE_SESSION_ID", "CLAUDE_CODE_SSE_PORT", "CLAUDE_PROJECT_DIR"}
+)
 DEFAULT_ROUTE = "default"
 
 
@@ -46,6 +50,11 @@ class Project:
         return self.folder / "cache"
 
     @property
+    def local_config_file(self) -> Path:
+        """The file that says what this machine may run."""
+        return self.folder / "config.local.yaml"
+
+    @property
     def config_file(self) -> Path:
         """The file whose presence says that the project has opted in."""
         return self.folder / "config.yaml"
@@ -58,9 +67,23 @@ class Project:
         """The lock that every writer of a route holds."""
         return self.folder / "locks" / "routes" / f"{names.check(route)}.lock"
 
+    def worker_lock(self, route: str) -> Path:
+        """The lock of whoever has a model improve a route's checkpoints."""
+        return self.folder / "locks" / "workers" / f"{names.check(route)}.lock"
+
     def prepare(self) -> None:
         """Make the folder, hidden from git, when it is not there yet. UsageError where a link leads out of it."""
-        for part in ("", "routes", "journal", "journal/routes", "blobs", "cache", "locks", "locks/routes"):
+        for part in (
+            "",
+            "routes",
+            "journal",
+            "journal/routes",
+            "blobs",
+            "cache",
+            "locks",
+            "locks/routes",
+            "locks/workers",
+        ):
             if (self.folder / part).is_symlink():
                 raise UsageError(self.folder / part, "is a symbolic link: not written through", "remove the link")
         if not (self.folder / ".gitignore").exists():
@@ -93,6 +116,15 @@ def find(root: str | os.PathLike[str] | None = None) -> Project:
             if (shared := _shared_root(folder)) != folder and (shared / marker).exists():
                 return Project(folder)
     return Project(here)
+
+
+def environment_of_a_model() -> dict[str, str]:
+    """The environment for a command that is not part of this session: without what points at a repository, a route,
+    or the client that runs us; with the user's login.
+    """
+    return {
+        name: value for name, value in os.environ.items() if not name.startswith(_OURS) and name not in _OF_A_SESSION
+    }
 
 
 def _shared_root(root: Path) -> Path:

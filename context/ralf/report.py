@@ -5,9 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ralf.loss import LossReport
 from ralf.model import Checkpoint
+
+if TYPE_CHECKING:
+    from ralf.refine import Refinement
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +28,7 @@ class CheckpointReport:
     skipped        transcript records that were not used, by type or reason
     warnings       what the reader should know, such as lines that could not be read, or a summary that was refused
     damage         why the route file could not be made to show it, "" for nothing: it is in the journal
+    refinements    what a model that was asked for made of them
     """
 
     route: str
@@ -36,6 +41,7 @@ class CheckpointReport:
     skipped: Mapping[str, int] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
     damage: str = ""
+    refinements: tuple[Refinement, ...] = ()
 
     @property
     def tokens_read(self) -> int:

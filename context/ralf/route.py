@@ -9,13 +9,13 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from ralf import attempts, merge
+from ralf import attempts, merge, refinement
 from ralf.cap import capped
 from ralf.combining import combine
 from ralf.context import FORMAT_VERSION, RouteContext
 from ralf.journal import Record
 from ralf.model import MOST_SOURCES, ActiveWork, Checkpoint, Decision, Facts, Section, Todo
-from ralf.text import one_line
+from ralf.text import as_section, one_line
 from ralf.tree import Tree, from_tree, to_tree
 from ralf.trim import trimmed
 
@@ -25,7 +25,8 @@ MAX_COMPLETED_TODOS, MAX_OPEN_TODOS, MAX_TODO_LENGTH = (
     400,
 )  # the work never folds: so it must not grow without end
 _LABEL = re.compile(r"DEC-[0-9]{1,9}\Z")
-_BOOKKEEPING = frozenset({"version", "route", "revision", "lineage"})  # what an edit of the header cannot change
+_BOOKKEEPING = frozenset({"version", "route", "revision", "lineage", "spend"})
+"""What an edit of the header cannot change."""
 
 
 def empty(route: str) -> RouteContext:
@@ -83,7 +84,9 @@ def _checkpoint(context: RouteContext, payload: Mapping[str, Any]) -> RouteConte
     )
     dates = f"**Period:** {period[0]} → {period[1]}\n" if any(period) else ""
     head = f"{dates}**Tokens:** {tokens:,}\n"
-    section = Section(number=number, title=title, text=f"{head}\n{payload.get('text', '')}".rstrip("\n"))
+    section = Section(
+        number=number, title=title, text=f"{head}\n{as_section(str(payload.get('text', '')))}".rstrip("\n")
+    )
     header = replace(
         context.context_checkpoint,
         agent_type=header.agent_type or str(payload.get("agent_type", "")),
@@ -154,8 +157,16 @@ def _import(context: RouteContext, payload: Mapping[str, Any]) -> RouteContext:
     return _labelled(replace(imported, context_checkpoint=header))
 
 
+def _refinement(context: RouteContext, payload: Mapping[str, Any]) -> RouteContext:
+    for item in payload.get("decisions", ()):
+        context = _with_decision(context, from_tree(Decision, item))
+    return refinement.apply(context, payload)
+
+
 _KINDS: dict[str, Callable[[RouteContext, Mapping[str, Any]], RouteContext]] = {
     "checkpoint": _checkpoint,
+    "refinement": _refinement,
+    "unrefined": refinement.apply_failure,
     "decision": _decision,
     "edit": _edit,
     "import": _import,
@@ -173,7 +184,7 @@ def labelled(context: RouteContext, kind: str, payload: Mapping[str, Any]) -> Ma
     `superseded_by`. The labels stand in the record, so that whoever reads it, and however much has been folded away,
     calls them the same.
     """
-    if kind not in ("checkpoint", "decision"):
+    if kind not in ("checkpoint", "refinement", "decision"):
         return payload
     items = [payload.get("decision", {})] if kind == "decision" else payload.get("decisions", ())
     active = {_said(known): known for known in context.decisions if known.status == "active"}

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import os
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from ralf import config, project as projects, sessions, state as states, tokens
 from ralf.errors import RalfError
+from ralf.model import Spend
 from ralf.project import Project
+from ralf.refinement import owed
 from ralf.transcripts import open_transcript
 
 
@@ -22,6 +25,10 @@ class Status:
     tokens_to_next    tokens until the threshold, an estimate; None without a transcript
     problem           why the session could not be looked at, "" for nothing
     damage            what is wrong with the route file, "" for nothing
+    model             the configured model that improves checkpoints, "" for none
+    model_problem     why it is not asked, "" while it is
+    owed              checkpoints of the route that it has not been asked about
+    spend             what models have cost the route; `spend_total`: the project, its `day_` fields for today (UTC)
     """
 
     root: Path
@@ -38,6 +45,11 @@ class Status:
     tokens_to_next: int | None = None
     problem: str = ""
     damage: str = ""
+    model: str = ""
+    model_problem: str = ""
+    owed: int = 0
+    spend: Spend = field(default_factory=Spend)
+    spend_total: Spend = field(default_factory=Spend)
 
 
 def status(project: Project, route: str | None = None) -> Status:
@@ -48,6 +60,7 @@ def status(project: Project, route: str | None = None) -> Status:
     state = states.load(project, name)
     header = state.context.context_checkpoint if state is not None else None
     transcript, since, problem = _newest_session(project, name)
+    model, model_problem, total = _model(project, name)
     return Status(
         root=project.root,
         route=choice.route,
@@ -63,7 +76,29 @@ def status(project: Project, route: str | None = None) -> Status:
         tokens_to_next=None if since is None else max(0, settings.segment_limit - since),
         problem=problem,
         damage=state.damage if state else "",
+        model=model,
+        model_problem=model_problem,
+        owed=len(owed(state.recorded)) if state and model else 0,
+        spend=state.recorded.context_checkpoint.spend if state else Spend(),
+        spend_total=total,
     )
+
+
+def _model(project: Project, route: str) -> tuple[str, str, Spend]:
+    """The configured model, why it is not asked, and what models have cost the project."""
+    if not os.path.lexists(project.local_config_file):
+        return "", "", Spend()
+    from ralf import localconfig, spend, worker
+
+    spends = spend.of_project(project).values()
+    total = spend.total(spends, spend.now()[:10])
+    try:
+        settings = localconfig.of(project)
+    except RalfError as error:
+        return "", str(error), total
+    off = spend.switched_off(spends, settings.summarizer) if settings.summarizer else ""
+    problem = worker.switched_off(settings.summarizer, route, off) if off else settings.cap.spent(total)
+    return settings.summarizer, problem, total
 
 
 def _newest_session(project: Project, route: str) -> tuple[Path | None, int | None, str]:

@@ -25,6 +25,16 @@ def clean(text: str) -> str:
     return _CONTROL.sub(lambda found: "\ufffd" if found[0] >= "\ud800" else "", text)
 
 
+SECTION_STARTS = ("- ", "> ", "**", "  ")
+"""How each line of a checkpoint's section begins, so that no text can become a heading, a rule or a fence."""
+
+
+def as_section(text: str) -> str:
+    """`text` as a section's Markdown: each line that does not begin as one of `SECTION_STARTS` is indented."""
+    lines = text.split("\n")
+    return "\n".join(line if not line.strip() or line.startswith(SECTION_STARTS) else f"  {line}" for line in lines)
+
+
 def one_line(text: str) -> str:
     """`text` with every run of white space made one space."""
     return " ".join(text.split())

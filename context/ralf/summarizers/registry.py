@@ -6,6 +6,8 @@ from ralf.errors import UsageError
 from ralf.summarizers import Summarizer
 
 NAMES = ("extractive",)
+MODELS = ("claude", "codex", "llm", "command")
+"""Command lines that can improve what the embedded summariser made: `ralf.summarizers.command`."""
 
 
 def named(name: str) -> Summarizer:
@@ -14,4 +16,4 @@ def named(name: str) -> Summarizer:
         from ralf.summarizers.extractive import Extractive
 
         return Extractive()
-    raise UsageError(name, f"no such summarizer; known: {', '.join(NAMES)}", f"--summarizer {NAMES[0]}")
+    raise UsageError(name, f"no such summarizer; known: {', '.join((*NAMES, *MODELS))}", f"--summarizer {NAMES[0]}")

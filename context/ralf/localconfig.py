@@ -1,0 +1,131 @@
+"""What this machine may run: `config.local.yaml`, which must be the user's own file, never one that came with a clone.
+See docs/config.md.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import subprocess
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from ralf import config
+from ralf.errors import UsageError
+from ralf.project import Project, environment_of_a_model
+from ralf.spend import Cap
+from ralf.summarizers.command import TIMEOUT, Command, named
+from ralf.summarizers.registry import MODELS
+
+
+@dataclass(frozen=True, slots=True)
+class LocalConfig:
+    """What can be set.
+
+    summarizer  a model that improves each checkpoint: claude, codex, llm, or `command`; "" for none
+    command     the command line, for `command`; see docs/summarizers.md
+    arguments   more arguments for a preset
+    model       the model that is asked for
+    timeout     seconds that a call may take
+    daily_cap   what may be spent in a day: `200000 tokens`, `2.50 USD`, or both
+    """
+
+    summarizer: str = ""
+    command: tuple[str, ...] = ()
+    arguments: tuple[str, ...] = ()
+    model: str = ""
+    timeout: int = TIMEOUT
+    daily_cap: str = ""
+
+    @property
+    def cap(self) -> Cap:
+        """What may be spent in a day."""
+        return Cap.parse(self.daily_cap)
+
+    def command_of(self, name: str) -> Command:
+        """The command line behind a name. UsageError for one that is not known, or `command` without one."""
+        if name != "command":
+            arguments = self.arguments if name == self.summarizer else ()
+            return named(name, model=self.model, arguments=arguments, timeout=self.timeout)
+        if not self.command:
+            line = 'command: ["my-model", "--schema", "{schema}"]'
+            raise UsageError("config.local.yaml", "names no command", f"write into the file: {line}")
+        return Command("command", self.command, model=self.model, timeout=self.timeout)
+
+
+def load(path: Path) -> LocalConfig:
+    """The local configuration in a file, the defaults where there is none.
+
+    UsageError when somebody else could have written it, for an unknown key or a value that makes no sense; Damaged
+    when it is no mapping.
+    """
+    text = _own_text(path)
+    if text is None:
+        return LocalConfig()
+    tree = config.tree_of(path, text)
+    values: dict[str, Any] = {}
+    kinds = {field.name: str(field.type) for field in fields(LocalConfig)}
+    for key, value in tree.items():
+        config.check_known(path, key, kinds)
+        values[key] = _value(path, key, value, kinds[key])
+    found = LocalConfig(**values)
+    if found.summarizer not in ("", *MODELS):
+        raise UsageError(path, f"summarizer: expected {', '.join(MODELS)}, got {found.summarizer!r}")
+    try:
+        _ = found.cap
+        if found.summarizer:
+            found.command_of(found.summarizer)
+    except UsageError as error:
+        raise UsageError(path, f"{error.where}: {error.what}".removeprefix("config.local.yaml: "), error.hint) from None
+    return found
+
+
+def of(project: Project) -> LocalConfig:
+    """What this machine may run for a project. Errors: `load`, `check_not_cloned`."""
+    found = load(project.local_config_file)
+    check_not_cloned(project.local_config_file, environment_of_a_model())
+    return found
+
+
+def check_not_cloned(path: Path, environment: dict[str, str]) -> None:
+    """UsageError when git tracks the file: then whoever wrote the repository wrote it, not the user."""
+    if not path.exists() or not any((folder / ".git").exists() for folder in path.parents):
+        return
+    ask = ["git", "-c", "core.fsmonitor=false", "ls-files", "--error-unmatch", "--", path.name]
+    try:
+        done = subprocess.run(ask, cwd=path.parent, env=environment, capture_output=True, timeout=20, check=False)
+    except OSError:
+        return  # no git, no clone
+    if done.returncode == 0:
+        raise UsageError(path, "is committed: nothing in it is run", f"git rm --cached {path}")
+
+
+def _own_text(path: Path) -> str | None:
+    """The file's text, None where there is none; UsageError when it is not the user's alone."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        what = "is a symbolic link: not read" if path.is_symlink() else f"cannot be read: {error.strerror}"
+        raise UsageError(path, what, f"write a file of its own: {path}") from None
+    with os.fdopen(descriptor, "rb") as file:
+        found = os.fstat(descriptor)
+        if not stat.S_ISREG(found.st_mode):
+            raise UsageError(path, "is no regular file", f"write a file of its own: {path}")
+        if found.st_uid != os.geteuid():
+            raise UsageError(path, "belongs to somebody else: not read", f"chown {os.geteuid()} {path}")
+        if found.st_mode & 0o077:  # also what a clone has made, unless the umask is strict: `check_not_cloned`
+            raise UsageError(path, "others may read or write it: not read", f"chmod 600 {path}")
+        return config.decoded(path, file.read(1 << 20))
+
+
+def _value(path: Path, key: str, value: Any, kind: str) -> Any:
+    if kind == "int":
+        return config.checked(path, key, value, kind)
+    if kind == "str":
+        return "" if value is None else str(value)
+    if not isinstance(value, list) or not all(isinstance(word, str | int | float) for word in value) or not value:
+        raise UsageError(path, f"{key}: expected a list of arguments, got {value!r}", f'{key}: ["one", "two"]')
+    return tuple(map(str, value))

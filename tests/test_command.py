@@ -1,0 +1,186 @@
+"""Asking a command line: real programs that are good, slow, broken, refusing, dead and endless."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from ralf.errors import UsageError
+from ralf.summarizers import command as commands, presets
+from ralf.summarizers.command import Command, NoAnswer, named
+from ralf.summarizers.patch import SCHEMA
+from ralf.summarizers.presets import PRESETS, Printed
+
+MODEL = Path(__file__).parent / "clients" / "model.py"
+ENVIRONMENT = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
+
+
+def program(code: str, *arguments: str, timeout: float = 20) -> Command:
+    return Command("command", (sys.executable, "-c", code, *arguments), timeout=timeout)
+
+
+def failure(command: Command, prompt: str = "p") -> NoAnswer:
+    with pytest.raises(NoAnswer) as caught:
+        command.ask(prompt, SCHEMA, ENVIRONMENT)
+    return caught.value
+
+
+def test_the_prompt_comes_on_stdin_and_the_answer_is_an_object() -> None:
+    tree, usage = program("import sys, json; print(json.dumps({'said': sys.stdin.read()}))").ask(
+        "Größe 日本", {}, ENVIRONMENT
+    )
+    assert tree == {"said": "Größe 日本"}
+    assert usage.estimated
+    assert usage.input_tokens > 0 < usage.output_tokens
+
+
+@pytest.mark.parametrize("text", ['{"a": 1}', 'Here it is:\n```json\n{"a": 1}\n```\n', 'thinking …\n{"a": 1}\n'])
+def test_an_answer_may_stand_alone_in_a_fence_or_on_the_last_line(text: str) -> None:
+    assert program("import sys; print(sys.argv[1])", text).ask("", {}, ENVIRONMENT)[0] == {"a": 1}
+
+
+def test_a_prompt_that_nobody_reads_does_no_harm() -> None:
+    assert program("print('{}')").ask("x" * 5_000_000, {}, ENVIRONMENT)[0] == {}
+
+
+def test_the_schema_is_there_as_text_and_as_a_file_and_the_answer_may_be_written_to_one() -> None:
+    code = (
+        "import sys, json; a = sys.argv; assert json.load(open(a[1])) == json.loads(a[2]); open(a[3], 'w').write(a[2])"
+    )
+    command = program(code, "{schema}", "{schema_json}", "{answer}")
+    assert command.ask("", SCHEMA, ENVIRONMENT)[0] == SCHEMA
+
+
+def test_it_runs_in_an_empty_folder_that_is_gone_afterwards() -> None:
+    code = "import os, json; print(json.dumps({'at': os.getcwd(), 'here': os.listdir(), 'pwd': os.environ['PWD']}))"
+    tree, _ = program(code).ask("", {}, ENVIRONMENT)
+    assert (tree["here"], tree["pwd"]) == ([], tree["at"])
+    assert not Path(tree["at"]).exists()
+
+
+def test_one_that_takes_too_long_is_stopped_with_all_that_it_started(tmp_path: Path) -> None:
+    started = time.monotonic()
+    error = failure(Command("command", (sys.executable, str(MODEL), "slow", str(tmp_path / "child")), timeout=1.0))
+    assert error.reason == "command took longer than 1 s"
+    assert time.monotonic() - started < 10
+    child = int((tmp_path / "child").read_text())
+    deadline = time.monotonic() + 5
+    while _runs(child) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert not _runs(child)
+
+
+def _runs(process: int) -> bool:
+    try:
+        state = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return False
+    return state != "Z"
+
+
+@pytest.mark.parametrize(
+    ("mode", "words"),
+    [
+        ("broken", "answered in words"),
+        ("refusing", "answered in words: I cannot help with that."),
+        ("dead", "exit status 1: 401: your key is not known"),
+        ("endless", "printed more than 4 MiB"),
+    ],
+)
+def test_why_there_is_no_answer_is_said(mode: str, words: str) -> None:
+    error = failure(Command("command", (sys.executable, str(MODEL), mode), timeout=20), "prompt " * 100)
+    assert words in error.reason
+    assert error.usage.estimated
+    assert error.usage.input_tokens >= 100  # it may have read it all
+
+
+def test_a_program_that_is_not_there_is_named() -> None:
+    assert failure(Command("claude", ("no-such-program-here",))).reason == (
+        "no-such-program-here: cannot be started: No such file or directory"
+    )
+
+
+def test_an_answer_of_a_command_that_failed_is_none() -> None:
+    assert "exit status 3" in failure(program("print('{}'); raise SystemExit(3)")).reason
+
+
+# ---- presets ----
+
+
+def test_a_preset_names_the_model_only_where_one_is_chosen() -> None:
+    for name in PRESETS:
+        assert "{model}" not in named(name).argv
+        assert "{model}" in named(name, model="small").argv
+    assert named("codex", arguments=("-c", "x=1")).argv[-3:] == ("-c", "x=1", "-")
+    with pytest.raises(UsageError):
+        named("gpt")
+
+
+def claude(**changes: object) -> str:
+    told = {
+        "type": "result",
+        "is_error": False,
+        "result": "{}",
+        "structured_output": {"a": 1},
+        "total_cost_usd": 0.0125,
+        "usage": {
+            "input_tokens": 10,
+            "cache_creation_input_tokens": 20,
+            "cache_read_input_tokens": 30,
+            "output_tokens": 4,
+        },
+        "modelUsage": {"m-1": {}},
+    }
+    return json.dumps(told | changes)
+
+
+def test_claude_tells_its_answer_tokens_and_price() -> None:
+    reply = PRESETS["claude"].read(Printed(claude(), "", ""))
+    assert (reply.tree, reply.input_tokens, reply.output_tokens) == ({"a": 1}, 60, 4)
+    assert (reply.cost_usd, reply.model, reply.problem) == (0.0125, "m-1", "")
+
+
+def test_claude_without_structured_output_has_answered_in_words_and_was_paid_for() -> None:
+    reply = PRESETS["claude"].read(Printed(claude(structured_output=None, result="I cannot."), "", ""))
+    assert (reply.tree, reply.problem, reply.cost_usd) == (None, "answered in words: I cannot.", 0.0125)
+    failed = PRESETS["claude"].read(Printed(claude(is_error=True, result="Invalid API key"), "", ""))
+    assert (failed.tree, failed.problem) == (None, "failed: Invalid API key")
+
+
+def test_codex_tells_its_tokens_in_events_and_its_answer_in_the_file() -> None:
+    events = (
+        '{"type":"turn.started"}\nnoise\n{"type":"turn.completed","usage":{"input_tokens":1000,"output_tokens":50}}\n'
+    )
+    reply = PRESETS["codex"].read(Printed(events, "", '{"a": 1}'))
+    assert (reply.tree, reply.input_tokens, reply.output_tokens, reply.cost_usd) == ({"a": 1}, 1000, 50, None)
+    failed = '{"type":"turn.failed","error":{"message":"401 Unauthorized"}}'
+    assert PRESETS["codex"].read(Printed(failed, "", "")).problem == "failed: 401 Unauthorized"
+
+
+def test_llm_tells_its_tokens_on_stderr() -> None:
+    reply = PRESETS["llm"].read(Printed('{"a": 1}\n', "Token usage: 1,234 input, 56 output\n", ""))
+    assert (reply.tree, reply.input_tokens, reply.output_tokens) == ({"a": 1}, 1234, 56)
+
+
+@pytest.mark.parametrize("name", PRESETS)
+@pytest.mark.parametrize(
+    "out", ["", "null", "[]", "[" * 100_000, '{"type": 3, "usage": 4}', '{"type":"turn.completed","usage":[1]}', "\x00"]
+)
+def test_whatever_a_client_prints_is_read_without_a_fault(name: str, out: str) -> None:
+    reply = PRESETS[name].read(Printed(out, out, out))
+    assert reply.tree is None or reply.tree
+
+
+def test_numbers_that_make_no_sense_are_none() -> None:
+    reply = PRESETS["claude"].read(Printed(claude(total_cost_usd=-1, usage={"output_tokens": "9"}), "", ""))
+    assert (reply.cost_usd, reply.output_tokens) == (None, None)
+
+
+def test_the_most_that_is_read_of_an_output_is_bounded() -> None:
+    assert commands.MOST_OUTPUT <= 16 << 20
+    assert presets.FENCED.findall("```\n{}\n```") == ["{}"]

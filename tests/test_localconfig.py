@@ -1,0 +1,146 @@
+"""What this machine may run: read from a file that is the user's own, never from one that came with a clone."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+
+from ralf import localconfig
+from ralf.errors import Damaged, UsageError
+from ralf.localconfig import LocalConfig
+from ralf.project import Project
+from ralf.spend import Cap
+
+
+def write(folder: Path, text: str, mode: int = 0o600) -> Path:
+    path = folder / "config.local.yaml"
+    path.write_text(text)
+    path.chmod(mode)
+    return path
+
+
+def test_without_a_file_no_model_is_ever_asked(tmp_path: Path) -> None:
+    assert localconfig.load(tmp_path / "config.local.yaml") == LocalConfig()
+    assert LocalConfig().summarizer == ""
+
+
+def test_every_key_can_be_set(tmp_path: Path) -> None:
+    text = 'summarizer: command\ncommand: ["my-model", "{model}", "-n", 3]\narguments: ["-v"]\nmodel: small\n'
+    text += "timeout: 20\ndaily_cap: 200000 tokens, 2.50 USD\n"
+    found = localconfig.load(write(tmp_path, text))
+    assert {line.split(":")[0] for line in text.splitlines()} == {field.name for field in fields(LocalConfig)}
+    command = found.command_of("command")
+    assert (command.argv, command.model, command.timeout) == (("my-model", "{model}", "-n", "3"), "small", 20)
+    assert found.cap == Cap(200_000, 2.5)
+
+
+def test_a_preset_needs_no_command_line(tmp_path: Path) -> None:
+    found = localconfig.load(write(tmp_path, 'summarizer: codex\narguments: ["-c", "x=1"]\n'))
+    assert found.command_of("codex").argv[-3:] == ("-c", "x=1", "-")
+    assert "x=1" not in found.command_of("claude").argv  # the arguments are those of the configured one
+
+
+@pytest.mark.parametrize("mode", [0o644, 0o640, 0o620, 0o602, 0o604, 0o666, 0o777])
+def test_a_file_that_others_may_touch_is_refused_with_what_to_type(tmp_path: Path, mode: int) -> None:
+    path = write(tmp_path, "summarizer: claude\n", mode)
+    with pytest.raises(UsageError, match="others may read or write it") as caught:
+        localconfig.load(path)
+    assert caught.value.hint == f"chmod 600 {path}"
+
+
+def test_a_link_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "there").mkdir()
+    target = write(tmp_path / "there", "summarizer: claude\n")
+    (tmp_path / "config.local.yaml").symlink_to(target)
+    with pytest.raises(UsageError, match="symbolic link"):
+        localconfig.load(tmp_path / "config.local.yaml")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
+def test_a_file_of_somebody_else_is_refused(tmp_path: Path) -> None:
+    path = write(tmp_path, "summarizer: claude\n")
+    os.chown(path, 12_345, -1)
+    with pytest.raises(UsageError, match="belongs to somebody else"):
+        localconfig.load(path)
+
+
+def test_a_folder_or_a_pipe_in_its_place_is_refused_at_once(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "config.local.yaml", 0o600)
+    with pytest.raises(UsageError, match="no regular file"):
+        localconfig.load(tmp_path / "config.local.yaml")
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("summariser: claude", "unknown key 'summariser'"),
+        ("summarizer: gpt", "summarizer: expected claude, codex, llm, command, got 'gpt'"),
+        ("summarizer: command", "names no command"),
+        ("command: rm -rf", "command: expected a list of arguments"),
+        ("command: []", "command: expected a list of arguments"),
+        ("timeout: 0", "timeout: expected a whole number above 0"),
+        ("timeout: soon", "timeout: expected a whole number above 0"),
+        ("daily_cap: much", "daily_cap: expected tokens or USD, got 'much'"),
+        ("daily_cap: $5 tokens", "daily_cap: expected tokens or USD"),
+    ],
+)
+def test_a_value_that_makes_no_sense_names_file_key_and_value(tmp_path: Path, text: str, words: str) -> None:
+    path = write(tmp_path, text + "\n")
+    with pytest.raises(UsageError) as caught:
+        localconfig.load(path)
+    assert str(caught.value).startswith(f"{path}: {words}")
+
+
+def test_a_file_that_is_no_mapping_is_damaged(tmp_path: Path) -> None:
+    with pytest.raises(Damaged):
+        localconfig.load(write(tmp_path, "- claude\n"))
+
+
+@pytest.mark.parametrize(
+    ("text", "cap"),
+    [
+        ("", Cap()),
+        ("200000", Cap(200_000)),
+        ("200,000 tokens", Cap(200_000)),
+        ("$2.50", Cap(None, 2.5)),
+        ("2 USD", Cap(None, 2.0)),
+        ("1 dollar and 5000 tokens", Cap(5_000, 1.0)),
+    ],
+)
+def test_a_daily_cap_is_tokens_or_money_or_both(text: str, cap: Cap) -> None:
+    assert Cap.parse(text) == cap
+
+
+def git(*arguments: str, cwd: Path) -> None:
+    subprocess.run(["git", *arguments], cwd=cwd, check=True, capture_output=True)  # noqa: S607  # whichever git there is
+
+
+@pytest.mark.parametrize("umask", [0o022, 0o077])
+def test_a_clone_can_never_make_us_run_something(tmp_path: Path, umask: int) -> None:
+    """Also under a umask that makes each file of a clone private."""
+    origin = tmp_path / "origin"
+    folder = origin / ".autonomous" / "context"
+    folder.mkdir(parents=True)
+    write(folder, 'summarizer: command\ncommand: ["touch", "/tmp/owned"]\n')
+    git("init", "-q", cwd=origin)
+    git("add", "-f", ".", cwd=origin)
+    git("-c", "user.name=x", "-c", "user.email=x@x", "commit", "-qm", "x", cwd=origin)
+    old = os.umask(umask)
+    try:
+        git("clone", "-q", str(origin), str(tmp_path / "clone"), cwd=tmp_path)
+    finally:
+        os.umask(old)
+    with pytest.raises(UsageError, match=r"is committed|others may read"):
+        localconfig.of(Project(tmp_path / "clone"))
+
+
+def test_in_a_repository_that_does_not_track_it_the_file_counts(tmp_path: Path) -> None:
+    folder = tmp_path / ".autonomous" / "context"
+    folder.mkdir(parents=True)
+    write(folder, "summarizer: claude\n")
+    git("init", "-q", cwd=tmp_path)
+    assert localconfig.of(Project(tmp_path)).summarizer == "claude"
