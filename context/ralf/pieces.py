@@ -21,14 +21,13 @@ if TYPE_CHECKING:
 # Ranks: what is left out last comes first.
 (
     STANDING, REQUEST, RULE, NEXT, FAILED_APPROACH, DECISION, STATEMENT, SEEN, CHANGED, NAMED, UNSOLVED, REASON, NEWEST,
-    DONE, ALSO_NAMED, READ, OLDER_REASON, SECTION, ASKED, FAILED_COMMAND, PASSED, RETIRED,
-) = range(22)  # fmt: skip
+    DONE, READ, OLDER_REASON, SECTION, ASKED, FAILED_COMMAND, PASSED, RETIRED,
+) = range(21)  # fmt: skip
 REORDERED_FROM = FAILED_APPROACH
 """What has a lower rank is not reordered by a query."""
 
 _REASONED = 4  # of the newest decisions, whose reasons come before the history
 _SHORT = 200  # characters from which a decision has a short form
-_NAMED_FIRST = 90  # names that come before the reasons of the decisions
 _NAMES_PER_LINE, _PATHS_PER_LINE = 15, 8
 
 
@@ -241,8 +240,7 @@ def _names(context: RouteContext) -> Iterator[Piece]:
     names = context.facts.names[::-1]
     for start in range(0, len(names), _NAMES_PER_LINE):
         line = ", ".join(map(one_line, names[start : start + _NAMES_PER_LINE]))
-        rank = NAMED if start < _NAMED_FIRST else ALSO_NAMED
-        yield Piece(f"- {line}\n", "Names in use", rank, start, noun="fact")
+        yield Piece(f"- {line}\n", "Names in use", NAMED, start, noun="fact")
 
 
 def _history(context: RouteContext) -> Iterator[Piece]:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 
 from ralf.transcripts.events import Event
 
-MOST = 120
+MOST = 150
 """Names that a route keeps."""
 
 _SHARE = 1 / 1_800  # names of one stretch, per character of its text
