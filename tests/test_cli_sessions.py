@@ -117,7 +117,7 @@ class Shell:
         return line
 
 
-SLOW = ("hand-edits", "mistakes", "models", "pipes", "watching")
+SLOW = ("evidence", "hand-edits", "mistakes", "models", "pipes", "watching")
 
 
 @pytest.mark.parametrize(
@@ -219,6 +219,7 @@ def _fields(value: Any) -> set[str]:
 @pytest.mark.slow
 def test_json_of_every_command_parses_and_has_the_names_of_the_api(scratch: Path) -> None:
     import ralf
+    from ralf.loss import Loss, LossReport
     from ralf.status import Status
 
     def found(*args: object) -> Any:
@@ -228,7 +229,7 @@ def test_json_of_every_command_parses_and_has_the_names_of_the_api(scratch: Path
 
     storekit.grow(scratch / "session.jsonl", 4_000, 60)
     session = ("--transcript", "session.jsonl")
-    report = _fields(ralf.CheckpointReport) | {"ratio"}
+    report = _fields(ralf.CheckpointReport) | {"ratio", "tokens_read", "tokens_stored", "kept", "merged", "dropped"}
     assert set(found("status")) == _fields(Status)
     assert set(found("route")) == {"route", "rule"}
     assert set(found("context", "list")[0]) == _fields(ralf.RouteSummary)
@@ -243,6 +244,13 @@ def test_json_of_every_command_parses_and_has_the_names_of_the_api(scratch: Path
     decided = found("context", "decide", "tide", "Use WAL", "--because", "x", "--instead-of", "y", "--rule")
     assert set(decided) <= _fields(ralf.Decision)
     assert (decided["id"][:4], decided["kind"], decided["pinned"]) == ("DEC-", "rule", True)
+    reason = found("context", "why", "tide", decided["id"])
+    assert set(reason) == _fields(ralf.Reason)
+    assert (reason["recorded"], reason["evidence"]) == ("by hand", "none")
+    assert set(found("context", "prune", "--older-than", "1d")) == {"pruned", "removed", "kept", "just_put", "freed"}
+    lost = found("context", "show", "tide", "--loss")[0]
+    assert set(lost) == _fields(LossReport) | {"kept", "merged", "dropped"}
+    assert set(lost["losses"][0]) == _fields(Loss) | {"total"}
     shown = found("context", "show", "tide")
     wanted = (
         "route revision agent_type created last_checkpoint checkpoint_count total_tokens_consumed goal decisions "

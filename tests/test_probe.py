@@ -6,6 +6,7 @@ import random
 import re
 from collections.abc import Callable
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -214,6 +215,13 @@ LOSSY: dict[str, Callable[[Summary, random.Random], Summary]] = {
 }
 
 
+@cache
+def summarized(seed: int) -> tuple[Summary, list[Item]]:
+    """What the embedded summariser makes of a made segment, and what the segment holds."""
+    given = segment(talk(seed))
+    return Extractive().summarize(given), items.seen(given.events)
+
+
 class _Other:
     name = "other"
 
@@ -229,11 +237,17 @@ def test_a_summary_that_loses_is_refused_every_time(way: str) -> None:
     """Ten ways of losing, ten segments each: a hundred of a hundred."""
     for seed in range(10):
         draw = random.Random(seed)  # noqa: S311
-        given = segment(talk(seed))
-        other = _Other(lambda summary, draw=draw: LOSSY[way](summary, draw))  # type: ignore[misc]
-        proved = proof.summed_up(given, other, items.seen(given.events))
-        assert proved.refused.startswith("other: gives back "), (way, seed)
-        assert proved.summary.decisions == Extractive().summarize(given).decisions
+        own, seen = summarized(seed)
+        assert proof.refusal(own, LOSSY[way](own, draw), seen).startswith("gives back "), (way, seed)
+        assert proof.refusal(own, own, seen) == ""
+
+
+def test_where_a_summary_is_refused_the_embedded_one_stands() -> None:
+    given = segment(talk(1))
+    other = _Other(lambda summary: replace(summary, decisions=()))
+    proved = proof.summed_up(given, other, items.seen(given.events))
+    assert proved.refused.startswith("other: gives back 0 of the 6 decisions")
+    assert proved.summary.decisions == Extractive().summarize(given).decisions != ()
 
 
 def _retold(summary: Summary) -> Summary:
@@ -246,9 +260,11 @@ def _retold(summary: Summary) -> Summary:
 
 def test_a_summary_in_other_words_that_loses_nothing_is_accepted() -> None:
     for seed in range(20):
-        given = segment(talk(seed))
-        proved = proof.summed_up(given, _Other(_retold), items.seen(given.events))
-        assert (proved.refused, proved.summary.decisions[-1].decision) == ("", "Keep the old file format"), seed
+        own, seen = summarized(seed)
+        assert proof.refusal(own, _retold(own), seen) == "", seed
+    given = segment(talk(1))
+    proved = proof.summed_up(given, _Other(_retold), items.seen(given.events))
+    assert (proved.refused, proved.summary.decisions[-1].decision) == ("", "Keep the old file format")
 
 
 def test_without_floors_the_lossy_would_get_through(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -217,6 +217,18 @@ def test_checkpoints_are_numbered_as_in_the_file_also_after_an_import(tmp_path: 
     assert ralf.why("api-refactoring", "DEC-001", root=tmp_path).recorded == "import"
 
 
+def test_checkpoints_are_numbered_as_in_the_file_also_after_a_section_was_written_by_hand(project: Path) -> None:
+    path = route_file(project, "tide")
+    text = path.read_text(encoding="utf-8")
+    head = "## Compressed History\n\n"
+    path.write_text(text.replace(head, f"{head}### Checkpoint 8: By hand\n- mine\n\n"), encoding="utf-8")
+    write_session(project / "more.jsonl", 500, "s-2")
+    ralf.checkpoint("tide", project / "more.jsonl", root=project)
+    entry = ralf.get_context("tide", root=project).checkpoints[-1]
+    labels = [label for label, _ in history.checkpoints(projects.find(project), "tide")]
+    assert labels == ["cp-001", "cp-002", entry.checkpoint_id] == ["cp-001", "cp-002", "cp-009"]
+
+
 # ---- real sessions ----
 
 

@@ -40,7 +40,7 @@ from ralf.sessions import Standing, standing
 from ralf.since import remember
 from ralf.state import State
 from ralf.store import Token
-from ralf.summarizers import Segment, Summarizer
+from ralf.summarizers import Segment, Summarizer, Summary
 from ralf.summarizers.registry import MODELS
 from ralf.text import clean, one_line
 from ralf.transcripts import Transcript, open_transcript
@@ -261,20 +261,12 @@ class _Run:
         segment = self._segment(piece, stand, extracted)
         seen = items.seen(piece.events)
         proved = proof.summed_up(segment, self._summarizer, seen)
-        summary = proved.summary
+        digest = evidence.keep(self._project.store, piece.events)
         mark = fingerprint.take(self._source.path, piece.end.byte)
         if mark is None:
             raise TranscriptChanged(self._source.path, "shrank while it was read", "try again")
         pending = tuple(sessions.pending_tree(event) for event in extracted.pending)
-        losses = loss.account(seen, proved.words, summary.decisions, segment.decisions)
-        kept = {
-            "title": summary.title,
-            "text": summary.text,
-            "key_events": list(summary.key_events),
-            "decisions": [to_tree(decision) for decision in summary.decisions],
-            "facts": to_tree(extracted.facts),
-        }
-        digest = evidence.keep(self._project.store, piece.events)
+        kept = _kept(proved.summary, extracted)
         payload = {
             "source": {
                 "session": stand.session,
@@ -290,16 +282,14 @@ class _Run:
             "reason": self._reason,
             "summarizer": self._summarizer.name if not proved.refused else proof.EMBEDDED,
             **kept,
-            "active_work": to_tree(summary.active_work),
+            "active_work": to_tree(proved.summary.active_work),
             "agent_type": self._agent_type,
             "goal": "" if self._context.goal else _goal(piece.events, self._context),
-            "kept": sum(one.kept for one in losses),
-            "dropped": sum(one.dropped for one in losses),
             "recall": proved.recall.share,
             "recall_with_search": proof.with_search(self._project.store, digest, proved.recall),
             "added": proved.added,
             "refused": proved.refused,
-            "loss": loss.to_record(losses),
+            **loss.to_record(loss.account(seen, proved.words, proved.summary.decisions, segment.decisions)),
             "tokens_stored": tokens.count(yamltext.dump(kept)),
             "evidence": digest,
             "pending": list(pending),
@@ -349,6 +339,17 @@ def _model(project: Project, wanted: Summarizer | str | None) -> tuple[Command, 
 
 def _hints(keep: Sequence[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(text for hint in keep if (text := one_line(clean(hint)))))
+
+
+def _kept(summary: Summary, extracted: Extracted) -> dict[str, Any]:
+    """What the route file gains by a segment."""
+    return {
+        "title": summary.title,
+        "text": summary.text,
+        "key_events": list(summary.key_events),
+        "decisions": [to_tree(decision) for decision in summary.decisions],
+        "facts": to_tree(extracted.facts),
+    }
 
 
 def _summarizer(wanted: Summarizer | str) -> Summarizer:

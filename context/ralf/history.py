@@ -99,8 +99,14 @@ def lines_of(payload: Mapping[str, Any]) -> str:
 
 
 def _numbers(record: Record) -> Iterator[int]:
-    """The checkpoint numbers that a record of another kind brings in: an imported file's."""
+    """The checkpoint numbers that a record of another kind brings in: those of an imported file, or of an edit."""
     document = record.payload.get("document", {})
     yield int(document.get("context_checkpoint", {}).get("checkpoint_count", 0))
-    for section in document.get(BODY, {}).get("sections", ()):
-        yield int(section.get("number") or 0)
+    sections = list(document.get(BODY, {}).get("sections", ()))
+    for change in record.payload.get("changes", ()):
+        if change["at"] == ["context_checkpoint", "checkpoint_count"]:
+            yield int(change.get("value", 0))
+        elif change["at"][:2] == [BODY, "sections"]:
+            value = change.get("value")
+            sections += value if isinstance(value, list) else [value]
+    yield from (int(section.get("number") or 0) for section in sections if isinstance(section, Mapping))

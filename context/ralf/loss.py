@@ -110,16 +110,22 @@ def account(
     )
 
 
-def to_record(losses: Iterable[Loss]) -> dict[str, list[Any]]:
-    """Losses as a checkpoint's record holds them: kept, merged, dropped, and the lines of what was dropped."""
-    return {loss.kind: [loss.kept, loss.merged, loss.dropped, *filter(None, [loss.lines])] for loss in losses}
+def to_record(losses: Sequence[Loss]) -> dict[str, Any]:
+    """Losses as a checkpoint's record holds them: the sums, and by kind what was kept, merged, dropped, and the lines
+    of what was dropped.
+    """
+    return {
+        "kept": sum(one.kept for one in losses),
+        "dropped": sum(one.dropped for one in losses),
+        "loss": {one.kind: [one.kept, one.merged, one.dropped, *filter(None, [one.lines])] for one in losses},
+    }
 
 
-def from_record(tree: Mapping[str, Any]) -> tuple[Loss, ...]:
-    """The losses that a record holds."""
+def from_record(payload: Mapping[str, Any]) -> tuple[Loss, ...]:
+    """The losses that a checkpoint's record holds."""
     return tuple(
         Loss(kind, int(kept), int(merged), int(dropped), "".join(lines))
-        for kind, (kept, merged, dropped, *lines) in tree.items()
+        for kind, (kept, merged, dropped, *lines) in payload.get("loss", {}).items()
     )
 
 
@@ -160,7 +166,7 @@ def report(project: Project, route: str, checkpoint_id: str, payload: Mapping[st
         added=payload.get("added", {}),
         refused=str(payload.get("refused", "")),
         evidence=bool(digest) and project.store.has_blob(digest),
-        losses=from_record(payload.get("loss", {})),
+        losses=from_record(payload),
     )
 
 
