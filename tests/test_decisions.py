@@ -174,6 +174,70 @@ def test_routine_requests_and_questions_decide_nothing(request_: str) -> None:
 
 
 @pytest.mark.parametrize(
+    "request_", ["please add a flag to the picker", "fix the failing test", "create a report of the harvest"]
+)
+def test_a_request_that_only_starts_work_is_no_decision(request_: str) -> None:
+    assert decided(("user", request_), ("agent", "I'll look at the picker."), editing()) == ()
+
+
+@pytest.mark.parametrize("how", ["use the index, not the file", "leave the old reader in place for now, please"])
+def test_a_request_that_says_how_is_a_decision(how: str) -> None:
+    found = only(("user", how), ("agent", "On it."), editing())
+    assert (found.decision, found.origin) == (how, "user")
+
+
+def test_a_suggestion_counts_when_it_is_taken_up_and_a_question_never() -> None:
+    taken = "can we not take the name from the manifest?"
+    assert only(("user", taken), ("agent", "Good idea, the manifest has it.")).decision == taken
+    assert decided(("user", "can we see the name in the manifest?"), ("agent", "Yes, it is in line two.")) == ()
+    assert decided(("user", "what does the manifest hold?"), ("agent", "Good question, the names.")) == ()
+
+
+def test_a_question_beside_a_decision_stands_in_its_reason_and_not_in_its_words() -> None:
+    found = only(
+        ("agent", "Shall the picker cache it?"),
+        ("user", "let's cache it in the index first. what's next on the list?"),
+        ("agent", "Okay."),
+    )
+    assert found.decision == "let's cache it in the index first."
+    assert "what's next on the list?" in found.rationale
+
+
+def test_what_the_agent_gives_way_to_is_a_decision_with_the_objection_as_its_reason() -> None:
+    found = only(
+        ("user", "...why does `read_all()` exist at all?"),
+        ("agent", "Yeah, it's a pointless indirection. It should just be inlined into `open_field()`."),
+    )
+    assert found.decision == "It should just be inlined into `open_field()`."
+    assert found.rationale.startswith("User: ...why does `read_all()` exist at all?")
+
+
+def test_what_is_taken_back_in_the_same_breath_is_no_decision() -> None:
+    assert decided(("user", "Let's use short names. No, wait, forget that, I need to ask."), ("agent", "Okay.")) == ()
+
+
+def test_pasted_output_decides_nothing() -> None:
+    log = "FAIL: test_field\n" + "    hint: not opened; use 'field open' instead, and keep the index\n" * 8
+    assert decided(("user", log), ("agent", "You're right. Let me look.")) == ()
+
+
+def test_the_yes_to_one_of_two_ways_means_the_first() -> None:
+    offered = "Two notes are open. Want me to address both notes in the reader, or leave them to you?"
+    assert only(("agent", offered), ("user", "yes do it")).decision == "address both notes in the reader"
+
+
+def test_the_findings_of_a_review_are_kept_with_their_verdicts() -> None:
+    review = (
+        "## Review\n\n#### 1. Silent error in `open_field()` (Medium)\n\nThe error is dropped. It should be logged.\n\n"
+        "#### 2. Index read twice (Low)\n\nNot blocking, the index is small.\n\n### Summary\n\nFine work."
+    )
+    assert [d.decision for d in decided(("agent", review))] == [
+        "Silent error in `open_field()` (Medium): It should be logged.",
+        "Index read twice (Low): Not blocking, the index is small.",
+    ]
+
+
+@pytest.mark.parametrize(
     "rule",
     [
         "Always run the linter before you commit.",

@@ -38,7 +38,7 @@ def decision_of(
     if not answers.accepts(said[0].text):
         return None
     waiting = offered.said[-_NEAR_END:]
-    offers = [answers.offer(s.text) for s in waiting if "?" in s.text]
+    offers = [answers.offer(s.text).split(", or ")[0] for s in waiting if "?" in s.text]
     proposed = [s for s in waiting if _proposes(s)]
     if not offers and not proposed:
         return None

@@ -93,10 +93,12 @@ _COMMITS = re.compile(
     rf"|(?:{_VAGUE})\b.{{3,80}}? (?:to \w+|by \w+ing|so that|instead)\b(?P<how>.*))",
     _I,
 )
-_NAMED_FIX = re.compile(rf"^[^—:.;]{{3,40}} (?:—|-|:) (?:{_MADE}|broaden|narrow|{_VAGUE})\b.*(?:`|\w+ \w+ \w+)", _I)
+_NAMED_FIX = re.compile(
+    rf"^[^—:.;]{{3,40}} (?:—|-|:) (?!let )(?:{_MADE}|broaden|narrow|{_VAGUE})\b.*(?:`|\w+ \w+ \w+)", _I
+)
 _PRONOUN = re.compile(r"\W*(?:it|this|that|them|these|those|both|both of them|the changes?|the edits?|sure)\b\W*$", _I)
 _PRESCRIBES = re.compile(
-    r"^(?!that\b|this\b|it\b|the (?:key )?(?:insight|point|idea)\b|[^.;:?]{0,90}\b(?:i|you|we|n't need"
+    r"^(?!that\b|this\b|the (?:key )?(?:insight|point|idea)\b|[^.;:?]{0,90}\b(?:i|you|we|n't need"
     r"|not need)\b)[^.;:?]{0,90}\b(?:should|must|needs? to|has to|have to) (?:not |never |always |just |only "
     r"|still |simply )*(?!have\b|see\b|fail|work\b|pass\b|find\b|already\b)\w+",
     _I,

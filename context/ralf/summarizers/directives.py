@@ -107,6 +107,7 @@ _SUGGESTS = any_of(
     r"|live)|we can)\b",
     r"^consider \w+ing\b|\bwould (?:make|be (?:better|cleaner|nicer|simpler|safer))\b",
 )
+_ASKS_FIRST = re.compile(r"\W*(?:\w+,? )?(?:do|did|does|have|has|is|are|so|what|why|how|which)\b", _I)
 _EITHER = re.compile(r"\bor (?:should|shall|do|can|could|would|is)\b|^(?:genuine )?question\b", _I)
 _TAG = re.compile(r"(?:[, ](?:yeah|yes|right|no|ok(?:ay)?|correct|isn't it|don't we|aren't we))\?+(?!\w)[^\w?]*$", _I)
 _WITHDRAWS = re.compile(r"\b(?:forget|scratch|ignore|never ?mind) (?:that|it|this)\b|\bnever ?mind\W*$", _I)
@@ -187,7 +188,8 @@ def suggests(text: str) -> bool:
 
 def asks(text: str) -> bool:
     """Whether a sentence only asks: no suggestion, and no statement that ends with "yeah?"."""
-    return is_question(text) and not suggests(text) and not _TAG.search(text)
+    orders = (_SHAPES.match(text) or _STARTS.match(text)) and not _ASKS_FIRST.match(text)  # "write it first, I guess?"
+    return is_question(text) and not suggests(text) and not _TAG.search(text) and not orders
 
 
 def is_errand_request(text: str) -> bool:

@@ -80,7 +80,7 @@ def _own_words(message: Message, said: Sequence[Sentence], offered: Message | No
     else:
         if best:
             answered = offered is not None and any("?" in s.text for s in offered.said[-4:])
-            best += int(agreed or answered or acted)
+            best += int(agreed or answered or acted) + int(answered and words < 12 and best < 2)
         if suggested and (agreed or acted):
             best = max(best, grammar.ENOUGH)
         if (
