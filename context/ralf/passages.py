@@ -57,25 +57,40 @@ def found(index: SearchIndex, question: Question, wanted: int) -> list[Passage]:
     most = max((item.mass for item in said), default=0.0)
     weighed = [(item, 1.0) for item in said]
     weighed += [(item, _PRINTED if item.mass <= most else _PRINTED_MORE) for item in printed]
+    beside = _Beside(index, said)
     groups: dict[int, list[tuple[Ranked, float]]] = {}
     for item, weight in weighed:
-        groups.setdefault(_message_of(index, item), []).append((item, weight))
-    return [_passage(index, number, members, question) for number, members in groups.items()]
+        groups.setdefault(beside.message_of(item), []).append((item, weight))
+    return [_passage(beside, number, members, question) for number, members in groups.items()]
 
 
-def _message_of(index: SearchIndex, item: Ranked) -> int:
-    """The message in which a decision was said; anything else stands for itself."""
-    entry = item.entry
-    messages = index.beside(entry, decisions=False) if entry.kind == "decision" else []
-    if len(messages) > 1:
-        texts = index.texts("said", messages)
-        messages = [number for number in messages if _holds(texts[number], item.text)] or messages
-    return messages[0] if messages else entry.id
+class _Beside:
+    """The messages and decisions that belong to documents which were found."""
+
+    def __init__(self, index: SearchIndex, said: Iterable[Ranked]) -> None:
+        self._beside = index.beside(item.entry.id for item in said)
+        numbers = {number for others in self._beside.values() for number in others}
+        self._entries, self._texts = index.entries(numbers), index.texts("said", numbers)
+
+    def message_of(self, item: Ranked) -> int:
+        """The message in which a decision was said; anything else stands for itself."""
+        messages = self._beside.get(item.entry.id, ()) if item.entry.kind == "decision" else ()
+        return next((n for n in messages if _holds(self._texts[n], item.text)), (*messages, item.entry.id)[0])
+
+    def decision_in(self, message: Ranked) -> tuple[Entry, str] | None:
+        """The first decision that was said in a message."""
+        numbers = self._beside.get(message.entry.id, ()) if message.entry.kind == "evidence" else ()
+        held = (n for n in numbers if _holds(message.text, self._texts[n]))
+        return next(((self._entries[n], self._texts[n]) for n in held), None)
+
+    def text(self, number: int) -> str:
+        """The text of a message."""
+        return self._texts[number]
 
 
-def _passage(index: SearchIndex, number: int, members: list[tuple[Ranked, float]], question: Question) -> Passage:
+def _passage(beside: _Beside, number: int, members: list[tuple[Ranked, float]], question: Question) -> Passage:
     items = [item for item, _ in members]
-    shown, text, message = _shown(index, number, items)
+    shown, text, message = _shown(beside, number, items)
     score = max(item.score * weight for item, weight in members) * KIND_WEIGHTS[shown.kind]
     return Passage(
         shown=shown,
@@ -89,30 +104,18 @@ def _passage(index: SearchIndex, number: int, members: list[tuple[Ranked, float]
     )
 
 
-def _shown(index: SearchIndex, number: int, items: list[Ranked]) -> tuple[Entry, str, str]:
+def _shown(beside: _Beside, number: int, items: list[Ranked]) -> tuple[Entry, str, str]:
     """What stands for documents that are one thing, its text, and the message of a decision: the decision, if one is
     there or was said in the message.
     """
-    message = next((item for item in items if item.entry.id == number and item.entry.kind == "evidence"), None)
+    message = next((item for item in items if item.entry.id == number), None)
     decided = next((item for item in items if item.entry.kind == "decision"), None)
-    if decided is not None and decided.entry.id == number:
-        return decided.entry, decided.text, ""
     if decided is not None:
-        said = message.text if message is not None else index.texts("said", [number])[number]
-        return decided.entry, decided.text, said
-    if message is not None and message.entry.said and (own := _decision_in(index, message)) is not None:
+        said = message.text if message is not None else beside.text(number)
+        return decided.entry, decided.text, said if decided is not message else ""
+    if message is not None and (own := beside.decision_in(message)) is not None:
         return *own, message.text
     return items[0].entry, items[0].text, ""
-
-
-def _decision_in(index: SearchIndex, message: Ranked) -> tuple[Entry, str] | None:
-    """The first decision that was said in a message."""
-    numbers = index.beside(message.entry, decisions=True)
-    texts = index.texts("said", numbers) if numbers else {}
-    for number in numbers:
-        if _holds(message.text, texts[number]):
-            return index.entries([number])[number], texts[number]
-    return None
 
 
 def _holds(message: str, decision: str) -> bool:
