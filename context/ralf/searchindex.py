@@ -46,6 +46,16 @@ _TEXTS = {
     "said": "select rowid, text from said where rowid in (select value from json_each(?))",
     "printed": "select rowid, text from printed where rowid in (select value from json_each(?))",
 }
+_BESIDE = """
+select one.id, other.id from doc one join doc other
+on other.session = one.session and other.session <> '' and other.said
+and other.first between one.first - :lines and one.last and other.last >= one.first
+and other.kind = case one.kind when 'decision' then 'evidence' else 'decision' end
+and other.id >> :bits = one.id >> :bits
+where one.id in (select value from json_each(:numbers)) and one.said and one.kind in ('decision', 'evidence')
+order by 1, 2
+"""
+
 Table = Literal["said", "printed"]
 """What somebody said (messages, decisions, sections), and what tools printed (output, facts)."""
 TABLES: tuple[Table, ...] = ("said", "printed")
@@ -160,17 +170,13 @@ class SearchIndex:
         """The documents' texts."""
         return dict(self._db.execute(_TEXTS[table], (json.dumps(list(numbers)),)).fetchall())
 
-    def beside(self, entry: Entry, *, decisions: bool) -> list[int]:
-        """The decisions (else the messages) of the same route that stand on the lines of a document."""
-        rows = self._db.execute(
-            "select id from doc where session = ? and session <> '' and first between ? and ? and last >= ?"
-            " and kind = ? and said and id between ? and ? order by id",
-            (
-                *(entry.session, entry.first - _LINES, entry.last, entry.first),
-                *("decision" if decisions else "evidence", *span_of(entry.id >> ROUTE_BITS)),
-            ),
-        )
-        return [row[0] for row in rows]
+    def beside(self, numbers: Iterable[int]) -> dict[int, list[int]]:
+        """For decisions the messages in which they stand, for messages the decisions in them, by their lines."""
+        found: dict[int, list[int]] = {}
+        given = {"numbers": json.dumps(list(numbers)), "lines": _LINES, "bits": ROUTE_BITS}
+        for one, other in self._db.execute(_BESIDE, given):
+            found.setdefault(one, []).append(other)
+        return found
 
     def following(self, entry: Entry) -> list[tuple[Entry, str]]:
         """The evidence of the same kind that comes next, in its order: the rest of a message, the messages after it."""
