@@ -18,7 +18,7 @@ LINES = Lines(
         Line(1, 1, "user", "", USER),
         Line(2, 2, "assistant", "", AGENT),
         Line(2, 2, "call", "Bash", "pytest -q tests/test_reader.py"),
-        Line(5, 5, "result", "Bash", TOOL),
+        Line(6, 6, "result", "Bash", TOOL),
         Line(9, 9, "assistant", "", "We do not use a cache for the reader."),
     ]
 )
@@ -128,8 +128,33 @@ def test_a_decision_comes_with_who_said_it_and_where() -> None:
 
 
 def test_what_a_tool_printed_never_becomes_a_decision() -> None:
-    after = found(patch(decisions=(chosen("Use Kafka", 5, 5), chosen("We decided to use Kafka", 5, 5))))
+    after = found(patch(decisions=(chosen("Use Kafka", 6, 6), chosen("We decided to use Kafka", 6, 6))))
     assert (after.decisions, after.dropped) == ((), 2)
+
+
+def test_a_name_that_only_a_tool_printed_stands_in_no_decision() -> None:
+    reported = found(patch(Item("The reader and the loop were to be moved to Kafka", 2, 6)))
+    assert reported.dropped == 0
+    after = found(patch(decisions=(chosen("Move the loop of the reader to Kafka", 2, 2),)))
+    assert (after.decisions, after.dropped) == ((), 1)
+
+
+def test_a_proper_noun_may_stand_elsewhere_in_the_segment_but_no_number_or_path() -> None:
+    lines = Lines(
+        [
+            Line(1, 1, "user", "", "It is about PR 89 of the Gemini handler in src/gemini.go."),
+            Line(40, 40, "assistant", "", "The session comes from the hook payload, not from the newest file."),
+        ]
+    )
+
+    def kept(text: str) -> bool:
+        patched = patch(decisions=(chosen(text, 40, 40),))
+        return bool(verified(patched, lines, (), session="s", timestamp="").decisions)
+
+    assert kept("Take the session from the hook payload for Gemini")
+    assert not kept("Take the session from the hook payload for Kafka")
+    assert not kept("Take the session from the hook payload in src/gemini.go")
+    assert not kept("Take the session from the hook payload in PR 89")
 
 
 def test_a_decision_against_what_was_said_is_dropped() -> None:

@@ -46,11 +46,13 @@ changes: what this part says about a listed decision: `superseded` (by another l
   (taken back, nothing in its place) or `changed` (its reason or the rejected options became known, in `reason` and
   `rejected`). `replaced_by` is "" where nothing replaces it.
 active_work: what is to be done next, what blocks the work, what was found out, as it stands at the end.
-lines: for each item the first and the last line that say so, as few as possible; a decision's lines are the message in
-  which the user or the agent says it.
+lines: for each item the first and the last line of the events that say so: as few as possible, but all in which its
+  names, paths and numbers stand. A question and its answer belong together. At most 20 lines for a decision, with the
+  message among them in which the user or the agent says it.
 
 Keep the words of the source. Every name, path, command and number that you write has to stand, spelt the same, in the
-lines that you name, else the item is thrown away. Use "" and [] where there is nothing to say.
+lines that you name, and most of the words too, else the item is thrown away. Use "" and [] where there is nothing
+to say.
 """
 
 

@@ -12,8 +12,8 @@ from typing import Literal
 
 from ralf.evidence import Line
 
-MARGIN = 1
-"""Lines before and after those that a model names: a call stands next to the words that announce it."""
+MARGIN = 3
+"""Lines before and after those that a model names: a call and its result stand between a question and its answer."""
 
 PROSE = ("user", "assistant")
 Where = Literal["prose", "said", "all"]
@@ -95,6 +95,11 @@ class Lines:
         """What the whole segment says."""
         return Support(line.text for line in self._lines)
 
+    @cached_property
+    def whole_said(self) -> Support:
+        """The same without what tools printed."""
+        return Support(line.text for line in self._lines if line.kind in (*PROSE, "call"))
+
 
 class Support:
     """A text that a claim is held against."""
@@ -128,10 +133,16 @@ class Support:
     def _units(self) -> frozenset[str]:
         return _all_units(self._text)
 
-    def missing(self, text: str) -> list[str]:
-        """The names, paths and numbers of a text that do not stand here; a number has to stand with a word of it."""
+    def missing(self, text: str, beyond: Support | None = None) -> list[str]:
+        """The names, paths and numbers of a text that do not stand here; a number has to stand with a word of it.
+
+        beyond  where a proper noun or an abbreviation, which is no path, number or identifier, may stand as well
+        """
         words = _all_units(text)
-        return [claim for claim in claims(text) if not self._has(claim, words)]
+        missing = [claim for claim in claims(text) if not self._has(claim, words)]
+        if beyond is None:
+            return missing
+        return [claim for claim in missing if not _is_word(claim) or not beyond.knows(claim)]
 
     def missing_of(self, wanted: Iterable[str]) -> list[str]:
         """Those of some names, paths and numbers that do not stand here."""
@@ -142,9 +153,9 @@ class Support:
         wanted = _all_units(text)
         return len(wanted & self._units) / len(wanted) if wanted else 1.0
 
-    def bears_out(self, text: str, least: float) -> bool:
+    def bears_out(self, text: str, least: float, beyond: Support | None = None) -> bool:
         """Whether every name of a text and this share of its words stand here, and both say yes, or both no."""
-        if not self or self.missing(text) or self.share(text) < least or self.denies(text):
+        if not self or self.missing(text, beyond) or self.share(text) < least or self.denies(text):
             return False
         if not _DENIAL.search(text):
             return True
@@ -177,7 +188,7 @@ class Support:
         if _NUMBER.fullmatch(claim):
             beside = self._numbers.get(claim.replace(",", ""))
             return beside is not None and (not words or not words.isdisjoint(beside))
-        if _PLAIN.match(claim) and not _HUMP.search(claim):
+        if _is_word(claim):
             return _bounded(claim.casefold(), self._folded)
         return _bounded(claim, self._text)
 
@@ -187,11 +198,11 @@ def claims(text: str) -> list[str]:
 
     A name is any word that is not made of letters alone, or has a capital where no sentence begins.
     """
-    found = [_flat(quoted).strip() for quoted in _QUOTED.findall(text)]
+    found = [_flat(quoted).strip().removesuffix("()") for quoted in _QUOTED.findall(text)]
     rest = _QUOTED.sub(" ", text)
     openings = {match.start(1) for match in _SENTENCE.finditer(rest)}
     for match in re.finditer(r"\S+", rest):
-        token = match.group().strip(_EDGES)
+        token = re.sub(r"(?:['’]s|\(\))\Z", "", match.group().strip(_EDGES))  # noqa: RUF001  # an apostrophe
         if not token:
             continue
         at = match.start() + match.group().index(token)
@@ -207,6 +218,10 @@ def claims(text: str) -> list[str]:
         elif any(character.isalnum() for character in token):
             found.append(token)
     return [claim for claim in dict.fromkeys(found) if claim]
+
+
+def _is_word(claim: str) -> bool:
+    return _PLAIN.match(claim) is not None and _HUMP.search(claim) is None
 
 
 def openers(text: str) -> list[str]:

@@ -14,7 +14,7 @@ from ralf.summarizers.support import PROSE, Lines, Support, openers
 
 MOST_DECISIONS = 12  # new ones of one segment: a model that finds more is not choosing
 MOST_LINES = 20  # that one decision may rest on: who names the whole segment names nothing
-CHOICE, REASON, REPORT = 0.6, 0.5, 0.5  # share of the words that stand in the lines
+CHOICE, REASON, REPORT = 0.5, 0.5, 0.5  # share of the words that stand in the lines
 SAME, ABOUT = 0.8, 0.3  # share of the words of another decision: says the same, speaks of it
 _MARKS = re.compile(r"^(?:[#>=~+|\-\s]|\*(?=\s)|`{3,})+(?=\S)")
 
@@ -113,7 +113,12 @@ class _Verifier:
     def _decision(self, item: NewDecision) -> Decision | None:
         spoken, prose, said = self._spoken(item.first, item.last)
         text = _bare(item.decision)
-        if not spoken or not text or not self._borne_out(text, said, 0) or not prose.bears_out(_words(text), CHOICE):
+        if (
+            not spoken
+            or not text
+            or not self._borne_out(text, said, 0, said=True)
+            or not prose.bears_out(_words(text), CHOICE)
+        ):
             self._drop()
             return None
         if any(_same(text, known.decision) for known in self._current.values()):
@@ -170,15 +175,17 @@ class _Verifier:
         return text if text and self._holds(text, said) else ""
 
     def _holds(self, text: str, said: Support) -> bool:
-        if self._borne_out(text, said, REASON):
+        if self._borne_out(text, said, REASON, said=True):
             return True
         self._drop()
         return False
 
-    def _borne_out(self, text: str, support: Support, least: float) -> bool:
-        if not support.bears_out(text, least):
+    def _borne_out(self, text: str, support: Support, least: float, *, said: bool = False) -> bool:
+        """Whether a text holds; `said`: nothing that a tool printed counts."""
+        whole = self._lines.whole_said if said else self._lines.whole
+        if not support.bears_out(text, least, whole):
             return False
-        return all(support.knows(word) or self._lines.whole.uses(word) for word in openers(text))
+        return all(support.knows(word) or whole.uses(word) for word in openers(text))
 
     def _speaks_of(self, known: Decision, prose: Support, text: str) -> bool:
         return max(prose.share(known.decision), Support([text]).share(known.decision) if text else 0) >= ABOUT
