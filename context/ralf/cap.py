@@ -19,10 +19,12 @@ CAP = 20_000
 TARGET = 19_000  # folded down to this, so that not every small write has to fold
 _PER_KEY = 5  # tokens of a key with its punctuation and indent
 KEPT_SECTIONS = 3
-KEPT_ENTRIES = 8
+KEPT_ENTRIES, FEW_ENTRIES = 8, 3
 KEPT_DECISIONS = 10
-KEPT_FACTS = {"commands": 10, "paths": 30, "tests": 3, "errors": 5, "commits": 5, "requests": 8}
-"""The newest of each kind, which the next agent needs most: they fold after the older decisions."""
+KEPT_FACTS = {"names": 80, "commands": 10, "paths": 30, "tests": 3, "errors": 5, "commits": 5, "requests": 8}
+"""The newest of each kind, which the next agent needs most: they fold after the details of decisions."""
+FEW_FACTS = {"names": 40, "commands": 4, "paths": 12, "tests": 1, "errors": 3, "commits": 3, "requests": 3}
+"""The newest of those, which stay until decisions have to go."""
 
 
 Step = tuple[Callable[[RouteContext], RouteContext], int]
@@ -32,20 +34,20 @@ Step = tuple[Callable[[RouteContext], RouteContext], int]
 def capped(context: RouteContext) -> RouteContext:
     """`context`, with as much folded as its file needs to keep to the cap."""
     while (size := _size(context)) > CAP:
-        folded = _folded(context, size - TARGET)
+        folded = _folded(context, size)
         if folded is context:
             break  # what is left never folds
         context = folded  # what one thing saves is an estimate: after many, look again
     return context
 
 
-def _folded(context: RouteContext, surplus: int) -> RouteContext:
-    for steps in _ORDER:
+def _folded(context: RouteContext, size: int) -> RouteContext:
+    for steps, down_to in _ORDER:
         for fold, saved in steps(context):
-            context = fold(context)
-            surplus -= saved
-            if surplus <= 0:
+            if size <= down_to:
                 return context
+            context = fold(context)
+            size -= saved
     return context
 
 
@@ -58,7 +60,7 @@ def _size(context: RouteContext) -> int:
 
 def _cost(item: Any) -> int:
     """About what an item takes in the file; `capped` looks again, so that a rough figure does."""
-    return _PER_KEY + _tokens(to_tree(item))
+    return _PER_KEY + _tokens(item if isinstance(item, str) else to_tree(item))
 
 
 def _tokens(tree: Any) -> int:
@@ -87,9 +89,12 @@ def _drop_last_section(context: RouteContext) -> RouteContext:
     return replace(context, body=body, folded=replace(context.folded, section_count=context.folded.section_count + 1))
 
 
-def _entries(context: RouteContext) -> Iterator[Step]:
-    for entry in context.checkpoint_history[:-KEPT_ENTRIES]:
-        yield (lambda c: replace(c, checkpoint_history=c.checkpoint_history[1:])), _cost(entry)
+def _entries(keep: int) -> Callable[[RouteContext], Iterator[Step]]:
+    def steps(context: RouteContext) -> Iterator[Step]:
+        for entry in context.checkpoint_history[:-keep]:
+            yield (lambda c: replace(c, checkpoint_history=c.checkpoint_history[1:])), _cost(entry)
+
+    return steps
 
 
 def _decisions(wanted: Callable[[Decision], bool]) -> Callable[[RouteContext], Iterator[Step]]:
@@ -134,11 +139,11 @@ def _with_bare(decision: Decision, bare: Decision) -> Callable[[RouteContext], R
 
 
 def _facts(
-    kind: str, wanted: Callable[[Any], bool] = lambda _: True, *, newest: bool = False
+    kind: str, wanted: Callable[[Any], bool] = lambda _: True, *, keep: int
 ) -> Callable[[RouteContext], Iterator[Step]]:
     def steps(context: RouteContext) -> Iterator[Step]:
         facts = getattr(context.facts, kind)
-        for fact in facts if newest else facts[: -KEPT_FACTS[kind]]:
+        for fact in facts[: max(0, len(facts) - keep)]:
             if wanted(fact):
                 yield _without_fact(kind, fact), _cost(fact)
 
@@ -163,21 +168,20 @@ def _only_read(path: PathFact) -> bool:
     return set(path.did) <= {"read"}
 
 
-_ORDER: tuple[Callable[[RouteContext], Iterator[Step]], ...] = (
-    _sections(KEPT_SECTIONS),
-    _entries,
-    _decisions(lambda decision: decision.status != "active" and not decision.pinned),
-    _facts("commands", _passed, newest=True),
-    _facts("paths", _only_read),
-    _facts("tests"),
-    _facts("errors"),
-    _facts("commits"),
-    _facts("commands"),
-    _facts("paths"),
-    _facts("requests"),
-    _sections(1),
-    _details(KEPT_DECISIONS),
-    _details(0),
-    _decisions(lambda decision: not decision.pinned),
-    *(_facts(kind, newest=True) for kind in KEPT_FACTS),
+_FACTS = ("tests", "errors", "commits", "commands", "paths", "names", "requests")
+_ORDER: tuple[tuple[Callable[[RouteContext], Iterator[Step]], int], ...] = (
+    (_sections(KEPT_SECTIONS), TARGET),
+    (_entries(KEPT_ENTRIES), TARGET),
+    (_decisions(lambda decision: decision.status != "active" and not decision.pinned), TARGET),
+    (_facts("commands", _passed, keep=0), TARGET),
+    (_facts("paths", _only_read, keep=KEPT_FACTS["paths"]), TARGET),
+    *((_facts(kind, keep=KEPT_FACTS[kind]), TARGET) for kind in _FACTS),
+    (_sections(1), TARGET),
+    (_details(KEPT_DECISIONS), TARGET),
+    (_details(0), TARGET),
+    *((_facts(kind, keep=FEW_FACTS[kind]), TARGET) for kind in _FACTS),
+    (_entries(FEW_ENTRIES), TARGET),
+    (_decisions(lambda decision: not decision.pinned), CAP),  # not one more than has to go
+    *((_facts(kind, keep=0), CAP) for kind in _FACTS),
 )
+"""What folds, in this order, and down to how many tokens."""
