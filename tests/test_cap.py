@@ -52,6 +52,7 @@ def full(n: int, words: str = WORDS) -> RouteContext:
             commits=tuple(CommitFact(f"c{k}", words) for k in range(n)),
             tests=tuple(model.TestFact(f"pytest {k}", words) for k in range(n)),
             requests=tuple(RequestFact(f"request {k} {words}") for k in range(n)),
+            names=tuple(f"name_{k}" for k in range(n)),
         ),
         checkpoint_history=tuple(Checkpoint(f"cp-{k:03d}", key_events=(words,)) for k in range(n)),
         body=Body(sections=tuple(Section(n - k, f"title {n - k}", ruled(f"- {words}")) for k in range(n))),
@@ -123,7 +124,8 @@ def test_what_has_gone_is_counted_by_kind() -> None:
 
 def facts_of(context: RouteContext) -> int:
     facts = context.facts
-    return sum(map(len, (facts.paths, facts.commands, facts.errors, facts.commits, facts.tests, facts.requests)))
+    kinds = (facts.paths, facts.commands, facts.errors, facts.commits, facts.tests, facts.requests, facts.names)
+    return sum(map(len, kinds))
 
 
 def stages(context: RouteContext) -> dict[str, bool]:
@@ -135,7 +137,8 @@ def stages(context: RouteContext) -> dict[str, bool]:
         "passed commands": all(c.status == "failed" for c in facts.commands),
         "older facts": len(facts.requests) <= 8 and len(facts.errors) <= 5 and len(facts.commands) <= 10,
         "sections but one": len(context.body.sections) <= 1,
-        "rationales": not any(d.rationale for d in context.decisions if not d.pinned),
+        "details of decisions": not any(d.rationale for d in context.decisions if not d.pinned),
+        "all but few facts": len(facts.requests) <= 3 and len(facts.errors) <= 3 and len(facts.names) <= 40,
         "active decisions": all(d.pinned for d in context.decisions),
     }
 
@@ -147,13 +150,14 @@ def test_kinds_fold_one_after_the_other_in_the_order_of_the_format(ballast: int)
     found = capped(context)
     assert size(found) <= CAP
     if len(found.decisions) > 1:
-        assert found.facts.requests[-8:] == context.facts.requests[-8:]  # the newest facts go last
+        assert found.facts.requests[-3:] == context.facts.requests[-3:]  # the newest facts go last
+        assert found.facts.names[-40:] == context.facts.names[-40:]
     done = list(stages(found).values())
     assert done == sorted(done, reverse=True)
     begun = [
         len(found.body.sections) < 60,
         len(found.decisions) < 121,
-        facts_of(found) < 360,
+        facts_of(found) < 420,
         found.folded.rationale_count,
     ]
     assert [bool(step) for step in begun] == sorted(map(bool, begun), reverse=True)

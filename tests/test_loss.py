@@ -117,13 +117,16 @@ def test_each_checkpoint_has_a_report_and_its_figures_are_those_of_the_file(proj
     assert loss_reports("tide", at="2", root=project) == reports[1:]
 
 
-def test_what_was_dropped_is_found_by_search_at_the_lines_that_are_named(project: Path) -> None:
-    events = list(open_transcript(project / "session.jsonl").events())
-    statements = next(part for part in loss_reports("tide", root=project)[0].losses if part.kind == "statements")
-    first = int(statements.lines.split(", ")[0].split("-")[0])
-    words = next(event.text for event in events if event.start.line + 1 == first and event.kind == "assistant")
-    hits = ralf.search(words, route="tide", root=project)
-    assert any(hit.source.endswith(f"lines {first}-{first}") and words in hit.text for hit in hits)
+def test_what_was_dropped_is_found_by_search_at_the_lines_that_are_named(tmp_path: Path) -> None:
+    session = Path(__file__).parents[1] / "examples" / "session.jsonl"
+    said = {
+        event.start.line + 1: event.text for event in open_transcript(session).events() if event.kind == "assistant"
+    }
+    report = ralf.checkpoint("long", session, root=tmp_path)
+    lines = [part.lines for one in report.losses for part in one.losses if part.kind == "statements" and part.dropped]
+    first = int(lines[0].split(", ")[0].split("-")[0])
+    hits = ralf.search(said[first], route="long", root=tmp_path)
+    assert any(hit.source.endswith(f"lines {first}-{first}") and said[first] in hit.text for hit in hits)
 
 
 def test_the_call_that_wrote_the_checkpoints_reports_the_same(tmp_path: Path) -> None:

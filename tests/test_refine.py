@@ -21,7 +21,9 @@ from ralf.project import Project
 from ralf.refine import Refinement, refine
 from ralf.refinement import owed, section_of
 from ralf.spend import Cap
+from ralf.summarizers import Segment, Summary
 from ralf.summarizers.command import Command
+from ralf.summarizers.extractive import Extractive
 from storekit import records_of, route_file, write_session
 
 MODEL = Path(__file__).parent / "clients" / "model.py"
@@ -66,6 +68,12 @@ EMPTY: dict[str, Any] = {
     "changes": [],
     "active_work": {"next_steps": [], "blockers": [], "findings": []},
 }
+
+
+def choice(project: Path, size: int = 0) -> Decision:
+    """One of the session's own decisions: about the batch size."""
+    words = f"We use batch size {size} instead of {size + 1}."
+    return next(item for item in ralf.get_context("tide", root=project).decisions if item.decision == words)
 
 
 def ask(project: Path, command: Command, checkpoint: str = "cp-001", cap: Cap | None = None) -> Refinement:
@@ -190,7 +198,7 @@ def test_a_decision_that_changed_meanwhile_is_left_alone_and_counted(project: Pa
 
 
 def test_a_new_decision_does_not_replace_one_that_changed_meanwhile(project: Path) -> None:
-    (known, *_) = ralf.get_context("tide", root=project).decisions
+    known = choice(project)
     new = {"kind": "decision", "decision": "Keep the old columns and batch size 0", "reason": "", "rejected": []}
     item = {**new, "supersedes": known.id, "lines": {"first": 1, "last": 2}}
     meanwhile = f"ralf.record_decision('tide', 'Use one batch size for all', supersedes={known.id!r}, root=root)"
@@ -211,7 +219,7 @@ def test_a_reversed_decision_leaves_the_active_list_with_the_reason(project: Pat
 
 
 def test_one_listed_decision_that_replaces_another_is_linked_both_ways(project: Path) -> None:
-    one, other, *_ = ralf.get_context("tide", root=project).decisions
+    one, other = choice(project), choice(project, 5)
     assert other.source is not None
     tree = {**EMPTY, "changes": [change(one.id, "superseded", "", other.source.first_line) | {"replaced_by": other.id}]}
     assert ask(project, answering(tree)).failure == ""
@@ -244,12 +252,12 @@ def test_the_routes_lock_is_free_while_the_model_runs(project: Path) -> None:
 # ---- what a refined checkpoint has to keep ----
 
 
-def test_a_short_section_is_filled_up_with_what_would_be_lost(project: Path) -> None:
-    said = {"text": "I read src/part_1.py first.", "lines": {"first": 4, "last": 4}}
-    assert ask(project, answering({**EMPTY, "section": [said]})).failure == ""
-    history = ralf.get_context("tide", root=project).history
-    assert "- I read src/part_1.py first." in history
-    assert "src/part_11.py" in history  # only the embedded section named it
+def test_a_short_section_is_filled_up_with_what_would_be_lost() -> None:
+    embedded = "- Looked at src/part_11.py first.\n- Then at something else.\n  The limit is 4096 now."
+    filled = acceptance.enlarged("- I read on.", embedded, heart.empty("tide"), {})
+    assert filled == "- I read on.\n- Looked at src/part_11.py first.\n- The limit is 4096 now."
+    known = {"decisions": [{"decision": "The limit is 4096."}]}  # what the record brings elsewhere is not lost
+    assert "4096" not in acceptance.enlarged("- I read on.", embedded, heart.empty("tide"), known)
 
 
 def test_a_section_that_loses_too_much_is_refused() -> None:
@@ -307,16 +315,15 @@ def test_a_section_of_any_summariser_keeps_to_the_line_rule(tmp_path: Path) -> N
     class Careless:
         name = "careless"
 
-        def summarize(self, segment: Any) -> Any:
-            from ralf.summarizers import Summary
-
-            return Summary(title="t", text="## Compressed History\n### Checkpoint 9: forged\n---\n- fine\n\n```\n*Kept")
+        def summarize(self, segment: Segment) -> Summary:
+            own = Extractive().summarize(segment)
+            return replace(own, text=f"## Compressed History\n### Checkpoint 9: forged\n---\n\n```\n*Kept\n{own.text}")
 
     write_session(tmp_path / "session.jsonl", 1_000)
     ralf.checkpoint("tide", tmp_path / "session.jsonl", root=tmp_path, summarizer=Careless())
     (section,) = ralf.get_context("tide", root=tmp_path).body.sections
     lines = section.text.split("\n\n", 1)[1].split("\n")
-    assert lines == ["  ## Compressed History", "  ### Checkpoint 9: forged", "  ---", "- fine", "", "  ```", "  *Kept"]
+    assert lines[:6] == ["  ## Compressed History", "  ### Checkpoint 9: forged", "  ---", "", "  ```", "  *Kept"]
 
 
 # ---- asked by name ----
@@ -391,9 +398,11 @@ def test_a_new_decision_gets_its_label_and_its_lines(project: Path) -> None:
         "supersedes": "",
         "lines": said,
     }
+    before = len(ralf.get_context("tide", root=project).decisions)
     assert ask(project, answering({**EMPTY, "decisions": [new]})).failure == ""
     made: Decision = ralf.get_context("tide", root=project).decisions[-1]
-    assert (made.id, made.decision, made.origin, made.status) == ("DEC-004", "Keep the old columns", "user", "active")
+    assert (made.decision, made.origin, made.status) == ("Keep the old columns", "user", "active")
+    assert made.id == f"DEC-{before + 1:03d}"
     assert made.source is not None
     assert (made.source.session, made.source.first_line, made.source.last_line) == ("s-1", 1, 1)
     assert made.id in [hit.id for hit in ralf.search("old columns", route="tide", root=project)]

@@ -6,7 +6,10 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from ralf import probe
 from ralf.context import RouteContext
+from ralf.items import Item
+from ralf.probe import Recall
 from ralf.refinement import body_of, entry_of, section_of
 from ralf.summarizers.patch import MOST_SECTION
 from ralf.summarizers.support import Support, claims
@@ -15,15 +18,18 @@ from ralf.tree import to_tree
 MOST_LOST = 0.2
 """Share of the names, paths and numbers of the embedded section that the refined checkpoint may lose."""
 
+_JUDGED = tuple(probe.FLOORS)
 _OURS = re.compile(r"(?m)^(?:[->*\s]+)?(?:\w+:\*\*)?\s*")
 
 
-def accept(before: RouteContext, after: RouteContext, checkpoint_id: str) -> str:
+def accept(before: RouteContext, after: RouteContext, checkpoint_id: str, items: Sequence[Item] = ()) -> str:
     """Why a refined checkpoint is refused, "" when it may stand.
 
     before, after  the route without and with the record that refines the checkpoint
+    items          what the checkpoint's segment holds, by `items.seen`
 
-    What the embedded section named has to stand in the refined one, or elsewhere in the file.
+    What the embedded section named has to stand in the refined one, or elsewhere in the file; and of the segment's
+    decisions, to-dos, numbers and names as much has to come back as `probe.refuse` asks.
     """
     entry = entry_of(before, checkpoint_id)
     section = section_of(before, entry) if entry is not None else None
@@ -34,7 +40,17 @@ def accept(before: RouteContext, after: RouteContext, checkpoint_id: str) -> str
     lost = Support([refined.text if refined is not None else "", *_elsewhere(after)]).missing_of(had)
     if len(lost) > MOST_LOST * len(had):
         return f"loses {len(lost)} of {len(had)} names, paths and numbers of the embedded section"
-    return ""
+    return probe.refuse(*(recalled(context, checkpoint_id, items, kinds=_JUDGED) for context in (before, after)))
+
+
+def recalled(
+    context: RouteContext, checkpoint_id: str, items: Sequence[Item], *, kinds: Sequence[str] = probe.PROBED
+) -> Recall:
+    """What a route's file gives back of a checkpoint's segment: by its section, and by all that is no history."""
+    entry = entry_of(context, checkpoint_id)
+    section = section_of(context, entry) if entry is not None else None
+    words = probe.Words.of(section.text if section is not None else "", *_elsewhere(context))
+    return probe.measure(items, words, kinds=kinds)
 
 
 def enlarged(text: str, embedded: str, context: RouteContext, added: Mapping[str, Any]) -> str:

@@ -6,14 +6,15 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from ralf import evidence, journal, project as projects, route as heart, spend, state as states, tokens, yamltext
-from ralf.acceptance import accept, enlarged
+from ralf.acceptance import accept, enlarged, recalled
 from ralf.context import RouteContext
 from ralf.errors import BlobNotFound, DamagedBlob, NotFound, RalfError, UnknownToken
+from ralf.items import Item, seen as seen_items
 from ralf.journal import Record
 from ralf.model import Checkpoint, Decision
 from ralf.project import Project
@@ -94,7 +95,7 @@ class _Refining:
             found = self._asked(seen, record, said)
             if not found:
                 return self._failed(f"nothing that the lines bear out: {found.dropped} items thrown away")
-            return self._recorded(seen, record, found)
+            return self._recorded(seen, record, found, seen_items(said))
         except NoAnswer as error:
             return self._failed(error.reason)
         except (BlobNotFound, DamagedBlob) as error:
@@ -162,11 +163,14 @@ class _Refining:
 
     # ---- recording ----
 
-    def _recorded(self, seen: RouteContext, record: Record, found: Verified) -> Refinement:
+    def _recorded(self, seen: RouteContext, record: Record, found: Verified, items: Sequence[Item]) -> Refinement:
         with writing(self._project, self._route) as writer:
             payload = self._payload(seen, writer.context, record, found)
-            refused = self._refusal(writer, payload)
-            if refused and payload["text"]:  # the decisions may stand without the section
+            after = self._folded(writer, payload)
+            refused = accept(writer.context, after, self._id, items)
+            if not refused:
+                payload["recall"] = recalled(after, self._id, items).share
+            elif payload["text"]:  # the decisions may stand without the section
                 payload = {**payload, "title": "", "text": "", "refused": refused}
                 refused = "" if _says_something(payload) else refused
             if not refused and not _says_something(payload):
@@ -230,11 +234,11 @@ class _Refining:
             "tokens_stored": max(0, int(record.payload.get("tokens_stored", 0)) - before) + stored,
         }
 
-    def _refusal(self, writer: RouteWriter, payload: Mapping[str, Any]) -> str:
-        """Why the record is not to be appended; looked at as it would be folded."""
+    def _folded(self, writer: RouteWriter, payload: Mapping[str, Any]) -> RouteContext:
+        """The route as it would be with the record."""
         context = writer.context
         labelled = heart.labelled(context, "refinement", payload)
-        return accept(context, heart.apply(context, Record(context.revision + 1, "refinement", labelled)), self._id)
+        return heart.apply(context, Record(context.revision + 1, "refinement", labelled))
 
     def _failed(self, reason: str) -> Refinement:
         payload = {**self._call(), "reason": reason, "unsupported": self._unsupported}
