@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+
+_LONE = re.compile(r"(?<!`)`(?!`)")  # a fence is no mark of a name
 _MARK = "…"
 
 
@@ -18,8 +21,9 @@ def without_middle(text: str, head: int, tail: int) -> tuple[str, int]:
         return text, 0
     first = _head(text, head)
     start = text.find(" ", len(text) - tail, len(text) - tail // 2) + 1 or len(text) - tail
-    if text.count("`", start) % 2:
-        start = text.find("`", start) + 1
+    lone = [match.start() for match in _LONE.finditer(text, start)]
+    if len(lone) % 2:
+        start = lone[0] + 1
     last = text[start:].lstrip()
     return f"{first} {_MARK} {last}", len(text) - len(first) - len(last)
 
@@ -29,8 +33,9 @@ def _head(text: str, most: int) -> str:
     space = max(kept.rfind(" "), kept.rfind("\n"))
     if space > most // 2:
         kept = kept[:space]
-    if kept.count("`") % 2:
-        within = kept.rfind("`")
+    lone = [match.start() for match in _LONE.finditer(kept)]
+    if len(lone) % 2:
+        within = lone[-1]
         # A text that is one long name in backticks keeps its beginning, without the sign.
         kept = kept[:within] if within > most * 2 // 3 else kept[:within] + kept[within + 1 :]
     return kept.rstrip()
