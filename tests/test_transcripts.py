@@ -12,8 +12,9 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 
 from ralf.errors import Damaged, DamagedTranscript, RalfError, TranscriptChanged, TranscriptNotFound, UsageError
 from ralf.text import clean
-from ralf.transcripts import OWN_OUTPUT, Event, Position, Transcript, open_transcript
-from ralf.transcripts.lines import START
+from ralf.transcripts import Event, Position, Transcript, open_transcript
+from ralf.transcripts.events import START
+from ralf.transcripts.typed import OWN_OUTPUT
 
 CLAUDE = '{"type":"user","sessionId":"s1","cwd":"/w","message":{"role":"user","content":"hello there"}}\n'
 SHARED = Path(__file__).parents[2] / "shared"

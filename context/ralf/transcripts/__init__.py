@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from ralf.transcripts import chat, claude_code, plain
-from ralf.transcripts.events import Event, Position
-from ralf.transcripts.head import Head
-from ralf.transcripts.lines import START
-from ralf.transcripts.typed import OWN_OUTPUT
+from ralf.transcripts.events import START, Event, Position
 
-__all__ = ["OWN_OUTPUT", "Event", "Position", "Transcript", "open_transcript"]
+if TYPE_CHECKING:
+    from ralf.transcripts.head import Head
+
+__all__ = ["Event", "Position", "Transcript", "open_transcript"]
 
 
 class Transcript(Protocol):
@@ -49,9 +48,14 @@ class Transcript(Protocol):
         ...
 
 
-READERS: tuple[Callable[[Path, Head], Transcript | None], ...] = (claude_code.reader, chat.reader, plain.reader)
-"""What reads a format, asked in this order; each answers None where the file is not of its format. A new format is one
-module and one entry here, before `plain`, which takes any text."""
+def readers() -> tuple[Callable[[Path, Head], Transcript | None], ...]:
+    """What reads a format, asked in this order; each answers None where the file is not of its format.
+
+    A new format is one module and one entry here, before `plain`, which takes any text.
+    """
+    from ralf.transcripts import chat, claude_code, plain  # not where only events are spoken of: reads are to be quick
+
+    return claude_code.reader, chat.reader, plain.reader
 
 
 def open_transcript(path: Path) -> Transcript:
@@ -60,8 +64,10 @@ def open_transcript(path: Path) -> Transcript:
     Raises TranscriptNotFound; DamagedTranscript (a folder, a pipe, a binary file, JSON of no known client, JSON lines
     of which none can be read); UsageError (a path that cannot be one); RalfError (not readable).
     """
+    from ralf.transcripts.head import Head
+
     head = Head.read(path)
-    for reader in READERS:
+    for reader in readers():
         transcript = reader(path, head)
         if transcript is not None:
             return transcript

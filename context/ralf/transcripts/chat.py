@@ -10,9 +10,9 @@ from pathlib import Path
 
 from ralf.transcripts.content import Record, blocks, first, leaves, said, words
 from ralf.transcripts.elements import LISTS, Element, elements
-from ralf.transcripts.events import Event, Position
+from ralf.transcripts.events import START, Event, Position
 from ralf.transcripts.head import Head
-from ralf.transcripts.lines import START, Line, open_regular, read_lines
+from ralf.transcripts.lines import Line, open_regular, read_lines
 from ralf.transcripts.typed import OWN_OUTPUT, typed
 
 _MALFORMED_SHOWN = 20

@@ -12,9 +12,9 @@ from typing import Any
 
 from ralf.text import clean
 from ralf.transcripts.content import Record, blocks, first, leaves, said, words
-from ralf.transcripts.events import Event, Kind, Position
+from ralf.transcripts.events import START, Event, Kind, Position
 from ralf.transcripts.head import Head
-from ralf.transcripts.lines import START, Line, lines_before, open_regular, read_lines, restored
+from ralf.transcripts.lines import Line, lines_before, open_regular, read_lines, restored
 from ralf.transcripts.typed import OWN_OUTPUT, Queue, answered, typed
 
 _USED = frozenset({"user", "assistant", "system", "queue-operation", "attachment"})

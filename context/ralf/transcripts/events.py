@@ -30,6 +30,10 @@ class Position:
     line: int = 0
 
 
+START = Position()
+"""The beginning of a transcript."""
+
+
 @dataclass(frozen=True, slots=True)
 class Event:
     """One piece of content of one record.

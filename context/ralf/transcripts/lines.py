@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ralf.errors import DamagedTranscript, RalfError, TranscriptChanged, TranscriptNotFound, UsageError
-from ralf.transcripts.events import Position
+from ralf.transcripts.events import START, Position
 
 LINE_LIMIT = 8 << 20
 """Bytes: a line or an element longer than this is never held whole."""
@@ -22,9 +22,6 @@ END_KEPT = 64 << 10
 
 HEAD = 256 << 10
 """Bytes read to tell the format, the session and the working directory."""
-
-START = Position()
-"""The start of a file."""
 
 _PIECE = 1 << 20
 _TOKEN = re.compile(rb'"[^"\\]*+(?:\\(?:u[0-9a-fA-F]{4}|[^u])[^"\\]*+)*+("?)|[{}\[\]]', re.S)
