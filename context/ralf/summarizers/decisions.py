@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from ralf.model import Decision
 from ralf.summarizers import approved, grammar, said, spoken, verdicts
-from ralf.summarizers.messages import messages, source
+from ralf.summarizers.messages import messages, source, whole_of
 from ralf.summarizers.supersession import linked
 from ralf.transcripts.events import Event
 
@@ -26,7 +26,12 @@ def find(events: Sequence[Event], *, session: str = "", known: Sequence[Decision
     """Find what the events decided; `known` are the route's active decisions, which a new one may supersede."""
     told = messages(events)
     made = approved.decided(events)
+    whole: list[Decision] = []
     for place, message in enumerate(told):
+        text = whole_of(message)
+        if text:
+            at, when = source(session, [message]), message.event.timestamp
+            whole.append(Decision(decision=text, timestamp=when, source=at, origin=message.who))
         before = told[place - 1] if place and told[place - 1].who == "agent" else None
         if message.who == "user":
             made += spoken.decided(told, place)
@@ -42,7 +47,7 @@ def find(events: Sequence[Event], *, session: str = "", known: Sequence[Decision
         found.append((score, stamped))
     kept = _best(found)
     dropped += len(found) - len(kept)
-    return Found(tuple(linked([decision for _, decision in kept], known)), dropped)
+    return Found(tuple(linked([decision for _, decision in kept], known, whole)), dropped)
 
 
 def _best(found: Sequence[tuple[int, Decision]]) -> list[tuple[int, Decision]]:

@@ -60,6 +60,7 @@ _CONTINUES = re.compile(
     r"|(?:the )?\w+ (?:is |are |now )*(?:complete|done|saved|posted|ready|updated|finished|fixed))\b",
     _I,
 )
+_SPEAKS = re.compile(r"(?:let me|i'll|i'm|i've|i|you|now|first|next)\b", _I)
 _DISCOVERS = re.compile(r"^(?:found|interesting|i see|there|ah|oh|hmm|wait|turns out|confirmed)\b", _I)
 _WAS = re.compile(r"\b(?:was|were|had|did|says?|said|tells?)\b", _I)
 
@@ -91,6 +92,14 @@ def states_design(texts: Sequence[str]) -> int:
     if guesses(first, len(first)) or _WAS.search(first) or (len(texts) == 1 and first.endswith(":")):
         return 0
     return ENOUGH
+
+
+def may_follow(texts: Sequence[str]) -> bool:
+    """Whether a message can be what was announced as decided: it asks nothing, and does not go on to look around."""
+    first = texts[0] if texts else ""
+    if len(first.split()) < 5 or first.endswith(":") or _SPEAKS.match(first):
+        return False
+    return not any(is_question(text) or looks_around(text) for text in texts)
 
 
 def is_imperative(text: str) -> bool:

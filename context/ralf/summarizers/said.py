@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from ralf.model import Decision
 from ralf.prose import Sentence, joined
-from ralf.summarizers import choices, designs, failures, grammar
+from ralf.summarizers import choices, designs, failures, grammar, leads
 from ralf.summarizers.messages import DECISION_WORDS, REASON_WORDS, Made, Message, around, clip, join
 
 _SHORT_MESSAGE = 190  # words up to which a message with a decision in it is about that decision only
@@ -20,7 +20,12 @@ def decided(message: Message, before: Message | None = None) -> Made:
         return []
     edits = message.does == "edits"
     words = sum(len(s.text.split()) for s in said)
-    whole = designs.states_design([s.text for s in said if s.kind == "text"]) if words <= _SHORT_MESSAGE + 60 else 0
+    announced, rest = leads.without(said)
+    whole = 0
+    if words <= _SHORT_MESSAGE + 60:
+        whole = _states(rest, announced=announced)
+        said = rest if whole and (announced or len(rest) < len(said)) else said  # "the index: B" keeps its subject
+        whole = whole or _states(said, announced=False)
     made: Made = []
     taken: set[int] = set()
     again = _done_again(message, said)
@@ -55,6 +60,14 @@ def decided(message: Message, before: Message | None = None) -> Made:
         made.append((score, Decision(decision=text, rationale=reason, alternatives=options, origin="agent"), [message]))
     enough = [one for one in made if one[0] >= grammar.ENOUGH]
     return [one for one in made if one[0] < grammar.ENOUGH] + sorted(enough, key=lambda one: -one[0])[:_MOST]
+
+
+def _states(said: Sequence[Sentence], *, announced: bool) -> int:
+    """The score of a short message that states how something is to be, as a whole."""
+    texts = [s.text for s in said if s.kind == "text"]
+    if announced and designs.may_follow([s.text for s in said]) and said[0].kind == "text":
+        return grammar.ENOUGH + 1
+    return designs.states_design(texts)
 
 
 def _done_again(message: Message, said: Sequence[Sentence]) -> Decision | None:

@@ -1,0 +1,56 @@
+"""Lead-ins: what a message says before it says what it decides ("OK, that settles it.", "My call here:")."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+
+from ralf.prose import Sentence
+from ralf.summarizers.grammar import any_of, content_words, is_question, is_status, looks_around, narrates
+
+_MOST_WORDS = 10
+_CLAUSE = re.compile(r"([^:`]{2,70}):\s+(?=\S)")
+_DECIDES = any_of(
+    r"\b(?:decid|decision|settl|conclu|verdict|commit(?!\w* \w*(?:[0-9a-f]{7}|push))|resolv|resolution|choice|choos|chose"
+    r"|pick|opt(?:ed|ing)?\b|agree|design|direction|approach|way (?:forward|to go)|policy|convention|going with|went with"
+    r"|go with|going ahead|what (?:we|i)(?:'re|'ll|'m| are| will| am)? (?:do|doing|use|build)|my (?:call|take|mind|pick)"
+    r"|final (?:answer|call|word)|the plan|landed)\w*"
+)
+_REPORTS = any_of(
+    r"\b(?:issue|problem|bug|cause|result|output|error|status|summary|finding|found|fail\w*|tests?|diff|logs?|fix\w*"
+    r"|changes?|update[sd]?|question|example|steps?|todo|theory|hypothesis|option|conflict\w*|reason|because|why"
+    r"|insight|difference|risk|concern|caveat|note that|symptom|review|comment\w*|suggestion|alternativ\w*)\b"
+)
+_CONCRETE = re.compile(r"[`/\d_]|\w\.\w|[a-z][A-Z]|\w\(\)")
+
+
+def without(said: Sequence[Sentence]) -> tuple[bool, list[Sentence]]:
+    """The sentences of a message without its lead-in, and whether that announces a decision."""
+    if not said:
+        return False, []
+    first, rest = said[0], list(said[1:])
+    clause = _CLAUSE.match(first.text)
+    if clause is not None and is_lead(clause[1]):
+        return announces(clause[1]), [replace(first, text=first.text[clause.end() :]), *rest]
+    if rest and rest[0].kind == "text" and is_lead(first.text):
+        return announces(first.text), rest
+    return False, list(said)
+
+
+def is_lead(text: str) -> bool:
+    """Whether a clause has no content of its own: short, it names nothing, and reports nothing."""
+    if len(text.split()) > _MOST_WORDS or _CONCRETE.search(text) or _REPORTS.search(text) or is_question(text):
+        return False
+    if looks_around(text) or is_status(text):
+        return False
+    return announces(text) or (len(content_words(_plain(text))) <= 2 and not narrates(text))
+
+
+def announces(text: str) -> bool:
+    """Whether a clause says that something is decided, and not what."""
+    return bool(_DECIDES.search(text)) and not _REPORTS.search(text)
+
+
+def _plain(text: str) -> str:
+    return text[:1].lower() + text[1:]
