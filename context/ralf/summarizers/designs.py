@@ -43,6 +43,20 @@ _PROPOSAL = any_of(
     r"|permitted|forbidden|kept|moved|renamed|made|defined as|treated as|represented|split|exposed)\b",
 )
 _TALKS = re.compile(r"\b(?:i|i'm|i'll|i've|i'd|me|my|you|your|you're|you'll|let's|let us)\b|\bhere's\b", _I)
+_TAKES = (
+    r"(?:adopt\w*|back\w*|bas(?:e|ed|ing)|build\w*|built|chose\w*|choos\w+|go(?:ing)? (?:with|for)|went (?:with|for)"
+    r"|opt\w* for|pick\w*|put(?:ting)?|select\w*|settl\w+ (?:on|for)|stor(?:e|ed|ing)|take|took|taking|us(?:e|ed|ing))"
+)
+_NEAR_TO = r"(?:around|as|behind|by|for|from|in|on|to|under|with)"
+_ASSIGNS = re.compile(
+    rf"(?:(?:so|ok(?:ay)?|then|right)[ ,]+)*(?:(?:i|we)(?:'m|'re|'ve| am| are| have)? )?{_TAKES} "
+    r"(?!it\b|this\b|that\b|them\b)"
+    rf"(?:\S+(?: \S+){{0,5}}? {_NEAR_TO} (?:the|our|an?) [^.?!:]+"
+    rf"|(?:the|our) \S+(?: \S+){{0,4}}? {_NEAR_TO} \S[^.?!:]*)[.!]?$",
+    _I,
+)
+_SHORT = 16
+_FINDS = re.compile(r":|\b(?:is|are)\b", _I)  # in a few words: "the picker is slow"
 _REPORTS = any_of(
     r"\b(?:tests?|build|lint|ci|checks?) (?:all )?(?:pass|fail|are|is|was|now)\w*",
     r"\bready (?:to|for)\b|\bnow (?:has|have)\b|\bwhich no longer\b",
@@ -77,7 +91,8 @@ def states_design(texts: Sequence[str]) -> int:
         return 0
     first = texts[0]
     words = len(first.split())
-    if words < 6 or words > 90 or is_question(first) or _TALKS.search(first) or _REPORTS.search(first):
+    least = 4 if len(texts) == 1 and not _FINDS.search(first) else 6
+    if words < least or words > 90 or is_question(first) or _TALKS.search(first) or _REPORTS.search(first):
         return 0
     if any(looks_around(text) for text in texts):
         return 0
@@ -92,6 +107,11 @@ def states_design(texts: Sequence[str]) -> int:
     if guesses(first, len(first)) or _WAS.search(first) or (len(texts) == 1 and first.endswith(":")):
         return 0
     return ENOUGH
+
+
+def assigns(text: str) -> bool:
+    """Whether a short message only gives a purpose its thing: "picked Y for the X", "I put Y behind the X"."""
+    return len(text.split()) <= _SHORT and bool(_ASSIGNS.match(text)) and not _REPORTS.search(text)
 
 
 def may_follow(texts: Sequence[str]) -> bool:

@@ -12,10 +12,10 @@ from ralf.summarizers.grammar import any_of, content_words, is_question, is_stat
 _MOST_WORDS = 10
 _CLAUSE = re.compile(r"([^:`]{2,70}):\s+(?=\S)")
 _DECIDES = any_of(
-    r"\b(?:decid|decision|settl|conclu|verdict|commit(?!\w* \w*(?:[0-9a-f]{7}|push))|resolv|resolution|choice|choos|chose"
-    r"|pick|opt(?:ed|ing)?\b|agree|design|direction|approach|way (?:forward|to go)|policy|convention|going with|went with"
-    r"|go with|going ahead|what (?:we|i)(?:'re|'ll|'m| are| will| am)? (?:do|doing|use|build)|my (?:call|take|mind|pick)"
-    r"|final (?:answer|call|word)|the plan|landed)\w*"
+    r"\b(?:decid|decision|settl|conclu|verdict|commit(?!\w* \w*(?:[0-9a-f]{7}|push))|resolv|resolution|choice|choos"
+    r"|chose|pick|opt(?:ed|ing)?\b|agree|design|direction|approach|way (?:forward|to go)|policy|convention|landed"
+    r"|go with|going with|went with|going ahead|final (?:answer|call|word)|my (?:call|take|mind|pick)|the plan"
+    r"|what (?:we|i)(?:'re|'ll|'m| are| will| am)? (?:do|doing|use|build))\w*"
 )
 _REPORTS = any_of(
     r"\b(?:issue|problem|bug|cause|result|output|error|status|summary|finding|found|fail\w*|tests?|diff|logs?|fix\w*"

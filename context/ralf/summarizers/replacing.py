@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
+from itertools import pairwise
 
 from ralf.summarizers.grammar import any_of, content_words, is_question
 
@@ -25,20 +26,23 @@ _REPLACED = re.compile(
     _I,
 )
 _PLAIN = frozenset(
-    "about above across after against among back base be become before begin behind belong below beneath between"
-    " bring build built can carry change come day do does done end fit for found give go gone got hav have having"
-    " here him hold i in into it its job keep kept last like live load long look made make mean month more much"
-    " next one ones onto our own per place point power put ran relie rely rest rid ride run sake see serv serve"
-    " set simplicity since sit some spot stand start stay still store stuff take taken them there they thing"
-    " though through time today too took turn turned under until up upon use used user uses using very via want"
-    " was way we week well went were what when where which while who with within work would yesterday you".split()
+    "about above across after against among aren back base be become before begin behind belong below beneath"
+    " between bring build built can carry change come couldn day didn do does doesn don done end fit for found"
+    " give go gone got hadn hasn hav have haven having here him hold i in into isn it its job keep kept last like"
+    " live load long look made make mean month more much next one ones onto our own per place point power put ran"
+    " relie rely rest rid ride run sake see serv serve set shouldn simplicity since sit some spot stand start stay"
+    " still store stuff take taken them there they thing though through time today too took turn turned under"
+    " until up upon use used user uses using very via want was wasn way we week well went were weren what when"
+    " where which while who with within won work would wouldn yesterday you".split()
 )
 """Words that name neither a subject nor a thing that could be chosen for it."""
+_NOUNS = frozenset("change job load place point power run store work".split())
+"""Of these, those that may be part of a name."""
 _TURNS_AWAY = any_of(
     # what is done to the old thing
-    r"\b(?:abandon|ax|ban|cut|deprecat|discard|displac|ditch|drop|dump|eject|eliminat|exchang|kick|migrat"
-    r"|outgr(?:ow|ew)|phas|purg|rip|replac|retir|revers|scrap|scratch|shed|substitut|succeed|supersed|supplant"
-    r"|swap|switch|trad|upgrad|usurp|vacat|veto|withdraw|yank)\w*",
+    r"\b(?:abandon|ax|ban|cut|deprecat|discard|displac|ditch|drop|dump|eject|eliminat|exchang|kick|migrat|outgrow"
+    r"|outgrew|outgrown|phas|purg|rip|replac|retir|revers|scrap|scratch|shed|substitut|succeed|supersed|supplant|swap"
+    r"|switch|trad|upgrad|usurp|vacat|veto|withdraw|withdrew|yank)[npt]?(?:e|ed|es|s|ing)?\b",
     r"\b(?:mov|shift|chang|convert|turn|port|transition|cut)\w* (?:\w+ ){0,6}?(?:over|from|to|away|into)\b",
     r"\b(?:rid of|take(?:s|n)? (?:over|out)|took (?:over|out)|takes? the place"
     r"|in (?:the |its |his )?(?:place|stead|favou?r)|gives? way|gave way|makes? way|step(?:s|ped)? (?:in|down)"
@@ -48,8 +52,9 @@ _TURNS_AWAY = any_of(
     r"|former\w*|previous\w*|original\w*|initial\w*|earlier|once|until|anymore|any more|any longer|longer"
     r"|had|ran|was|were|used to)\b|n't\b",
     # it did not do
-    r"\b(?:fail|broke|break|struggl|suffer|trouble|problem|painful|slow|limit|insufficient|inadequa|unsuit|unfit"
-    r"|collaps|crash|choke|buckl|fell|fall)\w*",
+    r"\b(?:fail(?:s|ed|ing|ure)?|broken?|break(?:s|ing)?|struggl\w+|suffer\w*|trouble\w*|problem\w*|painful\w*|slow(?:er|ly)?"
+    r"|limit(?:s|ed|ing|ations?)|insufficien\w+|inadequa\w+|unsuit\w+|unfit|collaps\w+|crash(?:es|ed|ing)|chok(?:es|ed|ing)"
+    r"|buckl\w+|fell|falls?)\b",
     # from now on
     r"\b(?:now|from (?:now|here|today) on|from today|as of|after all|going forward|henceforth|on (?:reflection|second)"
     r"|reconsider\w*|rethink|rethought|revis\w+|better|new|chang\w+|successor|replacement)\b",
@@ -71,15 +76,16 @@ def replaces(new: str, old: str) -> bool:
         return False
     if _NARRATES.match(new) or is_question(old) or is_question(new):
         return False
-    after, before = (frozenset(word for _, word in _words(text)) for text in (new, old))
-    if max(len(after), len(before)) > _MOST_NAMED:
+    after, before = (frozenset(word for _, word, _ in _words(text)) for text in (new, old))
+    plain = frozenset(word for text in (new, old) for _, word, plain in _words(text) if plain)
+    if max(len(after - plain), len(before - plain)) > _MOST_NAMED:
         return False
-    brought = frozenset(word for word in after - before if not _TURNS_AWAY.fullmatch(word))
+    brought = frozenset(word for word in after - before - plain if not _TURNS_AWAY.fullmatch(word))
     if not brought:
         return False
-    for subject in _phrases(new) & _phrases(old):
-        chosen = before.difference(subject)
-        turned_from = chosen & after
+    for subject in phrases(new) & phrases(old):
+        chosen = before.difference(subject) - plain
+        turned_from = frozenset(word for word in chosen & after if not _other_phrase(word, new, old))
         if (
             0 < len(turned_from) <= _MOST_CHOSEN
             and len(turned_from) * 3 >= len(chosen)
@@ -109,17 +115,29 @@ def _turns_from(text: str, old: frozenset[str], new: frozenset[str]) -> bool:
 
 
 @lru_cache(maxsize=2048)
-def _phrases(text: str) -> frozenset[tuple[str, str]]:
-    """Words of a text that stand next to each other."""
-    words = _words(text)
+def phrases(text: str) -> frozenset[tuple[str, str]]:
+    """Words of a text that stand next to each other and name something together."""
     return frozenset(
-        (one, two) for (place, one), (next_to, two) in zip(words, words[1:], strict=False) if next_to == place + 1
+        (one, two)
+        for (place, one, plain), (next_to, two, as_plain) in pairwise(_words(text))
+        if next_to == place + 1
+        and not (plain and as_plain)
+        and (not plain or one in _NOUNS)
+        and (not as_plain or two in _NOUNS)
+        and not _TURNS_AWAY.fullmatch(one)
+        and not _TURNS_AWAY.fullmatch(two)
     )
 
 
+def _other_phrase(word: str, new: str, old: str) -> bool:
+    """Whether a word is part of one name in one text and of another in the other: "session store", "session key"."""
+    after, before = ({pair for pair in phrases(text) if pair[0] == word} for text in (new, old))
+    return bool(after and before) and not after & before
+
+
 @lru_cache(maxsize=2048)
-def _words(text: str) -> tuple[tuple[int, str], ...]:
-    """The words of a text that name something, in order, with their places; a sign between two words parts them."""
+def _words(text: str) -> tuple[tuple[int, str, bool], ...]:
+    """The content words of a text: place, word, whether it names nothing. A sign between two words parts them."""
     found = []
     place = end = 0
     for match in _TOKEN.finditer(text):
@@ -129,6 +147,6 @@ def _words(text: str) -> tuple[tuple[int, str], ...]:
         opens = not end or any(sign in between for sign in ".!?:;")
         named = token[0] == "`" or any(sign.isupper() or sign.isdigit() for sign in token[opens:])
         words = content_words(f"x {token}") - {"x"}
-        found += [(place, word) for word in sorted(words) if named or word not in _PLAIN]
+        found += [(place, word, word in _PLAIN and not named) for word in sorted(words)]
         end = match.end()
     return tuple(found)

@@ -65,6 +65,8 @@ def decided(message: Message, before: Message | None = None) -> Made:
 def _states(said: Sequence[Sentence], *, announced: bool) -> int:
     """The score of a short message that states how something is to be, as a whole."""
     texts = [s.text for s in said if s.kind == "text"]
+    if len(said) == 1 and designs.assigns(said[0].text):
+        return grammar.ENOUGH
     if announced and designs.may_follow([s.text for s in said]) and said[0].kind == "text":
         return grammar.ENOUGH + 1
     return designs.states_design(texts)

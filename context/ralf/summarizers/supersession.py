@@ -9,7 +9,7 @@ from functools import lru_cache
 
 from ralf.model import MOST_SOURCES, Decision
 from ralf.summarizers.grammar import any_of, content_words, takes_back
-from ralf.summarizers.replacing import replaced_terms, replaces
+from ralf.summarizers.replacing import phrases, replaced_terms, replaces
 
 _CHANGE = any_of(
     r"\b(?:instead|no longer|now|moves?|moved|switch\w*|drop\w*|replac\w+|abandon\w*|revert\w*|changed? (?:our"
@@ -65,9 +65,9 @@ def linked(found: Sequence[Decision], known: Sequence[Decision] = (), said: Sequ
         label = f"#{len(out) + 1}"
         if place >= len(known_still):
             here = place - len(known_still)
-            out[here] = replace(old, status=_status(new), superseded_by=label)
+            out[here] = replace(old, status=_status(new, score), superseded_by=label)
             old = replace(old, id=old.id or f"#{here + 1}")
-        elif _status(new) == "reversed":
+        elif _status(new, score) == "reversed":
             retold.add(old.id)
             out.append(replace(old, status="reversed", superseded_by=f"#{len(out) + 2}"))
         out.append(replace(new, supersedes=old.id))
@@ -95,9 +95,10 @@ def _shortly_before(new: Decision, old: Decision) -> bool:
     return 0 < new.source.first_line - old.source.first_line <= _NEAR
 
 
-def _status(new: Decision) -> str:
-    taken_back = takes_back(new.decision) and not _PUTS_INSTEAD.search(new.decision)
-    return "reversed" if taken_back else "superseded"
+def _status(new: Decision, score: int) -> str:
+    if score >= _BY_SUBJECT or _PUTS_INSTEAD.search(new.decision):
+        return "superseded"
+    return "reversed" if takes_back(new.decision) else "superseded"
 
 
 # ---- the same again ----
@@ -147,8 +148,10 @@ def _replaced_by(new: Decision, old: Decision) -> int:
         return 0
     shared = before & words
     named = any(len(term & chosen) * 2 >= len(term) for term in replaced_terms(new.decision))
+    same_subject = bool(phrases(new.decision) & phrases(old.decision))
     if named and (
-        (len(shared) >= 3 and len(shared) * 2 >= min(len(before), len(words))) or (len(before) <= 2 and before <= words)
+        (same_subject and len(shared) >= 3 and len(shared) * 2 >= min(len(before), len(words)))
+        or (len(before) <= 2 and before <= words)
     ):
         return 20 + len(shared)
     # Not named: the same said of the same thing, with another word in one place.
