@@ -1,4 +1,4 @@
-"""Lead-ins: what a message says before it says what it decides ("OK, that settles it.", "My call here:")."""
+"""Lead-ins: what a message says before what it decides ("OK, that settles it."), before a reason, a rejected option."""
 
 from __future__ import annotations
 
@@ -23,6 +23,46 @@ _REPORTS = any_of(
     r"|insight|difference|risk|concern|caveat|note that|symptom|review|comment\w*|suggestion|alternativ\w*)\b"
 )
 _CONCRETE = re.compile(r"[`/\d_]|\w\.\w|[a-z][A-Z]|\w\(\)")
+
+
+_OTHERS = any_of(
+    r"\b(?:alternativ\w*|options?|candidates?|contenders?|competitors?|reject\w*|discard\w*|declin\w*|dismiss\w*"
+    r"|turned down|rul(?:ed|ing) out|consider\w*|weigh\w*|look(?:ed)? (?:at|into)|instead|rather than"
+    r"|los(?:t|e|es|er|ing)|beat|beaten|runner|second (?:best|place|choice)|second-best|not (?:taken|chosen|picked|done|adopted|used|this)|left out"
+    r"|pass(?:ed)? (?:on|over|up)|(?:could|might) (?:also |just )?have|others?|against|on the table|road|versus"
+    r"|did(?:n't| not)|thrown out|set aside|shelved|in the running|tempting|thought about)\b"
+)
+_GROUNDS = any_of(
+    r"\b(?:reason\w*|why|because|rationale|motivat\w*|grounds?|since|background|justif\w*|arguments?|benefits?|due"
+    r"|what (?:tipped|speaks|spoke|made|decided|drove|drives|convinced)|the point|context|so that|what for)\b"
+)
+_LABEL_REASON = any_of(
+    r"^(?:the |our |my |main )*(?:reasons?|rationale|why|because|motivation|grounds?|reasoning)\b(?: is| was"
+    r"| being)?\s*[:,—-]?"
+)
+_LABEL_REJECTED = any_of(
+    r"^(?:we |i )?(?:also )?(?:rejected|ruled out|discarded|dropped|passed on|decided against|turned down"
+    r"|considered|looked at"
+    r"|thought about|weighed|explored|evaluated|not chosen|not taken|declined)\b",
+    r"^(?:the |an |one |another |other )*(?:rejected |discarded |considered )?(?:alternatives?|other options?"
+    r"|option that lost)\b",
+    r"^(?:instead of|rather than|as opposed to|over)\b[^.]{0,3}[:,]",
+)
+
+
+def section(text: str) -> str:
+    """What a sentence opens: "rejected" options, the "reason", "more" of what its lead-in does not name, or ""."""
+    if _LABEL_REJECTED.search(text):
+        return "rejected"
+    clause = _CLAUSE.match(text)
+    head = clause[1] if clause else text
+    if len(head.split()) > _MOST_WORDS or _CONCRETE.search(head):
+        return "reason" if _LABEL_REASON.search(text) else ""
+    if (clause or len(head.split()) < _MOST_WORDS - 1) and _OTHERS.search(head):
+        return "rejected"
+    if _LABEL_REASON.search(text) or ((clause or is_question(head)) and _GROUNDS.search(head)):
+        return "reason"
+    return "more" if clause and is_lead(head) else ""
 
 
 def without(said: Sequence[Sentence]) -> tuple[bool, list[Sentence]]:

@@ -126,15 +126,16 @@ def _whole(said: Sequence[Sentence], place: int) -> tuple[str, str, tuple[str, .
     section = decided
     for number, sentence in enumerate(rest):
         text = sentence.text
-        label = grammar.label(text)
-        if label == "rejected":
+        opens = leads.section(text) if number else ""
+        if opens == "rejected":
             section = options
-        elif label == "reason" or (section is decided and number and sentence.paragraph != rest[0].paragraph):
+        elif opens == "reason" or (section is decided and (opens or sentence.paragraph != rest[0].paragraph)):
             section = reasons
         section.append(text)
         if section is decided and sum(len(t.split()) for t in decided) >= DECISION_WORDS - 10:
             section = reasons
     before = [s.text for s in said[:place] if grammar.gives_reason(s.text) and not grammar.looks_around(s.text)]
     text = clip(joined(decided) or said[place].text, DECISION_WORDS + 10)
-    rejected = [clip(joined(options), REASON_WORDS)] if options else grammar.rejected(text)
-    return text, join([*before[-2:], *reasons], REASON_WORDS + 8), tuple(rejected)
+    rejected = [clip(joined(options), REASON_WORDS + 5)] if options else grammar.rejected(text)
+    room = REASON_WORDS + 8 if options else 2 * REASON_WORDS
+    return text, join([*before[-2:], *reasons], room), tuple(rejected)
