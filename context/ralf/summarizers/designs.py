@@ -79,11 +79,11 @@ _DISCOVERS = re.compile(r"^(?:found|interesting|i see|there|ah|oh|hmm|wait|turns
 _WAS = re.compile(r"\b(?:was|were|had|did|says?|said|tells?)\b", _I)
 
 
-def states_design(texts: Sequence[str]) -> int:
+def states_design(texts: Sequence[str], *, orders: bool = False) -> int:
     """The score of a message that does nothing but state how something is to be; 0 for reports and narration.
 
     Agents talk to somebody about what they see and do. A message in which nobody is spoken to, that begins of itself
-    and reports nothing, states what holds.
+    and reports nothing, states what holds. With `orders` it has to say what is to be done.
     """
     opening = texts[0] if texts else ""
     texts = [text for text in texts if len(text.split()) > 2] if len(texts) > 1 else list(texts)
@@ -99,7 +99,8 @@ def states_design(texts: Sequence[str]) -> int:
     if (_IMPERATIVE.match(first) or _PROPOSAL.search(first)) and not _CONTINUES.match(first):
         return ENOUGH
     if (
-        _DISCOVERS.match(opening)
+        orders
+        or _DISCOVERS.match(opening)
         or _CONTINUES.match(first)
         or any(_TALKS.search(text) or _REPORTS.search(text) for text in texts)
     ):

@@ -47,7 +47,8 @@ _NARRATES = any_of(
 _HYPOTHETICAL = any_of(
     r"\b(?:could|might|may|maybe|perhaps|possibly|probably|would|consider|option (?:\d|[a-e])|alternatively|if you"
     r"|whether|seems?"
-    r"|i think|i guess|i suspect|not sure|unclear|likely|appears?|suggests?|suppose|leaning|either)\b",
+    r"|i think|i guess|i suspect|not sure|unclear|likely|appears?|suggests?|suppose|leaning|either"
+    r"|suspicion|hypothes[ie]s|theory)\b",
     r", or (?:just|simply|even|else)\b",
 )
 _QUESTION = re.compile(r"\?\W*$")

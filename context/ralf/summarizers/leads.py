@@ -12,7 +12,7 @@ from ralf.summarizers.grammar import any_of, content_words, is_question, is_stat
 _MOST_WORDS = 10
 _CLAUSE = re.compile(r"([^:`]{2,70}):\s+(?=\S)")
 _DECIDES = any_of(
-    r"\b(?:decid|decision|settl|conclu|verdict|commit(?!\w* \w*(?:[0-9a-f]{7}|push))|resolv|resolution|choice|choos"
+    r"\b(?:decid|decision|settl|conclu|verdict|(?<!-)commit(?:ted|ting)? (?:to|on)|resolv|resolution|choice|choos"
     r"|chose|pick|opt(?:ed|ing)?\b|agree|design|direction|approach|way (?:forward|to go)|policy|convention|landed"
     r"|go with|going with|went with|going ahead|final (?:answer|call|word)|my (?:call|take|mind|pick)|the plan"
     r"|what (?:we|i)(?:'re|'ll|'m| are| will| am)? (?:do|doing|use|build))\w*"
@@ -25,10 +25,15 @@ _REPORTS = any_of(
 _CONCRETE = re.compile(r"[`/\d_]|\w\.\w|[a-z][A-Z]|\w\(\)")
 
 
+_REACTS = any_of(
+    r"\b(?:it|that|this|there|these|those|he|she|they|is|are|was|were|\w+ed|either|or|yes|yeah|yep|no|nope|right"
+    r"|sure|likely|probably|same)\b|!|'s\b|\.\.\.|…"
+)
 _OTHERS = any_of(
     r"\b(?:alternativ\w*|options?|candidates?|contenders?|competitors?|reject\w*|discard\w*|declin\w*|dismiss\w*"
     r"|turned down|rul(?:ed|ing) out|consider\w*|weigh\w*|look(?:ed)? (?:at|into)|instead|rather than"
-    r"|los(?:t|e|es|er|ing)|beat|beaten|runner|second (?:best|place|choice)|second-best|not (?:taken|chosen|picked|done|adopted|used|this)|left out"
+    r"|los(?:t|e|es|er|ing)|beat|beaten|runner|second (?:best|place|choice)|second-best"
+    r"|not (?:taken|chosen|picked|done|adopted|used|this)|left out"
     r"|pass(?:ed)? (?:on|over|up)|(?:could|might) (?:also |just )?have|others?|against|on the table|road|versus"
     r"|did(?:n't| not)|thrown out|set aside|shelved|in the running|tempting|thought about)\b"
 )
@@ -87,9 +92,16 @@ def is_lead(text: str) -> bool:
     return announces(text) or (len(content_words(_plain(text))) <= 2 and not narrates(text))
 
 
+def reacts(text: str) -> bool:
+    """Whether a lead-in speaks of what was just seen ("Caught it."): what follows may be what was seen."""
+    return bool(_REACTS.search(text.split(":")[0]))
+
+
 def announces(text: str) -> bool:
     """Whether a clause says that something is decided, and not what."""
-    return bool(_DECIDES.search(text)) and not _REPORTS.search(text)
+    if not _DECIDES.search(text) or _REPORTS.search(text):
+        return False
+    return len(content_words(_plain(_DECIDES.sub("", text)))) <= 2
 
 
 def _plain(text: str) -> str:

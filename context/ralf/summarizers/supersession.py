@@ -21,6 +21,7 @@ _PUTS_INSTEAD = any_of(r"\b(?:instead|use|go with|switch|replace|rather|back to|
 _REASON = re.compile(r"\b(?:because|since|so that|as it|to avoid|in order to)\b|(?<=\w)[.;] ", re.I)
 _NEAR = 60  # lines of a transcript: some turns
 _SLOT = 9  # content words: in more, one other word is no other choice
+_MANY = 8  # content words, of which three quarters make two sentences that follow each other the same
 _BY_SUBJECT = 30  # the score from which a decision replaces another by what both are about, whatever the verb
 
 
@@ -89,7 +90,7 @@ def _is_open(decision: Decision) -> bool:
     return decision.status == "active"
 
 
-def _shortly_before(new: Decision, old: Decision) -> bool:
+def _near(new: Decision, old: Decision) -> bool:
     if new.source is None or old.source is None or new.source.session != old.source.session:
         return False
     return 0 < new.source.first_line - old.source.first_line <= _NEAR
@@ -111,6 +112,8 @@ def _restates(new: Decision, old: Decision) -> bool:
     words, before = _affirmed(new.decision), _affirmed(old.decision)
     least = min(len(words), len(before))
     if least >= 3 and min(len(words - before), len(before - words)) <= least // 7:
+        return not takes_back(new.decision) or takes_back(old.decision)
+    if least >= _MANY and len(words & before) * 4 >= least * 3 and new.origin == old.origin and _near(new, old):
         return not takes_back(new.decision) or takes_back(old.decision)
     # What the agent made of a person's words stands beside them already.
     said, beside = (" ".join(text.lower().split()) for text in (new.decision, old.rationale))
@@ -143,7 +146,7 @@ def _replaced_by(new: Decision, old: Decision) -> int:
     if _line(new) != _line(old) and replaces(new.decision, old.decision):
         return _BY_SUBJECT + len(before & words)
     if new.origin == "user" and takes_back(new.decision) and len(words) <= 2:
-        return int(_shortly_before(new, old)) + len(before & words)  # "undo that": what was decided right before
+        return int(_near(new, old)) + len(before & words)  # "undo that": what was decided right before
     if not _CHANGE.search(new.decision):
         return 0
     shared = before & words
