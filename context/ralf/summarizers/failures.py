@@ -32,7 +32,7 @@ _WENT_WRONG = re.compile(
     r"|useless|only|conflict\w*|corrupt\w*)\b",
     _I,
 )
-_EXCLAIMS = re.compile(r"(?:sorry|wait|hmm+|oops|ah|oh|whoa|ugh|damn)\b", _I)
+_EXCLAIMS = re.compile(r"(?:sorry|wait|oops|ugh|damn)\b", _I)
 
 
 def failed(text: str) -> bool:
