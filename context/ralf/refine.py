@@ -10,7 +10,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ralf import evidence, journal, project as projects, route as heart, spend, state as states, tokens, yamltext
+from ralf import (
+    evidence,
+    journal,
+    labels,
+    project as projects,
+    route as heart,
+    spend,
+    state as states,
+    tokens,
+    yamltext,
+)
 from ralf.acceptance import accept, enlarged
 from ralf.context import RouteContext
 from ralf.errors import BlobNotFound, DamagedBlob, NotFound, RalfError, UnknownToken
@@ -233,7 +243,7 @@ class _Refining:
     def _refusal(self, writer: RouteWriter, payload: Mapping[str, Any]) -> str:
         """Why the record is not to be appended; looked at as it would be folded."""
         context = writer.context
-        labelled = heart.labelled(context, "refinement", payload)
+        labelled = labels.labelled(context, "refinement", payload)
         return accept(context, heart.apply(context, Record(context.revision + 1, "refinement", labelled)), self._id)
 
     def _failed(self, reason: str) -> Refinement:
