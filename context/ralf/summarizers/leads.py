@@ -20,7 +20,7 @@ _DECIDES = any_of(
 _REPORTS = any_of(
     r"\b(?:issue|problem|bug|cause|result|output|error|status|summary|finding|found|fail\w*|tests?|diff|logs?|fix\w*"
     r"|changes?|update[sd]?|question|example|steps?|todo|theory|hypothesis|option|conflict\w*|reason|because|why"
-    r"|insight|difference|risk|concern|caveat|note that|symptom|review|comment\w*|suggestion|alternativ\w*)\b"
+    r"|insight|difference|risk|concern|caveat|note that|symptom|review|comment\w*|suggestion|alternativ\w*)s?\b"
 )
 _CONCRETE = re.compile(r"[`/\d_]|\w\.\w|[a-z][A-Z]|\w\(\)")
 

@@ -43,7 +43,7 @@ _TURNS_AWAY = any_of(
     r"\b(?:abandon|ax|ban|cut|deprecat|discard|displac|ditch|drop|dump|eject|eliminat|exchang|kick|migrat|outgrow"
     r"|outgrew|outgrown|phas|purg|rip|replac|retir|revers|scrap|scratch|shed|substitut|succeed|supersed|supplant|swap"
     r"|switch|trad|upgrad|usurp|vacat|veto|withdraw|withdrew|yank)[npt]?(?:e|ed|es|s|ing)?\b",
-    r"\b(?:mov|shift|chang|convert|turn|port|transition|cut)\w* (?:\w+ ){0,6}?(?:over|from|to|away|into)\b",
+    r"\b(?:mov|shift|chang|convert|turn|port|transition|cut)\w* (?:\w+ ){0,6}?(?:over|from|to|away|into|off)\b",
     r"\b(?:rid of|take(?:s|n)? (?:over|out)|took (?:over|out)|takes? the place"
     r"|in (?:the |its |his )?(?:place|stead|favou?r)|gives? way|gave way|makes? way|step(?:s|ped)? (?:in|down)"
     r"|pull(?:s|ed)? out|thr(?:ow|ew|own)s? out|instead|rather)\b",
@@ -56,7 +56,7 @@ _TURNS_AWAY = any_of(
     r"|limit(?:s|ed|ing|ations?)|insufficien\w+|inadequa\w+|unsuit\w+|unfit|collaps\w+|crash(?:es|ed|ing)|chok(?:es|ed|ing)"
     r"|buckl\w+|fell|falls?)\b",
     # from now on
-    r"\b(?:now|from (?:now|here|today) on|from today|as of|after all|going forward|henceforth|on (?:reflection|second)"
+    r"\b(?:now|from (?:now|here|today) on|today|as of|after all|going forward|henceforth|on (?:reflection|second)"
     r"|reconsider\w*|rethink|rethought|revis\w+|better|new|chang\w+|successor|replacement)\b",
 )
 _NARRATES = re.compile(
