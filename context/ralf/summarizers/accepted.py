@@ -43,7 +43,8 @@ def decision_of(
         return None
     text = joined(s.text for s in said)
     if directives.user_score(text) >= 2 and len(answers.beyond_yes(text).split()) >= 4:
-        text = clip(text, DECISION_WORDS)  # more than a yes: their own words
+        meant = referent(text, offered) if directives.leans(text) else ""
+        text = clip(f"{text} ({meant})" if meant else text, DECISION_WORDS)  # more than a yes: their own words
         return Decision(
             decision=text, rationale=join([_about(waiting, text), reply_of(replies, text)], room_beside(text))
         )

@@ -38,7 +38,7 @@ _EXCLAIMS = re.compile(r"(?:sorry|wait|oops|ugh|damn)\b", _I)
 def failed(text: str) -> bool:
     """Whether a sentence says that something was tried and why it did not work."""
     words = len(text.split())
-    if words < 6 or words > 80 or is_question(text) or looks_around(text):
+    if words < 6 or words > 80 or _EXCLAIMS.match(text) or is_question(text) or looks_around(text):
         return False
     return bool(_FAILED.search(text)) and not re.search(r"\b(?:if|would|could|might|may)\b", text, _I)
 

@@ -69,12 +69,20 @@ _STAYS = r"(?:keep\w*|kept|stay\w*|stick\w*|stuck|remain\w*|still|continu\w*|ret
 _JOINS = r"(?:and|plus|alongside|together with|as well as|next to|beside|on top of)"
 
 
+@lru_cache(maxsize=1024)
+def may_replace(text: str) -> bool:
+    """Whether a text can replace anything: short, no question and no narration, it turns away from something."""
+    if len(text.split()) > _MOST_WORDS or is_question(text) or _NARRATES.match(text):
+        return False
+    return bool(_TURNS_AWAY.search(text))
+
+
 def replaces(new: str, old: str) -> bool:
     """Whether `new` puts another thing in the place of what `old` chose for the same subject."""
-    old = _REASON.split(old)[0]
-    if max(len(new.split()), len(old.split())) > _MOST_WORDS or not _TURNS_AWAY.search(new):
+    if not may_replace(new):
         return False
-    if _NARRATES.match(new) or is_question(old) or is_question(new):
+    old = _REASON.split(old)[0]
+    if len(old.split()) > _MOST_WORDS or is_question(old):
         return False
     after, before = (frozenset(word for _, word, _ in _words(text)) for text in (new, old))
     plain = frozenset(word for text in (new, old) for _, word, plain in _words(text) if plain)

@@ -78,7 +78,7 @@ def referent(text: str, offered: Message | None) -> str:
     if marks:
         return "; ".join(f"{mark}. {clip(options[mark], max(25 // len(marks), 5))}" for mark in marks)
     told = [s.text for s in offered.said if "?" not in s.text and s.kind != "heading"]
-    told = [text for text in told if not (grammar.looks_around(text) or grammar.is_status(text) or text.endswith(":"))]
+    told = [t for t in told if len(t.split()) > 3 and not t.endswith(":") and not grammar.looks_around(t)]
     return told[-1] if told else ""
 
 

@@ -8,8 +8,9 @@ from dataclasses import replace
 from functools import lru_cache
 
 from ralf.model import MOST_SOURCES, Decision
+from ralf.summarizers.directives import leans
 from ralf.summarizers.grammar import any_of, content_words, takes_back
-from ralf.summarizers.replacing import phrases, replaced_terms, replaces
+from ralf.summarizers.replacing import may_replace, phrases, replaced_terms, replaces
 
 _CHANGE = any_of(
     r"\b(?:instead|no longer|now|moves?|moved|switch\w*|drop\w*|replac\w+|abandon\w*|revert\w*|changed? (?:our"
@@ -41,6 +42,8 @@ def linked(found: Sequence[Decision], known: Sequence[Decision] = (), said: Sequ
         [*((1, one) for one in found), *((0, one) for one in said)], key=lambda one: (_line(one[1]), one[0])
     )
     for listed, new in candidates:
+        if not listed and not may_replace(new.decision):
+            continue
         if content_words(new.decision) <= told.get(_line(new), frozenset()):
             continue  # a part of it
         known_still = [one for one in known if one.id and one.id not in retold]
@@ -115,6 +118,8 @@ def _restates(new: Decision, old: Decision) -> bool:
         return not takes_back(new.decision) or takes_back(old.decision)
     if least >= _MANY and len(words & before) * 4 >= least * 3 and new.origin == old.origin and _near(new, old):
         return not takes_back(new.decision) or takes_back(old.decision)
+    if leans(new.decision) and len(words) >= 2 and words <= before and _near(new, old):
+        return not takes_back(new.decision)  # "let's do this as a separate one"
     # What the agent made of a person's words stands beside them already.
     said, beside = (" ".join(text.lower().split()) for text in (new.decision, old.rationale))
     about = len(before) < 4 or len(words & before) >= 2
