@@ -19,8 +19,9 @@ from pathlib import Path
 from typing import Any
 
 from ralf.journal import Record
+from ralf.labels import labelled
 from ralf.model import Decision
-from ralf.route import apply, empty, labelled
+from ralf.route import apply, empty
 from ralf.segments import cut
 from ralf.summarizers import decisions
 from ralf.transcripts import open_transcript

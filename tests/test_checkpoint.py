@@ -54,6 +54,26 @@ def test_170_000_tokens_give_four_checkpoints_of_at_most_50_000(made: Path) -> N
     assert context.total_tokens_consumed == sum(entry.tokens for entry in context.checkpoints)
 
 
+def test_a_yes_in_the_next_checkpoint_answers_the_offer_with_which_the_last_one_ended(tmp_path: Path) -> None:
+    session = tmp_path / "session.jsonl"
+
+    def say(number: int, who: str, text: str) -> None:
+        said = {"role": who, "content": [{"type": "text", "text": text}]}
+        line = {"type": who, "uuid": f"u{number}", "sessionId": "s-1", "timestamp": f"2026-03-01T10:00:0{number}Z"}
+        with session.open("a", encoding="utf-8") as file:
+            file.write(json.dumps({**line, "message": said}) + "\n")
+
+    say(1, "user", "How shall the harvest records be kept?")
+    say(2, "assistant", "There is a table of them. Want me to keep the harvest records in one file?")
+    ralf.checkpoint("tide", session, root=tmp_path)
+    say(3, "user", "yes please")
+    say(4, "assistant", "On it.")
+    ralf.checkpoint("tide", session, root=tmp_path)
+    (decision,) = ralf.get_context("tide", root=tmp_path).decisions
+    assert (decision.decision, decision.origin) == ("keep the harvest records in one file", "user")
+    assert [quote.text for quote in ralf.why("tide", decision.id, root=tmp_path).quotes] == ["yes please"]
+
+
 def test_the_segments_of_a_session_touch_without_gap_or_overlap(made: Path) -> None:
     spans = checkpoints_of(made, "tide")
     assert spans[0][1] == 0

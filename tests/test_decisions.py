@@ -62,6 +62,30 @@ def test_a_message_that_only_states_how_something_is_to_be_is_a_decision() -> No
     assert found.decision.startswith("Store every harvest record")
 
 
+@pytest.mark.parametrize(
+    "text", ["I put SQLite behind the harvest store.", "Picked SQLite for the picker queue.", "SQLite backs the store."]
+)
+def test_a_thing_given_to_a_purpose_in_a_few_words_is_a_decision(text: str) -> None:
+    assert only(("agent", text)).decision == text
+
+
+def test_a_finding_in_a_few_words_is_none() -> None:
+    assert decided(("agent", "The picker is slow.")) == ()
+
+
+def test_what_follows_a_decision_is_its_reason_or_what_was_turned_down() -> None:
+    found = only(
+        (
+            "agent",
+            "Harvest records stay in one append-only file.\n\nThe idea behind it: a crash loses a line at most."
+            "\n- What it beat: a database server, which every orchard would have to run.",
+        )
+    )
+    assert found.decision == "Harvest records stay in one append-only file."
+    assert found.rationale == "The idea behind it: a crash loses a line at most."
+    assert found.alternatives == ("What it beat: a database server, which every orchard would have to run.",)
+
+
 def test_a_short_announcement_hands_its_cue_to_the_sentence_that_follows() -> None:
     found = only(("agent", "We settled on this. Reports are built once a night from the harvest file."))
     assert found.decision == "Reports are built once a night from the harvest file."
@@ -160,6 +184,43 @@ def test_the_number_of_an_option_decides_for_it_and_against_the_others() -> None
     )
     assert found.decision == "On demand - always fresh"
     assert found.alternatives == ("Nightly - one job",)
+
+
+def test_an_answer_that_leans_on_an_offer_carries_what_it_means() -> None:
+    found = only(
+        ("agent", "Found:\n\n1. The index is read twice\n2. The log has no level\n3. The picker sleeps\n\nWhich ones?"),
+        ("user", "let's tackle 1 and 3"),
+        ("agent", "On it."),
+    )
+    assert found.decision == "let's tackle 1 and 3 (1. The index is read twice; 3. The picker sleeps)"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "just fix it.",
+        "what are you doing...??",
+        "lol I guess so then",
+        "log an issue for the picker please",
+        "is 24 ripe?",
+    ],
+)
+def test_what_only_makes_sense_in_its_moment_is_no_decision(text: str) -> None:
+    assert decided(("user", text), ("agent", "Sure.")) == ()
+
+
+def test_a_yes_answers_what_was_offered_before_the_events() -> None:
+    offer = Event("assistant", "Want me to keep the harvest records in one file?", Position(0, 0), Position(9, 1))
+    answer = Event("user", "yes please", Position(9, 1), Position(20, 2))
+    (found,) = find([answer], session="s1", before=[offer]).decisions
+    assert (found.decision, found.origin) == ("keep the harvest records in one file", "user")
+    assert found.source is not None
+    assert (found.source.first_line, found.source.last_line) == (2, 2)
+
+
+def test_what_was_said_before_the_events_is_not_found_again() -> None:
+    offer = Event("assistant", "We decided to keep records in one file.", Position(0, 0), Position(9, 1))
+    assert find([Event("user", "hello", Position(9, 1), Position(20, 2))], before=[offer]).decisions == ()
 
 
 def test_yes_to_routine_work_decides_nothing() -> None:
@@ -442,6 +503,29 @@ def test_a_known_decision_said_again_stands_in_the_list_under_its_label() -> Non
     known = Decision(id="DEC-004", decision="Harvest records are kept in one file.", status="active")
     (found,) = decided(("agent", "Decision: harvest records are kept in one file."), known=(known,))
     assert (found.id, len(found.further_sources)) == ("DEC-004", 1)
+
+
+def test_a_sentence_without_a_cue_decides_where_it_replaces_what_was_decided() -> None:
+    first, second = decided(
+        ("agent", "The harvest store runs on Postgres."),
+        ("agent", "Fine."),
+        ("agent", "Postgres was hard to run for the harvest store. SQLite is there today."),
+    )
+    assert (first.status, first.superseded_by) == ("superseded", "#2")
+    assert second.decision == "Postgres was hard to run for the harvest store. SQLite is there today."
+
+
+def test_the_same_shape_without_a_decision_before_it_is_only_a_report() -> None:
+    assert decided(("agent", "Postgres was hard to run for the harvest store. SQLite is there today.")) == ()
+
+
+def test_a_replaced_choice_of_the_same_name_elsewhere_stays() -> None:
+    found = decided(
+        ("agent", "The harvest store runs on Postgres."),
+        ("agent", "The harvest index runs on Postgres."),
+        ("agent", "Postgres is out of the harvest index, SQLite is in."),
+    )
+    assert [d.status for d in found] == ["active", "superseded", "active"]
 
 
 def test_words_that_were_given_up_are_a_decision_again() -> None:

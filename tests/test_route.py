@@ -15,8 +15,9 @@ from ralf import snapshot
 from ralf.context import FORMAT_VERSION, Body, RouteContext
 from ralf.document import parse, render
 from ralf.journal import Record
+from ralf.labels import labelled
 from ralf.model import ActiveWork, Decision, OpenFile, Section, Todo
-from ralf.route import MAX_COMPLETED_TODOS, apply, changes_of_edit, changes_of_foreign, empty, fold, labelled
+from ralf.route import MAX_COMPLETED_TODOS, apply, changes_of_edit, changes_of_foreign, empty, fold
 from ralf.snapshot import Snapshot
 from ralf.tree import to_tree
 

@@ -266,6 +266,7 @@ class _Run:
         if mark is None:
             raise TranscriptChanged(self._source.path, "shrank while it was read", "try again")
         pending = tuple(sessions.pending_tree(event) for event in extracted.pending)
+        asked = sessions.asked_tree(piece.events)
         kept = _kept(proved.summary, extracted)
         payload = {
             "source": {
@@ -293,9 +294,10 @@ class _Run:
             "tokens_stored": tokens.count(yamltext.dump(kept)),
             "evidence": digest,
             "pending": list(pending),
+            **({"asked": asked} if asked else {}),
             **({"keep": list(self._keep)} if self._keep else {}),
         }
-        return payload, Standing(stand.session, piece.end, mark.head, mark.tail, pending)
+        return payload, Standing(stand.session, piece.end, mark.head, mark.tail, pending, asked)
 
     def _extracted(self, piece: Piece, stand: Standing) -> Extracted:
         return facts.extract(
@@ -315,6 +317,7 @@ class _Run:
             decisions=[decision for decision in self._context.decisions if decision.status == "active"],
             active_work=extracted.work,
             keep=self._keep,
+            before=[sessions.asked_event(stand.asked)] if stand.asked else (),
         )
 
     def _note(self, writer: RouteWriter, payload: Mapping[str, Any]) -> None:

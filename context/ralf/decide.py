@@ -11,9 +11,9 @@ from datetime import UTC, datetime
 from ralf import history, names, project as projects
 from ralf.context import RouteContext
 from ralf.errors import Busy, NotFound, UsageError
+from ralf.labels import labelled, same_words
 from ralf.model import Decision
 from ralf.project import Project
-from ralf.route import labelled, same_words
 from ralf.text import clean
 from ralf.tree import from_tree, to_tree
 from ralf.writer import writing

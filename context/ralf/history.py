@@ -39,19 +39,28 @@ def decision_of(project: Project, route: str, label: str) -> Decision | None:
 
     Reads the whole journal. Raises DamagedJournal.
     """
-    tree: Tree = {"decisions": []}
+    tree: Tree = {}
     for _, record in journal.read(project.store, route):
-        payload = record.payload
-        items = [*payload.get("document", {}).get("decisions", ()), *payload.get("decisions", ())]
-        for item in [*items, payload.get("decision") or {}]:
-            known = tree["decisions"]
-            if item.get("id") == label:
-                tree = {"decisions": [{**(known[0] if known else {}), **item}]}
-            elif item.get("supersedes") == label and known and known[0].get("status") == "active":
-                tree = {"decisions": [{**known[0], "status": "superseded", "superseded_by": item.get("id", "")}]}
-        changes = [change for change in payload.get("changes", ()) if change["at"][:2] == ["decisions", label]]
-        tree = merge.apply(tree, changes) if changes else tree
-    return from_tree(Decision, tree["decisions"][0]) if tree["decisions"] else None
+        tree = decision_after(tree, label, record)
+    return from_tree(Decision, tree) if tree else None
+
+
+def decision_after(tree: Tree, label: str, record: Record) -> Tree:
+    """What a record makes of the decision of this label, as a tree; {} before there is one."""
+    payload = record.payload
+    lists = (payload.get("decisions", ()), payload.get("document", {}).get("decisions", ()))
+    items = [payload["decision"]] if payload.get("decision") else [item for items in lists for item in items]
+    for item in items:
+        if str(item.get("id", "")).casefold() == label.casefold():
+            tree = {**tree, **item}
+        elif tree and item.get("supersedes") == tree["id"] and tree.get("status", "active") == "active":
+            tree = {**tree, "status": "superseded", "superseded_by": item.get("id", "")}
+    changes = [change for change in payload.get("changes", ()) if change["at"][:1] == ["decisions"]]
+    if not changes:
+        return tree
+    edited = merge.apply({"decisions": [tree] if tree else []}, changes).get("decisions", [])
+    now = next((item for item in edited if str(item.get("id", "")).casefold() == label.casefold()), None)
+    return now if now is not None else {**tree, "status": "dropped"} if tree else {}
 
 
 def existing(project: Project, route: str) -> str:

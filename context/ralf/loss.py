@@ -10,10 +10,10 @@ from typing import Any
 from ralf import history, project as projects
 from ralf.errors import NotFound
 from ralf.items import KINDS, Item
+from ralf.labels import same_words
 from ralf.model import Decision
 from ralf.probe import Words
 from ralf.project import Project
-from ralf.route import same_words
 
 
 @dataclass(frozen=True, slots=True)

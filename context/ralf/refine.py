@@ -10,7 +10,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ralf import evidence, journal, project as projects, route as heart, spend, state as states, tokens, yamltext
+from ralf import (
+    evidence,
+    journal,
+    labels,
+    project as projects,
+    route as heart,
+    spend,
+    state as states,
+    tokens,
+    yamltext,
+)
 from ralf.acceptance import accept, enlarged, recalled
 from ralf.context import RouteContext
 from ralf.errors import BlobNotFound, DamagedBlob, NotFound, RalfError, UnknownToken
@@ -237,7 +247,7 @@ class _Refining:
     def _folded(self, writer: RouteWriter, payload: Mapping[str, Any]) -> RouteContext:
         """The route as it would be with the record."""
         context = writer.context
-        labelled = heart.labelled(context, "refinement", payload)
+        labelled = labels.labelled(context, "refinement", payload)
         return heart.apply(context, Record(context.revision + 1, "refinement", labelled))
 
     def _failed(self, reason: str) -> Refinement:

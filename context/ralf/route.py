@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
@@ -14,7 +13,8 @@ from ralf.cap import capped
 from ralf.combining import combine
 from ralf.context import FORMAT_VERSION, RouteContext
 from ralf.journal import Record
-from ralf.model import MOST_SOURCES, ActiveWork, Checkpoint, Decision, Facts, Section, Todo
+from ralf.labels import all_labelled, labelled, said, with_decision
+from ralf.model import ActiveWork, Checkpoint, Decision, Facts, Section, Todo
 from ralf.text import as_section, one_line
 from ralf.tree import Tree, from_tree, to_tree
 from ralf.trim import trimmed
@@ -24,7 +24,6 @@ MAX_COMPLETED_TODOS, MAX_OPEN_TODOS, MAX_TODO_LENGTH = (
     60,
     400,
 )  # the work never folds: so it must not grow without end
-_LABEL = re.compile(r"DEC-[0-9]{1,9}\Z")
 _BOOKKEEPING = frozenset({"version", "route", "revision", "lineage", "spend"})
 """What an edit of the header cannot change."""
 
@@ -69,7 +68,7 @@ def _checkpoint(context: RouteContext, payload: Mapping[str, Any]) -> RouteConte
     tokens = int(payload.get("tokens", 0))
     period = [str(time) for time in payload.get("period", ("", ""))]
     for item in payload.get("decisions", ()):
-        context = _with_decision(context, from_tree(Decision, item))
+        context = with_decision(context, from_tree(Decision, item))
     title = one_line(str(payload.get("title", ""))).removesuffix("(Current)").rstrip()
     entry = from_tree(Checkpoint, {key: payload[key] for key in _ENTRY if key in payload})
     source = payload.get("source", {})
@@ -143,23 +142,23 @@ def _decision(context: RouteContext, payload: Mapping[str, Any]) -> RouteContext
     if not context.context_checkpoint.created:
         header = replace(context.context_checkpoint, created=decision.timestamp)
         context = replace(context, context_checkpoint=header)
-    return _with_decision(context, decision)
+    return with_decision(context, decision)
 
 
 def _edit(context: RouteContext, payload: Mapping[str, Any]) -> RouteContext:
     tree = merge.apply(to_tree(context), payload.get("changes", ()))
-    return _labelled(from_tree(RouteContext, tree))
+    return all_labelled(from_tree(RouteContext, tree))
 
 
 def _import(context: RouteContext, payload: Mapping[str, Any]) -> RouteContext:
     imported = from_tree(RouteContext, payload.get("document", {}))
     header = replace(imported.context_checkpoint, route=context.route)
-    return _labelled(replace(imported, context_checkpoint=header))
+    return all_labelled(replace(imported, context_checkpoint=header))
 
 
 def _refinement(context: RouteContext, payload: Mapping[str, Any]) -> RouteContext:
     for item in payload.get("decisions", ()):
-        context = _with_decision(context, from_tree(Decision, item))
+        context = with_decision(context, from_tree(Decision, item))
     return refinement.apply(context, payload)
 
 
@@ -173,108 +172,6 @@ _KINDS: dict[str, Callable[[RouteContext, Mapping[str, Any]], RouteContext]] = {
 }
 
 
-# ---- decisions ----
-
-
-def labelled(context: RouteContext, kind: str, payload: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The payload of a record that is about to be appended to `context`, its new decisions with their labels.
-
-    One that is active already in the same words is no new one: it goes by the label that it has, and is left out where
-    it tells nothing that is not known. `#n`, the nth decision of the list, becomes that one's label in `supersedes` and
-    `superseded_by`. The labels stand in the record, so that whoever reads it, and however much has been folded away,
-    calls them the same.
-    """
-    if kind not in ("checkpoint", "refinement", "decision"):
-        return payload
-    items = [payload.get("decision", {})] if kind == "decision" else payload.get("decisions", ())
-    active = {_said(known): known for known in context.decisions if known.status == "active"}
-    count = context.context_checkpoint.decision_count
-    taken = {known.id for known in context.decisions}
-    made = []
-    labels: dict[str, str] = {}  # `#n` to label
-    for number, item in enumerate(items, start=1):
-        if not item.get("id"):
-            decision = from_tree(Decision, item)
-            known = active.get(_said(decision))
-            if known is None or decision.supersedes == known.id or decision.status != "active":
-                count += 1
-                while f"DEC-{count:03d}" in taken:  # an imported file may have used it
-                    count += 1
-                item = {**item, "id": f"DEC-{count:03d}"}
-                if decision.status == "active":
-                    active[_said(decision)] = replace(decision, id=item["id"])
-            else:
-                item = {**item, "id": known.id}
-                news = _told_again(known, from_tree(Decision, item))
-                if news == known:
-                    labels[f"#{number}"] = known.id
-                    continue
-                active[_said(decision)] = news
-        labels[f"#{number}"] = item["id"]
-        made.append(item)
-    made = [{**item, **{key: labels.get(item[key], item[key]) for key in _LINKS if item.get(key)}} for item in made]
-    return {**payload, "decision": made[0] if made else {}} if kind == "decision" else {**payload, "decisions": made}
-
-
-_LINKS = ("supersedes", "superseded_by")
-
-
-def same_words(one: Decision, other: Decision) -> bool:
-    """Whether two decisions say the same, white space and case aside."""
-    return _said(one) == _said(other)
-
-
-def _said(decision: Decision) -> str:
-    return one_line(decision.decision).casefold()
-
-
-def _with_decision(context: RouteContext, decision: Decision) -> RouteContext:
-    """The context with one more decision, and what it replaces marked; one that it has is told what is new of it."""
-    known = {item.id for item in context.decisions}
-    decisions = []
-    for item in context.decisions:
-        if item.id == decision.id:
-            item = _told_again(item, decision)
-        elif item.id == decision.supersedes and not item.superseded_by:
-            status = "superseded" if item.status == "active" else item.status
-            item = replace(item, status=status, superseded_by=decision.id)
-        decisions.append(item)
-    if decision.id not in known:
-        decisions.append(decision)
-    header = context.context_checkpoint
-    number = int(decision.id[4:]) if _LABEL.match(decision.id) else 0
-    header = replace(header, decision_count=max(header.decision_count, number))
-    return replace(context, context_checkpoint=header, decisions=tuple(decisions))
-
-
-def _told_again(known: Decision, again: Decision) -> Decision:
-    """A decision with what its being said again adds: where, what it replaces, and whether it was taken back."""
-    places = [known.source, *known.further_sources]
-    further = [place for place in (again.source, *again.further_sources) if place is not None and place not in places]
-    status = again.status if known.status == "active" else known.status
-    return replace(
-        known,
-        status=status,
-        supersedes=known.supersedes or again.supersedes,
-        superseded_by=known.superseded_by or (again.superseded_by if status != "active" else ""),
-        further_sources=(*known.further_sources, *further)[: MOST_SOURCES - 1],
-    )
-
-
-def _labelled(context: RouteContext) -> RouteContext:
-    """The context with a label for every decision, also for those that a person wrote without one."""
-    numbers = [int(item.id[4:]) for item in context.decisions if _LABEL.match(item.id)]
-    count = max([context.context_checkpoint.decision_count, *numbers])
-    decisions = []
-    for item in context.decisions:
-        if not item.id:
-            count += 1
-            item = replace(item, id=f"DEC-{count:03d}", origin=item.origin or "human-edit")
-        decisions.append(item)
-    header = replace(context.context_checkpoint, decision_count=count)
-    return replace(context, context_checkpoint=header, decisions=tuple(decisions))
-
-
 # ---- hand edits ----
 
 
@@ -283,7 +180,7 @@ def changes_of_edit(base: RouteContext, theirs: RouteContext, newest: RouteConte
 
     newest  what the route has come to since; a decision that they added gets a label that it uses for no other
     """
-    edited: Tree = to_tree(_labelled(_unclashing(base, theirs, newest or base)))
+    edited: Tree = to_tree(all_labelled(_unclashing(base, theirs, newest or base)))
     original = to_tree(base)
     for key in (*_BOOKKEEPING, "decision_count"):
         for tree in (edited, original):
@@ -297,11 +194,11 @@ def _unclashing(base: RouteContext, theirs: RouteContext, newest: RouteContext) 
     """
     before = {item.id for item in base.decisions}
     since = {item.id: item for item in newest.decisions if item.id not in before}
-    same = {_said(item): item for item in since.values()}
+    same = {said(item): item for item in since.values()}
     decisions = []
     for item in theirs.decisions:
         if not item.id or item.id in since:
-            known = same.get(_said(item))
+            known = same.get(said(item))
             item = replace(item, id=known.id, origin=item.origin or known.origin) if known else replace(item, id="")
         decisions.append(item)
     count = max(theirs.context_checkpoint.decision_count, newest.context_checkpoint.decision_count)
@@ -314,8 +211,8 @@ def changes_of_foreign(ours: RouteContext, theirs: RouteContext) -> list[merge.C
 
     Decisions that we do not have get labels of our own, and a section whose number we use for another loses it.
     """
-    known = {_said(item) for item in ours.decisions}
-    decisions = tuple(replace(item, id="") for item in theirs.decisions if _said(item) not in known)
+    known = {said(item) for item in ours.decisions}
+    decisions = tuple(replace(item, id="") for item in theirs.decisions if said(item) not in known)
     numbers = {section.number: section.text for section in ours.body.sections}
     sections = []
     for section in theirs.body.sections:
@@ -333,5 +230,5 @@ def changes_of_foreign(ours: RouteContext, theirs: RouteContext) -> list[merge.C
         body=replace(theirs.body, sections=tuple(sections)),
     )
     tree = to_tree(ours)
-    changes = merge.diff(tree, to_tree(_labelled(added)))
+    changes = merge.diff(tree, to_tree(all_labelled(added)))
     return [change for change in changes if "value" in change and not merge.holds(tree, change["at"])]

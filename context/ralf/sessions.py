@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -19,6 +19,9 @@ from ralf.project import Project
 from ralf.store import Token
 from ralf.transcripts.events import Event, Position
 
+_SPEECH = ("user", "assistant", "call", "result")
+_MOST_ASKED = 4_000  # characters: an offer stands at the end of a message
+
 
 @dataclass(frozen=True, slots=True)
 class Standing:
@@ -27,6 +30,7 @@ class Standing:
     position     the place after the last record that was taken
     head, tail   hashes of the transcript's beginning and of what lies before `position` (`ralf.fingerprint`)
     pending      calls without a result at that place, as trees
+    asked        the end of the agent's message that waits for an answer at that place, as a tree; {} where none does
     """
 
     session: str
@@ -34,6 +38,7 @@ class Standing:
     head: str = ""
     tail: str = ""
     pending: tuple[Mapping[str, Any], ...] = ()
+    asked: Mapping[str, Any] = field(default_factory=dict)
 
 
 def standing(project: Project, route: str, session: str) -> Standing:
@@ -86,6 +91,19 @@ def pending_event(tree: Mapping[str, Any]) -> Event:
     return Event(kind="call", start=Position(**tree["start"]), end=Position(**tree["end"]), **rest)
 
 
+def asked_tree(events: Sequence[Event]) -> dict[str, Any]:
+    """The end of the agent's message with which events end, as `Standing.asked` holds it; {} where there is none."""
+    last = next((event for event in reversed(events) if event.kind in _SPEECH and event.text.strip()), None)
+    if last is None or last.kind != "assistant":
+        return {}
+    return {"text": last.text[-_MOST_ASKED:], "start": asdict(last.start), "end": asdict(last.end)}
+
+
+def asked_event(tree: Mapping[str, Any]) -> Event:
+    """The message that such a tree holds."""
+    return Event("assistant", tree["text"], Position(**tree["start"]), Position(**tree["end"]))
+
+
 def _found(project: Project, route: str, path: Path, known: bytes, head: Token, session: str) -> Standing:
     if _token_of(known) != head:
         known = _renewed(project, route, path, known)
@@ -126,6 +144,7 @@ def _lines(project: Project, route: str, after: Token | None) -> bytes:
                 "head": source.get("head", ""),
                 "tail": source.get("tail", ""),
                 "pending": record.payload.get("pending", []),
+                "asked": record.payload.get("asked", {}),
                 "token": token,
             }
         lines.append(json.dumps(line, separators=(",", ":")).encode() + b"\n")
@@ -135,7 +154,9 @@ def _lines(project: Project, route: str, after: Token | None) -> bytes:
 def _parsed(line: bytes) -> Standing:
     tree = json.loads(line)
     position = Position(int(tree["byte"]), int(tree["line"]))
-    return Standing(tree["session"], position, tree["head"], tree["tail"], tuple(tree["pending"]))
+    return Standing(
+        tree["session"], position, tree["head"], tree["tail"], tuple(tree["pending"]), tree.get("asked", {})
+    )
 
 
 def _known(path: Path) -> bytes:

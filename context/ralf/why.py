@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ralf import evidence, history, merge, project as projects, state as states
+from ralf import evidence, history, project as projects, state as states
 from ralf.errors import BlobNotFound, NotFound
 from ralf.evidence import Line
 from ralf.facts import said_in_refusal
@@ -91,7 +91,7 @@ def _decision(project: Project, route: str, label: str, records: Sequence[tuple[
     tree: Tree = {}
     for name, record in records:
         before = tree
-        tree = _after(tree, label, record)
+        tree = history.decision_after(tree, label, record)
         if tree and not before:
             recorded, revision = _HOW.get(record.kind, record.kind), record.revision
             recorded += f" {name}" if name else ""
@@ -117,24 +117,6 @@ def _decision(project: Project, route: str, label: str, records: Sequence[tuple[
 
 
 _HOW = {"decision": "by hand", "edit": "edit of the route file", "import": "import"}
-
-
-def _after(tree: Tree, label: str, record: Record) -> Tree:
-    """What a record makes of the decision of this label, as a tree; {} before there is one."""
-    payload = record.payload
-    lists = (payload.get("decisions", ()), payload.get("document", {}).get("decisions", ()))
-    items = [payload["decision"]] if payload.get("decision") else [item for items in lists for item in items]
-    for item in items:
-        if str(item.get("id", "")).casefold() == label.casefold():
-            tree = {**tree, **item}
-        elif tree and item.get("supersedes") == tree["id"]:
-            tree = {**tree, "status": "superseded", "superseded_by": item.get("id", "")}
-    changes = [change for change in payload.get("changes", ()) if change["at"][:1] == ["decisions"]]
-    if not changes:
-        return tree
-    edited = merge.apply({"decisions": [tree] if tree else []}, changes).get("decisions", [])
-    now = next((item for item in edited if str(item.get("id", "")).casefold() == label.casefold()), None)
-    return now if now is not None else {**tree, "status": "dropped"} if tree else {}
 
 
 def _quoted(project: Project, reason: Reason, source: Source, records: Iterable[tuple[str, Record]]) -> Reason:

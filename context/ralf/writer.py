@@ -7,7 +7,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import Any
 
-from ralf import _atomic, _locks, brief, journal, route as heart, snapshot, state as states
+from ralf import _atomic, _locks, brief, journal, labels, route as heart, snapshot, state as states
 from ralf.context import RouteContext
 from ralf.document import render
 from ralf.errors import MEND_JOURNAL, DamagedJournal, DamagedRouteFile
@@ -43,7 +43,7 @@ class RouteWriter:
 
         shown  whether the route file is to show this revision (it does after `show`)
         """
-        record = Record(self.context.revision + 1, kind, heart.labelled(self.context, kind, payload))
+        record = Record(self.context.revision + 1, kind, labels.labelled(self.context, kind, payload))
         context = heart.apply(self.context, record)
         if shown and not self.damage:
             record = replace(record, render=states.digest_of(render(context).encode()))

@@ -21,6 +21,7 @@ class Segment:
     decisions    the route's active decisions before this segment
     active_work  the route's active work before this segment
     keep         what a person wants kept: hints such as "the migration plan"; what touches them comes first
+    before       the agent's message right before the segment, if it waits for an answer there
     """
 
     session: str
@@ -30,6 +31,7 @@ class Segment:
     decisions: Sequence[Decision] = ()
     active_work: ActiveWork = field(default_factory=ActiveWork)
     keep: Sequence[str] = ()
+    before: Sequence[Event] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,10 +9,9 @@ from ralf.model import Decision
 from ralf.prose import Sentence, joined
 from ralf.summarizers import answers, choices, directives, grammar
 from ralf.summarizers.messages import DECISION_WORDS, REASON_WORDS, Message, clip, join, room_beside, span
-from ralf.summarizers.replies import reply_of
+from ralf.summarizers.replies import listed_after, options_of, referent, reply_of
 
 _NEAR_END = 8  # sentences in which an offer, a proposal or a question still waits for the answer
-_LISTED = 6
 
 
 def decision_of(
@@ -26,7 +25,7 @@ def decision_of(
     own = f"User: {clip(own, REASON_WORDS)}" if own else ""
     marks = answers.picked(message.text)
     if marks:
-        options = _options(offered.said)
+        options = options_of(offered.said)
         marks = tuple(list(options)[-1] if mark == "last" else mark for mark in marks if options)
         chosen = [options[mark] for mark in marks if mark in options]
         if chosen:
@@ -44,7 +43,8 @@ def decision_of(
         return None
     text = joined(s.text for s in said)
     if directives.user_score(text) >= 2 and len(answers.beyond_yes(text).split()) >= 4:
-        text = clip(text, DECISION_WORDS)  # more than a yes: their own words
+        meant = referent(text, offered) if directives.leans(text) else ""
+        text = clip(f"{text} ({meant})" if meant else text, DECISION_WORDS)  # more than a yes: their own words
         return Decision(
             decision=text, rationale=join([_about(waiting, text), reply_of(replies, text)], room_beside(text))
         )
@@ -54,12 +54,14 @@ def decision_of(
     elif proposed:
         last = proposed[-1]
         first = proposed[-2:] if len(proposed) > 1 and proposed[-2].paragraph == last.paragraph else [last]
-        listed = _listed_after(offered.said, last) if last.text.endswith(":") else []
+        listed = listed_after(offered.said, last) if last.text.endswith(":") else []
         named = _OPTION.search(last.text)  # "I'd go with option 1": what it says
-        option = _options(offered.said).get(named[1].lower(), "") if named else ""
+        option = options_of(offered.said).get(named[1].lower(), "") if named else ""
         text = clip(option, DECISION_WORDS) or span(offered.said, [*first, *listed], DECISION_WORDS)
     else:
         return None
+    meant = referent(text, offered) if directives.leans(text) else ""
+    text = f"{text} ({clip(meant, REASON_WORDS)})" if meant and meant not in text else text
     question = _question(offered) if len(text.split()) < 30 else ""
     return Decision(
         decision=text,
@@ -73,7 +75,7 @@ _OPTION = re.compile(r"\boption (\d|[a-e])\b", re.IGNORECASE)
 def _question(offered: Message) -> str:
     """What was asked, where options stood below it."""
     asked = [s.text for s in offered.said if s.text.endswith("?") and len(s.text.split()) >= 6]
-    return clip(asked[0], 20) if asked and _options(offered.said) else ""
+    return clip(asked[0], 20) if asked and options_of(offered.said) else ""
 
 
 def _about(waiting: Sequence[Sentence], chosen: str) -> str:
@@ -100,36 +102,3 @@ def _proposes(sentence: Sentence) -> bool:
     if sentence.kind == "heading" or "?" in text or grammar.looks_around(text):
         return False
     return answers.recommends(text) or choices.prescribes(text)
-
-
-def _listed_after(said: Sequence[Sentence], sentence: Sentence) -> list[Sentence]:
-    listed: list[Sentence] = []
-    for following in said[said.index(sentence) + 1 :]:
-        if following.kind != "item" or len(listed) == _LISTED:
-            break
-        listed.append(following)
-    return listed
-
-
-def _options(said: Sequence[Sentence]) -> dict[str, str]:
-    """The last numbered or lettered list of a message: mark to text."""
-    found: dict[str, str] = {}
-    for sentence in said:
-        if sentence.kind == "item" and sentence.mark and sentence.mark != "-":
-            if sentence.mark in ("1", "a"):
-                found = {}
-            found[sentence.mark] = sentence.text
-        elif sentence.kind == "item" and not sentence.mark and found:
-            last = next(reversed(found))
-            found[last] = f"{found[last]} {sentence.text}"
-        else:
-            named = _NAMED.match(sentence.text)
-            if named and (sentence.kind == "heading" or named[1]):
-                found = {} if named[2].lower() in ("1", "a") else found
-                found[named[2].lower()] = named[3]
-    return found
-
-
-_NAMED = re.compile(
-    r"(?:(option|approach) )?(\d|[a-z])(?:[.):]|(?<=option \w)|(?<=approach \w))\s+(\S.*)", re.IGNORECASE
-)

@@ -123,6 +123,12 @@ _EXPLAINS = re.compile(
 )
 
 
+_RESULTS = re.compile(
+    r"(?:this|that|it|which)(?: also| now)? (?:ensures?|means|makes?|keeps?|avoids?|prevents?|allows?|gives?|lets?)\b",
+    _I,
+)
+
+
 def agent_score(text: str, *, item: bool = False, edits: bool = False, grounded: bool = False) -> int:
     """How much a sentence of the agent is a choice; 0 for narration, questions and what might be.
 
@@ -130,6 +136,8 @@ def agent_score(text: str, *, item: bool = False, edits: bool = False, grounded:
     grounded  a statement before it in the message tells the state of things, so it can be its consequence
     """
     words = len(text.split())
+    if _RESULTS.match(text):
+        return 0
     choice = _CHOICE.search(text)
     if (words < 5 and not choice and not edits) or words > 120 or is_question(text):
         return 0

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from ralf.model import Decision
 from ralf.summarizers import approved, grammar, said, spoken, verdicts
-from ralf.summarizers.messages import messages, source
+from ralf.summarizers.messages import messages, source, whole_of
 from ralf.summarizers.supersession import linked
 from ralf.transcripts.events import Event
 
@@ -22,27 +22,42 @@ class Found:
     dropped: int
 
 
-def find(events: Sequence[Event], *, session: str = "", known: Sequence[Decision] = ()) -> Found:
-    """Find what the events decided; `known` are the route's active decisions, which a new one may supersede."""
-    told = messages(events)
+def find(
+    events: Sequence[Event], *, session: str = "", known: Sequence[Decision] = (), before: Sequence[Event] = ()
+) -> Found:
+    """Find what the events decided.
+
+    known   the route's active decisions, which a new one may supersede
+    before  what the agent said right before the events: an offer, which the first of them may answer
+    """
+    asked = messages(before)
+    told = [*asked, *messages(events)]
     made = approved.decided(events)
+    whole: list[Decision] = []
     for place, message in enumerate(told):
-        before = told[place - 1] if place and told[place - 1].who == "agent" else None
+        if message in asked:
+            continue
+        text = whole_of(message)
+        if text:
+            at, when = source(session, [message]), message.event.timestamp
+            whole.append(Decision(decision=text, timestamp=when, source=at, origin=message.who))
+        last = told[place - 1] if place and told[place - 1].who == "agent" else None
         if message.who == "user":
             made += spoken.decided(told, place)
         else:
-            made += verdicts.decided(message) or said.decided(message, before)
+            made += verdicts.decided(message) or said.decided(message, last)
     found: list[tuple[int, Decision]] = []
     dropped = 0
     for score, decision, sources in sorted(made, key=lambda one: one[2][0].event.start.line):
         if score < grammar.ENOUGH:
             dropped += 1
             continue
+        sources = [one for one in sources if one not in asked]  # a claim rests on lines of its own segment
         stamped = replace(decision, timestamp=sources[-1].event.timestamp, source=source(session, sources))
         found.append((score, stamped))
     kept = _best(found)
     dropped += len(found) - len(kept)
-    return Found(tuple(linked([decision for _, decision in kept], known)), dropped)
+    return Found(tuple(linked([decision for _, decision in kept], known, whole)), dropped)
 
 
 def _best(found: Sequence[tuple[int, Decision]]) -> list[tuple[int, Decision]]:

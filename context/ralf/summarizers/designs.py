@@ -43,6 +43,20 @@ _PROPOSAL = any_of(
     r"|permitted|forbidden|kept|moved|renamed|made|defined as|treated as|represented|split|exposed)\b",
 )
 _TALKS = re.compile(r"\b(?:i|i'm|i'll|i've|i'd|me|my|you|your|you're|you'll|let's|let us)\b|\bhere's\b", _I)
+_TAKES = (
+    r"(?:adopt\w*|back\w*|bas(?:e|ed|ing)|build\w*|built|chose\w*|choos\w+|go(?:ing)? (?:with|for)|went (?:with|for)"
+    r"|opt\w* for|pick\w*|put(?:ting)?|select\w*|settl\w+ (?:on|for)|stor(?:e|ed|ing)|take|took|taking|us(?:e|ed|ing))"
+)
+_NEAR_TO = r"(?:around|as|behind|by|for|from|in|on|to|under|with)"
+_ASSIGNS = re.compile(
+    rf"(?:(?:so|ok(?:ay)?|then|right)[ ,]+)*(?:(?:i|we)(?:'m|'re|'ve| am| are| have)? )?{_TAKES} "
+    r"(?!it\b|this\b|that\b|them\b)"
+    rf"(?:\S+(?: \S+){{0,5}}? {_NEAR_TO} (?:the|our|an?) [^.?!:]+"
+    rf"|(?:the|our) \S+(?: \S+){{0,4}}? {_NEAR_TO} \S[^.?!:]*)[.!]?$",
+    _I,
+)
+_SHORT = 16
+_FINDS = re.compile(r":|\b(?:is|are)\b", _I)  # in a few words: "the picker is slow"
 _REPORTS = any_of(
     r"\b(?:tests?|build|lint|ci|checks?) (?:all )?(?:pass|fail|are|is|was|now)\w*",
     r"\bready (?:to|for)\b|\bnow (?:has|have)\b|\bwhich no longer\b",
@@ -60,15 +74,16 @@ _CONTINUES = re.compile(
     r"|(?:the )?\w+ (?:is |are |now )*(?:complete|done|saved|posted|ready|updated|finished|fixed))\b",
     _I,
 )
+_SPEAKS = re.compile(r"(?:let me|i'll|i'm|i've|i|you|now|first|next)\b", _I)
 _DISCOVERS = re.compile(r"^(?:found|interesting|i see|there|ah|oh|hmm|wait|turns out|confirmed)\b", _I)
 _WAS = re.compile(r"\b(?:was|were|had|did|says?|said|tells?)\b", _I)
 
 
-def states_design(texts: Sequence[str]) -> int:
+def states_design(texts: Sequence[str], *, orders: bool = False) -> int:
     """The score of a message that does nothing but state how something is to be; 0 for reports and narration.
 
     Agents talk to somebody about what they see and do. A message in which nobody is spoken to, that begins of itself
-    and reports nothing, states what holds.
+    and reports nothing, states what holds. With `orders` it has to say what is to be done.
     """
     opening = texts[0] if texts else ""
     texts = [text for text in texts if len(text.split()) > 2] if len(texts) > 1 else list(texts)
@@ -76,14 +91,16 @@ def states_design(texts: Sequence[str]) -> int:
         return 0
     first = texts[0]
     words = len(first.split())
-    if words < 6 or words > 90 or is_question(first) or _TALKS.search(first) or _REPORTS.search(first):
+    least = 4 if len(texts) == 1 and not _FINDS.search(first) else 6
+    if words < least or words > 90 or is_question(first) or _TALKS.search(first) or _REPORTS.search(first):
         return 0
     if any(looks_around(text) for text in texts):
         return 0
     if (_IMPERATIVE.match(first) or _PROPOSAL.search(first)) and not _CONTINUES.match(first):
         return ENOUGH
     if (
-        _DISCOVERS.match(opening)
+        orders
+        or _DISCOVERS.match(opening)
         or _CONTINUES.match(first)
         or any(_TALKS.search(text) or _REPORTS.search(text) for text in texts)
     ):
@@ -91,6 +108,19 @@ def states_design(texts: Sequence[str]) -> int:
     if guesses(first, len(first)) or _WAS.search(first) or (len(texts) == 1 and first.endswith(":")):
         return 0
     return ENOUGH
+
+
+def assigns(text: str) -> bool:
+    """Whether a short message only gives a purpose its thing: "picked Y for the X", "I put Y behind the X"."""
+    return len(text.split()) <= _SHORT and bool(_ASSIGNS.match(text)) and not _REPORTS.search(text)
+
+
+def may_follow(texts: Sequence[str]) -> bool:
+    """Whether a message can be what was announced as decided: it asks nothing, and does not go on to look around."""
+    first = texts[0] if texts else ""
+    if len(first.split()) < 5 or first.endswith(":") or _SPEAKS.match(first):
+        return False
+    return not any(is_question(text) or looks_around(text) for text in texts)
 
 
 def is_imperative(text: str) -> bool:

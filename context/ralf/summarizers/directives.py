@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from ralf.summarizers.choices import chooses, contrasts, prescribes
-from ralf.summarizers.grammar import any_of, gives_reason, is_question, takes_back
+from ralf.summarizers.grammar import any_of, content_words, gives_reason, is_question, takes_back
 
 _I = re.IGNORECASE
 
@@ -88,8 +88,7 @@ _STRENGTH = any_of(
 )
 _CORRECTS = any_of(
     r"^(?:no|nope|nah|actually|wait|hold on|not quite|wrong|hmm,? (?:no|but|actually))\b",
-    r"\bi mean(?:t)?\b|\bnot [\w` -]{1,40} but\b|\bthat's (?:not|wrong)\b|\binstead\b|\bon second thoughts?\b"
-    r"|\bwhat are you doing\b",
+    r"\bi mean(?:t)?\b|\bnot [\w` -]{1,40} but\b|\bthat's (?:not|wrong)\b|\binstead\b|\bon second thoughts?\b",
 )
 _VERBS = (
     r"use|keep|drop|skip|ignore|make|move|put|rename|remove|revert|rebase|fix|leave|stop|avoid|stick|merge|split"
@@ -113,6 +112,17 @@ _TAG = re.compile(r"(?:[, ](?:yeah|yes|right|no|ok(?:ay)?|correct|isn't it|don't
 _WITHDRAWS = re.compile(r"\b(?:forget|scratch|ignore|never ?mind) (?:that|it|this)\b|\bnever ?mind\W*$", _I)
 _DOUBTS = re.compile(r"\b(?:looks like|seems?|i guess|i wonder|not sure|maybe|no idea|i suppose)\b", _I)
 _PAST = re.compile(r"\b(?:did|was|were|had|been|already|should have|would have|thought|\w{3,}ed)\b", _I)
+_POINTS = re.compile(r"\b(?:it|this|that|these|those|them|they|one|both|all|\d)\b", _I)
+_DEEDS = re.compile(
+    r"fix|do|address|tackle|handle|manual(?:ly)?|start|chang|change|update|thing|want|just|try|make|that|this"
+)
+_TICKETS = re.compile(
+    r"^(?:(?:ok(?:ay)?|yes|yeah|and|also|then|so|now|please|for now|first|let's|lets|just"
+    r"|can (?:we|you)|could (?:we|you))\b[ ,]*)*"
+    r"(?:add|write|leave|put|pop|post|create|log|open|file|raise|make)\b[^,.;]{0,30}"
+    r"\b(?:comments?|issues?|tickets?|sub-issues?|linear|test coverage|tests?|todo)\b",
+    _I,
+)
 _ROUTINE = re.compile(
     r"^(?:ok(?:ay)?|yes|and|now|please|then|so|can you|could you|pls)?[,. ]*(?:commit|push|merge|run|test|check"
     r"|look|review|show"
@@ -133,7 +143,7 @@ def is_rule(text: str) -> bool:
         return False
     if _DECLARES.search(text):
         return True
-    if is_question(text):
+    if is_question(text) or _DOUBTS.search(text):
         return False
     if _FORBIDS.search(text) or _ANNOUNCES.match(text):
         return True
@@ -170,7 +180,7 @@ def user_score(text: str) -> int:
         score += 2
     if _CHANGES_MIND.search(text) or (takes_back(text) and not is_question(text)):
         score += 4 - (words > 12)
-    if not score:
+    if not score or (_DOUBTS.search(text) and not (_DIRECTS.search(text) or _SHAPES.search(text))):
         return 0
     if _STRENGTH.search(text) or gives_reason(text) or contrasts(text):
         score += 1 + bool(_PUTS_OFF.search(text))
@@ -192,9 +202,34 @@ def asks(text: str) -> bool:
     return is_question(text) and not suggests(text) and not _TAG.search(text) and not orders
 
 
-def is_errand_request(text: str) -> bool:
+def is_errand(text: str) -> bool:
     """Whether a person's sentence only asks to look, run, commit and the like."""
     return bool(_ROUTINE.match(text) or _ERRAND_REQUEST.match(text))
+
+
+def is_errand_request(text: str) -> bool:
+    """Whether a person's sentence only asks for an errand, or for a ticket, a comment or tests to be written."""
+    writes = _TICKETS.match(text) and len(text.split()) <= 16 and not contrasts(text) and not gives_reason(text)
+    return bool(writes) or is_errand(text)
+
+
+def leans(text: str) -> bool:
+    """Whether a sentence speaks of something that stands elsewhere: "just fix it", "address all 4"."""
+    return bool(_POINTS.search(text)) and len(_own(text)) <= 3
+
+
+def says_something(text: str) -> bool:
+    """Whether a sentence that points elsewhere has something to say by itself."""
+    return len(_own(text)) >= 2
+
+
+def _own(text: str) -> frozenset[str]:
+    return frozenset(word for word in content_words(text) if not _DEEDS.fullmatch(word) and not word.isdigit())
+
+
+def doubts(text: str) -> bool:
+    """Whether a sentence only supposes."""
+    return bool(_DOUBTS.search(text))
 
 
 def withdraws(text: str) -> bool:

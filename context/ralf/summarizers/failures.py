@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from ralf.summarizers.grammar import any_of, is_question, looks_around
+from ralf.summarizers.grammar import any_of, guesses, is_question, looks_around
 
 _I = re.IGNORECASE
 
@@ -21,18 +21,31 @@ _FAILED = any_of(
 )
 _REDOES = re.compile(
     r"^(?:so |then |ok(?:ay)?,? )*(?:let me|i'll|i will|i need to|need to) (?:redo|re-do|undo|revert|roll back|back out"
-    r"|simplify|restructure|re-add|start over|go back|handle (?:it|this|that) properly|try (?:a )?(?:different"
+    r"|start over|go back|try (?:a )?(?:different"
     r"|another))\b",
     _I,
 )
 
 
+_WENT_WRONG = re.compile(
+    r"n't\b|\b(?:not|never|no|lost|loses?|broken?|fail\w*|wrong|over(?:wrote|writ\w+)|unstaged|missing|unnecessary"
+    r"|useless|only|conflict\w*|corrupt\w*)\b",
+    _I,
+)
+_EXCLAIMS = re.compile(r"(?:sorry|wait|oops|ugh|damn)\b", _I)
+
+
 def failed(text: str) -> bool:
     """Whether a sentence says that something was tried and why it did not work."""
     words = len(text.split())
-    if words < 6 or words > 80 or is_question(text) or looks_around(text):
+    if words < 6 or words > 80 or _EXCLAIMS.match(text) or is_question(text) or looks_around(text):
         return False
     return bool(_FAILED.search(text)) and not re.search(r"\b(?:if|would|could|might|may)\b", text, _I)
+
+
+def went_wrong(text: str) -> bool:
+    """Whether a sentence tells what went wrong with what was done, and is no exclamation or guess."""
+    return bool(_WENT_WRONG.search(text)) and not _EXCLAIMS.match(text) and not guesses(text, len(text))
 
 
 def redoes(text: str) -> bool:

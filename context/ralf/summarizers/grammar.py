@@ -47,7 +47,8 @@ _NARRATES = any_of(
 _HYPOTHETICAL = any_of(
     r"\b(?:could|might|may|maybe|perhaps|possibly|probably|would|consider|option (?:\d|[a-e])|alternatively|if you"
     r"|whether|seems?"
-    r"|i think|i guess|i suspect|not sure|unclear|likely|appears?|suggests?|suppose|leaning|either)\b",
+    r"|i think|i guess|i suspect|not sure|unclear|likely|appears?|suggests?|suppose|leaning|either"
+    r"|suspicion|hypothes[ie]s|theory)\b",
     r", or (?:just|simply|even|else)\b",
 )
 _QUESTION = re.compile(r"\?\W*$")
@@ -95,18 +96,6 @@ _REASON = any_of(
     r"|redundant|simpler|cleaner|safer|faster|cheaper|easier|overkill|unnecessary|consisten(?:t|cy)|reason(?:s"
     r"|ing)?:|why:)\b"
 )
-_LABEL_REASON = any_of(
-    r"^(?:the |our |my |main )*(?:reasons?|rationale|why|because|motivation|grounds?|reasoning)\b(?: is| was"
-    r"| being)?\s*[:,—-]?"
-)
-_LABEL_REJECTED = any_of(
-    r"^(?:we |i )?(?:also )?(?:rejected|ruled out|discarded|dropped|passed on|decided against|turned down"
-    r"|considered|looked at"
-    r"|thought about|weighed|explored|evaluated|not chosen|not taken|declined)\b",
-    r"^(?:the |an |one |another |other )*(?:rejected |discarded |considered )?(?:alternatives?|other options?"
-    r"|option that lost)\b",
-    r"^(?:instead of|rather than|as opposed to|over)\b[^.]{0,3}[:,]",
-)
 _PHRASE = r"[^\s.,;:!?()]+(?:\s[^\s.,;:!?()]+)"
 _REJECTED = re.compile(
     rf"\b(?:instead of|rather than|as opposed to|in place of|in favou?r over|and not|not)\s+({_PHRASE}{{0,13}})"
@@ -118,13 +107,6 @@ _REJECTED = re.compile(
 def gives_reason(text: str) -> bool:
     """Whether a sentence says why."""
     return bool(_REASON.search(text))
-
-
-def label(text: str) -> str:
-    """ "reason" or "rejected" if the sentence is introduced as such, else ""."""
-    if _LABEL_REJECTED.search(text):
-        return "rejected"
-    return "reason" if _LABEL_REASON.search(text) else ""
 
 
 def rejected(text: str) -> list[str]:

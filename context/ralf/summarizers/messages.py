@@ -19,6 +19,7 @@ DECISION_WORDS, REASON_WORDS = 50, 40
 """How long a decision and its reason may be: the file is capped, and each takes its part of it."""
 
 _BOTH = 85
+_SHORT = 45  # words of a message that says one thing
 
 
 def room_beside(text: str) -> int:
@@ -91,6 +92,18 @@ def source(session: str, said: Sequence[Message]) -> Source:
         max(message.event.end.line for message in said),
         hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:SHA256_DIGITS],
     )
+
+
+def whole_of(message: Message) -> str:
+    """A short message of statements on one line; "" for a longer one, and for one that asks or tells what it is about
+    to look at.
+    """
+    words = sum(len(sentence.text.split()) for sentence in message.said)
+    if not 4 <= words <= _SHORT or message.declined:
+        return ""
+    if any(grammar.is_question(s.text) or grammar.looks_around(s.text) for s in message.said):
+        return ""
+    return joined(sentence.text for sentence in message.said)
 
 
 def around(said: Sequence[Sentence], sentence: Sentence, words: int) -> str:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from ralf.prose import Sentence
 from ralf.summarizers import answers, choices, grammar, said
-from ralf.summarizers.messages import REASON_WORDS, Message, join, room_beside
+from ralf.summarizers.messages import REASON_WORDS, Message, clip, join, room_beside
 
+_LISTED = 6
 _DID = re.compile(
     r"^i(?:'ve| have)? (?:read|looked|checked|ran|opened|searched|fetched|went through|started)\b", re.IGNORECASE
 )
@@ -63,6 +65,55 @@ def before_question(offered: Message | None) -> str:
             break
         kept.append(text)
     return join(kept[::-1], REASON_WORDS)
+
+
+def referent(text: str, offered: Message | None) -> str:
+    """What "it" or "2 and 3" stands for in an answer: items of the list before it, else what was last said."""
+    if offered is None:
+        return ""
+    options = options_of(offered.said)
+    marks = [mark for mark in re.findall(r"\b\d\b", text) if mark in options]
+    if re.search(r"\b(?:all|both)\b", text, re.IGNORECASE) and len(options) > 1:
+        marks = list(options)
+    if marks:
+        return "; ".join(f"{mark}. {clip(options[mark], max(25 // len(marks), 5))}" for mark in marks)
+    told = [s.text for s in offered.said if "?" not in s.text and s.kind != "heading"]
+    told = [t for t in told if len(t.split()) > 3 and not t.endswith(":") and not grammar.looks_around(t)]
+    return told[-1] if told else ""
+
+
+def listed_after(said: Sequence[Sentence], sentence: Sentence) -> list[Sentence]:
+    """The items of the list that a sentence introduces."""
+    listed: list[Sentence] = []
+    for following in said[said.index(sentence) + 1 :]:
+        if following.kind != "item" or len(listed) == _LISTED:
+            break
+        listed.append(following)
+    return listed
+
+
+def options_of(said: Sequence[Sentence]) -> dict[str, str]:
+    """The last numbered or lettered list of a message: mark to text."""
+    found: dict[str, str] = {}
+    for sentence in said:
+        if sentence.kind == "item" and sentence.mark and sentence.mark != "-":
+            if sentence.mark in ("1", "a"):
+                found = {}
+            found[sentence.mark] = sentence.text
+        elif sentence.kind == "item" and not sentence.mark and found:
+            last = next(reversed(found))
+            found[last] = f"{found[last]} {sentence.text}"
+        else:
+            named = _NAMED.match(sentence.text)
+            if named and (sentence.kind == "heading" or named[1]):
+                found = {} if named[2].lower() in ("1", "a") else found
+                found[named[2].lower()] = named[3]
+    return found
+
+
+_NAMED = re.compile(
+    r"(?:(option|approach) )?(\d|[a-z])(?:[.):]|(?<=option \w)|(?<=approach \w))\s+(\S.*)", re.IGNORECASE
+)
 
 
 def _decides(reply: Message, answered: str) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from ralf.model import Decision
 from ralf.prose import Sentence, joined
-from ralf.summarizers import choices, designs, failures, grammar
+from ralf.summarizers import choices, designs, failures, grammar, leads
 from ralf.summarizers.messages import DECISION_WORDS, REASON_WORDS, Made, Message, around, clip, join
 
 _SHORT_MESSAGE = 190  # words up to which a message with a decision in it is about that decision only
@@ -20,7 +20,13 @@ def decided(message: Message, before: Message | None = None) -> Made:
         return []
     edits = message.does == "edits"
     words = sum(len(s.text.split()) for s in said)
-    whole = designs.states_design([s.text for s in said if s.kind == "text"]) if words <= _SHORT_MESSAGE + 60 else 0
+    announced, rest = leads.without(said)
+    whole = 0
+    if words <= _SHORT_MESSAGE + 60:
+        led = bool(rest) and rest[0] is not said[0] and leads.reacts(said[0].text)
+        whole = _states(rest, announced=announced, led=led)
+        said = rest if whole and (announced or len(rest) < len(said)) else said  # "the index: B" keeps its subject
+        whole = whole or _states(said)
     made: Made = []
     taken: set[int] = set()
     again = _done_again(message, said)
@@ -36,11 +42,13 @@ def decided(message: Message, before: Message | None = None) -> Made:
             taken.add(sentence.paragraph)
             made.append((grammar.ENOUGH, _failure(sentence.text, around(said, sentence, REASON_WORDS)), [message]))
             continue
+        states = bool(whole) and place == 0
+        if sentence.text.endswith(":") and not edits and not states and not choices.chooses(sentence.text):
+            continue  # what follows it is not here
         score = max(_score(said, place, edits=edits, grounded=bool(grounds)), whole if place == 0 else 0)
         if score < grammar.ENOUGH:
             made += [(score, Decision(decision=sentence.text), [message])] if score > 0 else []
             continue
-        states = bool(whole) and place == 0
         if not states and any(_score(said, n, edits=edits) > score - edits for n in _after(said, place)):
             continue  # the next sentence says it outright
         taken.add(sentence.paragraph)
@@ -57,11 +65,21 @@ def decided(message: Message, before: Message | None = None) -> Made:
     return [one for one in made if one[0] < grammar.ENOUGH] + sorted(enough, key=lambda one: -one[0])[:_MOST]
 
 
+def _states(said: Sequence[Sentence], *, announced: bool = False, led: bool = False) -> int:
+    """The score of a short message that states how something is to be, as a whole."""
+    texts = [s.text for s in said if s.kind == "text"]
+    if len(said) == 1 and designs.assigns(said[0].text):
+        return grammar.ENOUGH
+    if announced and designs.may_follow([s.text for s in said]) and said[0].kind == "text":
+        return grammar.ENOUGH + 1
+    return designs.states_design(texts, orders=led)
+
+
 def _done_again(message: Message, said: Sequence[Sentence]) -> Decision | None:
     """What the agent found wrong with what it did before it does it again another way."""
     for place, sentence in enumerate(said):
         grounds = _grounds(said, place)
-        if message.does and grounds and failures.redoes(sentence.text):
+        if message.does and grounds and failures.redoes(sentence.text) and failures.went_wrong(grounds[-1]):
             return _failure(joined([grounds[-1], sentence.text.rstrip(":")]), join(grounds[:-1], REASON_WORDS))
     return None
 
@@ -111,15 +129,16 @@ def _whole(said: Sequence[Sentence], place: int) -> tuple[str, str, tuple[str, .
     section = decided
     for number, sentence in enumerate(rest):
         text = sentence.text
-        label = grammar.label(text)
-        if label == "rejected":
+        opens = leads.section(text) if number else ""
+        if opens == "rejected":
             section = options
-        elif label == "reason" or (section is decided and number and sentence.paragraph != rest[0].paragraph):
+        elif opens == "reason" or (section is decided and (opens or sentence.paragraph != rest[0].paragraph)):
             section = reasons
         section.append(text)
         if section is decided and sum(len(t.split()) for t in decided) >= DECISION_WORDS - 10:
             section = reasons
     before = [s.text for s in said[:place] if grammar.gives_reason(s.text) and not grammar.looks_around(s.text)]
     text = clip(joined(decided) or said[place].text, DECISION_WORDS + 10)
-    rejected = [clip(joined(options), REASON_WORDS)] if options else grammar.rejected(text)
-    return text, join([*before[-2:], *reasons], REASON_WORDS + 8), tuple(rejected)
+    rejected = [clip(joined(options), REASON_WORDS + 5)] if options else grammar.rejected(text)
+    room = REASON_WORDS + 8 if options else 2 * REASON_WORDS
+    return text, join([*before[-2:], *reasons], room), tuple(rejected)

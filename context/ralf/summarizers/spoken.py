@@ -9,11 +9,12 @@ from ralf.model import Decision
 from ralf.prose import Sentence, joined
 from ralf.summarizers import accepted, answers, approved, choices, directives, grammar
 from ralf.summarizers.messages import DECISION_WORDS, REASON_WORDS, Made, Message, around, clip, join, room_beside, span
-from ralf.summarizers.replies import before_question, offer_before, reply_of
+from ralf.summarizers.replies import before_question, listed_after, offer_before, referent, reply_of
 
 _LONG_MESSAGE, _SHORT_REQUEST = 150, 60  # words: beyond the first it is pasted text; within the second, kept whole
 _LONGEST = 6000  # characters
 _MOST_RULES = 10  # of one message: they are pinned, and the file is capped
+_MEANT = 25  # words that tell what "it" or "all 4" stands for
 _SHORT_ANSWER = 60  # words within which a message may be an answer to an offer
 
 
@@ -66,17 +67,18 @@ def _own_words(message: Message, said: Sequence[Sentence], offered: Message | No
     acted = bool(message.does) or any(reply.does for reply in replies[:3])
     words = sum(len(s.text.split()) for s in said)
     said = said[next((n + 1 for n in reversed(range(len(said))) if directives.withdraws(said[n].text)), 0) :]
-    telling = [s for s in said if not directives.asks(s.text) and not directives.is_errand_request(s.text)]
+    errand = directives.is_errand if message.declined else directives.is_errand_request
+    telling = [s for s in said if not (directives.asks(s.text) or errand(s.text))]
     scores = {s: directives.user_score(s.text) for s in telling}
     best = max(scores.values(), default=0)
     suggested = [s for s in telling if directives.suggests(s.text)]
     chosen = [s for s in telling if scores[s] > 0 or s in suggested]
     if message.declined:
-        plain_question = all(grammar.is_question(s.text) for s in said)
-        if not telling and not agreed and not message.declined.startswith("`"):
+        if not telling or words < 3:
             return []
-        best = 0 if words < 3 or (plain_question and not agreed and not message.declined.startswith("`")) else best + 3
-        chosen = chosen or telling or list(said)
+        if not best and any(directives.doubts(s.text) for s in telling):
+            return []  # "lol, I guess"
+        best, chosen = best + 3, chosen or telling
     else:
         if best:
             answered = offered is not None and any("?" in s.text for s in offered.said[-4:])
@@ -94,6 +96,11 @@ def _own_words(message: Message, said: Sequence[Sentence], offered: Message | No
     text = (
         joined(s.text for s in telling) if words <= _SHORT_REQUEST and telling else span(said, chosen, DECISION_WORDS)
     )
+    if directives.leans(text):
+        meant = clip(referent(text, offered), _MEANT)
+        if not meant and not directives.says_something(text):
+            return []
+        text += f" ({meant})" if meant else ""
     text = clip(text, DECISION_WORDS + 10)
     options = (message.declined,) if message.declined else tuple(grammar.rejected(text))
     context = before_question(offered) if words < 12 and not message.declined else ""
@@ -109,20 +116,25 @@ def _conceded(message: Message, said: Sequence[Sentence], replies: Sequence[Mess
     if not replies or not replies[0].said or not answers.concedes(replies[0].said[0].text):
         return []
     settled = [s for s in replies[0].said[:8] if s.kind == "text" and choices.prescribes(s.text) and "?" not in s.text]
+    settled = [s for s in settled if not s.text.endswith(":") or listed_after(replies[0].said, s)]
     if not settled:
         return []
+    listed = listed_after(replies[0].said, settled[0]) if settled[0].text.endswith(":") else []
     reason = join(
         [f"User: {clip(joined(s.text for s in said), REASON_WORDS // 2)}", around(replies[0].said, settled[0], 30)], 45
     )
-    decision = Decision(decision=clip(settled[0].text, DECISION_WORDS), rationale=reason, origin="user")
+    decision = Decision(
+        decision=clip(joined(s.text for s in [settled[0], *listed]), DECISION_WORDS), rationale=reason, origin="user"
+    )
     return [(grammar.ENOUGH, decision, [message, replies[0]])]
 
 
 def _replies(said_by_all: Sequence[Message], place: int) -> list[Message]:
-    """What the agent said until the person spoke again."""
-    replies = []
+    """What the agent said next, until the person spoke again."""
+    replies: list[Message] = []
     for message in said_by_all[place + 1 :]:
-        if message.who == "user":
+        if message.who == "agent":
+            replies.append(message)
+        elif replies:
             break
-        replies.append(message)
     return replies

@@ -8,15 +8,10 @@ from dataclasses import replace
 from functools import lru_cache
 
 from ralf.model import MOST_SOURCES, Decision
+from ralf.summarizers.directives import leans
 from ralf.summarizers.grammar import any_of, content_words, takes_back
+from ralf.summarizers.replacing import may_replace, phrases, replaced_terms, replaces
 
-_REPLACED = re.compile(
-    r"\b(?:instead of|no longer|rather than|away from|moves? from|moved from|switch(?:ed|ing)? from|dropping"
-    r"|dropped|drop"
-    r"|replac(?:e|es|ed|ing)|abandon(?:ed|ing)?|revert(?:ed|ing)?|undo|scrap|back out|remov(?:e|ed|ing)|not)\s+"
-    r"(?:the |our |using |use )?([\w.+#/`-]+(?: [\w.+#/`-]+){0,3})",
-    re.I,
-)
 _CHANGE = any_of(
     r"\b(?:instead|no longer|now|moves?|moved|switch\w*|drop\w*|replac\w+|abandon\w*|revert\w*|changed? (?:our"
     r"|my) minds?"
@@ -27,10 +22,14 @@ _PUTS_INSTEAD = any_of(r"\b(?:instead|use|go with|switch|replace|rather|back to|
 _REASON = re.compile(r"\b(?:because|since|so that|as it|to avoid|in order to)\b|(?<=\w)[.;] ", re.I)
 _NEAR = 60  # lines of a transcript: some turns
 _SLOT = 9  # content words: in more, one other word is no other choice
+_MANY = 8  # content words, of which three quarters make two sentences that follow each other the same
+_BY_SUBJECT = 30  # the score from which a decision replaces another by what both are about, whatever the verb
 
 
-def linked(found: Sequence[Decision], known: Sequence[Decision] = ()) -> list[Decision]:
+def linked(found: Sequence[Decision], known: Sequence[Decision] = (), said: Sequence[Decision] = ()) -> list[Decision]:
     """The found decisions, oldest first, linked to each other and to the route's `known` active ones.
+
+    said  short messages as a whole: each counts only where it puts another thing in the place of what was decided
 
     A decision that was said before is no new one: its source goes to the one that it repeats, which, where that is a
     known one, stands in the list again under its label. What is replaced or taken back is marked so if it was found
@@ -38,38 +37,49 @@ def linked(found: Sequence[Decision], known: Sequence[Decision] = ()) -> list[De
     """
     out: list[Decision] = []
     retold: set[str] = set()  # labels of known decisions that stand in `out`
-    for new in found:
+    told: dict[int, frozenset[str]] = {}  # lines of messages that replace something as a whole, with their words
+    candidates = sorted(
+        [*((1, one) for one in found), *((0, one) for one in said)], key=lambda one: (_line(one[1]), one[0])
+    )
+    for listed, new in candidates:
+        if not listed and not may_replace(new.decision):
+            continue
+        if content_words(new.decision) <= told.get(_line(new), frozenset()):
+            continue  # a part of it
         known_still = [one for one in known if one.id and one.id not in retold]
-        here = next((n for n in reversed(range(len(out))) if _is_open(out[n]) and _restates(new, out[n])), None)
-        if here is not None:
-            out[here] = _told_again(out[here], new)
-            continue
-        before = next((one for one in reversed(known_still) if _restates(new, one)), None)
-        if before is not None:
-            retold.add(before.id)
-            out.append(_told_again(before, new))
-            continue
         pool = [(_replaced_by(new, one), n, one) for n, one in enumerate([*known_still, *out]) if _is_open(one)]
-        _, place, old = max(pool, key=lambda one: one[:2], default=(0, 0, new))
-        if not pool or not _replaced_by(new, old):
+        score, place, old = max(pool, key=lambda one: one[:2], default=(0, 0, new))
+        if not listed:
+            if score < _BY_SUBJECT:
+                continue
+            told[_line(new)] = content_words(new.decision)
+        elif score < _BY_SUBJECT:
+            here = next((n for n in reversed(range(len(out))) if _is_open(out[n]) and _restates(new, out[n])), None)
+            if here is not None:
+                out[here] = _told_again(out[here], new)
+                continue
+            before = next((one for one in reversed(known_still) if _restates(new, one)), None)
+            if before is not None:
+                retold.add(before.id)
+                out.append(_told_again(before, new))
+                continue
+        if not score:
             out.append(new)
             continue
         label = f"#{len(out) + 1}"
         if place >= len(known_still):
             here = place - len(known_still)
-            out[here] = replace(old, status=_status(new), superseded_by=label)
+            out[here] = replace(old, status=_status(new, score), superseded_by=label)
             old = replace(old, id=old.id or f"#{here + 1}")
-        elif _status(new) == "reversed":
+        elif _status(new, score) == "reversed":
             retold.add(old.id)
             out.append(replace(old, status="reversed", superseded_by=f"#{len(out) + 2}"))
         out.append(replace(new, supersedes=old.id))
     return out
 
 
-@lru_cache(maxsize=1024)
-def replaced_terms(text: str) -> tuple[frozenset[str], ...]:
-    """What a sentence says it turns away from: for each mention, its first content word and those that follow."""
-    return tuple(words for match in _REPLACED.finditer(text) if (words := content_words(match[1])))
+def _line(decision: Decision) -> int:
+    return decision.source.first_line if decision.source is not None else 0
 
 
 @lru_cache(maxsize=1024)
@@ -83,15 +93,16 @@ def _is_open(decision: Decision) -> bool:
     return decision.status == "active"
 
 
-def _shortly_before(new: Decision, old: Decision) -> bool:
+def _near(new: Decision, old: Decision) -> bool:
     if new.source is None or old.source is None or new.source.session != old.source.session:
         return False
     return 0 < new.source.first_line - old.source.first_line <= _NEAR
 
 
-def _status(new: Decision) -> str:
-    taken_back = takes_back(new.decision) and not _PUTS_INSTEAD.search(new.decision)
-    return "reversed" if taken_back else "superseded"
+def _status(new: Decision, score: int) -> str:
+    if score >= _BY_SUBJECT or _PUTS_INSTEAD.search(new.decision):
+        return "superseded"
+    return "reversed" if takes_back(new.decision) else "superseded"
 
 
 # ---- the same again ----
@@ -105,6 +116,10 @@ def _restates(new: Decision, old: Decision) -> bool:
     least = min(len(words), len(before))
     if least >= 3 and min(len(words - before), len(before - words)) <= least // 7:
         return not takes_back(new.decision) or takes_back(old.decision)
+    if least >= _MANY and len(words & before) * 4 >= least * 3 and new.origin == old.origin and _near(new, old):
+        return not takes_back(new.decision) or takes_back(old.decision)
+    if leans(new.decision) and len(words) >= 2 and words <= before and _near(new, old):
+        return not takes_back(new.decision)  # "let's do this as a separate one"
     # What the agent made of a person's words stands beside them already.
     said, beside = (" ".join(text.lower().split()) for text in (new.decision, old.rationale))
     about = len(before) < 4 or len(words & before) >= 2
@@ -133,14 +148,18 @@ def _replaced_by(new: Decision, old: Decision) -> int:
     if "failed-approach" in (new.kind, old.kind) or (old.kind == "rule" and new.origin != "user"):
         return 0
     before, words, chosen = content_words(old.decision), content_words(new.decision), _affirmed(old.decision)
+    if _line(new) != _line(old) and replaces(new.decision, old.decision):
+        return _BY_SUBJECT + len(before & words)
     if new.origin == "user" and takes_back(new.decision) and len(words) <= 2:
-        return int(_shortly_before(new, old)) + len(before & words)  # "undo that": what was decided right before
+        return int(_near(new, old)) + len(before & words)  # "undo that": what was decided right before
     if not _CHANGE.search(new.decision):
         return 0
     shared = before & words
     named = any(len(term & chosen) * 2 >= len(term) for term in replaced_terms(new.decision))
+    same_subject = bool(phrases(new.decision) & phrases(old.decision))
     if named and (
-        (len(shared) >= 3 and len(shared) * 2 >= min(len(before), len(words))) or (len(before) <= 2 and before <= words)
+        (same_subject and len(shared) >= 3 and len(shared) * 2 >= min(len(before), len(words)))
+        or (len(before) <= 2 and before <= words)
     ):
         return 20 + len(shared)
     # Not named: the same said of the same thing, with another word in one place.

@@ -1,0 +1,113 @@
+"""The labels of a route's decisions, and what one decision does to another. Pure, like the fold that uses it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from ralf.context import RouteContext
+from ralf.model import MOST_SOURCES, Decision
+from ralf.text import one_line
+from ralf.tree import from_tree
+
+_LABEL = re.compile(r"DEC-[0-9]{1,9}\Z")
+_LINKS = ("supersedes", "superseded_by")
+
+
+def labelled(context: RouteContext, kind: str, payload: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The payload of a record that is about to be appended to `context`, its new decisions with their labels.
+
+    One that is active already in the same words is no new one: it goes by the label that it has, and is left out where
+    it tells nothing that is not known. `#n`, the nth decision of the list, becomes that one's label in `supersedes` and
+    `superseded_by`. The labels stand in the record, so that whoever reads it, and however much has been folded away,
+    calls them the same.
+    """
+    if kind not in ("checkpoint", "refinement", "decision"):
+        return payload
+    items = [payload.get("decision", {})] if kind == "decision" else payload.get("decisions", ())
+    active = {said(known): known for known in context.decisions if known.status == "active"}
+    count = context.context_checkpoint.decision_count
+    taken = {known.id for known in context.decisions}
+    made = []
+    labels: dict[str, str] = {}  # `#n` to label
+    for number, item in enumerate(items, start=1):
+        if not item.get("id"):
+            decision = from_tree(Decision, item)
+            known = active.get(said(decision))
+            if known is None or decision.supersedes == known.id or decision.status != "active":
+                count += 1
+                while f"DEC-{count:03d}" in taken:  # an imported file may have used it
+                    count += 1
+                item = {**item, "id": f"DEC-{count:03d}"}
+                if decision.status == "active":
+                    active[said(decision)] = replace(decision, id=item["id"])
+            else:
+                item = {**item, "id": known.id}
+                news = _told_again(known, from_tree(Decision, item))
+                if news == known:
+                    labels[f"#{number}"] = known.id
+                    continue
+                active[said(decision)] = news
+        labels[f"#{number}"] = item["id"]
+        made.append(item)
+    made = [{**item, **{key: labels.get(item[key], item[key]) for key in _LINKS if item.get(key)}} for item in made]
+    return {**payload, "decision": made[0] if made else {}} if kind == "decision" else {**payload, "decisions": made}
+
+
+def same_words(one: Decision, other: Decision) -> bool:
+    """Whether two decisions say the same, white space and case aside."""
+    return said(one) == said(other)
+
+
+def said(decision: Decision) -> str:
+    """What a decision says, white space and case aside."""
+    return one_line(decision.decision).casefold()
+
+
+def with_decision(context: RouteContext, decision: Decision) -> RouteContext:
+    """The context with one more decision, and what it replaces marked; one that it has is told what is new of it."""
+    known = {item.id for item in context.decisions}
+    decisions = []
+    for item in context.decisions:
+        if item.id == decision.id:
+            item = _told_again(item, decision)
+        elif item.id == decision.supersedes and not item.superseded_by:
+            status = "superseded" if item.status == "active" else item.status
+            item = replace(item, status=status, superseded_by=decision.id)
+        decisions.append(item)
+    if decision.id not in known:
+        decisions.append(decision)
+    header = context.context_checkpoint
+    number = int(decision.id[4:]) if _LABEL.match(decision.id) else 0
+    header = replace(header, decision_count=max(header.decision_count, number))
+    return replace(context, context_checkpoint=header, decisions=tuple(decisions))
+
+
+def _told_again(known: Decision, again: Decision) -> Decision:
+    """A decision with what its being said again adds: where, what it replaces, and whether it was taken back."""
+    places = [known.source, *known.further_sources]
+    further = [place for place in (again.source, *again.further_sources) if place is not None and place not in places]
+    status = again.status if known.status == "active" else known.status
+    return replace(
+        known,
+        status=status,
+        supersedes=known.supersedes or again.supersedes,
+        superseded_by=known.superseded_by or (again.superseded_by if status != "active" else ""),
+        further_sources=(*known.further_sources, *further)[: MOST_SOURCES - 1],
+    )
+
+
+def all_labelled(context: RouteContext) -> RouteContext:
+    """The context with a label for every decision, also for those that a person wrote without one."""
+    numbers = [int(item.id[4:]) for item in context.decisions if _LABEL.match(item.id)]
+    count = max([context.context_checkpoint.decision_count, *numbers])
+    decisions = []
+    for item in context.decisions:
+        if not item.id:
+            count += 1
+            item = replace(item, id=f"DEC-{count:03d}", origin=item.origin or "human-edit")
+        decisions.append(item)
+    header = replace(context.context_checkpoint, decision_count=count)
+    return replace(context, context_checkpoint=header, decisions=tuple(decisions))
