@@ -18,6 +18,8 @@ from ralf.spend import Cap
 from ralf.summarizers.command import TIMEOUT, Command, named
 from ralf.summarizers.registry import MODELS
 
+_NOT_TRACKED = 1  # git's exit status for it
+
 
 @dataclass(frozen=True, slots=True)
 class LocalConfig:
@@ -89,16 +91,21 @@ def of(project: Project) -> LocalConfig:
 
 
 def check_not_cloned(path: Path, environment: dict[str, str]) -> None:
-    """UsageError when git tracks the file: then whoever wrote the repository wrote it, not the user."""
+    """UsageError when git tracks the file, or cannot say: then whoever wrote the repository may have written it."""
     if not path.exists() or not any((folder / ".git").exists() for folder in path.parents):
         return
-    ask = ["git", "-c", "core.fsmonitor=false", "ls-files", "--error-unmatch", "--", path.name]
+    # A repository can hold another, bare one, beside the file, which knows of no file.
+    only = ["-c", "core.fsmonitor=false", "-c", "safe.bareRepository=explicit"]
+    ask = ["git", *only, "ls-files", "--error-unmatch", "--", path.name]
     try:
         done = subprocess.run(ask, cwd=path.parent, env=environment, capture_output=True, timeout=20, check=False)
     except OSError:
         return  # no git, no clone
     if done.returncode == 0:
         raise UsageError(path, "is committed: nothing in it is run", f"git rm --cached {path}")
+    if done.returncode != _NOT_TRACKED:
+        said = done.stderr.decode("utf-8", "replace").strip().split("\n")[0][:200]
+        raise UsageError(path, f"git cannot say whether it is committed: {said}", f"git -C {path.parent} status")
 
 
 def _own_text(path: Path) -> str | None:
