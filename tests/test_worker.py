@@ -300,3 +300,26 @@ def test_a_model_that_fails_is_a_warning_on_the_command_line(project: Path) -> N
     assert "warning: tide: cp-001 stays as it is: command answered in words: I cannot help with that." in ran.err
     told = storekit.process(*command, "--json", cwd=project).json()
     assert told["refinements"][0]["failure"].startswith("command answered in words")
+
+
+def test_a_checkpoint_whose_entry_stands_twice_by_hand_is_asked_about_once(project: Path) -> None:
+    checkpoint(project, summarizer="extractive")
+    path = storekit.route_file(project, "tide")
+    head, gap, rest = path.read_text().partition("checkpoint_history:\n")
+    once = rest[: rest.index("---\n")]
+    path.write_text(head + gap + once + rest)
+    ralf.record_decision("tide", "Written after the edit", root=project)
+    assert [entry.checkpoint_id for entry in ralf.get_context("tide", root=project).checkpoints] == ["cp-001"] * 2
+    configure(project, "good")
+    assert len(worker.work(Project(project), "tide")) == 1
+
+
+def test_who_removes_by_hand_why_nothing_was_asked_is_told_again_and_once(project: Path) -> None:
+    configure(project, "good", more="daily_cap: 0 tokens\n")
+    checkpoint(project, summarizer="extractive")
+    assert len(worker.work(Project(project), "tide")) == 1
+    path = storekit.route_file(project, "tide")
+    path.write_text("".join(line for line in path.read_text().splitlines(True) if "unrefined:" not in line))
+    ralf.record_decision("tide", "Written after the edit", root=project)
+    assert len(worker.work(Project(project), "tide")) == 1
+    assert entry(project).unrefined == "daily cap spent: 0 of 0 tokens"

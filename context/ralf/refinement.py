@@ -30,6 +30,7 @@ def owed(context: RouteContext) -> tuple[str, ...]:
     """The checkpoints that no model has been asked about, newest first."""
     newest = context.checkpoint_history[-NEWEST:]
     open_ = (entry for entry in reversed(newest) if not entry.refines and not entry.unrefined)
+    open_ = (entry for entry in open_ if entry is entry_of(context, entry.checkpoint_id))  # by hand, an id can be twice
     return tuple(entry.checkpoint_id for entry in open_ if entry.session)  # without one it came with an old file
 
 
