@@ -471,6 +471,42 @@ def test_a_blob_is_stored_compressed_under_its_digest(store: FileStore, tmp_path
     ],
     ids=["empty", "torn", "rubbish", "another"],
 )
+def test_putting_a_damaged_blob_again_mends_it(
+    store: FileStore, tmp_path: Path, harm: Callable[[bytes], bytes]
+) -> None:
+    digest = store.put_blob([b"words"])
+    path = blob_of(tmp_path, digest)
+    path.write_bytes(harm(path.read_bytes()))
+    store.put_blob([b"words"])
+    assert store.open_blob(digest).read() == b"words"
+
+
+@pytest.mark.parametrize(
+    "lay",
+    [os.mkfifo, lambda path: path.symlink_to("/dev/zero"), Path.mkdir],
+    ids=["a pipe", "a link to a device", "a folder"],
+)
+def test_what_is_no_file_in_place_of_a_blob_hangs_nobody(
+    store: FileStore, tmp_path: Path, lay: Callable[[Path], object]
+) -> None:
+    digest = hashlib.sha256(b"words").hexdigest()
+    path = blob_of(tmp_path, digest)
+    path.parent.mkdir(parents=True)
+    lay(path)
+    with pytest.raises(DamagedBlob):
+        store.open_blob(digest)
+
+
+@pytest.mark.parametrize(
+    "harm",
+    [
+        lambda content: b"",
+        lambda content: content[:-1],
+        lambda content: b"rubbish",
+        lambda content: zlib.compress(b"x"),
+    ],
+    ids=["empty", "torn", "rubbish", "another"],
+)
 def test_a_blob_that_is_not_what_was_put_is_damaged(
     store: FileStore, tmp_path: Path, harm: Callable[[bytes], bytes]
 ) -> None:

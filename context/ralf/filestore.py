@@ -6,11 +6,13 @@ A token is "OFFSET-SHA256": where the line begins, and the checksum in it.
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import io
 import json
 import os
 import re
+import stat
 import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
@@ -135,10 +137,13 @@ class FileStore:
         content = b"".join(chunks)
         digest = hashlib.sha256(content).hexdigest()
         path = self._blob(digest)
-        if path.exists():
+        if self._is_whole(digest):
             os.utime(path)  # somebody needs it now: whoever prunes must not take it for an old one
         else:
+            if path.parent.is_symlink():
+                raise UsageError(path.parent, "is a symbolic link: not written through", "remove the link")
             path.parent.mkdir(parents=True, exist_ok=True)
+            path.unlink(missing_ok=True)  # it is damaged
             _atomic.write(path, zlib.compress(content, 6))
             _sync_parents(path.parent.parent, self._folder)
         return digest
@@ -147,11 +152,17 @@ class FileStore:
         """A blob's bytes; see `ralf.store.Store.open_blob`."""
         path = self._blob(digest)
         try:
-            content = zlib.decompress(path.read_bytes())
+            with _opened(path) as file:
+                regular = stat.S_ISREG(os.fstat(file.fileno()).st_mode)
+                content = zlib.decompress(file.read()) if regular else b""
         except FileNotFoundError:
             raise BlobNotFound(digest, "no such blob") from None
-        except zlib.error:
+        except (zlib.error, IsADirectoryError):
             content = b""
+        except OSError as error:
+            if error.errno != errno.ELOOP:
+                raise
+            content = b""  # a link that somebody laid
         if hashlib.sha256(content).hexdigest() != digest:
             raise DamagedBlob(path, "its bytes are not those that were put", f"move it away: {path}")
         return io.BytesIO(content)
@@ -160,10 +171,17 @@ class FileStore:
         """Whether a blob of this digest is kept."""
         return self._blob(digest).exists()
 
+    def _is_whole(self, digest: Digest) -> bool:
+        try:
+            self.open_blob(digest).close()
+        except (BlobNotFound, DamagedBlob):
+            return False
+        return True
+
     def blobs(self) -> Iterator[Blob]:
         """Every blob that is kept."""
         for path in self._folder.glob("blobs/??/*"):
-            if _DIGEST.fullmatch(path.name):
+            if _DIGEST.fullmatch(path.name) and not path.parent.is_symlink():
                 with suppress(FileNotFoundError):  # dropped meanwhile
                     status = path.stat()
                     yield Blob(path.name, status.st_size, status.st_mtime)
@@ -210,7 +228,8 @@ def _offset(token: Token) -> int:
 
 
 def _opened(path: Path) -> BinaryIO:
-    return os.fdopen(os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW), "rb")
+    flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK  # the last: a FIFO would wait for a writer
+    return os.fdopen(os.open(path, flags), "rb")
 
 
 def _line_of(file: BinaryIO, stream: str, token: Token) -> bytes:

@@ -98,6 +98,8 @@ def save(cache: Path, route: str, snapshot: Snapshot, *, shown: bool = True) -> 
 def keep_render(cache: Path, route: str, revision: int, content: bytes) -> None:
     """Remember the route file of a revision, so that an edit of it need not be compared with the folded journal."""
     path = _render_path(cache, route, revision)
+    if path.parent.is_symlink():
+        return
     with suppress(OSError, ValueError):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.unlink(missing_ok=True)
