@@ -23,6 +23,7 @@ from ralf.context import RouteContext, Since
 from ralf.errors import RalfError
 from ralf.model import OpenFile
 from ralf.project import Project
+from ralf.text import clean
 from ralf.transcripts.events import Position
 
 CHANGED, GONE = "changed since the checkpoint", "gone since the checkpoint"
@@ -120,7 +121,7 @@ def _uncovered(project: Project, context: RouteContext) -> tuple[int, int | None
         return 0, None
     for path in found:
         with suppress(OSError, RalfError):
-            position = sessions.standing(project, context.route, path.stem).position
+            position = sessions.standing(project, context.route, clean(path.stem)).position
             size = path.stat().st_size
             if 0 < position.byte < size:
                 return _tokens(path, position, size), _minutes(path, size, context.last_checkpoint)
