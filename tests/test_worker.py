@@ -242,6 +242,13 @@ def test_tokens_estimates_and_money_are_summed_apart_and_by_day() -> None:
     assert (both.calls, both.cost_usd, both.day_tokens) == (4, 1.75, 220)
 
 
+def test_a_clock_that_was_put_back_gives_nothing_of_the_daily_cap_back() -> None:
+    late, early = call("2026-03-02T08:00:00Z"), call("2026-03-01T23:00:00Z")
+    found = after(late, early, late)
+    assert (found.day, found.day_tokens) == ("2026-03-02", 330)
+    assert spend.total([found, after(early)], "2026-03-01").day_tokens == 440
+
+
 def test_failures_in_a_row_are_counted_over_all_routes_and_by_model() -> None:
     two = after(call("2026-03-01T08:00:00Z", "time-out"), call("2026-03-01T09:00:00Z", "time-out"))
     one = after(call("2026-03-01T10:00:00Z", "time-out"))

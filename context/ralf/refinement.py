@@ -92,7 +92,7 @@ def spent(before: Spend, payload: Mapping[str, Any]) -> Spend:
     reason = one_line(str(payload.get("reason", "")))
     tokens, cost = _tokens(payload), float(payload.get("cost_usd") or 0)
     estimated = tokens if payload.get("estimated") else 0
-    day = when[:10]
+    day = max(when[:10], before.day)  # a clock that was put back gives nothing back
     same = day == before.day
     who = str(payload.get("summarizer", ""))
     failed = before.failed if who == before.summarizer else ()
