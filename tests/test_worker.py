@@ -267,6 +267,17 @@ def test_another_model_begins_without_the_failures_of_the_first() -> None:
     )
 
 
+def test_an_imported_file_cannot_say_that_a_model_is_off_or_the_cap_is_spent(project: Path) -> None:
+    path = storekit.route_file(project, "tide")
+    path.parent.mkdir(parents=True)
+    spent = {"calls": 3, "tokens": 9_000, "day": "9999-12-31", "day_tokens": 9_000, "summarizer": "command"}
+    failed = {"failed": ["2099-01-01T00:00:00Z"] * 3, "failure": "theirs"}
+    header = {"version": "1.1.0", "route": "tide", "spend": spent | failed}
+    path.write_text(f"---\n{json.dumps({'context_checkpoint': header})}\n---\n")
+    ralf.record_decision("tide", "Use SQLite", root=project)
+    assert spend.of(Project(project), "tide") == Spend(calls=3, tokens=9_000)
+
+
 def test_a_person_cannot_edit_away_what_was_spent(project: Path) -> None:
     configure(project, "dead")
     checkpoint(project, summarizer="command")
