@@ -6,6 +6,7 @@ import errno
 import hashlib
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -444,6 +445,18 @@ def test_a_stranger_s_file_among_the_journals_is_no_stream(store: FileStore, jou
     (journal.parent / "my notes.jsonl").write_text("{}\n")
     (journal.parent / "r.jsonl.bak").write_text("{}\n")
     assert list(store.streams("")) == [STREAM]
+
+
+@pytest.mark.parametrize("harm", [b"\xff", b"\\"], ids=["no UTF-8", "no JSON"])
+def test_a_damaged_id_is_damage_to_read_and_no_id_to_write(store: FileStore, journal: Path, harm: bytes) -> None:
+    filled(store, 2)
+    head = store.head(STREAM)
+    content = journal.read_bytes()
+    journal.write_bytes(content[:8] + harm + content[9:])
+    with pytest.raises(DamagedJournal):
+        list(store.read(STREAM))
+    shutil.rmtree(journal.parents[2] / "cache", ignore_errors=True)
+    assert store.append(STREAM, b"{}", id="new", after=head) == store.head(STREAM)
 
 
 # ---- blobs ----

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 import ralf
-from ralf.errors import Busy, DamagedRouteFile, UsageError
+from ralf.errors import Busy, DamagedJournal, DamagedRouteFile, UsageError
 from ralf.project import Project
 from ralf.retention import prune
 from storekit import write_session
@@ -131,6 +131,35 @@ def test_nothing_is_put_or_removed_through_a_link_among_the_blobs(tmp_path: Path
         Project(tmp_path).store.put_blob([b"words"])
     assert prune(remove=True, now=time.time() + 3_600, root=tmp_path).pruned == ()
     assert list(elsewhere.iterdir()) == [theirs]
+
+
+@pytest.mark.parametrize("lay", [os.mkfifo, lambda path: path.symlink_to("/dev/zero")], ids=["a pipe", "a device"])
+def test_a_pipe_or_a_device_in_place_of_a_cache_is_as_good_as_none(
+    tmp_path: Path, lay: Callable[[Path], object]
+) -> None:
+    write_session(tmp_path / "session.jsonl", 500)
+    ralf.checkpoint("r", tmp_path / "session.jsonl", root=tmp_path)
+    caches = [path for path in (store(tmp_path) / "cache").rglob("*") if path.is_file()]
+    assert len(caches) > 3
+    for path in caches:
+        path.unlink()
+        lay(path)
+    assert ralf.get_context("r", root=tmp_path).checkpoint_count == 1
+    assert ralf.record_decision("r", "Use SQLite", root=tmp_path).id
+    assert ralf.checkpoint("r", tmp_path / "session.jsonl", root=tmp_path).checkpoints == ()
+
+
+@pytest.mark.parametrize("lay", [os.mkfifo, Path.mkdir], ids=["a pipe", "a folder"])
+def test_a_pipe_or_a_folder_in_place_of_a_journal_is_damage_and_hangs_nobody(
+    tmp_path: Path, lay: Callable[[Path], object]
+) -> None:
+    ralf.record_decision("r", "x", root=tmp_path)
+    for gone in ("journal/routes/r.jsonl", "routes/r.md"):
+        (store(tmp_path) / gone).unlink()
+    lay(store(tmp_path) / "journal" / "routes" / "r.jsonl")
+    for call in (ralf.get_context, lambda route, root: ralf.record_decision(route, "y", root=root)):
+        with pytest.raises(DamagedJournal, match="no regular file"):
+            call("r", root=tmp_path)
 
 
 def test_a_pipe_or_a_device_in_place_of_a_route_file_hangs_nobody(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ralf import names
+from ralf._opening import content_of
 from ralf.errors import UsageError
 from ralf.filestore import FileStore
 from ralf.store import Store
@@ -222,7 +223,7 @@ def use_route(project: Project, route: str) -> None:
 
 def _chosen(project: Project) -> str:
     try:
-        name = _choice_file(project).read_text(encoding="ascii").strip()
+        name = content_of(_choice_file(project)).decode("ascii").strip()
     except (OSError, UnicodeDecodeError):
         return ""
     return name if names.is_valid(name) else ""

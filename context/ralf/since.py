@@ -18,7 +18,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from ralf import project as projects, sessions
-from ralf._opening import without_waiting
+from ralf._opening import content_of, without_waiting
 from ralf.context import RouteContext, Since
 from ralf.errors import RalfError
 from ralf.model import OpenFile
@@ -62,7 +62,7 @@ def _stale(project: Project, context: RouteContext) -> dict[str, str]:
     if not context.active_work.open_files:
         return {}
     try:
-        marks = json.loads(_cached(project, context.route).read_bytes())
+        marks = json.loads(content_of(_cached(project, context.route)))
     except (OSError, ValueError):
         return {}
     return dict(_differing(project.root, context.active_work.open_files, marks))
