@@ -12,7 +12,7 @@ import pytest
 
 from ralf.errors import UsageError
 from ralf.summarizers import command as commands, presets
-from ralf.summarizers.command import Command, NoAnswer, named
+from ralf.summarizers.command import Command, NoAnswer, Usage, named
 from ralf.summarizers.patch import SCHEMA
 from ralf.summarizers.presets import PRESETS, Printed
 
@@ -119,10 +119,10 @@ def test_why_there_is_no_answer_is_said(mode: str, words: str) -> None:
     assert error.usage.input_tokens >= 100  # it may have read it all
 
 
-def test_a_program_that_is_not_there_is_named() -> None:
-    assert failure(Command("claude", ("no-such-program-here",))).reason == (
-        "no-such-program-here: cannot be started: No such file or directory"
-    )
+def test_a_program_that_is_not_there_is_named_and_has_taken_nothing() -> None:
+    error = failure(Command("claude", ("no-such-program-here",)), "prompt " * 100)
+    assert error.reason == "no-such-program-here: cannot be started: No such file or directory"
+    assert error.usage == Usage()
 
 
 def test_an_answer_of_a_command_that_failed_is_none() -> None:

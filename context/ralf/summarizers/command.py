@@ -47,6 +47,10 @@ class NoAnswer(Exception):
         self.usage = usage or Usage()
 
 
+class _NotStarted(NoAnswer):
+    """There is no such program, or it cannot be run."""
+
+
 @dataclass(frozen=True, slots=True)
 class Command:
     """A command line that can be asked.
@@ -77,6 +81,8 @@ class Command:
             (folder / "schema.json").write_text(json.dumps(schema), encoding="utf-8")
             try:
                 status = self._run(folder, self._filled(folder, schema), environment)
+            except _NotStarted:  # and nothing spent
+                raise
             except NoAnswer as error:  # what it has read is not known: it is counted as if it had read it all
                 error.usage = self._usage(Reply(), prompt, "")
                 raise
@@ -117,7 +123,7 @@ class Command:
                 )
             except (OSError, ValueError) as error:
                 said = error.strerror if isinstance(error, OSError) else str(error)
-                raise NoAnswer(f"{argv[0]}: cannot be started: {said}") from None
+                raise _NotStarted(f"{argv[0]}: cannot be started: {said}") from None
             try:
                 return self._wait(child, [folder / part for part in ("out", "err", "answer")])
             finally:  # also for Ctrl-C, which a session of its own does not see, and for what it leaves behind
