@@ -85,6 +85,8 @@ def test_a_folder_or_a_pipe_in_its_place_is_refused_at_once(tmp_path: Path) -> N
         ("timeout: 0", "timeout: expected a whole number above 0"),
         ("timeout: soon", "timeout: expected a whole number above 0"),
         ("daily_cap: much", "daily_cap: expected tokens or USD, got 'much'"),
+        ("daily_cap: 2,50 USD", "daily_cap: expected tokens or USD, got '2,50 USD'"),
+        ("summarizer: codex\ndaily_cap: 5 USD", "daily_cap: codex does not tell what it costs"),
         ("daily_cap: $5 tokens", "daily_cap: expected tokens or USD"),
     ],
 )

@@ -18,6 +18,7 @@ from ralf.spend import Cap
 from ralf.summarizers.command import TIMEOUT, Command, named
 from ralf.summarizers.registry import MODELS
 
+_TELL_MONEY = ("claude",)  # of the models: docs/summarizers.md
 _NOT_TRACKED = 1  # git's exit status for it
 
 
@@ -75,12 +76,19 @@ def load(path: Path) -> LocalConfig:
     if found.summarizer not in ("", *MODELS):
         raise UsageError(path, f"summarizer: expected {', '.join(MODELS)}, got {found.summarizer!r}")
     try:
-        _ = found.cap
-        if found.summarizer:
-            found.command_of(found.summarizer)
+        _check(found)
     except UsageError as error:
         raise UsageError(path, f"{error.where}: {error.what}".removeprefix("config.local.yaml: "), error.hint) from None
     return found
+
+
+def _check(found: LocalConfig) -> None:
+    cap = found.cap
+    if found.summarizer:
+        found.command_of(found.summarizer)
+        if found.summarizer not in _TELL_MONEY and cap.usd is not None and cap.tokens is None:
+            what = f"{found.summarizer} does not tell what it costs: a cap in money alone is never reached"
+            raise UsageError("daily_cap", what, "daily_cap: 200000 tokens")
 
 
 def of(project: Project) -> LocalConfig:

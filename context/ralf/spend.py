@@ -13,7 +13,7 @@ from ralf.model import Spend
 from ralf.project import Project
 from ralf.refinement import IN_A_ROW
 
-_AMOUNT = re.compile(r"(?:(\$)\s*)?(\d[\d_,]*(?:\.\d+)?)\s*(tokens?|usd|dollars?)?\Z", re.I)
+_AMOUNT = re.compile(r"(?:(\$)\s*)?(\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d[\d_]*(?:\.\d+)?)\s*(tokens?|usd|dollars?)?\Z", re.I)
 
 
 @dataclass(frozen=True, slots=True)
