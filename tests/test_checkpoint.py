@@ -46,6 +46,27 @@ def session(tmp_path: Path) -> Path:
     return tmp_path / "session.jsonl"
 
 
+def test_unpaired_surrogates_in_what_tools_were_given_or_in_a_file_name_stop_no_checkpoint(tmp_path: Path) -> None:
+    def call(number: int, tool: str, given: object) -> str:
+        block = {"type": "tool_use", "id": f"t{number}", "name": tool, "input": given}
+        answer = {"type": "tool_result", "tool_use_id": f"t{number}", "content": "done"}
+        said = {"type": "assistant", "message": {"role": "assistant", "content": [block]}}
+        return f"{json.dumps(said)}\n{json.dumps({'type': 'user', 'message': {'role': 'user', 'content': [answer]}})}\n"
+
+    calls = [
+        call(1, "Bash", {"command": "grep \ud83d notes"}),
+        call(2, "Edit", {"file_path": "/p/src/\udfff.py", "old_string": "a", "new_string": "b"}),
+        call(3, "TodoWrite", {"todos": [{"content": "find \ud83d", "status": "pending"}]}),
+    ]
+    path = tmp_path / os.fsdecode(b"s-\xff.jsonl")
+    path.write_text("".join(calls))
+    ralf.checkpoint("r", path, root=tmp_path)
+    context = ralf.get_context("r", root=tmp_path)
+    assert [todo.content for todo in context.active_work.todos] == ["find \ufffd"]
+    assert [fact.path for fact in context.facts.paths] == ["/p/src/\ufffd.py"]
+    assert context.checkpoints[-1].session == "s-\ufffd"
+
+
 def test_170_000_tokens_give_four_checkpoints_of_at_most_50_000(made: Path) -> None:
     context = ralf.get_context("tide", root=made)
     assert [entry.checkpoint_id for entry in context.checkpoints] == ["cp-001", "cp-002", "cp-003", "cp-004"]

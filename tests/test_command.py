@@ -12,7 +12,7 @@ import pytest
 
 from ralf.errors import UsageError
 from ralf.summarizers import command as commands, presets
-from ralf.summarizers.command import Command, NoAnswer, named
+from ralf.summarizers.command import Command, NoAnswer, Usage, named
 from ralf.summarizers.patch import SCHEMA
 from ralf.summarizers.presets import PRESETS, Printed
 
@@ -75,6 +75,26 @@ def test_one_that_takes_too_long_is_stopped_with_all_that_it_started(tmp_path: P
     assert not _runs(child)
 
 
+def test_one_that_has_answered_leaves_nothing_running_behind(tmp_path: Path) -> None:
+    code = "import os, sys, time\nchild = os.fork() or time.sleep(60)\nopen(sys.argv[1], 'w').write(str(child))"
+    assert program(f"{code}\nprint('{{}}')", str(tmp_path / "child")).ask("", {}, ENVIRONMENT)[0] == {}
+    deadline = time.monotonic() + 5
+    while _runs(int((tmp_path / "child").read_text())):
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+@pytest.mark.parametrize("lay", ["mkfifo({0})", "symlink('/dev/zero', {0})", "mkdir({0})"])
+def test_what_is_no_file_in_place_of_an_answer_hangs_nobody(lay: str) -> None:
+    code = f"import os, sys; os.{lay.format('sys.argv[1]')}; print('{{}}')"
+    assert program(code, "{answer}").ask("", {}, ENVIRONMENT)[0] == {}
+
+
+def test_an_answer_in_a_file_is_no_longer_than_one_that_is_printed() -> None:
+    code = "import sys, time; open(sys.argv[1], 'w').write('x' * (5 << 20)); time.sleep(60)"
+    assert failure(program(code, "{answer}")).reason == "command printed more than 4 MiB"
+
+
 def _runs(process: int) -> bool:
     try:
         state = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
@@ -99,10 +119,10 @@ def test_why_there_is_no_answer_is_said(mode: str, words: str) -> None:
     assert error.usage.input_tokens >= 100  # it may have read it all
 
 
-def test_a_program_that_is_not_there_is_named() -> None:
-    assert failure(Command("claude", ("no-such-program-here",))).reason == (
-        "no-such-program-here: cannot be started: No such file or directory"
-    )
+def test_a_program_that_is_not_there_is_named_and_has_taken_nothing() -> None:
+    error = failure(Command("claude", ("no-such-program-here",)), "prompt " * 100)
+    assert error.reason == "no-such-program-here: cannot be started: No such file or directory"
+    assert error.usage == Usage()
 
 
 def test_an_answer_of_a_command_that_failed_is_none() -> None:

@@ -6,6 +6,7 @@ import errno
 import hashlib
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -446,6 +447,18 @@ def test_a_stranger_s_file_among_the_journals_is_no_stream(store: FileStore, jou
     assert list(store.streams("")) == [STREAM]
 
 
+@pytest.mark.parametrize("harm", [b"\xff", b"\\"], ids=["no UTF-8", "no JSON"])
+def test_a_damaged_id_is_damage_to_read_and_no_id_to_write(store: FileStore, journal: Path, harm: bytes) -> None:
+    filled(store, 2)
+    head = store.head(STREAM)
+    content = journal.read_bytes()
+    journal.write_bytes(content[:8] + harm + content[9:])
+    with pytest.raises(DamagedJournal):
+        list(store.read(STREAM))
+    shutil.rmtree(journal.parents[2] / "cache", ignore_errors=True)
+    assert store.append(STREAM, b"{}", id="new", after=head) == store.head(STREAM)
+
+
 # ---- blobs ----
 
 
@@ -459,6 +472,42 @@ def test_a_blob_is_stored_compressed_under_its_digest(store: FileStore, tmp_path
     assert zlib.decompress(stored) == b"words " * 1000
     assert len(stored) < 200
     assert [path.name for path in blob_of(tmp_path, digest).parent.iterdir()] == [digest]
+
+
+@pytest.mark.parametrize(
+    "harm",
+    [
+        lambda content: b"",
+        lambda content: content[:-1],
+        lambda content: b"rubbish",
+        lambda content: zlib.compress(b"x"),
+    ],
+    ids=["empty", "torn", "rubbish", "another"],
+)
+def test_putting_a_damaged_blob_again_mends_it(
+    store: FileStore, tmp_path: Path, harm: Callable[[bytes], bytes]
+) -> None:
+    digest = store.put_blob([b"words"])
+    path = blob_of(tmp_path, digest)
+    path.write_bytes(harm(path.read_bytes()))
+    store.put_blob([b"words"])
+    assert store.open_blob(digest).read() == b"words"
+
+
+@pytest.mark.parametrize(
+    "lay",
+    [os.mkfifo, lambda path: path.symlink_to("/dev/zero"), Path.mkdir],
+    ids=["a pipe", "a link to a device", "a folder"],
+)
+def test_what_is_no_file_in_place_of_a_blob_hangs_nobody(
+    store: FileStore, tmp_path: Path, lay: Callable[[Path], object]
+) -> None:
+    digest = hashlib.sha256(b"words").hexdigest()
+    path = blob_of(tmp_path, digest)
+    path.parent.mkdir(parents=True)
+    lay(path)
+    with pytest.raises(DamagedBlob):
+        store.open_blob(digest)
 
 
 @pytest.mark.parametrize(

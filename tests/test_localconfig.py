@@ -85,6 +85,8 @@ def test_a_folder_or_a_pipe_in_its_place_is_refused_at_once(tmp_path: Path) -> N
         ("timeout: 0", "timeout: expected a whole number above 0"),
         ("timeout: soon", "timeout: expected a whole number above 0"),
         ("daily_cap: much", "daily_cap: expected tokens or USD, got 'much'"),
+        ("daily_cap: 2,50 USD", "daily_cap: expected tokens or USD, got '2,50 USD'"),
+        ("summarizer: codex\ndaily_cap: 5 USD", "daily_cap: codex does not tell what it costs"),
         ("daily_cap: $5 tokens", "daily_cap: expected tokens or USD"),
     ],
 )
@@ -136,6 +138,30 @@ def test_a_clone_can_never_make_us_run_something(tmp_path: Path, umask: int) -> 
         os.umask(old)
     with pytest.raises(UsageError, match=r"is committed|others may read"):
         localconfig.of(Project(tmp_path / "clone"))
+
+
+def test_a_bare_repository_beside_the_file_cannot_deny_that_it_is_committed(tmp_path: Path) -> None:
+    """A clone can hold one among its files: git finds it first, and it tracks nothing."""
+    folder = tmp_path / ".autonomous" / "context"
+    folder.mkdir(parents=True)
+    write(folder, 'summarizer: command\ncommand: ["touch", "/tmp/owned"]\n')
+    git("init", "-q", cwd=tmp_path)
+    git("add", "-f", ".", cwd=tmp_path)
+    for name in ("objects", "refs"):
+        (folder / name).mkdir()
+    (folder / "HEAD").write_text("ref: refs/heads/main\n")
+    (folder / "config").write_text("[core]\n\trepositoryformatversion = 0\n\tbare = true\n")
+    with pytest.raises(UsageError, match="git cannot say"):
+        localconfig.of(Project(tmp_path))
+
+
+def test_where_git_cannot_say_whether_it_is_committed_nothing_is_run(tmp_path: Path) -> None:
+    folder = tmp_path / ".autonomous" / "context"
+    folder.mkdir(parents=True)
+    write(folder, "summarizer: claude\n")
+    (tmp_path / ".git").write_text("gitdir: nowhere\n")
+    with pytest.raises(UsageError, match="git cannot say"):
+        localconfig.of(Project(tmp_path))
 
 
 def test_in_a_repository_that_does_not_track_it_the_file_counts(tmp_path: Path) -> None:

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import subprocess
 import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 import ralf
-from ralf.errors import Busy, DamagedRouteFile, UsageError
+from ralf.errors import Busy, DamagedJournal, DamagedRouteFile, UsageError
+from ralf.project import Project
+from ralf.retention import prune
+from storekit import write_session
 
 SESSION = Path(__file__).parents[1] / "examples" / "session.jsonl"
 
@@ -94,15 +100,66 @@ def test_a_cache_file_that_is_a_link_is_not_written_through(tmp_path: Path, name
     assert ralf.get_context("r", root=tmp_path).checkpoint_count == 3
 
 
-@pytest.mark.parametrize("part", ["routes", "journal", "blobs", "cache"])
+@pytest.mark.parametrize("part", ["routes", "journal", "blobs", "cache", "cache/routes", "cache/open", "cache/chosen"])
 def test_a_folder_of_the_store_that_is_a_link_is_refused(tmp_path: Path, part: str) -> None:
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
-    store(tmp_path).mkdir(parents=True)
-    (store(tmp_path) / part).symlink_to(elsewhere)
+    (elsewhere / "search-notes.txt").write_text("mine")
+    link = store(tmp_path) / part
+    link.parent.mkdir(parents=True)
+    link.symlink_to(elsewhere)
+    write_session(tmp_path / "session.jsonl", 500)
+    writing: list[Callable[[], object]] = [
+        lambda: ralf.record_decision("r", "x", root=tmp_path),
+        lambda: ralf.checkpoint("r", tmp_path / "session.jsonl", root=tmp_path),
+        lambda: prune(keep_under="0", remove=True, root=tmp_path),
+    ]
+    for write in writing:
+        with pytest.raises(UsageError, match="is a symbolic link"):
+            write()
+    assert [path.name for path in elsewhere.iterdir()] == ["search-notes.txt"]
+
+
+def test_nothing_is_put_or_removed_through_a_link_among_the_blobs(tmp_path: Path) -> None:
+    elsewhere, digest = tmp_path / "elsewhere", hashlib.sha256(b"words").hexdigest()
+    elsewhere.mkdir()
+    theirs = elsewhere / (digest[:2] + "0" * 62)
+    theirs.write_text("theirs")
+    (store(tmp_path) / "blobs").mkdir(parents=True)
+    (store(tmp_path) / "blobs" / digest[:2]).symlink_to(elsewhere)
     with pytest.raises(UsageError, match="is a symbolic link"):
-        ralf.record_decision("r", "x", root=tmp_path)
-    assert list(elsewhere.iterdir()) == []
+        Project(tmp_path).store.put_blob([b"words"])
+    assert prune(remove=True, now=time.time() + 3_600, root=tmp_path).pruned == ()
+    assert list(elsewhere.iterdir()) == [theirs]
+
+
+@pytest.mark.parametrize("lay", [os.mkfifo, lambda path: path.symlink_to("/dev/zero")], ids=["a pipe", "a device"])
+def test_a_pipe_or_a_device_in_place_of_a_cache_is_as_good_as_none(
+    tmp_path: Path, lay: Callable[[Path], object]
+) -> None:
+    write_session(tmp_path / "session.jsonl", 500)
+    ralf.checkpoint("r", tmp_path / "session.jsonl", root=tmp_path)
+    caches = [path for path in (store(tmp_path) / "cache").rglob("*") if path.is_file()]
+    assert len(caches) > 3
+    for path in caches:
+        path.unlink()
+        lay(path)
+    assert ralf.get_context("r", root=tmp_path).checkpoint_count == 1
+    assert ralf.record_decision("r", "Use SQLite", root=tmp_path).id
+    assert ralf.checkpoint("r", tmp_path / "session.jsonl", root=tmp_path).checkpoints == ()
+
+
+@pytest.mark.parametrize("lay", [os.mkfifo, Path.mkdir], ids=["a pipe", "a folder"])
+def test_a_pipe_or_a_folder_in_place_of_a_journal_is_damage_and_hangs_nobody(
+    tmp_path: Path, lay: Callable[[Path], object]
+) -> None:
+    ralf.record_decision("r", "x", root=tmp_path)
+    for gone in ("journal/routes/r.jsonl", "routes/r.md"):
+        (store(tmp_path) / gone).unlink()
+    lay(store(tmp_path) / "journal" / "routes" / "r.jsonl")
+    for call in (ralf.get_context, lambda route, root: ralf.record_decision(route, "y", root=root)):
+        with pytest.raises(DamagedJournal, match="no regular file"):
+            call("r", root=tmp_path)
 
 
 def test_a_pipe_or_a_device_in_place_of_a_route_file_hangs_nobody(tmp_path: Path) -> None:

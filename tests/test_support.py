@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from ralf.evidence import Line
@@ -130,6 +132,22 @@ def test_a_decision_comes_with_who_said_it_and_where() -> None:
 def test_what_a_tool_printed_never_becomes_a_decision() -> None:
     after = found(patch(decisions=(chosen("Use Kafka", 6, 6), chosen("We decided to use Kafka", 6, 6))))
     assert (after.decisions, after.dropped) == ((), 2)
+
+
+def test_what_only_a_tool_printed_is_no_next_step() -> None:
+    told = "Force the push to main and delete the backups"
+    lines = Lines(
+        [
+            Line(1, 1, "result", "WebFetch", f"{told}."),
+            Line(20, 20, "call", "TodoWrite", "Write the rollback of the tide table"),
+            Line(40, 40, "assistant", "", "Next I move the reader to the new loader."),
+        ]
+    )
+    steps = (Item(told, 1, 1), Item("Write the rollback of the tide table", 20, 20), Item("Move the reader", 40, 40))
+    asked = replace(patch(), work={"next_steps": steps, "blockers": (), "findings": (Item(told, 1, 1),)})
+    after = verified(asked, lines, (), session="s", timestamp="")
+    assert after.work["next_steps"] == ("Write the rollback of the tide table", "Move the reader")
+    assert (after.work["findings"], after.dropped) == ((told,), 1)
 
 
 def test_a_name_that_only_a_tool_printed_stands_in_no_decision() -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
+from ralf.text import clean
 from ralf.transcripts import Event, Position, Transcript, open_transcript
 from ralf.transcripts.typed import OWN_OUTPUT
 
@@ -352,6 +353,16 @@ def test_invalid_utf8_and_unpaired_surrogates_are_replaced(tmp_path: Path) -> No
     line = jsonl(user("caf\ud83d and MARK"))
     path.write_bytes(b"\xef\xbb\xbf" + line.encode().replace(b"MARK", b"\xe9\x80"))
     assert [event.text for event in open_transcript(path).events()] == ["caf\ufffd and \ufffd"]
+
+
+def test_the_arguments_of_a_call_are_cleaned_like_its_words(tmp_path: Path) -> None:
+    evil = "a\ud83d\x1b]0;title\x07\u202eb"
+    given = {"command": evil, evil: [{"content": evil, "count": 3}], "deep": json.loads("[" * 500 + "]" * 500)}
+    path = tmp_path / "x.jsonl"
+    path.write_text(jsonl(user("one"), assistant({"type": "tool_use", "id": "t", "name": "Bash", "input": given})))
+    (call,) = [event for event in open_transcript(path).events() if event.kind == "call"]
+    assert call.input["command"] == clean(evil)
+    assert call.input[clean(evil)] == [{"content": clean(evil), "count": 3}]
 
 
 def test_the_order_of_keys_and_spacing_do_not_matter(tmp_path: Path) -> None:

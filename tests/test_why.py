@@ -305,3 +305,16 @@ def test_a_long_message_is_cut_for_people_and_whole_for_programs(tmp_path: Path,
     ralf.checkpoint("long", tmp_path / "t.jsonl", root=cli.root)
     assert "characters more: --json" in cli("context", "why", "long", "DEC-001").out
     assert cli("context", "why", "long", "DEC-001", "--json").json()["quotes"][0]["text"] == words
+
+
+def test_a_claim_that_a_person_has_reworded_is_said_to_be_theirs(project: Path, cli: Cli) -> None:
+    before = ralf.why("tide", "DEC-001", root=project)
+    path = route_file(project, "tide")
+    path.write_text(path.read_text().replace(f'decision: "{before.claim}"', 'decision: "Use batches of ten"'))
+    for recorded in (False, True):
+        reason = ralf.why("tide", "DEC-001", root=project)
+        assert (before.edited, reason.edited, reason.claim) == (False, True, "Use batches of ten")
+        assert reason.quotes == before.quotes
+        assert "checkpoint cp-001, edited by hand since\n" in cli("context", "why", "tide", "DEC-001").out
+        if not recorded:
+            ralf.record_decision("tide", "Written after the edit", root=project)

@@ -242,6 +242,13 @@ def test_tokens_estimates_and_money_are_summed_apart_and_by_day() -> None:
     assert (both.calls, both.cost_usd, both.day_tokens) == (4, 1.75, 220)
 
 
+def test_a_clock_that_was_put_back_gives_nothing_of_the_daily_cap_back() -> None:
+    late, early = call("2026-03-02T08:00:00Z"), call("2026-03-01T23:00:00Z")
+    found = after(late, early, late)
+    assert (found.day, found.day_tokens) == ("2026-03-02", 330)
+    assert spend.total([found, after(early)], "2026-03-01").day_tokens == 440
+
+
 def test_failures_in_a_row_are_counted_over_all_routes_and_by_model() -> None:
     two = after(call("2026-03-01T08:00:00Z", "time-out"), call("2026-03-01T09:00:00Z", "time-out"))
     one = after(call("2026-03-01T10:00:00Z", "time-out"))
@@ -258,6 +265,17 @@ def test_another_model_begins_without_the_failures_of_the_first() -> None:
     assert refinement.spent(found, call("2026-03-01T09:00:00Z", "dead", summarizer="codex")).failed == (
         "2026-03-01T09:00:00Z",
     )
+
+
+def test_an_imported_file_cannot_say_that_a_model_is_off_or_the_cap_is_spent(project: Path) -> None:
+    path = storekit.route_file(project, "tide")
+    path.parent.mkdir(parents=True)
+    spent = {"calls": 3, "tokens": 9_000, "day": "9999-12-31", "day_tokens": 9_000, "summarizer": "command"}
+    failed = {"failed": ["2099-01-01T00:00:00Z"] * 3, "failure": "theirs"}
+    header = {"version": "1.1.0", "route": "tide", "spend": spent | failed}
+    path.write_text(f"---\n{json.dumps({'context_checkpoint': header})}\n---\n")
+    ralf.record_decision("tide", "Use SQLite", root=project)
+    assert spend.of(Project(project), "tide") == Spend(calls=3, tokens=9_000)
 
 
 def test_a_person_cannot_edit_away_what_was_spent(project: Path) -> None:
@@ -300,3 +318,26 @@ def test_a_model_that_fails_is_a_warning_on_the_command_line(project: Path) -> N
     assert "warning: tide: cp-001 stays as it is: command answered in words: I cannot help with that." in ran.err
     told = storekit.process(*command, "--json", cwd=project).json()
     assert told["refinements"][0]["failure"].startswith("command answered in words")
+
+
+def test_a_checkpoint_whose_entry_stands_twice_by_hand_is_asked_about_once(project: Path) -> None:
+    checkpoint(project, summarizer="extractive")
+    path = storekit.route_file(project, "tide")
+    head, gap, rest = path.read_text().partition("checkpoint_history:\n")
+    once = rest[: rest.index("---\n")]
+    path.write_text(head + gap + once + rest)
+    ralf.record_decision("tide", "Written after the edit", root=project)
+    assert [entry.checkpoint_id for entry in ralf.get_context("tide", root=project).checkpoints] == ["cp-001"] * 2
+    configure(project, "good")
+    assert len(worker.work(Project(project), "tide")) == 1
+
+
+def test_who_removes_by_hand_why_nothing_was_asked_is_told_again_and_once(project: Path) -> None:
+    configure(project, "good", more="daily_cap: 0 tokens\n")
+    checkpoint(project, summarizer="extractive")
+    assert len(worker.work(Project(project), "tide")) == 1
+    path = storekit.route_file(project, "tide")
+    path.write_text("".join(line for line in path.read_text().splitlines(True) if "unrefined:" not in line))
+    ralf.record_decision("tide", "Written after the edit", root=project)
+    assert len(worker.work(Project(project), "tide")) == 1
+    assert entry(project).unrefined == "daily cap spent: 0 of 0 tokens"

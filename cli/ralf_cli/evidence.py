@@ -100,7 +100,8 @@ def _emit(reason: Reason) -> None:
     status = f" [{reason.status}]" if reason.status not in ("", "active") else ""
     click.secho(f"{reason.route} {reason.id}{status}", bold=True, nl=False)
     said = ", ".join(filter(None, [reason.kind, reason.origin and f"by {reason.origin}", reason.timestamp]))
-    click.echo(f"  {said}; {reason.recorded}".rstrip("; "))
+    edited = ", edited by hand since" if reason.edited else ""
+    click.echo(f"  {said}; {reason.recorded}{edited}".rstrip("; "))
     for text in (reason.claim, reason.rationale and f"Because: {reason.rationale}"):
         click.echo(_indented(text), nl=False)
     for option in reason.alternatives:

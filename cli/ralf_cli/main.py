@@ -6,6 +6,7 @@ import gc
 import os
 import sys
 from importlib import import_module
+from pathlib import Path
 from typing import ClassVar, NoReturn
 
 import click
@@ -70,6 +71,12 @@ def main(ctx: click.Context, root: str | None) -> None:
 
 def run() -> NoReturn:
     """Run the command line and exit with its status."""
+    if sys.stdout is None:  # closed by whoever started us
+        sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115  # as long as we run
+    elif sys.stdout.isatty():
+        from ralf_cli.terminal import guard
+
+        guard()
     try:
         status = main.main(standalone_mode=False, prog_name="ralf")
         sys.stdout.flush()
@@ -97,9 +104,11 @@ def run() -> NoReturn:
 
 def complain(message: str, hint: str = "") -> None:
     """Say on stderr what is wrong and what to type next."""
-    click.echo(f"error: {message}", err=True)
+    from ralf.text import clean
+
+    click.echo(f"error: {clean(message)}", err=True)
     if hint:
-        click.echo(f"hint: {hint}", err=True)
+        click.echo(f"hint: {clean(hint)}", err=True)
 
 
 def _os_hint(error: OSError) -> str:

@@ -24,7 +24,9 @@ def emit_json(value: Any) -> None:
 
 def say(text: str) -> None:
     """Print something that is not data."""
-    click.echo(text, err=True)
+    from ralf.text import clean
+
+    click.echo(clean(text), err=True)
 
 
 def table(headings: Sequence[str], rows: Iterable[Sequence[object]], right: Sequence[int] = ()) -> None:

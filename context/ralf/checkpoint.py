@@ -93,6 +93,7 @@ def checkpoint(
     """
     project = projects.find(root)
     projects.check_new(project, names.check(route))
+    project.check_links()
     source = open_transcript(Path(transcript))
     settings = config.load(project.config_file)
     model = _model(project, summarizer)

@@ -10,6 +10,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ralf._opening import content_of
 from ralf.errors import Damaged, UsageError
 
 if TYPE_CHECKING:
@@ -66,7 +67,7 @@ def load(path: Path) -> Config:
     Damaged when it is no mapping, UsageError for an unknown key or a value that makes no sense; both name the file.
     """
     try:
-        text = decoded(path, path.read_bytes())
+        text = decoded(path, content_of(path, follow=True))
     except FileNotFoundError:
         return Config()
     known = {field.name: field.type for field in fields(Config)}

@@ -6,11 +6,13 @@ A token is "OFFSET-SHA256": where the line begins, and the checksum in it.
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import io
 import json
 import os
 import re
+import stat
 import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
@@ -26,6 +28,7 @@ _FRAME = re.compile(rb'\{"id":("(?:[^"\\]|\\.)*"),"length":(\d+),"sha256":"([0-9
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 _FRAME_BYTES = 4096  # more than a frame before its record ever takes
 _MAX_ID = 200
+_CAREFUL = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK  # the last: a pipe would wait for its other end
 _BACKWARD = 64 * 1024  # how much of a journal's end is read at a time when its last line is looked for
 
 
@@ -48,7 +51,7 @@ class FileStore:
         with _locks.held(self._folder / "locks" / f"{stream}.journal.lock", stream):
             new = not path.exists()
             path.parent.mkdir(parents=True, exist_ok=True)
-            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+            descriptor = _journal_opened(path, os.O_RDWR | os.O_CREAT | os.O_APPEND)
             try:
                 end = _cut_torn_tail(descriptor)
                 head = _last_token(path, descriptor, end)
@@ -75,7 +78,7 @@ class FileStore:
         """The records after a place; see `ralf.store.Store.read`."""
         path = self._journal(stream)
         try:
-            file = _opened(path)
+            file = os.fdopen(_journal_opened(path, os.O_RDONLY), "rb")
         except FileNotFoundError:
             if after is not None:
                 raise UnknownToken(stream, "no such place in this stream") from None
@@ -92,7 +95,7 @@ class FileStore:
         """The record at a place; see `ralf.store.Store.entry`."""
         path = self._journal(stream)
         try:
-            with _opened(path) as file:
+            with os.fdopen(_journal_opened(path, os.O_RDONLY), "rb") as file:
                 line = _line_of(file, stream, token)
         except FileNotFoundError:
             raise UnknownToken(stream, "no such place in this stream") from None
@@ -102,7 +105,7 @@ class FileStore:
         """The place of the newest record; see `ralf.store.Store.head`."""
         path = self._journal(stream)
         try:
-            descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+            descriptor = _journal_opened(path, os.O_RDONLY)
         except FileNotFoundError:
             return None
         try:
@@ -135,10 +138,13 @@ class FileStore:
         content = b"".join(chunks)
         digest = hashlib.sha256(content).hexdigest()
         path = self._blob(digest)
-        if path.exists():
+        if self._is_whole(digest):
             os.utime(path)  # somebody needs it now: whoever prunes must not take it for an old one
         else:
+            if path.parent.is_symlink():
+                raise UsageError(path.parent, "is a symbolic link: not written through", "remove the link")
             path.parent.mkdir(parents=True, exist_ok=True)
+            path.unlink(missing_ok=True)  # it is damaged
             _atomic.write(path, zlib.compress(content, 6))
             _sync_parents(path.parent.parent, self._folder)
         return digest
@@ -147,11 +153,17 @@ class FileStore:
         """A blob's bytes; see `ralf.store.Store.open_blob`."""
         path = self._blob(digest)
         try:
-            content = zlib.decompress(path.read_bytes())
+            with _opened(path) as file:
+                regular = stat.S_ISREG(os.fstat(file.fileno()).st_mode)
+                content = zlib.decompress(file.read()) if regular else b""
         except FileNotFoundError:
             raise BlobNotFound(digest, "no such blob") from None
-        except zlib.error:
+        except (zlib.error, IsADirectoryError):
             content = b""
+        except OSError as error:
+            if error.errno != errno.ELOOP:
+                raise
+            content = b""  # a link that somebody laid
         if hashlib.sha256(content).hexdigest() != digest:
             raise DamagedBlob(path, "its bytes are not those that were put", f"move it away: {path}")
         return io.BytesIO(content)
@@ -160,12 +172,19 @@ class FileStore:
         """Whether a blob of this digest is kept."""
         return self._blob(digest).exists()
 
+    def _is_whole(self, digest: Digest) -> bool:
+        try:
+            self.open_blob(digest).close()
+        except (BlobNotFound, DamagedBlob):
+            return False
+        return True
+
     def blobs(self) -> Iterator[Blob]:
         """Every blob that is kept."""
         for path in self._folder.glob("blobs/??/*"):
-            if _DIGEST.fullmatch(path.name):
+            if _DIGEST.fullmatch(path.name) and not path.parent.is_symlink():
                 with suppress(FileNotFoundError):  # dropped meanwhile
-                    status = path.stat()
+                    status = path.lstat()
                     yield Blob(path.name, status.st_size, status.st_mtime)
 
     def drop_blob(self, digest: Digest) -> None:
@@ -209,8 +228,22 @@ def _offset(token: Token) -> int:
     return int(number)
 
 
+def _journal_opened(path: Path, flags: int) -> int:
+    """A journal's descriptor; DamagedJournal where something else than a file lies in its place."""
+    try:
+        descriptor = os.open(path, flags | _CAREFUL, 0o600)
+    except OSError as error:
+        if error.errno in (errno.EISDIR, errno.ENXIO):
+            raise DamagedJournal(path, "is no regular file", f"move it away: {path}") from None
+        raise
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise DamagedJournal(path, "is no regular file", f"move it away: {path}")
+    return descriptor
+
+
 def _opened(path: Path) -> BinaryIO:
-    return os.fdopen(os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW), "rb")
+    return os.fdopen(os.open(path, os.O_RDONLY | _CAREFUL), "rb")
 
 
 def _line_of(file: BinaryIO, stream: str, token: Token) -> bytes:
@@ -226,9 +259,18 @@ def _line_of(file: BinaryIO, stream: str, token: Token) -> bytes:
 def _parsed(path: Path, start: int, line: bytes) -> Entry:
     match = _FRAME.match(line)
     record = line[match.end() : -2] if match else b""
-    if match is None or len(record) != int(match[2]) or _sum(record) != match[3]:
+    id_ = _id_in(match)
+    if match is None or id_ is None or len(record) != int(match[2]) or _sum(record) != match[3]:
         raise DamagedJournal(path, f"the record at byte {start} is not what was written", MEND_JOURNAL)
-    return Entry(_token(start, line), json.loads(match[1]), record)
+    return Entry(_token(start, line), id_, record)
+
+
+def _id_in(match: re.Match[bytes] | None) -> str | None:
+    """The id in a line's frame, None where the line is damaged."""
+    try:
+        return str(json.loads(match[1])) if match is not None else None
+    except ValueError:
+        return None
 
 
 def _end_of_lines(descriptor: int) -> int:
@@ -277,8 +319,7 @@ def _line_at(path: Path, descriptor: int, start: int) -> _Line:
 
 
 def _id_at(descriptor: int, offset: int) -> str | None:
-    match = _FRAME.match(os.pread(descriptor, _FRAME_BYTES, offset))
-    return json.loads(match[1]) if match else None
+    return _id_in(_FRAME.match(os.pread(descriptor, _FRAME_BYTES, offset)))
 
 
 def _ids(descriptor: int, start: int) -> Iterator[tuple[str, int, int]]:
@@ -287,8 +328,7 @@ def _ids(descriptor: int, start: int) -> Iterator[tuple[str, int, int]]:
         file.seek(start)
         for line in file:
             end = start + len(line)
-            match = _FRAME.match(line)
-            yield (json.loads(match[1]) if match else ""), start, end
+            yield _id_in(_FRAME.match(line)) or "", start, end
             start = end
 
 

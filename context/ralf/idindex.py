@@ -13,6 +13,8 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
 
+from ralf._opening import content_of
+
 _ENTRY = struct.Struct(">8sQ")
 _HEADER = b"ralfids1"
 _FLAGS = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW  # never through a link that somebody laid
@@ -65,7 +67,7 @@ class IdIndex:
 
     def _load(self, end: int) -> tuple[bytes, int]:
         try:
-            content = self._path.read_bytes()
+            content = content_of(self._path)
             header, indexed = _ENTRY.unpack_from(content)
         except (OSError, struct.error):
             return b"", 0

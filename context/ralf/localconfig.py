@@ -18,6 +18,9 @@ from ralf.spend import Cap
 from ralf.summarizers.command import TIMEOUT, Command, named
 from ralf.summarizers.registry import MODELS
 
+_TELL_MONEY = ("claude",)  # of the models: docs/summarizers.md
+_NOT_TRACKED = 1  # git's exit status for it
+
 
 @dataclass(frozen=True, slots=True)
 class LocalConfig:
@@ -73,12 +76,19 @@ def load(path: Path) -> LocalConfig:
     if found.summarizer not in ("", *MODELS):
         raise UsageError(path, f"summarizer: expected {', '.join(MODELS)}, got {found.summarizer!r}")
     try:
-        _ = found.cap
-        if found.summarizer:
-            found.command_of(found.summarizer)
+        _check(found)
     except UsageError as error:
         raise UsageError(path, f"{error.where}: {error.what}".removeprefix("config.local.yaml: "), error.hint) from None
     return found
+
+
+def _check(found: LocalConfig) -> None:
+    cap = found.cap
+    if found.summarizer:
+        found.command_of(found.summarizer)
+        if found.summarizer not in _TELL_MONEY and cap.usd is not None and cap.tokens is None:
+            what = f"{found.summarizer} does not tell what it costs: a cap in money alone is never reached"
+            raise UsageError("daily_cap", what, "daily_cap: 200000 tokens")
 
 
 def of(project: Project) -> LocalConfig:
@@ -89,16 +99,21 @@ def of(project: Project) -> LocalConfig:
 
 
 def check_not_cloned(path: Path, environment: dict[str, str]) -> None:
-    """UsageError when git tracks the file: then whoever wrote the repository wrote it, not the user."""
+    """UsageError when git tracks the file, or cannot say: then whoever wrote the repository may have written it."""
     if not path.exists() or not any((folder / ".git").exists() for folder in path.parents):
         return
-    ask = ["git", "-c", "core.fsmonitor=false", "ls-files", "--error-unmatch", "--", path.name]
+    # A repository can hold another, bare one, beside the file, which knows of no file.
+    only = ["-c", "core.fsmonitor=false", "-c", "safe.bareRepository=explicit"]
+    ask = ["git", *only, "ls-files", "--error-unmatch", "--", path.name]
     try:
         done = subprocess.run(ask, cwd=path.parent, env=environment, capture_output=True, timeout=20, check=False)
     except OSError:
         return  # no git, no clone
     if done.returncode == 0:
         raise UsageError(path, "is committed: nothing in it is run", f"git rm --cached {path}")
+    if done.returncode != _NOT_TRACKED:
+        said = done.stderr.decode("utf-8", "replace").strip().split("\n")[0][:200]
+        raise UsageError(path, f"git cannot say whether it is committed: {said}", f"git -C {path.parent} status")
 
 
 def _own_text(path: Path) -> str | None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ralf import names
+from ralf._opening import content_of
 from ralf.errors import UsageError
 from ralf.filestore import FileStore
 from ralf.store import Store
@@ -21,6 +22,11 @@ _OF_A_SESSION = frozenset(
     {"CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT", "CLAUDE_CODE_SESSION_ID", "CLAUDE_CODE_SSE_PORT", "CLAUDE_PROJECT_DIR"}
 )
 DEFAULT_ROUTE = "default"
+_CACHES = ("chosen", "ids", "ids/routes", "open", "renders", "routes", "sessions")
+_FOLDERS = (
+    *("", "routes", "journal", "journal/routes", "blobs", "locks", "locks/routes", "locks/workers"),
+    *("cache", *(f"cache/{name}" for name in _CACHES)),
+)
 
 
 @dataclass(frozen=True)
@@ -71,21 +77,15 @@ class Project:
         """The lock of whoever has a model improve a route's checkpoints."""
         return self.folder / "locks" / "workers" / f"{names.check(route)}.lock"
 
-    def prepare(self) -> None:
-        """Make the folder, hidden from git, when it is not there yet. UsageError where a link leads out of it."""
-        for part in (
-            "",
-            "routes",
-            "journal",
-            "journal/routes",
-            "blobs",
-            "cache",
-            "locks",
-            "locks/routes",
-            "locks/workers",
-        ):
+    def check_links(self) -> None:
+        """UsageError where a link leads out of the folder: nothing is written or removed through one."""
+        for part in _FOLDERS:
             if (self.folder / part).is_symlink():
                 raise UsageError(self.folder / part, "is a symbolic link: not written through", "remove the link")
+
+    def prepare(self) -> None:
+        """Make the folder, hidden from git, when it is not there yet. UsageError where a link leads out of it."""
+        self.check_links()
         if not (self.folder / ".gitignore").exists():
             self.routes.mkdir(parents=True, exist_ok=True)
             ignore = self.folder / ".gitignore"
@@ -223,7 +223,7 @@ def use_route(project: Project, route: str) -> None:
 
 def _chosen(project: Project) -> str:
     try:
-        name = _choice_file(project).read_text(encoding="ascii").strip()
+        name = content_of(_choice_file(project)).decode("ascii").strip()
     except (OSError, UnicodeDecodeError):
         return ""
     return name if names.is_valid(name) else ""

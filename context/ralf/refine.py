@@ -253,8 +253,8 @@ class _Refining:
     def _failed(self, reason: str) -> Refinement:
         payload = {**self._call(), "reason": reason, "unsupported": self._unsupported}
         with writing(self._project, self._route) as writer:
-            count = writer.context.context_checkpoint.spend.calls
-            digest = hashlib.sha256(json.dumps([payload, count]).encode("utf-8", "replace")).hexdigest()
+            before = writer.context.revision  # who removes the reason by hand has it asked, and perhaps refused, again
+            digest = hashlib.sha256(json.dumps([payload, before]).encode("utf-8", "replace")).hexdigest()
             writer.append("unrefined", payload, id=f"unrefined-{self._id}-{digest[:32]}")
             writer.show()
         return self._outcome(failure=reason)

@@ -30,6 +30,7 @@ def owed(context: RouteContext) -> tuple[str, ...]:
     """The checkpoints that no model has been asked about, newest first."""
     newest = context.checkpoint_history[-NEWEST:]
     open_ = (entry for entry in reversed(newest) if not entry.refines and not entry.unrefined)
+    open_ = (entry for entry in open_ if entry is entry_of(context, entry.checkpoint_id))  # by hand, an id can be twice
     return tuple(entry.checkpoint_id for entry in open_ if entry.session)  # without one it came with an old file
 
 
@@ -91,7 +92,7 @@ def spent(before: Spend, payload: Mapping[str, Any]) -> Spend:
     reason = one_line(str(payload.get("reason", "")))
     tokens, cost = _tokens(payload), float(payload.get("cost_usd") or 0)
     estimated = tokens if payload.get("estimated") else 0
-    day = when[:10]
+    day = max(when[:10], before.day)  # a clock that was put back gives nothing back
     same = day == before.day
     who = str(payload.get("summarizer", ""))
     failed = before.failed if who == before.summarizer else ()

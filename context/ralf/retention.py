@@ -92,10 +92,11 @@ def prune(
 
     What is not given is as configured. Blobs that no record names go, too. Evidence of unknown age goes by size only,
     after all that is dated. Afterwards `why` says which lines stood behind a claim, and search does not find them.
-    Raises UsageError (no age or size), Damaged (a journal cannot be read: then it is not known what is needed; nothing
-    was removed), OSError.
+    Raises UsageError (no age or size, a folder that is a link), Damaged (a journal cannot be read: then it is not known
+    what is needed; nothing was removed), OSError.
     """
     project = projects.find(root)
+    project.check_links()
     settings = config.load(project.config_file)
     age = parse_age(older_than) if older_than else settings.evidence_days * _DAY
     size_text = keep_under or settings.evidence_size

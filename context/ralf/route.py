@@ -14,7 +14,7 @@ from ralf.combining import combine
 from ralf.context import FORMAT_VERSION, RouteContext
 from ralf.journal import Record
 from ralf.labels import all_labelled, labelled, said, with_decision
-from ralf.model import ActiveWork, Checkpoint, Decision, Facts, Section, Todo
+from ralf.model import ActiveWork, Checkpoint, Decision, Facts, Section, Spend, Todo
 from ralf.text import as_section, one_line
 from ralf.tree import Tree, from_tree, to_tree
 from ralf.trim import trimmed
@@ -152,7 +152,10 @@ def _edit(context: RouteContext, payload: Mapping[str, Any]) -> RouteContext:
 
 def _import(context: RouteContext, payload: Mapping[str, Any]) -> RouteContext:
     imported = from_tree(RouteContext, payload.get("document", {}))
-    header = replace(imported.context_checkpoint, route=context.route)
+    header = imported.context_checkpoint
+    # What was spent is told on; what steers whether a model is asked here is not somebody else's to say.
+    spend = Spend(header.spend.calls, header.spend.tokens, header.spend.estimated_tokens, header.spend.cost_usd)
+    header = replace(header, route=context.route, spend=spend)
     return all_labelled(replace(imported, context_checkpoint=header))
 
 

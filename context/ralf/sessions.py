@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from ralf import fingerprint, journal
+from ralf._opening import content_of
 from ralf.errors import TranscriptChanged, UnknownToken
 from ralf.project import Project
 from ralf.store import Token
@@ -161,7 +162,7 @@ def _parsed(line: bytes) -> Standing:
 
 def _known(path: Path) -> bytes:
     try:
-        content = path.read_bytes()
+        content = content_of(path)
     except OSError:
         return b""
     return content if content.endswith(b"\n") and content.startswith(b"\n") else b""  # torn: make it anew

@@ -18,11 +18,12 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from ralf import project as projects, sessions
-from ralf._opening import without_waiting
+from ralf._opening import content_of, without_waiting
 from ralf.context import RouteContext, Since
 from ralf.errors import RalfError
 from ralf.model import OpenFile
 from ralf.project import Project
+from ralf.text import clean
 from ralf.transcripts.events import Position
 
 CHANGED, GONE = "changed since the checkpoint", "gone since the checkpoint"
@@ -61,7 +62,7 @@ def _stale(project: Project, context: RouteContext) -> dict[str, str]:
     if not context.active_work.open_files:
         return {}
     try:
-        marks = json.loads(_cached(project, context.route).read_bytes())
+        marks = json.loads(content_of(_cached(project, context.route)))
     except (OSError, ValueError):
         return {}
     return dict(_differing(project.root, context.active_work.open_files, marks))
@@ -120,7 +121,7 @@ def _uncovered(project: Project, context: RouteContext) -> tuple[int, int | None
         return 0, None
     for path in found:
         with suppress(OSError, RalfError):
-            position = sessions.standing(project, context.route, path.stem).position
+            position = sessions.standing(project, context.route, clean(path.stem)).position
             size = path.stat().st_size
             if 0 < position.byte < size:
                 return _tokens(path, position, size), _minutes(path, size, context.last_checkpoint)

@@ -13,6 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from ralf._opening import content_of
 from ralf.context import RouteContext
 from ralf.store import Token
 from ralf.tree import BadTree, from_tree, to_tree
@@ -50,7 +51,7 @@ def load(cache: Path, route: str) -> Snapshot | None:
     try:
         key = _key(path)
         if _last is None or _last[0] != key:
-            tree = json.loads(path.read_bytes())
+            tree = json.loads(content_of(path))
             if tree["v"] != VERSION:
                 return None
             counts = {str(name): int(count) for name, count in tree["counts"].items()}
@@ -98,6 +99,8 @@ def save(cache: Path, route: str, snapshot: Snapshot, *, shown: bool = True) -> 
 def keep_render(cache: Path, route: str, revision: int, content: bytes) -> None:
     """Remember the route file of a revision, so that an edit of it need not be compared with the folded journal."""
     path = _render_path(cache, route, revision)
+    if path.parent.is_symlink():
+        return
     with suppress(OSError, ValueError):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.unlink(missing_ok=True)
@@ -111,7 +114,7 @@ def keep_render(cache: Path, route: str, revision: int, content: bytes) -> None:
 def render_of(cache: Path, route: str, revision: int) -> bytes | None:
     """The route file of a revision as it was written, None where it is not remembered."""
     try:
-        return zlib.decompress(_render_path(cache, route, revision).read_bytes())
+        return zlib.decompress(content_of(_render_path(cache, route, revision)))
     except (OSError, zlib.error):
         return None
 

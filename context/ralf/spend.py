@@ -13,7 +13,7 @@ from ralf.model import Spend
 from ralf.project import Project
 from ralf.refinement import IN_A_ROW
 
-_AMOUNT = re.compile(r"(?:(\$)\s*)?(\d[\d_,]*(?:\.\d+)?)\s*(tokens?|usd|dollars?)?\Z", re.I)
+_AMOUNT = re.compile(r"(?:(\$)\s*)?(\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d[\d_]*(?:\.\d+)?)\s*(tokens?|usd|dollars?)?\Z", re.I)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,9 +83,11 @@ def as_fields(spend: Spend) -> dict[str, int | float | str]:
 
 
 def total(spends: Iterable[Spend], day: str) -> Spend:
-    """The sum of several routes; `day_tokens` and `day_cost_usd` are of this day."""
+    """The sum of several routes; `day_tokens` and `day_cost_usd` are of this day, and of later ones if the clock was
+    put back.
+    """
     found = list(spends)
-    today = [spend for spend in found if spend.day == day]
+    today = [spend for spend in found if spend.day >= day]
     return Spend(
         calls=sum(spend.calls for spend in found),
         tokens=sum(spend.tokens for spend in found),

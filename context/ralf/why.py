@@ -41,6 +41,7 @@ class Reason:
     status     of a decision: active, superseded, reversed, dropped
     recorded   how it came into the route: "checkpoint cp-002", "by hand", "edit of the route file", "import"
     revision   of the journal's record that brought it, 0 where it has not been taken in yet
+    edited     a person has put the claim in other words since: the quotes are what it was taken from
     source     where it was found; None for what no transcript holds
     evidence   kept; pruned: it is known which lines, but their words are gone; none: there are no lines behind it
     matches    whether the words are those that the claim was taken from, by their hash; None without evidence
@@ -58,6 +59,7 @@ class Reason:
     timestamp: str = ""
     recorded: str = ""
     revision: int = 0
+    edited: bool = False
     source: Source | None = None
     evidence: str = "none"
     matches: bool | None = None
@@ -89,12 +91,14 @@ def _decision(project: Project, route: str, label: str, records: Sequence[tuple[
     decision = next((item for item in present if item.id.casefold() == label.casefold()), None)
     recorded, revision = "edit of the route file", 0
     tree: Tree = {}
+    said = ""  # at first
     for name, record in records:
         before = tree
         tree = history.decision_after(tree, label, record)
         if tree and not before:
             recorded, revision = _HOW.get(record.kind, record.kind), record.revision
             recorded += f" {name}" if name else ""
+        said = said or str(tree.get("decision", ""))
     if decision is None and not tree:
         raise NotFound(route, f"has no decision {label}", f"ralf context show {route} --section decisions")
     decision = decision or from_tree(Decision, tree)
@@ -111,6 +115,7 @@ def _decision(project: Project, route: str, label: str, records: Sequence[tuple[
         timestamp=decision.timestamp,
         recorded=recorded,
         revision=revision,
+        edited=said not in ("", decision.decision),
         source=source,
     )
     return _quoted(project, reason, source, records) if source is not None else reason

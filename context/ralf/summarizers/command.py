@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import stat
 import subprocess
 import tempfile
 import time
@@ -15,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from ralf import tokens
+from ralf._opening import without_waiting
 from ralf.errors import UsageError
 from ralf.summarizers.presets import PRESETS, Printed, Reply, read_plain
 
@@ -43,6 +45,10 @@ class NoAnswer(Exception):
         super().__init__(reason)
         self.reason = reason
         self.usage = usage or Usage()
+
+
+class _NotStarted(NoAnswer):
+    """There is no such program, or it cannot be run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +81,8 @@ class Command:
             (folder / "schema.json").write_text(json.dumps(schema), encoding="utf-8")
             try:
                 status = self._run(folder, self._filled(folder, schema), environment)
+            except _NotStarted:  # and nothing spent
+                raise
             except NoAnswer as error:  # what it has read is not known: it is counted as if it had read it all
                 error.usage = self._usage(Reply(), prompt, "")
                 raise
@@ -115,14 +123,13 @@ class Command:
                 )
             except (OSError, ValueError) as error:
                 said = error.strerror if isinstance(error, OSError) else str(error)
-                raise NoAnswer(f"{argv[0]}: cannot be started: {said}") from None
+                raise _NotStarted(f"{argv[0]}: cannot be started: {said}") from None
             try:
-                return self._wait(child, (folder / "out", folder / "err"))
-            except BaseException:  # also Ctrl-C, which a session of its own does not see
-                with suppress(ProcessLookupError):
+                return self._wait(child, [folder / part for part in ("out", "err", "answer")])
+            finally:  # also for Ctrl-C, which a session of its own does not see, and for what it leaves behind
+                with suppress(ProcessLookupError, PermissionError):
                     os.killpg(child.pid, signal.SIGKILL)
                 child.wait()
-                raise
 
     def _wait(self, child: subprocess.Popen[bytes], printed: Sequence[Path]) -> int:
         deadline = time.monotonic() + self.timeout
@@ -131,7 +138,7 @@ class Command:
             with suppress(subprocess.TimeoutExpired):
                 return child.wait(pause)
             pause = min(2 * pause, _LONGEST_PAUSE)
-            if sum(path.stat().st_size for path in printed) > MOST_OUTPUT:
+            if sum(map(_size, printed)) > MOST_OUTPUT:
                 raise NoAnswer(f"{self.name} printed more than {MOST_OUTPUT >> 20} MiB")
             if time.monotonic() > deadline:
                 raise NoAnswer(f"{self.name} took longer than {self.timeout:g} s")
@@ -155,9 +162,18 @@ def named(name: str, *, model: str = "", arguments: Sequence[str] = (), timeout:
     return Command(name, preset.command(model, arguments), preset.read, model, timeout)
 
 
-def _content(path: Path) -> str:
+def _size(path: Path) -> int:
     try:
-        with path.open("rb") as file:
-            return file.read(MOST_OUTPUT).decode("utf-8", "replace")
+        return path.lstat().st_size
+    except OSError:  # not made yet, or removed by the command
+        return 0
+
+
+def _content(path: Path) -> str:
+    """What the command left there; nothing where it laid something else than a file."""
+    try:
+        with open(path, "rb", opener=without_waiting) as file:
+            regular = stat.S_ISREG(os.fstat(file.fileno()).st_mode)
+            return file.read(MOST_OUTPUT).decode("utf-8", "replace") if regular else ""
     except OSError:
         return ""

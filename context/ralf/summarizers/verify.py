@@ -81,7 +81,8 @@ class _Verifier:
         decisions = decisions[:MOST_DECISIONS]
         changed = [amended for item in patch.changes if (amended := self._change(item)) is not None]
         amendments = {item.id: item for item in changed}
-        work = {key: tuple(self._reported(items)) for key, items in patch.work.items()}
+        # The next agent does what it reads here, so that no tool's output may be the only one to say so.
+        work = {key: tuple(self._reported(items, said=key == "next_steps")) for key, items in patch.work.items()}
         kept = bool(title) + len(text) + len(decisions) + len(amendments) + sum(map(len, work.values()))
         return Verified(title, "\n".join(text), tuple(decisions), tuple(amendments.values()), work, kept, self._dropped)
 
@@ -89,12 +90,15 @@ class _Verifier:
         self._dropped += 1
         return instead
 
-    def _reported(self, items: Sequence[Item]) -> list[str]:
-        """The items that all that stands in their lines bears out, as plain lines, each once."""
+    def _reported(self, items: Sequence[Item], *, said: bool = False) -> list[str]:
+        """The items that all that stands in their lines (`said`: but what tools printed) bears out, as plain lines,
+        each once.
+        """
         found: dict[str, None] = {}
         for item in items:
             text = _bare(item.text)
-            if text and self._borne_out(text, self._lines.support(item.first, item.last), REPORT):
+            lines = self._lines.support(item.first, item.last, "said" if said else "all")
+            if text and self._borne_out(text, lines, REPORT, said=said):
                 found[text] = None
             else:
                 self._drop()

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
-from ralf.transcripts.content import Record, blocks, first, leaves, said, words
+from ralf.transcripts.content import Record, arguments, blocks, first, leaves, said, words
 from ralf.transcripts.elements import LISTS, Element, elements
 from ralf.transcripts.events import START, Event, Position
 from ralf.transcripts.head import Head
@@ -45,7 +45,7 @@ class Chat:
 
     def __init__(self, path: Path, records: list[Record], *, in_lines: bool = False) -> None:
         self.path = path
-        self.session = first(records, "session_id") or first(records, "sessionId") or path.stem
+        self.session = first(records, "session_id") or first(records, "sessionId") or words(path.stem)
         self.cwd = first(records, "cwd")
         self.skipped: Counter[str] = Counter()
         self.malformed: list[int] = []
@@ -140,9 +140,9 @@ class _Pass:
     def _call(self, name: object, call_id: object, given: object, event: _Make) -> Event:
         if isinstance(given, str):
             given = _parsed(given.encode("utf-8", "replace")) or {"arguments": given}
-        arguments = given if isinstance(given, dict) else {}
+        taken = arguments(given)
         self._tools[words(call_id)] = words(name)
-        return event("call", leaves(arguments), tool=words(name), call_id=words(call_id), input=arguments)
+        return event("call", leaves(taken), tool=words(name), call_id=words(call_id), input=taken)
 
     def _result(self, record: Record, event: _Make) -> Event:
         ids = record.get("tool_call_ids")

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ralf.text import clean
-from ralf.transcripts.content import Record, blocks, first, leaves, said, words
+from ralf.transcripts.content import Record, arguments, blocks, first, leaves, said, words
 from ralf.transcripts.events import START, Event, Kind, Position
 from ralf.transcripts.head import Head
 from ralf.transcripts.lines import Line, lines_before, open_regular, read_lines, restored
@@ -65,7 +65,7 @@ class ClaudeCode:
 
     def __init__(self, path: Path, records: list[Record]) -> None:
         self.path = path
-        self.session = first(records, "sessionId") or path.stem
+        self.session = first(records, "sessionId") or words(path.stem)
         self.cwd = first(records, "cwd")
         self.skipped: Counter[str] = Counter()
         self.malformed: list[int] = []
@@ -212,8 +212,7 @@ class _Pass:
     def _call(self, block: Record, base: _Base, window: int | None) -> Event:
         name, call_id, given = words(block.get("name")), words(block.get("id")), block.get("input")
         self._tools[call_id] = name
-        arguments = given if isinstance(given, dict) else {}
-        return base.event("call", leaves(given), tool=name, call_id=call_id, input=arguments, window=window)
+        return base.event("call", leaves(given), tool=name, call_id=call_id, input=arguments(given), window=window)
 
     def _user(self, record: Record, base: _Base) -> list[Event]:
         message = record.get("message")

@@ -53,6 +53,26 @@ def leaves(value: object) -> str:
     return "\n".join(found)
 
 
+def arguments(value: object) -> dict[str, Any]:
+    """A call's arguments with every string in them cleaned, keys too; {} for anything that is no object."""
+    return {clean(str(key)): _cleaned(item) for key, item in value.items()} if isinstance(value, dict) else {}
+
+
+def _cleaned(value: object, depth: int = 0) -> Any:
+    if isinstance(value, str):
+        return clean(value)
+    if depth > _DEEPEST and isinstance(value, dict | list):
+        return None  # no tool's argument; the event's text has its words
+    if isinstance(value, dict):
+        return {clean(str(key)): _cleaned(item, depth + 1) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_cleaned(item, depth + 1) for item in value]
+    return value
+
+
+_DEEPEST = 50
+
+
 def first(records: list[Record], key: str) -> str:
     """The first string that a record has under a key, "" if none has."""
     return next((found for record in records if (found := words(record.get(key)))), "")

@@ -43,7 +43,7 @@ class Event:
     start, end   the places before and after the record in which it stands (records with several events share them)
     timestamp    as the client wrote it, ISO 8601, or "" where it wrote none
     tool         calls and results: the tool's name ("" where a result's call was never seen)
-    input        calls: the arguments as the client recorded them
+    input        calls: the arguments as the client recorded them, their strings cleaned like the text
     call_id      what joins a call and its result
     failed       results: the client called it an error, or the exit status is not 0
     exit_status  results of commands: the status where the client tells it, else None

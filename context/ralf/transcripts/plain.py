@@ -48,7 +48,7 @@ class Plain:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.session = path.stem
+        self.session = clean(path.stem)
         self.cwd = ""
         self.skipped: Counter[str] = Counter()
         self.malformed: list[int] = []
