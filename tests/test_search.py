@@ -205,6 +205,22 @@ def test_a_question_about_something_else_finds_nothing(tmp_path: Path, query: st
     assert ralf.search(query, root=tmp_path) == []
 
 
+def test_a_message_that_only_shares_a_stem_with_a_question_is_no_answer(tmp_path: Path) -> None:
+    told(tmp_path, REQUEST, ("assistant", "Let me see whether the tables reflect the new moon."))
+    assert ralf.search("what about reflection?", root=tmp_path) == []
+    assert ralf.search("new moons", root=tmp_path)
+
+
+GANGWAY = "The gangway of the third pier creaks. I have looked at the pumps, too, and they are fine."
+
+
+def test_a_message_is_no_better_an_answer_for_the_decision_that_was_said_in_it(tmp_path: Path) -> None:
+    berths = [("assistant", f"Berth {number} is free.") for number in range(30)]
+    told(tmp_path, REQUEST, *berths, ("assistant", f"{GANGWAY}\n\n{CHOICE}"))
+    assert ralf.search("gangway turnstile", root=tmp_path) == []
+    assert ralf.search("clerks turnstile", root=tmp_path)
+
+
 def test_another_form_of_a_word_is_found(tmp_path: Path) -> None:
     told(tmp_path, REQUEST, ("assistant", "The authentication of the pilots goes through the gate. It is stable."))
     assert ralf.search("auth pilot", root=tmp_path)

@@ -13,6 +13,7 @@ COMMON_WEIGHT = 0.7
 _PREFIX = 5  # characters that forms of a word share which the stemmer does not join: stable, stabilise
 _WORD = re.compile(r"\w+")
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+_PART = re.compile(r"[^\W_]+")
 STOP = frozenset(
     "a about all also an and any are as at be because been but by can could decide decided decision decisions did do"
     " does for from had has have how i if in into is it its me my no not of on or our should so some than that the"
@@ -81,6 +82,20 @@ def pairs(query: str) -> list[tuple[str, str]]:
     """Each two words of a query that stand side by side and mean something."""
     names = [name.lower() for name in _WORD.findall(query)]
     return [(a, b) for a, b in pairwise(names) if not {a, b} & STOP]
+
+
+def parts(text: str) -> frozenset[str]:
+    """The words of a text, in lower case; of names their parts, too."""
+    return frozenset(part.lower() for part in chain(_PART.findall(text), _PART.findall(_HUMP.sub(" ", text))))
+
+
+def stands(word: Word, parts_of_text: frozenset[str]) -> bool:
+    """Whether a word itself is among the parts of a text, in the singular or the plural. A stemmer is less strict: it
+    takes `reflecting` for `reflection` and `modified` for `modifiers`.
+    """
+    text = word.text
+    one = f"{text[:-3]}y" if text.endswith("ies") else text[:-1] if text.endswith("s") else text
+    return not parts_of_text.isdisjoint((text, one, f"{one}s", f"{one}es", f"{one[:-1]}ies"))
 
 
 def likeness(valued: Iterable[tuple[Word, float]], text: str) -> float:
