@@ -10,6 +10,7 @@ from typing import NamedTuple
 COMMON_WEIGHT = 0.7
 """What a common English word counts against any other that is as rare here. A few hundred documents cannot tell
 `often` from `coercion` by how rare they are; English can."""
+_LONGEST = 4_000  # characters of a question that are looked at
 _PREFIX = 5  # characters that forms of a word share which the stemmer does not join: stable, stabilise
 _WORD = re.compile(r"\w+")
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
@@ -72,7 +73,7 @@ class Word(NamedTuple):
 
 def words(query: str) -> list[Word]:
     """The words of a query that mean something, each once: identifiers whole and in their parts, no stop words."""
-    names = _WORD.findall(query)
+    names = _WORD.findall(query[:_LONGEST])
     parts = {name.lower(): [part for part in re.split(r"_+", _HUMP.sub("_", name)) if part != name] for name in names}
     found = dict.fromkeys(word.lower() for word in chain(names, *parts.values()) if len(word) > 1 or word.isdigit())
     return [_word(word, bool(parts.get(word))) for word in found if word not in STOP]
@@ -80,7 +81,7 @@ def words(query: str) -> list[Word]:
 
 def pairs(query: str) -> list[tuple[str, str]]:
     """Each two words of a query that stand side by side and mean something."""
-    names = [name.lower() for name in _WORD.findall(query)]
+    names = [name.lower() for name in _WORD.findall(query[:_LONGEST])]
     return [(a, b) for a, b in pairwise(names) if not {a, b} & STOP]
 
 
