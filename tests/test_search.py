@@ -11,7 +11,9 @@ from pathlib import Path
 import pytest
 
 import ralf
-from ralf.errors import RouteNotFound, UsageError
+from ralf import searchindex, writer
+from ralf.errors import Busy, RouteNotFound, UsageError
+from ralf.project import Project
 
 SESSION = Path(__file__).parents[1] / "examples" / "session.jsonl"
 
@@ -115,11 +117,15 @@ def test_the_limit_is_kept(project: Path) -> None:
 # ---- sessions of a few messages ----
 
 
-def told(root: Path, *messages: tuple[str, str], route: str = "r") -> Path:
+def told(root: Path, *messages: tuple[str, str], route: str = "r", name: str = "") -> Path:
     """A project whose route has one session of these messages, each of a kind: user, assistant or printed."""
     records: list[dict[str, object]] = []
     for number, (kind, text) in enumerate(messages):
-        more = {"sessionId": f"s-{route}", "timestamp": f"2026-03-01T10:00:{number:02d}Z", "uuid": f"{route}{number}"}
+        more = {
+            "sessionId": f"s-{name or route}",
+            "timestamp": f"2026-03-01T10:00:{number:02d}Z",
+            "uuid": f"{route}{number}",
+        }
         if kind == "printed":
             call = {"type": "tool_use", "id": f"c{number}", "name": "Bash", "input": {"command": "make it"}}
             records.append({"type": "assistant", "message": {"role": "assistant", "content": [call]}, **more})
@@ -128,7 +134,7 @@ def told(root: Path, *messages: tuple[str, str], route: str = "r") -> Path:
         else:
             content = text if kind == "user" else [{"type": "text", "text": text}]
             records.append({"type": kind, "message": {"role": kind, "content": content}, **more})
-    path = root / f"{route}.jsonl"
+    path = root / f"{name or route}.jsonl"
     path.write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
     ralf.checkpoint(route, path, root=root)
     return root
@@ -203,6 +209,22 @@ def test_what_only_a_tool_printed_is_found(tmp_path: Path) -> None:
 def test_a_question_about_something_else_finds_nothing(tmp_path: Path, query: str) -> None:
     told(tmp_path, REQUEST, ("assistant", CHOICE), ("assistant", "The crane's gearbox needs oil."))
     assert ralf.search(query, root=tmp_path) == []
+
+
+def test_a_message_that_only_shares_a_stem_with_a_question_is_no_answer(tmp_path: Path) -> None:
+    told(tmp_path, REQUEST, ("assistant", "Let me see whether the tables reflect the new moon."))
+    assert ralf.search("what about reflection?", root=tmp_path) == []
+    assert ralf.search("new moons", root=tmp_path)
+
+
+GANGWAY = "The gangway of the third pier creaks. I have looked at the pumps, too, and they are fine."
+
+
+def test_a_message_is_no_better_an_answer_for_the_decision_that_was_said_in_it(tmp_path: Path) -> None:
+    berths = [("assistant", f"Berth {number} is free.") for number in range(30)]
+    told(tmp_path, REQUEST, *berths, ("assistant", f"{GANGWAY}\n\n{CHOICE}"))
+    assert ralf.search("gangway turnstile", root=tmp_path) == []
+    assert ralf.search("clerks turnstile", root=tmp_path)
 
 
 def test_another_form_of_a_word_is_found(tmp_path: Path) -> None:
@@ -308,6 +330,114 @@ def test_an_index_of_another_version_is_made_anew(tmp_path: Path) -> None:
         database.execute("pragma user_version = 4")
         database.commit()
     assert ralf.search("tabs", root=tmp_path) == before
+
+
+def test_an_index_that_is_locked_is_reported_and_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ralf.record_decision("r", "Use tabs", root=tmp_path)
+    before = ralf.search("tabs", root=tmp_path)
+    index = tmp_path / ".autonomous" / "context" / "cache" / "search.sqlite"
+    monkeypatch.setattr(searchindex, "WAIT", 0.05)
+    with closing(sqlite3.connect(index)) as other:
+        other.execute("begin exclusive")
+        with pytest.raises(Busy, match="locked by another process"):
+            ralf.search("tabs", root=tmp_path)
+        assert "Use tabs" in ralf.get_context("r", root=tmp_path, query="tabs").render(400)
+        other.execute("insert into route(name) values ('kept')")
+        other.commit()
+    assert ralf.search("tabs", root=tmp_path) == before
+    with closing(sqlite3.connect(index)) as other:
+        assert other.execute("select count(*) from route where name = 'kept'").fetchone() == (1,)
+
+
+# ---- what later records do to earlier ones ----
+
+
+def refined(root: Path, payload: dict[str, object]) -> None:
+    with writer.writing(Project(root), "r") as route:
+        route.append("refinement", {"refines": "cp-001", "summarizer": "command", **payload}, id="refined")
+
+
+@pytest.mark.parametrize("at_once", [False, True])
+def test_a_section_that_a_model_improved_takes_the_place_of_the_embedded_one(tmp_path: Path, at_once: bool) -> None:
+    told(tmp_path, REQUEST, ("assistant", "The pumps are fine."))
+    if not at_once:
+        ralf.search("anything", root=tmp_path)
+    new = {"id": "", "decision": "Anchor in the lagoon", "rationale": "the swell is lower there"}
+    refined(tmp_path, {"title": "Moorings", "text": "- The bollards were repainted.", "decisions": [new]})
+    (hit,) = (hit for hit in ralf.search("bollards repainted", root=tmp_path) if hit.kind == "checkpoint")
+    assert (hit.id, hit.text) == ("cp-001", "Moorings\n- The bollards were repainted.")
+    assert [hit.kind for hit in ralf.search("moorings bollards", root=tmp_path, limit=20)].count("checkpoint") == 1
+    assert ralf.search("lagoon swell", root=tmp_path)[0].id == "DEC-001"
+
+
+def test_a_decision_that_a_model_found_replaced_is_shown_as_replaced(tmp_path: Path) -> None:
+    for text in ("Store sessions in Redis", "Store sessions in Postgres"):
+        ralf.record_decision("r", text, root=tmp_path)
+    ralf.search("sessions", root=tmp_path)
+    refined(tmp_path, {"amended": [{"id": "DEC-001", "status": "superseded", "superseded_by": "DEC-002"}]})
+    hits = ralf.search("where to store sessions: Redis?", root=tmp_path)
+    assert [(hit.id, hit.status) for hit in hits] == [("DEC-002", "active"), ("DEC-001", "superseded")]
+
+
+def test_a_model_that_was_asked_in_vain_changes_nothing(tmp_path: Path) -> None:
+    told(tmp_path, REQUEST, ("assistant", CHOICE))
+    before = ralf.search("ledger clerks", root=tmp_path)
+    with writer.writing(Project(tmp_path), "r") as route:
+        route.append("unrefined", {"refines": "cp-001", "reason": "no answer in 180 s"}, id="unrefined")
+    assert ralf.search("ledger clerks", root=tmp_path) == before
+
+
+@pytest.mark.parametrize("at_once", [False, True])
+def test_what_the_cap_took_from_a_decision_is_still_found(tmp_path: Path, at_once: bool) -> None:
+    why = "the barnacles grow slower there"
+    ralf.record_decision("r", "Moor at the north pier", rationale=why, root=tmp_path)
+    if not at_once:
+        ralf.search("anything", root=tmp_path)
+    for number in range(24):
+        ralf.record_decision("r", f"Paint buoy {number}", rationale=f"Wave {number} is high. " * 200, root=tmp_path)
+    bare = ralf.get_context("r", root=tmp_path).decisions[0]
+    assert (bare.decision, bare.rationale) == ("Moor at the north pier", "")
+    (hit,) = ralf.search("barnacles", root=tmp_path)
+    assert (hit.id, hit.text) == ("DEC-001", f"Moor at the north pier\n{why}")
+
+
+def test_sections_have_the_numbers_that_the_file_gives_them(tmp_path: Path) -> None:
+    told(tmp_path, REQUEST, ("assistant", "The pumps are fine."))
+    file = tmp_path / ".autonomous" / "context" / "routes" / "r.md"
+    section = "\n### Checkpoint 7: By hand\n\n- Noted.\n\n### Checkpoint 1"
+    file.write_text(file.read_text(encoding="utf-8").replace("\n### Checkpoint 1", section, 1), encoding="utf-8")
+    ralf.record_decision("r", "Wrap at 100", root=tmp_path)
+    told(tmp_path, ("user", "Now have the bollards of the old harbour repainted in red."), name="later")
+    found = [hit.id for hit in ralf.search("bollards repainted red", root=tmp_path, limit=20) if hit.kind != "decision"]
+    assert set(found) == {ralf.get_context("r", root=tmp_path).checkpoints[-1].checkpoint_id} == {"cp-008"}
+
+
+# ---- odd questions ----
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "tabs \ud800",
+        "tabs\0",
+        'tabs" OR NEAR(',
+        "^tabs*",
+        "{text}: tabs",
+        "-tabs AND NOT",
+        "tabs'; drop table doc",
+        "tabs\x1b[31m",
+    ],
+)
+def test_what_means_something_to_sqlite_means_nothing_in_a_question(tmp_path: Path, query: str) -> None:
+    ralf.record_decision("r", "Use tabs", root=tmp_path)
+    assert ralf.search(query, root=tmp_path)[0].id == "DEC-001"
+
+
+def test_a_question_of_any_length_is_answered(tmp_path: Path) -> None:
+    ralf.record_decision("r", "Use tabs", root=tmp_path)
+    assert ralf.search("tabs " * 100_000, root=tmp_path)
+    assert ralf.search(" ".join(f"w{number}" for number in range(100_000)), root=tmp_path) == []
+    assert ralf.search("x" * 1_000_000, root=tmp_path) == []
 
 
 # ---- what a context is ordered by ----

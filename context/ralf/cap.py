@@ -121,11 +121,20 @@ def _details(keep: int) -> Callable[[RouteContext], Iterator[Step]]:
 
     def steps(context: RouteContext) -> Iterator[Step]:
         for decision in context.decisions[: len(context.decisions) - keep]:
-            bare = replace(decision, timestamp="", rationale="", alternatives=(), source=None)
+            bare = _bare(decision)
             if not decision.pinned and bare != decision:
                 yield _with_bare(decision, bare), _cost(decision) - _cost(bare)
 
     return steps
+
+
+def is_bare(decision: Decision) -> bool:
+    """Whether a decision stands without what the cap takes from it: the journal may have more of it."""
+    return _bare(decision) == decision
+
+
+def _bare(decision: Decision) -> Decision:
+    return replace(decision, timestamp="", rationale="", alternatives=(), source=None)
 
 
 def _with_bare(decision: Decision, bare: Decision) -> Callable[[RouteContext], RouteContext]:

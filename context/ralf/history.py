@@ -92,7 +92,7 @@ def records(project: Project, route: str) -> Iterator[tuple[str, Record]]:
             count += 1
             yield f"cp-{count:03d}", record
         else:
-            count = max([count, *_numbers(record)])
+            count = max([count, *numbers(record)])
             yield "", record
 
 
@@ -107,7 +107,7 @@ def lines_of(payload: Mapping[str, Any]) -> str:
     return f"{int(source.get('from_line', 0)) + 1}-{source.get('to_line', 0)}"
 
 
-def _numbers(record: Record) -> Iterator[int]:
+def numbers(record: Record) -> Iterator[int]:
     """The checkpoint numbers that a record of another kind brings in: those of an imported file, or of an edit."""
     document = record.payload.get("document", {})
     yield int(document.get("context_checkpoint", {}).get("checkpoint_count", 0))

@@ -17,9 +17,7 @@ _PRINTED, _PRINTED_MORE = 0.5, 0.9
 """What a tool printed, against what somebody said; and where it holds more of the question than all that was said."""
 _JUST_BELOW = 0.999  # of its successor's score is the most that a decision that was replaced can have
 _GONE = 0.8  # a decision that no longer holds, against one that does
-_SHARE = {"decision": 0.4, "printed": 0.9}
-_MASS = {"decision": 1.15, "printed": 2.0}
-_SAID_SHARE, _SAID_MASS = 0.5, 1.6
+_ENOUGH = {"decision": (0.3, 0.95), "said": (0.65, 1.6), "printed": (0.9, 2.0)}
 """What a document must hold to answer a question: this share of its words, or so many of the rarest words; both by
 rarity. A decision is short and deliberate, so less of it is chance; a tool prints all kinds of words.
 """
@@ -35,8 +33,8 @@ class Passage:
     shown    what stands for it, with its text
     message  the words in which a decision was said, "" for all else
     score    how well it answers; larger is better
-    mass     the rarity of the question's words in it, added up
-    share    that, as a share of the whole question
+    share    the rarity of the question's words in it, as a share of the whole question
+    answers  whether it is an answer to the question, and not a chance likeness
     held     which of the question's telling words and pairs it holds
     place    its number, or its message's: later is larger
     """
@@ -45,8 +43,8 @@ class Passage:
     text: str
     message: str
     score: float
-    mass: float
     share: float
+    answers: bool
     held: frozenset[str]
     place: int
 
@@ -97,8 +95,8 @@ def _passage(beside: _Beside, number: int, members: list[tuple[Ranked, float]], 
         text=text,
         message=message,
         score=score * (1.0 if shown.status in ("", "active") else _GONE),
-        mass=(mass := max(item.mass for item in items)),
-        share=mass / question.whole if question.whole else 0.0,
+        share=max(item.mass for item in items) / question.whole if question.whole else 0.0,
+        answers=any(_answers(item, question) for item in items),
         held=frozenset[str]().union(*(item.held for item in items)),
         place=number,
     )
@@ -128,11 +126,13 @@ def plain(text: str) -> str:
     return one_line(text.translate(_MARKS)).casefold()
 
 
-def answers(passage: Passage, question: Question) -> bool:
-    """Whether a passage holds enough of a question to be an answer to it, and not a chance likeness."""
-    kind = passage.shown.kind if passage.shown.said else "printed"
-    enough = _MASS.get(kind, _SAID_MASS) * question.rarest
-    return passage.share >= _SHARE.get(kind, _SAID_SHARE) or passage.mass >= enough
+def _answers(item: Ranked, question: Question) -> bool:
+    """Whether a document holds enough of a question to be an answer to it, and not a chance likeness. A message is
+    judged as one, also where it is shown as the decision in it.
+    """
+    kind = "printed" if not item.entry.said else "decision" if item.entry.kind == "decision" else "said"
+    share, rarest = _ENOUGH[kind]
+    return item.mass >= min(share * question.whole, rarest * question.rarest) > 0
 
 
 def ordered(passages: Iterable[Passage]) -> list[Passage]:

@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from operator import neg
 
 from ralf.searchindex import TABLES, Entry, SearchIndex, Table
-from ralf.searchwords import Word, pairs, words
+from ralf.searchwords import Word, pairs, parts, stands, words
 
 _SATURATION, _LENGTH = 1.2, 0.75  # k1 and b of BM25 (Robertson and Zaragoza 2009)
 _RAREST = 6.0  # in a large index rarity means no more than in one of some four hundred documents
 _FORM = 0.6  # another form of a word, against the word itself
+_SAME_STEM = 0.5  # the same, where it is asked whether a text speaks of what is asked: `reflecting` for `reflection`
 _AROUND = 0.15  # a word said around a decision, against one in it
 _AGAIN, _OFTEN = 0.25, 0.5  # what a word adds each time that it is said again, and at the most
 _PHRASE = 0.15  # what two words that stand side by side add to what they count by themselves
@@ -101,10 +102,15 @@ class Question:
             together = [(a, b) for a, b in self._pairs if f"{a} {b}" in lowered]
             more = sum(value[word.text] * _again(word, lowered) for word in held)
             more += _PHRASE * sum(value.get(name, 0.0) for pair in together for name in pair)
-            mass = sum(self._rarity[word.text] * self._sure[word.text] for word in held)
+            mass = self._mass(held, texts[number])
             names = frozenset([*(word.text for word in held if word.weight == 1.0), *map(" ".join, together)])
             result.append(Ranked(entries[number], texts[number], (raw[number] + more) * brevity[number], mass, names))
         return sorted(result, key=lambda item: (-item.score, item.entry.id))
+
+    def _mass(self, held: list[Word], text: str) -> float:
+        """The rarity of the words that a text holds, added up; of those that it holds in another form, a part."""
+        own = parts(text)
+        return sum(self._rarity[word.text] * (1.0 if word.whole or stands(word, own) else _SAME_STEM) for word in held)
 
     def _holding(self, table: Table, word: Word, ending: str = "") -> frozenset[int]:
         if not self._extents[table].documents:

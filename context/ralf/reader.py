@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from ralf import names, project as projects
 from ralf._opening import without_waiting
-from ralf.errors import Damaged, RouteNotFound
+from ralf.errors import Busy, Damaged, RouteNotFound
 from ralf.project import Project
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ def _valued(project: Project, query: str, route: str) -> tuple[tuple[Word, float
 
     try:
         return valued(project, query, route)
-    except (Damaged, OSError):  # the context itself is served all the same
+    except (Busy, Damaged, OSError):  # the context itself is served all the same
         return ()
 
 

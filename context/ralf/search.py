@@ -91,7 +91,7 @@ def _search(project: Project, query: str, route: str | None, limit: int) -> list
         index.renew(project, [route] if route is not None else projects.route_names(project))
         question = Question(index, query, index.within(route))
         found = passages.found(index, question, _MANY * limit)
-        if not any(passages.answers(passage, question) for passage in found):
+        if not any(passage.answers for passage in found):
             return []
         ordered = passages.ordered(found)
         near = [passage for passage in ordered if passage.score >= _FAR * ordered[0].score]

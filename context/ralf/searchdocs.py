@@ -43,8 +43,7 @@ def of_checkpoint(store: Store, payload: Mapping[str, Any], label: str) -> Itera
     source = payload.get("source", {})
     session = str(source.get("session", ""))
     first, last = int(source.get("from_line", 0)) + 1, int(source.get("to_line", 0))
-    text = f"{payload.get('title', '')}\n{payload.get('text', '')}"
-    yield Document("checkpoint", label, text, session=session, first=first, last=last)
+    yield _section(label, payload)._replace(session=session, first=first, last=last)
     for text in _facts(payload.get("facts", {})):
         yield Document("fact", label, text, said=False, session=session, first=first, last=last)
     messages: list[evidence.Line] = []
@@ -104,13 +103,28 @@ def decisions(record: journal.Record) -> Iterator[Decision]:
             yield decision
 
 
-def removed(record: journal.Record) -> Iterator[str]:
-    """The labels of decisions that a person took out of the file; `*` where the list as a whole was changed."""
+def of_record(record: journal.Record) -> Iterator[Document]:
+    """The sections that a record brings beside a checkpoint's own: those of a file that came, and what a model made of
+    one.
+    """
+    if record.kind == "import":
+        yield from of_sections(from_tree(RouteContext, record.payload.get("document", {})).body.sections)
+    elif record.kind == "refinement" and record.payload.get("text"):
+        yield _section(str(record.payload.get("refines", "")), record.payload)
+
+
+def statuses(record: journal.Record) -> Iterator[tuple[str, str, str]]:
+    """The decisions that a record takes out of force, each with its status and successor: `*` where the list as a whole
+    was changed by hand.
+    """
     for change in record.payload.get("changes", ()):
         if change["at"] == ["decisions"]:
-            yield "*"
+            yield "*", "dropped", ""
         elif len(change["at"]) == 2 and change["at"][0] == "decisions" and change.get("removed"):
-            yield str(change["at"][1])
+            yield str(change["at"][1]), "dropped", ""
+    for item in record.payload.get("amended", ()):
+        if item.get("status"):
+            yield str(item.get("id", "")), str(item["status"]), str(item.get("superseded_by", ""))
 
 
 def chunks(text: str) -> Iterator[str]:
@@ -130,6 +144,10 @@ def chunks(text: str) -> Iterator[str]:
             size += len(part) + 1
     if piece:
         yield "\n".join(piece)
+
+
+def _section(label: str, payload: Mapping[str, Any]) -> Document:
+    return Document("checkpoint", label, f"{payload.get('title', '')}\n{payload.get('text', '')}")
 
 
 def _said_around(decision: Decision, messages: Sequence[evidence.Line]) -> str:

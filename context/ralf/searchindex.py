@@ -13,12 +13,14 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Literal, NamedTuple, TypeVar
 
-from ralf.errors import Damaged
+from ralf.errors import Busy, Damaged
 from ralf.journal import stream_of
 from ralf.project import Project
 
-VERSION = 5
+VERSION = 6
 ROUTE_BITS = 32
+WAIT = 30.0
+"""Seconds for which we wait for another process that writes the index."""
 _LINES = 8  # a message and the decision in it begin no further apart than this
 _FOLLOWING = 8  # documents among which what follows a message is looked for
 FILE = "file:"  # begins the token of a route that has no journal
@@ -30,6 +32,7 @@ create table doc(
 );
 create index doc_at on doc(session, first) where session <> '' and said;
 create index doc_of_decision on doc(label) where kind = 'decision';
+create index doc_of_checkpoint on doc(label) where kind = 'checkpoint';
 create table route(
     number integer primary key, name text unique, token text, checkpoints integer, next integer,
     said integer, said_words integer, printed integer, printed_words integer
@@ -86,13 +89,22 @@ class Extent(NamedTuple):
 
 
 def rebuilt_when_damaged(path: Path, work: Callable[[], T]) -> T:
-    """`work()`; when the index turns out to be damaged, it is removed and `work` is done once more."""
+    """`work()`; when the index turns out to be damaged, it is removed and `work` is done once more.
+
+    Busy when somebody else has locked it for longer than we wait: it is not damaged, and stays.
+    """
     try:
         return work()
-    except sqlite3.DatabaseError:
+    except sqlite3.DatabaseError as error:
+        if _is_locked(error):
+            raise Busy(path, f"locked by another process for {WAIT:g} s", "try again") from None
         for name in (path, path.with_name(path.name + "-journal")):
             name.unlink(missing_ok=True)
         return work()
+
+
+def _is_locked(error: sqlite3.Error) -> bool:
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 
 
 class SearchIndex:
@@ -100,9 +112,12 @@ class SearchIndex:
 
     def __init__(self, path: Path) -> None:
         try:
-            self._db = sqlite3.connect(_writable(path), timeout=30)
+            self._db = sqlite3.connect(_writable(path), timeout=WAIT)
             self._prepare()
-        except (sqlite3.OperationalError, OSError):  # a folder that cannot be written: search still works, in memory
+        except (sqlite3.OperationalError, OSError) as error:
+            if isinstance(error, sqlite3.Error) and _is_locked(error):
+                raise
+            # a folder that cannot be written: search still works, in memory
             self._db = sqlite3.connect(":memory:")
             self._prepare()
 

@@ -5,16 +5,17 @@ from __future__ import annotations
 import re
 import sqlite3
 
-from ralf import journal, searchdocs, state as states
-from ralf.context import RouteContext
+from ralf import cap, history, journal, searchdocs, state as states
 from ralf.errors import UnknownToken
 from ralf.project import Project
 from ralf.searchdocs import Document
 from ralf.searchindex import FILE, ROUTE_BITS, span_of
-from ralf.tree import from_tree
 
 _CAMEL = re.compile(r"\b[A-Za-z]*[a-z0-9][A-Z][A-Za-z0-9]*\b")
 _HUMP = re.compile(r"([a-z0-9])([A-Z])")
+_LABELLED = "select doc.id, size, text from doc join said on said.rowid = doc.id where kind = '{}' and label = ?"
+_KNOWN = {kind: f"{_LABELLED.format(kind)} and doc.id between ? and ?" for kind in ("decision", "checkpoint")}
+"""Each kind for itself, since an index over one kind serves only what names it."""
 _FORGET = (
     "delete from said where rowid between ? and ?",
     "delete from printed where rowid between ? and ?",
@@ -48,22 +49,21 @@ def _take_records(writer: _Writer, project: Project, route: str) -> None:
         if record.kind == "checkpoint":
             checkpoints += 1
             for document in searchdocs.of_checkpoint(project.store, record.payload, f"cp-{checkpoints:03d}"):
-                writer.put(document)
-        elif record.kind == "import":
-            imported = from_tree(RouteContext, record.payload.get("document", {}))
-            sections = imported.body.sections
-            checkpoints = max([imported.checkpoint_count, *(part.number or 0 for part in sections)])
-            for document in searchdocs.of_sections(sections):
-                writer.put(document)
+                writer.put(document, again=True)
+        else:
+            checkpoints = max([checkpoints, *history.numbers(record)])
+        for document in searchdocs.of_record(record):
+            writer.put(document)
         for decision in searchdocs.decisions(record):
             if record.kind != "checkpoint":
                 writer.put(searchdocs.of_decision(decision))
             writer.mark(decision.supersedes, "superseded", decision.id)
-        for label in searchdocs.removed(record):
-            writer.mark(label, "dropped")
+        for label, status, successor in searchdocs.statuses(record):
+            writer.mark(label, status, successor)
     state = states.load(project, route)
     for decision in state.recorded.decisions if state is not None else ():  # as edits have left them
-        writer.put(searchdocs.of_decision(decision))
+        document = searchdocs.of_decision(decision)
+        writer.put(document, again=cap.is_bare(decision) and writer.has(document))
     if records:
         writer.synced(str(records[-1][0]), checkpoints)
 
@@ -99,11 +99,14 @@ class _Writer:
             (token, checkpoints, self._next, *self._counted, self._number),
         )
 
-    def put(self, document: Document) -> None:
-        """Add a document; a decision whose label is known takes the place of what it was."""
-        if document.kind == "decision" and self._replaced(document):
-            return
+    def put(self, document: Document, *, again: bool = False) -> None:
+        """Add a document; a decision or section whose label is known takes the place of what it was.
+
+        again  the words of a decision that is known stay: it was said again, or the cap has left less of it
+        """
         size = document.text.count(" ") + document.text.count("\n") + 1
+        if self._replaced(document, size, again):
+            return
         row = (self._number << ROUTE_BITS) + self._next
         self._next += 1
         values = (document.kind, document.label, document.status, document.successor, document.said, size)
@@ -121,20 +124,32 @@ class _Writer:
         self._counted[table] += 1
         self._counted[table + 1] += size
 
-    def _replaced(self, document: Document) -> bool:
-        known = self._db.execute(
-            "select id from doc where kind = 'decision' and label = ? and id between ? and ?",
-            (document.label, *span_of(self._number)),
-        ).fetchone()
+    def has(self, document: Document) -> bool:
+        """Whether what is known of a decision begins with these words."""
+        known = self._known(document)
+        return known is not None and known[2].startswith(document.text)
+
+    def _known(self, document: Document) -> tuple[int, int, str] | None:
+        if document.kind not in _KNOWN or not document.label:
+            return None
+        found = self._db.execute(_KNOWN[document.kind], (document.label, *span_of(self._number)))
+        row: tuple[int, int, str] | None = found.fetchone()
+        return row
+
+    def _replaced(self, document: Document, size: int, again: bool) -> bool:
+        known = self._known(document)
         if known is None:
             return False
-        self._db.execute(
-            "update doc set status = ?, successor = ? where id = ?", (document.status, document.successor, known[0])
-        )
-        self._db.execute(
-            "update said set text = ?, parts = ? where rowid = ? and text is not ?",
-            (document.text, _parts(document.text), known[0], document.text),
-        )
+        row, former, text = known
+        if document.kind == "decision":
+            self._db.execute(
+                "update doc set status = ?, successor = ? where id = ?", (document.status, document.successor, row)
+            )
+        if document.text != text and not (again and document.kind == "decision"):
+            texts = (document.text, _parts(document.text), row)
+            self._db.execute("update said set text = ?, parts = ? where rowid = ?", texts)
+            self._db.execute("update doc set size = ? where id = ?", (size, row))
+            self._counted[1] += size - former
         return True
 
     def mark(self, label: str, status: str, successor: str = "") -> None:

@@ -10,9 +10,11 @@ from typing import NamedTuple
 COMMON_WEIGHT = 0.7
 """What a common English word counts against any other that is as rare here. A few hundred documents cannot tell
 `often` from `coercion` by how rare they are; English can."""
+_LONGEST = 4_000  # characters of a question that are looked at
 _PREFIX = 5  # characters that forms of a word share which the stemmer does not join: stable, stabilise
 _WORD = re.compile(r"\w+")
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+_PART = re.compile(r"[^\W_]+")
 STOP = frozenset(
     "a about all also an and any are as at be because been but by can could decide decided decision decisions did do"
     " does for from had has have how i if in into is it its me my no not of on or our should so some than that the"
@@ -71,7 +73,7 @@ class Word(NamedTuple):
 
 def words(query: str) -> list[Word]:
     """The words of a query that mean something, each once: identifiers whole and in their parts, no stop words."""
-    names = _WORD.findall(query)
+    names = _WORD.findall(query[:_LONGEST])
     parts = {name.lower(): [part for part in re.split(r"_+", _HUMP.sub("_", name)) if part != name] for name in names}
     found = dict.fromkeys(word.lower() for word in chain(names, *parts.values()) if len(word) > 1 or word.isdigit())
     return [_word(word, bool(parts.get(word))) for word in found if word not in STOP]
@@ -79,8 +81,22 @@ def words(query: str) -> list[Word]:
 
 def pairs(query: str) -> list[tuple[str, str]]:
     """Each two words of a query that stand side by side and mean something."""
-    names = [name.lower() for name in _WORD.findall(query)]
+    names = [name.lower() for name in _WORD.findall(query[:_LONGEST])]
     return [(a, b) for a, b in pairwise(names) if not {a, b} & STOP]
+
+
+def parts(text: str) -> frozenset[str]:
+    """The words of a text, in lower case; of names their parts, too."""
+    return frozenset(part.lower() for part in chain(_PART.findall(text), _PART.findall(_HUMP.sub(" ", text))))
+
+
+def stands(word: Word, parts_of_text: frozenset[str]) -> bool:
+    """Whether a word itself is among the parts of a text, in the singular or the plural. A stemmer is less strict: it
+    takes `reflecting` for `reflection` and `modified` for `modifiers`.
+    """
+    text = word.text
+    one = f"{text[:-3]}y" if text.endswith("ies") else text[:-1] if text.endswith("s") else text
+    return not parts_of_text.isdisjoint((text, one, f"{one}s", f"{one}es", f"{one[:-1]}ies"))
 
 
 def likeness(valued: Iterable[tuple[Word, float]], text: str) -> float:
