@@ -68,6 +68,19 @@ def workers() -> list[int]:
     return running
 
 
+def children(parent: int) -> list[int]:
+    """The processes that a process has started and that still run."""
+    return [int(child) for child in Path(f"/proc/{parent}/task/{parent}/children").read_text().split()]
+
+
+def running(process: int) -> bool:
+    """Whether a process still runs (one that is only waiting to be reaped does not)."""
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
 @pytest.fixture(autouse=True)
 def _no_worker_is_left() -> Any:
     yield
@@ -123,6 +136,18 @@ def test_what_a_killed_worker_left_is_picked_up_by_the_next_command(project: Pat
     configure(project, "good")
     assert checkpoint(project).checkpoints == ()
     wait(lambda: entry(project).refines)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only there can the kernel end a process with another")
+def test_a_model_ends_with_the_worker_that_was_killed(project: Path, tmp_path: Path) -> None:
+    configure(project, "slow", str(tmp_path / "child"))
+    checkpoint(project)
+    wait((tmp_path / "child").exists)
+    (worker_process,) = workers()
+    (model_process,) = children(worker_process)
+    os.kill(worker_process, signal.SIGKILL)
+    os.waitpid(worker_process, 0)
+    wait(lambda: not running(model_process))
 
 
 def test_while_one_worker_is_at_it_another_does_nothing(project: Path) -> None:

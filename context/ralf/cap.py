@@ -19,11 +19,11 @@ CAP = 20_000
 TARGET = 19_000  # folded down to this, so that not every small write has to fold
 _PER_KEY = 5  # tokens of a key with its punctuation and indent
 KEPT_SECTIONS = 3
-KEPT_ENTRIES, FEW_ENTRIES = 8, 3
+KEPT_ENTRIES, FEW_ENTRIES = 8, 2
 KEPT_DECISIONS = 10
 KEPT_FACTS = {"names": 80, "commands": 10, "paths": 30, "tests": 3, "errors": 5, "commits": 5, "requests": 8}
 """The newest of each kind, which the next agent needs most: they fold after the details of decisions."""
-FEW_FACTS = {"names": 40, "commands": 4, "paths": 12, "tests": 1, "errors": 3, "commits": 3, "requests": 3}
+FEW_FACTS = {"names": 25, "commands": 4, "paths": 10, "tests": 1, "errors": 3, "commits": 3, "requests": 3}
 """The newest of those, which stay until decisions have to go."""
 
 
@@ -192,5 +192,9 @@ _ORDER: tuple[tuple[Callable[[RouteContext], Iterator[Step]], int], ...] = (
     (_entries(FEW_ENTRIES), TARGET),
     (_decisions(lambda decision: not decision.pinned), CAP),  # not one more than has to go
     *((_facts(kind, keep=0), CAP) for kind in _FACTS),
+    (
+        _decisions(lambda decision: decision.pinned),
+        CAP,
+    ),  # rules that alone would pass the cap: a file must stay readable
 )
 """What folds, in this order, and down to how many tokens."""

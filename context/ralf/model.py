@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any
 
 Extra = Mapping[str, Any]
 SHA256_DIGITS = 16
@@ -41,7 +41,6 @@ class Decision:
     origin        user, agent, human-edit or import
     """
 
-    always_written: ClassVar[tuple[str, ...]] = ("status",)
     id: str = ""
     kind: str = "decision"
     pinned: bool = False
@@ -56,6 +55,11 @@ class Decision:
     further_sources: tuple[Source, ...] = ()
     origin: str = ""
     extra: Extra = field(default_factory=dict)
+
+    @property
+    def always_written(self) -> tuple[str, ...]:
+        """The status is told even where it is active, but not of one whose details the cap has folded."""
+        return ("status",) if self.timestamp or self.rationale or self.source is not None else ()
 
 
 @dataclass(frozen=True, slots=True)
