@@ -91,9 +91,11 @@ def replaces(new: str, old: str) -> bool:
     brought = frozenset(word for word in after - before - plain if not _TURNS_AWAY.fullmatch(word))
     if not brought:
         return False
+    if any(_other_phrase(word, new, old) for word in after & before):
+        return False
     for subject in phrases(new) & phrases(old):
         chosen = before.difference(subject) - plain
-        turned_from = frozenset(word for word in chosen & after if not _other_phrase(word, new, old))
+        turned_from = chosen & after
         if (
             0 < len(turned_from) <= _MOST_CHOSEN
             and len(turned_from) * 3 >= len(chosen)
@@ -139,8 +141,17 @@ def phrases(text: str) -> frozenset[tuple[str, str]]:
 
 def _other_phrase(word: str, new: str, old: str) -> bool:
     """Whether a word is part of one name in one text and of another in the other: "session store", "session key"."""
-    after, before = ({pair for pair in phrases(text) if pair[0] == word} for text in (new, old))
-    return bool(after and before) and not after & before
+    for place in (0, 1):
+        after, before = ({pair for pair in phrases(text) if pair[place] == word} for text in (new, old))
+        if after and before and not after & before and not (place and _is_name(word, old)):
+            return True
+    return False
+
+
+def _is_name(word: str, text: str) -> bool:
+    """Whether a word is written like a name of its own, so that what stands before it is no part of it."""
+    found = re.search(rf"`?\b{re.escape(word)}", text, _I)
+    return found is not None and not (found.group().isalpha() and found.group().islower())
 
 
 @lru_cache(maxsize=2048)
