@@ -43,7 +43,7 @@ def decision_of(
         return None
     text = joined(s.text for s in said)
     if directives.user_score(text) >= 2 and len(answers.beyond_yes(text).split()) >= 4:
-        meant = referent(text, offered) if directives.leans(text) else ""
+        meant = referent(text, offered)
         text = clip(f"{text} ({meant})" if meant else text, DECISION_WORDS)  # more than a yes: their own words
         return Decision(
             decision=text, rationale=join([_about(waiting, text), reply_of(replies, text)], room_beside(text))
@@ -60,7 +60,7 @@ def decision_of(
         text = clip(option, DECISION_WORDS) or span(offered.said, [*first, *listed], DECISION_WORDS)
     else:
         return None
-    meant = referent(text, offered) if directives.leans(text) else ""
+    meant = referent(text, offered)
     text = f"{text} ({clip(meant, REASON_WORDS)})" if meant and meant not in text else text
     question = _question(offered) if len(text.split()) < 30 else ""
     return Decision(

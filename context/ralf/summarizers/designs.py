@@ -10,7 +10,7 @@ from ralf.summarizers.grammar import ENOUGH, any_of, guesses, is_question, looks
 _I = re.IGNORECASE
 
 _IMPERATIVE = re.compile(
-    r"^(?:to )?(?:add|adopt|allow|alter|apply|avoid|ban|bump|change|check|clarify|codify|combine|convert|create"
+    r"^(?:to )?(?:add|adopt|allow|alter|apply|avoid|ban|bump|change|check|clarify|close|codify|combine|convert|create"
     r"|cut|declare|define"
     r"|delete|deny|demote|deprecate|derive|disable|disallow|discourage|divide|do not|document|don't|drop"
     r"|eliminate|emit|enable|encode|enforce"
@@ -42,7 +42,7 @@ _PROPOSAL = any_of(
     r"|deprecated|removed|replaced|stored"
     r"|permitted|forbidden|kept|moved|renamed|made|defined as|treated as|represented|split|exposed)\b",
 )
-_TALKS = re.compile(r"\b(?:i|i'm|i'll|i've|i'd|me|my|you|your|you're|you'll|let's|let us)\b|\bhere's\b", _I)
+_TALKS = re.compile(r"\b(?:i(?![./])|i'm|i'll|i've|i'd|me|my|you|your|you're|you'll|let's|let us)\b|\bhere's\b", _I)
 _TAKES = (
     r"(?:adopt\w*|back\w*|bas(?:e|ed|ing)|build\w*|built|chose\w*|choos\w+|go(?:ing)? (?:with|for)|went (?:with|for)"
     r"|opt\w* for|pick\w*|put(?:ting)?|select\w*|settl\w+ (?:on|for)|stor(?:e|ed|ing)|take|took|taking|us(?:e|ed|ing))"

@@ -112,7 +112,7 @@ _TAG = re.compile(r"(?:[, ](?:yeah|yes|right|no|ok(?:ay)?|correct|isn't it|don't
 _WITHDRAWS = re.compile(r"\b(?:forget|scratch|ignore|never ?mind) (?:that|it|this)\b|\bnever ?mind\W*$", _I)
 _DOUBTS = re.compile(r"\b(?:looks like|seems?|i guess|i wonder|not sure|maybe|no idea|i suppose)\b", _I)
 _PAST = re.compile(r"\b(?:did|was|were|had|been|already|should have|would have|thought|\w{3,}ed)\b", _I)
-_POINTS = re.compile(r"\b(?:it|this|that|these|those|them|they|one|both|all|\d)\b", _I)
+_POINTS = re.compile(r"\b(?:it|this|that|these|those|them|they|both|all)\b", _I)
 _DEEDS = re.compile(
     r"fix|do|address|tackle|handle|manual(?:ly)?|start|chang|change|update|thing|want|just|try|make|that|this"
 )
@@ -215,7 +215,12 @@ def is_errand_request(text: str) -> bool:
 
 def leans(text: str) -> bool:
     """Whether a sentence speaks of something that stands elsewhere: "just fix it", "address all 4"."""
-    return bool(_POINTS.search(text)) and len(_own(text)) <= 3
+    return bool(_POINTS.search(text)) and says_little(text)
+
+
+def says_little(text: str) -> bool:
+    """Whether a sentence has at most a few words of its own."""
+    return len(_own(text)) <= 3
 
 
 def says_something(text: str) -> bool:

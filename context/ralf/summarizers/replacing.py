@@ -27,13 +27,13 @@ _REPLACED = re.compile(
 )
 _PLAIN = frozenset(
     "about above across after against among aren back base be become before begin behind belong below beneath"
-    " between bring build built can carry change come couldn day didn do does doesn don done end fit for found"
-    " give go gone got hadn hasn hav have haven having here him hold i in into isn it its job keep kept last like"
-    " live load long look made make mean month more much next one ones onto our own per place point power put ran"
-    " relie rely rest rid ride run sake see serv serve set shouldn simplicity since sit some spot stand start stay"
-    " still store stuff take taken them there they thing though through time today too took turn turned under"
-    " until up upon use used user uses using very via want was wasn way we week well went were weren what when"
-    " where which while who with within won work would wouldn yesterday you".split()
+    " best between bring build built can carry change come couldn day didn do does doesn don done end fit for"
+    " found give go gone good got hadn hasn hav have haven having here him hold i in into isn it its job keep kept"
+    " last like live load long look made make mean month more much next one ones onto our own per place point"
+    " power put ran relie rely rest rid ride run sake see serv serve set shouldn simplicity since sit some spot"
+    " stand start stay still store stuff take taken them there they thing though through time today too took turn"
+    " turned under until up upon use used user uses using very via want was wasn way we week well went were weren"
+    " what when where which while who with within won work would wouldn yesterday you".split()
 )
 """Words that name neither a subject nor a thing that could be chosen for it."""
 _NOUNS = frozenset("change job load place point power run store work".split())
@@ -55,7 +55,8 @@ _TURNS_AWAY = any_of(
     r"\b(?:fail(?:s|ed|ing|ure)?|broken?|break(?:s|ing)?|struggl\w+|suffer\w*|trouble\w*|problem\w*|painful\w*|slow(?:er|ly)?"
     r"|limit(?:s|ed|ing|ations?)|insufficien\w+|inadequa\w+|unsuit\w+|unfit|collaps\w+|crash(?:es|ed|ing)|chok(?:es|ed|ing)"
     r"|buckl\w+|fell|falls?)\b",
-    # from now on
+)
+_FROM_NOW = any_of(
     r"\b(?:now|from (?:now|here|today) on|today|as of|after all|going forward|henceforth|on (?:reflection|second)"
     r"|reconsider\w*|rethink|rethought|revis\w+|better|new|chang\w+|successor|replacement)\b",
 )
@@ -65,6 +66,7 @@ _NARRATES = re.compile(
     _I,
 )
 _REASON = re.compile(r"\b(?:because|since|so that|as it|to avoid|in order to)\b|(?<=\w)[.;] ", _I)
+_CLAUSE_ENDS = re.compile(r"[,;:.!\u2013\u2014] ")
 _STAYS = r"(?:keep\w*|kept|stay\w*|stick\w*|stuck|remain\w*|still|continu\w*|retain\w*|leav\w*|left)"
 _JOINS = r"(?:and|plus|alongside|together with|as well as|next to|beside|on top of)"
 
@@ -74,7 +76,7 @@ def may_replace(text: str) -> bool:
     """Whether a text can replace anything: short, no question and no narration, it turns away from something."""
     if len(text.split()) > _MOST_WORDS or is_question(text) or _NARRATES.match(text):
         return False
-    return bool(_TURNS_AWAY.search(text))
+    return bool(_TURNS_AWAY.search(text) or _FROM_NOW.search(text))
 
 
 def replaces(new: str, old: str) -> bool:
@@ -88,12 +90,16 @@ def replaces(new: str, old: str) -> bool:
     plain = frozenset(word for text in (new, old) for _, word, plain in _words(text) if plain)
     if max(len(after - plain), len(before - plain)) > _MOST_NAMED:
         return False
-    brought = frozenset(word for word in after - before - plain if not _TURNS_AWAY.fullmatch(word))
+    brought = frozenset(
+        word for word in after - before - plain if not (_TURNS_AWAY.fullmatch(word) or _FROM_NOW.fullmatch(word))
+    )
     if not brought:
+        return False
+    if any(_other_phrase(word, new, old) for word in after & before):
         return False
     for subject in phrases(new) & phrases(old):
         chosen = before.difference(subject) - plain
-        turned_from = frozenset(word for word in chosen & after if not _other_phrase(word, new, old))
+        turned_from = chosen & after
         if (
             0 < len(turned_from) <= _MOST_CHOSEN
             and len(turned_from) * 3 >= len(chosen)
@@ -119,6 +125,10 @@ def _turns_from(text: str, old: frozenset[str], new: frozenset[str]) -> bool:
         return True
     if any(term <= new for term in terms):
         return False
+    if not _TURNS_AWAY.search(text):  # "now" alone: the old thing stands apart from it
+        clauses = [clause for clause in _CLAUSE_ENDS.split(text) if _FROM_NOW.search(clause)]
+        if any(content_words(clause) & old for clause in clauses):
+            return False
     return not re.search(rf"\b(?:{mine})`?,? {_JOINS} (?:an? |the )?`?(?:{others})", text, _I)  # one more beside it
 
 
@@ -132,15 +142,28 @@ def phrases(text: str) -> frozenset[tuple[str, str]]:
         and not (plain and as_plain)
         and (not plain or one in _NOUNS)
         and (not as_plain or two in _NOUNS)
-        and not _TURNS_AWAY.fullmatch(one)
-        and not _TURNS_AWAY.fullmatch(two)
+        and not _turns(one)
+        and not _turns(two)
     )
+
+
+def _turns(word: str) -> bool:
+    return bool(_TURNS_AWAY.fullmatch(word) or _FROM_NOW.fullmatch(word))
 
 
 def _other_phrase(word: str, new: str, old: str) -> bool:
     """Whether a word is part of one name in one text and of another in the other: "session store", "session key"."""
-    after, before = ({pair for pair in phrases(text) if pair[0] == word} for text in (new, old))
-    return bool(after and before) and not after & before
+    for place in (0, 1):
+        after, before = ({pair for pair in phrases(text) if pair[place] == word} for text in (new, old))
+        if after and before and not after & before and not (place and _is_name(word, old)):
+            return True
+    return False
+
+
+def _is_name(word: str, text: str) -> bool:
+    """Whether a word is written like a name of its own, so that what stands before it is no part of it."""
+    found = re.search(rf"`?\b{re.escape(word)}", text, _I)
+    return found is not None and not (found.group().isalpha() and found.group().islower())
 
 
 @lru_cache(maxsize=2048)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from ralf.prose import Sentence
-from ralf.summarizers import answers, choices, grammar, said
+from ralf.summarizers import answers, choices, directives, grammar, said
 from ralf.summarizers.messages import REASON_WORDS, Message, clip, join, room_beside
 
 _LISTED = 6
@@ -68,8 +68,8 @@ def before_question(offered: Message | None) -> str:
 
 
 def referent(text: str, offered: Message | None) -> str:
-    """What "it" or "2 and 3" stands for in an answer: items of the list before it, else what was last said."""
-    if offered is None:
+    """What "it" or "2 and 3" stands for in an answer: items of the list before it, else what was last said; or ""."""
+    if offered is None or not directives.says_little(text):
         return ""
     options = options_of(offered.said)
     marks = [mark for mark in re.findall(r"\b\d\b", text) if mark in options]
@@ -77,6 +77,8 @@ def referent(text: str, offered: Message | None) -> str:
         marks = list(options)
     if marks:
         return "; ".join(f"{mark}. {clip(options[mark], max(25 // len(marks), 5))}" for mark in marks)
+    if not directives.leans(text):
+        return ""
     told = [s.text for s in offered.said if "?" not in s.text and s.kind != "heading"]
     told = [t for t in told if len(t.split()) > 3 and not t.endswith(":") and not grammar.looks_around(t)]
     return told[-1] if told else ""

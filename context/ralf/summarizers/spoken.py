@@ -96,11 +96,10 @@ def _own_words(message: Message, said: Sequence[Sentence], offered: Message | No
     text = (
         joined(s.text for s in telling) if words <= _SHORT_REQUEST and telling else span(said, chosen, DECISION_WORDS)
     )
-    if directives.leans(text):
-        meant = clip(referent(text, offered), _MEANT)
-        if not meant and not directives.says_something(text):
-            return []
-        text += f" ({meant})" if meant else ""
+    meant = clip(referent(text, offered), _MEANT)
+    if not meant and directives.leans(text) and not directives.says_something(text):
+        return []
+    text += f" ({meant})" if meant else ""
     text = clip(text, DECISION_WORDS + 10)
     options = (message.declined,) if message.declined else tuple(grammar.rejected(text))
     context = before_question(offered) if words < 12 and not message.declined else ""

@@ -149,7 +149,7 @@ def _replaced_by(new: Decision, old: Decision) -> int:
         return 0
     before, words, chosen = content_words(old.decision), content_words(new.decision), _affirmed(old.decision)
     if _line(new) != _line(old) and replaces(new.decision, old.decision):
-        return _BY_SUBJECT + len(before & words)
+        return _BY_SUBJECT + 10 * len(before & words) // max(len(before), 1)
     if new.origin == "user" and takes_back(new.decision) and len(words) <= 2:
         return int(_near(new, old)) + len(before & words)  # "undo that": what was decided right before
     if not _CHANGE.search(new.decision):
