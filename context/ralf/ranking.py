@@ -1,4 +1,4 @@
-"""Ranks what the search index holds: by rare words, forms of words and phrases, within the extent that is asked."""
+"""Ranks what the search index holds: by rare words, their forms and pieces, and phrases, within what is asked."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Ranked(NamedTuple):
     """A document, how well it answers, and which of the question's words it holds: the telling ones, and pairs.
 
     score  larger is better
-    mass   the rarity of the words that it holds itself, added up
+    mass   the rarity of the words that it holds, added up; of those that it holds in another form, a part
     """
 
     entry: Entry
