@@ -22,7 +22,7 @@ _PHRASE = 0.15  # what two words that stand side by side add to what they count 
 _ALIKE = 0.2  # share of the best score that the most alike in its pieces of words gains
 _SHORT = 100  # characters from which the length of a text begins to tell
 _EVERYWHERE = 0.2  # share of the documents from which a word is no reason to look at one that has no other word
-_CANDIDATES, _WEIGHED = 120, 24  # documents that are looked at for their length, and read for their words
+_CANDIDATES, _WEIGHED = 120, 36  # documents that are looked at for their length, and read for their words
 
 
 class Ranked(NamedTuple):
@@ -117,11 +117,12 @@ class Question:
 
     def _mass(self, held: list[Word], text: str, line: str) -> float:
         """The rarity of the words that a text holds, added up; of those that it holds in another form, a part."""
-        return sum(
-            self._rarity[word.text]
-            * (1.0 if word.whole or stands(word, line) or stands(word, apart(text)) else _SAME_STEM)
-            for word in held
-        )
+        other = [word for word in held if not word.whole and not stands(word, line)]
+        if other:
+            names = apart(text)
+            other = [word for word in other if not stands(word, names)]
+        all_of_it = sum(self._rarity[word.text] for word in held)
+        return all_of_it - (1 - _SAME_STEM) * sum(self._rarity[word.text] for word in other)
 
     def _holding(self, table: Table, word: Word, ending: str = "") -> frozenset[int]:
         if not self._extents[table].documents:
