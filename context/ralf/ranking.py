@@ -1,14 +1,16 @@
-"""Ranks what the search index holds: by rare words, forms of words and phrases, within the extent that is asked."""
+"""Ranks what the search index holds: by rare words, their forms and pieces, and phrases, within what is asked."""
 
 from __future__ import annotations
 
 import math
-from collections import defaultdict
-from dataclasses import dataclass
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
+from itertools import chain
 from operator import neg
+from typing import NamedTuple
 
 from ralf.searchindex import TABLES, Entry, SearchIndex, Table
-from ralf.searchwords import Word, pairs, parts, stands, words
+from ralf.searchwords import Word, apart, flat, pairs, pieces, stands, words
 
 _SATURATION, _LENGTH = 1.2, 0.75  # k1 and b of BM25 (Robertson and Zaragoza 2009)
 _RAREST = 6.0  # in a large index rarity means no more than in one of some four hundred documents
@@ -17,16 +19,17 @@ _SAME_STEM = 0.5  # the same, where it is asked whether a text speaks of what is
 _AROUND = 0.15  # a word said around a decision, against one in it
 _AGAIN, _OFTEN = 0.25, 0.5  # what a word adds each time that it is said again, and at the most
 _PHRASE = 0.15  # what two words that stand side by side add to what they count by themselves
+_ALIKE = 0.2  # share of the best score that the most alike in its pieces of words gains
+_SHORT = 100  # characters from which the length of a text begins to tell
 _EVERYWHERE = 0.2  # share of the documents from which a word is no reason to look at one that has no other word
-_CANDIDATES, _WEIGHED = 120, 24  # documents that are looked at for their length, and read for their words
+_CANDIDATES, _WEIGHED = 120, 36  # documents that are looked at for their length, and read for their words
 
 
-@dataclass(frozen=True, slots=True)
-class Ranked:
+class Ranked(NamedTuple):
     """A document, how well it answers, and which of the question's words it holds: the telling ones, and pairs.
 
     score  larger is better
-    mass   the rarity of the words that it holds itself, added up
+    mass   the rarity of the words that it holds, added up; of those that it holds in another form, a part
     """
 
     entry: Entry
@@ -45,7 +48,7 @@ class Question:
 
     def __init__(self, index: SearchIndex, query: str, span: tuple[int, int]) -> None:
         self._index, self._span = index, span
-        self._words, self._pairs = words(query), pairs(query)
+        self._words, self._pairs, self._pieces = words(query), pairs(query), pieces(query)
         self._extents = {table: index.extent(table, span) for table in TABLES}
         self._found = {table: {word.text: self._holding(table, word) for word in self._words} for table in TABLES}
         guessed: set[str] = set()
@@ -95,6 +98,7 @@ class Question:
         brevity = {number: _brevity(entries[number].size, average) for number in chosen}
         read = sorted(chosen, key=lambda number: (-raw[number] * brevity[number], number))[: max(_WEIGHED, wanted)]
         texts = self._index.texts(table, read)
+        lines = {number: flat(text) for number, text in texts.items()}
         result = []
         for number in read:
             held = [word for word in self._words if number in found[word.text]]
@@ -102,15 +106,23 @@ class Question:
             together = [(a, b) for a, b in self._pairs if f"{a} {b}" in lowered]
             more = sum(value[word.text] * _again(word, lowered) for word in held)
             more += _PHRASE * sum(value.get(name, 0.0) for pair in together for name in pair)
-            mass = self._mass(held, texts[number])
+            mass = self._mass(held, texts[number], lines[number])
             names = frozenset([*(word.text for word in held if word.weight == 1.0), *map(" ".join, together)])
             result.append(Ranked(entries[number], texts[number], (raw[number] + more) * brevity[number], mass, names))
+        if not result:
+            return result
+        best, alike = max(item.score for item in result), _alike(self._pieces, lines)
+        result = [item._replace(score=item.score + _ALIKE * best * alike[item.entry.id]) for item in result]
         return sorted(result, key=lambda item: (-item.score, item.entry.id))
 
-    def _mass(self, held: list[Word], text: str) -> float:
+    def _mass(self, held: list[Word], text: str, line: str) -> float:
         """The rarity of the words that a text holds, added up; of those that it holds in another form, a part."""
-        own = parts(text)
-        return sum(self._rarity[word.text] * (1.0 if word.whole or stands(word, own) else _SAME_STEM) for word in held)
+        other = [word for word in held if not word.whole and not stands(word, line)]
+        if other:
+            names = apart(text)
+            other = [word for word in other if not stands(word, names)]
+        all_of_it = sum(self._rarity[word.text] for word in held)
+        return all_of_it - (1 - _SAME_STEM) * sum(self._rarity[word.text] for word in other)
 
     def _holding(self, table: Table, word: Word, ending: str = "") -> frozenset[int]:
         if not self._extents[table].documents:
@@ -132,6 +144,18 @@ class Question:
 def _rarity(count: int, holding: int) -> float:
     """How rare a word is that stands in so many of so many documents: BM25's idf, never negative."""
     return min(_RAREST, math.log(1 + (count - holding + 0.5) / (holding + 0.5)))
+
+
+def _alike(pieces: Iterable[str], lines: Mapping[int, str]) -> dict[int, float]:
+    """How alike flat texts are to a question, the most alike 1.0: by the pieces of words that they share with it, rare
+    ones among these texts counting most. Finds forms of words that no stemmer joins, and words in the same order.
+    """
+    held = {number: [piece for piece in pieces if piece in line] for number, line in lines.items()}
+    counts = Counter(chain.from_iterable(held.values()))
+    value = {piece: _rarity(len(lines), count) ** 2 for piece, count in counts.items()}
+    alike = {n: sum(value[piece] for piece in held[n]) / math.sqrt(len(line) + _SHORT) for n, line in lines.items()}
+    most = max(alike.values())
+    return {number: like / most if most else 0.0 for number, like in alike.items()}
 
 
 def _brevity(size: int, average: float) -> float:

@@ -10,6 +10,7 @@ from typing import NamedTuple
 COMMON_WEIGHT = 0.7
 """What a common English word counts against any other that is as rare here. A few hundred documents cannot tell
 `often` from `coercion` by how rare they are; English can."""
+_PIECE = 4  # characters: enough to tell words apart, few enough to find them in other forms
 _LONGEST = 4_000  # characters of a question that are looked at
 _PREFIX = 5  # characters that forms of a word share which the stemmer does not join: stable, stabilise
 _WORD = re.compile(r"\w+")
@@ -85,18 +86,30 @@ def pairs(query: str) -> list[tuple[str, str]]:
     return [(a, b) for a, b in pairwise(names) if not {a, b} & STOP]
 
 
-def parts(text: str) -> frozenset[str]:
-    """The words of a text, in lower case; of names their parts, too."""
-    return frozenset(part.lower() for part in chain(_PART.findall(text), _PART.findall(_HUMP.sub(" ", text))))
+def flat(text: str) -> str:
+    """The words of a text in lower case, each between two blanks."""
+    return f" {' '.join(_PART.findall(text.lower()))} "
 
 
-def stands(word: Word, parts_of_text: frozenset[str]) -> bool:
-    """Whether a word itself is among the parts of a text, in the singular or the plural. A stemmer is less strict: it
-    takes `reflecting` for `reflection` and `modified` for `modifiers`.
+def apart(text: str) -> str:
+    """The same, the parts of names such as `getUserById` apart."""
+    return flat(_HUMP.sub(" ", text))
+
+
+def stands(word: Word, line: str) -> bool:
+    """Whether a word itself stands in a flat text, in the singular or the plural. A stemmer is less strict: it takes
+    `reflecting` for `reflection` and `modified` for `modifiers`.
     """
-    text = word.text
-    one = f"{text[:-3]}y" if text.endswith("ies") else text[:-1] if text.endswith("s") else text
-    return not parts_of_text.isdisjoint((text, one, f"{one}s", f"{one}es", f"{one[:-1]}ies"))
+    own = flat(word.text)[:-1]
+    one = f"{own[:-3]}y" if own.endswith("ies") else own[:-1] if own.endswith("s") else own
+    return any(f"{form} " in line for form in (own, one, f"{one}s", f"{one}es", f"{one[:-1]}ies"))
+
+
+def pieces(query: str) -> frozenset[str]:
+    """A query in pieces of four characters, of the words that mean something and what stands between them."""
+    words = flat(query[:_LONGEST]).split()
+    line = f" {' '.join(word for word in words if word not in STOP)} "
+    return frozenset(line[start : start + _PIECE] for start in range(len(line) - _PIECE + 1))
 
 
 def likeness(valued: Iterable[tuple[Word, float]], text: str) -> float:
