@@ -47,18 +47,22 @@ def linked(found: Sequence[Decision], known: Sequence[Decision] = (), said: Sequ
         if content_words(new.decision) <= told.get(_line(new), frozenset()):
             continue  # a part of it
         known_still = [one for one in known if one.id and one.id not in retold]
-        pool = [(_replaced_by(new, one), n, one) for n, one in enumerate([*known_still, *out]) if _is_open(one)]
+        pool = [
+            (_replaced_by(new, one), n, one)
+            for n, one in enumerate([*known_still, *out])
+            if _is_open(one) and _related(new, one)
+        ]
         score, place, old = max(pool, key=lambda one: one[:2], default=(0, 0, new))
         if not listed:
             if score < _BY_SUBJECT:
                 continue
             told[_line(new)] = content_words(new.decision)
         elif score < _BY_SUBJECT:
-            here = next((n for n in reversed(range(len(out))) if _is_open(out[n]) and _restates(new, out[n])), None)
+            here = next((n for n in reversed(range(len(out))) if _is_open(out[n]) and _repeats(new, out[n])), None)
             if here is not None:
                 out[here] = _told_again(out[here], new)
                 continue
-            before = next((one for one in reversed(known_still) if _restates(new, one)), None)
+            before = next((one for one in reversed(known_still) if _repeats(new, one)), None)
             if before is not None:
                 retold.add(before.id)
                 out.append(_told_again(before, new))
@@ -87,6 +91,20 @@ def _affirmed(text: str) -> frozenset[str]:
     """The words of a decision without those of what it turns away from."""
     words = content_words(text)
     return words.difference(*replaced_terms(text)) or words
+
+
+def _related(new: Decision, old: Decision) -> bool:
+    """Whether two decisions have words enough in common to be compared at all; "undo that" has none of its own."""
+    words = content_words(new.decision)
+    if len(words) <= 2:
+        return True
+    before = content_words(old.decision)
+    shared = len(words & (before | content_words(old.rationale)))
+    return shared >= 2 or (shared == 1 and len(before) <= 3)
+
+
+def _repeats(new: Decision, old: Decision) -> bool:
+    return _related(new, old) and _restates(new, old)
 
 
 def _is_open(decision: Decision) -> bool:
