@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ralf.model import Decision
+from ralf.model import Decision, Source
 from ralf.prose import sentences
 from ralf.summarizers.decisions import find
 from ralf.transcripts import open_transcript
@@ -513,6 +513,13 @@ def test_a_sentence_without_a_cue_decides_where_it_replaces_what_was_decided() -
     )
     assert (first.status, first.superseded_by) == ("superseded", "#2")
     assert second.decision == "Postgres was hard to run for the harvest store. SQLite is there today."
+
+
+def test_a_known_choice_of_another_session_is_replaced_by_subject_too() -> None:
+    place = Source("s0", 1, 1, "0" * 16)  # the same line of another session
+    known = Decision(id="DEC-004", decision="The harvest store runs on Postgres.", source=place)
+    (found,) = decided(("agent", "Postgres is out of the harvest store, SQLite is in."), known=(known,))
+    assert found.supersedes == "DEC-004"
 
 
 def test_the_same_shape_without_a_decision_before_it_is_only_a_report() -> None:

@@ -82,6 +82,16 @@ def linked(found: Sequence[Decision], known: Sequence[Decision] = (), said: Sequ
     return out
 
 
+def _same_subject(new: Decision, old: Decision) -> bool:
+    return bool(phrases(new.decision) & phrases(old.decision))
+
+
+def _one_message(new: Decision, old: Decision) -> bool:
+    if new.source is None or old.source is None:
+        return False
+    return (new.source.session, new.source.first_line) == (old.source.session, old.source.first_line)
+
+
 def _line(decision: Decision) -> int:
     return decision.source.first_line if decision.source is not None else 0
 
@@ -136,7 +146,7 @@ def _restates(new: Decision, old: Decision) -> bool:
         return not takes_back(new.decision) or takes_back(old.decision)
     if least >= _MANY and len(words & before) * 4 >= least * 3 and new.origin == old.origin and _near(new, old):
         return not takes_back(new.decision) or takes_back(old.decision)
-    if leans(new.decision) and len(words) >= 2 and words <= before and _near(new, old):
+    if len(words) >= 2 and words <= before and _near(new, old) and leans(new.decision):
         return not takes_back(new.decision)  # "let's do this as a separate one"
     # What the agent made of a person's words stands beside them already.
     said, beside = (" ".join(text.lower().split()) for text in (new.decision, old.rationale))
@@ -166,7 +176,7 @@ def _replaced_by(new: Decision, old: Decision) -> int:
     if "failed-approach" in (new.kind, old.kind) or (old.kind == "rule" and new.origin != "user"):
         return 0
     before, words, chosen = content_words(old.decision), content_words(new.decision), _affirmed(old.decision)
-    if _line(new) != _line(old) and replaces(new.decision, old.decision):
+    if not _one_message(new, old) and replaces(new.decision, old.decision):
         return _BY_SUBJECT + 10 * len(before & words) // max(len(before), 1)
     if new.origin == "user" and takes_back(new.decision) and len(words) <= 2:
         return int(_near(new, old)) + len(before & words)  # "undo that": what was decided right before
@@ -174,9 +184,8 @@ def _replaced_by(new: Decision, old: Decision) -> int:
         return 0
     shared = before & words
     named = any(len(term & chosen) * 2 >= len(term) for term in replaced_terms(new.decision))
-    same_subject = bool(phrases(new.decision) & phrases(old.decision))
     if named and (
-        (same_subject and len(shared) >= 3 and len(shared) * 2 >= min(len(before), len(words)))
+        (len(shared) >= 3 and len(shared) * 2 >= min(len(before), len(words)) and _same_subject(new, old))
         or (len(before) <= 2 and before <= words)
     ):
         return 20 + len(shared)
