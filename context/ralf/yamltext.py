@@ -141,6 +141,7 @@ _INDENT = "  "
 _PLAIN_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*\Z")
 _KEY_WORDS = frozenset("y n yes no on off true false null".split())
 _COMPACT = frozenset("paths commands commits requests todos completed_steps source".split())
+_BARE = frozenset(("id", "decision", "origin"))  # of a decision whose details are folded
 _COMPACT_WIDTH = 200
 _LIST_WIDTH = 100
 _NEEDS_ESCAPE = re.compile(r"[^\t\n\x20-\x7e\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]")
@@ -177,8 +178,9 @@ def _items(items: list[Any], indent: str, compact: bool) -> list[str]:
     lines = []
     for item in items:
         if isinstance(item, (dict, list)) and item:
-            flow = _flow(item) if compact or isinstance(item, list) else None
-            if flow is not None and len(flow) <= _COMPACT_WIDTH:
+            bare = isinstance(item, dict) and set(item) <= _BARE
+            flow = _flow(item) if compact or bare or isinstance(item, list) else None
+            if flow is not None and (bare or len(flow) <= _COMPACT_WIDTH):
                 lines.append(f"{indent}- {flow}")
             elif isinstance(item, list):
                 lines += [f"{indent}-", *_items(item, indent + _INDENT, compact)]

@@ -11,7 +11,7 @@ from ralf.summarizers.messages import messages, source, whole_of
 from ralf.summarizers.supersession import linked
 from ralf.transcripts.events import Event
 
-_MOST = 40  # of one segment, whatever it says
+_MOST = 60  # of one segment, whatever it says
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from ralf.summarizers import grammar
 from ralf.transcripts.events import Event
 from ralf.trim import trimmed
 
-DECISION_WORDS, REASON_WORDS = 50, 40
+DECISION_WORDS, REASON_WORDS = 60, 40
 """How long a decision and its reason may be: the file is capped, and each takes its part of it."""
 
 _BOTH = 85
