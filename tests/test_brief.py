@@ -141,6 +141,7 @@ def test_without_a_budget_everything_is_there() -> None:
     assert knowing(FULL, 1).render(100_000) == text
 
 
+@pytest.mark.slow
 def test_a_larger_budget_never_shows_less_of_what_matters_most() -> None:
     known = knowing(FULL, 1)
     for words, least in [(GOAL, 80), ("step 3 of 7", 100), ("Never water at noon", 165), ("Close the valve", 185)]:

@@ -117,7 +117,18 @@ class Shell:
         return line
 
 
-SLOW = ("evidence", "hand-edits", "mistakes", "models", "pipes", "watching")
+SLOW = (
+    "evidence",
+    "first-day",
+    "hand-edits",
+    "mistakes",
+    "models",
+    "opt-in",
+    "pipes",
+    "searching",
+    "watching",
+    "which-route",
+)
 
 
 @pytest.mark.parametrize(

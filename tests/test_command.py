@@ -63,6 +63,7 @@ def test_it_runs_in_an_empty_folder_that_is_gone_afterwards() -> None:
     assert not Path(tree["at"]).exists()
 
 
+@pytest.mark.slow
 def test_one_that_takes_too_long_is_stopped_with_all_that_it_started(tmp_path: Path) -> None:
     started = time.monotonic()
     error = failure(Command("command", (sys.executable, str(MODEL), "slow", str(tmp_path / "child")), timeout=1.0))

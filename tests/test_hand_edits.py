@@ -464,6 +464,7 @@ def test_a_save_in_the_middle_of_a_checkpoint_is_taken_in(project: Path) -> None
     assert context.checkpoint_count == 3
 
 
+@pytest.mark.slow
 def test_what_a_save_leaves_that_cannot_be_read_is_put_aside_not_thrown_away(project: Path) -> None:
     """A file that changes under the writer's hands, into one that is damaged, is kept under another name."""
     started = storekit.start(WRITER.replace('"busy"', '"tide"'), 1.2, 0, cwd=project)

@@ -120,6 +120,7 @@ def test_every_sentence_in_own_words_gets_a_verdict() -> None:
     assert len(labelled.own_precision_and_recall()) == len(labelled.own_words())
 
 
+@pytest.mark.slow
 @beside
 def test_every_labelled_sentence_gets_a_verdict_in_its_place() -> None:
     assert [str(v.sentence) for v in labelled.precision_and_recall()] == [str(row) for row in labelled.rows()]

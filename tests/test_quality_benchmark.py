@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from ralf.transcripts.events import Event, Position
 
 ROOT = Path(__file__).parents[1]
@@ -17,6 +19,7 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, str(script), *arguments], capture_output=True, text=True, timeout=60)
 
 
+@pytest.mark.slow
 def test_every_arm_is_measured_on_the_example_session() -> None:
     done = run(str(ROOT / "examples" / "session.jsonl"), "--slice", "20000", "--json")
     assert (done.returncode, done.stderr) == (0, "")

@@ -118,6 +118,7 @@ def test_without_an_answer_the_embedded_checkpoint_stands_and_the_reason_is_reco
     assert after.context_checkpoint.spend.calls == 1
 
 
+@pytest.mark.slow
 def test_a_slow_model_is_stopped_and_the_reason_is_recorded(project: Path) -> None:
     assert ask(project, model("slow", timeout=0.5)).failure == "command took longer than 0.5 s"
     assert ralf.get_context("tide", root=project).checkpoints[0].unrefined == "command took longer than 0.5 s"

@@ -193,6 +193,7 @@ def test_a_decision_taken_out_by_hand_is_not_active_in_search(tmp_path: Path) ->
     assert {hit.status for hit in ralf.search("postgres", root=tmp_path)} == {"dropped"}
 
 
+@pytest.mark.slow
 def test_the_work_does_not_grow_without_end(tmp_path: Path) -> None:
     todos = [{"content": f"number {n} " + "x" * 470, "status": "pending", "activeForm": "x"} for n in range(3_000)]
     call = {"type": "tool_use", "id": "t1", "name": "TodoWrite", "input": {"todos": todos}}

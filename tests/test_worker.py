@@ -125,6 +125,7 @@ def test_the_embedded_one_asked_for_by_name_starts_nothing(project: Path) -> Non
     assert workers() == []
 
 
+@pytest.mark.slow
 def test_what_a_killed_worker_left_is_picked_up_by_the_next_command(project: Path, tmp_path: Path) -> None:
     configure(project, "slow", str(tmp_path / "child"))
     checkpoint(project)
@@ -189,6 +190,7 @@ def test_three_failures_in_a_row_switch_the_model_off_and_the_next_checkpoint_sa
     assert status(here, "tide").model_problem == ""
 
 
+@pytest.mark.slow
 def test_a_call_that_works_on_one_route_switches_the_model_on_for_all(project: Path) -> None:
     here = Project(project)
     checkpoint(project, segment_tokens=500, summarizer="extractive")
@@ -315,6 +317,7 @@ def test_a_person_cannot_edit_away_what_was_spent(project: Path) -> None:
     assert (context.context_checkpoint.spend.calls, context.extra) == (1, {"mine": 1})
 
 
+@pytest.mark.slow
 def test_the_command_line_shows_what_was_spent(project: Path) -> None:
     configure(project, "good")
     command = ("context", "checkpoint", "tide", "--transcript", "session.jsonl", "--summarizer", "command")
@@ -335,6 +338,7 @@ def test_the_command_line_shows_what_was_spent(project: Path) -> None:
     assert "(all)" in table
 
 
+@pytest.mark.slow
 def test_a_model_that_fails_is_a_warning_on_the_command_line(project: Path) -> None:
     configure(project, "refusing")
     command = ("context", "checkpoint", "tide", "--transcript", "session.jsonl", "--summarizer", "command")
