@@ -220,7 +220,7 @@ def _listed(path: Path, session: str) -> Sequence[Decision]:
     context = empty("labelled")
     for piece in cut(open_transcript(path).events(), _SEGMENT, lambda text: len(text) // 4):
         known = [decision for decision in context.decisions if decision.status == "active"]
-        found = decisions.find(piece.events, session=session, known=known).decisions
+        found = decisions.find(piece.events, session=session, known=known)
         payload = labelled(context, "checkpoint", {"decisions": [to_tree(decision) for decision in found]})
         context = apply(context, Record(context.revision + 1, "checkpoint", payload))
     return context.decisions
@@ -235,7 +235,7 @@ def own_precision_and_recall() -> list[Verdict]:
             Event(kinds[who], text, Position(turn, turn), Position(turn + 1, turn + 1))
             for turn, (who, text) in enumerate(own.said)
         ]
-        verdicts.append(Verdict.of(own, decisions.find(events).decisions))
+        verdicts.append(Verdict.of(own, decisions.find(events)))
     return verdicts
 
 

@@ -31,7 +31,7 @@ def talk(*lines: tuple[str, str] | Event) -> list[Event]:
 
 
 def decided(*lines: tuple[str, str] | Event, known: tuple[Decision, ...] = ()) -> tuple[Decision, ...]:
-    return find(talk(*lines), session="s1", known=known).decisions
+    return find(talk(*lines), session="s1", known=known)
 
 
 def only(*lines: tuple[str, str] | Event, known: tuple[Decision, ...] = ()) -> Decision:
@@ -212,7 +212,7 @@ def test_what_only_makes_sense_in_its_moment_is_no_decision(text: str) -> None:
 def test_a_yes_answers_what_was_offered_before_the_events() -> None:
     offer = Event("assistant", "Want me to keep the harvest records in one file?", Position(0, 0), Position(9, 1))
     answer = Event("user", "yes please", Position(9, 1), Position(20, 2))
-    (found,) = find([answer], session="s1", before=[offer]).decisions
+    (found,) = find([answer], session="s1", before=[offer])
     assert (found.decision, found.origin) == ("keep the harvest records in one file", "user")
     assert found.source is not None
     assert (found.source.first_line, found.source.last_line) == (2, 2)
@@ -220,7 +220,7 @@ def test_a_yes_answers_what_was_offered_before_the_events() -> None:
 
 def test_what_was_said_before_the_events_is_not_found_again() -> None:
     offer = Event("assistant", "We decided to keep records in one file.", Position(0, 0), Position(9, 1))
-    assert find([Event("user", "hello", Position(9, 1), Position(20, 2))], before=[offer]).decisions == ()
+    assert find([Event("user", "hello", Position(9, 1), Position(20, 2))], before=[offer]) == ()
 
 
 def test_yes_to_routine_work_decides_nothing() -> None:
@@ -585,7 +585,7 @@ def test_of_what_careful_readers_listed_three_fifths_are_kept_and_few_traps(tmp_
             lines = file.read().split("\n")[: exam["cut_line"]]
         session = tmp_path / path.name.replace(".json", ".jsonl")
         session.write_text("\n".join(lines) + "\n", encoding="utf-8")
-        found = find(list(open_transcript(session).events())).decisions
+        found = find(list(open_transcript(session).events()))
         texts = [" ".join(f"{d.decision} {d.rationale} {' '.join(d.alternatives)}".lower().split()) for d in found]
         listed += len(texts)
         for gold in (g for g in exam["decisions"] if g["status"] == "active"):

@@ -31,7 +31,7 @@ def events(*said: tuple[str, Any]) -> list[Event]:
 
 
 def section(*said: tuple[str, Any], room: int = 4_000, keep: tuple[str, ...] = (), told: str = "") -> list[str]:
-    return lines_of(exchanges(events(*said)), room, keep=keep, told=told)[0]
+    return lines_of(exchanges(events(*said)), room, keep=keep, told=told)
 
 
 CAUSE = "The valve stuck because `open_valve` was called twice by the timer."

@@ -10,7 +10,7 @@ from typing import Any
 from ralf import history, project as projects
 from ralf.errors import NotFound
 from ralf.items import KINDS, Item
-from ralf.labels import same_words
+from ralf.labels import said
 from ralf.model import Decision
 from ralf.probe import Words
 from ralf.project import Project
@@ -37,8 +37,30 @@ class Loss:
         return self.kept + self.merged + self.dropped
 
 
+class Sums:
+    """Adds up what `losses` count."""
+
+    __slots__ = ()
+    losses: Sequence[Loss | LossReport]
+
+    @property
+    def kept(self) -> int:
+        """Items of all kinds that are given back."""
+        return sum(loss.kept for loss in self.losses)
+
+    @property
+    def merged(self) -> int:
+        """Items of all kinds that were folded into kept ones."""
+        return sum(loss.merged for loss in self.losses)
+
+    @property
+    def dropped(self) -> int:
+        """Items of all kinds that only the evidence holds."""
+        return sum(loss.dropped for loss in self.losses)
+
+
 @dataclass(frozen=True, slots=True)
-class LossReport:
+class LossReport(Sums):
     """What one checkpoint came to.
 
     tokens, tokens_stored  o200k_base tokens of the segment, and of what it came to
@@ -63,21 +85,6 @@ class LossReport:
     evidence: bool
     losses: tuple[Loss, ...]
 
-    @property
-    def kept(self) -> int:
-        """Items of all kinds that were kept."""
-        return sum(loss.kept for loss in self.losses)
-
-    @property
-    def merged(self) -> int:
-        """Items of all kinds that were merged."""
-        return sum(loss.merged for loss in self.losses)
-
-    @property
-    def dropped(self) -> int:
-        """Items of all kinds that were dropped."""
-        return sum(loss.dropped for loss in self.losses)
-
 
 def account(
     items: Iterable[Item], words: Words, decisions: Sequence[Decision], known: Sequence[Decision]
@@ -100,8 +107,9 @@ def account(
         else:
             counted = merged if again or item.kind == "decisions" else kept
             counted[item.kind] = counted.get(item.kind, 0) + 1
+    before = set(map(said, known))
     for decision in decisions:  # what a sentence came to is the listed decision; the sentences are merged into it
-        counted = merged if any(same_words(decision, other) for other in known) else kept
+        counted = merged if said(decision) in before else kept
         counted["decisions"] = counted.get("decisions", 0) + 1
     return tuple(
         Loss(kind, kept.get(kind, 0), merged.get(kind, 0), len(dropped.get(kind, ())), _ranges(dropped.get(kind, ())))

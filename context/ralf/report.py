@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ralf.loss import LossReport
+from ralf.loss import LossReport, Sums
 from ralf.model import Checkpoint
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class CheckpointReport:
+class CheckpointReport(Sums):
     """What one call came to.
 
     checkpoints    those written by this call, oldest first; () when nothing was new
@@ -52,21 +52,6 @@ class CheckpointReport:
     def tokens_stored(self) -> int:
         """Tokens of what they came to."""
         return sum(loss.tokens_stored for loss in self.losses)
-
-    @property
-    def kept(self) -> int:
-        """Items that are given back."""
-        return sum(loss.kept for loss in self.losses)
-
-    @property
-    def merged(self) -> int:
-        """Items that were folded into kept ones."""
-        return sum(loss.merged for loss in self.losses)
-
-    @property
-    def dropped(self) -> int:
-        """Items that only the evidence holds."""
-        return sum(loss.dropped for loss in self.losses)
 
     @property
     def ratio(self) -> float:

@@ -44,7 +44,6 @@ class Summary:
     decisions    new decisions, rules and failed approaches, oldest first, without ids
     active_work  where the work stands after the segment (the whole of it, not a difference)
     key_events   a few lines for the checkpoint's entry in the front matter
-    kept         candidates that were kept; `dropped`, those that were not
     """
 
     title: str
@@ -52,8 +51,6 @@ class Summary:
     decisions: tuple[Decision, ...] = ()
     active_work: ActiveWork = field(default_factory=ActiveWork)
     key_events: tuple[str, ...] = ()
-    kept: int = 0
-    dropped: int = 0
 
 
 class Summarizer(Protocol):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from ralf.model import Decision
 from ralf.summarizers import approved, grammar, said, spoken, verdicts
@@ -14,18 +14,10 @@ from ralf.transcripts.events import Event
 _MOST = 60  # of one segment, whatever it says
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
-    """The decisions of a segment, oldest first, and how many candidates were left out."""
-
-    decisions: tuple[Decision, ...]
-    dropped: int
-
-
 def find(
     events: Sequence[Event], *, session: str = "", known: Sequence[Decision] = (), before: Sequence[Event] = ()
-) -> Found:
-    """Find what the events decided.
+) -> tuple[Decision, ...]:
+    """The decisions of a segment, oldest first.
 
     known   the route's active decisions, which a new one may supersede
     before  what the agent said right before the events: an offer, which the first of them may answer
@@ -47,21 +39,14 @@ def find(
         else:
             made += verdicts.decided(message) or said.decided(message, last)
     found: list[tuple[int, Decision]] = []
-    dropped = 0
     for score, decision, sources in sorted(made, key=lambda one: one[2][0].event.start.line):
-        if score < grammar.ENOUGH:
-            dropped += 1
-            continue
-        sources = [one for one in sources if one not in asked]  # a claim rests on lines of its own segment
-        stamped = replace(decision, timestamp=sources[-1].event.timestamp, source=source(session, sources))
-        found.append((score, stamped))
-    kept = _best(found)
-    dropped += len(found) - len(kept)
-    return Found(tuple(linked([decision for _, decision in kept], known, whole)), dropped)
+        if score >= grammar.ENOUGH:
+            sources = [one for one in sources if one not in asked]  # a claim rests on lines of its own segment
+            stamped = replace(decision, timestamp=sources[-1].event.timestamp, source=source(session, sources))
+            found.append((score, stamped))
+    return tuple(linked(_best(found), known, whole))
 
 
-def _best(found: Sequence[tuple[int, Decision]]) -> list[tuple[int, Decision]]:
-    if len(found) <= _MOST:
-        return list(found)
+def _best(found: Sequence[tuple[int, Decision]]) -> list[Decision]:
     places = sorted(range(len(found)), key=lambda n: (-found[n][0], -n))[:_MOST]
-    return [found[n] for n in sorted(places)]
+    return [found[n][1] for n in sorted(places)]

@@ -51,19 +51,17 @@ class Extractive:
         """Sum the segment up; of tool output only a sub-agent's report is read, and what a person said in declining."""
         found = find(segment.events, session=segment.session, known=segment.decisions, before=segment.before)
         talk = exchanges(segment.events)
-        told = "\n".join(text for item in found.decisions for text in (item.decision, item.rationale))
-        room = _room(segment, found.decisions)
-        lines, kept, left_out = history.lines_of(talk, room, keep=segment.keep, told=told)
+        told = "\n".join(text for item in found for text in (item.decision, item.rationale))
+        room = _room(segment, found)
+        lines = history.lines_of(talk, room, keep=segment.keep, told=told)
         if not lines:
             lines = ["- Nothing worth keeping was said in this segment."]
         return Summary(
             title=_title(talk, segment.active_work),
             text="\n".join(lines),
-            decisions=found.decisions,
+            decisions=found,
             active_work=_work(segment.active_work, talk),
-            key_events=_key_events(segment, found.decisions),
-            kept=len(found.decisions) + kept,
-            dropped=found.dropped + left_out,
+            key_events=_key_events(segment, found),
         )
 
 

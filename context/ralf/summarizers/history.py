@@ -63,10 +63,8 @@ class _Candidate:
     terms: frozenset[str]
 
 
-def lines_of(
-    exchanges: Sequence[Exchange], room: int, *, keep: Sequence[str] = (), told: str = ""
-) -> tuple[list[str], int, int]:
-    """The lines of the section in at most `room` characters, and how many sentences are in them and were left out.
+def lines_of(exchanges: Sequence[Exchange], room: int, *, keep: Sequence[str] = (), told: str = "") -> list[str]:
+    """The lines of the section, in at most `room` characters.
 
     keep  what a person wants kept: sentences that share its content words come first, marked
     told  what the checkpoint says elsewhere: its sentences come last
@@ -84,7 +82,7 @@ def lines_of(
         spent -= len(asked.pop(number)) + 1
     told = one_line("\n".join((told, *wanted))).casefold()
     candidates = [_once(candidate, told) for candidate in _candidates(exchanges)]
-    kept, left_out = _chosen(candidates, room - spent)
+    kept = _chosen(candidates, room - spent)
     for number, exchange in enumerate(exchanges):
         if number in asked:
             out.append(asked[number])
@@ -93,7 +91,7 @@ def lines_of(
             if said:
                 thought = "thought: " if statement.voice == "thought" else ""
                 out.append(("  " if number in asked else "- ") + thought + joined(said))
-    return out, len(wanted) + len(asked) + len(kept), left_out
+    return out
 
 
 def tells(sentence: Sentence) -> bool:
@@ -147,8 +145,8 @@ def _touches(text: str, words: frozenset[str]) -> bool:
 # ---- what is said ----
 
 
-def _chosen(candidates: Sequence[_Candidate], room: int) -> tuple[dict[tuple[int, int, int], str], int]:
-    """The sentences that say most that the others do not say, by their place, and how many were left out.
+def _chosen(candidates: Sequence[_Candidate], room: int) -> dict[tuple[int, int, int], str]:
+    """The sentences that say most that the others do not say, by their place.
 
     Greedy coverage: a sentence is worth its own score and the weight of its terms that no chosen one has, per
     character. A term weighs more the more sentences use it.
@@ -171,7 +169,7 @@ def _chosen(candidates: Sequence[_Candidate], room: int) -> tuple[dict[tuple[int
         kept[place] = candidate.text
         covered |= candidate.terms
         room -= len(candidate.text) + _AROUND
-    return kept, len(candidates) - len(kept)
+    return kept
 
 
 def _once(candidate: _Candidate, told: str) -> _Candidate:
