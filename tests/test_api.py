@@ -87,7 +87,7 @@ def test_checkpoint_and_search_are_functions_whatever_was_imported_first(
 
 def test_the_modules_can_still_be_imported_by_name(tmp_path: Path) -> None:
     code = (
-        "import ralf, sys\nfrom ralf.checkpoint import GOAL_FROM\nfrom ralf.search import SearchHit\n"
+        "import ralf, sys\nfrom ralf.checkpoint import CheckpointReport\nfrom ralf.search import SearchHit\n"
         "print(sys.modules['ralf.checkpoint'].checkpoint is ralf.checkpoint, ralf.SearchHit is SearchHit)"
     )
     assert python(code, tmp_path) == "True True\n"

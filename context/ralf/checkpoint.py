@@ -14,24 +14,17 @@ from typing import TYPE_CHECKING, Any
 
 from ralf import (
     config,
-    evidence,
-    facts,
-    fingerprint,
-    items,
     loss,
     names,
     project as projects,
-    proof,
     sessions,
     state as states,
     tokens,
-    yamltext,
 )
-from ralf.context import RouteContext
-from ralf.errors import Busy, DamagedRouteFile, TranscriptChanged
-from ralf.facts import Extracted
+from ralf.errors import Busy, DamagedRouteFile
 from ralf.loss import LossReport
 from ralf.model import Checkpoint
+from ralf.payload import Payloads
 from ralf.project import Project
 from ralf.report import CheckpointReport
 from ralf.route import empty
@@ -40,12 +33,11 @@ from ralf.sessions import Standing, standing
 from ralf.since import remember
 from ralf.state import State
 from ralf.store import Token
-from ralf.summarizers import Segment, Summarizer, Summary
+from ralf.summarizers import Summarizer
 from ralf.summarizers.registry import MODELS
 from ralf.text import clean, one_line
 from ralf.transcripts import Transcript, open_transcript
-from ralf.transcripts.events import Event, Position
-from ralf.tree import to_tree
+from ralf.transcripts.events import Position
 from ralf.writer import RouteWriter, writing
 
 if TYPE_CHECKING:
@@ -53,8 +45,6 @@ if TYPE_CHECKING:
     from ralf.spend import Cap
     from ralf.summarizers.command import Command
 
-GOAL_FROM = 25
-GOAL_TO = 2_000
 _MOST_TRIES = 5  # when other writers take the same session's segments
 
 Progress = Callable[[int, int], None]
@@ -130,8 +120,7 @@ class _Run:
         self._source = source
         self._summarizer = summarizer
         self._reason = reason
-        self._agent_type = agent_type
-        self._keep = keep
+        self._payloads = Payloads(project, source, summarizer, reason, agent_type, keep)
         self._before: Token | None = None  # the journal's newest record before ours
         self._refinements: tuple[Refinement, ...] = ()
         self._written: list[Checkpoint] = []
@@ -239,7 +228,7 @@ class _Run:
 
     def _take_piece(self, piece: Piece, stand: Standing, *, last: bool, restart: bool) -> Standing | None:
         """Write one segment's checkpoint; where the session stands then, None when another writer was there first."""
-        payload, after = self._payload(piece, stand)
+        payload, after = self._payloads.of(piece, stand, self._context)
         span = f"{piece.start.byte}-{piece.end.byte}"
         identity = "\0".join((self._route, stand.session, span, after.tail))
         id_ = f"checkpoint-{hashlib.sha256(identity.encode('utf-8', 'surrogatepass')).hexdigest()[:40]}"
@@ -256,70 +245,6 @@ class _Run:
                 self._before = self._before if self._written else token
                 self._note(writer, payload)
         return after
-
-    def _payload(self, piece: Piece, stand: Standing) -> tuple[dict[str, Any], Standing]:
-        extracted = self._extracted(piece, stand)
-        segment = self._segment(piece, stand, extracted)
-        seen = items.seen(piece.events)
-        proved = proof.summed_up(segment, self._summarizer, seen)
-        digest = evidence.keep(self._project.store, piece.events)
-        mark = fingerprint.take(self._source.path, piece.end.byte)
-        if mark is None:
-            raise TranscriptChanged(self._source.path, "shrank while it was read", "try again")
-        pending = tuple(sessions.pending_tree(event) for event in extracted.pending)
-        asked = sessions.asked_tree(piece.events)
-        kept = _kept(proved.summary, extracted)
-        payload = {
-            "source": {
-                "session": stand.session,
-                "from_byte": piece.start.byte,
-                "to_byte": piece.end.byte,
-                "from_line": piece.start.line,
-                "to_line": piece.end.line,
-                "head": mark.head,
-                "tail": mark.tail,
-            },
-            "period": _period(piece.events),
-            "tokens": piece.tokens,
-            "reason": self._reason,
-            "summarizer": self._summarizer.name if not proved.refused else proof.EMBEDDED,
-            **kept,
-            "active_work": to_tree(proved.summary.active_work),
-            "agent_type": self._agent_type,
-            "goal": "" if self._context.goal else _goal(piece.events, self._context),
-            "recall": proved.recall.share,
-            "recall_with_search": proof.with_search(self._project.store, digest, proved.recall),
-            "added": proved.added,
-            "refused": proved.refused,
-            **loss.to_record(loss.account(seen, proved.words, proved.summary.decisions, segment.decisions)),
-            "tokens_stored": tokens.count(yamltext.dump(kept)),
-            "evidence": digest,
-            "pending": list(pending),
-            **({"asked": asked} if asked else {}),
-            **({"keep": list(self._keep)} if self._keep else {}),
-        }
-        return payload, Standing(stand.session, piece.end, mark.head, mark.tail, pending, asked)
-
-    def _extracted(self, piece: Piece, stand: Standing) -> Extracted:
-        return facts.extract(
-            piece.events,
-            base=self._source.cwd,
-            work=self._context.active_work,
-            pending=[sessions.pending_event(tree) for tree in stand.pending],
-            unsolved=[error for error in self._context.facts.errors if not error.fixed_by],
-        )
-
-    def _segment(self, piece: Piece, stand: Standing, extracted: Extracted) -> Segment:
-        return Segment(
-            session=stand.session,
-            events=piece.events,
-            facts=extracted.facts,
-            tokens=piece.tokens,
-            decisions=[decision for decision in self._context.decisions if decision.status == "active"],
-            active_work=extracted.work,
-            keep=self._keep,
-            before=[sessions.asked_event(stand.asked)] if stand.asked else (),
-        )
 
     def _note(self, writer: RouteWriter, payload: Mapping[str, Any]) -> None:
         self._written.append(writer.context.checkpoint_history[-1])
@@ -345,34 +270,9 @@ def _hints(keep: Sequence[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(text for hint in keep if (text := one_line(clean(hint)))))
 
 
-def _kept(summary: Summary, extracted: Extracted) -> dict[str, Any]:
-    """What the route file gains by a segment."""
-    return {
-        "title": summary.title,
-        "text": summary.text,
-        "key_events": list(summary.key_events),
-        "decisions": [to_tree(decision) for decision in summary.decisions],
-        "facts": to_tree(extracted.facts),
-    }
-
-
 def _summarizer(wanted: Summarizer | str) -> Summarizer:
     if not isinstance(wanted, str):
         return wanted
     from ralf.summarizers.registry import named
 
     return named(wanted)
-
-
-def _period(events: Sequence[Event]) -> list[str]:
-    times = [event.timestamp for event in events if event.timestamp]
-    return [times[0], times[-1]] if times else ["", ""]
-
-
-def _goal(events: Sequence[Event], context: RouteContext) -> str:
-    """The first request that says something, else the task's title."""
-    for event in events:
-        text = event.text.strip()
-        if event.kind == "user" and len(text) >= GOAL_FROM and not text.startswith("/"):
-            return text if len(text) <= GOAL_TO else text[: GOAL_TO - 1].rstrip() + "…"
-    return context.active_work.task_title

@@ -1,0 +1,138 @@
+"""What one segment of a transcript comes to: the payload of its checkpoint's record.
+
+segment → facts + summary → probe → evidence blob → payload
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ralf import evidence, facts, fingerprint, items, loss, proof, sessions, tokens, yamltext
+from ralf.context import RouteContext
+from ralf.errors import TranscriptChanged
+from ralf.facts import Extracted
+from ralf.project import Project
+from ralf.segments import Piece
+from ralf.sessions import Standing
+from ralf.summarizers import Segment, Summarizer, Summary
+from ralf.transcripts import Transcript
+from ralf.transcripts.events import Event
+from ralf.tree import to_tree
+
+GOAL_FROM = 25
+GOAL_TO = 2_000
+
+
+@dataclass(frozen=True, slots=True)
+class Payloads:
+    """Makes the payloads of one transcript's segments.
+
+    reason      why the checkpoints are made
+    agent_type  written into a new route
+    keep        what the user wants to be kept
+    """
+
+    project: Project
+    source: Transcript
+    summarizer: Summarizer
+    reason: str
+    agent_type: str
+    keep: tuple[str, ...]
+
+    def of(self, piece: Piece, stand: Standing, context: RouteContext) -> tuple[dict[str, Any], Standing]:
+        """The payload of a segment's record, its evidence kept, and where its session stands after it.
+
+        stand    where the session stood before
+        context  the route before
+
+        Raises TranscriptChanged where the transcript shrank meanwhile.
+        """
+        extracted = self._extracted(piece, stand, context)
+        segment = self._segment(piece, stand, context, extracted)
+        seen = items.seen(piece.events)
+        proved = proof.summed_up(segment, self.summarizer, seen)
+        digest = evidence.keep(self.project.store, piece.events)
+        mark = fingerprint.take(self.source.path, piece.end.byte)
+        if mark is None:
+            raise TranscriptChanged(self.source.path, "shrank while it was read", "try again")
+        pending = tuple(sessions.pending_tree(event) for event in extracted.pending)
+        asked = sessions.asked_tree(piece.events)
+        kept = _kept(proved.summary, extracted)
+        payload = {
+            "source": {
+                "session": stand.session,
+                "from_byte": piece.start.byte,
+                "to_byte": piece.end.byte,
+                "from_line": piece.start.line,
+                "to_line": piece.end.line,
+                "head": mark.head,
+                "tail": mark.tail,
+            },
+            "period": _period(piece.events),
+            "tokens": piece.tokens,
+            "reason": self.reason,
+            "summarizer": self.summarizer.name if not proved.refused else proof.EMBEDDED,
+            **kept,
+            "active_work": to_tree(proved.summary.active_work),
+            "agent_type": self.agent_type,
+            "goal": "" if context.goal else _goal(piece.events, context),
+            "recall": proved.recall.share,
+            "recall_with_search": proof.with_search(self.project.store, digest, proved.recall),
+            "added": proved.added,
+            "refused": proved.refused,
+            **loss.to_record(loss.account(seen, proved.words, proved.summary.decisions, segment.decisions)),
+            "tokens_stored": tokens.count(yamltext.dump(kept)),
+            "evidence": digest,
+            "pending": list(pending),
+            **({"asked": asked} if asked else {}),
+            **({"keep": list(self.keep)} if self.keep else {}),
+        }
+        return payload, Standing(stand.session, piece.end, mark.head, mark.tail, pending, asked)
+
+    def _extracted(self, piece: Piece, stand: Standing, context: RouteContext) -> Extracted:
+        return facts.extract(
+            piece.events,
+            base=self.source.cwd,
+            work=context.active_work,
+            pending=[sessions.pending_event(tree) for tree in stand.pending],
+            unsolved=[error for error in context.facts.errors if not error.fixed_by],
+        )
+
+    def _segment(self, piece: Piece, stand: Standing, context: RouteContext, extracted: Extracted) -> Segment:
+        return Segment(
+            session=stand.session,
+            events=piece.events,
+            facts=extracted.facts,
+            tokens=piece.tokens,
+            decisions=[decision for decision in context.decisions if decision.status == "active"],
+            active_work=extracted.work,
+            keep=self.keep,
+            before=[sessions.asked_event(stand.asked)] if stand.asked else (),
+        )
+
+
+def _kept(summary: Summary, extracted: Extracted) -> dict[str, Any]:
+    """What the route file gains by a segment."""
+    return {
+        "title": summary.title,
+        "text": summary.text,
+        "key_events": list(summary.key_events),
+        "decisions": [to_tree(decision) for decision in summary.decisions],
+        "facts": to_tree(extracted.facts),
+    }
+
+
+def _period(events: Sequence[Event]) -> list[str]:
+    times = [event.timestamp for event in events if event.timestamp]
+    return [times[0], times[-1]] if times else ["", ""]
+
+
+def _goal(events: Sequence[Event], context: RouteContext) -> str:
+    """The first request that says something, else the task's title."""
+    for event in events:
+        text = event.text.strip()
+        if event.kind == "user" and len(text) >= GOAL_FROM and not text.startswith("/"):
+            return text if len(text) <= GOAL_TO else text[: GOAL_TO - 1].rstrip() + "…"
+    return context.active_work.task_title
