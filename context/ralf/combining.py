@@ -13,8 +13,8 @@ from ralf.model import CommandFact, CommitFact, ErrorFact, Facts, PathFact, Requ
 LONG_PASSED = 140
 """Characters from which a command that passed is kept in brief."""
 
-_PASSED = 12  # commands that passed and never failed which a route keeps
-_TESTS = 10  # newest test results that a route keeps
+_PASSED = 6  # commands that passed and never failed which a route keeps
+_TESTS = 6  # newest test results that a route keeps
 
 _Fact = TypeVar("_Fact", PathFact, CommandFact, ErrorFact, CommitFact, TestFact, RequestFact)
 
@@ -22,7 +22,8 @@ _Fact = TypeVar("_Fact", PathFact, CommandFact, ErrorFact, CommitFact, TestFact,
 def combine(before: Facts, new: Facts) -> Facts:
     """A route's facts with those of a newer stretch: each once, what came last at the end.
 
-    A command that only looked around counts once it has failed: it is what not to try again.
+    A command that only looked around counts once it has failed: it is what not to try again. When
+    something came last is left to the journal: the order tells enough.
     """
     ran = {same_command(command) for command in before.commands}
     telling = [c for c in new.commands if c.failures or same_command(c) in ran or not commands.only_looks(c.command)]
@@ -48,6 +49,7 @@ def _joined(
     found = {key(fact): fact for fact in before}
     for fact in new:
         old = found.pop(key(fact), None)
+        fact = replace(fact, last="")
         merged = fact if old is None else merge(old, fact)
         if old is not None and old.extra:
             merged = replace(merged, extra={**old.extra, **merged.extra})
@@ -78,5 +80,4 @@ def again(old: CommandFact, new: CommandFact) -> CommandFact:
         omitted=longer.omitted,
         runs=old.runs + new.runs,
         failures=old.failures + new.failures,
-        last=new.last or old.last,
     )

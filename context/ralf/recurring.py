@@ -14,7 +14,7 @@ from ralf.transcripts.events import Event
 MOST = 150
 """Names that a route keeps."""
 
-_SHARE = 1 / 1_800  # names of one stretch, per character of its text
+_SHARE = 1 / 2_200  # names of one stretch, per character of its text
 _LONGEST, _LONGEST_PRINTED = 20_000, 4_000  # characters that are read of what was said, and of what a tool printed
 _HALF_LIFE = 100_000  # characters after which saying a name counts half
 _LAST_SEEN = 4_000  # characters at the end of a stretch within which also a tool's output counts
