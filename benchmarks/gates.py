@@ -6,9 +6,10 @@ import json
 import sys
 from pathlib import Path
 
-REACHED = ("C1", "C3", "C6", "C8", "C9", "D", "E", "O", "R6")
-"""Tracks whose every gate must hold. A track joins when all its gates hold on all the development data. Not P: a
-machine that is busy at that moment must not turn a change away, and the speed benchmarks compare within one run.
+REACHED = ("C1", "C2", "C3", "C4", "C6", "C7", "C8", "C9", "D", "E", "O", "R5", "R6")
+"""Tracks whose every gate must hold. A track joins when all its gates hold on all the development data (median of three
+seeds). Not P: a machine that is busy at that moment must not turn a change away, and the speed benchmarks compare
+within one run.
 """
 
 
