@@ -6,6 +6,7 @@ import hashlib
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import combinations
 from typing import Any
 
 from ralf import evidence, history, project as projects, state as states
@@ -21,6 +22,7 @@ from ralf.transcripts.events import Event, Position
 from ralf.tree import Tree, from_tree
 
 _MOST_MESSAGES = 8  # that one claim rests on
+_MOST_APART, _MOST_LOOKED_AT = 4, 12  # where others stand between them, and of how many
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,18 +155,27 @@ def _covers(payload: Mapping[str, Any], source: Source) -> bool:
 
 
 def _hashed(lines: Sequence[Line], sha256: str) -> list[Quote]:
-    """The messages that follow one another and have this hash, joined by line breaks; [] where there are none.
+    """The messages that, joined by line breaks, have this hash; [] where there are none.
 
     A claim may rest on a message and the answer to it, so that not every line between its first and its last says it.
+    An approved plan and an answered question stand in a call and its result.
     """
     spoken = [quote for line in lines for quote in _spoken(line)]
-    for first in range(len(spoken)):
-        text = ""
-        for end in range(first, min(first + _MOST_MESSAGES, len(spoken))):
-            text += ("\n" if end > first else "") + spoken[end].text
+    called = [_quote(line) for line in lines if line.kind in ("call", "result")]
+    for said in (spoken, called):
+        for some in _some_of(said):
+            text = "\n".join(quote.text for quote in some)
             if hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:SHA256_DIGITS] == sha256[:SHA256_DIGITS]:
-                return spoken[first : end + 1]
+                return list(some)
     return []
+
+
+def _some_of(said: Sequence[Quote]) -> Iterator[Sequence[Quote]]:
+    """Messages that follow one another, then any few of them, in their order."""
+    for first in range(len(said)):
+        yield from (said[first:end] for end in range(first + 1, min(first + _MOST_MESSAGES, len(said)) + 1))
+    for size in range(2, _MOST_APART + 1):
+        yield from combinations(said[:_MOST_LOOKED_AT], size)
 
 
 def _spoken(line: Line) -> Iterator[Quote]:
