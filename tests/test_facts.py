@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from ralf import commands, outcomes
+from ralf import commands, filetools, outcomes
 from ralf.combining import combine
 from ralf.facts import Extracted, extract, said_in_refusal
 from ralf.model import ActiveWork, CommandFact, ErrorFact, Facts, PathFact
@@ -531,3 +531,12 @@ def test_any_text_can_be_a_command(text: str) -> None:
 @pytest.mark.parametrize("text", ["'" * 20001, '"' * 20001, "<<EOF\n" * 4000, "a=" * 20000, "2>" * 20000, "$(" * 20000])
 def test_a_hostile_command_is_read_in_linear_time(text: str) -> None:
     assert isinstance(commands.touched(text), list)
+
+
+def test_a_search_over_folders_that_shows_lines_of_few_files_has_read_them() -> None:
+    few = "src/a.go:12:func A() {\nsrc/a.go:40:\tA()\n/srv/repo/b_test.go:7:A()"
+    assert filetools.shown_by("Grep", few) == ("src/a.go", "/srv/repo/b_test.go")
+    many = "\n".join(f"src/{n}.go:1:x" for n in range(9))
+    assert filetools.shown_by("Grep", many) == ()  # nobody looked at all of these
+    assert filetools.shown_by("Grep", "Found 2 files\nsrc/a.go\nsrc/b.go") == ()
+    assert filetools.shown_by("Read", few) == ()

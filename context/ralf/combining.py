@@ -13,8 +13,8 @@ from ralf.model import CommandFact, CommitFact, ErrorFact, Facts, PathFact, Requ
 LONG_PASSED = 140
 """Characters from which a command that passed is kept in brief."""
 
-_PASSED = 6  # commands that passed and never failed which a route keeps
-_TESTS = 6  # newest test results that a route keeps
+_PASSED = 5  # commands that passed and never failed which a route keeps
+_TESTS = 5  # newest test results that a route keeps
 
 _Fact = TypeVar("_Fact", PathFact, CommandFact, ErrorFact, CommitFact, TestFact, RequestFact)
 

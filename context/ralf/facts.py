@@ -195,6 +195,8 @@ class _Reader:
         if did and named:
             done = "created" if result.created and did == "edited" else did
             self._touched(self._relative(named, call.cwd), done, result.timestamp)
+        for name in filetools.shown_by(tool, result.text):
+            self._touched(self._relative(name, call.cwd), "read", result.timestamp)
 
     def _command(self, text: str, call: Event, result: Event) -> None:
         time = result.timestamp

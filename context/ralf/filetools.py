@@ -30,6 +30,8 @@ def named_in(arguments: Mapping[str, Any]) -> str:
     return next((arguments[key] for key in _PATH_KEYS if isinstance(arguments.get(key), str)), "")
 
 
+_SHOWN = re.compile(r"(?m)^((?:[\w@.+~-]{0,80}/){0,16}[\w@.+-]{1,80}\.[A-Za-z]\w{0,7}):\d+:")
+_LONGEST_OUTPUT, _MOST_SHOWN = 20_000, 3
 _FILE = re.compile(r"[^/\\]\.[A-Za-z]\w{0,7}$")
 
 
@@ -47,6 +49,14 @@ def did_by(tool: str, arguments: Mapping[str, Any]) -> str:
         if word in name:
             return did
     return ""
+
+
+def shown_by(tool: str, output: str) -> tuple[str, ...]:
+    """The files of which a search over folders shows lines, where they are few enough to have been looked at."""
+    if "grep" not in tool.lower():
+        return ()
+    shown = tuple(dict.fromkeys(_SHOWN.findall(output[:_LONGEST_OUTPUT])))
+    return shown if len(shown) <= _MOST_SHOWN else ()
 
 
 def changes_file(tool: str, arguments: Mapping[str, Any]) -> bool:

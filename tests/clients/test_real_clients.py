@@ -196,7 +196,7 @@ def run(tmp_path: Path) -> Callable[..., Ran]:
             env={
                 **{name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ},
                 "CLIENTS": CLIENTS,
-                "KIT_BIND": f"{storekit.SOURCE}:repo {sys.prefix}:venv",
+                "KIT_BIND": f"{_plain(folder, storekit.SOURCE)}:repo {_plain(folder, Path(sys.prefix))}:venv",
                 "WAIT_FOR": '"kind":"refinement' if background else "",
             },
             stdin=subprocess.DEVNULL,
@@ -314,3 +314,11 @@ def test_a_configured_model_works_in_the_background(run: Callable[..., Ran], cli
     assert ran.status == 0, ran.err
     assert "improved" not in ran.out
     assert ran.entry()["summarizer"] == client
+
+
+def _plain(folder: Path, path: Path) -> Path:
+    """A path without blanks, at which the kit would part it: a link to the one given."""
+    link = folder / f"link-to-{path.name}"
+    link.unlink(missing_ok=True)
+    link.symlink_to(path)
+    return link
