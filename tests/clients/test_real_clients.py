@@ -6,6 +6,7 @@ checkout. Without them these tests are skipped, and say so.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import shutil
@@ -318,7 +319,7 @@ def test_a_configured_model_works_in_the_background(run: Callable[..., Ran], cli
 
 def _plain(folder: Path, path: Path) -> Path:
     """A path without blanks, at which the kit would part it: a link to the one given."""
-    link = folder / f"link-to-{path.name}"
+    link = folder / f"link-to-{hashlib.sha256(str(path).encode()).hexdigest()[:8]}"
     link.unlink(missing_ok=True)
     link.symlink_to(path)
     return link
