@@ -331,3 +331,13 @@ def _mount(*args: str) -> None:
         pytest.skip("there is no mount command here")
     if done.returncode:
         pytest.skip(f"no file system can be mounted here: {done.stderr.strip()}")
+
+
+NO_ANSWER: dict[str, Any] = {
+    "title": "",
+    "section": [],
+    "decisions": [],
+    "changes": [],
+    "active_work": {"next_steps": [], "blockers": [], "findings": []},
+}
+"""What a model answers that found nothing to improve."""

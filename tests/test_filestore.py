@@ -474,7 +474,7 @@ def test_a_blob_is_stored_compressed_under_its_digest(store: FileStore, tmp_path
     assert [path.name for path in blob_of(tmp_path, digest).parent.iterdir()] == [digest]
 
 
-@pytest.mark.parametrize(
+harmed = pytest.mark.parametrize(
     "harm",
     [
         lambda content: b"",
@@ -484,6 +484,10 @@ def test_a_blob_is_stored_compressed_under_its_digest(store: FileStore, tmp_path
     ],
     ids=["empty", "torn", "rubbish", "another"],
 )
+"""What can have become of a blob's file."""
+
+
+@harmed
 def test_putting_a_damaged_blob_again_mends_it(
     store: FileStore, tmp_path: Path, harm: Callable[[bytes], bytes]
 ) -> None:
@@ -510,16 +514,7 @@ def test_what_is_no_file_in_place_of_a_blob_hangs_nobody(
         store.open_blob(digest)
 
 
-@pytest.mark.parametrize(
-    "harm",
-    [
-        lambda content: b"",
-        lambda content: content[:-1],
-        lambda content: b"rubbish",
-        lambda content: zlib.compress(b"x"),
-    ],
-    ids=["empty", "torn", "rubbish", "another"],
-)
+@harmed
 def test_a_blob_that_is_not_what_was_put_is_damaged(
     store: FileStore, tmp_path: Path, harm: Callable[[bytes], bytes]
 ) -> None:

@@ -11,6 +11,7 @@ from ralf.evidence import Line
 from ralf.model import ActiveWork, Decision
 from ralf.summarizers.patch import SCHEMA, BadAnswer, misfit, patch_of
 from ralf.summarizers.prompt import fence_for, prompt
+from storekit import NO_ANSWER
 
 PRINTED = "line two of a tool's output"
 LINES = [
@@ -19,13 +20,6 @@ LINES = [
     Line(2, 2, "call", "Bash", "pytest -q"),
     Line(3, 3, "result", "Bash", f"Exit code 1\n{PRINTED}\n" * 50),
 ]
-EMPTY: dict[str, Any] = {
-    "title": "",
-    "section": [],
-    "decisions": [],
-    "changes": [],
-    "active_work": {"next_steps": [], "blockers": [], "findings": []},
-}
 
 
 def told(lines: list[Line] = LINES, keep: tuple[str, ...] = ()) -> str:
@@ -81,8 +75,8 @@ def test_the_schema_is_closed_and_requires_every_property_as_strict_modes_demand
 
 
 def test_an_empty_answer_fits() -> None:
-    assert misfit(EMPTY, SCHEMA) == ""
-    assert patch_of(EMPTY).section == ()
+    assert misfit(NO_ANSWER, SCHEMA) == ""
+    assert patch_of(NO_ANSWER).section == ()
 
 
 @pytest.mark.parametrize(
@@ -101,7 +95,7 @@ def test_an_empty_answer_fits() -> None:
 )
 def test_what_does_not_fit_the_schema_is_refused_with_its_place(change: dict[str, Any]) -> None:
     with pytest.raises(BadAnswer, match="the answer"):
-        patch_of({**EMPTY, **change})
+        patch_of({**NO_ANSWER, **change})
 
 
 @pytest.mark.parametrize("answer", [None, [], "text", 3])
@@ -112,6 +106,6 @@ def test_an_answer_that_is_no_object_is_refused(answer: object) -> None:
 
 def test_texts_come_on_one_line_without_control_characters_and_bounded() -> None:
     item = {"text": "a\x1b[31m\n## b\u202e" + " word" * 500, "lines": {"first": 1, "last": 1}}
-    (made,) = patch_of({**EMPTY, "section": [item]}).section
+    (made,) = patch_of({**NO_ANSWER, "section": [item]}).section
     assert made.text.startswith("a ## b word")
     assert len(made.text) <= 500

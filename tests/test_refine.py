@@ -24,7 +24,7 @@ from ralf.spend import Cap
 from ralf.summarizers import Segment, Summary
 from ralf.summarizers.command import Command
 from ralf.summarizers.extractive import Extractive
-from storekit import records_of, route_file, write_session
+from storekit import NO_ANSWER, records_of, route_file, write_session
 
 MODEL = Path(__file__).parent / "clients" / "model.py"
 
@@ -59,15 +59,6 @@ def answering(tree: dict[str, Any], before: str = "") -> Command:
     """A model that answers this; `before`: Python that runs first."""
     code = f"import sys\n{before}\nsys.stdin.read(); print(sys.argv[1])"
     return Command("command", (sys.executable, "-c", code, json.dumps(tree)), timeout=20)
-
-
-EMPTY: dict[str, Any] = {
-    "title": "",
-    "section": [],
-    "decisions": [],
-    "changes": [],
-    "active_work": {"next_steps": [], "blockers": [], "findings": []},
-}
 
 
 def choice(project: Path, size: int = 0) -> Decision:
@@ -125,7 +116,7 @@ def test_a_slow_model_is_stopped_and_the_reason_is_recorded(project: Path) -> No
 
 
 def test_an_answer_of_which_nothing_holds_is_a_failure(project: Path) -> None:
-    tree = {**EMPTY, "section": [{"text": "Redis won.", "lines": {"first": 1, "last": 1}}]}
+    tree = {**NO_ANSWER, "section": [{"text": "Redis won.", "lines": {"first": 1, "last": 1}}]}
     assert ask(project, answering(tree)).failure == "nothing that the lines bear out: 1 items thrown away"
 
 
@@ -189,7 +180,7 @@ def test_a_decision_that_changed_meanwhile_is_left_alone_and_counted(project: Pa
     assert known.source is not None
     reversal = change(known.id, "reversed", known.decision, known.source.first_line)
     section = [{"text": known.decision, "lines": {"first": known.source.first_line, "last": known.source.last_line}}]
-    tree = {**EMPTY, "changes": [reversal], "section": section}
+    tree = {**NO_ANSWER, "changes": [reversal], "section": section}
     meanwhile = f"ralf.record_decision('tide', 'Use one batch size for all', supersedes={known.id!r}, root=root)"
     outcome = ask(project, answering(tree, decide(project, meanwhile)))
     after = {item.id: item for item in ralf.get_context("tide", root=project).decisions}
@@ -203,7 +194,7 @@ def test_a_new_decision_does_not_replace_one_that_changed_meanwhile(project: Pat
     new = {"kind": "decision", "decision": "Keep the old columns and batch size 0", "reason": "", "rejected": []}
     item = {**new, "supersedes": known.id, "lines": {"first": 1, "last": 2}}
     meanwhile = f"ralf.record_decision('tide', 'Use one batch size for all', supersedes={known.id!r}, root=root)"
-    outcome = ask(project, answering({**EMPTY, "decisions": [item]}, decide(project, meanwhile)))
+    outcome = ask(project, answering({**NO_ANSWER, "decisions": [item]}, decide(project, meanwhile)))
     after = {item.decision: item for item in ralf.get_context("tide", root=project).decisions}
     assert (outcome.failure, outcome.left_alone) == ("", 1)
     assert after["Keep the old columns and batch size 0"].supersedes == ""
@@ -213,7 +204,7 @@ def test_a_new_decision_does_not_replace_one_that_changed_meanwhile(project: Pat
 def test_a_reversed_decision_leaves_the_active_list_with_the_reason(project: Path) -> None:
     (known, *_) = ralf.get_context("tide", root=project).decisions
     assert known.source is not None
-    tree = {**EMPTY, "changes": [change(known.id, "reversed", known.decision, known.source.first_line)]}
+    tree = {**NO_ANSWER, "changes": [change(known.id, "reversed", known.decision, known.source.first_line)]}
     assert ask(project, answering(tree)).failure == ""
     after = next(item for item in ralf.get_context("tide", root=project).decisions if item.id == known.id)
     assert (after.status, after.rationale) == ("reversed", f"Reversed: {known.decision}")
@@ -222,7 +213,10 @@ def test_a_reversed_decision_leaves_the_active_list_with_the_reason(project: Pat
 def test_one_listed_decision_that_replaces_another_is_linked_both_ways(project: Path) -> None:
     one, other = choice(project), choice(project, 5)
     assert other.source is not None
-    tree = {**EMPTY, "changes": [change(one.id, "superseded", "", other.source.first_line) | {"replaced_by": other.id}]}
+    tree = {
+        **NO_ANSWER,
+        "changes": [change(one.id, "superseded", "", other.source.first_line) | {"replaced_by": other.id}],
+    }
     assert ask(project, answering(tree)).failure == ""
     after = {item.id: item for item in ralf.get_context("tide", root=project).decisions}
     assert (after[one.id].status, after[one.id].superseded_by) == ("superseded", other.id)
@@ -231,7 +225,7 @@ def test_one_listed_decision_that_replaces_another_is_linked_both_ways(project: 
 
 def test_a_section_that_a_person_edited_meanwhile_is_left_alone(project: Path) -> None:
     said = {"text": "I read src/part_1.py first.", "lines": {"first": 4, "last": 4}}
-    tree = {**EMPTY, "section": [said], "active_work": {**EMPTY["active_work"], "findings": [said]}}
+    tree = {**NO_ANSWER, "section": [said], "active_work": {**NO_ANSWER["active_work"], "findings": [said]}}
     path = route_file(project, "tide")
     edit = f"p = {str(path)!r}; t = open(p).read()\n"
     edit += "open(p, 'w').write(t.replace('- **Asked:**', '- Mine.\\n- **Asked:**', 1))"
@@ -244,7 +238,7 @@ def test_a_section_that_a_person_edited_meanwhile_is_left_alone(project: Path) -
 
 def test_the_routes_lock_is_free_while_the_model_runs(project: Path) -> None:
     said = {"text": "I read src/part_1.py first.", "lines": {"first": 4, "last": 4}}
-    tree = {**EMPTY, "active_work": {**EMPTY["active_work"], "findings": [said]}}
+    tree = {**NO_ANSWER, "active_work": {**NO_ANSWER["active_work"], "findings": [said]}}
     write = "ralf.record_decision('tide', 'Written while the model ran', root=root)"
     assert ask(project, answering(tree, decide(project, write))).failure == ""
     assert "Written while the model ran" in [item.decision for item in ralf.get_context("tide", root=project).decisions]
@@ -400,7 +394,7 @@ def test_a_new_decision_gets_its_label_and_its_lines(project: Path) -> None:
         "lines": said,
     }
     before = len(ralf.get_context("tide", root=project).decisions)
-    assert ask(project, answering({**EMPTY, "decisions": [new]})).failure == ""
+    assert ask(project, answering({**NO_ANSWER, "decisions": [new]})).failure == ""
     made: Decision = ralf.get_context("tide", root=project).decisions[-1]
     assert (made.decision, made.origin, made.status) == ("Keep the old columns", "user", "active")
     assert made.id == f"DEC-{before + 1:03d}"

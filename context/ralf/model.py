@@ -139,7 +139,6 @@ class CommandFact:
     status    passed or failed
     exit      the exit status of one that failed, None where the client does not tell it
     runs      how often it ran; `failures`, how often it failed
-    last      when it failed last
     omitted   characters left out of the middle of a long command, where `…` stands
     """
 
@@ -197,6 +196,8 @@ class RequestFact:
 @dataclass(frozen=True, slots=True)
 class Facts:
     """What was taken from the transcript mechanically, oldest first; exact strings, never paraphrased.
+
+    Each fact's `last`, when it was seen last, stands in the record of its segment; a route's facts do not tell it.
 
     names  identifiers, commits, ids, places and quantities that are likely to be needed again, the likeliest last
     """
