@@ -215,11 +215,12 @@ def newest(texts: Iterable[str], budget: int) -> str:
     """The end of some text, in about so many tokens."""
     kept: list[str] = []
     for text in reversed(list(texts)):
-        budget -= tokens.estimate(text)
-        if budget <= 0:
-            kept.append(text[-4 * max(0, budget + tokens.estimate(text)) :] if budget + len(text) > 0 else "")
+        size = tokens.estimate(text)
+        if size >= budget:
+            kept.append(text[-4 * budget :])
             break
         kept.append(text)
+        budget -= size
     return "\n".join(reversed(kept))
 
 

@@ -120,7 +120,7 @@ def _details(keep: int) -> Callable[[RouteContext], Iterator[Step]]:
     """Why, instead of what, when and where: the journal tells it, and `ralf context why`."""
 
     def steps(context: RouteContext) -> Iterator[Step]:
-        for decision in context.decisions[: len(context.decisions) - keep]:
+        for decision in context.decisions[: max(0, len(context.decisions) - keep)]:
             bare = _bare(decision)
             if not decision.pinned and bare != decision:
                 yield _with_bare(decision, bare), _cost(decision) - _cost(bare)
