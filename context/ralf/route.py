@@ -12,7 +12,7 @@ from ralf import attempts, merge, refinement
 from ralf.cap import capped
 from ralf.combining import combine
 from ralf.context import FORMAT_VERSION, RouteContext
-from ralf.journal import Record
+from ralf.journal import Record, digest_of
 from ralf.labels import all_labelled, labelled, said, with_decision
 from ralf.model import ActiveWork, Checkpoint, Decision, Facts, Section, Spend, Todo
 from ralf.text import as_section, one_line
@@ -47,15 +47,28 @@ def apply(context: RouteContext, record: Record) -> RouteContext:
     change = _KINDS.get(record.kind)
     if change is not None:
         context = change(context, labelled(context, record.kind, record.payload))
-    lineage = _lineage(context.context_checkpoint.lineage, record)
-    header = replace(context.context_checkpoint, revision=record.revision, lineage=lineage, version=FORMAT_VERSION)
+    header = replace(
+        context.context_checkpoint,
+        revision=record.revision,
+        lineage=lineage(context.context_checkpoint.lineage, record),
+        version=FORMAT_VERSION,
+    )
     return capped(replace(context, context_checkpoint=header))
 
 
-def _lineage(before: str, record: Record) -> str:
-    """The name of a history: a hash of the one before and the record. It depends on nothing but the records."""
-    payload = json.dumps(record.payload, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
-    text = "\0".join((before, record.kind, payload)).encode("utf-8", "surrogatepass")
+def lineage(before: str, record: Record) -> str:
+    """The name of a history: a hash of the one before and the record. It depends on nothing but the records.
+
+    Of a payload only its digest counts, so that words can be taken out of it and the name stays. Records of version 1
+    have none: there it is the payload itself, and one that was purged names its history.
+    """
+    if record.lineage:
+        return record.lineage
+    if record.version == 1:
+        told = json.dumps(record.payload, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+    else:
+        told = record.digest or digest_of(record.payload)
+    text = "\0".join((before, record.kind, told)).encode("utf-8", "surrogatepass")
     return f"r{record.revision}-{hashlib.sha256(text).hexdigest()[:12]}"
 
 
