@@ -8,13 +8,13 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from ralf import attempts, merge, refinement
+from ralf import attempts, merge, refinement, tombstones
 from ralf.cap import capped
 from ralf.combining import combine
 from ralf.context import FORMAT_VERSION, RouteContext
 from ralf.journal import Record, digest_of
 from ralf.labels import all_labelled, labelled, said, with_decision
-from ralf.model import ActiveWork, Checkpoint, Decision, Facts, Section, Spend, Todo
+from ralf.model import ActiveWork, Checkpoint, Decision, Facts, Section, Spend, Todo, Tombstone
 from ralf.text import as_section, one_line
 from ralf.tree import Tree, from_tree, to_tree
 from ralf.trim import trimmed
@@ -155,12 +155,20 @@ def _decision(context: RouteContext, payload: Mapping[str, Any]) -> RouteContext
     if not context.context_checkpoint.created:
         header = replace(context.context_checkpoint, created=decision.timestamp)
         context = replace(context, context_checkpoint=header)
-    return with_decision(context, decision)
+    return with_decision(tombstones.raised(context, decision), decision)
+
+
+def _drop(context: RouteContext, payload: Mapping[str, Any]) -> RouteContext:
+    return tombstones.dropped(context, from_tree(Tombstone, payload.get("tombstone", {})))
+
+
+def _forget(context: RouteContext, payload: Mapping[str, Any]) -> RouteContext:
+    return tombstones.forgotten(context, [from_tree(Tombstone, tree) for tree in payload.get("tombstones", ())])
 
 
 def _edit(context: RouteContext, payload: Mapping[str, Any]) -> RouteContext:
     tree = merge.apply(to_tree(context), payload.get("changes", ()))
-    return all_labelled(from_tree(RouteContext, tree))
+    return tombstones.as_edited(context, all_labelled(from_tree(RouteContext, tree)))
 
 
 def _import(context: RouteContext, payload: Mapping[str, Any]) -> RouteContext:
@@ -183,6 +191,8 @@ _KINDS: dict[str, Callable[[RouteContext, Mapping[str, Any]], RouteContext]] = {
     "refinement": _refinement,
     "unrefined": refinement.apply_failure,
     "decision": _decision,
+    "drop": _drop,
+    "forget": _forget,
     "edit": _edit,
     "import": _import,
 }
@@ -228,7 +238,11 @@ def changes_of_foreign(ours: RouteContext, theirs: RouteContext) -> list[merge.C
     Decisions that we do not have get labels of our own, and a section whose number we use for another loses it.
     """
     known = {said(item) for item in ours.decisions}
-    decisions = tuple(replace(item, id="") for item in theirs.decisions if said(item) not in known)
+    decisions = tuple(
+        replace(item, id="")
+        for item in theirs.decisions
+        if said(item) not in known and not tombstones.cover(tombstones.of(ours), item)
+    )
     numbers = {section.number: section.text for section in ours.body.sections}
     sections = []
     for section in theirs.body.sections:
