@@ -13,18 +13,18 @@ import os
 import re
 import stat
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO
 
-from ralf import _locks, journalfile, names
-from ralf.errors import BlobNotFound, Conflict, DamagedBlob, UnknownToken, UsageError
-from ralf.idindex import IdIndex
+from ralf import names
+from ralf.errors import BlobNotFound, DamagedBlob, UsageError
+from ralf.journalfile import CAREFUL
+from ralf.journalstream import Stream, sync_parents
 from ralf.store import Blob, Digest, Entry, Token
 
 _DIGEST = re.compile(r"[0-9a-f]{64}")
-_MAX_ID = 200
 
 
 class FileStore:
@@ -37,79 +37,23 @@ class FileStore:
 
     def append(self, stream: str, record: bytes, *, id: str, after: Token | None) -> Token:  # noqa: A002
         """Append one record; see `ralf.store.Store.append`."""
-        from ralf import _atomic  # here and below: only writers pay for what it imports
+        return self._stream(stream).append(record, id, after)
 
-        if b"\n" in record or len(id) > _MAX_ID:
-            raise UsageError(stream, f"a record is one line, and its id has at most {_MAX_ID} characters")
-        path = self._journal(stream)
-        line = journalfile.framed(id, record)
-        with _locks.held(self._folder / "locks" / f"{stream}.journal.lock", stream):
-            new = not path.exists()
-            path.parent.mkdir(parents=True, exist_ok=True)
-            descriptor = journalfile.opened(path, os.O_RDWR | os.O_CREAT | os.O_APPEND)
-            try:
-                end = journalfile.cut_torn_tail(descriptor)
-                head = journalfile.last_token(path, descriptor, end)
-                index = IdIndex(self._folder / "cache" / "ids" / f"{stream}.idx")
-                known = index.find(
-                    id,
-                    end,
-                    lambda offset: journalfile.id_at(descriptor, offset),
-                    lambda start: journalfile.ids(descriptor, start),
-                )
-                if known is not None:
-                    os.fsync(descriptor)  # who appended it may have died before that
-                    return journalfile.line_at(path, descriptor, known).token
-                if head != after:
-                    raise Conflict(stream, head)
-                with _atomic.naming(path):
-                    journalfile.write_all(descriptor, line, end)
-                    journalfile.sync(descriptor, end)
-                index.add(id, end, end + len(line))
-            finally:
-                os.close(descriptor)
-            if new:
-                _sync_parents(path.parent, self._folder)
-        return journalfile.token_at(end, line)
+    def rewrite(self, stream: str, change: Callable[[Entry], bytes]) -> int:
+        """Replace the bytes of records; see `ralf.store.Store.rewrite`."""
+        return self._stream(stream).rewrite(change)
 
     def read(self, stream: str, *, after: Token | None = None) -> Iterator[Entry]:
         """The records after a place; see `ralf.store.Store.read`."""
-        path = self._journal(stream)
-        try:
-            file = os.fdopen(journalfile.opened(path, os.O_RDONLY), "rb")
-        except FileNotFoundError:
-            if after is not None:
-                raise UnknownToken(stream, "no such place in this stream") from None
-            return
-        with file:
-            if after is not None:
-                journalfile.line_of(file, stream, after)
-            for line in file:
-                if not line.endswith(b"\n"):
-                    return  # never acknowledged
-                yield journalfile.parsed(path, file.tell() - len(line), line)
+        return self._stream(stream).read(after)
 
     def entry(self, stream: str, token: Token) -> Entry:
         """The record at a place; see `ralf.store.Store.entry`."""
-        path = self._journal(stream)
-        try:
-            with os.fdopen(journalfile.opened(path, os.O_RDONLY), "rb") as file:
-                line = journalfile.line_of(file, stream, token)
-        except FileNotFoundError:
-            raise UnknownToken(stream, "no such place in this stream") from None
-        return journalfile.parsed(path, journalfile.offset_of(token), line)
+        return self._stream(stream).entry(token)
 
     def head(self, stream: str) -> Token | None:
         """The place of the newest record; see `ralf.store.Store.head`."""
-        path = self._journal(stream)
-        try:
-            descriptor = journalfile.opened(path, os.O_RDONLY)
-        except FileNotFoundError:
-            return None
-        try:
-            return journalfile.last_token(path, descriptor, journalfile.end_of_lines(descriptor))
-        finally:
-            os.close(descriptor)
+        return self._stream(stream).head()
 
     def streams(self, prefix: str) -> Iterator[str]:
         """The names of the streams that begin with `prefix`."""
@@ -121,11 +65,10 @@ class FileStore:
                     if stream.startswith(prefix) and all(map(names.is_valid, stream.split("/"))):
                         yield stream
 
-    def _journal(self, stream: str) -> Path:
-        parts = stream.split("/")
-        if not all(names.is_valid(part) for part in parts):
+    def _stream(self, stream: str) -> Stream:
+        if not all(names.is_valid(part) for part in stream.split("/")):
             raise UsageError(ascii(stream), "refused as a stream name")
-        return self._folder.joinpath("journal", *parts[:-1], f"{parts[-1]}.jsonl")
+        return Stream(self._folder, stream)
 
     # ---- blobs ----
 
@@ -144,7 +87,7 @@ class FileStore:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.unlink(missing_ok=True)  # it is damaged
             _atomic.write(path, zlib.compress(content, 6))
-            _sync_parents(path.parent.parent, self._folder)
+            sync_parents(path.parent.parent, self._folder)
         return digest
 
     def open_blob(self, digest: Digest) -> BinaryIO:
@@ -197,15 +140,4 @@ class FileStore:
 
 
 def _opened(path: Path) -> BinaryIO:
-    return os.fdopen(os.open(path, os.O_RDONLY | journalfile.CAREFUL), "rb")
-
-
-def _sync_parents(folder: Path, top: Path) -> None:
-    """Make a new file's name durable, and those of the folders that were made for it."""
-    from ralf import _atomic
-
-    while True:
-        _atomic.sync_folder(folder)
-        if folder == top or top not in folder.parents:
-            return
-        folder = folder.parent
+    return os.fdopen(os.open(path, os.O_RDONLY | CAREFUL), "rb")

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import BinaryIO, NamedTuple, Protocol
 
 Token = str
@@ -47,6 +47,18 @@ class Store(Protocol):
         after   the head that the caller saw, None for an empty stream; Conflict(head) when it is another by now
 
         Whole or not at all: no reader ever sees a part of a record. Of two callers with the same `after` one wins.
+        """
+        ...
+
+    def rewrite(self, stream: str, change: Callable[[Entry], bytes]) -> int:
+        """Replace the bytes of records, and return how many are others now; durable when this returns.
+
+        change  told each record, oldest first; returns the bytes that are to stand in its place, or its own
+
+        Ids and order stay, and nobody appends meanwhile. Whole or not at all: a reader sees all records as they were or
+        all as they are now. Nothing of what was replaced is left. Every token of the stream is void afterwards
+        (UnknownToken), unless no record changed. DamagedJournal as in `read`; what `change` raises comes through: then
+        nothing was done.
         """
         ...
 

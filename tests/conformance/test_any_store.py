@@ -288,6 +288,100 @@ def test_asking_for_the_head_takes_no_longer_in_a_long_stream(store: Store) -> N
     assert asked("routes/long") < 20 * asked("routes/short")
 
 
+# ---- rewriting ----
+
+
+def test_records_that_are_rewritten_keep_their_ids_and_their_order(opened: Callable[[], Store]) -> None:
+    filled(opened(), 5)
+    changed = opened().rewrite(STREAM, lambda entry: record(9, "other") if entry.id == "id-2" else entry.record)
+    assert changed == 1
+    assert [(entry.id, entry.record) for entry in opened().read(STREAM)] == [
+        (f"id-{n}", record(9, "other") if n == 2 else record(n)) for n in range(5)
+    ]
+
+
+@pytest.mark.parametrize("text", ["", "a longer text than before"])
+def test_every_place_of_before_is_unknown_after_a_rewrite(store: Store, text: str) -> None:
+    tokens = filled(store, 4)
+    store.rewrite(STREAM, lambda entry: record(7, text) if entry.id == "id-3" else entry.record)
+    for token in tokens:
+        with pytest.raises(UnknownToken):
+            list(store.read(STREAM, after=token))
+        with pytest.raises(UnknownToken):
+            store.entry(STREAM, token)
+    assert store.head(STREAM) not in tokens
+
+
+def test_a_stream_goes_on_after_a_rewrite_and_after_the_next_one(store: Store) -> None:
+    old = filled(store, 3)[-1]
+    for number in range(3):
+        store.rewrite(STREAM, lambda entry, number=number: record(number, "x" * number * 100))  # type: ignore[misc]
+        with pytest.raises(Conflict):
+            store.append(STREAM, record(5), id="new", after=old)
+        head = store.head(STREAM)
+        token = store.append(STREAM, record(5), id=f"new-{number}", after=head)
+        assert [entry.token for entry in store.read(STREAM, after=head)] == [token]
+        assert store.append(STREAM, record(6), id="id-1", after=token) == list(store.read(STREAM))[1].token
+        assert store.entry(STREAM, token).record == record(5)
+    assert [entry.id for entry in store.read(STREAM)] == ["id-0", "id-1", "id-2", "new-0", "new-1", "new-2"]
+
+
+def test_a_rewrite_that_changes_nothing_does_nothing(store: Store) -> None:
+    tokens = filled(store, 3)
+    assert store.rewrite(STREAM, lambda entry: entry.record) == 0
+    assert [entry.token for entry in store.read(STREAM)] == tokens
+    assert store.rewrite("routes/none", lambda entry: entry.record) == 0
+    assert list(store.streams("")) == [STREAM]
+
+
+def test_a_rewrite_that_breaks_off_changes_nothing(store: Store) -> None:
+    tokens = filled(store, 3)
+
+    def change(entry: Entry) -> bytes:
+        if entry.id == "id-2":
+            raise ZeroDivisionError
+        return record(9)
+
+    with pytest.raises(ZeroDivisionError):
+        store.rewrite(STREAM, change)
+    with pytest.raises(UsageError):
+        store.rewrite(STREAM, lambda entry: entry.record + b"\n")
+    assert [(entry.token, entry.record) for entry in store.read(STREAM)] == [
+        (token, record(n)) for n, token in enumerate(tokens)
+    ]
+
+
+def test_who_reads_during_a_rewrite_sees_all_as_it_was_or_all_as_it_is(opened: Callable[[], Store]) -> None:
+    head = None
+    for number in range(20):
+        head = opened().append(STREAM, record(0, "x" * 5_000), id=f"{number}", after=head)
+    reading = opened().read(STREAM)
+    first = next(reading)
+    done = threading.Event()
+    seen: list[int] = []
+    errors: list[BaseException] = []
+
+    def read() -> None:
+        try:
+            while not done.is_set():
+                found = [json.loads(entry.record)["n"] for entry in opened().read(STREAM)]
+                assert found == found[:1] * 20
+                seen.append(found[0])
+        except BaseException as error:  # noqa: BLE001  # of a thread: shown below
+            errors.append(error)
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    for number in range(1, 30):
+        text = "x" * (number % 3) * 1_000
+        assert opened().rewrite(STREAM, lambda _, text=text, number=number: record(number, text)) == 20  # type: ignore[misc]
+    done.set()
+    reader.join()
+    assert errors == []
+    assert seen == sorted(seen)
+    assert {json.loads(entry.record)["n"] for entry in [first, *reading]} == {0}
+
+
 # ---- blobs ----
 
 
