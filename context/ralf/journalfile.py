@@ -27,6 +27,8 @@ _FRAME = re.compile(rb'\{"id":("(?:[^"\\]|\\.)*"),"length":(\d+),"sha256":"([0-9
 _FRAME_BYTES = 4096  # more than a frame before its record ever takes
 _BACKWARD = 64 * 1024  # how much of a journal's end is read at a time when its last line is looked for
 _HEADER = re.compile(rb'\{"header":(\{.*\}),"sha256":"([0-9a-f]{32})"\}\n')
+_PART = re.compile(r"\d{6}-[0-9a-f]{12}\.jsonl\.gz")
+_MOST = 1 << 30  # bytes of lines that a part is believed to have
 _HEADER_BEGINS = b'{"header":'
 
 
@@ -47,11 +49,13 @@ class Header:
     offset  their place in the journal
     length  bytes of the header's own line, 0 where there is none
     parts   what lies before them, oldest first
+    last    the token of the last record of that, "" where there is none
     """
 
     offset: int = 0
     length: int = 0
     parts: tuple[Part, ...] = ()
+    last: Token = ""
     begin: int = field(init=False)
 
     def __post_init__(self) -> None:
@@ -59,7 +63,7 @@ class Header:
 
     def line(self) -> bytes:
         """The header as the first line of a file."""
-        tree = {"offset": self.offset, "archived": [part._asdict() for part in self.parts]}
+        tree = {"offset": self.offset, "last": self.last, "archived": [part._asdict() for part in self.parts]}
         text = json.dumps(tree, separators=(",", ":")).encode()
         return b'{"header":%s,"sha256":"%s"}\n' % (text, _sum(text))
 
@@ -246,5 +250,6 @@ def _header_of(path: Path, descriptor: int) -> Header:
         with suppress(ValueError, KeyError, TypeError):
             tree = json.loads(match[1])
             parts = tuple(Part(str(one["file"]), int(one["size"]), str(one["sha256"])) for one in tree["archived"])
-            return Header(int(tree["offset"]), len(line), parts)
+            if all(_PART.fullmatch(part.file) and 0 < part.size <= _MOST for part in parts):
+                return Header(int(tree["offset"]), len(line), parts, str(tree["last"]))
     raise DamagedJournal(path, "its first line is not what was written", MEND_JOURNAL)

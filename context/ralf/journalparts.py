@@ -118,15 +118,34 @@ def content_of(path: Path, descriptor: int, size: int) -> bytes:
     raise DamagedJournal(path, "is not what was archived", MEND_JOURNAL)
 
 
-def put(folder: Path, number: int, lines: Iterable[bytes]) -> Part:
-    """Write lines as the part of this number, durable and read back."""
+def put(folder: Path, number: int, lines: Iterable[bytes], before: bytes = b"", size: int = 0) -> Part:
+    """Write lines as the part of this number, durable and read back.
+
+    before, size  what the file begins with, gzip files joined are one, and the bytes of the lines in it
+    """
     content = b"".join(lines)
-    packed = gzip.compress(content, 6, mtime=0)
+    packed = before + gzip.compress(content, 6, mtime=0)
     digest = hashlib.sha256(packed).hexdigest()
-    part = Part(f"{number:06d}-{digest[:12]}.jsonl.gz", len(content), digest)
+    part = Part(f"{number:06d}-{digest[:12]}.jsonl.gz", size + len(content), digest)
     folder.mkdir(parents=True, exist_ok=True)
     placed(folder / part.file, [packed])
     return part
+
+
+def extend(folder: Path, parts: list[Part], lines: Sequence[bytes]) -> None:
+    """Add lines to a journal's parts: to the last one as long as it is small, else as a new one. Files are added only;
+    the header that is to name them is not yet written.
+    """
+    last = parts[-1] if parts else None
+    if last is not None and last.size + sum(map(len, lines)) <= LARGEST:
+        path = folder / last.file
+        with os.fdopen(opened(path), "rb") as file:
+            before = file.read()
+        if hashlib.sha256(before).hexdigest() != last.sha256:
+            raise DamagedJournal(path, "is not what was archived", MEND_JOURNAL)
+        parts[-1] = put(folder, len(parts), lines, before, last.size)
+    else:
+        parts.append(put(folder, len(parts) + 1, lines))
 
 
 def stray(folder: Path, parts: Sequence[Part]) -> list[Path]:

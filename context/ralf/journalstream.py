@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from ralf.errors import MEND_JOURNAL, Busy, Conflict, DamagedJournal, UnknownTok
 from ralf.idindex import IdIndex
 from ralf.journalfile import Header, Journal, Part
 from ralf.journalparts import PartGone, Parts
-from ralf.placing import placed
+from ralf.placing import placed, sync_parents
 from ralf.store import Entry, Token
 
 _MAX_ID = 200
@@ -81,8 +82,52 @@ class Stream:
             changed += count
             if changed:
                 begin = journal.end() + 1  # no place of before is one from now on
-                self._switch(Header(begin + sum(part.size for part in parts), parts=tuple(parts)), lines)
+                header = Header(begin + sum(part.size for part in parts), parts=tuple(parts))
+                self._switch(replace(header, last=self._last_archived(header)), lines)
         return changed
+
+    def archive(self, upto: Token, most: int | None) -> int:
+        """See `ralf.store.Store.archive`."""
+        start = journalfile.offset_of(upto)
+        if not self.path.exists():
+            raise UnknownToken(self.name, "no such place in this stream")
+        with self.writing(), Journal(self.path, os.O_RDWR) as journal:
+            self._sweep(journal)
+            line = self._line(journal, start)
+            if journalfile.token_at(start, line) != upto:
+                raise UnknownToken(self.name, "no such place in this stream")
+            header, cut, end = journal.header, start + len(line), journal.cut_torn_tail()
+            if cut <= header.offset or (most is not None and end - header.offset > most):
+                return 0
+            parts = list(header.parts)
+            for batch in self._batches(journal, cut):
+                journalparts.extend(self.parts, parts, batch)
+            rest = (line for _, line in journal.lines(cut))
+            self._switch(Header(cut, parts=tuple(parts), last=upto), rest)
+        return cut - header.offset
+
+    def archived(self) -> Token | None:
+        """See `ralf.store.Store.archived`."""
+        try:
+            with Journal(self.path) as journal:
+                return journal.header.last or None
+        except FileNotFoundError:
+            return None
+
+    def _batches(self, journal: Journal, cut: int) -> Iterator[list[bytes]]:
+        """The lines of the journal's file up to a place, as many at a time as a part takes."""
+        batch: list[bytes] = []
+        size = 0
+        for place, line in journal.lines(journal.header.offset):
+            if place >= cut:
+                break
+            journalfile.parsed(self.path, place, line)
+            if batch and size + len(line) > journalparts.LARGEST:
+                yield batch
+                batch, size = [], 0
+            batch.append(line)
+            size += len(line)
+        yield batch
 
     def _switch(self, header: Header, lines: Iterable[bytes]) -> None:
         """Make the journal's file one of this header and these lines, and drop the parts that it does not name."""
@@ -187,11 +232,16 @@ class Stream:
         start = journal.last_line(end)
         if start is not None:
             return journal.line_at(start).token
-        if not journal.header.parts:
-            return None
-        last = journal.header.parts[-1]
-        *_, (_, place, line) = journalparts.lines_of(self.parts, last, journal.header.offset - last.size)
-        return journalfile.token_at(place, line)
+        return journal.header.last or None
+
+    def _last_archived(self, header: Header) -> Token:
+        """The place of the last record in the parts that a header names."""
+        token = ""
+        if header.parts:
+            size = header.parts[-1].size
+            for _, place, line in journalparts.lines_of(self.parts, header.parts[-1], header.offset - size):
+                token = journalfile.token_at(place, line)
+        return token
 
 
 def _changed(
@@ -207,14 +257,3 @@ def _changed(
         made.append(line if record == entry.record else journalfile.framed(entry.id, record))
         count += record != entry.record
     return made, count
-
-
-def sync_parents(folder: Path, top: Path) -> None:
-    """Make a new file's name durable, and those of the folders that were made for it."""
-    from ralf import _atomic
-
-    while True:
-        _atomic.sync_folder(folder)
-        if folder == top or top not in folder.parents:
-            return
-        folder = folder.parent

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
@@ -14,14 +15,18 @@ from pathlib import Path
 from ralf.errors import Damaged
 
 _BUFFER = 1 << 20
+_TEMPORARY = re.compile(r"\.ralf-.+-[0-9a-f]{12}\.tmp")  # as `_atomic` names them, too
 
 
-def placed(path: Path, chunks: Iterable[bytes]) -> None:
-    """Make `chunks` the content of `path`, whose folder is there. OSError, Damaged: then `path` is as it was."""
+def placed(path: Path, chunks: Iterable[bytes], *, beside: Path | None = None) -> None:
+    """Make `chunks` the content of `path`, whose folder is there. OSError, Damaged: then `path` is as it was.
+
+    beside  the folder of the temporary file, on the same file system; None: that of `path`
+    """
     from ralf import _atomic  # only writers pay for what it imports
 
     name = f"{_atomic.TEMPORARY_PREFIX}{path.name}-{os.urandom(6).hex()}{_atomic.TEMPORARY_SUFFIX}"
-    temporary = path.with_name(name)
+    temporary = (beside or path.parent) / name
     with _atomic.naming(path):
         try:
             _write(temporary, chunks)
@@ -31,6 +36,22 @@ def placed(path: Path, chunks: Iterable[bytes]) -> None:
                 temporary.unlink(missing_ok=True)
             raise
         _atomic.sync_folder(path.parent)
+
+
+def is_temporary(name: str) -> bool:
+    """Whether a file of this name is one that has not yet got its own, or never will."""
+    return _TEMPORARY.fullmatch(name) is not None
+
+
+def sync_parents(folder: Path, top: Path) -> None:
+    """Make a new file's name durable, and those of the folders that were made for it."""
+    from ralf import _atomic
+
+    while True:
+        _atomic.sync_folder(folder)
+        if folder == top or top not in folder.parents:
+            return
+        folder = folder.parent
 
 
 def _write(path: Path, chunks: Iterable[bytes]) -> None:
