@@ -65,6 +65,11 @@ class IdIndex:
             file.seek(0)
             file.write(_ENTRY.pack(_HEADER, end))
 
+    def drop(self) -> None:
+        """Forget it all, as the journal was rewritten."""
+        with suppress(OSError):
+            self._path.unlink(missing_ok=True)
+
     def _load(self, end: int) -> tuple[bytes, int]:
         try:
             content = content_of(self._path)

@@ -1,4 +1,8 @@
-"""A journal's file: how its lines are framed, found from either end, written whole and made durable."""
+"""A journal's file: how its lines are framed, found from either end, written whole and made durable.
+
+Places in a journal are counted over all that it holds, also what has moved to the archive (`ralf.journalparts`). A file
+whose beginning has moved, or that was rewritten, begins with a line that says where its own lines begin.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +14,10 @@ import re
 import stat
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import BinaryIO, NamedTuple
+from types import TracebackType
+from typing import NamedTuple
 
 from ralf.errors import MEND_JOURNAL, DamagedJournal, UnknownToken
 from ralf.store import Entry, Token
@@ -20,6 +26,46 @@ CAREFUL = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK  # the last: a pipe would
 _FRAME = re.compile(rb'\{"id":("(?:[^"\\]|\\.)*"),"length":(\d+),"sha256":"([0-9a-f]{32})","record":')
 _FRAME_BYTES = 4096  # more than a frame before its record ever takes
 _BACKWARD = 64 * 1024  # how much of a journal's end is read at a time when its last line is looked for
+_HEADER = re.compile(rb'\{"header":(\{.*\}),"sha256":"([0-9a-f]{32})"\}\n')
+_PART = re.compile(r"\d{6}-[0-9a-f]{12}\.jsonl\.gz")
+_MOST = 1 << 30  # bytes of lines that a part is believed to have
+_HEADER_BEGINS = b'{"header":'
+
+
+class Part(NamedTuple):
+    """A part of a journal that lies in the archive: its file's name, how many bytes its lines have, and the file's
+    sha256.
+    """
+
+    file: str
+    size: int
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """Where a file's own lines begin.
+
+    offset  their place in the journal
+    length  bytes of the header's own line, 0 where there is none
+    parts   what lies before them, oldest first
+    last    the token of the last record of that, "" where there is none
+    """
+
+    offset: int = 0
+    length: int = 0
+    parts: tuple[Part, ...] = ()
+    last: Token = ""
+    begin: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "begin", self.offset - sum(part.size for part in self.parts))
+
+    def line(self) -> bytes:
+        """The header as the first line of a file."""
+        tree = {"offset": self.offset, "last": self.last, "archived": [part._asdict() for part in self.parts]}
+        text = json.dumps(tree, separators=(",", ":")).encode()
+        return b'{"header":%s,"sha256":"%s"}\n' % (text, _sum(text))
 
 
 class Line(NamedTuple):
@@ -27,6 +73,113 @@ class Line(NamedTuple):
 
     token: Token
     end: int
+
+
+class Journal:
+    """A journal's file that is open. Leave it with `with`.
+
+    descriptor, header  of the file as it was when it was opened, whatever takes its name since
+    """
+
+    def __init__(self, path: Path, flags: int = os.O_RDONLY) -> None:
+        """FileNotFoundError where there is none, DamagedJournal where something else than a journal lies in its
+        place.
+        """
+        self.path = path
+        self.descriptor = _opened(path, flags)
+        try:
+            self.header = _header_of(path, self.descriptor)
+        except BaseException:
+            os.close(self.descriptor)
+            raise
+        self._shift = self.header.length - self.header.offset  # from a place in the journal to one in the file
+
+    def __enter__(self) -> Journal:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        os.close(self.descriptor)
+
+    def end(self) -> int:
+        """The place where the last complete line ends."""
+        size = os.fstat(self.descriptor).st_size
+        end = size
+        while end > self.header.length:
+            start = max(0, end - _BACKWARD)
+            found = os.pread(self.descriptor, end - start, start).rfind(b"\n")
+            if found >= 0:
+                return start + found + 1 - self._shift
+            end = start
+        return self.header.offset
+
+    def cut_torn_tail(self) -> int:
+        """Remove a last line without its newline (it was never acknowledged); returns where the journal ends now."""
+        end = self.end()
+        if end + self._shift != os.fstat(self.descriptor).st_size:
+            os.ftruncate(self.descriptor, end + self._shift)
+        return end
+
+    def last_line(self, end: int) -> int | None:
+        """Where the last complete line of the file begins, which ends at `end`; None where the file has none."""
+        if end <= self.header.offset:
+            return None
+        place = end + self._shift - 1
+        while place > self.header.length:
+            start = max(0, place - _BACKWARD)
+            found = os.pread(self.descriptor, place - start, start).rfind(b"\n")
+            if found >= 0:
+                return start + found + 1 - self._shift
+            place = start
+        return self.header.offset
+
+    def line_at(self, offset: int) -> Line:
+        """The line of this file at a place, by its frame alone."""
+        frame = self._frame(offset)
+        match = _FRAME.match(frame)
+        if match is None:
+            return Line(token_at(offset, frame), offset + len(frame))
+        return Line(token_at(offset, frame), offset + match.end() + int(match[2]) + 2)
+
+    def id_at(self, offset: int) -> str | None:
+        """The id of the line of this file at a place."""
+        return id_of(self._frame(offset))
+
+    def lines(self, offset: int) -> Iterator[tuple[int, bytes]]:
+        """Place and bytes of this file's complete lines from a place on."""
+        with os.fdopen(os.dup(self.descriptor), "rb") as file:
+            file.seek(offset + self._shift)
+            for line in file:
+                if not line.endswith(b"\n"):
+                    return  # never acknowledged
+                yield offset, line
+                offset += len(line)
+
+    def write(self, line: bytes, end: int) -> None:
+        """One write; a short one (a full disk) is undone and raised, so that no part of a record stays."""
+        try:
+            written = os.write(self.descriptor, line)
+            while written < len(line):
+                written += os.write(self.descriptor, line[written:])
+        except OSError:
+            self._take_back(end)
+            raise
+
+    def sync(self, end: int) -> None:
+        """The acknowledgement. When it fails nothing was promised, and it is not tried again: the line goes."""
+        try:
+            os.fsync(self.descriptor)
+        except OSError:
+            self._take_back(end)
+            raise
+
+    def _take_back(self, end: int) -> None:
+        with suppress(OSError):
+            os.ftruncate(self.descriptor, end + self._shift)
+
+    def _frame(self, offset: int) -> bytes:
+        return os.pread(self.descriptor, _FRAME_BYTES, offset + self._shift)
 
 
 def framed(id: str, record: bytes) -> bytes:  # noqa: A002
@@ -49,13 +202,31 @@ def token_at(offset: int, line: bytes) -> Token:
 def offset_of(token: Token) -> int:
     """Where the line of a token begins; UnknownToken for what is none."""
     number, _, _ = token.partition("-")
-    if not number.isdecimal():
+    if not number.isdecimal() or len(number) > 18:
         raise UnknownToken(ascii(token), "no such place in this stream")
     return int(number)
 
 
-def opened(path: Path, flags: int) -> int:
-    """A journal's descriptor; DamagedJournal where something else than a file lies in its place."""
+def parsed(path: Path, start: int, line: bytes) -> Entry:
+    """The entry in a line; DamagedJournal where it is not what was written."""
+    match = _FRAME.match(line)
+    record = line[match.end() : -2] if match else b""
+    id_ = id_of(line)
+    if match is None or id_ is None or len(record) != int(match[2]) or _sum(record) != match[3] or line[-2:] != b"}\n":
+        raise DamagedJournal(path, f"the record at byte {start} is not what was written", MEND_JOURNAL)
+    return Entry(token_at(start, line), id_, record)
+
+
+def id_of(line: bytes) -> str | None:
+    """The id in a line's frame, None where the line is damaged."""
+    match = _FRAME.match(line)
+    try:
+        return str(json.loads(match[1])) if match is not None else None
+    except ValueError:
+        return None
+
+
+def _opened(path: Path, flags: int) -> int:
     try:
         descriptor = os.open(path, flags | CAREFUL, 0o600)
     except OSError as error:
@@ -68,113 +239,17 @@ def opened(path: Path, flags: int) -> int:
     return descriptor
 
 
-def line_of(file: BinaryIO, stream: str, token: Token) -> bytes:
-    """The line at a place, with the file left behind it."""
-    offset = offset_of(token)
-    file.seek(offset)
-    line = file.readline()
-    if not line.endswith(b"\n") or token_at(offset, line) != token:
-        raise UnknownToken(stream, "no such place in this stream")
-    return line
-
-
-def parsed(path: Path, start: int, line: bytes) -> Entry:
-    """The entry in a line; DamagedJournal where it is not what was written."""
-    match = _FRAME.match(line)
-    record = line[match.end() : -2] if match else b""
-    id_ = _id_in(match)
-    if match is None or id_ is None or len(record) != int(match[2]) or _sum(record) != match[3]:
-        raise DamagedJournal(path, f"the record at byte {start} is not what was written", MEND_JOURNAL)
-    return Entry(token_at(start, line), id_, record)
-
-
-def _id_in(match: re.Match[bytes] | None) -> str | None:
-    """The id in a line's frame, None where the line is damaged."""
-    try:
-        return str(json.loads(match[1])) if match is not None else None
-    except ValueError:
-        return None
-
-
-def end_of_lines(descriptor: int) -> int:
-    """Where the last complete line ends."""
-    size = os.fstat(descriptor).st_size
-    end = size
-    while end:
-        start = max(0, end - _BACKWARD)
-        found = os.pread(descriptor, end - start, start).rfind(b"\n")
-        if found >= 0:
-            return start + found + 1
-        end = start
-    return 0
-
-
-def cut_torn_tail(descriptor: int) -> int:
-    """Remove a last line without its newline (it was never acknowledged); returns where the journal ends now."""
-    end = end_of_lines(descriptor)
-    if end != os.fstat(descriptor).st_size:
-        os.ftruncate(descriptor, end)
-    return end
-
-
-def _start_of_line(descriptor: int, end: int) -> int:
-    """Where the line begins that ends at `end`."""
-    place = end - 1
-    while place:
-        start = max(0, place - _BACKWARD)
-        found = os.pread(descriptor, place - start, start).rfind(b"\n")
-        if found >= 0:
-            return start + found + 1
-        place = start
-    return 0
-
-
-def last_token(path: Path, descriptor: int, end: int) -> Token | None:
-    """The token of the last complete line, which ends at `end`."""
-    return line_at(path, descriptor, _start_of_line(descriptor, end)).token if end else None
-
-
-def line_at(path: Path, descriptor: int, start: int) -> Line:
-    """The line at a place, by its frame alone."""
-    frame = os.pread(descriptor, _FRAME_BYTES, start)
-    match = _FRAME.match(frame)
-    if match is None:
-        return Line(token_at(start, frame), start + len(frame))
-    return Line(token_at(start, frame), start + match.end() + int(match[2]) + 2)
-
-
-def id_at(descriptor: int, offset: int) -> str | None:
-    """The id of the line at a place."""
-    return _id_in(_FRAME.match(os.pread(descriptor, _FRAME_BYTES, offset)))
-
-
-def ids(descriptor: int, start: int) -> Iterator[tuple[str, int, int]]:
-    """Id, start and end of every line from `start` on."""
+def _header_of(path: Path, descriptor: int) -> Header:
+    if os.pread(descriptor, len(_HEADER_BEGINS), 0) != _HEADER_BEGINS:
+        return Header()
     with os.fdopen(os.dup(descriptor), "rb") as file:
-        file.seek(start)
-        for line in file:
-            end = start + len(line)
-            yield _id_in(_FRAME.match(line)) or "", start, end
-            start = end
-
-
-def write_all(descriptor: int, line: bytes, end: int) -> None:
-    """One write; a short one (a full disk) is undone and raised, so that no part of a record stays."""
-    try:
-        written = os.write(descriptor, line)
-        while written < len(line):
-            written += os.write(descriptor, line[written:])
-    except OSError:
-        with suppress(OSError):
-            os.ftruncate(descriptor, end)
-        raise
-
-
-def sync(descriptor: int, end: int) -> None:
-    """The acknowledgement. When it fails nothing was promised, and it is not tried again: the line goes."""
-    try:
-        os.fsync(descriptor)
-    except OSError:
-        with suppress(OSError):
-            os.ftruncate(descriptor, end)
-        raise
+        file.seek(0)
+        line = file.readline(1 << 26)
+    match = _HEADER.fullmatch(line)
+    if match is not None and _sum(match[1]) == match[2]:
+        with suppress(ValueError, KeyError, TypeError):
+            tree = json.loads(match[1])
+            parts = tuple(Part(str(one["file"]), int(one["size"]), str(one["sha256"])) for one in tree["archived"])
+            if all(_PART.fullmatch(part.file) and 0 < part.size <= _MOST for part in parts):
+                return Header(int(tree["offset"]), len(line), parts, str(tree["last"]))
+    raise DamagedJournal(path, "its first line is not what was written", MEND_JOURNAL)

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import BinaryIO, NamedTuple, Protocol
 
 Token = str
@@ -24,11 +24,14 @@ class Entry(NamedTuple):
 
 
 class Blob(NamedTuple):
-    """A blob that is kept: its digest, the bytes that it takes up, and when it was last put, in seconds since 1970."""
+    """A blob that is kept: its digest, the bytes that it takes up, when it was last put, in seconds since 1970, and
+    whether it lies in the archive.
+    """
 
     digest: Digest
     size: int
     put: float
+    archived: bool = False
 
 
 class Store(Protocol):
@@ -48,6 +51,33 @@ class Store(Protocol):
 
         Whole or not at all: no reader ever sees a part of a record. Of two callers with the same `after` one wins.
         """
+        ...
+
+    def rewrite(self, stream: str, change: Callable[[Entry], bytes]) -> int:
+        """Replace the bytes of records, and return how many are others now; durable when this returns.
+
+        change  told each record, oldest first; returns the bytes that are to stand in its place, or its own
+
+        Ids and order stay, and nobody appends meanwhile. Whole or not at all: a reader sees all records as they were or
+        all as they are now. Nothing of what was replaced is left. Every token of the stream is void afterwards
+        (UnknownToken), unless no record changed. DamagedJournal as in `read`; what `change` raises comes through: then
+        nothing was done.
+        """
+        ...
+
+    def archive(self, stream: str, upto: Token, *, most: int | None = None) -> int:
+        """Move the records up to and with a place to where they take less room, and return how many bytes they had.
+
+        most  bytes of records that may be touched for it; where it takes more nothing is done, and 0 returned
+
+        Every method goes on as before, and tokens stay what they are. At no moment is a record in neither place, and
+        no copy counts before it has been read back. 0 when all of that was archived already. UnknownToken,
+        DamagedJournal as in `read`.
+        """
+        ...
+
+    def archived(self, stream: str) -> Token | None:
+        """The place of the newest record in the archive, None where there is none."""
         ...
 
     def read(self, stream: str, *, after: Token | None = None) -> Iterator[Entry]:
@@ -89,4 +119,13 @@ class Store(Protocol):
 
     def drop_blob(self, digest: Digest) -> None:
         """Forget a blob; nothing happens when there is none."""
+        ...
+
+    def archive_blobs(self, digests: Iterable[Digest], *, wait: bool = True) -> int:
+        """Move blobs to where they take less room, and return how many bytes they took before.
+
+        wait  whether to wait for somebody else who moves or drops blobs; else Busy at once
+
+        Those that are not kept, are archived or are damaged are passed over. The other methods go on as before.
+        """
         ...

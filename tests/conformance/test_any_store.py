@@ -288,6 +288,194 @@ def test_asking_for_the_head_takes_no_longer_in_a_long_stream(store: Store) -> N
     assert asked("routes/long") < 20 * asked("routes/short")
 
 
+# ---- rewriting ----
+
+
+def test_records_that_are_rewritten_keep_their_ids_and_their_order(opened: Callable[[], Store]) -> None:
+    filled(opened(), 5)
+    changed = opened().rewrite(STREAM, lambda entry: record(9, "other") if entry.id == "id-2" else entry.record)
+    assert changed == 1
+    assert [(entry.id, entry.record) for entry in opened().read(STREAM)] == [
+        (f"id-{n}", record(9, "other") if n == 2 else record(n)) for n in range(5)
+    ]
+
+
+@pytest.mark.parametrize("text", ["", "a longer text than before"])
+def test_every_place_of_before_is_unknown_after_a_rewrite(store: Store, text: str) -> None:
+    tokens = filled(store, 4)
+    store.rewrite(STREAM, lambda entry: record(7, text) if entry.id == "id-3" else entry.record)
+    for token in tokens:
+        with pytest.raises(UnknownToken):
+            list(store.read(STREAM, after=token))
+        with pytest.raises(UnknownToken):
+            store.entry(STREAM, token)
+    assert store.head(STREAM) not in tokens
+
+
+def test_a_stream_goes_on_after_a_rewrite_and_after_the_next_one(store: Store) -> None:
+    old = filled(store, 3)[-1]
+    for number in range(3):
+        store.rewrite(STREAM, lambda entry, number=number: record(number, "x" * number * 100))  # type: ignore[misc]
+        with pytest.raises(Conflict):
+            store.append(STREAM, record(5), id="new", after=old)
+        head = store.head(STREAM)
+        token = store.append(STREAM, record(5), id=f"new-{number}", after=head)
+        assert [entry.token for entry in store.read(STREAM, after=head)] == [token]
+        assert store.append(STREAM, record(6), id="id-1", after=token) == list(store.read(STREAM))[1].token
+        assert store.entry(STREAM, token).record == record(5)
+    assert [entry.id for entry in store.read(STREAM)] == ["id-0", "id-1", "id-2", "new-0", "new-1", "new-2"]
+
+
+def test_a_rewrite_that_changes_nothing_does_nothing(store: Store) -> None:
+    tokens = filled(store, 3)
+    assert store.rewrite(STREAM, lambda entry: entry.record) == 0
+    assert [entry.token for entry in store.read(STREAM)] == tokens
+    assert store.rewrite("routes/none", lambda entry: entry.record) == 0
+    assert list(store.streams("")) == [STREAM]
+
+
+def test_a_rewrite_that_breaks_off_changes_nothing(store: Store) -> None:
+    tokens = filled(store, 3)
+
+    def change(entry: Entry) -> bytes:
+        if entry.id == "id-2":
+            raise ZeroDivisionError
+        return record(9)
+
+    with pytest.raises(ZeroDivisionError):
+        store.rewrite(STREAM, change)
+    with pytest.raises(UsageError):
+        store.rewrite(STREAM, lambda entry: entry.record + b"\n")
+    assert [(entry.token, entry.record) for entry in store.read(STREAM)] == [
+        (token, record(n)) for n, token in enumerate(tokens)
+    ]
+
+
+def test_who_reads_during_a_rewrite_sees_all_as_it_was_or_all_as_it_is(opened: Callable[[], Store]) -> None:
+    head = None
+    for number in range(20):
+        head = opened().append(STREAM, record(0, "x" * 5_000), id=f"{number}", after=head)
+    reading = opened().read(STREAM)
+    first = next(reading)
+    done = threading.Event()
+    seen: list[int] = []
+    errors: list[BaseException] = []
+
+    def read() -> None:
+        try:
+            while not done.is_set():
+                found = [json.loads(entry.record)["n"] for entry in opened().read(STREAM)]
+                assert found == found[:1] * 20
+                seen.append(found[0])
+        except BaseException as error:  # noqa: BLE001  # of a thread: shown below
+            errors.append(error)
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    for number in range(1, 30):
+        text = "x" * (number % 3) * 1_000
+        assert opened().rewrite(STREAM, lambda _, text=text, number=number: record(number, text)) == 20  # type: ignore[misc]
+    done.set()
+    reader.join()
+    assert errors == []
+    assert seen == sorted(seen)
+    assert {json.loads(entry.record)["n"] for entry in [first, *reading]} == {0}
+
+
+# ---- archiving ----
+
+
+def test_archived_records_read_as_before_under_the_tokens_of_before(opened: Callable[[], Store]) -> None:
+    tokens = filled(opened(), 8)
+    assert opened().archived(STREAM) is None
+    for number in (0, 3, 4, 7):
+        assert opened().archive(STREAM, tokens[number]) > 0
+        assert opened().archived(STREAM) == tokens[number]
+        assert list(opened().read(STREAM)) == [Entry(token, f"id-{n}", record(n)) for n, token in enumerate(tokens)]
+        for n, token in enumerate(tokens):
+            assert opened().entry(STREAM, token).record == record(n)
+            assert [entry.token for entry in opened().read(STREAM, after=token)] == tokens[n + 1 :]
+        assert opened().head(STREAM) == tokens[-1]
+        assert list(opened().streams("")) == [STREAM]
+
+
+def test_what_is_archived_already_is_not_archived_again(store: Store) -> None:
+    tokens = filled(store, 5)
+    store.archive(STREAM, tokens[3])
+    assert store.archive(STREAM, tokens[3]) == 0
+    assert store.archive(STREAM, tokens[1]) == 0
+    assert store.archived(STREAM) == tokens[3]
+
+
+def test_a_stream_goes_on_after_archiving_and_an_archived_id_lands_once(opened: Callable[[], Store]) -> None:
+    tokens = filled(opened(), 4)
+    opened().archive(STREAM, tokens[3])
+    assert opened().append(STREAM, record(9), id="id-1", after=None) == tokens[1]
+    with pytest.raises(Conflict):
+        opened().append(STREAM, record(9), id="new", after=tokens[2])
+    token = opened().append(STREAM, record(9), id="new", after=tokens[3])
+    assert [entry.token for entry in opened().read(STREAM, after=tokens[2])] == [tokens[3], token]
+
+
+def test_an_archive_that_would_touch_more_than_it_may_does_nothing(store: Store) -> None:
+    tokens = filled(store, 5)
+    assert store.archive(STREAM, tokens[1], most=10) == 0
+    assert store.archived(STREAM) is None
+    assert store.archive(STREAM, tokens[1], most=100_000) > 0
+
+
+def test_archiving_up_to_a_place_that_is_none_is_refused(store: Store) -> None:
+    with pytest.raises(UnknownToken):
+        store.archive(STREAM, "0-" + "0" * 32)
+    filled(store, 2)
+    for token in ("", "0-" + "0" * 32, "99999-" + "0" * 32):
+        with pytest.raises(UnknownToken):
+            store.archive(STREAM, token)
+
+
+def test_archived_records_are_rewritten_like_the_others(store: Store) -> None:
+    tokens = filled(store, 6)
+    store.archive(STREAM, tokens[1])
+    store.archive(STREAM, tokens[3])
+    changed = store.rewrite(STREAM, lambda entry: record(9, "x") if entry.id in ("id-0", "id-5") else entry.record)
+    assert changed == 2
+    assert [entry.record for entry in store.read(STREAM)] == [record(9, "x"), *map(record, range(1, 5)), record(9, "x")]
+    for token in tokens:
+        with pytest.raises(UnknownToken):
+            store.entry(STREAM, token)
+    now = [entry.token for entry in store.read(STREAM)]
+    assert store.archived(STREAM) == now[3]
+    assert store.archive(STREAM, now[4]) > 0
+    assert [entry.token for entry in store.read(STREAM)] == now
+
+
+def test_who_reads_while_records_are_archived_and_rewritten_sees_all_of_them(opened: Callable[[], Store]) -> None:
+    head = None
+    for number in range(40):
+        head = opened().append(STREAM, record(0, "x" * 2_000), id=f"{number}", after=head)
+    done = threading.Event()
+    errors: list[BaseException] = []
+
+    def read() -> None:
+        try:
+            while not done.is_set():
+                found = [json.loads(entry.record)["n"] for entry in opened().read(STREAM)]
+                assert found == found[:1] * 40
+        except BaseException as error:  # noqa: BLE001  # of a thread: shown below
+            errors.append(error)
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    for number in range(1, 20):
+        tokens = [entry.token for entry in opened().read(STREAM)]
+        opened().archive(STREAM, tokens[number])
+        if number % 4 == 0:
+            opened().rewrite(STREAM, lambda _, number=number: record(number, "x" * 2_000))  # type: ignore[misc]
+    done.set()
+    reader.join()
+    assert errors == []
+
+
 # ---- blobs ----
 
 
@@ -349,3 +537,55 @@ def test_chunks_that_break_off_leave_nothing(store: Store) -> None:
     with pytest.raises(ZeroDivisionError):
         store.put_blob(chunks())  # type: ignore[arg-type]
     assert not store.has_blob(hashlib.sha256(b"half").hexdigest())
+
+
+def test_an_archived_blob_is_a_blob_like_the_others(opened: Callable[[], Store]) -> None:
+    words = {opened().put_blob([b"words " * 1000]): b"words " * 1000, opened().put_blob([b""]): b""}
+    loose = opened().put_blob([b"loose"])
+    put = {blob.digest: blob.put for blob in opened().blobs()}
+    assert opened().archive_blobs([*words, "0" * 64]) > 0
+    assert opened().archive_blobs(words) == 0
+    for digest, content in words.items():
+        assert opened().has_blob(digest)
+        with opened().open_blob(digest) as file:
+            assert file.read() == content
+    listed = {blob.digest: blob for blob in opened().blobs()}
+    assert listed.keys() == {*words, loose}
+    assert {digest for digest, blob in listed.items() if blob.archived} == set(words)
+    assert all(abs(listed[digest].put - put[digest]) <= 2 for digest in put)
+
+
+def test_an_archived_blob_can_be_put_again_and_dropped(opened: Callable[[], Store]) -> None:
+    digests = [opened().put_blob([bytes([n]) * 100]) for n in range(3)]
+    opened().archive_blobs(digests)
+    assert opened().put_blob([bytes([0]) * 100]) == digests[0]
+    assert len(list(opened().blobs())) == 3
+    for digest in digests:
+        opened().drop_blob(digest)
+        assert not opened().has_blob(digest)
+        with pytest.raises(BlobNotFound):
+            opened().open_blob(digest)
+    assert list(opened().blobs()) == []
+
+
+def test_blobs_are_archived_by_several_at_once_and_none_is_lost(opened: Callable[[], Store]) -> None:
+    digests = [opened().put_blob([bytes([n]) * 5_000]) for n in range(24)]
+    errors: list[BaseException] = []
+
+    def work(first: int) -> None:
+        try:
+            for number in range(first, 24, 4):
+                opened().archive_blobs([digests[number], digests[(number + 5) % 24]])
+                assert all(map(opened().has_blob, digests))
+        except BaseException as error:  # noqa: BLE001  # of a thread: shown below
+            errors.append(error)
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert errors == []
+    for number, digest in enumerate(digests):
+        with opened().open_blob(digest) as file:
+            assert file.read() == bytes([number]) * 5_000
