@@ -20,6 +20,7 @@ from ralf.probe import Words
 from ralf.project import Project
 from ralf.transcripts.events import Event, Position
 from ralf.tree import Tree, from_tree
+from ralf.wording import MARK
 
 _MOST_MESSAGES = 8  # that one claim rests on
 _MOST_APART, _MOST_LOOKED_AT = 4, 12  # where others stand between them, and of how many
@@ -45,8 +46,9 @@ class Reason:
     revision   of the journal's record that brought it, 0 where it has not been taken in yet
     edited     a person has put the claim in other words since: the quotes are what it was taken from
     source     where it was found; None for what no transcript holds
-    evidence   kept; pruned: it is known which lines, but their words are gone; none: there are no lines behind it
-    matches    whether the words are those that the claim was taken from, by their hash; None without evidence
+    evidence   kept; purged: kept, but some of its words were forgotten (`ralf.forget`); pruned: it is known which
+               lines, but their words are gone; none: there are no lines behind it
+    matches    whether the words are those that the claim was taken from, by their hash; None where nobody can tell
     quotes     those words, oldest first; where they do not match, all that stands in these lines
     """
 
@@ -142,7 +144,9 @@ def _quoted(project: Project, reason: Reason, source: Source, records: Iterable[
         said = _hashed(lines, source.sha256)
         if said or reason.evidence == "pruned":
             quotes = tuple(said or map(_quote, lines))
-            reason = replace(reason, evidence="kept", matches=bool(said), quotes=quotes)
+            purged = not said and any(MARK in line.text for line in lines)
+            matches = None if purged else bool(said)
+            reason = replace(reason, evidence="purged" if purged else "kept", matches=matches, quotes=quotes)
         if said:
             break
     return reason
