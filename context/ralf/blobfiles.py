@@ -69,12 +69,26 @@ class Blobs:
         try:
             return io.BytesIO(b"".join(verified(path, digest)))
         except (FileNotFoundError, DamagedBlob) as error:
-            found = self._archived(digest)
-            if found is None:
-                if isinstance(error, DamagedBlob):
+            content = self._open_archived(digest)
+            if content is not None:
+                return content
+            if isinstance(error, DamagedBlob):
+                raise
+        raise BlobNotFound(digest, "no such blob")
+
+    def _open_archived(self, digest: Digest) -> BinaryIO | None:
+        """An archived blob's bytes, None where there is none, however often its zip file is replaced meanwhile."""
+        while (found := self._archived(digest)) is not None:
+            path, info = found
+            before = _listings.get(path)
+            try:
+                return io.BytesIO(b"".join(verified_member(path, info)))
+            except (FileNotFoundError, DamagedBlob):
+                with suppress(FileNotFoundError, DamagedBlob):
+                    _listing(path)
+                if _listings.get(path) is before and path.exists():
                     raise
-                raise BlobNotFound(digest, "no such blob") from None
-        return io.BytesIO(b"".join(verified_member(*found)))
+        return None
 
     def has(self, digest: Digest) -> bool:
         """See `ralf.store.Store.has_blob`."""
@@ -89,10 +103,11 @@ class Blobs:
                 loose.add(path.name)
                 yield Blob(path.name, status.st_size, status.st_mtime)
         for path in self.zip_files():
-            for digest, info in _listing(path).items():
-                if digest not in loose:
-                    loose.add(digest)
-                    yield Blob(digest, info.compress_size, blobzip.put_of(info), archived=True)
+            with suppress(FileNotFoundError):
+                for digest, info in _listing(path).items():
+                    if digest not in loose:
+                        loose.add(digest)
+                        yield Blob(digest, info.compress_size, blobzip.put_of(info), archived=True)
 
     def drop(self, digest: Digest) -> None:
         """See `ralf.store.Store.drop_blob`."""

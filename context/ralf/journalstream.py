@@ -86,12 +86,12 @@ class Stream:
                 self._switch(replace(header, last=self._last_archived(header)), lines)
         return changed
 
-    def archive(self, upto: Token, most: int | None) -> int:
+    def archive(self, upto: Token, most: int | None, *, wait: bool) -> int:
         """See `ralf.store.Store.archive`."""
         start = journalfile.offset_of(upto)
         if not self.path.exists():
             raise UnknownToken(self.name, "no such place in this stream")
-        with self.writing(), Journal(self.path, os.O_RDWR) as journal:
+        with self.writing(_locks.TIMEOUT if wait else 0.0), Journal(self.path, os.O_RDWR) as journal:
             self._sweep(journal)
             line = self._line(journal, start)
             if journalfile.token_at(start, line) != upto:
@@ -137,9 +137,9 @@ class Stream:
         self._ids.drop()
         journalparts.drop(journalparts.stray(self.parts, header.parts))
 
-    def writing(self) -> AbstractContextManager[None]:
+    def writing(self, timeout: float = _locks.TIMEOUT) -> AbstractContextManager[None]:
         """Hold the stream: who writes to its files."""
-        return _locks.held(self._lock, self.name)
+        return _locks.held(self._lock, self.name, timeout)
 
     def _sweep(self, journal: Journal) -> None:
         """Remove what dead writers left."""
