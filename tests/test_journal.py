@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 from contexts import mapping, quick, text
-from ralf import journal
+from ralf import journal, route as heart
 from ralf.errors import Conflict, DamagedJournal
 from ralf.filestore import FileStore
 from ralf.journal import Record
+
+OLD = [Record(1, "decision", {"b": "\u00e9", "a": [1, 2.5]}, version=1), Record(2, "x", {}, version=1)]
 
 ROUTE = "TASK-001"
 
@@ -40,10 +44,11 @@ def test_a_record_is_one_line_that_any_tool_can_read(store: FileStore, tmp_path:
     journal.append(store, ROUTE, Record(7, "edit", {"a": "two\nlines \u00e9"}, "d"), id="x", after=None)
     (line,) = (tmp_path / "journal" / "routes" / f"{ROUTE}.jsonl").read_text(encoding="utf-8").splitlines()
     assert json.loads(line)["record"] == {
-        "v": 1,
+        "v": 2,
         "revision": 7,
         "parent": 6,
         "kind": "edit",
+        "digest": hashlib.sha256('{"a":"two\\nlines \u00e9"}'.encode()).hexdigest(),
         "payload": {"a": "two\nlines \u00e9"},
         "render": "d",
     }
@@ -87,6 +92,52 @@ def test_a_line_that_is_no_record_of_a_route_is_said_with_its_id(store: FileStor
 
 
 def test_keys_that_a_later_version_adds_to_a_record_are_passed_over(store: FileStore) -> None:
-    line = b'{"v":2,"revision":3,"parent":2,"kind":"x","payload":{"a":1},"signed":"y"}'
+    line = b'{"v":3,"revision":3,"parent":2,"kind":"x","payload":{"a":1},"signed":"y"}'
     store.append(journal.stream_of(ROUTE), line, id="x", after=None)
     assert [record for _, record in journal.read(store, ROUTE)] == [Record(3, "x", {"a": 1})]
+
+
+@given(payload=mapping)
+@quick
+def test_a_payload_that_was_read_has_the_digest_that_it_was_written_with(payload: dict[str, object]) -> None:
+    record = journal.sealed(Record(1, "x", payload))
+    assert journal.is_intact(record)
+    assert journal.digest_of(json.loads(record.encoded)) == record.digest
+
+
+def test_a_payload_with_half_a_surrogate_pair_is_kept_whole(store: FileStore) -> None:
+    record = Record(1, "x", {"said": "\ud800 \u00e9"})
+    journal.append(store, ROUTE, record, id="a", after=None)
+    assert [found for _, found in journal.read(store, ROUTE)] == [record]
+
+
+def test_a_payload_that_was_changed_is_not_intact_unless_its_record_says_that_it_was_purged() -> None:
+    record = journal.sealed(Record(1, "x", {"said": "a secret"}))
+    changed = replace(record, payload={"said": "[forgotten]"})
+    assert not journal.is_intact(changed)
+    assert journal.is_intact(replace(changed, purged=True))
+
+
+def test_the_name_of_a_history_depends_on_kinds_and_digests_but_not_on_words_that_were_purged() -> None:
+    record = journal.sealed(Record(3, "x", {"said": "a secret"}))
+    purged = replace(record, payload={"said": "[forgotten]"}, purged=True)
+    name = heart.lineage("r2-before", record)
+    assert heart.lineage("r2-before", purged) == name
+    assert heart.lineage("r2-other", record) != name
+    assert heart.lineage("r2-before", replace(record, kind="y")) != name
+    assert heart.lineage("r2-before", journal.sealed(Record(3, "x", {"said": "another"}))) != name
+
+
+def test_the_history_of_records_of_the_first_version_is_called_what_it_was_called() -> None:
+    context = heart.fold(OLD, heart.empty(ROUTE))
+    assert context.lineage == "r2-31b0d5da4c3b"
+    assert heart.lineage("anything", replace(OLD[1], payload={"gone": 1}, lineage="r2-kept", purged=True)) == "r2-kept"
+
+
+def test_records_of_both_versions_stand_in_one_journal(store: FileStore) -> None:
+    line = b'{"v":1,"revision":1,"parent":0,"kind":"x","payload":{"a":1},"render":""}'
+    head = store.append(journal.stream_of(ROUTE), line, id="old", after=None)
+    journal.append(store, ROUTE, Record(2, "x", {"a": 2}), id="new", after=head)
+    records = [record for _, record in journal.read(store, ROUTE)]
+    assert [(record.version, record.payload["a"]) for record in records] == [(1, 1), (2, 2)]
+    assert all(map(journal.is_intact, records))

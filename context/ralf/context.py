@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from ralf.model import ActiveWork, Checkpoint, Decision, Extra, Facts, Section, Spend
+from ralf.model import ActiveWork, Checkpoint, Decision, Extra, Facts, Section, Spend, Tombstone
 from ralf.searchwords import Word
 from ralf.tree import NOT_STORED
 
@@ -85,6 +85,8 @@ class RouteContext:
     checkpoints  the checkpoint history, oldest first
     history      the Markdown of the sections, newest first
     folded       how much the cap has moved out of the file; search and the journal still have it
+    dropped      decisions that a person dropped, and `forgotten`, those whose words were purged: none is taken from a
+                 transcript again
     warnings     what the reader should know of the file: damaged, edited, behind its journal
     since        what has happened since the last checkpoint
     """
@@ -96,6 +98,8 @@ class RouteContext:
     facts: Facts = field(default_factory=Facts)
     checkpoint_history: tuple[Checkpoint, ...] = ()
     folded: Folded = field(default_factory=Folded)
+    dropped: tuple[Tombstone, ...] = ()
+    forgotten: tuple[Tombstone, ...] = ()
     body: Body = field(default_factory=Body, metadata={"key": BODY})
     extra: Extra = field(default_factory=dict)
     warnings: tuple[str, ...] = field(default=(), compare=False, metadata=NOT_STORED)

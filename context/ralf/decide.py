@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from ralf import history, names, project as projects
+from ralf import history, names, project as projects, tombstones
 from ralf.context import RouteContext
 from ralf.errors import Busy, NotFound, UsageError
 from ralf.labels import labelled, same_words
@@ -44,7 +44,7 @@ def record_decision(
     kind          decision, rule or failed-approach; `pinned`: never folded
 
     A decision that is already active in the same words is returned as it is. Raises UsageError (a refused name, nothing
-    said), NotFound (nothing to supersede), Busy, OSError.
+    said, an agent's decision that a person dropped), NotFound (nothing to supersede), Busy, OSError.
     """
     said = clean(decision).strip()
     if not said:
@@ -66,6 +66,9 @@ def record_decision(
         origin=origin,
     )
     with writing(project, route) as writer:
+        stone = next((one for one in tombstones.of(writer.context) if tombstones.cover([one], made)), None)
+        if origin == "agent" and stone is not None:
+            raise UsageError(route, f"{stone.id} says the same and was dropped: only a person may decide it again")
         for known in writer.context.decisions:
             if known.status != "active" or not same_words(known, made):
                 continue

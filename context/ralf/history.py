@@ -55,6 +55,9 @@ def decision_after(tree: Tree, label: str, record: Record) -> Tree:
             tree = {**tree, **item}
         elif tree and item.get("supersedes") == tree["id"] and tree.get("status", "active") == "active":
             tree = {**tree, "status": "superseded", "superseded_by": item.get("id", "")}
+    stones = [payload["tombstone"]] if record.kind == "drop" else payload.get("tombstones", ())
+    if tree and any(stone["id"] == tree["id"] for stone in stones):
+        tree = {**tree, "status": "dropped"}
     changes = [change for change in payload.get("changes", ()) if change["at"][:1] == ["decisions"]]
     if not changes:
         return tree

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ralf.errors import MEND_JOURNAL, DamagedJournal
 from ralf.store import Entry, Store, Token
 
-VERSION = 1
+VERSION = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,15 +19,25 @@ class Record:
     """One record of a route.
 
     revision  1 for the route's first record, then one more per record
-    kind      checkpoint, refinement, unrefined, decision, edit, import; others are kept and passed over
+    kind      checkpoint, refinement, unrefined, decision, drop, forget, edit, import; others are kept and passed over
     payload   by kind, a plain tree
     render    digest of the route file that shows this revision, "" where none was rendered for it
+    version   of the record's format: 1 has no digest
+    digest    sha256 of the payload as it was written (`digest_of`), "" where it is not known yet
+    purged    words were taken out of the payload since (`ralf.forget`): it does not match its digest any more
+    lineage   the name of the history up to here, in a record of version 1 that was purged; else ""
+    encoded   the payload's bytes, where they are known, so that they are made once
     """
 
     revision: int
     kind: str
     payload: Mapping[str, Any] = field(default_factory=dict)
     render: str = ""
+    version: int = field(default=VERSION, compare=False)
+    digest: str = field(default="", compare=False)
+    purged: bool = False
+    lineage: str = ""
+    encoded: bytes = field(default=b"", compare=False, repr=False)
 
 
 def stream_of(route: str) -> str:
@@ -34,34 +45,73 @@ def stream_of(route: str) -> str:
     return f"routes/{route}"
 
 
+def encoded(payload: Mapping[str, Any]) -> bytes:
+    """A payload as canonical JSON: no white space, keys in the order in which they stand, characters as they are.
+
+    One that holds half of a surrogate pair, which no UTF-8 can, has all beyond ASCII escaped.
+    """
+    try:
+        return json.dumps(payload, ensure_ascii=False, separators=(",", ":")).encode()
+    except UnicodeEncodeError:
+        return json.dumps(payload, separators=(",", ":")).encode()
+
+
+def digest_of(payload: Mapping[str, Any]) -> str:
+    """The sha256, in hex, of a payload as canonical JSON."""
+    return hashlib.sha256(encoded(payload)).hexdigest()
+
+
+def sealed(record: Record) -> Record:
+    """The record with its payload's bytes and their digest, for who needs both before it is appended."""
+    content = encoded(record.payload)
+    return replace(record, encoded=content, digest=hashlib.sha256(content).hexdigest())
+
+
+def is_intact(record: Record) -> bool:
+    """Whether a record's payload is the one that it was written with; nobody can tell of one that was purged."""
+    return record.version < VERSION or record.purged or digest_of(record.payload) == record.digest
+
+
 def append(store: Store, route: str, record: Record, *, id: str, after: Token | None) -> Token:  # noqa: A002
     """Append a record to a route's journal; acknowledged when this returns. Errors: `Store.append`."""
-    line = {
-        "v": VERSION,
-        "revision": record.revision,
-        "parent": record.revision - 1,
-        "kind": record.kind,
-        "payload": record.payload,
-        "render": record.render,
-    }
-    text = json.dumps(line, ensure_ascii=False, separators=(",", ":"))
-    return store.append(stream_of(route), text.encode(), id=id, after=after)
+    if not record.encoded:
+        record = sealed(record)
+    line = b'{"v":%d,"revision":%d,"parent":%d,"kind":%s,"digest":"%s","payload":%s,"render":%s}' % (
+        VERSION,
+        record.revision,
+        record.revision - 1,
+        json.dumps(record.kind).encode(),
+        record.digest.encode(),
+        record.encoded,
+        json.dumps(record.render).encode(),
+    )
+    return store.append(stream_of(route), line, id=id, after=after)
 
 
 def read(store: Store, route: str, *, after: Token | None = None) -> Iterator[tuple[Token, Record]]:
     """A route's records after a place, oldest first, each with its own place. Errors: `Store.read`."""
     for entry in store.read(stream_of(route), after=after):
-        yield entry.token, _record(route, entry)
+        yield entry.token, parsed(route, entry)
 
 
 def at(store: Store, route: str, token: Token) -> Record:
     """The record of a route at a place. Errors: `Store.entry`."""
-    return _record(route, store.entry(stream_of(route), token))
+    return parsed(route, store.entry(stream_of(route), token))
 
 
-def _record(route: str, entry: Entry) -> Record:
+def parsed(route: str, entry: Entry) -> Record:
+    """The record in an entry of a route's stream; DamagedJournal where it is none."""
     try:
         line = json.loads(entry.record)
-        return Record(int(line["revision"]), str(line["kind"]), dict(line["payload"]), str(line.get("render", "")))
+        return Record(
+            revision=int(line["revision"]),
+            kind=str(line["kind"]),
+            payload=dict(line["payload"]),
+            render=str(line.get("render", "")),
+            version=int(line.get("v", 1)),
+            digest=str(line.get("digest", "")),
+            purged=line.get("purged") is True,
+            lineage=str(line.get("lineage", "")),
+        )
     except (ValueError, KeyError, TypeError) as error:
         raise DamagedJournal(route, f"the record {entry.id!r} is not one of a route: {error}", MEND_JOURNAL) from None

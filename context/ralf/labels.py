@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from ralf.context import RouteContext
-from ralf.model import MOST_SOURCES, Decision
+from ralf.model import MOST_SOURCES, Decision, Tombstone
 from ralf.text import one_line
 from ralf.tree import from_tree
 
@@ -20,7 +20,8 @@ def labelled(context: RouteContext, kind: str, payload: Mapping[str, Any]) -> Ma
     """The payload of a record that is about to be appended to `context`, its new decisions with their labels.
 
     One that is active already in the same words is no new one: it goes by the label that it has, and is left out where
-    it tells nothing that is not known. `#n`, the nth decision of the list, becomes that one's label in `supersedes` and
+    it tells nothing that is not known. One that was dropped is left out; only a record of a decision, which a person
+    makes, brings it back. `#n`, the nth decision of the list, becomes that one's label in `supersedes` and
     `superseded_by`. The labels stand in the record, so that whoever reads it, and however much has been folded away,
     calls them the same.
     """
@@ -32,7 +33,11 @@ def labelled(context: RouteContext, kind: str, payload: Mapping[str, Any]) -> Ma
     taken = {known.id for known in context.decisions}
     made = []
     labels: dict[str, str] = {}  # `#n` to label
+    stones = (*context.dropped, *context.forgotten) if kind != "decision" else ()
     for number, item in enumerate(items, start=1):
+        if stones and _is_buried(stones, item):
+            labels[f"#{number}"] = ""
+            continue
         if not item.get("id"):
             decision = from_tree(Decision, item)
             known = active.get(said(decision))
@@ -52,8 +57,23 @@ def labelled(context: RouteContext, kind: str, payload: Mapping[str, Any]) -> Ma
                 active[said(decision)] = news
         labels[f"#{number}"] = item["id"]
         made.append(item)
-    made = [{**item, **{key: labels.get(item[key], item[key]) for key in _LINKS if item.get(key)}} for item in made]
+    made = [_linked(item, labels) for item in made]
     return {**payload, "decision": made[0] if made else {}} if kind == "decision" else {**payload, "decisions": made}
+
+
+def _is_buried(stones: Sequence[Tombstone], item: Mapping[str, Any]) -> bool:
+    """Whether a decision that a summariser brings was dropped: by its label, or, where it is new, by its words."""
+    if item.get("id"):
+        return any(stone.id == item["id"] for stone in stones)
+    from ralf.tombstones import cover  # only a route with tombstones pays for it
+
+    return cover(stones, from_tree(Decision, item))
+
+
+def _linked(item: Mapping[str, Any], labels: Mapping[str, str]) -> dict[str, Any]:
+    """A decision with labels for `#n`; what is replaced by one that is left out is not replaced."""
+    made = {**item, **{key: labels.get(item[key], item[key]) for key in _LINKS if item.get(key)}}
+    return {**made, "status": "active"} if item.get("superseded_by") and not made["superseded_by"] else made
 
 
 def same_words(one: Decision, other: Decision) -> bool:

@@ -22,6 +22,8 @@ IDENTITY = {
     "requests": "request",
     "todos": "content",
     "open_files": "path",
+    "dropped": "id",
+    "forgotten": "id",
 }
 
 Change = dict[str, Any]

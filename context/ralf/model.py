@@ -63,6 +63,22 @@ class Decision:
 
 
 @dataclass(frozen=True, slots=True)
+class Tombstone:
+    """What tells a decision again that was dropped or forgotten, without its words; see `ralf.tombstones`.
+
+    id     the label that it had
+    said   the first hexadecimal digits of the sha256 of its text, white space and case aside
+    words  two characters for each word that says what it is about
+    """
+
+    id: str = ""
+    kind: str = "decision"
+    said: str = ""
+    words: str = ""
+    extra: Extra = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class OpenFile:
     """A file that was being worked on."""
 

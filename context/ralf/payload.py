@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ralf import evidence, facts, fingerprint, items, loss, proof, sessions, tokens, yamltext
+from ralf import evidence, facts, fingerprint, items, loss, proof, sessions, tokens, tombstones, yamltext
 from ralf.context import RouteContext
 from ralf.errors import TranscriptChanged
 from ralf.facts import Extracted
@@ -110,6 +110,7 @@ class Payloads:
             active_work=extracted.work,
             keep=self.keep,
             before=[sessions.asked_event(stand.asked)] if stand.asked else (),
+            dropped=tombstones.of(context),
         )
 
 

@@ -19,6 +19,7 @@ from ralf import (
     spend,
     state as states,
     tokens,
+    tombstones,
     yamltext,
 )
 from ralf.acceptance import accept, enlarged, recalled
@@ -203,6 +204,9 @@ class _Refining:
 
         decisions = []
         for decision in found.decisions:
+            if tombstones.cover(tombstones.of(now), decision):
+                left += 1
+                continue
             if decision.supersedes and moved(decision.supersedes):
                 decision, left = replace(decision, supersedes=""), left + 1
             decisions.append(to_tree(decision))

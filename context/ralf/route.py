@@ -8,13 +8,13 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from ralf import attempts, merge, refinement
+from ralf import attempts, merge, refinement, tombstones
 from ralf.cap import capped
 from ralf.combining import combine
 from ralf.context import FORMAT_VERSION, RouteContext
-from ralf.journal import Record
+from ralf.journal import Record, digest_of
 from ralf.labels import all_labelled, labelled, said, with_decision
-from ralf.model import ActiveWork, Checkpoint, Decision, Facts, Section, Spend, Todo
+from ralf.model import ActiveWork, Checkpoint, Decision, Facts, Section, Spend, Todo, Tombstone
 from ralf.text import as_section, one_line
 from ralf.tree import Tree, from_tree, to_tree
 from ralf.trim import trimmed
@@ -47,15 +47,28 @@ def apply(context: RouteContext, record: Record) -> RouteContext:
     change = _KINDS.get(record.kind)
     if change is not None:
         context = change(context, labelled(context, record.kind, record.payload))
-    lineage = _lineage(context.context_checkpoint.lineage, record)
-    header = replace(context.context_checkpoint, revision=record.revision, lineage=lineage, version=FORMAT_VERSION)
+    header = replace(
+        context.context_checkpoint,
+        revision=record.revision,
+        lineage=lineage(context.context_checkpoint.lineage, record),
+        version=FORMAT_VERSION,
+    )
     return capped(replace(context, context_checkpoint=header))
 
 
-def _lineage(before: str, record: Record) -> str:
-    """The name of a history: a hash of the one before and the record. It depends on nothing but the records."""
-    payload = json.dumps(record.payload, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
-    text = "\0".join((before, record.kind, payload)).encode("utf-8", "surrogatepass")
+def lineage(before: str, record: Record) -> str:
+    """The name of a history: a hash of the one before and the record. It depends on nothing but the records.
+
+    Of a payload only its digest counts, so that words can be taken out of it and the name stays. Records of version 1
+    have none: there it is the payload itself, and one that was purged names its history.
+    """
+    if record.lineage:
+        return record.lineage
+    if record.version == 1:
+        told = json.dumps(record.payload, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+    else:
+        told = record.digest or digest_of(record.payload)
+    text = "\0".join((before, record.kind, told)).encode("utf-8", "surrogatepass")
     return f"r{record.revision}-{hashlib.sha256(text).hexdigest()[:12]}"
 
 
@@ -142,12 +155,20 @@ def _decision(context: RouteContext, payload: Mapping[str, Any]) -> RouteContext
     if not context.context_checkpoint.created:
         header = replace(context.context_checkpoint, created=decision.timestamp)
         context = replace(context, context_checkpoint=header)
-    return with_decision(context, decision)
+    return with_decision(tombstones.raised(context, decision), decision)
+
+
+def _drop(context: RouteContext, payload: Mapping[str, Any]) -> RouteContext:
+    return tombstones.dropped(context, from_tree(Tombstone, payload.get("tombstone", {})))
+
+
+def _forget(context: RouteContext, payload: Mapping[str, Any]) -> RouteContext:
+    return tombstones.forgotten(context, [from_tree(Tombstone, tree) for tree in payload.get("tombstones", ())])
 
 
 def _edit(context: RouteContext, payload: Mapping[str, Any]) -> RouteContext:
     tree = merge.apply(to_tree(context), payload.get("changes", ()))
-    return all_labelled(from_tree(RouteContext, tree))
+    return tombstones.as_edited(context, all_labelled(from_tree(RouteContext, tree)))
 
 
 def _import(context: RouteContext, payload: Mapping[str, Any]) -> RouteContext:
@@ -170,6 +191,8 @@ _KINDS: dict[str, Callable[[RouteContext, Mapping[str, Any]], RouteContext]] = {
     "refinement": _refinement,
     "unrefined": refinement.apply_failure,
     "decision": _decision,
+    "drop": _drop,
+    "forget": _forget,
     "edit": _edit,
     "import": _import,
 }
@@ -215,7 +238,11 @@ def changes_of_foreign(ours: RouteContext, theirs: RouteContext) -> list[merge.C
     Decisions that we do not have get labels of our own, and a section whose number we use for another loses it.
     """
     known = {said(item) for item in ours.decisions}
-    decisions = tuple(replace(item, id="") for item in theirs.decisions if said(item) not in known)
+    decisions = tuple(
+        replace(item, id="")
+        for item in theirs.decisions
+        if said(item) not in known and not tombstones.cover(tombstones.of(ours), item)
+    )
     numbers = {section.number: section.text for section in ours.body.sections}
     sections = []
     for section in theirs.body.sections:

@@ -122,6 +122,8 @@ def statuses(record: journal.Record) -> Iterator[tuple[str, str, str]]:
             yield "*", "dropped", ""
         elif len(change["at"]) == 2 and change["at"][0] == "decisions" and change.get("removed"):
             yield str(change["at"][1]), "dropped", ""
+    stones = [record.payload["tombstone"]] if record.kind == "drop" else record.payload.get("tombstones", ())
+    yield from ((str(stone["id"]), "dropped", "") for stone in stones)
     for item in record.payload.get("amended", ()):
         if item.get("status"):
             yield str(item.get("id", "")), str(item["status"]), str(item.get("superseded_by", ""))

@@ -43,7 +43,7 @@ class RouteWriter:
 
         shown  whether the route file is to show this revision (it does after `show`)
         """
-        record = Record(self.context.revision + 1, kind, labels.labelled(self.context, kind, payload))
+        record = journal.sealed(Record(self.context.revision + 1, kind, labels.labelled(self.context, kind, payload)))
         context = heart.apply(self.context, record)
         if shown and not self.damage:
             record = replace(record, render=states.digest_of(render(context).encode()))

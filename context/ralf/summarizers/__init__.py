@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from ralf.model import ActiveWork, Decision, Facts
+from ralf.model import ActiveWork, Decision, Facts, Tombstone
 from ralf.transcripts.events import Event
 
 
@@ -22,6 +22,7 @@ class Segment:
     active_work  the route's active work before this segment
     keep         what a person wants kept: hints such as "the migration plan"; what touches them comes first
     before       the agent's message right before the segment, if it waits for an answer there
+    dropped      tombstones of decisions that a person dropped or had forgotten: none of them comes back
     """
 
     session: str
@@ -32,6 +33,7 @@ class Segment:
     active_work: ActiveWork = field(default_factory=ActiveWork)
     keep: Sequence[str] = ()
     before: Sequence[Event] = ()
+    dropped: Sequence[Tombstone] = ()
 
 
 @dataclass(frozen=True, slots=True)

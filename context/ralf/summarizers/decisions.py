@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ralf.model import Decision
+from ralf.model import Decision, Tombstone
 from ralf.summarizers import approved, grammar, said, spoken, verdicts
 from ralf.summarizers.messages import messages, source, whole_of
 from ralf.summarizers.supersession import linked
@@ -15,12 +15,18 @@ _MOST = 60  # of one segment, whatever it says
 
 
 def find(
-    events: Sequence[Event], *, session: str = "", known: Sequence[Decision] = (), before: Sequence[Event] = ()
+    events: Sequence[Event],
+    *,
+    session: str = "",
+    known: Sequence[Decision] = (),
+    before: Sequence[Event] = (),
+    dropped: Sequence[Tombstone] = (),
 ) -> tuple[Decision, ...]:
     """The decisions of a segment, oldest first.
 
     known   the route's active decisions, which a new one may supersede
     before  what the agent said right before the events: an offer, which the first of them may answer
+    dropped  what is not to be found again
     """
     asked = messages(before)
     told = [*asked, *messages(events)]
@@ -44,7 +50,7 @@ def find(
             sources = [one for one in sources if one not in asked]  # a claim rests on lines of its own segment
             stamped = replace(decision, timestamp=sources[-1].event.timestamp, source=source(session, sources))
             found.append((score, stamped))
-    return tuple(linked(_best(found), known, whole))
+    return tuple(linked(_best(found), known, whole, dropped))
 
 
 def _best(found: Sequence[tuple[int, Decision]]) -> list[Decision]:

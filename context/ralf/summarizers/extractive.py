@@ -49,7 +49,13 @@ class Extractive:
 
     def summarize(self, segment: Segment) -> Summary:
         """Sum the segment up; of tool output only a sub-agent's report is read, and what a person said in declining."""
-        found = find(segment.events, session=segment.session, known=segment.decisions, before=segment.before)
+        found = find(
+            segment.events,
+            session=segment.session,
+            known=segment.decisions,
+            before=segment.before,
+            dropped=segment.dropped,
+        )
         talk = exchanges(segment.events)
         told = "\n".join(text for item in found for text in (item.decision, item.rationale))
         room = _room(segment, found)

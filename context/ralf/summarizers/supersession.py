@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
 
-from ralf.model import MOST_SOURCES, Decision
+from ralf.model import MOST_SOURCES, Decision, Tombstone
 from ralf.summarizers.directives import leans
 from ralf.summarizers.grammar import any_of, content_words, takes_back
 from ralf.summarizers.replacing import may_replace, phrases, replaced_terms, replaces
+from ralf.tombstones import cover
 
 _CHANGE = any_of(
     r"\b(?:instead|no longer|now|moves?|moved|switch\w*|drop\w*|replac\w+|abandon\w*|revert\w*|changed? (?:our"
@@ -26,10 +27,16 @@ _MANY = 8  # content words, of which three quarters make two sentences that foll
 _BY_SUBJECT = 30  # the score from which a decision replaces another by what both are about, whatever the verb
 
 
-def linked(found: Sequence[Decision], known: Sequence[Decision] = (), said: Sequence[Decision] = ()) -> list[Decision]:
+def linked(
+    found: Sequence[Decision],
+    known: Sequence[Decision] = (),
+    said: Sequence[Decision] = (),
+    dropped: Sequence[Tombstone] = (),
+) -> list[Decision]:
     """The found decisions, oldest first, linked to each other and to the route's `known` active ones.
 
-    said  short messages as a whole: each counts only where it puts another thing in the place of what was decided
+    said     short messages as a whole: each counts only where it puts another thing in the place of what was decided
+    dropped  tombstones: what lies under them is not found, and what only repeats it is not either
 
     A decision that was said before is no new one: its source goes to the one that it repeats, which, where that is a
     known one, stands in the list again under its label. What is replaced or taken back is marked so if it was found
@@ -37,6 +44,7 @@ def linked(found: Sequence[Decision], known: Sequence[Decision] = (), said: Sequ
     """
     out: list[Decision] = []
     retold: set[str] = set()  # labels of known decisions that stand in `out`
+    buried: list[Decision] = []
     told: dict[int, frozenset[str]] = {}  # lines of messages that replace something as a whole, with their words
     candidates = sorted(
         [*((1, one) for one in found), *((0, one) for one in said)], key=lambda one: (_line(one[1]), one[0])
@@ -46,6 +54,9 @@ def linked(found: Sequence[Decision], known: Sequence[Decision] = (), said: Sequ
             continue
         if content_words(new.decision) <= told.get(_line(new), frozenset()):
             continue  # a part of it
+        if cover(dropped, new):
+            buried.append(new)
+            continue
         known_still = [one for one in known if one.id and one.id not in retold]
         pool = [
             (_replaced_by(new, one), n, one)
@@ -61,6 +72,8 @@ def linked(found: Sequence[Decision], known: Sequence[Decision] = (), said: Sequ
             here = next((n for n in reversed(range(len(out))) if _is_open(out[n]) and _repeats(new, out[n])), None)
             if here is not None:
                 out[here] = _told_again(out[here], new)
+                continue
+            if any(_repeats(new, one) for one in buried):
                 continue
             before = next((one for one in reversed(known_still) if _repeats(new, one)), None)
             if before is not None:
@@ -97,7 +110,7 @@ def _line(decision: Decision) -> int:
 
 
 @lru_cache(maxsize=1024)
-def _affirmed(text: str) -> frozenset[str]:
+def affirmed(text: str) -> frozenset[str]:
     """The words of a decision without those of what it turns away from."""
     words = content_words(text)
     return words.difference(*replaced_terms(text)) or words
@@ -140,9 +153,9 @@ def _restates(new: Decision, old: Decision) -> bool:
     """Whether a decision says nothing that the older one does not: the same words, or one within the other."""
     if (new.kind == "failed-approach") != (old.kind == "failed-approach"):
         return False
-    words, before = _affirmed(new.decision), _affirmed(old.decision)
+    words, before = affirmed(new.decision), affirmed(old.decision)
     least = min(len(words), len(before))
-    if least >= 3 and min(len(words - before), len(before - words)) <= least // 7:
+    if alike(words, before):
         return not takes_back(new.decision) or takes_back(old.decision)
     if least >= _MANY and len(words & before) * 4 >= least * 3 and new.origin == old.origin and _near(new, old):
         return not takes_back(new.decision) or takes_back(old.decision)
@@ -152,6 +165,12 @@ def _restates(new: Decision, old: Decision) -> bool:
     said, beside = (" ".join(text.lower().split()) for text in (new.decision, old.rationale))
     about = len(before) < 4 or len(words & before) >= 2
     return new.origin == "agent" and about and len(words) >= 3 and said.rstrip(".:") in beside
+
+
+def alike(words: frozenset[str], before: frozenset[str]) -> bool:
+    """Whether two sets of words, or of what stands for words, are nearly the same, or one within the other."""
+    least = min(len(words), len(before))
+    return least >= 3 and min(len(words - before), len(before - words)) <= least // 7
 
 
 def _told_again(old: Decision, new: Decision) -> Decision:
@@ -175,7 +194,7 @@ def _replaced_by(new: Decision, old: Decision) -> int:
     """How clearly a decision puts itself in the place of the older one; 0 where it does not."""
     if "failed-approach" in (new.kind, old.kind) or (old.kind == "rule" and new.origin != "user"):
         return 0
-    before, words, chosen = content_words(old.decision), content_words(new.decision), _affirmed(old.decision)
+    before, words, chosen = content_words(old.decision), content_words(new.decision), affirmed(old.decision)
     if not _one_message(new, old) and replaces(new.decision, old.decision):
         return _BY_SUBJECT + 10 * len(before & words) // max(len(before), 1)
     if new.origin == "user" and takes_back(new.decision) and len(words) <= 2:
