@@ -16,7 +16,7 @@ from itertools import islice, takewhile
 from typing import Any, NamedTuple
 
 from ralf import config, history, project as projects
-from ralf.errors import RalfError
+from ralf.errors import DamagedJournal, RalfError
 from ralf.journal import stream_of
 from ralf.project import Project
 from ralf.retention import parse_age
@@ -55,10 +55,16 @@ class Archived:
 
 @dataclass(frozen=True, slots=True)
 class ArchiveReport:
-    """What archiving came to, the routes of which something moved; `moved`: whether it did, or was only looked at."""
+    """What archiving came to.
+
+    routes   those of which something moved
+    moved    whether it did, or was only looked at
+    damaged  what is wrong with the journals that could not be read
+    """
 
     routes: tuple[Archived, ...]
     moved: bool
+    damaged: tuple[str, ...] = ()
 
 
 class _Seen(NamedTuple):
@@ -86,8 +92,8 @@ def archive(
     now         seconds since 1970; None: the clock
 
     The newest records of each route stay, and evidence that one of those that stay shares. Nothing else changes: every
-    command reads what is archived. Raises RouteNotFound, UsageError, Damaged (a journal cannot be read; the routes before
-    it are done), Busy, OSError.
+    command reads what is archived. A journal that cannot be read is passed over, and told of. Raises RouteNotFound,
+    UsageError, DamagedBlob (an archive that cannot be read), Busy, OSError.
     """
     project = projects.find(root)
     project.check_links()
@@ -96,8 +102,13 @@ def archive(
     limit = (time.time() if now is None else now) - age
     blobs = {blob.digest: blob for blob in project.store.blobs()}
     names = [history.existing(project, route)] if route is not None else projects.route_names(project)
-    found = [_archive_route(project, name, limit, blobs, dry=dry_run) for name in names if older_than or days]
-    return ArchiveReport(tuple(one for one in found if one.records or one.blobs), not dry_run)
+    found, damaged = [], []
+    for name in names if older_than or days else ():
+        try:
+            found.append(_archive_route(project, name, limit, blobs, dry=dry_run))
+        except DamagedJournal as error:
+            damaged.append(str(error))
+    return ArchiveReport(tuple(one for one in found if one.records or one.blobs), not dry_run, tuple(damaged))
 
 
 def a_little(project: Project, route: str, *, now: float | None = None) -> None:
