@@ -2,9 +2,72 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
 from ralf_cli.options import with_json, with_root
+
+if TYPE_CHECKING:
+    from ralf.verify import VerifyReport
+
+
+@click.command()
+@click.argument("route", required=False)
+@click.option("--repair", is_flag=True, help="Mend what is damaged, and say what was done.")
+@with_root
+@with_json
+@click.pass_context
+def verify(ctx: click.Context, route: str | None, repair: bool, root: str | None, as_json: bool) -> None:
+    """Check all that is kept of ROUTE, or of the project: records, route files, caches, evidence, archives.
+
+    What a crash leaves behind is no damage: an end of a journal that was never acknowledged, a route file that is not
+    up to date, a temporary file. A repair works from the journal. It never removes the only copy of anything: what
+    cannot be read moves to the folder damaged/ of the store, and the journal says what is lost.
+
+    \b
+    Examples:
+      ralf context verify
+      ralf context verify TASK-001 --repair
+
+    \b
+    Exit status: 0 nothing is damaged (any more) · 1 unwritable, disk full · 2 refused name · 3 no such route ·
+    4 damaged data · 5 busy
+    """
+    from ralf import repair as repairs, verify as verifying
+    from ralf_cli.output import emit_json, fields_of
+
+    if repair:
+        mended = repairs.repair(route, root=root)
+        report = mended.after
+        if as_json:
+            emit_json(fields_of(mended) | {"damaged": report.damaged})
+        else:
+            for done in mended.done:
+                click.echo(f"{done.path}: {done.what}")
+            _emit(report)
+    else:
+        report = verifying.verify(route, root=root)
+        if as_json:
+            emit_json(fields_of(report) | {"damaged": report.damaged})
+        else:
+            _emit(report)
+    if report.damaged:
+        ctx.exit(4)
+
+
+def _emit(report: VerifyReport) -> None:
+    from ralf_cli.main import complain
+    from ralf_cli.output import say
+
+    for finding in report.findings:
+        if finding.damage:
+            complain(f"{finding.path}: {finding.what}", f"ralf context verify --repair would {finding.repair}")
+        else:
+            say(f"note: {finding.path}: {finding.what}")
+    damaged = sum(finding.damage for finding in report.findings)
+    looked = f"{len(report.routes):,} routes, {report.records:,} records, {report.blobs:,} blobs"
+    click.echo(f"{looked}, {report.archives:,} archives: {f'{damaged:,} damaged' if damaged else 'all whole'}")
 
 
 @click.command()

@@ -112,7 +112,7 @@ class Blobs:
     def drop(self, digest: Digest) -> None:
         """See `ralf.store.Store.drop_blob`."""
         path = self.path_of(digest)
-        with self._archiving():
+        with self.archiving():
             path.unlink(missing_ok=True)
             while (found := self._archived(digest)) is not None:
                 rest = [info for name, info in _listing(found[0]).items() if name != digest]
@@ -126,7 +126,7 @@ class Blobs:
         wanted = [digest for digest in dict.fromkeys(digests) if self.path_of(digest).is_file()]
         moved = 0
         if wanted:
-            with self._archiving(_locks.TIMEOUT if wait else 0.0):
+            with self.archiving(_locks.TIMEOUT if wait else 0.0):
                 self.zips.mkdir(parents=True, exist_ok=True)
                 _sweep(self.zips)
                 for batch in self._batches(wanted):
@@ -218,9 +218,9 @@ class Blobs:
         swept = 0
         if self._top.is_dir():
             with self._putting() as found:
-                swept += found
+                swept += found + sum(_sweep(folder) for folder in self._top.glob("??") if not folder.is_symlink())
         if self.zips.is_dir():
-            with self._archiving():
+            with self.archiving():
                 swept += _sweep(self.zips)
         return swept
 
@@ -240,7 +240,8 @@ class Blobs:
         finally:
             os.close(descriptor)
 
-    def _archiving(self, timeout: float = _locks.TIMEOUT) -> AbstractContextManager[None]:
+    def archiving(self, timeout: float = _locks.TIMEOUT) -> AbstractContextManager[None]:
+        """Hold the zip files: who writes to them."""
         return _locks.held(self._folder / "locks" / "archive.lock", "archive", timeout)
 
 
