@@ -41,6 +41,8 @@ COMMANDS = [
     ("context", "watch"),
     ("context", "decide"),
     ("context", "why"),
+    ("context", "verify"),
+    ("context", "archive"),
     ("context", "prune"),
 ]
 

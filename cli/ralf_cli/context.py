@@ -16,6 +16,8 @@ class _Context(LazyGroup):
         "watch": "ralf_cli.writing:watch",
         "decide": "ralf_cli.writing:decide",
         "why": "ralf_cli.evidence:why",
+        "verify": "ralf_cli.keeping:verify",
+        "archive": "ralf_cli.keeping:archive",
         "prune": "ralf_cli.evidence:prune",
     }
 

@@ -69,12 +69,26 @@ class Blobs:
         try:
             return io.BytesIO(b"".join(verified(path, digest)))
         except (FileNotFoundError, DamagedBlob) as error:
-            found = self._archived(digest)
-            if found is None:
-                if isinstance(error, DamagedBlob):
+            content = self._open_archived(digest)
+            if content is not None:
+                return content
+            if isinstance(error, DamagedBlob):
+                raise
+        raise BlobNotFound(digest, "no such blob")
+
+    def _open_archived(self, digest: Digest) -> BinaryIO | None:
+        """An archived blob's bytes, None where there is none, however often its zip file is replaced meanwhile."""
+        while (found := self._archived(digest)) is not None:
+            path, info = found
+            before = _listings.get(path)
+            try:
+                return io.BytesIO(b"".join(verified_member(path, info)))
+            except (FileNotFoundError, DamagedBlob):
+                with suppress(FileNotFoundError, DamagedBlob):
+                    _listing(path)
+                if _listings.get(path) is before and path.exists():
                     raise
-                raise BlobNotFound(digest, "no such blob") from None
-        return io.BytesIO(b"".join(verified_member(*found)))
+        return None
 
     def has(self, digest: Digest) -> bool:
         """See `ralf.store.Store.has_blob`."""
@@ -89,15 +103,16 @@ class Blobs:
                 loose.add(path.name)
                 yield Blob(path.name, status.st_size, status.st_mtime)
         for path in self.zip_files():
-            for digest, info in _listing(path).items():
-                if digest not in loose:
-                    loose.add(digest)
-                    yield Blob(digest, info.compress_size, blobzip.put_of(info), archived=True)
+            with suppress(FileNotFoundError):
+                for digest, info in _listing(path).items():
+                    if digest not in loose:
+                        loose.add(digest)
+                        yield Blob(digest, info.compress_size, blobzip.put_of(info), archived=True)
 
     def drop(self, digest: Digest) -> None:
         """See `ralf.store.Store.drop_blob`."""
         path = self.path_of(digest)
-        with self._archiving():
+        with self.archiving():
             path.unlink(missing_ok=True)
             while (found := self._archived(digest)) is not None:
                 rest = [info for name, info in _listing(found[0]).items() if name != digest]
@@ -111,7 +126,7 @@ class Blobs:
         wanted = [digest for digest in dict.fromkeys(digests) if self.path_of(digest).is_file()]
         moved = 0
         if wanted:
-            with self._archiving(_locks.TIMEOUT if wait else 0.0):
+            with self.archiving(_locks.TIMEOUT if wait else 0.0):
                 self.zips.mkdir(parents=True, exist_ok=True)
                 _sweep(self.zips)
                 for batch in self._batches(wanted):
@@ -203,9 +218,9 @@ class Blobs:
         swept = 0
         if self._top.is_dir():
             with self._putting() as found:
-                swept += found
+                swept += found + sum(_sweep(folder) for folder in self._top.glob("??") if not folder.is_symlink())
         if self.zips.is_dir():
-            with self._archiving():
+            with self.archiving():
                 swept += _sweep(self.zips)
         return swept
 
@@ -225,7 +240,8 @@ class Blobs:
         finally:
             os.close(descriptor)
 
-    def _archiving(self, timeout: float = _locks.TIMEOUT) -> AbstractContextManager[None]:
+    def archiving(self, timeout: float = _locks.TIMEOUT) -> AbstractContextManager[None]:
+        """Hold the zip files: who writes to them."""
         return _locks.held(self._folder / "locks" / "archive.lock", "archive", timeout)
 
 

@@ -97,6 +97,7 @@ def checkpoint(
                 run.ask(*model)
             elif summarizer is None:
                 run.start_worker()
+            run.archive()
             return run.report()
         tries = tries + 1 if standing(project, route, source.session).position == before else 0
     raise Busy(route, "other writers take this session's segments as fast as they are made", "try again")
@@ -208,6 +209,13 @@ class _Run:
         problem = worker.start(self._project, self._route, after=self._before, written=len(self._written))
         if problem:
             self._warnings.append(problem)
+
+    def archive(self) -> None:
+        """Move a little of what is old to the archive, if anything was written."""
+        if self._written:
+            from ralf import archive
+
+            archive.a_little(self._project, self._route)
 
     # ---- reading ----
 

@@ -28,6 +28,7 @@ class Config:
     summarizer     what sums a segment up: `extractive`
     agent_type     written into new route files
     worktrees      `shared`: linked git worktrees use the main worktree's store; `isolated`: each its own
+    archive_days   days after which checkpoints and their evidence move to the archive, compressed, 0 for never
     evidence_days  days for which `ralf context prune` leaves evidence, 0 for ever
     evidence_size  the room that it leaves to it, such as `500MB`; "": as much as there is
     """
@@ -38,6 +39,7 @@ class Config:
     summarizer: str = "extractive"
     agent_type: str = ""
     worktrees: str = "shared"
+    archive_days: int = 90
     evidence_days: int = 0
     evidence_size: str = ""
 
@@ -57,7 +59,7 @@ class Config:
 
 
 _HINT = "mend the file: one `key: value` a line; the keys are in docs/config.md"
-_FROM_ZERO = ("evidence_days",)
+_FROM_ZERO = ("archive_days", "evidence_days")
 _CHOICES = {"summarizer": ("extractive",), "worktrees": ("shared", "isolated")}
 
 

@@ -21,7 +21,7 @@ The message starts with the path or route, then says what is wrong; `hint` is th
 
 from __future__ import annotations
 
-MEND_JOURNAL = "restore the journal from a copy, or move it away to go on from the route file"
+MEND_JOURNAL = "ralf context verify --repair"
 """What to do about a DamagedJournal."""
 
 

@@ -62,9 +62,9 @@ class FileStore:
             raise UsageError(ascii(stream), "refused as a stream name")
         return Stream(self._folder, stream)
 
-    def archive(self, stream: str, upto: Token, *, most: int | None = None) -> int:
+    def archive(self, stream: str, upto: Token, *, most: int | None = None, wait: bool = True) -> int:
         """Move a stream's oldest records to the archive; see `ralf.store.Store.archive`."""
-        return self._stream(stream).archive(upto, most)
+        return self._stream(stream).archive(upto, most, wait=wait)
 
     def archived(self, stream: str) -> Token | None:
         """The place of the newest record in the archive; see `ralf.store.Store.archived`."""

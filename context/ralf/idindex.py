@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import os
 import struct
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -69,6 +69,15 @@ class IdIndex:
         """Forget it all, as the journal was rewritten."""
         with suppress(OSError):
             self._path.unlink(missing_ok=True)
+
+    def agrees(self, known: Sequence[tuple[str, int]]) -> bool:
+        """Whether what is noted is what a journal holds, by id and place, as far as it goes."""
+        try:
+            content = content_of(self._path)[_ENTRY.size :]
+        except OSError:
+            return False
+        expected = b"".join(_ENTRY.pack(_hash(id_), start) for id_, start in known)
+        return expected.startswith(content)
 
     def _load(self, end: int) -> tuple[bytes, int]:
         try:

@@ -28,7 +28,8 @@ _FRAME_BYTES = 4096  # more than a frame before its record ever takes
 _BACKWARD = 64 * 1024  # how much of a journal's end is read at a time when its last line is looked for
 _HEADER = re.compile(rb'\{"header":(\{.*\}),"sha256":"([0-9a-f]{32})"\}\n')
 _PART = re.compile(r"\d{6}-[0-9a-f]{12}\.jsonl\.gz")
-_MOST = 1 << 30  # bytes of lines that a part is believed to have
+MOST = 1 << 30
+"""Bytes of lines that a part is believed to have."""
 _HEADER_BEGINS = b'{"header":'
 
 
@@ -217,6 +218,22 @@ def parsed(path: Path, start: int, line: bytes) -> Entry:
     return Entry(token_at(start, line), id_, record)
 
 
+def record_at(content: bytes, start: int, base: int = 0) -> tuple[bytes, Entry] | None:
+    """The whole record that begins at a place of some bytes, with its line break if it has one; None where none does.
+
+    base  where the bytes begin in the journal
+    """
+    match = _FRAME.match(content, start)
+    if match is None or len(match[2]) > 12:
+        return None
+    end = match.end() + int(match[2])
+    record, id_ = content[match.end() : end], id_of(match[0])
+    if id_ is None or content[end : end + 1] != b"}" or _sum(record) != match[3]:
+        return None
+    raw = content[start : end + (2 if content[end + 1 : end + 2] == b"\n" else 1)]
+    return raw, Entry(token_at(base + start, match[0]), id_, record)
+
+
 def id_of(line: bytes) -> str | None:
     """The id in a line's frame, None where the line is damaged."""
     match = _FRAME.match(line)
@@ -250,6 +267,6 @@ def _header_of(path: Path, descriptor: int) -> Header:
         with suppress(ValueError, KeyError, TypeError):
             tree = json.loads(match[1])
             parts = tuple(Part(str(one["file"]), int(one["size"]), str(one["sha256"])) for one in tree["archived"])
-            if all(_PART.fullmatch(part.file) and 0 < part.size <= _MOST for part in parts):
+            if all(_PART.fullmatch(part.file) and 0 < part.size <= MOST for part in parts):
                 return Header(int(tree["offset"]), len(line), parts, str(tree["last"]))
     raise DamagedJournal(path, "its first line is not what was written", MEND_JOURNAL)

@@ -14,7 +14,7 @@ from ralf.errors import MEND_JOURNAL, Busy, Conflict, DamagedJournal, UnknownTok
 from ralf.idindex import IdIndex
 from ralf.journalfile import Header, Journal, Part
 from ralf.journalparts import PartGone, Parts
-from ralf.placing import placed, sync_parents
+from ralf.placing import placed, sync_parents, temporaries_of
 from ralf.store import Entry, Token
 
 _MAX_ID = 200
@@ -86,12 +86,12 @@ class Stream:
                 self._switch(replace(header, last=self._last_archived(header)), lines)
         return changed
 
-    def archive(self, upto: Token, most: int | None) -> int:
+    def archive(self, upto: Token, most: int | None, *, wait: bool) -> int:
         """See `ralf.store.Store.archive`."""
         start = journalfile.offset_of(upto)
         if not self.path.exists():
             raise UnknownToken(self.name, "no such place in this stream")
-        with self.writing(), Journal(self.path, os.O_RDWR) as journal:
+        with self.writing(_locks.TIMEOUT if wait else 0.0), Journal(self.path, os.O_RDWR) as journal:
             self._sweep(journal)
             line = self._line(journal, start)
             if journalfile.token_at(start, line) != upto:
@@ -129,6 +129,18 @@ class Stream:
             size += len(line)
         yield batch
 
+    def replace(self, header: Header, lines: Iterable[bytes]) -> None:
+        """Make the stream one of these lines alone, for who holds it and knows better than what stands there."""
+        self._switch(header, lines)
+
+    def sweep(self) -> list[Path]:
+        """Remove what dead writers left, for who holds the stream; the files that went."""
+        try:
+            with Journal(self.path) as journal:
+                return self._sweep(journal)
+        except FileNotFoundError:
+            return []
+
     def _switch(self, header: Header, lines: Iterable[bytes]) -> None:
         """Make the journal's file one of this header and these lines, and drop the parts that it does not name."""
         if header.parts:
@@ -137,16 +149,14 @@ class Stream:
         self._ids.drop()
         journalparts.drop(journalparts.stray(self.parts, header.parts))
 
-    def writing(self) -> AbstractContextManager[None]:
+    def writing(self, timeout: float = _locks.TIMEOUT) -> AbstractContextManager[None]:
         """Hold the stream: who writes to its files."""
-        return _locks.held(self._lock, self.name)
+        return _locks.held(self._lock, self.name, timeout)
 
-    def _sweep(self, journal: Journal) -> None:
-        """Remove what dead writers left."""
-        from ralf import _atomic
-
-        _atomic.sweep(self.path)
-        journalparts.drop(journalparts.stray(self.parts, journal.header.parts))
+    def _sweep(self, journal: Journal) -> list[Path]:
+        left = [*temporaries_of(self.path), *journalparts.stray(self.parts, journal.header.parts)]
+        journalparts.drop(left)
+        return left
 
     # ---- reading ----
 

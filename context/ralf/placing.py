@@ -43,6 +43,14 @@ def is_temporary(name: str) -> bool:
     return _TEMPORARY.fullmatch(name) is not None
 
 
+def temporaries_of(path: Path) -> list[Path]:
+    """The files that were to become `path`; of the dead, for who knows that nobody writes it now."""
+    with suppress(FileNotFoundError, NotADirectoryError):
+        begins = f".ralf-{path.name}-"
+        return sorted(one for one in path.parent.iterdir() if one.name.startswith(begins) and is_temporary(one.name))
+    return []
+
+
 def sync_parents(folder: Path, top: Path) -> None:
     """Make a new file's name durable, and those of the folders that were made for it."""
     from ralf import _atomic

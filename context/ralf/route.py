@@ -195,6 +195,7 @@ _KINDS: dict[str, Callable[[RouteContext, Mapping[str, Any]], RouteContext]] = {
     "forget": _forget,
     "edit": _edit,
     "import": _import,
+    "repair": _edit,
 }
 
 

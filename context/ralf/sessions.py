@@ -119,9 +119,9 @@ def _renewed(project: Project, route: str, path: Path, known: bytes) -> bytes:
     """The lines, with those of the records that were appended since; kept for the next time."""
     after = _token_of(known)
     try:
-        added = _lines(project, route, after)
+        added = lines_since(project, route, after)
     except UnknownToken:
-        known, added = b"", _lines(project, route, None)
+        known, added = b"", lines_since(project, route, None)
     with suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)
         if not known:
@@ -132,7 +132,8 @@ def _renewed(project: Project, route: str, path: Path, known: bytes) -> bytes:
     return (known or b"\n") + added
 
 
-def _lines(project: Project, route: str, after: Token | None) -> bytes:
+def lines_since(project: Project, route: str, after: Token | None) -> bytes:
+    """What is remembered of the records after a place, or of all, a line each."""
     lines = []
     for token, record in journal.read(project.store, route, after=after):
         source = record.payload.get("source") if record.kind == "checkpoint" else None

@@ -65,10 +65,11 @@ class Store(Protocol):
         """
         ...
 
-    def archive(self, stream: str, upto: Token, *, most: int | None = None) -> int:
+    def archive(self, stream: str, upto: Token, *, most: int | None = None, wait: bool = True) -> int:
         """Move the records up to and with a place to where they take less room, and return how many bytes they had.
 
         most  bytes of records that may be touched for it; where it takes more nothing is done, and 0 returned
+        wait  whether to wait for another writer; else Busy at once
 
         Every method goes on as before, and tokens stay what they are. At no moment is a record in neither place, and
         no copy counts before it has been read back. 0 when all of that was archived already. UnknownToken,

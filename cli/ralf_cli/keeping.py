@@ -1,0 +1,118 @@
+"""`ralf context verify` and `archive`: whether all that is kept is whole, and where what is old of it lies."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from ralf_cli.options import with_json, with_root
+
+if TYPE_CHECKING:
+    from ralf.verify import VerifyReport
+
+
+@click.command()
+@click.argument("route", required=False)
+@click.option("--repair", is_flag=True, help="Mend what is damaged, and say what was done.")
+@with_root
+@with_json
+@click.pass_context
+def verify(ctx: click.Context, route: str | None, repair: bool, root: str | None, as_json: bool) -> None:
+    """Check all that is kept of ROUTE, or of the project: records, route files, caches, evidence, archives.
+
+    What a crash leaves behind is no damage: an end of a journal that was never acknowledged, a route file that is not
+    up to date, a temporary file. A repair works from the journal. It never removes the only copy of anything: what
+    cannot be read moves to the folder damaged/ of the store, and the journal says what is lost.
+
+    \b
+    Examples:
+      ralf context verify
+      ralf context verify TASK-001 --repair
+
+    \b
+    Exit status: 0 nothing is damaged (any more) · 1 unwritable, disk full · 2 refused name · 3 no such route ·
+    4 damaged data · 5 busy
+    """
+    from ralf import repair as repairs, verify as verifying
+    from ralf_cli.output import emit_json, fields_of
+
+    if repair:
+        mended = repairs.repair(route, root=root)
+        report = mended.after
+        if as_json:
+            emit_json(fields_of(mended) | {"damaged": report.damaged})
+        else:
+            for done in mended.done:
+                click.echo(f"{done.path}: {done.what}")
+            _emit(report)
+    else:
+        report = verifying.verify(route, root=root)
+        if as_json:
+            emit_json(fields_of(report) | {"damaged": report.damaged})
+        else:
+            _emit(report)
+    if report.damaged:
+        ctx.exit(4)
+
+
+def _emit(report: VerifyReport) -> None:
+    from ralf_cli.main import complain
+    from ralf_cli.output import say
+
+    for finding in report.findings:
+        if finding.damage:
+            complain(f"{finding.path}: {finding.what}", f"ralf context verify --repair would {finding.repair}")
+        else:
+            say(f"note: {finding.path}: {finding.what}")
+    damaged = sum(finding.damage for finding in report.findings)
+    looked = f"{len(report.routes):,} routes, {report.records:,} records, {report.blobs:,} blobs"
+    click.echo(f"{looked}, {report.archives:,} archives: {f'{damaged:,} damaged' if damaged else 'all whole'}")
+
+
+@click.command()
+@click.argument("route", required=False)
+@click.option("--older-than", metavar="AGE", help="What ended so long ago: 90d, 12h, 4w. Default: as configured.")
+@click.option("--dry-run", is_flag=True, help="Only say what would move.")
+@with_root
+@with_json
+@click.pass_context
+def archive(
+    ctx: click.Context, route: str | None, older_than: str | None, dry_run: bool, root: str | None, as_json: bool
+) -> None:
+    """Move what is old to the archive: checkpoints and the transcript text behind them, compressed.
+
+    A little of that moves by itself at each checkpoint; this moves all of it, of ROUTE or of all routes. Nothing is
+    lost and nothing changes: every command reads the archive. The newest 20 records of a route stay. The age is as
+    configured: archive_days, 90 by default, 0 for never.
+
+    \b
+    Examples:
+      ralf context archive --dry-run
+      ralf context archive TASK-001 --older-than 30d
+
+    \b
+    Exit status: 0, also when there was nothing to move · 1 unwritable, disk full · 2 refused name, no age ·
+    3 no such route · 4 damaged data (the other routes are done) · 5 busy
+    """
+    from ralf import archive as archives
+    from ralf_cli.main import complain
+    from ralf_cli.output import emit_json, fields_of, table
+
+    report = archives.archive(route, older_than=older_than, dry_run=dry_run, root=root)
+    if as_json:
+        emit_json(fields_of(report))
+    else:
+        if report.routes:
+            rows = [
+                (one.route, one.records, one.size, f"{one.first} → {one.until}" if one.until else "-", one.blobs)
+                for one in report.routes
+            ]
+            table(("ROUTE", "RECORDS", "BYTES", "ENDED", "EVIDENCE"), rows, right=(1, 2, 4))
+        records, blobs = (sum(getattr(one, name) for one in report.routes) for name in ("records", "blobs"))
+        did = "moved" if report.moved or not report.routes else "would move"
+        click.echo(f"{did} {records:,} records and the evidence of {blobs:,} checkpoints to the archive")
+    for damage in report.damaged:
+        complain(damage, "ralf context verify --repair")
+    if report.damaged:
+        ctx.exit(4)

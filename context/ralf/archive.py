@@ -1,0 +1,217 @@
+"""The archive: what is old of a route's journal, with its evidence, moves to compressed files, and reads as before.
+
+A little by itself at each checkpoint (`a_little`), or all of it at once (`archive`).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import islice, takewhile
+from typing import Any, NamedTuple
+
+from ralf import config, history, project as projects
+from ralf.errors import DamagedJournal, RalfError
+from ralf.journal import stream_of
+from ralf.project import Project
+from ralf.retention import parse_age
+from ralf.store import Blob, Digest, Entry, Token
+
+NEWEST = 20
+"""Records of a route that always stay where they are."""
+
+LITTLE = 128 << 10
+"""Bytes of records that move at a checkpoint, with their evidence, unless the oldest record alone has more."""
+
+_PAYS = 16
+"""Bytes that stay and have to be written anew, for each that moves, up to which moving pays at a checkpoint."""
+
+_SLOWEST = 8 << 20  # bytes that stay from which it takes too long for a checkpoint, whatever moves
+_DAY = 86_400
+
+
+@dataclass(frozen=True, slots=True)
+class Archived:
+    """What moved of one route, or would.
+
+    records, size   of the journal: how many, and their bytes
+    first, until    when the first and the last checkpoint among them ended, "" where none is
+    blobs, freed    of the evidence: how many, and the bytes that they took
+    """
+
+    route: str
+    records: int
+    size: int
+    first: str
+    until: str
+    blobs: int
+    freed: int
+
+
+@dataclass(frozen=True, slots=True)
+class ArchiveReport:
+    """What archiving came to.
+
+    routes   those of which something moved
+    moved    whether it did, or was only looked at
+    damaged  what is wrong with the journals that could not be read
+    """
+
+    routes: tuple[Archived, ...]
+    moved: bool
+    damaged: tuple[str, ...] = ()
+
+
+class _Seen(NamedTuple):
+    """A record on its way: its place, its bytes, when what it tells ended ("" where it does not say), its evidence."""
+
+    token: Token
+    size: int
+    ended: str
+    evidence: Digest
+
+
+def archive(
+    route: str | None = None,
+    *,
+    older_than: str | None = None,
+    dry_run: bool = False,
+    now: float | None = None,
+    root: str | os.PathLike[str] | None = None,
+) -> ArchiveReport:
+    """Move all that is old to the archive.
+
+    route       None: all of them
+    older_than  an age such as `90d`, `12h`, `4w`; None: as configured
+    dry_run     only look
+    now         seconds since 1970; None: the clock
+
+    The newest records of each route stay, and evidence that one of those that stay shares. Nothing else changes: every
+    command reads what is archived. A journal that cannot be read is passed over, and told of. Raises RouteNotFound,
+    UsageError, DamagedBlob (an archive that cannot be read), Busy, OSError.
+    """
+    project = projects.find(root)
+    project.check_links()
+    days = config.load(project.config_file).archive_days
+    age = parse_age(older_than).total_seconds() if older_than else days * _DAY
+    limit = (time.time() if now is None else now) - age
+    blobs = {blob.digest: blob for blob in project.store.blobs()}
+    names = [history.existing(project, route)] if route is not None else projects.route_names(project)
+    found, damaged = [], []
+    for name in names if older_than or days else ():
+        try:
+            found.append(_archive_route(project, name, limit, blobs, dry=dry_run))
+        except DamagedJournal as error:
+            damaged.append(str(error))
+    return ArchiveReport(tuple(one for one in found if one.records or one.blobs), not dry_run, tuple(damaged))
+
+
+def a_little(project: Project, route: str, *, now: float | None = None) -> None:
+    """Move some of what is old of a route, if there is any and moving it pays.
+
+    Takes time by what moves, which is bounded, and by a share of it, whatever the clock says and however much is owed.
+    Never fails, and never waits: what is not done now is done at a later checkpoint.
+    """
+    with suppress(RalfError, OSError):
+        days = config.load(project.config_file).archive_days
+        if days:
+            _archive_some(project, route, (time.time() if now is None else now) - days * _DAY)
+
+
+def _archive_some(project: Project, route: str, limit: float) -> None:
+    stream = stream_of(route)
+    entries = project.store.read(stream, after=project.store.archived(stream))
+    old: list[_Seen] = []
+    following = 0
+    for entry in entries:
+        record = _seen(entry)
+        if not _is_old(record, limit) or (old and sum(one.size for one in old) + record.size > LITTLE):
+            following = 1 + sum(1 for _ in islice(entries, NEWEST - 1))
+            break
+        old.append(record)
+    old = _prefix(old, following)
+    if not old:
+        return
+    most = min(sum(record.size for record in old) * (_PAYS + 1), _SLOWEST)
+    if project.store.archive(stream, old[-1].token, most=most, wait=False):
+        shared = {one.evidence for one in _all(project, stream, after=old[-1].token)}
+        project.store.archive_blobs([one.evidence for one in old if one.evidence not in shared], wait=False)
+
+
+def _archive_route(project: Project, route: str, limit: float, blobs: Mapping[Digest, Blob], *, dry: bool) -> Archived:
+    stream = stream_of(route)
+    before = project.store.archived(stream)
+    records = list(_all(project, stream))
+    old = _prefix(list(takewhile(lambda one: _is_old(one, limit), records)), 0, of=len(records))
+    known = next((number for number, one in enumerate(records, start=1) if one.token == before), 0)
+    moving = old[known:]
+    shared = {one.evidence for one in records[max(known, len(old)) :]}
+    evidence = {one.evidence for one in records[: max(known, len(old))]} - shared
+    loose = [blobs[digest] for digest in evidence & blobs.keys() if not blobs[digest].archived]
+    if not dry:
+        if moving:
+            project.store.archive(stream, moving[-1].token)
+        project.store.archive_blobs(sorted(blob.digest for blob in loose))
+    times = [one.ended for one in moving if one.ended]
+    return Archived(
+        route=route,
+        records=len(moving),
+        size=sum(one.size for one in moving),
+        first=times[0] if times else "",
+        until=times[-1] if times else "",
+        blobs=len(loose),
+        freed=sum(blob.size for blob in loose),
+    )
+
+
+def _prefix(old: list[_Seen], following: int, *, of: int = 0) -> list[_Seen]:
+    """What of the old records may go, with so many behind them, or so many records in all: not the newest, and nothing
+    behind the last one whose time is known.
+    """
+    most = (of or len(old) + following) - NEWEST
+    old = old[: max(0, most)]
+    while old and not old[-1].ended:
+        old.pop()
+    return old
+
+
+def _all(project: Project, stream: str, after: Token | None = None) -> Iterator[_Seen]:
+    return (_seen(entry) for entry in project.store.read(stream, after=after))
+
+
+def _is_old(record: _Seen, limit: float) -> bool:
+    """Whether a record ended before; one that does not say when goes by those around it."""
+    if not record.ended:
+        return True
+    try:
+        return datetime.fromisoformat(record.ended).timestamp() < limit
+    except (ValueError, OverflowError):
+        return False
+
+
+def _seen(entry: Entry) -> _Seen:
+    try:
+        record = json.loads(entry.record)
+        payload = record["payload"]
+        kind = record["kind"]
+    except (ValueError, KeyError, TypeError):
+        payload, kind = {}, ""
+    if not isinstance(payload, dict):
+        payload = {}
+    evidence = payload.get("evidence", "") if kind == "checkpoint" else ""
+    return _Seen(entry.token, len(entry.record), _ended(payload), evidence if isinstance(evidence, str) else "")
+
+
+def _ended(payload: Mapping[str, Any]) -> str:
+    """When what a record tells ended, "" where it does not say."""
+    period, decision = payload.get("period"), payload.get("decision")
+    if isinstance(period, list) and len(period) == 2:
+        return str(period[1])
+    if isinstance(decision, dict):
+        return str(decision.get("timestamp", ""))
+    return ""

@@ -1,0 +1,320 @@
+"""Mending what `ralf.verify` finds, from the journal, without ever removing the only copy of anything.
+
+What cannot be read is moved to `damaged/`, under its own path; what can be made anew is removed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ralf import (
+    _locks,
+    blobfiles,
+    blobzip,
+    history,
+    journal as journals,
+    journalfile,
+    journalparts,
+    journalscan,
+    verify as verifying,
+    verifyroute,
+)
+from ralf.blobfiles import Blobs
+from ralf.errors import DamagedBlob, RalfError
+from ralf.journalfile import Header
+from ralf.journalscan import Scan
+from ralf.journalstream import Stream
+from ralf.placing import placed, temporaries_of
+from ralf.project import Project, find
+from ralf.verify import VerifyReport
+from ralf.writer import writing
+
+_DEAD = 3_600
+"""Seconds after which nobody is believed to be still at a temporary file, where no lock tells."""
+
+_ANEW = "removed: it is made anew"
+_TWICE = "is another record of a revision that is there"
+_LEFT = "removed: somebody who died left it"
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """What was done to a file."""
+
+    path: Path
+    what: str
+
+
+@dataclass(frozen=True, slots=True)
+class RepairReport:
+    """What was found, what was done about it, and what is found now."""
+
+    before: VerifyReport
+    done: tuple[Done, ...]
+    after: VerifyReport
+
+
+@dataclass
+class _Repair:
+    project: Project
+    done: list[Done] = field(default_factory=list)
+
+    def note(self, path: Path, what: str) -> None:
+        self.done.append(Done(path, what))
+
+    def aside(self, path: Path) -> Path:
+        """Move a file, or whatever lies in its place, to `damaged/`; where it lies now."""
+        target = self._free(path)
+        os.replace(path, target)  # noqa: PTH105  # a link itself, not what it names
+        self.note(path, f"moved to {target}")
+        return target
+
+    def keep(self, path: Path, content: bytes, what: str) -> Path:
+        """Keep damaged bytes of a file in `damaged/`, once."""
+        target = self._folder(path) / f"{path.name}.{hashlib.sha256(content).hexdigest()[:12]}"
+        if not target.exists():
+            placed(target, [content])
+        self.note(path, f"{what}: {len(content):,} bytes, kept in {target}")
+        return target
+
+    def remove(self, path: Path, what: str) -> None:
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
+        else:
+            path.unlink(missing_ok=True)
+        self.note(path, what)
+
+    def _folder(self, path: Path) -> Path:
+        folder = self.project.folder / "damaged" / path.relative_to(self.project.folder).parent
+        folder.mkdir(parents=True, exist_ok=True)
+        return folder
+
+    def _free(self, path: Path) -> Path:
+        folder, number = self._folder(path), 0
+        while os.path.lexists(target := folder / (f"{path.name}.{number}" if number else path.name)):
+            number += 1
+        return target
+
+
+def repair(route: str | None = None, *, root: str | os.PathLike[str] | None = None) -> RepairReport:
+    """Mend a route, or the project, and say what was done. Done again it does nothing.
+
+    Raises RouteNotFound, UsageError, Busy, OSError; what was done until then stays done, and is safe.
+    """
+    before = verifying.verify(route, root=root)
+    mending = _Repair(find(root))
+    project = mending.project
+    if before.findings:
+        if route is None:
+            for path in list(verifying.links(project)):
+                mending.aside(path)
+        _blobs(mending, {finding.path for finding in before.findings if finding.damage})
+        for name in before.routes:
+            _route(mending, name)
+        if route is None:
+            _rest(mending, before)
+    return RepairReport(before, tuple(mending.done), verifying.verify(_still(project, route), root=root))
+
+
+def _still(project: Project, route: str | None) -> str | None:
+    with suppress(RalfError):
+        return history.existing(project, route) if route is not None else None
+    return None
+
+
+# ---- blobs ----
+
+
+def _blobs(mending: _Repair, damaged: set[Path]) -> None:
+    blobs = Blobs(mending.project.folder)
+    for path in damaged:
+        if path.parent.parent.name == "blobs" and os.path.lexists(path):
+            mending.aside(path)
+    for path in blobs.zip_files():
+        if path in damaged:
+            members = _readable(path)
+            with blobs.archiving():
+                mending.aside(path)
+                if members:
+                    blobzip.write(path, members)
+                    mending.note(path, f"written anew with the {len(members)} members that can be read")
+
+
+def _readable(path: Path) -> list[blobzip.Member]:
+    members = []
+    with suppress(DamagedBlob, OSError):
+        for info in blobzip.listed(path):
+            with suppress(DamagedBlob, OSError):
+                for _ in blobfiles.verified_member(path, info):
+                    pass
+                members.append(blobzip.member(path, info))
+    return members
+
+
+# ---- a route ----
+
+
+def _route(mending: _Repair, route: str) -> None:
+    project = mending.project
+    stream, path = verifying.stream_of(project, route), project.route_file(route)
+    with _locks.held(project.route_lock(route), route):
+        scan = journalscan.scan(stream)
+        findings = list(verifyroute.findings(project, route, scan))
+        for found in findings:
+            if project.cache in found.path.parents and os.path.lexists(found.path):
+                mending.remove(found.path, _ANEW)
+        for left in (project.cache / "routes").glob(f"{route}.json.*.tmp"):
+            mending.remove(left, _LEFT)
+        if scan.damaged or scan.torn:
+            _forget_cache(mending, route)  # first: it knows of files that show what is lost
+            with stream.writing():
+                _journal(mending, stream, journalscan.scan(stream))
+        elif os.path.lexists(stream.path):
+            with stream.writing():
+                for left in stream.sweep():
+                    mending.note(left, _LEFT)
+        show = scan.damaged or bool(temporaries_of(path))
+        for found in findings:
+            if found.path == path and found.repair:
+                show = True
+                if found.damage:
+                    mending.aside(path)
+    if show:
+        _show(mending, route)
+
+
+def _show(mending: _Repair, route: str) -> None:
+    """Make the route file show what the journal has, after what it has and the journal lost was taken in."""
+    project = mending.project
+    if project.store.head(journals.stream_of(route)) is None:
+        return
+    path = project.route_file(route)
+    before = project.store.head(journals.stream_of(route))
+    with writing(project, route) as writer:
+        writer.show()
+        taken = writer.token != before
+    mending.note(path, "written anew from the journal" + (", what it had more was taken in" if taken else ""))
+
+
+def _forget_cache(mending: _Repair, route: str) -> None:
+    cache = mending.project.cache
+    names = (f"routes/{route}.json", f"sessions/{route}.jsonl", f"ids/routes/{route}.idx", f"renders/{route}")
+    for path in (cache / name for name in names):
+        if os.path.lexists(path):
+            mending.remove(path, _ANEW)
+    for path in cache.glob("search*"):
+        mending.remove(path, _ANEW)
+
+
+def _journal(mending: _Repair, stream: Stream, scan: Scan) -> None:
+    """Write a journal anew: the records that can be read, in their order, and records that say what is lost.
+
+    All that is damaged is kept in `damaged/` before the old files go.
+    """
+    kept = []
+    whole = scan.whole()
+    lines_of_whole = {piece.raw for piece in whole}
+    for lines in scan.lines:
+        regular = lines.path.is_file() and not lines.path.is_symlink()
+        if lines.path != stream.path and lines.wrong and regular:
+            kept.append(mending.keep(lines.path, lines.path.read_bytes(), lines.wrong))
+        elif lines.wrong and os.path.lexists(lines.path) and not regular:
+            kept.append(mending.aside(lines.path))
+        part = lines.path != stream.path and bool(lines.wrong)  # kept as a whole
+        lost = [piece for piece in lines.pieces if piece not in whole and piece.raw not in lines_of_whole and not part]
+        kept += [mending.keep(lines.path, one.raw, f"from byte {one.start} on {one.wrong or _TWICE}") for one in lost]
+    if scan.torn and scan.torn not in lines_of_whole:
+        kept.append(mending.keep(stream.path, scan.torn, "its torn end was cut off"))
+    stray = journalparts.stray(stream.parts, scan.header.parts)
+    for path in stray if scan.damaged else ():
+        if path.suffix == ".gz":
+            mending.aside(path)
+    missing = sum(last - first + 1 for first, last in scan.gaps)
+    made = _chained(scan, [path.relative_to(mending.project.folder).as_posix() for path in kept])
+    begin = scan.header.offset + sum(len(piece.raw) for piece in scan.lines[-1].pieces) + len(scan.torn) + 1
+    stream.path.parent.mkdir(parents=True, exist_ok=True)
+    stream.replace(Header(begin), made)
+    mending.note(stream.path, f"written anew: {len(whole):,} records are whole, {missing:,} are lost")
+
+
+def _chained(scan: Scan, damaged: Sequence[str]) -> list[bytes]:
+    """The whole records' lines, with a record in the place of each that is missing, and a last one that says so."""
+    made: list[bytes] = []
+    expected, count = 1, 0
+    lost_checkpoints = _lost_checkpoints(scan)
+    for piece in scan.whole():
+        record = piece.record
+        if record is not None:
+            for revision in range(expected, record.revision):
+                payload: dict[str, object] = {"lost": True}
+                number = lost_checkpoints.get(record.revision, 0) if revision == record.revision - 1 else 0
+                if number:
+                    count += number  # those that follow are called what they were called
+                    at = ["context_checkpoint", "checkpoint_count"]
+                    payload["changes"] = [{"at": at, "value": count}]
+                made.append(_repair_line(revision, payload))
+            expected = record.revision + 1
+            count = count + 1 if record.kind == "checkpoint" else max([count, *history.numbers(record)])
+        made.append(piece.raw.rstrip(b"\n") + b"\n")
+    if scan.damaged and scan.stream.startswith(journalscan.ROUTES):
+        missing = [list(gap) for gap in scan.gaps]
+        made.append(_repair_line(expected, {"damaged": list(damaged), "missing": missing}))
+    return made
+
+
+def _lost_checkpoints(scan: Scan) -> dict[int, int]:
+    """How many of the records that are lost before a revision were checkpoints, as far as their remains tell."""
+    found: dict[int, int] = {}
+    remains = b""
+    for piece in (piece for lines in scan.lines for piece in lines.pieces):
+        if piece.record is None:
+            remains += piece.raw
+            continue
+        gap = next((last - first + 1 for first, last in scan.gaps if last + 1 == piece.record.revision), 0)
+        marks = max(remains.count(mark) for mark in (b'{"id":"checkpoint-', b'"kind":"checkpoint"'))
+        found[piece.record.revision] = min(gap, marks)
+        remains = b""
+    return found
+
+
+def _repair_line(revision: int, payload: dict[str, object]) -> bytes:
+    record = {
+        "v": journals.VERSION,
+        "revision": revision,
+        "parent": revision - 1,
+        "kind": "repair",
+        "digest": journals.digest_of(payload),
+        "payload": payload,
+        "render": "",
+    }
+    text = json.dumps(record, ensure_ascii=False, separators=(",", ":")).encode()
+    return journalfile.framed(f"repair-{revision}-{hashlib.sha256(text).hexdigest()[:24]}", text)
+
+
+# ---- the rest ----
+
+
+def _rest(mending: _Repair, before: VerifyReport) -> None:
+    project = mending.project
+    for finding in before.findings:
+        if finding.path.parent == project.cache and finding.damage and finding.path.exists():
+            mending.remove(finding.path, _ANEW)
+    left = list(verifying.leftovers(project))
+    Blobs(project.folder).sweep()
+    for path in left:
+        with suppress(FileNotFoundError):
+            if time.time() - path.stat().st_mtime > _DEAD:
+                path.unlink()
+        if not path.exists():
+            mending.note(path, _LEFT)
+    for path in list(verifying.too_open(project)):
+        path.chmod(0o600)
+        mending.note(path, "is yours alone now")
