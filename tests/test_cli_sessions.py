@@ -40,6 +40,8 @@ COMMANDS = [
     ("context", "checkpoint"),
     ("context", "watch"),
     ("context", "decide"),
+    ("context", "drop"),
+    ("context", "forget"),
     ("context", "why"),
     ("context", "verify"),
     ("context", "archive"),
@@ -120,6 +122,7 @@ class Shell:
 
 
 SLOW = (
+    "correcting",
     "evidence",
     "first-day",
     "hand-edits",

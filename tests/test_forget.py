@@ -247,9 +247,9 @@ def test_a_text_that_stands_nowhere_touches_nothing_but_says_so(root: Path) -> N
     assert len(records(root)) == before
 
 
-@pytest.mark.parametrize("text", ["", " ", "abc", "a b c"])
+@pytest.mark.parametrize("text", ["", " ", "abc", "a b c", "****----"])
 def test_a_text_that_stands_everywhere_is_refused(root: Path, text: str) -> None:
-    with pytest.raises(UsageError, match="at least 4 characters"):
+    with pytest.raises(UsageError, match="at least 4 letters"):
         forget(ROUTE, text=text, root=root)
 
 

@@ -15,6 +15,8 @@ class _Context(LazyGroup):
         "checkpoint": "ralf_cli.writing:checkpoint",
         "watch": "ralf_cli.writing:watch",
         "decide": "ralf_cli.writing:decide",
+        "drop": "ralf_cli.correcting:drop",
+        "forget": "ralf_cli.correcting:forget",
         "why": "ralf_cli.evidence:why",
         "verify": "ralf_cli.keeping:verify",
         "archive": "ralf_cli.keeping:archive",

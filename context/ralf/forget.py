@@ -41,7 +41,8 @@ _MOST_TRIES = 5  # at a route into which somebody writes the words again
 class Forgotten:
     """What a forget came to, or would.
 
-    ids      labels of what is forgotten, () for a text
+    ids      labels of what is forgotten, () for a text and for a whole route
+    whole    whether it is the route itself
     done     whether it was done, or only looked at
     records  how many records were changed, by route
     files    route files that were written anew or removed, and files beside them
@@ -53,6 +54,7 @@ class Forgotten:
     route: str
     ids: tuple[str, ...]
     done: bool
+    whole: bool = False
     records: Mapping[str, int] = field(default_factory=dict)
     files: tuple[str, ...] = ()
     blobs: int = 0
@@ -94,7 +96,7 @@ def forget(
     if dry_run:
         target = of_text(found, text) if text is not None else of_item(project, found, label)
         return _Forgetting(project, found, target).looked_at()
-    with _alone(project):
+    with alone(project):
         if project.store.head(journal.stream_of(found)) is not None:
             with writing(project, found):
                 pass  # what a person wrote into the file is in the journal now
@@ -118,7 +120,7 @@ class _Forgetting:
 
     def looked_at(self) -> Forgotten:
         """What would be touched."""
-        self._find_blobs(_named(self._project))
+        self._find_blobs(named_digests(self._project))
         for stream in self._store.streams(""):
             if changed := self._changed(stream):
                 self._records[_route_of(stream)] = changed
@@ -127,11 +129,12 @@ class _Forgetting:
 
     def run(self) -> Forgotten:
         """Do it."""
-        named = _named(self._project)
+        named = named_digests(self._project)
         self._find_blobs(named)
         held = [
             stream for stream in sorted(self._store.streams("")) if self._changed(stream) or self._is_in_file(stream)
         ]
+        self._files = [self._told(path) for path in self._route_files() if holds(path, self._target.wording)]
         if not held and not self._digests and not self._gone and not self._target.item.label:
             return self._report(self._drop_caches(), done=True)
         broken_off = self._begin(named)
@@ -224,7 +227,7 @@ class _Forgetting:
                 with writing(self._project, route) as writer:
                     writer.show()
                     damaged = bool(writer.damage)
-                if states.read_file(self._project, route) != before:
+                if states.read_file(self._project, route) != before:  # also where the words are not known any more
                     self._files.append(self._told(path))
             if damaged or not holds(path, self._target.wording):
                 return
@@ -324,7 +327,7 @@ def _content(project: Project, digest: Digest) -> bytes:
         return file.read()
 
 
-def _named(project: Project) -> dict[Digest, set[str]]:
+def named_digests(project: Project) -> dict[Digest, set[str]]:
     """The digests that records name, each with the streams whose records do. Damaged where a record cannot be read."""
     named: dict[Digest, set[str]] = {}
     for stream in project.store.streams(""):
@@ -335,7 +338,7 @@ def _named(project: Project) -> dict[Digest, set[str]]:
 
 
 @contextmanager
-def _alone(project: Project) -> Iterator[None]:
+def alone(project: Project) -> Iterator[None]:
     """Hold the project's forgetting: two at once would wait for each other's routes."""
     with _locks.held(project.folder / "locks" / "forget.lock", f"{project.folder}: another forget"):
         yield

@@ -16,10 +16,10 @@ from ralf.purge import Item
 from ralf.store import Digest
 from ralf.tombstones import tombstone
 from ralf.tree import to_tree
-from ralf.wording import MARK, Wording, is_telling
+from ralf.wording import MARK, Wording, is_telling, weight
 
 LEAST_TEXT = 4
-"""Characters that a text has which is forgotten wherever it stands."""
+"""Characters that count, which a text has that is forgotten wherever it stands."""
 
 _LABEL = re.compile(r"^[-> ]*(?:\*\*[^*\n]{1,40}:\*\* *)?")
 
@@ -41,10 +41,9 @@ class Target(NamedTuple):
 
 def of_text(route: str, text: str) -> Target:
     """A text, whatever it is part of; UsageError where it is so short that it stands everywhere."""
-    if len("".join(text.split())) < LEAST_TEXT:
-        raise UsageError(
-            route, f"a text to be forgotten has at least {LEAST_TEXT} characters: it goes wherever it stands"
-        )
+    if weight(text) < LEAST_TEXT:
+        what = f"a text to be forgotten has at least {LEAST_TEXT} letters or digits: it goes wherever it stands"
+        raise UsageError(route, what, "name more of it")
     return Target(Item(), Wording([text]))
 
 

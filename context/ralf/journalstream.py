@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
@@ -85,6 +85,24 @@ class Stream:
                 header = Header(begin + sum(part.size for part in parts), parts=tuple(parts))
                 self._switch(replace(header, last=self._last_archived(header)), lines)
         return changed
+
+    def drop(self) -> None:
+        """See `ralf.store.Store.drop`. An empty journal first: one that names parts which are gone would be damaged."""
+        if not self.path.exists() and not self.parts.exists():
+            return
+        from ralf import _atomic
+
+        with self.writing():
+            if self.path.exists():
+                _atomic.sweep(self.path)
+                placed(self.path, [])
+            journalparts.drop(journalparts.stray(self.parts, ()))
+            with suppress(OSError):  # somebody keeps something there that is not ours
+                self.parts.rmdir()
+            self._ids.drop()
+            self.path.unlink(missing_ok=True)
+            if self.path.parent.exists():
+                _atomic.sync_folder(self.path.parent)
 
     def archive(self, upto: Token, most: int | None, *, wait: bool) -> int:
         """See `ralf.store.Store.archive`."""

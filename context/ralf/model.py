@@ -67,7 +67,7 @@ class Tombstone:
     """What tells a decision again that was dropped or forgotten, without its words; see `ralf.tombstones`.
 
     id     the label that it had
-    said   the first hexadecimal digits of the sha256 of its text, white space and case aside
+    said   the first hexadecimal digits of the sha256 of its text's words, case aside
     words  two characters for each word that says what it is about
     """
 

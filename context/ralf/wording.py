@@ -110,7 +110,12 @@ class Wording:
 
 def is_telling(text: str, words: int = 3) -> bool:
     """Whether a text is long enough to be looked for everywhere: a word or two stand in too many places."""
-    return len(text.split()) >= words and len(_essence(text)) >= LEAST
+    return len(text.split()) >= words and weight(text) >= LEAST
+
+
+def weight(text: str) -> int:
+    """How many characters of a text count."""
+    return len(_essence(text))
 
 
 def _essence(text: str) -> str:
