@@ -42,6 +42,9 @@ COMMANDS = [
     ("context", "decide"),
     ("context", "why"),
     ("context", "prune"),
+    ("context", "log"),
+    ("context", "diff"),
+    ("context", "revert"),
 ]
 
 
@@ -118,6 +121,7 @@ class Shell:
 
 
 SLOW = (
+    "changing",
     "evidence",
     "first-day",
     "hand-edits",

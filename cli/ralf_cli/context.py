@@ -16,6 +16,9 @@ class _Context(LazyGroup):
         "watch": "ralf_cli.writing:watch",
         "decide": "ralf_cli.writing:decide",
         "why": "ralf_cli.evidence:why",
+        "log": "ralf_cli.changing:log",
+        "diff": "ralf_cli.changing:diff",
+        "revert": "ralf_cli.changing:revert",
         "prune": "ralf_cli.evidence:prune",
     }
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from ralf import attempts, merge, refinement
+from ralf import attempts, merge, refinement, reversion
 from ralf.cap import capped
 from ralf.combining import combine
 from ralf.context import FORMAT_VERSION, RouteContext
@@ -64,7 +64,7 @@ def _lineage(before: str, record: Record) -> str:
 
 def _checkpoint(context: RouteContext, payload: Mapping[str, Any]) -> RouteContext:
     header = context.context_checkpoint
-    number = max([header.checkpoint_count, *(section.number or 0 for section in context.body.sections)]) + 1
+    number = reversion.next_number(context)
     tokens = int(payload.get("tokens", 0))
     period = [str(time) for time in payload.get("period", ("", ""))]
     for item in payload.get("decisions", ()):
@@ -172,6 +172,7 @@ _KINDS: dict[str, Callable[[RouteContext, Mapping[str, Any]], RouteContext]] = {
     "decision": _decision,
     "edit": _edit,
     "import": _import,
+    "revert": reversion.apply,
 }
 
 

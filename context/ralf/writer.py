@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any
 
 from ralf import _atomic, _locks, brief, journal, labels, route as heart, snapshot, state as states
@@ -124,7 +125,9 @@ class RouteWriter:
 
     def _record_edit(self, state: State) -> None:
         digest = states.digest_of(state.content or b"")
-        self.append("edit", {"changes": list(state.changes)}, id=f"edit-{self.context.revision}-{digest}", shown=False)
+        taken = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        payload = {"timestamp": taken, "changes": list(state.changes)}
+        self.append("edit", payload, id=f"edit-{self.context.revision}-{digest}", shown=False)
 
     def _read_back(self, token: Token, written: Record) -> bool:
         """Whether the record is the newest now, as it was written; False when its id had landed before."""
