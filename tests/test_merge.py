@@ -11,7 +11,7 @@ from hypothesis import given, settings, strategies as st
 
 from contexts import contexts, quick, scalar, texts
 from ralf.context import BODY
-from ralf.merge import IDENTITY, Conflict, apply, diff, merge
+from ralf.merge import IDENTITY, Conflict, apply, diff, merge, open_changes
 from ralf.tree import to_tree
 
 _name = st.sampled_from(["a", "b", "c", "DEC-001", "paths"])
@@ -41,7 +41,7 @@ def strict(tree: Any) -> str:
 
 
 @given(_trees, _trees)
-@settings(quick, max_examples=300)
+@settings(quick, max_examples=120)
 def test_the_changes_between_two_trees_make_the_second_of_the_first(
     base: dict[str, Any], theirs: dict[str, Any]
 ) -> None:
@@ -56,6 +56,15 @@ def test_the_changes_between_two_trees_make_the_second_of_the_first(
 def test_the_changes_between_two_contexts_make_the_second_of_the_first(base: Any, theirs: Any) -> None:
     one, other = to_tree(base), to_tree(theirs)
     assert strict(apply(one, diff(one, other))) == strict(other)
+
+
+@given(_trees, _trees)
+@quick
+def test_changes_that_a_tree_shows_already_are_not_open(base: dict[str, Any], theirs: dict[str, Any]) -> None:
+    changes = diff(base, theirs)
+    assert open_changes(changes, theirs) == []
+    for change in changes:
+        assert bool(open_changes([change], base)) == (strict(apply(base, [change])) != strict(base))
 
 
 @given(_trees)

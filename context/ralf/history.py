@@ -71,6 +71,12 @@ def decision_after(tree: Tree, label: str, record: Record) -> Tree:
             tree = {**tree, **item}
         elif tree and item.get("supersedes") == tree["id"] and tree.get("status", "active") == "active":
             tree = {**tree, "status": "superseded", "superseded_by": item.get("id", "")}
+    if (
+        tree
+        and record.kind == "revert"
+        and {"at": ["dropped", tree["id"]], "removed": True} in payload.get("changes", ())
+    ):
+        tree = {**tree, "status": "active"}  # one that the file has folded, and that was dropped since
     changes = [change for change in payload.get("changes", ()) if change["at"][:1] == ["decisions"]]
     if not changes:
         return tree

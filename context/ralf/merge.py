@@ -25,6 +25,8 @@ IDENTITY = {
     "unresolved": "at",
 }
 
+_NOTHING = object()
+
 Change = dict[str, Any]
 """What became of one place; `at` is a path of keys, in which a list item stands under its identity.
 
@@ -93,13 +95,18 @@ def conflicts(base: Tree, ours: Tree, changes: Sequence[Change]) -> Iterator[Con
             yield Conflict(at, copy.deepcopy(now))
 
 
-def find(tree: Tree, at: Sequence[str]) -> Any:
-    """What stands at a place of a tree, None for nothing."""
+def open_changes(changes: Sequence[Change], tree: Tree) -> list[Change]:
+    """The changes that `tree` does not show yet."""
+    return [change for change in changes if not _shows(tree, change)]
+
+
+def find(tree: Tree, at: Sequence[str], default: Any = None) -> Any:
+    """What stands at a place of a tree, `default` for nothing."""
     found: Any = tree
     for number, key in enumerate(at):
         step = _step(found, str(key), str(at[number - 1]) if number else "")
         if step is None:
-            return None
+            return default
         found = step[1]
     return found
 
@@ -219,6 +226,19 @@ def _takes(tree: Any, at: Sequence[str]) -> bool:
             return isinstance(tree, dict)
         tree = step[1]
     return isinstance(tree, (dict, list))
+
+
+def _shows(tree: Tree, change: Change) -> bool:
+    """Whether a change would make nothing of a tree but what it is."""
+    found = find(tree, change["at"], _NOTHING)
+    if found is _NOTHING:
+        return "value" not in change
+    if "order" in change:
+        parent = str(change["at"][-1])
+        return not isinstance(found, list) or _ordered(found, parent, change["order"]) == found
+    if change.get("removed"):
+        return change["removed"] == "empty" and bool(found)
+    return _same(found, change["value"])
 
 
 # ---- making changes ----

@@ -13,11 +13,42 @@ from typing import Any
 from ralf import merge
 from ralf.context import RouteContext
 from ralf.model import Checkpoint, Section
-from ralf.text import as_section, one_line
+from ralf.text import as_section, clean, one_line
 from ralf.tree import Tree, from_tree, to_tree
 
 KIND = "revert"
-_STAYS = ("context_checkpoint",)
+_STAYS = ("context_checkpoint", "forgotten")
+"""What is no content: the books, and what was purged, which no revert brings back."""
+
+
+def payload(now: RouteContext, then: RouteContext, moment: str, *, because: str, timestamp: str) -> dict[str, Any]:
+    """The record that gives `now` the content of `then`, which is named by `moment`: `cp-002` or `r12`."""
+    named = f"checkpoint {int(moment[3:])}" if moment.startswith("cp-") else f"revision {then.revision}"
+    because = one_line(clean(because))
+    return {
+        "to": moment,
+        "to_revision": then.revision,
+        "number": next_number(now),
+        "timestamp": timestamp,
+        "title": f"Reverted to {named}",
+        "because": because,
+        "text": _text(now, then, because),
+        "changes": changes_back(now, then),
+    }
+
+
+def _text(now: RouteContext, then: RouteContext, because: str) -> str:
+    """The section of a revert. It names what went and came, and repeats none of it: that may be why it went."""
+    lines = [f"- Because: {because}"] if because else []
+    for word, before, after in (("Undone", now, then), ("Back", then, now)):
+        entries = {entry.checkpoint_id for entry in after.checkpoint_history}
+        decisions = {item.id for item in after.decisions}
+        found = [entry.checkpoint_id for entry in before.checkpoint_history if entry.checkpoint_id not in entries]
+        found += [item.id for item in before.decisions if item.id not in decisions]
+        if found:
+            lines.append(f"- {word}: {', '.join(map(one_line, found))}")
+    lines.append(f"- To take this back: `ralf context revert {now.route} r{now.revision}`")
+    return "\n".join(lines)
 
 
 def changes_back(now: RouteContext, then: RouteContext) -> list[merge.Change]:
@@ -47,7 +78,10 @@ def next_number(context: RouteContext) -> int:
 def apply(context: RouteContext, payload: Mapping[str, Any]) -> RouteContext:
     """The context with its content put back, and a checkpoint of its own that says so."""
     header = context.context_checkpoint
-    back = from_tree(RouteContext, merge.apply(to_tree(context), payload.get("changes", ())))
+    tree = merge.apply(to_tree(context), payload.get("changes", ()))
+    purged = {stone.get("id") for stone in tree.get("forgotten", ())}
+    back = from_tree(RouteContext, tree)
+    back = replace(back, decisions=tuple(item for item in back.decisions if item.id not in purged))
     number = int(payload.get("number", 0)) or next_number(context)
     title = one_line(str(payload.get("title", "")))
     time = str(payload.get("timestamp", ""))

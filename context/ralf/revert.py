@@ -5,14 +5,11 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
 
 from ralf import difference, history, names, project as projects, reversion, route as heart
-from ralf.context import RouteContext
 from ralf.difference import Difference
 from ralf.journal import Record
 from ralf.model import Checkpoint
-from ralf.text import clean, one_line
 from ralf.writer import writing
 
 
@@ -58,7 +55,14 @@ def revert(
     if dry_run:
         then = history.contexts_at(project, found, [moment])[moment]
         now = difference.at_present(project, found)
-        would = heart.apply(now, Record(now.revision + 1, reversion.KIND, _payload(now, then, moment, because)))
+        would = heart.apply(
+            now,
+            Record(
+                now.revision + 1,
+                reversion.KIND,
+                reversion.payload(now, then, moment, because=because, timestamp=_now()),
+            ),
+        )
         told = difference.between(
             project, found, (difference.NOW, now), (moment, now if reversion.is_as(now, then) else would)
         )
@@ -69,7 +73,7 @@ def revert(
         if reversion.is_as(now, then):
             told = difference.between(project, found, (difference.NOW, now), (moment, now))
             return Reverted(found, moment, None, told, tuple(writer.warnings), writer.damage)
-        payload = _payload(now, then, moment, because)
+        payload = reversion.payload(now, then, moment, because=because, timestamp=_now())
         after = writer.append(reversion.KIND, payload, id=f"revert-{now.revision}-{then.revision}")
         writer.show()
         warnings, damage = tuple(writer.warnings), writer.damage
@@ -77,30 +81,5 @@ def revert(
     return Reverted(found, moment, after.checkpoint_history[-1], told, warnings, damage)
 
 
-def _payload(now: RouteContext, then: RouteContext, moment: str, because: str) -> dict[str, Any]:
-    named = f"checkpoint {int(moment[3:])}" if moment.startswith("cp-") else f"revision {then.revision}"
-    because = one_line(clean(because))
-    return {
-        "to": moment,
-        "to_revision": then.revision,
-        "number": reversion.next_number(now),
-        "timestamp": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
-        "title": f"Reverted to {named}",
-        "because": because,
-        "text": _text(now, then, because),
-        "changes": reversion.changes_back(now, then),
-    }
-
-
-def _text(now: RouteContext, then: RouteContext, because: str) -> str:
-    """The section of a revert. It names what went and came, and repeats none of it: that may be why it went."""
-    lines = [f"- Because: {because}"] if because else []
-    for word, before, after in (("Undone", now, then), ("Back", then, now)):
-        entries = {entry.checkpoint_id for entry in after.checkpoint_history}
-        decisions = {item.id for item in after.decisions}
-        found = [entry.checkpoint_id for entry in before.checkpoint_history if entry.checkpoint_id not in entries]
-        found += [item.id for item in before.decisions if item.id not in decisions]
-        if found:
-            lines.append(f"- {word}: {', '.join(map(one_line, found))}")
-    lines.append(f"- To take this back: `ralf context revert {now.route} r{now.revision}`")
-    return "\n".join(lines)
+def _now() -> str:
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
