@@ -96,8 +96,10 @@ def conflicts(base: Tree, ours: Tree, changes: Sequence[Change]) -> Iterator[Con
 
 
 def open_changes(changes: Sequence[Change], tree: Tree) -> list[Change]:
-    """The changes that `tree` does not show yet."""
-    return [change for change in changes if not _shows(tree, change)]
+    """The changes that `tree` does not show yet; the order of a list is one as long as any of its items is."""
+    open_ = [change for change in changes if not _shows(tree, change)]
+    lists = [change["at"][:-1] for change in open_]
+    return [change for change in changes if change in open_ or ("order" in change and change["at"] in lists)]
 
 
 def find(tree: Tree, at: Sequence[str], default: Any = None) -> Any:
@@ -222,10 +224,15 @@ def _takes(tree: Any, at: Sequence[str]) -> bool:
     """Whether a change can be made at a place: all on the way there is, or can be made."""
     for number, key in enumerate(at[:-1]):
         step = _step(tree, key, at[number - 1] if number else "")
-        if step is None:
-            return isinstance(tree, dict)
-        tree = step[1]
+        if step is None and not isinstance(tree, dict):
+            return False
+        tree = step[1] if step is not None else _container(key)
     return isinstance(tree, (dict, list))
+
+
+def _container(key: str) -> Any:
+    """What is made at a key that is missing and has to hold something."""
+    return [] if key in IDENTITY else {}
 
 
 def _shows(tree: Tree, change: Change) -> bool:
@@ -245,17 +252,15 @@ def _shows(tree: Tree, change: Change) -> bool:
 
 
 def _make(tree: Any, at: list[str], change: Change) -> None:
-    if not at:
-        return
+    if not at or not _takes(tree, at):
+        return  # what should change is gone
     for number, key in enumerate(at[:-1]):
         step = _step(tree, key, at[number - 1] if number else "")
+        if step is None and "value" not in change:
+            return
         if step is None:
-            if "value" not in change or not isinstance(tree, dict):
-                return  # what should change is gone
-            tree[key] = [] if key in IDENTITY else {}
-            tree = tree[key]
-        else:
-            tree = step[1]
+            tree[key] = _container(key)
+        tree = step[1] if step is not None else tree[key]
     parent, key = at[-2] if len(at) > 1 else "", at[-1]
     step = _step(tree, key, parent)
     if "order" in change:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from ralf import attempts, merge, refinement, reversion
+from ralf import attempts, merge, refinement, reversion, unresolved
 from ralf.cap import capped
 from ralf.combining import combine
 from ralf.context import FORMAT_VERSION, RouteContext
@@ -46,7 +46,7 @@ def apply(context: RouteContext, record: Record) -> RouteContext:
     """What one more record makes of a context. A record of an unknown kind advances the revision, no more."""
     change = _KINDS.get(record.kind)
     if change is not None:
-        context = change(context, labelled(context, record.kind, record.payload))
+        context = unresolved.settled(context, change(context, labelled(context, record.kind, record.payload)))
     lineage = _lineage(context.context_checkpoint.lineage, record)
     header = replace(context.context_checkpoint, revision=record.revision, lineage=lineage, version=FORMAT_VERSION)
     return capped(replace(context, context_checkpoint=header))
@@ -183,7 +183,8 @@ def changes_of_edit(base: RouteContext, theirs: RouteContext, newest: RouteConte
     """What a person changed in a route file that was rendered from `base`; the bookkeeping of the header is ours.
 
     newest  what the route has come to since; a decision that they added gets a label that it uses for no other, and
-            what it says already (a writer took it in, and died before the file showed that) is no change
+            what it says already (a writer took it in, and died before the file showed that) is no change. What both
+            changed is told under `unresolved`, too
     """
     edited: Tree = to_tree(all_labelled(_unclashing(base, theirs, newest or base)))
     original = to_tree(base)
@@ -191,7 +192,11 @@ def changes_of_edit(base: RouteContext, theirs: RouteContext, newest: RouteConte
         for tree in (edited, original):
             tree.get("context_checkpoint", {}).pop(key, None)
     changes = merge.diff(original, edited)
-    return changes if newest is None else merge.open_changes(changes, to_tree(newest))
+    if newest is None:
+        return changes
+    now = to_tree(newest)
+    changes = merge.open_changes(changes, now)
+    return changes + unresolved.of_edit(original, now, changes)
 
 
 def _unclashing(base: RouteContext, theirs: RouteContext, newest: RouteContext) -> RouteContext:
