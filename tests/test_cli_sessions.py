@@ -46,6 +46,9 @@ COMMANDS = [
     ("context", "verify"),
     ("context", "archive"),
     ("context", "prune"),
+    ("context", "log"),
+    ("context", "diff"),
+    ("context", "revert"),
 ]
 
 
@@ -122,6 +125,7 @@ class Shell:
 
 
 SLOW = (
+    "changing",
     "correcting",
     "evidence",
     "first-day",

@@ -107,8 +107,18 @@ def test_a_context_is_what_its_file_is_read_as(context: RouteContext) -> None:
 def test_no_line_of_a_value_begins_in_column_0(context: RouteContext) -> None:
     lines = render(replace(context, extra={})).split("\n")
     front = lines[1 : lines.index("---", 1)]
-    known = {"context_checkpoint", "goal", "active_work", "decisions", "facts", "checkpoint_history", "folded"}
-    known |= {"dropped", "forgotten"}
+    known = {
+        "context_checkpoint",
+        "goal",
+        "active_work",
+        "unresolved",
+        "decisions",
+        "facts",
+        "checkpoint_history",
+        "folded",
+        "dropped",
+        "forgotten",
+    }
     at_margin = [line.partition(":")[0] for line in front if line[:1] not in ("", " ")]
     assert len(at_margin) == len(set(at_margin))
     assert set(at_margin) <= known

@@ -20,6 +20,9 @@ class _Context(LazyGroup):
         "why": "ralf_cli.evidence:why",
         "verify": "ralf_cli.keeping:verify",
         "archive": "ralf_cli.keeping:archive",
+        "log": "ralf_cli.changing:log",
+        "diff": "ralf_cli.changing:diff",
+        "revert": "ralf_cli.changing:revert",
         "prune": "ralf_cli.evidence:prune",
     }
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from ralf.model import ActiveWork, Checkpoint, Decision, Extra, Facts, Section, Spend, Tombstone
+from ralf.model import ActiveWork, Checkpoint, Decision, Extra, Facts, Section, Spend, Tombstone, Unresolved
 from ralf.searchwords import Word
 from ralf.tree import NOT_STORED
 
@@ -81,6 +81,7 @@ class RouteContext:
     goal         the route's first real request
     decisions    oldest first, of every status
     active_work  where the work stands
+    unresolved   fields that two sides changed at the same time: the other values
     facts        what was taken from the transcripts mechanically
     checkpoints  the checkpoint history, oldest first
     history      the Markdown of the sections, newest first
@@ -94,6 +95,7 @@ class RouteContext:
     context_checkpoint: Header = field(default_factory=Header)
     goal: str = ""
     active_work: ActiveWork = field(default_factory=ActiveWork)
+    unresolved: tuple[Unresolved, ...] = ()
     decisions: tuple[Decision, ...] = ()
     facts: Facts = field(default_factory=Facts)
     checkpoint_history: tuple[Checkpoint, ...] = ()

@@ -79,6 +79,19 @@ class Tombstone:
 
 
 @dataclass(frozen=True, slots=True)
+class Unresolved:
+    """A field that a person changed in the file while it changed in the journal, too: see `ralf.unresolved`.
+
+    at    the keys to it, a list item under its identity
+    also  the value that does not stand there, None where the other side had removed it
+    """
+
+    at: tuple[str, ...] = ()
+    also: Any = None
+    extra: Extra = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class OpenFile:
     """A file that was being worked on."""
 

@@ -40,7 +40,7 @@ class Quote:
 class Reason:
     """A claim of a route, and what stands behind it.
 
-    id         DEC-003 or cp-002; `kind`: decision, rule, failed-approach or checkpoint
+    id         DEC-003 or cp-002; `kind`: decision, rule, failed-approach, checkpoint or revert
     status     of a decision: active, superseded, reversed, dropped
     recorded   how it came into the route: "checkpoint cp-002", "by hand", "edit of the route file", "import"
     revision   of the journal's record that brought it, 0 where it has not been taken in yet
@@ -200,6 +200,10 @@ def _checkpoint(project: Project, route: str, label: str, records: Sequence[tupl
     if record is None:
         raise NotFound(route, f"has no checkpoint {label}", f"ralf context show {route} --section history")
     payload = record.payload
+    if record.kind == "revert":
+        claim = f"{payload.get('title', '')}\n{payload.get('text', '')}".strip()
+        when = str(payload.get("timestamp", ""))
+        return Reason(route, label, "revert", claim, timestamp=when, recorded="by hand", revision=record.revision)
     span = payload.get("source", {})
     digest = str(payload.get("evidence", ""))
     source = Source(
