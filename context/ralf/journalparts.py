@@ -17,13 +17,15 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import NamedTuple
 
+from ralf import journalfile
 from ralf.errors import MEND_JOURNAL, DamagedJournal
-from ralf.journalfile import CAREFUL, Header, Part
+from ralf.journalfile import CAREFUL, MOST, Header, Part
 from ralf.placing import placed
 
 LARGEST = 4 << 20
 """Bytes of lines that a part has at most, unless one line alone is longer."""
 
+_STEP = 1 << 16
 _NAME = r"\d{6}-[0-9a-f]{12}\.jsonl\.gz"
 _OURS = re.compile(rf"{_NAME}|\.ralf-{_NAME}-[0-9a-f]{{12}}\.tmp")
 
@@ -156,6 +158,35 @@ def stray(folder: Path, parts: Sequence[Part]) -> list[Path]:
     with suppress(FileNotFoundError, NotADirectoryError):
         return sorted(path for path in folder.iterdir() if _OURS.fullmatch(path.name) and path.name not in named)
     return []
+
+
+def ids(path: Path) -> set[str]:
+    """The ids of the records in a part, as far as it can be read; what a journal does not have is not to be lost."""
+    content = unpacked(path.read_bytes(), MOST) if path.suffix == ".gz" else b""
+    return {id_ for line in content.split(b"\n") if (id_ := journalfile.id_of(line)) is not None}
+
+
+def unpacked(packed: bytes, most: int) -> bytes:
+    """What can be had of a gzip file, up to the byte where it is damaged, at most so many bytes."""
+    content = bytearray()
+    while packed and len(content) < most:
+        machine = zlib.decompressobj(zlib.MAX_WBITS | 16)
+        step = _STEP
+        while not machine.eof and len(content) < most:
+            before = machine.copy() if step > 1 else machine
+            try:
+                chunk = machine.decompress(packed, min(step, most - len(content)))
+            except zlib.error:
+                if step == 1:
+                    return bytes(content)
+                machine, step = before, 1  # what came before the damage in this step, byte by byte
+                continue
+            content += chunk
+            packed = machine.unconsumed_tail
+            if not chunk and not packed:
+                break
+        packed = machine.unused_data
+    return bytes(content)
 
 
 def drop(paths: Iterable[Path]) -> None:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -115,9 +114,23 @@ def scan(stream: Stream) -> Scan:
         found.torn = last.raw
         own.pieces[-1:] = [last._replace(wrong="")] if last.entry is not None else []
     found.lines.append(own)
+    found.lines[:0] = _unnamed(stream, found)
     if stream.name.startswith(ROUTES):
         _check_order(found)
     return found
+
+
+def _unnamed(stream: Stream, found: Scan) -> list[Lines]:
+    """The parts that no header names and that hold what is nowhere else; others are copies that somebody left."""
+    stray = [path for path in journalparts.stray(stream.parts, found.header.parts) if path.suffix == ".gz"]
+    known = {piece.entry.id for lines in found.lines for piece in lines.pieces if piece.entry} if stray else set()
+    unnamed = []
+    for path in stray:
+        if path.is_file() and not path.is_symlink() and not journalparts.ids(path) <= known:
+            lines = Lines(path, list(_pieces(stream, journalparts.unpacked(path.read_bytes(), journalfile.MOST), 0)))
+            lines.wrong = "is named by no journal, and holds records that are nowhere else"
+            unnamed.append(lines)
+    return unnamed
 
 
 def _check_order(found: Scan) -> None:
@@ -177,26 +190,11 @@ def _part(stream: Stream, part: Part, base: int) -> Lines:
         return Lines(path, wrong=error.what)
     with os.fdopen(descriptor, "rb") as file:
         packed = file.read()
-    content = _unpacked(packed, part.size)
+    content = journalparts.unpacked(packed, part.size)
     lines = Lines(path, list(_pieces(stream, content, base)))
     if hashlib.sha256(packed).hexdigest() != part.sha256 or len(content) != part.size:
         lines.wrong = "is not what was archived"
     return lines
-
-
-def _unpacked(packed: bytes, size: int) -> bytes:
-    """What can be had of a gzip file, `size` bytes at most."""
-    content = b""
-    while packed and len(content) < size:
-        machine = zlib.decompressobj(zlib.MAX_WBITS | 16)
-        try:
-            while packed and not machine.eof and len(content) < size:
-                content += machine.decompress(packed, min(4096, size - len(content)))
-                packed = machine.unconsumed_tail
-        except zlib.error:
-            break
-        packed = machine.unused_data
-    return content
 
 
 def _header_of_parts(folder: Path) -> Header:
@@ -205,7 +203,9 @@ def _header_of_parts(folder: Path) -> Header:
     for path in journalparts.stray(folder, ()):
         if path.name.endswith(".gz") and path.is_file() and not path.is_symlink():
             packed = path.read_bytes()
-            part = Part(path.name, len(_unpacked(packed, journalfile.MOST)), hashlib.sha256(packed).hexdigest())
+            part = Part(
+                path.name, len(journalparts.unpacked(packed, journalfile.MOST)), hashlib.sha256(packed).hexdigest()
+            )
             if part.size and part.size > found.get(path.name[:6], Part("", 0, "")).size:
                 found[path.name[:6]] = part
     parts = tuple(part for _, part in sorted(found.items()))

@@ -83,7 +83,7 @@ class Stream:
             if changed:
                 begin = journal.end() + 1  # no place of before is one from now on
                 header = Header(begin + sum(part.size for part in parts), parts=tuple(parts))
-                self._switch(replace(header, last=self._last_archived(header)), lines)
+                self._switch(journal.header, replace(header, last=self._last_archived(header)), lines)
         return changed
 
     def drop(self) -> None:
@@ -121,7 +121,7 @@ class Stream:
             for batch in self._batches(journal, cut):
                 journalparts.extend(self.parts, parts, batch)
             rest = (line for _, line in journal.lines(cut))
-            self._switch(Header(cut, parts=tuple(parts), last=upto), rest)
+            self._switch(header, Header(cut, parts=tuple(parts), last=upto), rest)
         return cut - header.offset
 
     def archived(self) -> Token | None:
@@ -148,8 +148,9 @@ class Stream:
         yield batch
 
     def replace(self, header: Header, lines: Iterable[bytes]) -> None:
-        """Make the stream one of these lines alone, for who holds it and knows better than what stands there."""
-        self._switch(header, lines)
+        """Make the stream one of these lines alone, for who holds it and knows what is in all its parts."""
+        self._switch(Header(), header, lines)
+        journalparts.drop(journalparts.stray(self.parts, header.parts))
 
     def sweep(self) -> list[Path]:
         """Remove what dead writers left, for who holds the stream; the files that went."""
@@ -159,20 +160,25 @@ class Stream:
         except FileNotFoundError:
             return []
 
-    def _switch(self, header: Header, lines: Iterable[bytes]) -> None:
-        """Make the journal's file one of this header and these lines, and drop the parts that it does not name."""
+    def _switch(self, before: Header, header: Header, lines: Iterable[bytes]) -> None:
+        """Make the journal's file one of this header and these lines, and drop the parts that it no longer names."""
         if header.parts:
             sync_parents(self.parts, self._folder)
         placed(self.path, chain([header.line()], lines))
         self._ids.drop()
-        journalparts.drop(journalparts.stray(self.parts, header.parts))
+        named = {part.file for part in header.parts}
+        journalparts.drop(self.parts / part.file for part in before.parts if part.file not in named)
 
     def writing(self, timeout: float = _locks.TIMEOUT) -> AbstractContextManager[None]:
         """Hold the stream: who writes to its files."""
         return _locks.held(self._lock, self.name, timeout)
 
     def _sweep(self, journal: Journal) -> list[Path]:
-        left = [*temporaries_of(self.path), *journalparts.stray(self.parts, journal.header.parts)]
+        left = temporaries_of(self.path)
+        stray = journalparts.stray(self.parts, journal.header.parts)
+        if stray:
+            known = {id_ for id_, _, _ in self._all(journal, 0)}
+            left += [path for path in stray if journalparts.ids(path) <= known]
         journalparts.drop(left)
         return left
 

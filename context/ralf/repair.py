@@ -121,7 +121,8 @@ def repair(route: str | None = None, *, root: str | os.PathLike[str] | None = No
             _route(mending, name)
         if route is None:
             _rest(mending, before)
-    return RepairReport(before, tuple(mending.done), verifying.verify(_still(project, route), root=root))
+    after = verifying.verify(_still(project, route), root=root) if mending.done else before
+    return RepairReport(before, tuple(mending.done), after)
 
 
 def _still(project: Project, route: str | None) -> str | None:

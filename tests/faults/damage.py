@@ -1,0 +1,319 @@
+"""Random damage to random small stores: `verify` names it, a repair mends it, and whatever is whole stays.
+
+    python -m tests.faults.damage --rounds 10000 [--seed N] [--broken]
+
+A round copies a store, harms one to four of its files (bits, truncation, deletion, garbage, exchange), looks, repairs,
+and looks again. `--broken` runs it with a repair that removes what it should keep.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import os
+import random
+import re
+import shutil
+import sys
+import tempfile
+import time
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext, suppress
+from itertools import pairwise
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+import ralf
+from ralf import archive as archives, repair as repairs
+from ralf.errors import RouteNotFound
+from ralf.filestore import FileStore
+from ralf.repair import repair
+from ralf.search import search
+from ralf.verify import VerifyReport, verify
+from storekit import context_of, write_session
+
+ROUTES = ("tide", "moon")
+NOW = 1_800_000_000.0
+_FRAME = re.compile(rb'\{"id":"[^"]+","length":(\d+),"sha256":"([0-9a-f]{32})","record":')
+
+
+class Failed(AssertionError):
+    """A promise that was not kept; the seed of its round is in the message."""
+
+
+# ---- stores ----
+
+
+def bases(folder: Path) -> list[Path]:
+    """A few small stores: plain ones, with an archive, and with one that was rewritten."""
+    plain = folder / "plain"
+    plain.mkdir(parents=True)
+    context_of(plain).mkdir(parents=True)
+    (context_of(plain) / "config.yaml").write_text("archive_days: 0\n")
+    write_session(plain / "tide.jsonl", 3_000)
+    write_session(plain / "moon.jsonl", 800, "s-2")
+    for route in ROUTES:
+        ralf.checkpoint(route, plain / f"{route}.jsonl", root=plain, segment_tokens=400)
+        ralf.record_decision(route, "Keep the levels in centimetres", rationale="as the old logbook does", root=plain)
+    search("harbour level", root=plain)
+    archived = shutil.copytree(plain, folder / "archived")
+    newest, archives.NEWEST = archives.NEWEST, 3
+    archives.archive(root=archived, older_than="1d", now=NOW)
+    archives.NEWEST = newest
+    rewritten = shutil.copytree(archived, folder / "rewritten")
+    store = FileStore(context_of(rewritten))
+    store.rewrite("routes/tide", lambda entry: entry.record.replace(b'"render":', b'"render" :', 1))
+    ralf.record_decision("tide", "Number the stations from zero", root=rewritten)
+    return [plain, archived, rewritten]
+
+
+def files(root: Path) -> list[Path]:
+    """The files of a store that may come to harm."""
+    top = context_of(root)
+    found = [path for name in ("journal", "archive", "blobs", "routes", "cache") for path in (top / name).rglob("*")]
+    return sorted(path for path in found if path.is_file())
+
+
+# ---- harm ----
+
+
+def _bits(dice: random.Random, path: Path, _: list[Path]) -> None:
+    content = bytearray(path.read_bytes())
+    for _n in range(dice.randint(1, 4)):
+        if content:
+            content[dice.randrange(len(content))] ^= 1 << dice.randrange(8)
+    path.write_bytes(content)
+
+
+def _truncation(dice: random.Random, path: Path, _: list[Path]) -> None:
+    os.truncate(path, dice.randrange(path.stat().st_size + 1))
+
+
+def _deletion(_: random.Random, path: Path, __: list[Path]) -> None:
+    path.unlink()
+
+
+def _garbage(dice: random.Random, path: Path, _: list[Path]) -> None:
+    content, junk = path.read_bytes(), dice.choice([b"\n", b"\0" * 40, dice.randbytes(200), b'{"id":"x","length":9,'])
+    place = dice.choice([0, len(content), dice.randrange(len(content) + 1)])
+    path.write_bytes(content[:place] + junk + content[place:])
+
+
+def _exchange(dice: random.Random, path: Path, others: list[Path]) -> None:
+    alike = [other for other in others if other.suffix == path.suffix and other.parts[-3] == path.parts[-3]]
+    other = dice.choice(alike or others)
+    if path.exists() and other.exists():
+        one, two = path.read_bytes(), other.read_bytes()
+        path.write_bytes(two)
+        other.write_bytes(one)
+
+
+def _lines(dice: random.Random, path: Path, _: list[Path]) -> None:
+    lines = path.read_bytes().splitlines(keepends=True)
+    if lines:
+        chosen = dice.randrange(len(lines))
+        dice.choice([lines.pop, lambda n: lines.insert(0, lines[n]), lambda n: lines.append(lines[n])])(chosen)
+    path.write_bytes(b"".join(lines))
+
+
+HARMS: list[Callable[[random.Random, Path, list[Path]], None]] = [
+    _bits,
+    _bits,
+    _truncation,
+    _deletion,
+    _garbage,
+    _exchange,
+    _lines,
+]
+
+
+def harm(dice: random.Random, root: Path) -> list[str]:
+    """Harm a store; what was done, for the message."""
+    told = []
+    every = files(root)
+    for _ in range(dice.randint(1, 4)):
+        kind = dice.choice(sorted({path.relative_to(context_of(root)).parts[0] for path in every}))
+        path = dice.choice([one for one in every if one.relative_to(context_of(root)).parts[0] == kind])
+        if path.exists():
+            harmed = dice.choice(HARMS)
+            harmed(dice, path, every)
+            told.append(f"{harmed.__name__} {path.relative_to(context_of(root))}")
+    return told
+
+
+# ---- what was whole before a repair has to be there after it: read by this harness's own eyes ----
+
+
+def records_on_disk(root: Path) -> set[bytes]:
+    """Every whole record that lies in any journal's file or part."""
+    found: set[bytes] = set()
+    for path in (*context_of(root).glob("journal/routes/*"), *context_of(root).glob("archive/journal/routes/*/*")):
+        content = path.read_bytes()
+        if path.suffix == ".gz":
+            content = _unpacked(content)
+        for match in _FRAME.finditer(content):
+            record = content[match.end() : match.end() + int(match[1])]
+            if hashlib.sha256(record).hexdigest()[:32].encode() == match[2]:
+                found.add(record)
+    return found
+
+
+def _unpacked(packed: bytes) -> bytes:
+    content = b""
+    while packed:
+        machine = zlib.decompressobj(31)
+        try:
+            while packed and not machine.eof:
+                content += machine.decompress(packed[:64])
+                packed = machine.unused_data + packed[64:]
+        except zlib.error:
+            break
+    return content
+
+
+def bytes_of(root: Path) -> set[bytes]:
+    """What all files that are no cache hold."""
+    return {path.read_bytes() for path in context_of(root).rglob("*") if path.is_file() and "cache" not in path.parts}
+
+
+def _check_names(root: Path, base: Path, report: VerifyReport, told: list[str]) -> None:
+    """Whatever is no longer what it was, but for caches and what only a reader's eye would miss, is named."""
+    named = {finding.path for finding in report.findings}
+    for path in files(base):
+        name = path.relative_to(base)
+        kind = name.relative_to(context_of(Path())).parts[0]
+        now = (root / name).read_bytes() if (root / name).exists() else b""
+        if kind in ("blobs", "archive") and path.suffix in ("", ".gz") and now != path.read_bytes():
+            gone = any(finding.path.name == name.name for finding in report.findings)
+            if not gone and root / name not in named and not any(p.suffix == ".jsonl" for p in named):
+                raise Failed(f"{name} is damaged, and nobody says so: {told}")
+        if kind == "journal" and now != path.read_bytes() and not report.findings:
+            raise Failed(f"{name} is damaged, and nobody says so: {told}")
+
+
+def round_of(number: int, base: Path, folder: Path) -> None:
+    """One round; Failed when a promise is not kept."""
+    dice = random.Random(number)
+    root = shutil.copytree(base, folder / "store")
+    try:
+        told = harm(dice, root)
+        where = f"round {number}, {base.name}: {told}"
+        try:
+            report = verify(root=root)
+            _check_names(root, base, report, told)
+            records, contents = records_on_disk(root), bytes_of(root)
+            mended = repair(root=root)
+            if mended.after.damaged:
+                left = [f"{one.path}: {one.what}" for one in mended.after.findings if one.damage]
+                raise Failed(f"still damaged after the repair: {left}")
+            lost = records - records_on_disk(root) - _in_damaged(root)
+            if lost:
+                raise Failed(f"{len(lost)} whole records are gone")
+            read = {entry.record for route in ROUTES for entry in FileStore(context_of(root)).read(f"routes/{route}")}
+            if unread := records_on_disk(root) - read:
+                raise Failed(f"{len(unread)} whole records are not read")
+            _check_kept(root, contents)
+            again = repair(root=root)
+            if again.done:
+                raise Failed(f"a second repair did {again.done}")
+            for one in ralf.list_routes(root=root):
+                with suppress(RouteNotFound):  # nothing at all was left of it
+                    ralf.get_context(one.route, root=root)
+            search("harbour level", root=root)
+        except Failed as error:
+            raise Failed(f"{where}: {error}") from None
+        except Exception as error:
+            raise Failed(f"{where}: crashed with {type(error).__name__}: {error}") from error
+    finally:
+        shutil.rmtree(root)
+
+
+def _in_damaged(root: Path) -> set[bytes]:
+    """Whole records that a repair has put aside: another one of their revision was there."""
+    found = set()
+    for path in (context_of(root) / "damaged").rglob("*"):
+        if path.is_file():
+            content = path.read_bytes()
+            content = _unpacked(content) if ".gz" in path.name else content
+            found |= {content[match.end() : match.end() + int(match[1])] for match in _FRAME.finditer(content)}
+    return found
+
+
+def _check_kept(root: Path, before: set[bytes]) -> None:
+    """Every file that was there is there, moved, or made of what is there: nothing was the only copy and went."""
+    now = bytes_of(root)
+    joined = b"\0".join(now)
+    plain = joined + b"\0".join(_unpacked(content) for content in now if content[:2] == b"\x1f\x8b")
+    for content in before - now:
+        if content in joined:
+            continue
+        lines = _unpacked(content) if content[:2] == b"\x1f\x8b" else content
+        rest = [line for line in lines.split(b"\n") if line.strip(b"\n") and line not in plain]
+        rest = [line for line in rest if not line.startswith(b'{"header":')]
+        if rest and b"context_checkpoint" not in content[:200] and not _pieces_are_kept(rest, plain):
+            raise Failed(f"bytes are gone: {rest[0][:80]!r}")
+
+
+def _pieces_are_kept(lines: list[bytes], plain: bytes) -> bool:
+    """Whether lines that were cut where a record ends are kept in pieces."""
+    for line in lines:
+        ends = sorted({0, len(line), *(match.start() for match in re.finditer(rb'\{"id":"', line))})
+        if not all(line[start:end].rstrip(b"\n") in plain for start, end in pairwise(ends)):
+            return False
+    return True
+
+
+# ---- running ----
+
+
+@contextmanager
+def broken_repair() -> Iterator[None]:
+    """A repair that removes what it cannot read."""
+    keep, aside = repairs._Repair.keep, repairs._Repair.aside
+
+    def remove(self: repairs._Repair, path: Path, *_: object) -> Path:
+        if path.suffix not in (".jsonl", ".gz"):
+            path.unlink(missing_ok=True)
+        self.note(path, "removed")
+        return path
+
+    repairs._Repair.keep, repairs._Repair.aside = remove, remove  # type: ignore[method-assign]
+    try:
+        yield
+    finally:
+        repairs._Repair.keep, repairs._Repair.aside = keep, aside  # type: ignore[method-assign]
+
+
+def run(rounds: int, seed: int = 0, *, stop: bool = True) -> dict[str, object]:
+    """Rounds on stores made anew; Failed at the first promise that is not kept, or all of them told at the end."""
+    begin, failed = time.monotonic(), []
+    with tempfile.TemporaryDirectory() as name:
+        made = bases(Path(name) / "bases")
+        for number in range(seed, seed + rounds):
+            try:
+                round_of(number, made[number % len(made)], Path(name))
+            except Failed as error:
+                if stop:
+                    raise
+                failed.append(str(error))
+    return {"rounds": rounds, "failed": failed, "seconds": round(time.monotonic() - begin, 1)}
+
+
+def main() -> None:
+    """The long run."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=10_000)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--broken", action="store_true", help="with a repair that removes what it should keep")
+    chosen = parser.parse_args()
+    with broken_repair() if chosen.broken else nullcontext():
+        came_to = run(chosen.rounds, chosen.seed, stop=False)
+    print(json.dumps(came_to, indent=2))
+    sys.exit(bool(came_to["failed"]))
+
+
+if __name__ == "__main__":
+    main()
