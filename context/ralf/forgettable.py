@@ -73,11 +73,10 @@ def _decision(label: str, records: Iterable[tuple[str, Record]], present: Mappin
             if text and text != MARK:
                 said.setdefault(text, Decision(str(tree["id"]), str(tree.get("kind", "decision")), decision=text))
             others |= {str(tree.get("rationale", "")), *map(str, tree.get("alternatives", ()))}
-        at = [str(key) for key in tree.get("at", ())]
-        if at[:2] == ["decisions", label] and at[2:3] == ["decision"]:
-            said.setdefault(str(tree.get("value", "")), Decision(label, decision=str(tree.get("value", ""))))
-        elif at[:2] == ["decisions", label] and len(at) == 3:
-            value = tree.get("value", "")
+        at, value = [str(key) for key in tree.get("at", ())], _value(tree)
+        if at == ["decisions", label, "decision"] and value:
+            said.setdefault(str(value), Decision(label, decision=str(value)))
+        elif at[:2] == ["decisions", label] and len(at) > 2:
             others |= set(map(str, value if isinstance(value, list) else [value]))
     if not known:
         return None
@@ -97,7 +96,7 @@ def _section(label: str, records: Iterable[tuple[str, Record]], present: Mapping
             digests.add(str(payload.get("evidence", "")))
         if name == label or payload.get("refines") == label:
             texts += [str(payload.get("title", "")), str(payload.get("text", ""))]
-        texts += [str(tree.get("value", "")) for tree in _dicts(payload) if _is_of_section(tree, number)]
+        texts += [str(_value(tree)) for tree in _dicts(payload) if _is_of_section(tree, number)]
     trees = [tree for payload in (*(record.payload for _, record in records), present) for tree in _dicts(payload)]
     sections = [tree for tree in trees if number is not None and tree.get("number") == number and "text" in tree]
     if not revisions and not sections:
@@ -124,7 +123,12 @@ def _dicts(tree: Any) -> Iterator[Mapping[str, Any]]:
 def _is_of_section(change: Mapping[str, Any], number: int | None) -> bool:
     """Whether a change by hand is one of a section's words."""
     at = [str(key) for key in change.get("at", ())]
-    return at[:2] == [BODY, "sections"] and at[2:3] == [str(number)] and isinstance(change.get("value"), str)
+    return at[:2] == [BODY, "sections"] and at[2:3] == [str(number)] and isinstance(_value(change), str)
+
+
+def _value(change: Mapping[str, Any]) -> Any:
+    """What a change by hand puts in a place, or what else was said of it."""
+    return change.get("value", change.get("also", ""))
 
 
 def _unlabelled(line: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -53,6 +53,8 @@ class Item:
         if self._is_decision(tree):
             gone = {key: [] if isinstance(tree[key], list) else MARK for key in _OF_A_DECISION if tree.get(key)}
             return {**tree, **gone, "status": "dropped"}
+        if "also" in tree and self._is_place([str(key) for key in tree.get("at", ())]):
+            return {**tree, "also": MARK}
         if self.number is not None and tree.get("number") == self.number and "text" in tree:
             return {**tree, "title": MARK, "text": MARK}
         return tree
@@ -64,12 +66,15 @@ class Item:
 
     def _change(self, change: Mapping[str, Any]) -> dict[str, Any]:
         """A change by hand, of a field of the item."""
-        at = [str(key) for key in change.get("at", ())]
-        decided = at[:1] == ["decisions"] and at[1:2] == [self.label] and at[-1] in _OF_A_DECISION
-        written = at[:2] == [BODY, "sections"] and at[2:3] == [str(self.number)] and at[-1] in ("title", "text")
-        if (decided or written) and change.get("value"):
+        if self._is_place([str(key) for key in change.get("at", ())]) and change.get("value"):
             return {**change, "value": [] if isinstance(change["value"], list) else MARK}
         return dict(change)
+
+    def _is_place(self, at: Sequence[str]) -> bool:
+        """Whether a field of the item stands at these keys."""
+        decided = at[:2] == ["decisions", self.label] and at[2:3] and at[2] in _OF_A_DECISION
+        written = at[:2] == [BODY, "sections"] and at[2:3] == [str(self.number)] and at[-1] in ("title", "text")
+        return bool(decided or written)
 
 
 @dataclass(slots=True)
