@@ -1,0 +1,329 @@
+"""Power loss: lay out every state in which a disk can be found after the plug was pulled, and look at the store on it.
+
+The work runs on a real file system (ext4) whose disk logs every block and every flush (`blocklog`). A state is what was
+safe at some moment, and any part of what was not yet: all of it in order, or a random choice of its blocks. Each state
+is mounted, so that the kernel replays its own journal, and must hold all that had been acknowledged by then, whole;
+the next writer must go on at once.
+
+    python -m tests.faults.power --states 10000 --modes ordered,writeback,journal
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tests.faults import blocklog
+from tests.faults.blocklog import BLOCK, Entry, Flush, Mark, Write
+
+import ralf
+from ralf import document, evidence, journal, project as projects, route as heart
+from ralf.errors import RalfError
+
+SESSION = Path(__file__).parents[2] / "examples" / "session.jsonl"
+MODES = ("ordered", "writeback", "journal")
+ROUTE = "TASK-1"
+IMAGE_BYTES = 12 << 20
+_MOST_SECONDS = 1.0  # a writer that comes after waits no longer
+
+Work = Callable[[Path, Callable[[str], None]], None]
+"""Works in a project directory and says what was acknowledged: `decision TEXT`, `checkpoint ID`."""
+
+
+@dataclass
+class Result:
+    """What was found: how many states were looked at, and what was wrong in which."""
+
+    states: int = 0
+    acknowledged: int = 0
+    lost: list[str] = field(default_factory=list)
+    torn: list[str] = field(default_factory=list)
+    blocked: list[str] = field(default_factory=list)
+
+    @property
+    def faults(self) -> list[str]:
+        """All that was wrong."""
+        return [*self.lost, *self.torn, *self.blocked]
+
+    def __str__(self) -> str:
+        found = f"{len(self.lost)} acknowledged lost, {len(self.torn)} torn, {len(self.blocked)} blocked"
+        return f"{self.states} states, {self.acknowledged} acknowledgements looked for: {found}"
+
+
+def why_not(mode: str = "ordered") -> str:
+    """Why the power cannot be cut here, "" where it can."""
+    missing = [name for name in ("mkfs.ext4", "mount", "umount") if shutil.which(name, path=_path()) is None]
+    if missing or mode not in MODES:
+        return f"needs {', '.join(missing) or 'a mode that is known'}"
+    return blocklog.why_not()
+
+
+def run(states: int, seed: int, mode: str = "ordered", work: Work | None = None) -> Result:
+    """Record `work` once on a logged disk, then look at so many states of that disk.
+
+    Runs in a process of its own, so that its mounts are seen by nobody else and go with it.
+    """
+    read, write = os.pipe()
+    child = os.fork()
+    if not child:
+        status = 1
+        try:
+            os.close(read)
+            blocklog.own_mounts()
+            result = _run(states, seed, mode, work or ordinary_work)
+            lines = [f"{result.states} {result.acknowledged}"]
+            for kind in ("lost", "torn", "blocked"):
+                lines += [f"{kind} {' '.join(text.split())}" for text in getattr(result, kind)]
+            os.write(write, "\n".join(lines).encode()[:60_000])
+            status = 0
+        finally:
+            if status:
+                traceback.print_exc()
+            os._exit(status)
+    os.close(write)
+    with os.fdopen(read, encoding="utf-8") as file:
+        lines = file.read().splitlines()
+    if os.waitpid(child, 0)[1] or not lines:
+        raise RuntimeError("the harness itself failed; see above")
+    looked_at, acknowledged = map(int, lines[0].split())
+    found = Result(looked_at, acknowledged)
+    for line in lines[1:]:
+        kind, _, text = line.partition(" ")
+        getattr(found, kind).append(text)
+    return found
+
+
+# ---- the work ----
+
+
+def ordinary_work(root: Path, acknowledged: Callable[[str], None]) -> None:
+    """Decisions, a checkpoint of several segments, and edits by a person between them."""
+    ralf.record_decision(ROUTE, "Keep the journal as JSON lines", rationale="a person can read it", root=root)
+    acknowledged("decision Keep the journal as JSON lines")
+    for entry in ralf.checkpoint(ROUTE, SESSION, root=root).checkpoints:
+        acknowledged(f"checkpoint {entry.checkpoint_id}")
+    path = projects.find(root).route_file(ROUTE)
+    for number in range(3):
+        edited = path.read_text(encoding="utf-8").replace("a person can read it", f"read by people {number}")
+        path.write_text(edited, encoding="utf-8")
+        ralf.record_decision(ROUTE, f"Choose the port {4000 + number}", rationale=f"{number} is free", root=root)
+        acknowledged(f"decision Choose the port {4000 + number}")
+
+
+# ---- recording ----
+
+
+def _run(states: int, seed: int, mode: str, work: Work) -> Result:
+    with tempfile.TemporaryDirectory(prefix="ralf-power-") as folder:
+        place = Path(folder)
+        _warm(place / "warm")
+        base, log = _recorded(place, mode, work)
+        result = Result()
+        for number, (name, image, marks) in enumerate(_states(base, log, states, seed)):
+            result.states += 1
+            result.acknowledged += len(marks)
+            _look(place, mode, name, image, marks, result)
+            if len(result.faults) > 100:
+                break
+            if number % 1000 == 999:
+                print(f"  {mode}: {result}", file=sys.stderr)
+        return result
+
+
+def _warm(folder: Path) -> None:
+    """Load what the children would each load again."""
+    folder.mkdir()
+    ordinary_work(folder, lambda _: None)
+    list(check(folder, ()))
+
+
+def _recorded(place: Path, mode: str, work: Work) -> tuple[bytes, list[Entry]]:
+    base, mounted, log = place / "base", place / "mounted", list[Entry]()
+    mounted.mkdir()
+    with base.open("wb") as file:
+        file.truncate(IMAGE_BYTES)
+    _call("mkfs.ext4", "-q", "-F", "-b", str(BLOCK), "-J", "size=4", "-O", "^resize_inode", str(base))
+    image = base.read_bytes()
+    with blocklog.logged(image, place / "disk", log) as disk:
+        _mount(disk.path, mounted, mode)
+        root = mounted / "project"
+        root.mkdir()
+        os.sync()
+        _in_child(lambda: work(root, disk.mark))
+        _call("umount", "-l", str(mounted))
+    return image, log[: 1 + max(n for n, entry in enumerate(log) if isinstance(entry, Mark))]
+
+
+# ---- the states ----
+
+
+def _states(base: bytes, log: Sequence[Entry], most: int, seed: int) -> Iterator[tuple[str, bytearray, list[str]]]:
+    """States of the disk, each with what was acknowledged by then: after every write in order (evenly chosen ones,
+    where these would be more than half), then random ones: all that was safe at a moment, and of the rest any blocks.
+    """
+    draw = random.Random(seed)  # noqa: S311
+    image, marks = bytearray(base), list[str]()
+    writes = [number for number, entry in enumerate(log) if isinstance(entry, Write)]
+    shown = set(writes[:: max(1, -(-2 * len(writes) // most))])
+    for number, entry in enumerate(log):
+        if isinstance(entry, Write):
+            image[entry.offset : entry.offset + len(entry.data)] = entry.data
+        elif isinstance(entry, Mark):
+            marks.append(entry.text)
+        if number in shown:
+            yield f"after write {number}", image, marks
+    for _ in range(most - len(shown)):
+        yield _random_state(base, log, draw)
+
+
+def _random_state(base: bytes, log: Sequence[Entry], draw: random.Random) -> tuple[str, bytearray, list[str]]:
+    moment = draw.randrange(1, len(log) + 1)
+    safe = max((n for n in range(moment) if isinstance(log[n], Flush)), default=0)
+    image = bytearray(base)
+    for entry in log[:safe]:
+        if isinstance(entry, Write):
+            image[entry.offset : entry.offset + len(entry.data)] = entry.data
+    share = draw.random()
+    taken = 0
+    for entry in log[safe:moment]:
+        if isinstance(entry, Write):
+            for at in range(0, len(entry.data), BLOCK):  # a disk keeps blocks whole, and takes them in any order
+                if draw.random() < share:
+                    image[entry.offset + at : entry.offset + at + BLOCK] = entry.data[at : at + BLOCK]
+                    taken += 1
+    marks = [entry.text for entry in log[:moment] if isinstance(entry, Mark)]
+    return f"flush {safe}, then {taken} blocks up to {moment}", image, marks
+
+
+def _look(place: Path, mode: str, name: str, image: bytearray, marks: Sequence[str], result: Result) -> None:
+    """Mount a state as the next boot would, and look at the store in it."""
+    path, mounted = place / "state", place / "mounted"
+    path.write_bytes(image)
+    _mount(path, mounted, mode)
+    try:
+        found = _in_child(lambda: check(mounted / "project", marks))
+    finally:
+        _call("umount", str(mounted))
+    for line in found.splitlines():
+        kind, _, text = line.partition(" ")
+        getattr(result, kind).append(f"{mode}, {name}: {text}")
+
+
+def check(root: Path, marks: Sequence[str]) -> Iterator[str]:
+    """What is wrong with a store that has to hold what was acknowledged: `lost …`, `torn …` or `blocked …`."""
+    if not root.is_dir():
+        yield from (f"lost {mark}" for mark in marks)
+        return
+    project = projects.find(root)
+    records = [record for _, record in journal.read(project.store, ROUTE)]
+    if [record.revision for record in records] != list(range(1, len(records) + 1)):
+        yield "torn revisions are not 1, 2, 3 …"
+    folded = heart.fold(records, heart.empty(ROUTE))
+    held = {f"decision {decision.decision}" for decision in folded.decisions}
+    held |= {f"checkpoint {entry.checkpoint_id}" for entry in folded.checkpoint_history}
+    yield from (f"lost {mark}" for mark in marks if mark not in held)
+    if records and ralf.get_context(ROUTE, root=root).decisions[0].decision != folded.decisions[0].decision:
+        yield "torn what is read is not what the journal comes to"
+    for record in records:
+        if record.kind == "checkpoint" and not list(evidence.read(project.store, record.payload["evidence"])):
+            yield f"lost the evidence of revision {record.revision}"
+    path = project.route_file(ROUTE)
+    if path.exists():
+        content = path.read_bytes()
+        if content.strip():
+            document.parse(content, path)
+        else:
+            yield "torn the route file is empty"
+    started = time.monotonic()
+    ralf.record_decision(ROUTE, "Go on after the lights are back", root=root)
+    if time.monotonic() - started > _MOST_SECONDS:
+        yield "blocked the next writer"
+    after = ralf.get_context(ROUTE, root=root)
+    if after.decisions[-1].decision != "Go on after the lights are back" or after.warnings:
+        yield f"torn after the next write: {after.warnings}"
+    left = [entry.name for entry in project.routes.iterdir() if entry.name != f"{ROUTE}.md"]
+    if left:
+        yield f"torn left behind after the next write: {left}"
+
+
+# ---- processes and mounts ----
+
+
+def _in_child(call: Callable[[], Iterator[str] | None]) -> str:
+    """What `call` yields, line by line, run in a process of its own: nothing that it remembers is known to the next."""
+    read, write = os.pipe()
+    child = os.fork()
+    if not child:
+        os.close(read)
+        with os.fdopen(write, "w", encoding="utf-8", errors="backslashreplace") as file:
+            whole = False
+            try:
+                for line in call() or ():
+                    file.write(" ".join(line.split()) + "\n")
+                whole = True
+            except (RalfError, OSError) as error:
+                whole = True
+                file.write(f"torn {type(error).__name__}: {' '.join(str(error).split())}\n")
+            finally:
+                if not whole:
+                    traceback.print_exc()
+                    file.write("torn the look at it ended in a traceback\n")
+                file.flush()
+                os._exit(0)
+    os.close(write)
+    with os.fdopen(read, encoding="utf-8") as file:
+        found = file.read()
+    os.waitpid(child, 0)
+    return found
+
+
+def _mount(image: Path, folder: Path, mode: str) -> None:
+    _call("mount", "-t", "ext4", "-o", f"loop,data={mode},noatime", str(image), str(folder))
+
+
+def _call(*arguments: str) -> None:
+    done = subprocess.run(arguments, env={"PATH": _path()}, capture_output=True, timeout=60, check=False)
+    if done.returncode:
+        raise OSError(f"{' '.join(arguments)}: {done.stderr.decode(errors='replace').strip()}")
+
+
+def _path() -> str:
+    """Where the programs are that make and mount file systems: often not where a user looks."""
+    return os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin", "/sbin"])
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Exit status 0: nothing lost or torn, or skipped; 1: something was."""
+    parser = argparse.ArgumentParser(prog="python -m tests.faults.power", description=__doc__.split("\n")[0])
+    parser.add_argument("--states", type=int, default=500)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--modes", default="ordered", help=f"comma-separated: {', '.join(MODES)}")
+    given = parser.parse_args(arguments)
+    faults = 0
+    for mode in given.modes.split(","):
+        if reason := why_not(mode):
+            print(f"skipped: {reason}")
+            continue
+        started = time.monotonic()
+        result = run(given.states, given.seed, mode)
+        print(f"power loss, ext4 data={mode}: {result} ({time.monotonic() - started:.0f} s)")
+        for fault in result.faults[:20]:
+            print(f"  {fault}")
+        faults += len(result.faults)
+    return 1 if faults else 0
+
+
+if __name__ == "__main__":
+    with suppress(KeyboardInterrupt):
+        sys.exit(main())
