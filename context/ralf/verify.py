@@ -227,5 +227,5 @@ def too_open(project: Project) -> Iterator[Path]:
             for one in sorted(files):
                 path = Path(folder, one)
                 with suppress(FileNotFoundError):
-                    if not path.is_symlink() and path.stat().st_mode & 0o077:
+                    if not path.is_symlink() and not _is_left(one) and path.stat().st_mode & 0o077:
                         yield path
