@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import pytest
-
 import damage
+import pytest
 
 
 def test_a_store_that_is_harmed_at_random_is_named_damaged_and_mended() -> None:
