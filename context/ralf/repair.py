@@ -34,7 +34,7 @@ from ralf.errors import Damaged, DamagedBlob, RalfError
 from ralf.journalfile import Header
 from ralf.journalscan import Scan
 from ralf.journalstream import Stream
-from ralf.placing import placed, temporaries_of
+from ralf.placing import placed
 from ralf.project import Project, find
 from ralf.verify import VerifyReport
 from ralf.writer import writing
@@ -174,8 +174,9 @@ def _route(mending: _Repair, route: str) -> None:
         for found in findings:
             if project.cache in found.path.parents and os.path.lexists(found.path):
                 mending.remove(found.path, _ANEW)
-        for left in (project.cache / "routes").glob(f"{route}.json.*.tmp"):
-            mending.remove(left, _LEFT)
+        for pattern in (f"{route}.json.*.tmp", f".{route}.json.tmp"):
+            for left in (project.cache / "routes").glob(pattern):
+                mending.remove(left, _LEFT)
         if scan.damaged or scan.torn:
             _forget_cache(mending, route)  # first: it knows of files that show what is lost
             with stream.writing():
@@ -184,7 +185,7 @@ def _route(mending: _Repair, route: str) -> None:
             with stream.writing():
                 for left in stream.sweep():
                     mending.note(left, _LEFT)
-        show = scan.damaged or bool(temporaries_of(path))
+        show = scan.damaged or any(path.parent.glob(f".ralf-{path.name}-*"))  # what an editor displaced is taken in
         for found in findings:
             if found.path == path and found.repair:
                 show = True

@@ -212,7 +212,7 @@ def leftovers(project: Project) -> Iterator[Path]:
 
 
 def _is_left(name: str) -> bool:
-    return placing.is_temporary(name) or (name.endswith(".tmp") and ".json." in name)
+    return placing.is_temporary(name) or (name.endswith(".tmp") and ".json." in name)  # of a cache
 
 
 def _modes(project: Project) -> Iterator[Finding]:
