@@ -16,7 +16,7 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
-from ralf import _locks, blobzip
+from ralf import _locks, blobzip, filesystems
 from ralf.errors import BlobNotFound, DamagedBlob, UsageError
 from ralf.journalfile import CAREFUL
 from ralf.placing import is_temporary, placed, sync_parents
@@ -46,6 +46,7 @@ class Blobs:
 
     def put(self, chunks: Iterable[bytes]) -> Digest:
         """See `ralf.store.Store.put_blob`."""
+        filesystems.check(self._folder)
         content = b"".join(chunks)
         digest = hashlib.sha256(content).hexdigest()
         path = self.path_of(digest)

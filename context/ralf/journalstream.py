@@ -9,7 +9,7 @@ from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 
-from ralf import _locks, journalfile, journalparts
+from ralf import _locks, filesystems, journalfile, journalparts
 from ralf.errors import MEND_JOURNAL, Busy, Conflict, DamagedJournal, UnknownToken, UsageError
 from ralf.idindex import IdIndex
 from ralf.journalfile import Header, Journal, Part
@@ -170,7 +170,8 @@ class Stream:
         journalparts.drop(self.parts / part.file for part in before.parts if part.file not in named)
 
     def writing(self, timeout: float = _locks.TIMEOUT) -> AbstractContextManager[None]:
-        """Hold the stream: who writes to its files."""
+        """Hold the stream: who writes to its files. UsageError where they lie on a file system that is refused."""
+        filesystems.check(self._folder)
         return _locks.held(self._lock, self.name, timeout)
 
     def _sweep(self, journal: Journal) -> list[Path]:

@@ -84,7 +84,12 @@ class Project:
                 raise UsageError(self.folder / part, "is a symbolic link: not written through", "remove the link")
 
     def prepare(self) -> None:
-        """Make the folder, hidden from git, when it is not there yet. UsageError where a link leads out of it."""
+        """Make the folder, hidden from git, when it is not there yet. UsageError where a link leads out of it, or it
+        lies on a file system that is refused.
+        """
+        from ralf import filesystems
+
+        filesystems.check(self.folder)
         self.check_links()
         if not (self.folder / ".gitignore").exists():
             self.routes.mkdir(parents=True, exist_ok=True)

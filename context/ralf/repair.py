@@ -24,15 +24,17 @@ from ralf import (
     journalfile,
     journalparts,
     journalscan,
+    state as states,
     verify as verifying,
     verifyroute,
 )
 from ralf.blobfiles import Blobs
-from ralf.errors import DamagedBlob, RalfError
+from ralf.document import parse
+from ralf.errors import Damaged, DamagedBlob, RalfError
 from ralf.journalfile import Header
 from ralf.journalscan import Scan
 from ralf.journalstream import Stream
-from ralf.placing import placed, temporaries_of
+from ralf.placing import placed
 from ralf.project import Project, find
 from ralf.verify import VerifyReport
 from ralf.writer import writing
@@ -172,17 +174,18 @@ def _route(mending: _Repair, route: str) -> None:
         for found in findings:
             if project.cache in found.path.parents and os.path.lexists(found.path):
                 mending.remove(found.path, _ANEW)
-        for left in (project.cache / "routes").glob(f"{route}.json.*.tmp"):
-            mending.remove(left, _LEFT)
+        for pattern in (f"{route}.json.*.tmp", f".{route}.json.tmp"):
+            for left in (project.cache / "routes").glob(pattern):
+                mending.remove(left, _LEFT)
         if scan.damaged or scan.torn:
             _forget_cache(mending, route)  # first: it knows of files that show what is lost
             with stream.writing():
-                _journal(mending, stream, journalscan.scan(stream))
+                _journal(mending, stream, journalscan.scan(stream), _checkpoints_shown(project, route))
         elif os.path.lexists(stream.path):
             with stream.writing():
                 for left in stream.sweep():
                     mending.note(left, _LEFT)
-        show = scan.damaged or bool(temporaries_of(path))
+        show = scan.damaged or any(path.parent.glob(f".ralf-{path.name}-*"))  # what an editor displaced is taken in
         for found in findings:
             if found.path == path and found.repair:
                 show = True
@@ -215,10 +218,22 @@ def _forget_cache(mending: _Repair, route: str) -> None:
         mending.remove(path, _ANEW)
 
 
-def _journal(mending: _Repair, stream: Stream, scan: Scan) -> None:
+def _checkpoints_shown(project: Project, route: str) -> int:
+    """How many checkpoints the route file says that there were, 0 where it cannot be read."""
+    with suppress(Damaged):
+        content = states.read_file(project, route)
+        header = parse(content, project.route_file(route)).context_checkpoint if content else None
+        if header is not None and header.route == route:
+            return header.checkpoint_count
+    return 0
+
+
+def _journal(mending: _Repair, stream: Stream, scan: Scan, shown: int) -> None:
     """Write a journal anew: the records that can be read, in their order, and records that say what is lost.
 
     All that is damaged is kept in `damaged/` before the old files go.
+
+    shown  how many checkpoints there were, as far as anybody knows
     """
     kept = []
     whole = scan.whole()
@@ -239,18 +254,18 @@ def _journal(mending: _Repair, stream: Stream, scan: Scan) -> None:
         if path.suffix == ".gz":
             mending.aside(path)
     missing = sum(last - first + 1 for first, last in scan.gaps)
-    made = _chained(scan, [path.relative_to(mending.project.folder).as_posix() for path in kept])
+    made = _chained(scan, [path.relative_to(mending.project.folder).as_posix() for path in kept], shown)
     begin = scan.header.offset + sum(len(piece.raw) for piece in scan.lines[-1].pieces) + len(scan.torn) + 1
     stream.path.parent.mkdir(parents=True, exist_ok=True)
     stream.replace(Header(begin), made)
     mending.note(stream.path, f"written anew: {len(whole):,} records are whole, {missing:,} are lost")
 
 
-def _chained(scan: Scan, damaged: Sequence[str]) -> list[bytes]:
+def _chained(scan: Scan, damaged: Sequence[str], shown: int) -> list[bytes]:
     """The whole records' lines, with a record in the place of each that is missing, and a last one that says so."""
     made: list[bytes] = []
     expected, count = 1, 0
-    lost_checkpoints = _lost_checkpoints(scan)
+    lost_checkpoints = _lost_checkpoints(scan, shown)
     for piece in scan.whole():
         record = piece.record
         if record is not None:
@@ -271,18 +286,26 @@ def _chained(scan: Scan, damaged: Sequence[str]) -> list[bytes]:
     return made
 
 
-def _lost_checkpoints(scan: Scan) -> dict[int, int]:
-    """How many of the records that are lost before a revision were checkpoints, as far as their remains tell."""
+def _lost_checkpoints(scan: Scan, shown: int) -> dict[int, int]:
+    """How many of the records that are lost before a revision were checkpoints, as far as their remains tell, and else
+    as many of the first ones as the route file shows more.
+    """
+    gaps = {last + 1: last - first + 1 for first, last in scan.gaps}
     found: dict[int, int] = {}
-    remains = b""
+    remains, count = b"", 0
     for piece in (piece for lines in scan.lines for piece in lines.pieces):
         if piece.record is None:
             remains += piece.raw
             continue
-        gap = next((last - first + 1 for first, last in scan.gaps if last + 1 == piece.record.revision), 0)
         marks = max(remains.count(mark) for mark in (b'{"id":"checkpoint-', b'"kind":"checkpoint"'))
-        found[piece.record.revision] = min(gap, marks)
+        found[piece.record.revision] = min(gaps.get(piece.record.revision, 0), marks)
+        count = count + 1 if piece.record.kind == "checkpoint" else max([count, *history.numbers(piece.record)])
         remains = b""
+    missing = shown - count - sum(found.values())
+    for revision, size in sorted(gaps.items()):
+        more = max(0, min(missing, size - found.get(revision, 0)))
+        found[revision] = found.get(revision, 0) + more
+        missing -= more
     return found
 
 

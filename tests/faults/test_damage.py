@@ -1,0 +1,20 @@
+"""Stores that are harmed at random are mended, and the harness that shows it can fail."""
+
+from __future__ import annotations
+
+import damage
+import pytest
+
+
+def test_a_store_that_is_harmed_at_random_is_named_damaged_and_mended() -> None:
+    assert damage.run(9)["failed"] == []
+
+
+def test_a_repair_that_removes_what_it_cannot_read_is_caught() -> None:
+    with damage.broken_repair(), pytest.raises(damage.Failed, match="gone"):
+        damage.run(9)
+
+
+@pytest.mark.slow
+def test_three_hundred_harmed_stores_are_mended() -> None:
+    assert damage.run(300, seed=9)["failed"] == []

@@ -1,0 +1,327 @@
+"""Verify names whatever is damaged and lets be what is not; a repair mends it from the journal and keeps every copy."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import time
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import ralf
+from ralf import blobfiles, repair as repairs
+from ralf.archive import archive
+from ralf.errors import DamagedJournal
+from ralf.filestore import FileStore
+from ralf.repair import repair
+from ralf.search import search
+from ralf.verify import verify
+from storekit import Cli, context_of, journal_file, route_file, write_session
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("made")
+    write_session(root / "session.jsonl", 2_000)
+    ralf.checkpoint("tide", root / "session.jsonl", root=root, segment_tokens=400)
+    ralf.record_decision("tide", "Keep the levels in centimetres", rationale="as the logbook does", root=root)
+    search("harbour level", root=root)
+    return root
+
+
+@pytest.fixture
+def project(made: Path, tmp_path: Path) -> Path:
+    return shutil.copytree(made, tmp_path / "project")
+
+
+@pytest.fixture
+def cli(project: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Cli:
+    return Cli(project, monkeypatch, capfd)
+
+
+@pytest.fixture
+def journal(project: Path) -> Path:
+    return journal_file(project, "tide")
+
+
+def found(root: Path) -> list[tuple[str, bool]]:
+    return [
+        (finding.path.relative_to(context_of(root)).as_posix(), finding.damage)
+        for finding in verify(root=root).findings
+    ]
+
+
+def records(root: Path) -> list[bytes]:
+    return [entry.record for entry in FileStore(context_of(root)).read("routes/tide")]
+
+
+def change_line(journal: Path, number: int, change: Callable[[bytes], bytes]) -> bytes:
+    lines = journal.read_bytes().splitlines(keepends=True)
+    before, lines[number] = lines[number], change(lines[number])
+    journal.write_bytes(b"".join(lines))
+    return before
+
+
+def kept_aside(root: Path) -> bytes:
+    return b"".join(path.read_bytes() for path in (context_of(root) / "damaged").rglob("*") if path.is_file())
+
+
+# ---- what is no damage ----
+
+
+def test_a_store_that_nobody_harmed_is_whole(project: Path, cli: Cli) -> None:
+    done = cli("context", "verify")
+    assert (done.status, done.err) == (0, "")
+    assert "all whole" in done.out
+    assert repair(root=project).done == ()
+
+
+def test_an_archived_store_is_whole(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ralf.archive.NEWEST", 2)
+    assert archive(root=project, older_than="1d").routes
+    report = verify(root=project)
+    assert report.findings == ()
+    assert report.archives == 2
+
+
+def test_what_a_crash_leaves_behind_is_said_and_is_no_damage(project: Path, journal: Path, cli: Cli) -> None:
+    with journal.open("ab") as file:
+        file.write(b'{"id":"x","length":10')
+    route_file(project, "tide").unlink()
+    (context_of(project) / "blobs" / ".ralf-x-0123456789ab.tmp").write_bytes(b"half")
+    assert {damage for _, damage in found(project)} == {False}
+    assert len(found(project)) == 3
+    assert cli("context", "verify").status == 0
+    repair(root=project)
+    assert found(project) == []
+    assert b'{"id":"x","length":10' in kept_aside(project)
+
+
+def test_an_edited_file_and_a_missing_cache_are_no_damage(project: Path) -> None:
+    path = route_file(project, "tide")
+    path.write_text(path.read_text().replace("Keep the levels in", "Keep all levels in"))
+    shutil.rmtree(context_of(project) / "cache")
+    assert found(project) == [("routes/tide.md", False)]
+    repair(root=project)
+    assert "Keep all levels in" in path.read_text()
+
+
+# ---- a journal ----
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda line: line.replace(b'"kind"', b'"kinb"', 1),
+        lambda line: b"\xff" * 50 + b"\n",
+        lambda line: line[:-1],
+        lambda line: line[: len(line) // 2] + b"\n" + line[len(line) // 2 :],
+        lambda line: b"",
+    ],
+)
+def test_a_damaged_record_is_named_and_those_behind_it_stay_readable(
+    project: Path, journal: Path, cli: Cli, change: Callable[[bytes], bytes]
+) -> None:
+    before = records(project)
+    change_line(journal, 1, change)
+    harmed = journal.read_bytes()
+    assert cli("context", "verify").status == 4
+    assert ("journal/routes/tide.jsonl", True) in found(project)
+    assert cli("context", "verify", "--repair").status == 0
+    assert found(project) == [] or all(not damage for _, damage in found(project))
+    assert [record for record in before if record in records(project)] == [
+        record for record in before if record in harmed
+    ]
+    revisions = [json.loads(record)["revision"] for record in records(project)]
+    assert revisions == list(range(1, len(revisions) + 1))
+    assert repair(root=project).done == ()
+
+
+def test_what_the_file_still_shows_of_a_lost_record_is_taken_in(project: Path, journal: Path) -> None:
+    shown = ralf.get_context("tide", root=project)
+    lost = change_line(journal, 2, lambda line: b"x" * len(line[:-1]) + b"\n")
+    repair(root=project)
+    now = ralf.get_context("tide", root=project)
+    assert {section.title for section in now.body.sections} == {section.title for section in shown.body.sections}
+    assert [section.number for section in now.body.sections] == [section.number for section in shown.body.sections]
+    assert {item.decision for item in now.decisions} == {item.decision for item in shown.decisions}
+    assert b"x" * (len(lost) - 1) in kept_aside(project)
+    ralf.record_decision("tide", "Go on after the repair", root=project)
+    assert verify(root=project).damaged is False
+
+
+def test_damage_is_hinted_at_with_the_command_that_mends_it(project: Path, journal: Path) -> None:
+    change_line(journal, 1, lambda line: line.replace(b'"kind"', b'"kinb"', 1))
+    with pytest.raises(DamagedJournal) as error:
+        records(project)
+    assert error.value.hint == "ralf context verify --repair"
+
+
+def test_a_payload_that_is_not_the_one_of_its_digest_is_named(project: Path) -> None:
+    store = FileStore(context_of(project))
+    store.rewrite("routes/tide", lambda entry: entry.record.replace(b"centimetres", b"inches"))
+    assert ("journal/routes/tide.jsonl", True) in found(project)
+
+
+# ---- the archive ----
+
+
+def harm_the_part(root: Path) -> Path:
+    (part,) = (context_of(root) / "archive/journal/routes/tide").iterdir()
+    content = bytearray(part.read_bytes())
+    content[len(content) // 2] ^= 8
+    part.write_bytes(content)
+    return part
+
+
+@pytest.mark.parametrize("harm", [harm_the_part, lambda root: harm_the_part(root).unlink()])
+def test_a_damaged_or_lost_part_of_the_archive_leaves_the_rest_readable(
+    project: Path, monkeypatch: pytest.MonkeyPatch, harm: Callable[[Path], object]
+) -> None:
+    monkeypatch.setattr("ralf.archive.NEWEST", 2)
+    shown = ralf.get_context("tide", root=project)
+    archive(root=project, older_than="1d")
+    harm(project)
+    assert verify(root=project).damaged
+    assert not repair(root=project).after.damaged
+    now = ralf.get_context("tide", root=project)
+    assert {item.decision for item in now.decisions} == {item.decision for item in shown.decisions}
+    assert records(project)
+
+
+def test_a_journal_whose_first_line_is_lost_finds_its_parts_again(
+    project: Path, journal: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ralf.archive.NEWEST", 2)
+    before = records(project)
+    archive(root=project, older_than="1d")
+    change_line(journal, 0, lambda line: line.replace(b"offset", b"ofset"))
+    assert verify(root=project).damaged
+    repair(root=project)
+    assert records(project)[: len(before)] == before
+
+
+# ---- the file, the cache, the blobs ----
+
+
+def test_a_file_that_cannot_be_read_is_moved_aside_and_written_anew(project: Path) -> None:
+    path = route_file(project, "tide")
+    content = path.read_bytes()
+    path.write_bytes(content.replace(b"decisions:", b"decisions: ]["))
+    assert found(project) == [("routes/tide.md", True)]
+    repair(root=project)
+    assert path.read_bytes() == content
+    assert (context_of(project) / "damaged/routes/tide.md").read_bytes() != content
+
+
+def test_a_file_with_conflict_markers_is_left_to_its_person(project: Path) -> None:
+    path = route_file(project, "tide")
+    path.write_bytes(b"<<<<<<< ours\n" + path.read_bytes() + b"=======\n>>>>>>> theirs\n")
+    before = path.read_bytes()
+    assert repair(root=project).after.damaged
+    assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize("name", ["routes/tide.json", "sessions/tide.jsonl", "search.sqlite", "ids/routes/tide.idx"])
+def test_a_cache_that_does_not_hold_what_the_journal_does_is_named_and_removed(project: Path, name: str) -> None:
+    path = context_of(project) / "cache" / name
+    content = path.read_bytes()
+    harmed = (
+        content.replace(b"centimetres", b"millimetres").replace(b'"byte":', b'"byte":9').replace(b"SQLite", b"sqlite")
+    )
+    path.write_bytes(harmed if harmed != content else content[:-1] + bytes([content[-1] ^ 1]))
+    assert (f"cache/{name}", True) in found(project)
+    repair(root=project)
+    assert found(project) == []
+
+
+def test_a_damaged_blob_is_moved_aside_and_why_says_that_it_is_gone(project: Path, cli: Cli) -> None:
+    digest = json.loads(records(project)[0])["payload"]["evidence"]
+    path = context_of(project) / "blobs" / digest[:2] / digest
+    path.write_bytes(b"broken")
+    assert found(project) == [(path.relative_to(context_of(project)).as_posix(), True)]
+    repair(root=project)
+    assert kept_aside(project) == b"broken"
+    assert [damage for _, damage in found(project)] == [False]
+    assert cli("context", "why", "tide", "cp-001").status == 3
+
+
+def test_a_blob_that_unpacks_to_more_than_a_blob_may_have_is_damaged_and_fills_no_memory(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(blobfiles, "LARGEST", 1 << 20)
+    path = next((context_of(project) / "blobs").glob("??/*"))
+    path.write_bytes(zlib.compress(b"\0" * (64 << 20)))
+    assert ("/".join(path.parts[-3:]), True) in found(project)
+
+
+# ---- what lies about ----
+
+
+def test_a_link_in_the_store_is_named_and_moved_aside_not_followed(project: Path, tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "file").write_text("theirs")
+    (context_of(project) / "blobs" / "zz").symlink_to(outside)
+    assert found(project) == [("blobs/zz", True)]
+    repair(root=project)
+    assert found(project) == []
+    assert (outside / "file").read_text() == "theirs"
+    assert (context_of(project) / "damaged/blobs/zz").is_symlink()
+
+
+def test_a_journal_that_others_may_read_is_closed(project: Path, journal: Path) -> None:
+    journal.chmod(0o644)
+    assert found(project) == [("journal/routes/tide.jsonl", False)]
+    repair(root=project)
+    assert journal.stat().st_mode & 0o077 == 0
+
+
+@pytest.mark.parametrize("folder", ["blobs", "blobs/aa", "journal/routes", "cache/routes", "archive/blobs"])
+def test_what_dead_writers_left_is_swept(project: Path, folder: str) -> None:
+    name = "tide.json.99.tmp" if folder == "cache/routes" else ".ralf-tide.jsonl-0123456789ab.tmp"
+    path = context_of(project) / folder / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(b"half")
+    os.utime(path, (time.time() - 7_200,) * 2)
+    assert found(project) == [(f"{folder}/{name}", False)]
+    repair(root=project)
+    assert not path.exists()
+
+
+def test_the_next_blob_that_is_put_sweeps_what_a_dead_writer_left(project: Path) -> None:
+    path = context_of(project) / "blobs" / ".ralf-x-0123456789ab.tmp"
+    path.write_bytes(b"half")
+    FileStore(context_of(project)).put_blob([b"words"])
+    assert not path.exists()
+
+
+def test_one_route_can_be_looked_at_and_mended_alone(project: Path, journal: Path, cli: Cli) -> None:
+    ralf.record_decision("moon", "Use the other side", root=project)
+    change_line(journal, 1, lambda line: line.replace(b'"kind"', b'"kinb"', 1))
+    assert cli("context", "verify", "moon").status == 0
+    assert cli("context", "verify", "tide").status == 4
+    told = json.loads(cli("context", "verify", "tide", "--json").out)
+    assert told["damaged"] is True
+    assert told["findings"][0]["path"] == str(journal)
+    assert json.loads(cli("context", "verify", "tide", "--repair", "--json").out)["damaged"] is False
+    assert cli("context", "verify", "none").status == 3
+
+
+def test_a_repair_that_is_broken_off_is_completed_by_the_next(
+    project: Path, journal: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shown = ralf.get_context("tide", root=project)
+    change_line(journal, 2, lambda line: b"x" * 100 + b"\n")
+    with monkeypatch.context() as patched:
+        patched.setattr(repairs, "_show", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            repair(root=project)
+    repair(root=project)
+    ralf.record_decision("tide", "Go on", root=project)  # takes in what the file has
+    now = ralf.get_context("tide", root=project)
+    assert {section.title for section in now.body.sections} == {section.title for section in shown.body.sections}
