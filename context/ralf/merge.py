@@ -23,6 +23,7 @@ IDENTITY = {
     "todos": "content",
     "open_files": "path",
     "unresolved": "at",
+    "comments": "key",
 }
 
 _NOTHING = object()
