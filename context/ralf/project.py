@@ -88,11 +88,13 @@ class Project:
         self.check_links()
         if not (self.folder / ".gitignore").exists():
             self.routes.mkdir(parents=True, exist_ok=True)
-            ignore = self.folder / ".gitignore"
-            if not ignore.exists():
-                from ralf import _atomic  # only the first writer pays for what it imports
+            from ralf import _atomic, _locks  # only the first writer pays for what they import
 
-                _atomic.write(ignore, b"*\n")
+            ignore = self.folder / ".gitignore"
+            with _locks.held(self.folder / "locks" / "gitignore.lock", str(self.folder)):
+                _atomic.sweep(ignore)  # what a writer left that died right here
+                if not ignore.exists():
+                    _atomic.write(ignore, b"*\n")
         self.routes.mkdir(exist_ok=True)
 
 
