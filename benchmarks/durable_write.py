@@ -88,7 +88,8 @@ def _counted(folder: Path) -> list[Row]:
     target = folder / "traced.md"
     target.write_bytes(b"old")
     log = folder / "trace"
-    code = f"from pathlib import Path\nfrom ralf import _atomic\n_atomic.exchange(Path({str(target)!r}), b'new' * 7_000, b'old').drop()"
+    call = f"_atomic.exchange(Path({str(target)!r}), b'new' * 7_000, b'old').drop()"
+    code = f"from pathlib import Path\nfrom ralf import _atomic\n{call}"
     done = subprocess.run(
         [strace, "-f", "-y", "-e", "trace=fsync,fdatasync,sync,syncfs", "-o", str(log), *python(code)],
         capture_output=True,

@@ -28,6 +28,9 @@ Change = dict[str, Any]
 """`{"at": [keys …], "value": …}`, or `{"at": [keys …], "removed": True}`; a list item stands under its identity."""
 
 
+_NONE = object()
+
+
 class Merged(NamedTuple):
     """A merged tree, and the places where both sides had changed the same thing (theirs was taken)."""
 
@@ -60,6 +63,13 @@ def merge(base: Tree, ours: Tree, theirs: Tree) -> Merged:
         if was != now and now != change.get("value"):
             conflicts.append(tuple(at))
     return Merged(apply(ours, changes), tuple(conflicts))
+
+
+def open_changes(changes: Sequence[Change], tree: Tree) -> list[Change]:
+    """The changes that `tree` does not show yet."""
+    return [
+        change for change in changes if _find(tree, list(map(str, change["at"])), _NONE) != change.get("value", _NONE)
+    ]
 
 
 def holds(tree: Tree, at: Sequence[str]) -> bool:
@@ -119,11 +129,11 @@ def _step(tree: Any, key: str, parent: str) -> tuple[Any, Any] | None:
     return None
 
 
-def _find(tree: Any, at: list[str]) -> Any:
+def _find(tree: Any, at: list[str], default: Any = None) -> Any:
     for number, key in enumerate(at):
         step = _step(tree, key, at[number - 1] if number else "")
         if step is None:
-            return None
+            return default
         tree = step[1]
     return tree
 

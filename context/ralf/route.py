@@ -181,14 +181,16 @@ _KINDS: dict[str, Callable[[RouteContext, Mapping[str, Any]], RouteContext]] = {
 def changes_of_edit(base: RouteContext, theirs: RouteContext, newest: RouteContext | None = None) -> list[merge.Change]:
     """What a person changed in a route file that was rendered from `base`; the bookkeeping of the header is ours.
 
-    newest  what the route has come to since; a decision that they added gets a label that it uses for no other
+    newest  what the route has come to since; a decision that they added gets a label that it uses for no other, and
+            what it says already (a writer took it in, and died before the file showed that) is no change
     """
     edited: Tree = to_tree(all_labelled(_unclashing(base, theirs, newest or base)))
     original = to_tree(base)
     for key in (*_BOOKKEEPING, "decision_count"):
         for tree in (edited, original):
             tree.get("context_checkpoint", {}).pop(key, None)
-    return merge.diff(original, edited)
+    changes = merge.diff(original, edited)
+    return changes if newest is None else merge.open_changes(changes, to_tree(newest))
 
 
 def _unclashing(base: RouteContext, theirs: RouteContext, newest: RouteContext) -> RouteContext:
