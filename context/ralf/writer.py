@@ -10,7 +10,7 @@ from typing import Any
 from ralf import _atomic, _leases, _locks, brief, journal, labels, route as heart, snapshot, state as states
 from ralf.context import RouteContext
 from ralf.document import render
-from ralf.errors import MEND_JOURNAL, DamagedJournal, DamagedRouteFile
+from ralf.errors import MEND_JOURNAL, DamagedJournal, DamagedRouteFile, UnknownToken
 from ralf.journal import Record
 from ralf.project import Project
 from ralf.state import State
@@ -164,12 +164,13 @@ class RouteWriter:
         self.append("edit", {"changes": list(state.changes)}, id=f"edit-{self.context.revision}-{digest}", shown=False)
 
     def _read_back(self, token: Token, written: Record) -> bool:
-        """Whether the record is the newest now, as it was written; False when its id had landed before."""
-        found = next(journal.read(self._project.store, self._route, after=self.token), None)
-        if found == (token, written):
-            return True
-        if found is None and token in (landed for landed, _ in journal.read(self._project.store, self._route)):
-            return False
+        """Whether the journal has the record as it was written; False when another had landed under its id before."""
+        with suppress(UnknownToken):
+            found = journal.at(self._project.store, self._route, token)
+            if found == written:
+                return True
+            if found.revision < written.revision:
+                return False
         raise DamagedJournal(self._route, "what was written is not what is read back", MEND_JOURNAL)
 
 

@@ -10,6 +10,7 @@ import random
 import signal
 import sys
 import time
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
@@ -19,10 +20,10 @@ _A_STORE = 10  # kills before a new store is begun, so that every round costs th
 _LONGEST = 0.05  # seconds from the start of a writer to its death, at most
 
 
-def run(rounds: int, seed: int) -> rig.Found:
+def run(rounds: int, seed: int, only: Sequence[str] = ()) -> rig.Found:
     """Kill `rounds` writers."""
     found = rig.Found()
-    random_ = random.Random(seed)
+    random_ = random.Random(seed)  # noqa: S311
     while found.rounds < rounds:
         with rig.store() as root:
             _one_store(root, min(_A_STORE, rounds - found.rounds), random_, found)
@@ -36,7 +37,7 @@ def _one_store(root: Path, kills: int, random_: random.Random, found: rig.Found)
         acknowledged |= set(_killed(root, random_, str(found.rounds), first=number == 0))
         found.rounds += 1
         rig.look(root, acknowledged, found, when)
-        rig.settle(root, acknowledged, found, when)
+        rig.settle(root, acknowledged, found, when, marker=when)
     found.acknowledged += len(acknowledged)
 
 

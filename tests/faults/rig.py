@@ -16,7 +16,7 @@ import tempfile
 import time
 import traceback
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -30,6 +30,7 @@ from ralf.errors import RalfError
 from ralf.tree import to_tree
 
 ROUTE = "TASK-1"
+SKIPPED = 77  # the exit status of a harness that cannot run here
 MOST_BLOCKED = 1.0  # seconds that the writer after a fault may take
 
 Acknowledge = Callable[[str], None]
@@ -51,6 +52,14 @@ class Found:
         if count:
             self.faults[kind] += count
             self.examples.setdefault(kind, example)
+
+    def add(self, other: Found) -> None:
+        """Take in what another process has found."""
+        self.rounds += other.rounds
+        self.acknowledged += other.acknowledged
+        self.faults += other.faults
+        self.examples = other.examples | self.examples
+        self.figures |= other.figures
 
 
 # ---- work ----
@@ -119,9 +128,7 @@ def forked(work: Callable[[], None]) -> int:
     sys.stdout.flush()
     sys.stderr.flush()
     pid = os.fork()
-    if pid:
-        return pid
-    _work(work)
+    return pid if pid else _work(work)
 
 
 def _work(work: Callable[[], None]) -> NoReturn:
@@ -147,9 +154,13 @@ class Pipe:
 
     def markers(self) -> list[str]:
         """What was acknowledged, once all workers are dead."""
+        return self.text().split()
+
+    def text(self) -> str:
+        """Everything that was written, once all workers are done."""
         os.close(self.write)
         with os.fdopen(self._read, "rb") as file:
-            return file.read().decode().split()
+            return file.read().decode()
 
 
 # ---- what has to hold ----
@@ -173,11 +184,11 @@ def look(root: Path, acknowledged: set[str], found: Found, when: str, route: str
     found.note("lost", f"{when}: {sorted(lost)[:3]}", len(lost))
 
 
-def settle(root: Path, acknowledged: set[str], found: Found, when: str, route: str = ROUTE) -> None:
+def settle(root: Path, acknowledged: set[str], found: Found, when: str, *, marker: str, route: str = ROUTE) -> None:
     """Write once more, as the next agent does, and look: at once, everything in its place, nothing left behind."""
     started = time.monotonic()
     try:
-        decide(root, when, acknowledged.add, route)
+        decide(root, marker, acknowledged.add, route)
     except (RalfError, OSError) as error:
         found.note("blocked", f"{when}: {error!r}")
         return
@@ -234,10 +245,11 @@ def markers_in(root: Path, route: str = ROUTE) -> Counter[str]:
 
 
 def leftovers(root: Path) -> list[str]:
-    """What dead writers have left in a store."""
+    """What dead writers have left in a store, but for blobs: that goes when the next blob is written."""
     top = storekit.context_of(root)
     names = (path for path in top.rglob("*") if path.name.startswith(_atomic.TEMPORARY_PREFIX) or ".tmp" in path.name)
-    return sorted(path.relative_to(top).as_posix() for path in names)
+    found = (path.relative_to(top).as_posix() for path in names)
+    return sorted(name for name in found if not name.startswith("blobs/"))
 
 
 def copied(template: Path, root: Path) -> None:
@@ -253,18 +265,25 @@ def state_of(root: Path) -> states.State | None:
 # ---- the command ----
 
 
-def main(name: str, run: Callable[[int, int], Found], *, rounds: int, what: str) -> int:
-    """`python -m tests.faults.NAME`: run the harness and print a line a figure, as benchmarks/RESULTS.md has them."""
+def main(
+    name: str, run: Callable[[int, int, Sequence[str]], Found], *, rounds: int, what: str, kinds: Iterable[str] = ()
+) -> int:
+    """`python -m tests.faults.NAME`: run the harness and print a line a figure, as benchmarks/RESULTS.md has them.
+
+    rounds  how many, unless the command says so; `what` they are
+    kinds   what it can be restricted to
+    """
     from tests.faults import broken
 
     parser = argparse.ArgumentParser(prog=f"python -m tests.faults.{name}")
     parser.add_argument("--rounds", type=int, default=rounds, help=f"{what}; default: {rounds:,}")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--only", choices=list(kinds), action="append", help="only these; may be repeated")
     parser.add_argument("--broken", choices=sorted(broken.VARIANTS), help="break the write path: it has to be found")
     arguments = parser.parse_args()
     started = time.monotonic()
     with broken.VARIANTS[arguments.broken]() if arguments.broken else nullcontext():
-        found = run(arguments.rounds, arguments.seed)
+        found = run(arguments.rounds, arguments.seed, arguments.only or list(kinds))
     seconds = time.monotonic() - started
     title = f"{found.rounds:,} {what}"
     print("| case | figure | target |\n| --- | --- | --- |")
@@ -274,7 +293,7 @@ def main(name: str, run: Callable[[int, int], Found], *, rounds: int, what: str)
         print(f"| {title}: {kind} | {count} | 0 |")
     for figure, value in found.figures.items():
         print(f"| {title}: {figure} | {value} | |")
-    print(f"| {title}: time | {seconds:.0f} s | |")
+    print(f"| {title}: time | {seconds:.0f} s | |", flush=True)
     for kind, example in found.examples.items():
         print(f"{kind}: {example}", file=sys.stderr)
     return 1 if found.examples else 0
