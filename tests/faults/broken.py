@@ -43,7 +43,9 @@ def _locked_by_a_file(path: Path, what: str, timeout: float = 0.3) -> Iterator[N
 
 
 def _written_in_place(path: Path, content: bytes, expected: bytes) -> None:
-    path.write_bytes(content)
+    with path.open("wb", buffering=1 << 12) as file:
+        for start in range(0, len(content), 1 << 12):
+            file.write(content[start : start + (1 << 12)])
 
 
 def _written_under_one_name(path: Path, content: bytes, expected: bytes) -> None:

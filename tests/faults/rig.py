@@ -27,6 +27,7 @@ from tests import storekit
 import ralf
 from ralf import _atomic, document, journal, project as projects, route as heart, state as states
 from ralf.errors import RalfError
+from ralf.summarizers import Summarizer
 from ralf.tree import to_tree
 
 ROUTE = "TASK-1"
@@ -71,7 +72,14 @@ def decide(root: Path, marker: str, acknowledge: Acknowledge, route: str = ROUTE
     acknowledge(f"d-{marker}")
 
 
-def checkpoint(root: Path, marker: str, acknowledge: Acknowledge, route: str = ROUTE) -> None:
+def checkpoint(
+    root: Path,
+    marker: str,
+    acknowledge: Acknowledge,
+    route: str = ROUTE,
+    *,
+    summarizer: Summarizer | None = None,
+) -> None:
     """Let a transcript of this process grow by a request that says the marker, and take it in."""
     path = root / f"session-{os.getpid()}.jsonl"
     session = f"s-{os.getpid()}"
@@ -86,7 +94,7 @@ def checkpoint(root: Path, marker: str, acknowledge: Acknowledge, route: str = R
         file.write(json.dumps(request) + "\n")
         for record in storekit.turn(7, session):
             file.write(json.dumps(record) + "\n")
-    if ralf.checkpoint(route, path, root=root).checkpoints:
+    if ralf.checkpoint(route, path, root=root, summarizer=summarizer).checkpoints:
         acknowledge(f"c-{marker}")
 
 
