@@ -28,7 +28,8 @@ from ralf.summarizers.registry import named
 WRITERS = {"decide": 10, "checkpoint": 4, "save": 1, "slow summariser": 1}
 _SLOW = 5.0
 _MOST_WAITED = 0.25  # seconds: what 99 of a hundred waits stay under
-_SAVE_PAUSE = 0.02  # between two saves of a person
+_SAVE_PAUSE = 0.1  # between two saves of a person, on the average
+_READ_PAUSE = 0.01
 
 
 class _Slow:
@@ -141,6 +142,7 @@ def _read(root: Path, pipes: Sequence[rig.Pipe], done: Path) -> None:
         assert context.revision >= revision, (context.revision, revision)
         assert len({item.id for item in context.decisions}) == len(context.decisions)
         revision = context.revision
+        time.sleep(_READ_PAUSE)
     assert revision
 
 
