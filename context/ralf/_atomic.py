@@ -132,6 +132,14 @@ def write(path: Path, content: bytes) -> None:
     _fill(_Durable(path, mode="wb", overwrite=True), content)
 
 
+def add(path: Path, content: bytes) -> None:
+    """Add a few bytes to a file, made where there is none, durably."""
+    with open(path, "ab", buffering=0, opener=_private) as file:
+        file.write(content)
+        os.fsync(file.fileno())
+    sync_folder(path.parent)
+
+
 def exchange(path: Path, content: bytes, expected: bytes) -> Aside | None:
     """Write a file that a person may be saving: as `write`, but what is displaced is handed back, for `drop`.
 

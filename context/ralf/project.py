@@ -86,15 +86,12 @@ class Project:
     def prepare(self) -> None:
         """Make the folder, hidden from git, when it is not there yet. UsageError where a link leads out of it."""
         self.check_links()
-        if not (self.folder / ".gitignore").exists():
-            self.routes.mkdir(parents=True, exist_ok=True)
-            from ralf import _atomic, _locks  # only the first writer pays for what they import
+        ignore = self.folder / ".gitignore"
+        if not ignore.exists() or not ignore.stat().st_size:  # empty: who made it died right there
+            from ralf import _atomic  # only the first writer pays for what it imports
 
-            ignore = self.folder / ".gitignore"
-            with _locks.held(self.folder / "locks" / "gitignore.lock", str(self.folder)):
-                _atomic.sweep(ignore)  # what a writer left that died right here
-                if not ignore.exists():
-                    _atomic.write(ignore, b"*\n")
+            self.routes.mkdir(parents=True, exist_ok=True)
+            _atomic.add(ignore, b"*\n")  # so short that it needs no temporary file; and it may well stand there twice
         self.routes.mkdir(exist_ok=True)
 
 

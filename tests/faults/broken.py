@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from ralf import _atomic, _leases, _locks
+from ralf import _atomic, _leases, _locks, optin
 from ralf.errors import Busy
 
 
@@ -80,6 +80,7 @@ VARIANTS: dict[str, Callable[[], AbstractContextManager[Any]]] = {
     "lock by existence": partial(_patched, (_locks, "held", _locked_by_a_file)),
     "plain write": partial(_patched, (_atomic, "exchange", _written_in_place)),
     "rename": partial(_patched, (_atomic, "exchange", _renamed)),
+    "a store that git sees": partial(_patched, (optin, "IGNORE_ALL", "#\n")),
     "no look at open files": partial(_patched, (_leases, "read", _read)),
 }
 """By name, what breaks the write path for a block."""
