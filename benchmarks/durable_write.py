@@ -40,6 +40,13 @@ def bare(path: Path, content: bytes) -> None:
         os.close(descriptor)
 
 
+def exchange(path: Path, content: bytes) -> None:
+    """As a writer of a route does it when nobody has saved the file meanwhile."""
+    displaced = _atomic.exchange(path, content, content)
+    if displaced is not None:
+        displaced.drop()
+
+
 def produce(rounds: int) -> list[Row]:
     """Both ways in turns; a ratio is the median over the pairs, as a disk is faster at one moment than at the next.
 
@@ -54,7 +61,7 @@ def produce(rounds: int) -> list[Row]:
 def _compared(folder: Path, size: int, writes: int) -> list[Row]:
     content = os.urandom(size)
     taken: dict[str, list[tuple[float, float]]] = {"bare": [], "ralf": []}
-    ways: tuple[tuple[str, Callable[[Path, bytes], object]], ...] = (("bare", bare), ("ralf", _atomic.write))
+    ways: tuple[tuple[str, Callable[[Path, bytes], object]], ...] = (("bare", bare), ("ralf", exchange))
     for number in range(writes):
         for name, write in ways if number % 2 else ways[::-1]:
             path = folder / f"{name}-{size}.md"
@@ -68,7 +75,7 @@ def _compared(folder: Path, size: int, writes: int) -> list[Row]:
         ratio = statistics.median(ours / theirs for ours, theirs in pairs)
         middle = [statistics.median(times) * 1000 for times in zip(*pairs, strict=True)]
         rows.append(Row(f"{size // 1000} KB, the calls by hand", middle[1], what, 1.0))
-        rows.append(Row(f"{size // 1000} KB, ralf._atomic.write", middle[0], what, ratio, 0, target))
+        rows.append(Row(f"{size // 1000} KB, ralf._atomic.exchange", middle[0], what, ratio, 0, target))
     return rows
 
 
@@ -81,7 +88,8 @@ def _counted(folder: Path) -> list[Row]:
     target = folder / "traced.md"
     target.write_bytes(b"old")
     log = folder / "trace"
-    code = f"from pathlib import Path\nfrom ralf import _atomic\n_atomic.write(Path({str(target)!r}), b'new' * 7_000)"
+    call = f"_atomic.exchange(Path({str(target)!r}), b'new' * 7_000, b'old').drop()"
+    code = f"from pathlib import Path\nfrom ralf import _atomic\n{call}"
     done = subprocess.run(
         [strace, "-f", "-y", "-e", "trace=fsync,fdatasync,sync,syncfs", "-o", str(log), *python(code)],
         capture_output=True,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import fcntl
 import os
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -24,24 +23,44 @@ def held(path: Path, what: str, timeout: float = TIMEOUT) -> Iterator[None]:
     path.parent.mkdir(parents=True, exist_ok=True)
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     try:
-        _wait(descriptor, what, timeout)
+        if not _free(descriptor) and not (timeout and _waited(descriptor, timeout)):
+            raise Busy(what, f"locked by another process for {timeout:g} s", "try again")
         yield
     finally:
         os.close(descriptor)  # closing the only descriptor gives the lock back
 
 
-def _wait(descriptor: int, what: str, timeout: float) -> None:
-    deadline = time.monotonic() + timeout
-    pause = 0.0005
-    while True:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            if time.monotonic() > deadline:
-                raise Busy(what, f"locked by another process for {timeout:g} s", "try again") from None
-            import random  # only who has to wait pays for it
+def _free(descriptor: int) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
-            time.sleep(pause * (0.5 + random.random()))  # noqa: S311  # jitter, not a secret
-            pause = min(pause * 1.5, 0.02)
-        else:
-            return
+
+def _waited(descriptor: int, timeout: float) -> bool:
+    """Whether the lock came within the time.
+
+    The kernel keeps those who wait in a queue, so that each has its turn; who asks again and again has luck instead.
+    It knows no time limit, and a signal is the caller's to use: hence a thread, with a descriptor of its own. One that
+    is given up still waits; when its turn comes its descriptor is the last, and the lock goes with it.
+    """
+    import threading  # only who has to wait pays for it
+
+    own = os.dup(descriptor)
+    failed: list[OSError] = []
+
+    def wait() -> None:
+        try:
+            fcntl.flock(own, fcntl.LOCK_EX)
+        except OSError as error:
+            failed.append(error)
+        finally:
+            os.close(own)
+
+    waiting = threading.Thread(target=wait, daemon=True)
+    waiting.start()
+    waiting.join(timeout)
+    if failed:
+        raise failed[0]
+    return not waiting.is_alive()

@@ -28,7 +28,7 @@ IDENTITY = {
     "comments": "key",
 }
 
-_NOTHING = object()
+_NOTHING = "\0nothing"  # survives a copy, and stands in no tree
 
 Change = dict[str, Any]
 """What became of one place; `at` is a path of keys, in which a list item stands under its identity.
@@ -99,10 +99,16 @@ def conflicts(base: Tree, ours: Tree, changes: Sequence[Change]) -> Iterator[Con
 
 
 def open_changes(changes: Sequence[Change], tree: Tree) -> list[Change]:
-    """The changes that `tree` does not show yet; the order of a list is one as long as any of its items is."""
-    open_ = [change for change in changes if not _shows(tree, change)]
-    lists = [change["at"][:-1] for change in open_]
-    return [change for change in changes if change in open_ or ("order" in change and change["at"] in lists)]
+    """The changes that `tree` does not show yet, each looked at behind those before it."""
+    made = copy.deepcopy(tree)
+    still = []
+    for change in changes:
+        at = [str(key) for key in change["at"]]
+        before = copy.deepcopy(find(made, at, _NOTHING))
+        _make(made, at, change)
+        if find(made, at, _NOTHING) != before:
+            still.append(change)
+    return still
 
 
 def find(tree: Tree, at: Sequence[str], default: Any = None) -> Any:
@@ -236,19 +242,6 @@ def _takes(tree: Any, at: Sequence[str]) -> bool:
 def _container(key: str) -> Any:
     """What is made at a key that is missing and has to hold something."""
     return [] if key in IDENTITY else {}
-
-
-def _shows(tree: Tree, change: Change) -> bool:
-    """Whether a change would make nothing of a tree but what it is."""
-    found = find(tree, change["at"], _NOTHING)
-    if found is _NOTHING:
-        return "value" not in change
-    if "order" in change:
-        parent = str(change["at"][-1])
-        return not isinstance(found, list) or _ordered(found, parent, change["order"]) == found
-    if change.get("removed"):
-        return change["removed"] == "empty" and bool(found)
-    return _same(found, change["value"])
 
 
 # ---- making changes ----

@@ -91,13 +91,12 @@ class Project:
 
         filesystems.check(self.folder)
         self.check_links()
-        if not (self.folder / ".gitignore").exists():
-            self.routes.mkdir(parents=True, exist_ok=True)
-            ignore = self.folder / ".gitignore"
-            if not ignore.exists():
-                from ralf import _atomic  # only the first writer pays for what it imports
+        ignore = self.folder / ".gitignore"
+        if not ignore.exists() or not ignore.stat().st_size:  # empty: who made it died right there
+            from ralf import _atomic  # only the first writer pays for what it imports
 
-                _atomic.write(ignore, b"*\n")
+            self.routes.mkdir(parents=True, exist_ok=True)
+            _atomic.add(ignore, b"*\n")  # so short that it needs no temporary file; and it may well stand there twice
         self.routes.mkdir(exist_ok=True)
 
 

@@ -45,14 +45,19 @@ def look(project: Project, context: RouteContext) -> Since:
 
 
 def remember(project: Project, context: RouteContext) -> None:
-    """Note what the open files are now, at a checkpoint. A cache that cannot be written costs knowledge, not data."""
+    """Note what the open files are now, at a checkpoint; only for who holds the route's lock.
+
+    A cache that cannot be written costs knowledge, not data.
+    """
     marks = {file.path: _marked(project.root, file.path, None) for file in context.active_work.open_files}
     path = _cached(project, context.route)
-    temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
+    temporary = path.with_name(f".{path.name}.tmp")  # one name: who holds the route's lock removes a dead writer's
     with suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)
         try:
-            temporary.write_text(json.dumps(marks), encoding="utf-8")
+            temporary.unlink(missing_ok=True)
+            with temporary.open("x", encoding="utf-8") as file:
+                file.write(json.dumps(marks))
             temporary.replace(path)
         finally:
             temporary.unlink(missing_ok=True)

@@ -69,7 +69,9 @@ def _key(path: Path) -> _Key:
 
 
 def save(cache: Path, route: str, snapshot: Snapshot, *, shown: bool = True) -> None:
-    """Keep a snapshot. A cache that cannot be written costs time, not data: nothing is raised.
+    """Keep a snapshot; only for who holds the route's lock.
+
+    A cache that cannot be written costs time, not data: nothing is raised.
 
     shown  whether the route file is what we wrote; else the snapshot is made older than any file, which tells the list
     """
@@ -83,11 +85,13 @@ def save(cache: Path, route: str, snapshot: Snapshot, *, shown: bool = True) -> 
     }
     global _last
     path = path_of(cache, route)
-    temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
+    temporary = path.with_name(f".{path.name}.tmp")  # one name: who holds the route's lock removes a dead writer's
     with suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)
         try:
-            temporary.write_text(json.dumps(tree, ensure_ascii=False, separators=(",", ":")), encoding="utf-8")
+            temporary.unlink(missing_ok=True)
+            with temporary.open("x", encoding="utf-8") as file:
+                file.write(json.dumps(tree, ensure_ascii=False, separators=(",", ":")))
             if not shown:
                 os.utime(temporary, ns=(0, 0))
             temporary.replace(path)

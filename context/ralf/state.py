@@ -66,7 +66,11 @@ def load(project: Project, route: str) -> State | None:
 
     DamagedRouteFile when there is no journal to serve from, DamagedJournal when there is no file to serve from.
     """
-    content = read_file(project, route)
+    return of(project, route, read_file(project, route))
+
+
+def of(project: Project, route: str, content: bytes | None) -> State | None:
+    """As `load`, for a route file that has been read."""
     head = project.store.head(journal.stream_of(route))
     if head is None:
         return _without_journal(project, route, content) if content else None

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
-from ralf import _atomic, _locks, brief, journal, labels, route as heart, snapshot, state as states, unresolved
+from ralf import _atomic, _leases, _locks, brief, journal, labels, route as heart, snapshot, state as states, unresolved
 from ralf.context import RouteContext
 from ralf.document import render
-from ralf.errors import MEND_JOURNAL, DamagedJournal, DamagedRouteFile
+from ralf.errors import MEND_JOURNAL, DamagedJournal, DamagedRouteFile, UnknownToken
 from ralf.journal import Record
 from ralf.project import Project
 from ralf.state import State
@@ -19,15 +19,26 @@ from ralf.store import Token
 from ralf.tree import to_tree
 
 _MOST_MERGES = 8  # saves by an editor that are taken in during one write
+_PATIENCE = 0.1  # seconds that a write waits for an editor in the middle of a save
+_SAVING = "another program is saving it"
 
 
 class RouteWriter:
     """Who may write to a route now. Made by `writing`; everything is read under the lock that it holds."""
 
-    def __init__(self, project: Project, route: str, state: State) -> None:
+    def __init__(
+        self, project: Project, route: str, state: State, *, saving: bool = False, unseen: Sequence[_atomic.Aside] = ()
+    ) -> None:
+        """Take in what a person saved.
+
+        saving  whether an editor is in the middle of it: then the file is neither read nor written
+        unseen  saves that a writer displaced and did not live to take in
+        """
         self._project = project
         self._route = route
+        self._path = project.route_file(route)
         self._content = state.content
+        self._saving = saving
         self._renders = list(state.renders)
         self.damage = state.damage  # a file that cannot be read is never overwritten
         self.token: Token | None = state.token
@@ -35,7 +46,15 @@ class RouteWriter:
         self._counts = state.recorded.counts
         self.warnings: list[str] = []
         self.owes = state.behind and not state.damage  # the journal has more than the file shows
-        self._take_in(state)
+        if state.status == "foreign":
+            self._import(state)
+        rescued = [self._rescue(aside) for aside in unseen]
+        if any(rescued):  # they are older than what the file holds now
+            self.owes = True
+            self._merge(state.content or b"")
+        elif state.changes:
+            self._record_edit(state)
+            self.owes = True
 
     def append(self, kind: str, payload: Mapping[str, Any], *, id: str, shown: bool = True) -> RouteContext:  # noqa: A002
         """Append one record and return what the route comes to; acknowledged, and read back, when this returns.
@@ -55,14 +74,14 @@ class RouteWriter:
         return self.context
 
     def show(self) -> None:
-        """Make the route file show the newest revision, taking in what a person saves meanwhile, and read it back."""
+        """Make the route file show the newest revision, taking in what a person saves meanwhile, and read it back.
+
+        An editor that takes longer over a save than a write waits is left to it: the journal has what was written.
+        """
         if not self.damage:
-            for _ in range(_MOST_MERGES):
-                if self._write_file():
-                    break
-            else:
-                path = self._project.route_file(self._route)
-                self.warnings.append(f"{path}: changes faster than it can be written; the next write shows it all")
+            problem = _SAVING if self._saving else self._write_until_shown()
+            if problem:
+                self.warnings.append(f"{self._path}: {problem}; the next write shows what this one wrote")
         self.owes = False
 
     def remember(self) -> None:
@@ -75,53 +94,71 @@ class RouteWriter:
 
     # ---- the file ----
 
+    def _write_until_shown(self) -> str:
+        """Write the file until it shows everything; why it does not, "" where it does."""
+        for _ in range(_MOST_MERGES):
+            try:
+                if self._write_file():
+                    return ""
+            except (
+                _atomic.BeingSaved
+            ):  # the person's file is in its place; ours would have hidden what is saved into it
+                found = _leases.settled(self._path, _PATIENCE)
+                if found is None:
+                    self._saving = True
+                    return _SAVING
+                if found != self._content:
+                    self._merge(found)
+                    self._content = found
+        return "changes faster than it can be written"
+
     def _write_file(self) -> bool:
         """Write the file once; False when that displaced an edit, which is then in the journal and has to be shown."""
-        path = self._project.route_file(self._route)
         content = render(self.context).encode()
-        digest = states.digest_of(content)
         if self._content != content:
-            displaced = _atomic.write(path, content)
-            if displaced is not None and displaced != self._content:
-                self._content = content
-                return not self._rescue(displaced)
-            self._content = content
+            displaced = _atomic.exchange(self._path, content, self._content or b"")
+            expected, self._content = self._content, content
+            if displaced is not None and displaced.content == expected:
+                displaced.drop()
+            elif displaced is not None and self._rescue(displaced):
+                return False
+        digest = states.digest_of(content)
         self._renders = [known for known in self._renders if known != (self.context.revision, digest)]
         self._renders.append((self.context.revision, digest))
         snapshot.keep_render(self._project.cache, self._route, self.context.revision, content)
-        found = path.read_bytes()
-        if found != content:  # saved by a person since: the next write takes it in
+        found = states.read_file(self._project, self._route)
+        if found != content:  # saved or taken away by a person since: the next write sees to it
             self._content = found
         return True
 
-    def _rescue(self, displaced: bytes) -> bool:
-        """Take in what a person saved while we were writing; True when that changed something."""
-        shown = states.with_file(self._project, self._route, self._state(displaced), displaced)
-        if shown.status == "damaged":
-            aside = self._project.route_file(self._route).with_suffix(f".displaced-{states.digest_of(displaced)[:8]}")
-            _atomic.write(aside, displaced)
-            self.warnings.append(f"{aside}: saved while the file was written, and cannot be read: {shown.damage}")
-            return False
-        if not shown.changes:
-            return False
-        self._record_edit(shown)
-        return True
+    def _rescue(self, displaced: _atomic.Aside) -> bool:
+        """Take in what a person saved and a write displaced, and only then drop it; True when it changed something."""
+        before = self.context.revision
+        damage = self._merge(displaced.content)
+        if damage:
+            kept = self._path.with_suffix(f".displaced-{states.digest_of(displaced.content)[:8]}")
+            displaced.keep(kept)
+            self.warnings.append(f"{kept}: saved while the file was written, and cannot be read: {damage}")
+        else:
+            displaced.drop()
+        return self.context.revision > before
 
-    def _state(self, content: bytes) -> State:
-        return State(self.context, self.context, self.token, content, "missing", renders=tuple(self._renders))
+    def _merge(self, saved: bytes) -> str:
+        """Record what a person changed in a file; what is wrong with it, "" for nothing."""
+        if not saved:
+            return ""
+        state = State(self.context, self.context, self.token, saved, "missing", renders=tuple(self._renders))
+        state = states.with_file(self._project, self._route, state, saved)
+        if state.changes:
+            self._record_edit(state)
+        return state.damage
 
     # ---- edits and imports ----
 
-    def _take_in(self, state: State) -> None:
-        if state.status == "foreign":
-            document = to_tree(state.context)
-            self.append(
-                "import", {"document": document}, id=f"import-{states.digest_of(state.content or b'')}", shown=False
-            )
-            self.owes = True
-        elif state.changes:
-            self._record_edit(state)
-            self.owes = True
+    def _import(self, state: State) -> None:
+        digest = states.digest_of(state.content or b"")
+        self.append("import", {"document": to_tree(state.context)}, id=f"import-{digest}", shown=False)
+        self.owes = True
 
     def _record_edit(self, state: State) -> None:
         digest = states.digest_of(state.content or b"")
@@ -134,12 +171,13 @@ class RouteWriter:
             self.warnings.append(f"{path}: {place}: {what}, the other value is under `unresolved`; settle it there")
 
     def _read_back(self, token: Token, written: Record) -> bool:
-        """Whether the record is the newest now, as it was written; False when its id had landed before."""
-        found = next(journal.read(self._project.store, self._route, after=self.token), None)
-        if found == (token, written):
-            return True
-        if found is None and token in (landed for landed, _ in journal.read(self._project.store, self._route)):
-            return False
+        """Whether the journal has the record as it was written; False when another had landed under its id before."""
+        with suppress(UnknownToken):
+            found = journal.at(self._project.store, self._route, token)
+            if found == written:
+                return True
+            if found.revision < written.revision:
+                return False
         raise DamagedJournal(self._route, "what was written is not what is read back", MEND_JOURNAL)
 
 
@@ -152,18 +190,19 @@ def writing(project: Project, route: str) -> Iterator[RouteWriter]:
     """
     project.prepare()
     with _locks.held(project.route_lock(route), route):
-        _atomic.sweep(project.route_file(route))
+        unseen = _atomic.sweep(project.route_file(route))
+        saving, content = _file_of(project, route)
         try:
-            state = states.load(project, route)
+            state = states.of(project, route, content)
         except DamagedRouteFile as error:  # no journal yet: the record goes there, the file stays as it is
             fresh = heart.empty(route)
-            state = State(fresh, fresh, None, states.read_file(project, route), "damaged", damage=str(error))
+            state = State(fresh, fresh, None, content, "damaged", damage=str(error))
         if state is not None and state.status == "damaged" and state.token is not None:
             _refuse_damaged_journal(project, route)
         if state is None:
             fresh = heart.empty(route)
-            state = State(fresh, fresh, None, states.read_file(project, route), "missing")
-        writer = RouteWriter(project, route, state)
+            state = State(fresh, fresh, None, content, "missing")
+        writer = RouteWriter(project, route, state, saving=saving, unseen=unseen)
         try:
             yield writer
         finally:
@@ -171,6 +210,18 @@ def writing(project: Project, route: str) -> Iterator[RouteWriter]:
                 with suppress(OSError):  # what was to be written tells its own error
                     writer.show()
             writer.remember()
+
+
+def _file_of(project: Project, route: str) -> tuple[bool, bytes | None]:
+    """Whether an editor is in the middle of saving the route file, and its bytes where none is.
+
+    Half a save may well be a whole file: taken for an edit, it would delete the other half.
+    """
+    try:
+        content = _leases.settled(project.route_file(route), _PATIENCE)
+    except OSError:  # none there, a link, no file at all: this one knows what to do about each
+        return False, states.read_file(project, route)
+    return content is None, content
 
 
 def _refuse_damaged_journal(project: Project, route: str) -> None:

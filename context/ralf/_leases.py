@@ -1,0 +1,64 @@
+"""Whether another program has a file open for writing: asked of the kernel, with a read lease.
+
+Linux grants a read lease only on a file that nobody has open for writing, and holds back whoever would open it until
+the lease is given back. So what is read under one is no half of a save, and nothing can be saved into a file that has
+no name any more.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import signal
+import stat
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+_PAUSE = 0.001
+
+
+class Read(NamedTuple):
+    """A file's bytes, and whether nobody was writing them: None where the kernel or file system cannot tell."""
+
+    content: bytes
+    closed: bool | None
+
+
+def read(path: Path) -> Read:
+    """The file as it is now. OSError as it comes, also where no regular file is there, or only a link."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
+    with os.fdopen(descriptor, "rb") as file:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise OSError(errno.EINVAL, "is no regular file", os.fspath(path))
+        closed = _lease(descriptor)
+        content = file.read()
+        if closed and fcntl.fcntl(descriptor, fcntl.F_GETLEASE) != fcntl.F_RDLCK:
+            closed = False  # somebody waits to write
+        return Read(content, closed)
+
+
+def settled(path: Path, patience: float) -> bytes | None:
+    """The file's bytes once nobody writes them; None when that takes longer than so many seconds. OSError as `read`."""
+    deadline = time.monotonic() + patience
+    while (found := read(path)).closed is False:
+        if time.monotonic() > deadline:
+            return None
+        time.sleep(_PAUSE)
+    return found.content
+
+
+def _lease(descriptor: int) -> bool | None:
+    """Take a read lease, which goes with the descriptor; False when somebody has the file open for writing."""
+    if not hasattr(fcntl, "F_SETLEASE"):
+        return None
+    try:
+        # Whoever opens the file meanwhile has a signal sent to us, SIGIO by default, which would end the process.
+        fcntl.fcntl(descriptor, fcntl.F_SETSIG, signal.SIGURG)
+        fcntl.fcntl(descriptor, fcntl.F_SETLEASE, fcntl.F_RDLCK)
+    except BlockingIOError:
+        return False
+    except OSError:
+        return None  # another user's file, or a file system without leases
+    return True

@@ -1,0 +1,86 @@
+"""Deliberately broken write paths: each harness has to find the fault of those that it is there for.
+
+Each is a design that is in use somewhere: what it lacks is what it is named after.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+from ralf import _atomic, _leases, _locks, optin
+from ralf.errors import Busy
+
+
+@contextmanager
+def _unlocked(path: Path, what: str, timeout: float = 0) -> Iterator[None]:
+    yield
+
+
+@contextmanager
+def _locked_by_a_file(path: Path, what: str, timeout: float = 0.3) -> Iterator[None]:
+    """The lock is that a file exists: whoever is killed leaves it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    held, deadline = path.with_suffix(".held"), time.monotonic() + timeout
+    while True:
+        try:
+            os.close(os.open(held, os.O_CREAT | os.O_EXCL))
+            break
+        except FileExistsError:
+            if time.monotonic() > deadline:
+                raise Busy(what, "locked by another process") from None
+            time.sleep(0.001)
+    try:
+        yield
+    finally:
+        held.unlink()
+
+
+def _written_in_place(path: Path, content: bytes, expected: bytes) -> None:
+    with path.open("wb", buffering=1 << 12) as file:
+        for start in range(0, len(content), 1 << 12):
+            file.write(content[start : start + (1 << 12)])
+
+
+def _written_under_one_name(path: Path, content: bytes, expected: bytes) -> None:
+    temporary = path.with_name(f"{path.name}.tmp")
+    temporary.write_bytes(content)
+    os.replace(temporary, path)
+
+
+def _renamed(path: Path, content: bytes, expected: bytes) -> None:
+    _atomic.write(path, content)
+
+
+def _read(path: Path) -> _leases.Read:
+    return _leases.Read(path.read_bytes(), True)
+
+
+def _patched(*changes: tuple[object, str, Any]) -> AbstractContextManager[Any]:
+    from contextlib import ExitStack
+
+    stack = ExitStack()
+    for where, name, value in changes:
+        stack.enter_context(patch.object(where, name, value))
+    return stack
+
+
+VARIANTS: dict[str, Callable[[], AbstractContextManager[Any]]] = {
+    "no lock": partial(_patched, (_locks, "held", _unlocked)),
+    "no fsync": partial(_patched, (os, "fsync", lambda descriptor: None)),
+    "one temporary name": partial(
+        _patched, (_locks, "held", _unlocked), (_atomic, "exchange", _written_under_one_name)
+    ),
+    "lock by existence": partial(_patched, (_locks, "held", _locked_by_a_file)),
+    "plain write": partial(_patched, (_atomic, "exchange", _written_in_place)),
+    "rename": partial(_patched, (_atomic, "exchange", _renamed)),
+    "a store that git sees": partial(_patched, (optin, "IGNORE_ALL", "#\n")),
+    "no look at open files": partial(_patched, (_leases, "read", _read)),
+}
+"""By name, what breaks the write path for a block."""

@@ -1,0 +1,285 @@
+"""Kills at every system call, and fails each one once: what is there is old or new, and the next writer works at once.
+
+A shim (shim.c) between Python and the C library counts the calls of one piece of work; then the work is done again, for
+every call and every fault that this call can have, each time by a fresh process on a fresh copy of the same store. The
+log of the run without faults also shows whether everything was synced before it was acknowledged.
+
+    python -m tests.faults.calls                 every call with every fault
+    python -m tests.faults.calls --rounds 20000  then so many pairs of faults
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import json
+import multiprocessing
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from tests import storekit
+from tests.faults import rig
+
+import ralf
+from ralf.errors import RalfError
+
+_SHIM = Path(__file__).with_name("shim.c")
+_LIBRARY = "RALF_FAULTS_SHIM"
+_KILL, _SHORT = -9, -2
+_REFUSED = 3  # the exit status of work that ended with an error that it is meant to end with
+_HANGS = 20.0
+_AT_ONCE = 2
+_ANY = ("EIO", "EACCES")
+_FULL = ("ENOSPC", "EDQUOT", "EIO", "EROFS")
+FAULTS = {
+    "create": ("EACCES", "EROFS", "ENOSPC", "EDQUOT", "EMFILE", "EIO", "EINTR"),
+    "open for writing": ("EACCES", "EROFS", "EMFILE", "EIO", "EINTR"),
+    "open": ("EACCES", "EMFILE", "EIO", "EINTR"),
+    "opendir": ("EACCES", "EMFILE", "EIO"),
+    "read": ("EIO", "EINTR"),
+    "pread64": ("EIO", "EINTR"),
+    "write": (*_FULL, "EINTR", "SHORT"),
+    "pwrite64": (*_FULL, "EINTR", "SHORT"),
+    "fsync": ("EIO", "ENOSPC", "EDQUOT", "EINTR", "EROFS"),
+    "close": ("EIO", "EINTR", "ENOSPC", "EDQUOT"),
+    "flock": ("EINTR", "ENOLCK"),
+    "fcntl": ("EACCES", "EINTR"),
+    "fstat64": ("EIO",),
+}
+"""What each call is failed with; all others that change something with `_MORE`, those that look with `_ANY`."""
+_MORE = (*_FULL, "EACCES", "EINTR")
+_LOOKING = ("stat64", "lstat64")
+
+
+# ---- what is done ----
+
+
+def _decide(root: Path, acknowledge: rig.Acknowledge) -> None:
+    rig.decide(root, "new", acknowledge)
+
+
+def _checkpoint(root: Path, acknowledge: rig.Acknowledge) -> None:
+    if ralf.checkpoint(rig.ROUTE, root / "session.jsonl", root=root).checkpoints:
+        acknowledge("c-new")
+
+
+@dataclass(frozen=True)
+class Work:
+    """A piece of work, on a store that is prepared for it."""
+
+    prepare: Callable[[Path], list[str]]
+    do: Callable[[Path, rig.Acknowledge], None]
+
+
+def _nothing(root: Path) -> list[str]:
+    return []
+
+
+def _some(root: Path) -> list[str]:
+    """A route with a decision and a checkpoint, and a session that has grown since; what is acknowledged of it."""
+    said: list[str] = []
+    rig.decide(root, "old", said.append)
+    rig.checkpoint(root, "old", said.append)
+    (written,) = root.glob("session-*.jsonl")
+    written.rename(root / "session.jsonl")
+    with (root / "session.jsonl").open("a", encoding="utf-8") as file:
+        said_next = {"role": "user", "content": "Please carry c-new of the tide table over."}
+        file.write(json.dumps({"type": "user", "sessionId": f"s-{os.getpid()}", "message": said_next}) + "\n")
+    return said
+
+
+def _saved(root: Path) -> list[str]:
+    """The same, with a person's save that nobody has taken in."""
+    said = _some(root)
+    rig.save(root, "old", said.append)
+    return said
+
+
+WORKS: dict[str, Work] = {
+    "the first decision": Work(_nothing, _decide),
+    "a decision": Work(_some, _decide),
+    "a checkpoint": Work(_some, _checkpoint),
+    "a decision that takes a save in": Work(_saved, _decide),
+}
+
+
+# ---- one case ----
+
+
+class Shim:
+    """The shim in this process, which was started with it."""
+
+    def __init__(self) -> None:
+        library = ctypes.CDLL(os.environ[_LIBRARY])
+        self.arm, self.disarm, self._log = library.ralf_arm, library.ralf_disarm, library.ralf_log
+        self.arm.argtypes = [ctypes.c_long, ctypes.c_int, ctypes.c_long, ctypes.c_int]
+        self._log.restype = ctypes.c_char_p
+
+    def log(self) -> str:
+        """The calls since `arm(0, 0, 0, 0)`."""
+        return str(self._log().decode())
+
+
+Fault = tuple[int, str]
+
+
+def _done(shim: Shim, work: Work, root: Path, faults: tuple[Fault, ...], pipe: rig.Pipe) -> None:
+    """In a process of its own: the work, with its faults."""
+    plan = [(place, _number(name)) for place, name in faults] + [(0, 0)] * 2
+    said: list[str] = []
+    shim.arm(*plan[0], *plan[1])
+    try:
+        work.do(root, said.append)
+    except (RalfError, OSError) as error:
+        shim.disarm()
+        if not str(error):
+            raise
+        os._exit(_REFUSED)
+    shim.disarm()
+    for marker in said:
+        pipe.acknowledge(marker)
+    if not faults:
+        os.write(pipe.write, shim.log().encode())
+
+
+def _number(name: str) -> int:
+    return {"KILL": _KILL, "SHORT": _SHORT}.get(name) or int(getattr(errno, name))
+
+
+def _ended(pid: int) -> int | None:
+    """How a process ended: its exit status, minus the signal; None where it hung."""
+    deadline = time.monotonic() + _HANGS
+    while time.monotonic() < deadline:
+        found, status = os.waitpid(pid, os.WNOHANG)
+        if found:
+            return os.waitstatus_to_exitcode(status)
+        time.sleep(0.0005)
+    os.kill(pid, signal.SIGKILL)
+    os.waitpid(pid, 0)
+    return None
+
+
+class Harness:
+    """One run: the works, one after the other, each with all its faults."""
+
+    def __init__(self, found: rig.Found) -> None:
+        self._shim = Shim()
+        self._found = found
+
+    def run(self, name: str, work: Work, folder: Path, pairs: int, random_: random.Random) -> None:
+        """Do one piece of work with every fault, then with pairs of them."""
+        template, root = folder / "template", folder / "project"
+        template.mkdir()
+        acknowledged = set(work.prepare(template))
+        calls = self._calls(name, work, template, root)
+        single = list(_faults(calls))
+        plans: list[tuple[Fault, ...]] = [(fault,) for fault in single]
+        plans += [tuple(sorted(random_.sample(single, 2))) for _ in range(pairs)]
+        for plan in plans:
+            when = f"{name}: " + ", ".join(f"{fault} at call {place} ({calls[place - 1]})" for place, fault in plan)
+            self._case(work, template, root, acknowledged, plan, when)
+        self._found.figures[f"{name}: calls, cases"] = f"{len(calls)}, {len(plans)}"
+
+    def _calls(self, name: str, work: Work, template: Path, root: Path) -> list[str]:
+        """The calls that the work makes when nothing fails; what it has not synced is a fault."""
+        rig.copied(template, root)
+        work.do(root, [].append)  # once here, so that everything is imported
+        rig.copied(template, root)
+        pipe = rig.Pipe()
+        pid = rig.forked(partial(_done, self._shim, work, root, (), pipe))
+        text = pipe.text()
+        assert _ended(pid) == 0, name
+        calls = [line.replace(f"{root}/", "") for line in text.splitlines() if "\t" in line]
+        unsynced = _unsynced(calls)
+        self._found.note("not synced", f"{name}: {sorted(unsynced)}", len(unsynced))
+        return calls
+
+    def _case(
+        self, work: Work, template: Path, root: Path, before: set[str], plan: tuple[Fault, ...], when: str
+    ) -> None:
+        rig.copied(template, root)
+        pipe = rig.Pipe()
+        ended = _ended(rig.forked(partial(_done, self._shim, work, root, plan, pipe)))
+        acknowledged = before | set(pipe.markers())
+        self._found.rounds += 1
+        self._found.acknowledged += len(acknowledged)
+        if ended is None:
+            self._found.note("hangs", when)
+        elif ended not in (0, _REFUSED, -signal.SIGKILL):
+            self._found.note("no clear error", when)
+        rig.look(root, acknowledged, self._found, when)
+        rig.settle(root, acknowledged, self._found, when, marker="after")
+
+
+def _faults(calls: list[str]) -> Iterator[Fault]:
+    for place, line in enumerate(calls, 1):
+        call = line.partition("\t")[0]
+        yield place, "KILL"
+        for name in FAULTS.get(call, _ANY if call in _LOOKING else _MORE):
+            yield place, name
+
+
+def _unsynced(calls: list[str]) -> set[str]:
+    """The files and folders of what is kept that were changed and not synced at the end."""
+    dirty: set[str] = set()
+    for line in calls:
+        call, _, path = line.partition("\t")
+        kept = f"/{path}".partition("/.autonomous/context/")[2]
+        folder = os.path.dirname(path)
+        if call in ("fsync", "fdatasync"):
+            dirty.discard(path)
+        elif kept.startswith(("journal/", "routes/", "blobs/")):
+            if call in ("write", "pwrite64", "ftruncate64"):
+                dirty.add(path)
+            elif call.startswith("rename"):
+                dirty.add(folder)
+    return {path for path in dirty if not path.endswith(".tmp")}
+
+
+def run(rounds: int, seed: int, only: Sequence[str]) -> rig.Found:
+    """Every call with every fault; then `rounds` pairs of faults."""
+    found = rig.Found()
+    count = len(only)
+    with ProcessPoolExecutor(_AT_ONCE, multiprocessing.get_context("fork")) as pool:
+        for part in pool.map(_one, only, [rounds // count] * count, [seed] * count):
+            found.add(part)
+    return found
+
+
+def _one(name: str, pairs: int, seed: int) -> rig.Found:
+    found = rig.Found()
+    memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None  # the calls are the same, and wait for no disk
+    with tempfile.TemporaryDirectory(prefix="ralf-faults-", dir=memory) as folder:
+        Harness(found).run(name, WORKS[name], Path(folder), pairs, random.Random(seed))  # noqa: S311
+    return found
+
+
+def main() -> int:
+    """The command; it starts itself again, with the shim."""
+    if _LIBRARY in os.environ:
+        return rig.main("calls", run, rounds=0, what="faults", kinds=WORKS)
+    compiler = shutil.which("cc")
+    if compiler is None:
+        print("skipped: there is no C compiler (cc)", file=sys.stderr)
+        return rig.SKIPPED
+    with tempfile.TemporaryDirectory() as folder:
+        library = Path(folder, "shim.so")
+        subprocess.run([compiler, "-O1", "-shared", "-fPIC", "-o", library, _SHIM, "-ldl"], check=True)
+        more = {_LIBRARY: str(library), "LD_PRELOAD": str(library)}
+        command = [sys.executable, "-m", "tests.faults.calls", *sys.argv[1:]]
+        return subprocess.run(command, env=storekit.environment(Path(folder), **more)).returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main())

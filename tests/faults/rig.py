@@ -1,0 +1,307 @@
+"""What the harnesses of the write path share: work that acknowledges, and what has to hold of a route afterwards.
+
+Work runs in processes that are forked from one that has imported everything, so that a fault comes in the middle of
+the work and not of an import. What is acknowledged goes through a pipe, one line each, and carries a marker; whatever
+happens to the worker, the marker has to be found in the journal, once, for ever after.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import sys
+import tempfile
+import time
+import traceback
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NoReturn
+
+from tests import storekit
+
+import ralf
+from ralf import _atomic, document, journal, project as projects, route as heart, state as states
+from ralf.errors import RalfError
+from ralf.summarizers import Summarizer
+from ralf.tree import to_tree
+
+ROUTE = "TASK-1"
+SKIPPED = 77  # the exit status of a harness that cannot run here
+MOST_BLOCKED = 1.0  # seconds that the writer after a fault may take
+
+Acknowledge = Callable[[str], None]
+"""Tells the harness that a marker is safe."""
+
+
+@dataclass
+class Found:
+    """What a harness has found: how often each fault, the first of each in words, and figures to print."""
+
+    rounds: int = 0
+    acknowledged: int = 0
+    faults: Counter[str] = field(default_factory=Counter)
+    examples: dict[str, str] = field(default_factory=dict)
+    figures: dict[str, str] = field(default_factory=dict)
+
+    def note(self, kind: str, example: str, count: int = 1) -> None:
+        """Note a fault."""
+        if count:
+            self.faults[kind] += count
+            self.examples.setdefault(kind, example)
+
+    def add(self, other: Found) -> None:
+        """Take in what another process has found."""
+        self.rounds += other.rounds
+        self.acknowledged += other.acknowledged
+        self.faults += other.faults
+        self.examples = other.examples | self.examples
+        self.figures |= other.figures
+
+
+# ---- work ----
+
+
+def decide(root: Path, marker: str, acknowledge: Acknowledge, route: str = ROUTE) -> None:
+    """Record a decision that says the marker."""
+    ralf.record_decision(route, f"Choose d-{marker}", rationale="so that it is found again", root=root)
+    acknowledge(f"d-{marker}")
+
+
+def checkpoint(
+    root: Path,
+    marker: str,
+    acknowledge: Acknowledge,
+    route: str = ROUTE,
+    *,
+    summarizer: Summarizer | None = None,
+) -> None:
+    """Let a transcript of this process grow by a request that says the marker, and take it in."""
+    path = root / f"session-{os.getpid()}.jsonl"
+    session = f"s-{os.getpid()}"
+    request = {
+        "type": "user",
+        "sessionId": session,
+        "timestamp": "2026-03-01T08:00:00.000Z",
+        "cwd": "/srv/tide",
+        "message": {"role": "user", "content": f"Please carry c-{marker} of the tide table over to the new reader."},
+    }
+    with path.open("a", encoding="utf-8") as file:
+        file.write(json.dumps(request) + "\n")
+        for record in storekit.turn(7, session):
+            file.write(json.dumps(record) + "\n")
+    if ralf.checkpoint(route, path, root=root, summarizer=summarizer).checkpoints:
+        acknowledge(f"c-{marker}")
+
+
+def edited(text: str, marker: str) -> str:
+    """A route file, as a person saves it who notes a marker in it."""
+    return text.replace("\ndecisions:", f"\nnote_{marker}: true\ndecisions:", 1)
+
+
+def save(root: Path, marker: str, acknowledge: Acknowledge, route: str = ROUTE) -> None:
+    """Save the route file as an editor does, by rename, with a note that says the marker."""
+    path = storekit.route_file(root, route)
+    with suppress(FileNotFoundError):
+        text = edited(path.read_text(encoding="utf-8"), marker)
+        if f"\nnote_{marker}: true" in text:
+            made = path.with_name(f".swap-{os.getpid()}")
+            made.write_text(text, encoding="utf-8")
+            os.replace(made, path)
+            acknowledge(f"note_{marker}")
+
+
+def take_in(root: Path, marker: str, acknowledge: Acknowledge) -> None:
+    """Save the route file, and have a decision take that in."""
+    save(root, marker, acknowledge)
+    decide(root, marker, acknowledge)
+
+
+# ---- processes ----
+
+
+@contextmanager
+def store() -> Iterator[Path]:
+    """A project directory of its own, for one run."""
+    with tempfile.TemporaryDirectory(prefix="ralf-faults-") as folder:
+        yield Path(folder)
+
+
+def forked(work: Callable[[], None]) -> int:
+    """Do work in a process of its own; its id. It ends with 0, or 1 when the work raised what it should not."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    pid = os.fork()
+    return pid if pid else _work(work)
+
+
+def _work(work: Callable[[], None]) -> NoReturn:
+    status = 1
+    try:
+        work()
+        status = 0
+    except BaseException:  # noqa: BLE001  # a child of ours ends here whatever happens
+        traceback.print_exc()
+    finally:
+        os._exit(status)
+
+
+class Pipe:
+    """Where a worker writes what it has acknowledged. A line is whole: a write of a few bytes to a pipe is."""
+
+    def __init__(self) -> None:
+        self._read, self.write = os.pipe()
+
+    def acknowledge(self, marker: str) -> None:
+        """Say that a marker is safe."""
+        os.write(self.write, f"{marker}\n".encode())
+
+    def markers(self) -> list[str]:
+        """What was acknowledged, once all workers are dead."""
+        return self.text().split()
+
+    def text(self) -> str:
+        """Everything that was written, once all workers are done."""
+        os.close(self.write)
+        with os.fdopen(self._read, "rb") as file:
+            return file.read().decode()
+
+
+# ---- what has to hold ----
+
+
+def look(root: Path, acknowledged: set[str], found: Found, when: str, route: str = ROUTE) -> None:
+    """Look at a route right after a fault: every read is whole, and nothing acknowledged is missing."""
+    try:
+        context = ralf.get_context(route, root=root)
+        said = markers_in(root, route)
+    except (RalfError, OSError) as error:
+        if acknowledged:
+            found.note("torn", f"{when}: {error!r}")
+        return
+    if context.warnings:
+        found.note("torn", f"{when}: {context.warnings[0]}")
+    shown = {*context.extra, *(item.decision.rpartition(" ")[2] for item in context.decisions)}
+    quick = {marker for marker in said if not marker.startswith("c-")}  # a checkpoint may fold its requests
+    found.note("torn", f"{when}: what is read lacks what the journal says", len(quick - shown))
+    lost = acknowledged - {*said, *context.extra}
+    found.note("lost", f"{when}: {sorted(lost)[:3]}", len(lost))
+
+
+def settle(root: Path, acknowledged: set[str], found: Found, when: str, *, marker: str, route: str = ROUTE) -> None:
+    """Write once more, as the next agent does, and look: at once, everything in its place, nothing left behind."""
+    started = time.monotonic()
+    try:
+        decide(root, marker, acknowledged.add, route)
+    except (RalfError, OSError) as error:
+        found.note("blocked", f"{when}: {error!r}")
+        return
+    took = time.monotonic() - started
+    if took > MOST_BLOCKED:
+        found.note("blocked", f"{when}: the next writer took {took:.1f} s")
+    whole(root, acknowledged, found, when, route)
+
+
+def whole(root: Path, acknowledged: set[str], found: Found, when: str, route: str = ROUTE) -> None:
+    """Look at a route at rest: journal, file and cache agree, and hold each marker once."""
+    said = markers_in(root, route)
+    lost = acknowledged - set(said)
+    found.note("lost", f"{when}: {sorted(lost)[:3]}", len(lost))
+    doubled = [marker for marker, count in said.items() if count > 1]
+    found.note("doubled", f"{when}: {doubled[:3]}", len(doubled))
+    try:
+        recorded = folded(root, route)
+        context = ralf.get_context(route, root=root)
+    except (RalfError, OSError) as error:
+        found.note("torn", f"{when}: {error!r}")
+        return
+    if context.warnings or to_tree(context) != to_tree(recorded):
+        found.note("torn", f"{when}: what is read is not what the journal comes to {context.warnings}")
+    if storekit.route_file(root, route).read_bytes() != document.render(recorded).encode():
+        found.note("torn", f"{when}: the route file is not what the journal comes to")
+    left = leftovers(root)
+    found.note("left", f"{when}: {left[:3]}", len(left))
+
+
+def folded(root: Path, route: str = ROUTE) -> ralf.RouteContext:
+    """What the journal alone comes to, every record of it read and checked; DamagedJournal where it is torn."""
+    store = projects.find(root).store
+    records = [record for _, record in journal.read(store, route)]
+    revisions = [record.revision for record in records]
+    if revisions != list(range(1, len(records) + 1)):
+        raise AssertionError(f"the revisions have gaps: {revisions}")
+    return heart.fold(records, heart.empty(route))
+
+
+def markers_in(root: Path, route: str = ROUTE) -> Counter[str]:
+    """Every marker in a journal, and in how many records."""
+    said: Counter[str] = Counter()
+    for _, record in journal.read(projects.find(root).store, route):
+        payload = record.payload
+        if record.kind == "decision":
+            said[str(payload["decision"]["decision"]).rpartition(" ")[2]] += 1
+        elif record.kind == "checkpoint":
+            requests = payload["facts"].get("requests", [])
+            said.update(word for item in requests for word in item["request"].split() if word.startswith("c-"))
+        elif record.kind == "edit":
+            said.update({str(change["at"][0]) for change in payload["changes"] if str(change["at"][0])[:5] == "note_"})
+    return said
+
+
+def leftovers(root: Path) -> list[str]:
+    """What dead writers have left in a store, but for blobs: that goes when the next blob is written."""
+    top = storekit.context_of(root)
+    names = (path for path in top.rglob("*") if path.name.startswith(_atomic.TEMPORARY_PREFIX) or ".tmp" in path.name)
+    found = (path.relative_to(top).as_posix() for path in names)
+    return sorted(name for name in found if not name.startswith("blobs/"))
+
+
+def copied(template: Path, root: Path) -> None:
+    """Make a store what another one is."""
+    shutil.rmtree(root, ignore_errors=True)
+    shutil.copytree(template, root)
+
+
+def state_of(root: Path) -> states.State | None:
+    return states.load(projects.find(root), ROUTE)
+
+
+# ---- the command ----
+
+
+def main(
+    name: str, run: Callable[[int, int, Sequence[str]], Found], *, rounds: int, what: str, kinds: Iterable[str] = ()
+) -> int:
+    """`python -m tests.faults.NAME`: run the harness and print a line a figure, as benchmarks/RESULTS.md has them.
+
+    rounds  how many, unless the command says so; `what` they are
+    kinds   what it can be restricted to
+    """
+    from tests.faults import broken
+
+    parser = argparse.ArgumentParser(prog=f"python -m tests.faults.{name}")
+    parser.add_argument("--rounds", type=int, default=rounds, help=f"{what}; default: {rounds:,}")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--only", choices=list(kinds), action="append", help="only these; may be repeated")
+    parser.add_argument("--broken", choices=sorted(broken.VARIANTS), help="break the write path: it has to be found")
+    arguments = parser.parse_args()
+    started = time.monotonic()
+    with broken.VARIANTS[arguments.broken]() if arguments.broken else nullcontext():
+        found = run(arguments.rounds, arguments.seed, arguments.only or list(kinds))
+    seconds = time.monotonic() - started
+    title = f"{found.rounds:,} {what}"
+    print("| case | figure | target |\n| --- | --- | --- |")
+    for kind in ("lost", "doubled", "torn", "blocked", "left"):
+        print(f"| {title}: {kind} | {found.faults.pop(kind, 0)} of {found.acknowledged:,} acknowledged | 0 |")
+    for kind, count in found.faults.items():
+        print(f"| {title}: {kind} | {count} | 0 |")
+    for figure, value in found.figures.items():
+        print(f"| {title}: {figure} | {value} | |")
+    print(f"| {title}: time | {seconds:.0f} s | |", flush=True)
+    for kind, example in found.examples.items():
+        print(f"{kind}: {example}", file=sys.stderr)
+    return 1 if found.examples else 0

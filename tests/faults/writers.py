@@ -1,0 +1,150 @@
+"""Sixteen writers on one route, at once and without a pause: none loses, doubles or waits for long.
+
+Deciders, checkpoints of their own transcripts, a person who saves the file, and a summariser that takes five seconds; a
+reader looks at every moment. What a writer waits for is the route's lock; what it does without it is its own time.
+
+    python -m tests.faults.writers --rounds 1000
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from unittest.mock import patch
+
+from tests.faults import rig
+
+import ralf
+from ralf import _locks
+from ralf.summarizers import Segment, Summary
+from ralf.summarizers.registry import named
+
+WRITERS = {"decide": 10, "checkpoint": 4, "save": 1, "slow summariser": 1}
+_SLOW = 5.0
+_MOST_WAITED = 0.25  # seconds: what 99 of a hundred waits stay under
+_SAVE_PAUSE = 0.1  # between two saves of a person, on the average
+_READ_PAUSE = 0.01
+
+
+class _Slow:
+    """A summariser that takes its time at every tenth checkpoint."""
+
+    name = "slow"
+
+    def __init__(self) -> None:
+        self._calls = 0
+
+    def summarize(self, segment: Segment) -> Summary:
+        if self._calls % 10 == 0:
+            time.sleep(_SLOW)
+        self._calls += 1
+        return named("extractive").summarize(segment)
+
+
+def run(rounds: int, seed: int, only: Sequence[str]) -> rig.Found:
+    """So many writes by each writer (a tenth by who has the slow summariser)."""
+    found = rig.Found(rounds=rounds)
+    with rig.store() as root:
+        pipe, waits = rig.Pipe(), rig.Pipe()
+        before: list[str] = []
+        rig.decide(root, "before", before.append)
+        children = [
+            rig.forked(partial(_work, root, kind, f"{kind[0]}{number}", rounds, seed, pipe, waits))
+            for kind in only
+            for number in range(WRITERS[kind])
+        ]
+        done = root / "done"
+        reader = rig.forked(partial(_read, root, (pipe, waits), done))
+        acknowledged, taken = _drained(pipe, waits)
+        for child in children:
+            if os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]):
+                found.note("failed", "a writer ended with an error")
+        done.touch()
+        if os.waitstatus_to_exitcode(os.waitpid(reader, 0)[1]):
+            found.note("torn", "a reader saw what was not whole, or older than before")
+        everything = {*before, *acknowledged}
+        found.acknowledged = len(everything)
+        rig.settle(root, everything, found, "afterwards", marker="after")
+        _judge(taken, found)
+    return found
+
+
+def _drained(pipe: rig.Pipe, waits: rig.Pipe) -> tuple[list[str], list[float]]:
+    """What the writers acknowledged, and how long each write waited; a pipe holds too little to be read at the end."""
+    import threading
+
+    said: list[str] = []
+    thread = threading.Thread(target=lambda: said.extend(pipe.markers()))
+    thread.start()
+    taken = [float(word) for word in waits.markers()]
+    thread.join()
+    return said, taken
+
+
+def _judge(waited: list[float], found: rig.Found) -> None:
+    waited.sort()
+    if waited:
+        p50, p99, most = (waited[min(len(waited) - 1, int(len(waited) * share))] for share in (0.5, 0.99, 1))
+        found.figures["wait for the lock, p50, p99, longest"] = f"{p50 * 1e3:.0f}, {p99 * 1e3:.0f}, {most * 1e3:.0f} ms"
+        if p99 > _MOST_WAITED:
+            found.note("slow", f"p99 of the waits is {p99 * 1e3:.0f} ms")
+
+
+# ---- what the processes do ----
+
+
+def _work(root: Path, kind: str, name: str, rounds: int, seed: int, pipe: rig.Pipe, waits: rig.Pipe) -> None:
+    random_ = random.Random(f"{seed} {name}")  # noqa: S311
+    slow = _Slow()
+    with _measured(waits):
+        for number in range(rounds // 10 if kind == "slow summariser" else rounds):
+            marker = f"{name}-{number}"
+            if kind == "decide":
+                rig.decide(root, marker, pipe.acknowledge)
+            elif kind == "save":
+                rig.save(root, marker, pipe.acknowledge)
+                time.sleep(random_.uniform(0, 2 * _SAVE_PAUSE))
+            else:
+                rig.checkpoint(root, marker, pipe.acknowledge, summarizer=slow if kind != "checkpoint" else None)
+
+
+@contextmanager
+def _measured(waits: rig.Pipe) -> Iterator[None]:
+    """Note how long each lock of a route was waited for."""
+    held: Callable[..., object] = _locks.held
+
+    @contextmanager
+    def measured(path: Path, what: str, timeout: float = _locks.TIMEOUT) -> Iterator[None]:
+        started = time.monotonic()
+        with held(path, what, timeout):  # type: ignore[attr-defined]
+            if not path.name.endswith(".journal.lock"):
+                waits.acknowledge(f"{time.monotonic() - started:.6f}")
+            yield
+
+    with patch.object(_locks, "held", measured):
+        yield
+
+
+def _read(root: Path, pipes: Sequence[rig.Pipe], done: Path) -> None:
+    """Read until the writers are done: each read is whole, and none is older than the one before."""
+    for pipe in pipes:
+        os.close(pipe.write)
+    revision = 0
+    while not done.exists():
+        context = ralf.get_context(rig.ROUTE, root=root)
+        assert not context.warnings, context.warnings
+        assert context.revision >= revision, (context.revision, revision)
+        assert len({item.id for item in context.decisions}) == len(context.decisions)
+        revision = context.revision
+        time.sleep(_READ_PAUSE)
+    assert revision
+
+
+if __name__ == "__main__":
+    sys.exit(rig.main("writers", run, rounds=100, what="writes by each of 16 writers", kinds=WRITERS))

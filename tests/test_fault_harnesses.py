@@ -1,0 +1,70 @@
+"""The harnesses that break the write path: each finds what a broken one loses, and nothing in ours."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from storekit import SOURCE, environment
+
+SKIPPED = 77
+
+
+def harness(name: str, *arguments: object, cwd: Path) -> subprocess.CompletedProcess[str]:
+    """`python -m tests.faults.NAME`, as a person starts it; skips the test where the harness cannot run."""
+    folder = cwd / "home"
+    folder.mkdir()
+    known = environment(folder)
+    known["PYTHONPATH"] = os.pathsep.join([str(SOURCE), known["PYTHONPATH"]])
+    command = [sys.executable, "-m", f"tests.faults.{name}", *map(str, arguments)]
+    done = subprocess.run(command, cwd=SOURCE, env=known, capture_output=True, text=True, timeout=300)
+    if done.returncode == SKIPPED:
+        pytest.skip(done.stderr.strip())
+    print(done.stdout)  # the figures, in the report of a failure and with -rP
+    return done
+
+
+QUICK = {
+    "kills": ("--rounds", 8),
+    "writers": ("--rounds", 2, "--only", "decide"),
+    "editors": ("--rounds", 8),
+}
+
+
+@pytest.mark.parametrize("name", QUICK)
+def test_a_small_run_finds_nothing(tmp_path: Path, name: str) -> None:
+    done = harness(name, *QUICK[name], cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["kills", "calls", "writers", "editors", "gits"])
+def test_a_run_of_the_size_that_is_promised_finds_nothing(tmp_path: Path, name: str) -> None:
+    done = harness(name, cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+BROKEN = {
+    "kills, lock by existence": ("kills", "blocked", "--rounds", 5),
+    "calls, no fsync": ("calls", "not synced", "--only", "a decision"),
+    "calls, plain write": ("calls", "not synced", "--only", "a decision"),
+    "writers, no lock": ("writers", "failed", "--rounds", 5),  # the store compares and swaps: errors, but no loss
+    "writers, one temporary name": ("writers", "lost", "--rounds", 5),
+    "writers, plain write": ("writers", "lost", "--rounds", 5),
+    "editors, rename": ("editors", "lost", "--rounds", 40, "--only", "by rename"),
+    "editors, no look at open files": ("editors", "lost", "--rounds", 40, "--only", "in pieces"),
+    "gits, a store that git sees": ("gits", "lost", "--rounds", 10, "--only", "hidden"),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", BROKEN)
+def test_a_broken_write_path_is_found(tmp_path: Path, case: str) -> None:
+    name, fault, *arguments = BROKEN[case]
+    done = harness(str(name), *arguments, "--broken", case.partition(", ")[2], cwd=tmp_path)
+    assert done.returncode == 1
+    assert f"\n{fault}: " in f"\n{done.stderr}"
