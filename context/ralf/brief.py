@@ -13,6 +13,7 @@ from dataclasses import replace
 from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING
 
+from ralf import fence
 from ralf.pieces import REORDERED_FROM, Piece, pieces
 from ralf.searchwords import Word, likeness, words
 
@@ -26,14 +27,25 @@ Terms = tuple[tuple[Word, float], ...]
 
 
 def render(
-    context: RouteContext, max_tokens: int | None = None, *, query: str | None = None, section: str | None = None
+    context: RouteContext,
+    max_tokens: int | None = None,
+    *,
+    query: str | None = None,
+    section: str | None = None,
+    fenced: bool = True,
 ) -> str:
     """The text of a context; see `RouteContext.render`."""
     parts = list(pieces(context, section))
     if max_tokens is None:
-        return _joined(parts) + _closing(context, {}, short=False)
-    budget = _Budget(max(0, max_tokens), context.counts)
-    return budget.fit(context, parts, _terms(context, query))
+        text = _joined(parts) + _closing(context, {}, short=False)
+        return fence.fenced(text) if fenced else text
+    short = max_tokens // 3 < fence.TOKENS
+    tokens, characters = max(0, max_tokens), CHARACTERS_PER_TOKEN * max(0, max_tokens)
+    if fenced:
+        tokens -= fence.SHORT_TOKENS if short else fence.TOKENS
+        characters -= fence.characters(short=short)
+    text = _Budget(tokens, characters, context.counts).fit(context, parts, _terms(context, query))
+    return fence.fenced(text, short=short) if fenced else text
 
 
 def counted(context: RouteContext) -> dict[str, int]:
@@ -71,9 +83,9 @@ def _countable(context: RouteContext) -> Iterator[str]:
 class _Budget:
     """How many tokens and characters are left. Every price is an upper bound of what the text really takes."""
 
-    def __init__(self, tokens: int, counts: Counts) -> None:
+    def __init__(self, tokens: int, characters: int, counts: Counts) -> None:
         self._tokens = tokens
-        self._characters = CHARACTERS_PER_TOKEN * tokens
+        self._characters = characters
         self._counts = counts
         self._exact = False
 
