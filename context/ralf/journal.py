@@ -61,7 +61,9 @@ def at(store: Store, route: str, token: Token) -> Record:
 
 def _record(route: str, entry: Entry) -> Record:
     try:
-        line = json.loads(entry.record)
+        line = json.loads(entry.record.decode())
+        if b"\\u" in entry.record:  # we write none but of control characters: an unpaired surrogate fits no file
+            json.dumps(line, ensure_ascii=False).encode()
         return Record(int(line["revision"]), str(line["kind"]), dict(line["payload"]), str(line.get("render", "")))
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise DamagedJournal(route, f"the record {entry.id!r} is not one of a route: {error}", MEND_JOURNAL) from None

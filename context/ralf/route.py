@@ -12,6 +12,7 @@ from ralf import attempts, merge, refinement
 from ralf.cap import capped
 from ralf.combining import combine
 from ralf.context import FORMAT_VERSION, RouteContext
+from ralf.errors import MEND_JOURNAL, DamagedJournal
 from ralf.journal import Record
 from ralf.labels import all_labelled, labelled, said, with_decision
 from ralf.model import ActiveWork, Checkpoint, Decision, Facts, Section, Spend, Todo
@@ -43,10 +44,17 @@ def fold(records: Iterable[Record], start: RouteContext) -> RouteContext:
 
 
 def apply(context: RouteContext, record: Record) -> RouteContext:
-    """What one more record makes of a context. A record of an unknown kind advances the revision, no more."""
+    """What one more record makes of a context. A record of an unknown kind advances the revision, no more.
+
+    DamagedJournal for one whose payload is not what its kind holds: no writer of ours has made it.
+    """
     change = _KINDS.get(record.kind)
     if change is not None:
-        context = change(context, labelled(context, record.kind, record.payload))
+        try:
+            context = change(context, labelled(context, record.kind, record.payload))
+        except (ValueError, KeyError, TypeError, AttributeError, IndexError, RecursionError) as error:
+            what = f"the record of revision {record.revision} is no {record.kind}: {type(error).__name__}: {error}"
+            raise DamagedJournal(context.route, what, MEND_JOURNAL) from error
     lineage = _lineage(context.context_checkpoint.lineage, record)
     header = replace(context.context_checkpoint, revision=record.revision, lineage=lineage, version=FORMAT_VERSION)
     return capped(replace(context, context_checkpoint=header))
