@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from ralf import fence
 from ralf.pieces import REORDERED_FROM, Piece, pieces
 from ralf.searchwords import Word, likeness, words
+from ralf.text import one_line
 
 if TYPE_CHECKING:
     from ralf.context import Counts, RouteContext
@@ -209,7 +210,7 @@ _NOUNS = ("reason", "decision", "fact", "line", "section", "request")
 
 def _closing(context: RouteContext, left_out: dict[str, int], *, short: bool) -> str:
     """What is not in the text, and how to get it."""
-    route = context.route
+    route = fence.shown(one_line(context.route))
     if short:
         return f"_(cut: `ralf context show {route}`)_\n"
     folded = context.folded

@@ -74,7 +74,7 @@ def _checkpoint(context: RouteContext, payload: Mapping[str, Any]) -> RouteConte
     header = context.context_checkpoint
     number = max([header.checkpoint_count, *(section.number or 0 for section in context.body.sections)]) + 1
     tokens = int(payload.get("tokens", 0))
-    period = [str(time) for time in payload.get("period", ("", ""))]
+    period = [one_line(str(time)) for time in payload.get("period", ("", ""))]
     for item in payload.get("decisions", ()):
         context = with_decision(context, from_tree(Decision, item))
     title = one_line(str(payload.get("title", ""))).removesuffix("(Current)").rstrip()

@@ -130,10 +130,13 @@ def _recorded(project: Project, route: str, kept: snapshot.Snapshot | None, head
 def _without_journal(project: Project, route: str, content: bytes) -> State:
     from ralf import route as heart
 
-    context = _parse(project, route, content)
-    if not context.route:
-        context = replace(context, context_checkpoint=replace(context.context_checkpoint, route=route))
+    context = _named(_parse(project, route, content), route)
     return State(context, heart.empty(route), None, content, "foreign")
+
+
+def _named(context: RouteContext, route: str) -> RouteContext:
+    """A context out of a file that anybody may have brought: the route is that of the file, whatever stands in it."""
+    return replace(context, context_checkpoint=replace(context.context_checkpoint, route=route))
 
 
 def _without_usable_journal(
@@ -142,7 +145,7 @@ def _without_usable_journal(
     """The route file as it stands, when its journal cannot be read."""
     if not content:
         raise error
-    context = replace(_parse(project, route, content), warnings=(str(error), error.hint))
+    context = replace(_named(_parse(project, route, content), route), warnings=(str(error), error.hint))
     return State(context, context, head, content, "damaged", damage=str(error))
 
 

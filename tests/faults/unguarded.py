@@ -5,10 +5,13 @@ from __future__ import annotations
 import json
 import random
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import yaml
 
+from ralf import document
+from ralf.context import RouteContext
 from ralf.errors import RalfError
 
 if TYPE_CHECKING:
@@ -43,3 +46,9 @@ def cache(_: World, rng: random.Random, data: bytes) -> None:
     """Takes memory without end: repeats what it is told to."""
     held = data * (rng.randrange(2) * (400 << 20) // max(1, len(data)))
     del held
+
+
+def render(context: RouteContext) -> str:
+    """Forges: a goal that stands in the front matter as it was said."""
+    written = document.render(replace(context, goal=""))
+    return written.replace("\n---\n", f"\ngoal: {context.goal}\n---\n", 1) if context.goal else written

@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 
 from ralf.fence import outside
-from ralf.transcripts.content import Record, arguments, blocks, first, leaves, said, words
+from ralf.transcripts.content import Record, arguments, blocks, first, leaves, said, time_of, words
 from ralf.transcripts.elements import LISTS, Element, elements
 from ralf.transcripts.events import START, Event, Position
 from ralf.transcripts.head import Head
@@ -104,7 +104,7 @@ class _Pass:
 
     def events(self, record: Record, start: Position, end: Position) -> Iterator[Event]:
         """The events of one message."""
-        when = words(record.get("timestamp")) or words(record.get("created_at"))
+        when = time_of(record.get("timestamp")) or time_of(record.get("created_at"))
         event = partial(Event, start=start, end=end, timestamp=when, cwd=words(record.get("cwd")))
         role = record.get("role")
         if role == "assistant":

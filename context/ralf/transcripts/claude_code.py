@@ -12,7 +12,7 @@ from typing import Any
 
 from ralf.fence import outside
 from ralf.text import clean
-from ralf.transcripts.content import Record, arguments, blocks, first, leaves, said, words
+from ralf.transcripts.content import Record, arguments, blocks, first, leaves, said, time_of, words
 from ralf.transcripts.events import START, Event, Kind, Position
 from ralf.transcripts.head import Head
 from ralf.transcripts.lines import Line, lines_before, open_regular, read_lines, restored
@@ -314,7 +314,7 @@ class _Base:
     def __init__(self, record: Record, line: Line) -> None:
         self.start = Position(line.start, line.number)
         self.end = Position(line.end, line.number + 1)
-        self.timestamp = words(record.get("timestamp"))
+        self.timestamp = time_of(record.get("timestamp"))
         self.cwd = words(record.get("cwd"))
         self.cut = line.cut
 
