@@ -22,6 +22,8 @@ from ralf.transcripts.events import Event, Position
 
 _SPEECH = ("user", "assistant", "call", "result")
 _MOST_ASKED = 4_000  # characters: an offer stands at the end of a message
+_UNREADABLE = (ValueError, KeyError, TypeError, AttributeError, RecursionError)
+"""What a line of the cache raises that is not as we wrote it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +110,13 @@ def asked_event(tree: Mapping[str, Any]) -> Event:
 def _found(project: Project, route: str, path: Path, known: bytes, head: Token, session: str) -> Standing:
     if _token_of(known) != head:
         known = _renewed(project, route, path, known)
+    try:
+        return _standing_in(known, session)
+    except _UNREADABLE:  # a cache may hold anything: the journal knows
+        return _standing_in(_renewed(project, route, path, b""), session)
+
+
+def _standing_in(known: bytes, session: str) -> Standing:
     wanted = b'{"session":' + json.dumps(session).encode() + b","
     place = known.rfind(b"\n" + wanted)
     if place < 0:
@@ -155,9 +164,10 @@ def _lines(project: Project, route: str, after: Token | None) -> bytes:
 def _parsed(line: bytes) -> Standing:
     tree = json.loads(line)
     position = Position(int(tree["byte"]), int(tree["line"]))
-    return Standing(
-        tree["session"], position, tree["head"], tree["tail"], tuple(tree["pending"]), tree.get("asked", {})
-    )
+    pending, asked = tuple(tree["pending"]), tree.get("asked", {})
+    for event in [*map(pending_event, pending), *([asked_event(asked)] if asked else [])]:
+        event.text.encode()  # fails where it is none
+    return Standing(str(tree["session"]), position, str(tree["head"]), str(tree["tail"]), pending, asked)
 
 
 def _known(path: Path) -> bytes:
@@ -173,7 +183,7 @@ def _token_of(known: bytes) -> Token | None:
     last = known[known.rfind(b"\n", 0, -1) + 1 :] if known else b""
     try:
         return str(json.loads(last)["token"])
-    except (ValueError, KeyError, TypeError):
+    except _UNREADABLE:
         return None
 
 

@@ -196,9 +196,10 @@ def route_file(world: World, rng: random.Random, data: bytes) -> None:
 
 def _is_damaged(data: bytes) -> bool:
     try:
-        return not data.strip() or not document.parse(data, "x.md")
+        document.parse(data, "x.md")
     except RalfError:
-        return bool(data)
+        return bool(data)  # an empty one is none
+    return False
 
 
 def journal(world: World, rng: random.Random, data: bytes) -> None:
@@ -256,6 +257,7 @@ def caches(world: World, rng: random.Random, data: bytes) -> None:
         ralf.list_routes(root=world.root)
         ralf.search("batch", root=world.root)
         ralf.record_decision(samples.ROUTE, "Written by the harness", root=world.root)
+        ralf.checkpoint(samples.ROUTE, world.root / "src" / "session.jsonl", root=world.root)
     finally:
         world.reset()
 
