@@ -111,7 +111,9 @@ def _found(project: Project, route: str, path: Path, known: bytes, head: Token, 
     if _token_of(known) != head:
         known = _renewed(project, route, path, known)
     try:
-        return _standing_in(known, session)
+        found = _standing_in(known, session)
+        _ = [pending_event(tree) for tree in found.pending], found.asked and asked_event(found.asked)
+        return found
     except _UNREADABLE:  # a cache may hold anything: the journal knows
         return _standing_in(_renewed(project, route, path, b""), session)
 
@@ -165,8 +167,6 @@ def _parsed(line: bytes) -> Standing:
     tree = json.loads(line)
     position = Position(int(tree["byte"]), int(tree["line"]))
     pending, asked = tuple(tree["pending"]), tree.get("asked", {})
-    for event in [*map(pending_event, pending), *([asked_event(asked)] if asked else [])]:
-        event.text.encode()  # fails where it is none
     return Standing(str(tree["session"]), position, str(tree["head"]), str(tree["tail"]), pending, asked)
 
 
