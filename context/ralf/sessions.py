@@ -113,9 +113,9 @@ def _found(project: Project, route: str, path: Path, known: bytes, head: Token, 
     try:
         found = _standing_in(known, session)
         _ = [pending_event(tree) for tree in found.pending], found.asked and asked_event(found.asked)
-        return found
     except _UNREADABLE:  # a cache may hold anything: the journal knows
-        return _standing_in(_renewed(project, route, path, b""), session)
+        found = _standing_in(_renewed(project, route, path, b""), session)
+    return found
 
 
 def _standing_in(known: bytes, session: str) -> Standing:
