@@ -13,6 +13,23 @@ def without_waiting(path: str, flags: int) -> int:
     return os.open(path, flags | os.O_NONBLOCK)
 
 
+def ours_alone(path: str, flags: int) -> int:
+    """An `opener` for `open`: as `without_waiting`, and OSError for a link and for a file that has a second name, which
+    may be somebody's outside.
+    """
+    descriptor = os.open(path, flags | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    found = os.fstat(descriptor)
+    if not stat.S_ISREG(found.st_mode) or found.st_nlink > 1:
+        os.close(descriptor)
+        raise OSError(errno.EMLINK, "is no regular file, or has a second name", path)
+    return descriptor
+
+
+def not_through_a_link(path: str, flags: int) -> int:
+    """An `opener` for `open`: as `without_waiting`, and OSError for a link."""
+    return os.open(path, flags | os.O_NONBLOCK | os.O_NOFOLLOW)
+
+
 MAX_BYTES = 256 << 20
 """More of a file that is read whole is never read."""
 

@@ -140,7 +140,7 @@ class FileStore:
             os.utime(path)  # somebody needs it now: whoever prunes must not take it for an old one
         else:
             if path.parent.is_symlink():
-                raise UsageError(path.parent, "is a symbolic link: not written through", "remove the link")
+                raise UsageError(path.parent, "is a symbolic link: not followed", "remove the link")
             path.parent.mkdir(parents=True, exist_ok=True)
             path.unlink(missing_ok=True)  # it is damaged
             _atomic.write(path, zlib.compress(content, 6))
@@ -187,8 +187,9 @@ class FileStore:
 
     def drop_blob(self, digest: Digest) -> None:
         """Forget a blob."""
-        with suppress(FileNotFoundError):
-            self._blob(digest).unlink()
+        path = self._blob(digest)
+        if not path.parent.is_symlink():
+            path.unlink(missing_ok=True)
 
     def _blob(self, digest: Digest) -> Path:
         if not _DIGEST.fullmatch(digest):

@@ -87,10 +87,10 @@ class Project:
                     for entry in entries:
                         if entry.is_symlink():
                             if entry.is_dir():
-                                raise UsageError(entry.path, "is a symbolic link: not written through", _REMOVE)
+                                raise UsageError(entry.path, "is a symbolic link: not followed", _REMOVE)
                         elif entry.name not in _LEAVES and entry.is_dir():
                             folders.append(entry.path)
-            except (FileNotFoundError, NotADirectoryError):
+            except OSError:  # not there, or not to be read: whoever needs it says so
                 continue
 
     def prepare(self) -> None:
@@ -112,7 +112,9 @@ def find(root: str | os.PathLike[str] | None = None) -> Project:
     directory.
     """
     named = os.fspath(root) if root is not None else os.environ.get("RALF_PROJECT_DIR", "")
-    return _named(named) if named else _within(_nearest())
+    project = _named(named) if named else _within(_nearest())
+    project.check_links()
+    return project
 
 
 def _named(named: str) -> Project:

@@ -6,7 +6,6 @@ Remembered in the cache, one line a checkpoint, so that asking does not read the
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
@@ -14,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ralf import fingerprint, journal
-from ralf._opening import content_of
+from ralf._opening import content_of, ours_alone
 from ralf.errors import TranscriptChanged, UnknownToken
 from ralf.project import Project
 from ralf.store import Token
@@ -137,8 +136,7 @@ def _renewed(project: Project, route: str, path: Path, known: bytes) -> bytes:
         path.parent.mkdir(parents=True, exist_ok=True)
         if not known:
             path.unlink(missing_ok=True)
-        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
-        with os.fdopen(os.open(path, flags, 0o600), "ab") as file:
+        with open(path, "ab", opener=ours_alone) as file:
             file.write(added if known else b"\n" + added)
     return (known or b"\n") + added
 
