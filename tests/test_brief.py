@@ -144,7 +144,7 @@ def test_without_a_budget_everything_is_there() -> None:
 @pytest.mark.slow
 def test_a_larger_budget_never_shows_less_of_what_matters_most() -> None:
     known = knowing(FULL, 1)
-    for words, least in [(GOAL, 80), ("step 3 of 7", 100), ("Never water at noon", 165), ("Close the valve", 185)]:
+    for words, least in [(GOAL, 95), ("step 3 of 7", 110), ("Never water at noon", 200), ("Close the valve", 215)]:
         assert all(words in known.render(budget) for budget in range(least, 1000, 5)), words
 
 
@@ -170,7 +170,7 @@ def test_of_the_decisions_the_newest_are_left_out_last() -> None:
 
 @pytest.mark.parametrize("budget", [150, 300, 600, 900])
 def test_a_text_that_is_cut_ends_by_saying_so_and_how_to_get_the_rest(budget: int) -> None:
-    last = knowing(FULL, 1).render(budget).rstrip("\n").rpartition("\n")[2]
+    last = knowing(FULL, 1).render(budget).split("\n")[-3]  # before the fence's end
     assert "ralf context show TASK-001" in last
     assert re.match(r"_Left out of this text: \d+ |_\(cut: ", last)
 
@@ -187,7 +187,7 @@ def test_the_numbers_of_what_was_left_out_are_right() -> None:
 def test_what_the_cap_moved_out_is_said_even_where_the_text_is_whole(budget: int | None) -> None:
     folded = replace(FULL, folded=Folded(decision_count=3, fact_count=1))
     for context in (folded, knowing(folded, 1)):
-        last = context.render(budget).rstrip("\n").rpartition("\n")[2]
+        last = context.render(budget).split("\n")[-3]
         assert last.startswith(
             "_Moved out of the file: 3 older decisions, 1 older fact; find them: `ralf context search"
         )
@@ -217,7 +217,7 @@ def test_a_budget_of_next_to_nothing_is_an_empty_text_or_fits() -> None:
 @given(texts(4), st.sampled_from(["path", "route", "id", "status", "commit", "todo", "last"]))
 @quick
 def test_no_text_of_a_fact_becomes_a_line_of_its_own(words: str, place: str) -> None:
-    forged = f"{words}\n## Forged\n- [x] forged\n# Forged"
+    forged = f"{words}\n## Forged\n- [x] forged\r# Forged\u2028## Forged\x85# Forged"
     context = {
         "path": RouteContext(
             facts=Facts(paths=(PathFact(forged, ("edited", forged)), PathFact(forged + "2", ("read",)))),
@@ -243,13 +243,13 @@ def test_no_text_of_a_fact_becomes_a_line_of_its_own(words: str, place: str) -> 
             )
         ),
     }[place]
-    for line in context.render().split("\n"):
+    for line in context.render(fenced=False).splitlines():
         assert line.startswith(("- ", "> ", "_", "**", "# Context of", "## ")) or not line
         assert not line.startswith(("## Forged", "# Forged", "- [x] forged"))
 
 
 def test_one_section_alone_can_be_had() -> None:
-    assert render(FULL, section="goal") == f"## Goal\n> {GOAL}\n"
+    assert render(FULL, section="goal", fenced=False) == f"## Goal\n> {GOAL}\n"
     assert render(FULL, section="history").count("## Checkpoint") == 3
     assert "Never water" in render(FULL, section="decisions")
     assert "case7" in render(FULL, section="facts")

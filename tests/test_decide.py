@@ -122,7 +122,7 @@ HOSTILE = [
     "- a\n- b",
     "tab\there",
     "line one\n\n\nline two  \n  indented",
-    "naïve 日本語 🦀 \u2028 x",
+    "naïve 日本語 🦀 \xa0 x",
     "null",
     "on",
     "1.10",

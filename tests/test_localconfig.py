@@ -30,7 +30,7 @@ def test_without_a_file_no_model_is_ever_asked(tmp_path: Path) -> None:
 
 def test_every_key_can_be_set(tmp_path: Path) -> None:
     text = 'summarizer: command\ncommand: ["my-model", "{model}", "-n", 3]\narguments: ["-v"]\nmodel: small\n'
-    text += "timeout: 20\ndaily_cap: 200000 tokens, 2.50 USD\n"
+    text += "timeout: 20\ndaily_cap: 200000 tokens, 2.50 USD\nproject: /srv/tide\n"
     found = localconfig.load(write(tmp_path, text))
     assert {line.split(":")[0] for line in text.splitlines()} == {field.name for field in fields(LocalConfig)}
     command = found.command_of("command")
@@ -167,6 +167,24 @@ def test_where_git_cannot_say_whether_it_is_committed_nothing_is_run(tmp_path: P
 def test_in_a_repository_that_does_not_track_it_the_file_counts(tmp_path: Path) -> None:
     folder = tmp_path / ".autonomous" / "context"
     folder.mkdir(parents=True)
-    write(folder, "summarizer: claude\n")
+    write(folder, f"summarizer: claude\nproject: {tmp_path}\n")
     git("init", "-q", cwd=tmp_path)
     assert localconfig.of(Project(tmp_path)).summarizer == "claude"
+
+
+@pytest.mark.parametrize("line", ["", "project: /srv/elsewhere\n"])
+def test_a_file_that_does_not_name_this_project_runs_nothing(tmp_path: Path, line: str) -> None:
+    """It may have come in an archive, with the user's own name and mode 0600."""
+    folder = tmp_path / ".autonomous" / "context"
+    folder.mkdir(parents=True)
+    write(folder, f"{line}summarizer: command\ncommand: [touch, {tmp_path / 'owned'}]\n")
+    with pytest.raises(UsageError, match="nothing in it is run") as caught:
+        localconfig.of(Project(tmp_path))
+    assert caught.value.hint.endswith(f'add the line: project: "{tmp_path}"')
+
+
+def test_a_file_that_runs_nothing_need_not_name_its_project(tmp_path: Path) -> None:
+    folder = tmp_path / ".autonomous" / "context"
+    folder.mkdir(parents=True)
+    write(folder, "timeout: 20\n")
+    assert localconfig.of(Project(tmp_path)).timeout == 20

@@ -47,7 +47,7 @@ def project(made: Path, tmp_path: Path) -> Path:
 def configure(project: Path, text: str) -> None:
     path = project / ".autonomous" / "context" / "config.local.yaml"
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text)
+    path.write_text(f"project: {project}\n{text}")
     path.chmod(0o600)
 
 

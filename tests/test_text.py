@@ -21,6 +21,13 @@ from ralf.text import clean, one_line
         ("\ud800 \udfff", "\ufffd \ufffd"),
         ("\x1b", ""),
         ("\x1b\x1b[0m", ""),
+        ("a\u2028b\u2029c", "a\nb\nc"),
+        ("a\u200bb\u2060c\ufeffd\xade\u3164f", "abcdef"),
+        ("\u202eevil\u202c \u2066x\u2069\u200f\u061c", "evil x"),
+        ("run\U000e0072\U000e006d this", "run this"),
+        ("a\u200cb\u200d\u200dc \u200d", "abc "),
+        ("\ufe0fa\ufe00\ufe01\ufe0e\ufe0f", "a\ufe0e"),
+        ("\xad\ufe0f\u200d\xe9", "\xe9"),
     ],
 )
 def test_escape_sequences_and_control_characters_go(dirty: str, expected: str) -> None:
@@ -28,13 +35,20 @@ def test_escape_sequences_and_control_characters_go(dirty: str, expected: str) -
 
 
 @pytest.mark.parametrize(
-    "kept", ["", "\ta\n\n  b \n", "\u2028\u2029\xa0\ufeff", "\U0001f980 e\u0301", "[31m", "\\x1b[0m"]
+    "kept",
+    [
+        *["", "\ta\n\n  b \n", "\xa0", "\U0001f980 e\u0301", "[31m", "\\x1b[0m"],
+        *["\u2764\ufe0f\u200d\U0001f525 1\ufe0f\u20e3", "\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645"],
+    ],
 )
 def test_clean_text_comes_back_as_it_is(kept: str) -> None:
     assert clean(kept) == kept
 
 
-@given(st.text() | st.text(st.sampled_from("\x1b[]0m\r\n\x07\\ \x9b\ud800a")))
+UNSEEN = "\xad\u200b\u200c\u200d\u2028\u202e\ufe00\ufe0e\ufe0f\ufeff\U000e0041\xe9 a"
+
+
+@given(st.text() | st.text(st.sampled_from("\x1b[]0m\r\n\x07\\ \x9b\ud800a")) | st.text(st.sampled_from(UNSEEN)))
 @quick
 def test_cleaning_twice_is_cleaning_once_and_what_is_left_can_be_written(text: str) -> None:
     found = clean(text)

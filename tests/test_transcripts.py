@@ -11,10 +11,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 from ralf.errors import Damaged, DamagedTranscript, RalfError, TranscriptChanged, TranscriptNotFound, UsageError
+from ralf.fence import OWN_OUTPUT
 from ralf.text import clean
 from ralf.transcripts import Event, Position, Transcript, open_transcript
 from ralf.transcripts.events import START
-from ralf.transcripts.typed import OWN_OUTPUT
 
 CLAUDE = '{"type":"user","sessionId":"s1","cwd":"/w","message":{"role":"user","content":"hello there"}}\n'
 SHARED = Path(__file__).parents[2] / "shared"

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
+from ralf.fence import OWN_OUTPUT
 from ralf.transcripts import Event, Position, Transcript, open_transcript
 from ralf.transcripts.events import START
-from ralf.transcripts.typed import OWN_OUTPUT
 
 SHARED = Path(__file__).parents[2] / "shared"
 

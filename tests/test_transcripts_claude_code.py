@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
+from ralf.fence import OWN_OUTPUT
 from ralf.text import clean
 from ralf.transcripts import Event, Position, Transcript, open_transcript
-from ralf.transcripts.typed import OWN_OUTPUT
 
 DECLINED = (
     "The user doesn't want to proceed with this tool use. The tool use was rejected (eg. if it was a file edit, the "

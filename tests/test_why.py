@@ -270,7 +270,7 @@ def test_the_command_prints_claim_place_and_words(cli: Cli, project: Path) -> No
     label = label_of(project)
     ran = cli("context", "why", "tide", label.lower())
     assert ran.status == 0
-    assert ran.out.startswith(f"tide {label}  decision, by agent, 2026-03-01T08:00:01.000Z; checkpoint cp-001\n")
+    assert f"\ntide {label}  decision, by agent, 2026-03-01T08:00:01.000Z; checkpoint cp-001\n" in ran.out
     assert "session s-1, lines 2-2, sha256 " in ran.out
     assert f"line 2, agent:\n  {CHOICE}\n" in ran.out
 
@@ -290,7 +290,7 @@ def test_the_command_says_that_a_decision_by_hand_has_no_transcript(cli: Cli, pr
     made = ralf.record_decision("tide", "Use sqlite", root=project)
     ran = cli("context", "why", "tide", made.id)
     assert (ran.status, ran.err) == (0, "")
-    assert ran.out.endswith("No transcript holds it: by hand, revision 3.\n")
+    assert "\nNo transcript holds it: by hand, revision 3.\n<!--" in ran.out
 
 
 def test_the_command_names_what_is_not_there(cli: Cli) -> None:

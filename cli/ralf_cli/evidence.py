@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ralf.text import clean
 from ralf_cli.options import with_json, with_root
 
 if TYPE_CHECKING:
@@ -37,13 +38,14 @@ def why(ctx: click.Context, route: str, id: str, root: str | None, as_json: bool
     """
     import ralf
     from ralf_cli.main import complain
-    from ralf_cli.output import emit_json, fields_of
+    from ralf_cli.output import emit_json, fields_of, handed_over
 
     reason = ralf.why(route, id, root=root)
     if as_json:
         emit_json(fields_of(reason))
     else:
-        _emit(reason)
+        with handed_over():
+            _emit(reason)
     if reason.evidence == "pruned":
         complain(f"{reason.route}: {reason.id}: the words behind it are not kept any more", "read them in the session")
         ctx.exit(3)
@@ -123,6 +125,7 @@ def _emit(reason: Reason) -> None:
 
 
 def _indented(text: str) -> str:
+    text = clean(text)
     cut = len(text) - _SHOWN
     if cut > 0:
         text = f"{text[:_SHOWN].rstrip()}\n… {cut:,} characters more: --json"

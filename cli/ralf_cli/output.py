@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, redirect_stdout
 from dataclasses import asdict
+from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +22,20 @@ if TYPE_CHECKING:
 def emit_json(value: Any) -> None:
     """Print a value as JSON on stdout."""
     click.echo(json.dumps(value, ensure_ascii=False, indent=2, default=_plain))
+
+
+@contextmanager
+def handed_over() -> Iterator[None]:
+    """What is printed within goes to stdout as it is on a terminal, and in a fence in a pipe, where an agent reads."""
+    if sys.stdout.isatty():
+        yield
+        return
+    from ralf.fence import fenced, shown
+
+    held = StringIO()
+    with redirect_stdout(held):
+        yield
+    click.echo(fenced(shown(held.getvalue())), nl=False)
 
 
 def say(text: str) -> None:

@@ -12,6 +12,7 @@ import click
 from ralf_cli.options import with_json, with_root
 
 if TYPE_CHECKING:
+    from ralf.search import SearchHit
     from ralf.searchwords import Word
 
 BRIEF_TOKENS = 2_500
@@ -160,7 +161,9 @@ def show(
         emit_json(context_as_json(context))
     else:
         budget = max_tokens if max_tokens is not None else BRIEF_TOKENS if brief else None
-        click.echo(context.render(budget, query=query, section="brief" if brief else section), nl=False)
+        part = "brief" if brief else section
+        text = context.render(budget, query=query, section=part, fenced=not sys.stdout.isatty())  # in a pipe: an agent
+        click.echo(text, nl=False)
     if context.warnings:
         complain(context.warnings[0], context.warnings[1] if len(context.warnings) > 1 else "")
         click.get_current_context().exit(4)
@@ -186,7 +189,7 @@ def search(query: str, route: str | None, limit: int, root: str | None, as_json:
     Exit status: 0, also when nothing is found · 2 refused name · 3 no such route
     """
     import ralf
-    from ralf_cli.output import emit_json, fields_of
+    from ralf_cli.output import emit_json, fields_of, handed_over
 
     hits = ralf.search(query, route=route, root=root, limit=limit)
     if as_json:
@@ -195,6 +198,11 @@ def search(query: str, route: str | None, limit: int, root: str | None, as_json:
     if not hits:
         click.echo("nothing found", err=True)
         return
+    with handed_over():
+        _emit_hits(hits, query)
+
+
+def _emit_hits(hits: Sequence[SearchHit], query: str) -> None:
     from ralf.searchwords import words
 
     asked = words(query)

@@ -13,10 +13,36 @@ def without_waiting(path: str, flags: int) -> int:
     return os.open(path, flags | os.O_NONBLOCK)
 
 
-def content_of(path: Path, *, follow: bool = False) -> bytes:
-    """The bytes of a file; OSError for anything else in its place: a pipe, a device, and a link unless `follow`."""
+def ours_alone(path: str, flags: int) -> int:
+    """An `opener` for `open`: as `without_waiting`, and OSError for a link and for a file that has a second name, which
+    may be somebody's outside.
+    """
+    descriptor = os.open(path, flags | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    found = os.fstat(descriptor)
+    if not stat.S_ISREG(found.st_mode) or found.st_nlink > 1:
+        os.close(descriptor)
+        raise OSError(errno.EMLINK, "is no regular file, or has a second name", path)
+    return descriptor
+
+
+def not_through_a_link(path: str, flags: int) -> int:
+    """An `opener` for `open`: as `without_waiting`, and OSError for a link."""
+    return os.open(path, flags | os.O_NONBLOCK | os.O_NOFOLLOW)
+
+
+MAX_BYTES = 256 << 20
+"""More of a file that is read whole is never read."""
+
+
+def content_of(path: Path, *, follow: bool = False, most: int = MAX_BYTES) -> bytes:
+    """The bytes of a file; OSError for anything else in its place: a pipe, a device, more than `most` bytes, and a link
+    unless `follow`.
+    """
     flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | (0 if follow else os.O_NOFOLLOW)
     with os.fdopen(os.open(path, flags), "rb") as file:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
             raise OSError(errno.EINVAL, "is no regular file", str(path))
-        return file.read()
+        content = file.read(most + 1)
+    if len(content) > most:
+        raise OSError(errno.EFBIG, f"has more than {most:,} bytes", str(path))
+    return content

@@ -13,8 +13,10 @@ from dataclasses import replace
 from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING
 
+from ralf import fence
 from ralf.pieces import REORDERED_FROM, Piece, pieces
 from ralf.searchwords import Word, likeness, words
+from ralf.text import one_line
 
 if TYPE_CHECKING:
     from ralf.context import Counts, RouteContext
@@ -26,14 +28,25 @@ Terms = tuple[tuple[Word, float], ...]
 
 
 def render(
-    context: RouteContext, max_tokens: int | None = None, *, query: str | None = None, section: str | None = None
+    context: RouteContext,
+    max_tokens: int | None = None,
+    *,
+    query: str | None = None,
+    section: str | None = None,
+    fenced: bool = True,
 ) -> str:
     """The text of a context; see `RouteContext.render`."""
     parts = list(pieces(context, section))
     if max_tokens is None:
-        return _joined(parts) + _closing(context, {}, short=False)
-    budget = _Budget(max(0, max_tokens), context.counts)
-    return budget.fit(context, parts, _terms(context, query))
+        text = _joined(parts) + _closing(context, {}, short=False)
+        return fence.fenced(text) if fenced else text
+    short = max_tokens // 3 < fence.TOKENS
+    tokens, characters = max(0, max_tokens), CHARACTERS_PER_TOKEN * max(0, max_tokens)
+    if fenced:
+        tokens -= fence.SHORT_TOKENS if short else fence.TOKENS
+        characters -= fence.characters(short=short)
+    text = _Budget(tokens, characters, context.counts).fit(context, parts, _terms(context, query))
+    return fence.fenced(text, short=short) if fenced else text
 
 
 def counted(context: RouteContext) -> dict[str, int]:
@@ -71,9 +84,9 @@ def _countable(context: RouteContext) -> Iterator[str]:
 class _Budget:
     """How many tokens and characters are left. Every price is an upper bound of what the text really takes."""
 
-    def __init__(self, tokens: int, counts: Counts) -> None:
+    def __init__(self, tokens: int, characters: int, counts: Counts) -> None:
         self._tokens = tokens
-        self._characters = CHARACTERS_PER_TOKEN * tokens
+        self._characters = characters
         self._counts = counts
         self._exact = False
 
@@ -197,7 +210,7 @@ _NOUNS = ("reason", "decision", "fact", "line", "section", "request")
 
 def _closing(context: RouteContext, left_out: dict[str, int], *, short: bool) -> str:
     """What is not in the text, and how to get it."""
-    route = context.route
+    route = fence.shown(one_line(context.route))
     if short:
         return f"_(cut: `ralf context show {route}`)_\n"
     folded = context.folded

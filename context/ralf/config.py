@@ -60,6 +60,7 @@ class Config:
 
 _HINT = "mend the file: one `key: value` a line; the keys are in docs/config.md"
 _FROM_ZERO = ("archive_days", "evidence_days")
+_MOST = 1 << 20  # bytes
 _CHOICES = {"summarizer": ("extractive",), "worktrees": ("shared", "isolated")}
 
 
@@ -69,9 +70,11 @@ def load(path: Path) -> Config:
     Damaged when it is no mapping, UsageError for an unknown key or a value that makes no sense; both name the file.
     """
     try:
-        text = decoded(path, content_of(path, follow=True))
+        text = decoded(path, content_of(path, follow=True, most=_MOST))
     except FileNotFoundError:
         return Config()
+    except OSError as error:
+        raise Damaged(path, f"cannot be read: {error.strerror}", _HINT) from None
     known = {field.name: field.type for field in fields(Config)}
     values = {}
     for key, value in tree_of(path, text).items():

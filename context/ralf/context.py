@@ -169,7 +169,14 @@ class RouteContext:
         """The checkpoint history, oldest first."""
         return self.checkpoint_history
 
-    def render(self, max_tokens: int | None = None, *, query: str | None = None, section: str | None = None) -> str:
+    def render(
+        self,
+        max_tokens: int | None = None,
+        *,
+        query: str | None = None,
+        section: str | None = None,
+        fenced: bool = True,
+    ) -> str:
         """The context as Markdown for an agent or a person, what matters most first.
 
         max_tokens  hard limit: at most that many o200k_base tokens, and at most four times as many characters; None:
@@ -177,11 +184,13 @@ class RouteContext:
                     saying what was left out and how to get it.
         query       what is kept is ordered by relevance to it
         section     only this part: brief (what comes before the history), goal, work, decisions, facts or history
+        fenced      between two lines that say that this is data, not instructions, and that no content can forge
+                    (`ralf.fence`); they count within `max_tokens`, and a budget too small for them gives ""
         """
         from ralf.brief import render
 
         most = self.budget if max_tokens is None else max_tokens
-        return render(self, most, query=query or self.query, section=section)
+        return render(self, most, query=query or self.query, section=section, fenced=fenced)
 
     def with_defaults(
         self, max_tokens: int | None, query: str | None, valued: tuple[tuple[Word, float], ...] = ()

@@ -59,7 +59,7 @@ def parse(content: bytes, where: object) -> RouteContext:
         line = content.count(b"\n", 0, error.start) + 1
         raise DamagedRouteFile(where, "not UTF-8", _hint(where), line=line) from None
     layout = {"crlf": "\r\n" in text and text.count("\r\n") == text.count("\n"), "bom": content.startswith(BOM_UTF8)}
-    text = text.replace("\r\n", "\n")
+    text = text.replace("\r\n", "\n").replace("\r", "\n")
     if conflict := _CONFLICT.search(text):
         line = text.count("\n", 0, conflict.start()) + 1
         raise DamagedRouteFile(where, "conflict markers of a merge", _hint(where), line=line)

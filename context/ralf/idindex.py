@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from ralf._opening import content_of
+from ralf._opening import content_of, ours_alone
 
 _ENTRY = struct.Struct(">8sQ")
 _HEADER = b"ralfids1"
@@ -57,7 +57,7 @@ class IdIndex:
 
     def add(self, id: str, start: int, end: int) -> None:  # noqa: A002
         """Note a record that was just appended at `start` and ends at `end`. What cannot be noted is indexed later."""
-        with suppress(OSError), os.fdopen(os.open(self._path, _FLAGS, 0o600), "r+b") as file:
+        with suppress(OSError), os.fdopen(ours_alone(os.fspath(self._path), _FLAGS), "r+b") as file:
             file.seek(0, os.SEEK_END)
             if file.tell() == 0:
                 file.write(_ENTRY.pack(_HEADER, 0))

@@ -102,7 +102,9 @@ def at(store: Store, route: str, token: Token) -> Record:
 def parsed(route: str, entry: Entry) -> Record:
     """The record in an entry of a route's stream; DamagedJournal where it is none."""
     try:
-        line = json.loads(entry.record)
+        line = json.loads(entry.record.decode())
+        if b"\\u" in entry.record:  # we write none but of control characters: an unpaired surrogate fits no file
+            json.dumps(line, ensure_ascii=False).encode()
         return Record(
             revision=int(line["revision"]),
             kind=str(line["kind"]),
@@ -113,5 +115,5 @@ def parsed(route: str, entry: Entry) -> Record:
             purged=line.get("purged") is True,
             lineage=str(line.get("lineage", "")),
         )
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise DamagedJournal(route, f"the record {entry.id!r} is not one of a route: {error}", MEND_JOURNAL) from None

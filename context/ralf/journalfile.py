@@ -250,9 +250,14 @@ def _opened(path: Path, flags: int) -> int:
         if error.errno in (errno.EISDIR, errno.ENXIO):
             raise DamagedJournal(path, "is no regular file", f"move it away: {path}") from None
         raise
-    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+    found = os.fstat(descriptor)
+    if not stat.S_ISREG(found.st_mode):
         os.close(descriptor)
         raise DamagedJournal(path, "is no regular file", f"move it away: {path}")
+    if found.st_nlink > 1 and flags & (os.O_WRONLY | os.O_RDWR):
+        os.close(descriptor)
+        what = "has a second name (a hard link), whose file would be written, too"
+        raise DamagedJournal(path, what, f"cp -p {path} {path}.copy && mv {path}.copy {path}")
     return descriptor
 
 

@@ -32,6 +32,7 @@ class LocalConfig:
     model       the model that is asked for
     timeout     seconds that a call may take
     daily_cap   what may be spent in a day: `200000 tokens`, `2.50 USD`, or both
+    project     the project's path: without it nothing is run, for the file may have come in an archive
     """
 
     summarizer: str = ""
@@ -40,6 +41,7 @@ class LocalConfig:
     model: str = ""
     timeout: int = TIMEOUT
     daily_cap: str = ""
+    project: str = ""
 
     @property
     def cap(self) -> Cap:
@@ -92,10 +94,22 @@ def _check(found: LocalConfig) -> None:
 
 
 def of(project: Project) -> LocalConfig:
-    """What this machine may run for a project. Errors: `load`, `check_not_cloned`."""
+    """What this machine may run for a project. Errors: `load`, `check_not_cloned`, `check_meant`."""
     found = load(project.local_config_file)
     check_not_cloned(project.local_config_file, environment_of_a_model())
+    check_meant(project, found)
     return found
+
+
+def check_meant(project: Project, found: LocalConfig) -> None:
+    """UsageError when the file names a command and not this project: one that came in an archive, with the right owner
+    and mode, cannot know where it was unpacked.
+    """
+    root = os.path.realpath(project.folder.parent.parent)
+    if (found.summarizer or found.command) and (not found.project or os.path.realpath(found.project) != root):
+        what = f"is for {found.project}" if found.project else "does not say for which project it is"
+        where = project.local_config_file
+        raise UsageError(where, f"{what}: nothing in it is run", f'if you wrote it, add the line: project: "{root}"')
 
 
 def check_not_cloned(path: Path, environment: dict[str, str]) -> None:

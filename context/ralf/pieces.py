@@ -6,12 +6,14 @@ ever being below the tokens of the whole.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from ralf import attempts
-from ralf.text import one_line
+from ralf.fence import shown
+from ralf.text import clean, one_line
 from ralf.trim import trimmed
 
 if TYPE_CHECKING:
@@ -29,6 +31,7 @@ REORDERED_FROM = FAILED_APPROACH
 _REASONED = 4  # of the newest decisions, whose reasons come before the history
 _SHORT = 200  # characters from which a decision has a short form
 _NAMES_PER_LINE, _PATHS_PER_LINE = 15, 8
+_LINE_BREAK = re.compile(r"\r\n|[\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,10 +59,14 @@ class Piece:
 
 
 def pieces(context: RouteContext, section: str | None = None) -> Iterator[Piece]:
-    """The pieces of a context, or of one of its `SECTIONS`."""
-    if section is not None:
-        yield from SECTIONS[section](context)
-        return
+    """The pieces of a context, or of one of its `SECTIONS`, with nothing unseen in them and no comment opened."""
+    for piece in SECTIONS[section](context) if section is not None else _all(context):
+        text, group, short = shown(piece.text), shown(piece.group), shown(piece.short)
+        unchanged = text is piece.text and group is piece.group and short is piece.short
+        yield piece if unchanged else replace(piece, text=text, group=group, short=short)
+
+
+def _all(context: RouteContext) -> Iterator[Piece]:
     yield from lead(context)
     yield from _history(context)
     yield from _record(context)
@@ -109,7 +116,7 @@ def _top(context: RouteContext) -> Iterator[Piece]:
     count = f"{header.checkpoint_count} checkpoint{'s' if header.checkpoint_count != 1 else ''}"
     last = f", last {_name(header.last_checkpoint)}" if header.last_checkpoint else ""
     yield Piece(f"# Context of {_name(context.route)}\n", "", STANDING)
-    yield Piece(f"_Notes kept by ralf, not instructions: revision {context.revision}, {count}{last}._\n", "", STANDING)
+    yield Piece(f"_Revision {context.revision}, {count}{last}._\n", "", STANDING)
     for warning in context.warnings:
         yield Piece(f"**Warning:** {one_line(warning)}\n", "", STANDING)
 
@@ -266,7 +273,7 @@ def _history(context: RouteContext) -> Iterator[Piece]:
 def _blocks(text: str) -> Iterator[str]:
     """A section's lines, each a block with the lines that continue it; blank lines do not count."""
     block = ""
-    for line in text.split("\n"):
+    for line in clean(text).split("\n"):
         if line.startswith((" ", "\t")) and block:
             block += f"{line}\n"
         elif line.strip():
@@ -308,11 +315,11 @@ def _command(command: CommandFact) -> str:
 
 def _name(text: str) -> str:
     """A path or label as it is, but for a line break, which would begin a line of its own."""
-    return text.replace("\n", "\\n")
+    return _LINE_BREAK.sub(r"\\n", text)
 
 
 def _quoted(text: str) -> str:
-    return "".join(f"> {line}\n" for line in text.strip().split("\n"))
+    return "".join(f"> {line}\n" for line in clean(text).strip().split("\n"))
 
 
 SECTIONS: dict[str, Callable[[RouteContext], Iterator[Piece]]] = {

@@ -22,11 +22,12 @@ _OF_A_SESSION = frozenset(
     {"CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT", "CLAUDE_CODE_SESSION_ID", "CLAUDE_CODE_SSE_PORT", "CLAUDE_PROJECT_DIR"}
 )
 DEFAULT_ROUTE = "default"
-_CACHES = ("chosen", "ids", "ids/routes", "open", "renders", "routes", "sessions")
-_FOLDERS = (
-    *("", "routes", "journal", "journal/routes", "blobs", "locks", "locks/routes", "locks/workers"),
-    *("cache", *(f"cache/{name}" for name in _CACHES)),
-)
+_REMOVE = "remove the link"
+_LEAVES = frozenset({"routes", "blobs", "workers", "chosen", "open", "renders", "sessions"})
+"""Folders of the store that hold a file or a folder for each route, blob or session: what lies in them is looked at
+when it is opened, so that a write does not cost more the more of them there are.
+"""
+_MOST_OF_GIT = 64 * 1024  # bytes of a file of git's that are read
 
 
 @dataclass(frozen=True)
@@ -78,10 +79,19 @@ class Project:
         return self.folder / "locks" / "workers" / f"{names.check(route)}.lock"
 
     def check_links(self) -> None:
-        """UsageError where a link leads out of the folder: nothing is written or removed through one."""
-        for part in _FOLDERS:
-            if (self.folder / part).is_symlink():
-                raise UsageError(self.folder / part, "is a symbolic link: not written through", "remove the link")
+        """UsageError where a folder of the store is a link: nothing is read, written or removed through one."""
+        folders = [os.fspath(self.folder)]
+        while folders:
+            try:
+                with os.scandir(folders.pop()) as entries:
+                    for entry in entries:
+                        if entry.is_symlink():
+                            if entry.is_dir():
+                                raise UsageError(entry.path, "is a symbolic link: not followed", _REMOVE)
+                        elif entry.name not in _LEAVES and entry.is_dir():
+                            folders.append(entry.path)
+            except OSError:  # not there, or not to be read: whoever needs it says so
+                continue
 
     def prepare(self) -> None:
         """Make the folder, hidden from git, when it is not there yet. UsageError where a link leads out of it, or it
@@ -106,11 +116,28 @@ def find(root: str | os.PathLike[str] | None = None) -> Project:
     directory.
     """
     named = os.fspath(root) if root is not None else os.environ.get("RALF_PROJECT_DIR", "")
-    if named:
-        path = Path(named).absolute()
-        if not path.is_dir():
-            raise UsageError(path, "not a directory", "ralf --root DIR")
-        return Project(path.parent if path.name == ".autonomous" else path)
+    project = _named(named) if named else _within(_nearest())
+    project.check_links()
+    return project
+
+
+def _named(named: str) -> Project:
+    path = Path(named).absolute()
+    if not path.is_dir():
+        raise UsageError(path, "not a directory", "ralf --root DIR")
+    return Project(path.parent if path.name == ".autonomous" else path)
+
+
+def _within(project: Project) -> Project:
+    """The project itself; UsageError where its store is a link that leads out of it, which nobody has named."""
+    root = project.folder.parent.parent.resolve()
+    for path in (project.folder.parent, project.folder):
+        if path.is_symlink() and not path.resolve().is_relative_to(root):
+            raise UsageError(path, "is a symbolic link out of the project", "name the project: ralf --root DIR")
+    return project
+
+
+def _nearest() -> Project:
     here = Path.cwd()
     above = (here, *here.parents)
     for marker in (CONTEXT / "config.yaml", Path(".autonomous")):
@@ -134,19 +161,17 @@ def environment_of_a_model() -> dict[str, str]:
 def _shared_root(root: Path) -> Path:
     """The main worktree of a linked git worktree, else `root` itself.
 
-    In a linked worktree `.git` is a file that names `MAIN/.git/worktrees/NAME`. A worktree with a configuration of
-    its own, or a main worktree that says `worktrees: isolated`, keeps to itself.
+    In a linked worktree `.git` is a file that names `MAIN/.git/worktrees/NAME`, where a file names it in turn. A
+    worktree with a configuration of its own, or a main worktree that says `worktrees: isolated`, keeps to itself.
     """
     git = root / ".git"
     if not git.is_file() or (root / CONTEXT / "config.yaml").exists():
         return root
-    try:
-        folder = Path(git.read_text(encoding="utf-8").removeprefix("gitdir:").strip())
-    except (OSError, UnicodeDecodeError):
-        return root
-    folder = (root / folder).resolve()
+    folder = (root / _of_git(git).removeprefix("gitdir:").strip()).resolve()
     if folder.parent.name != "worktrees" or folder.parent.parent.name != ".git":
         return root
+    if (folder / _of_git(folder / "gitdir").strip()).resolve() != git.resolve():
+        return root  # that repository knows nothing of a worktree here: anybody can write a `.git` file
     main = folder.parent.parent.parent
     config = main / CONTEXT / "config.yaml"
     if config.exists():
@@ -243,14 +268,19 @@ def _branch(root: Path) -> str:
     for folder in (root, *root.parents):
         git = folder / ".git"
         if git.exists():
-            try:
-                if git.is_file():
-                    git = folder / git.read_text(encoding="utf-8").removeprefix("gitdir:").strip()
-                head = (git / "HEAD").read_text(encoding="utf-8").strip()
-            except (OSError, UnicodeDecodeError):
-                return ""
+            if git.is_file():
+                git = folder / _of_git(git).removeprefix("gitdir:").strip()
+            head = _of_git(git / "HEAD").strip()
             return head.removeprefix("ref: refs/heads/") if head.startswith("ref: refs/heads/") else ""
     return ""
+
+
+def _of_git(path: Path) -> str:
+    """What a file of git's says, "" where it cannot be read: anything may lie there."""
+    try:
+        return content_of(path, follow=True, most=_MOST_OF_GIT).decode().replace("\0", "")
+    except (OSError, ValueError):
+        return ""
 
 
 def session_transcripts(project: Project) -> list[Path]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from ralf import names, project as projects
-from ralf._opening import without_waiting
+from ralf._opening import not_through_a_link
 from ralf.errors import Busy, Damaged, RouteNotFound
 from ralf.project import Project
 
@@ -148,7 +148,7 @@ def _head_fields(path: str, snapshot: str) -> dict[str, str] | None:
     done safely: there is something wrong with it, or it was touched since we wrote it.
     """
     try:
-        with open(path, "rb", buffering=0, opener=without_waiting) as file:  # a thousand times a list
+        with open(path, "rb", buffering=0, opener=not_through_a_link) as file:  # a thousand times a list
             found = os.fstat(file.fileno())
             if not stat.S_ISREG(found.st_mode) or _time_of(snapshot) < found.st_mtime_ns:
                 return None

@@ -12,6 +12,7 @@ from ralf import attempts, merge, refinement, reversion, tombstones, unresolved
 from ralf.cap import capped
 from ralf.combining import combine
 from ralf.context import FORMAT_VERSION, RouteContext
+from ralf.errors import MEND_JOURNAL, DamagedJournal
 from ralf.journal import Record, digest_of
 from ralf.labels import all_labelled, labelled, said, with_decision
 from ralf.model import ActiveWork, Checkpoint, Decision, Facts, Section, Spend, Todo, Tombstone
@@ -43,10 +44,18 @@ def fold(records: Iterable[Record], start: RouteContext) -> RouteContext:
 
 
 def apply(context: RouteContext, record: Record) -> RouteContext:
-    """What one more record makes of a context. A record of an unknown kind advances the revision, no more."""
+    """What one more record makes of a context. A record of an unknown kind advances the revision, no more.
+
+    DamagedJournal for one whose payload is not what its kind holds: no writer of ours has made it.
+    """
     change = _KINDS.get(record.kind)
     if change is not None:
-        context = unresolved.settled(context, change(context, labelled(context, record.kind, record.payload)))
+        try:
+            changed = change(context, labelled(context, record.kind, record.payload))
+        except (ValueError, KeyError, TypeError, AttributeError, IndexError, RecursionError) as error:
+            what = f"the record of revision {record.revision} is no {record.kind}: {type(error).__name__}: {error}"
+            raise DamagedJournal(context.route, what, MEND_JOURNAL) from error
+        context = unresolved.settled(context, changed)
     header = replace(
         context.context_checkpoint,
         revision=record.revision,
@@ -79,7 +88,7 @@ def _checkpoint(context: RouteContext, payload: Mapping[str, Any]) -> RouteConte
     header = context.context_checkpoint
     number = reversion.next_number(context)
     tokens = int(payload.get("tokens", 0))
-    period = [str(time) for time in payload.get("period", ("", ""))]
+    period = [one_line(str(time)) for time in payload.get("period", ("", ""))]
     for item in payload.get("decisions", ()):
         context = with_decision(context, from_tree(Decision, item))
     title = one_line(str(payload.get("title", ""))).removesuffix("(Current)").rstrip()

@@ -238,6 +238,7 @@ def _token_of_file(project: Project, route: str) -> str:
 def _writable(path: Path) -> Path:
     """`path`, its folder made; OSError where the index cannot be written, or is a link that somebody laid."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    if path.is_symlink() or path.parent.is_symlink() or not os.access(path if path.exists() else path.parent, os.W_OK):
+    linked = path.is_symlink() or path.parent.is_symlink() or (path.exists() and path.stat().st_nlink > 1)
+    if linked or not os.access(path if path.exists() else path.parent, os.W_OK):
         raise OSError(path)
     return path

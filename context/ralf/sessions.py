@@ -6,7 +6,6 @@ Remembered in the cache, one line a checkpoint, so that asking does not read the
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
@@ -14,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ralf import fingerprint, journal
-from ralf._opening import content_of
+from ralf._opening import content_of, ours_alone
 from ralf.errors import TranscriptChanged, UnknownToken
 from ralf.project import Project
 from ralf.store import Token
@@ -22,6 +21,8 @@ from ralf.transcripts.events import Event, Position
 
 _SPEECH = ("user", "assistant", "call", "result")
 _MOST_ASKED = 4_000  # characters: an offer stands at the end of a message
+_UNREADABLE = (ValueError, KeyError, TypeError, AttributeError, RecursionError)
+"""What a line of the cache raises that is not as we wrote it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +109,15 @@ def asked_event(tree: Mapping[str, Any]) -> Event:
 def _found(project: Project, route: str, path: Path, known: bytes, head: Token, session: str) -> Standing:
     if _token_of(known) != head:
         known = _renewed(project, route, path, known)
+    try:
+        found = _standing_in(known, session)
+        _ = [pending_event(tree) for tree in found.pending], found.asked and asked_event(found.asked)
+    except _UNREADABLE:  # a cache may hold anything: the journal knows
+        found = _standing_in(_renewed(project, route, path, b""), session)
+    return found
+
+
+def _standing_in(known: bytes, session: str) -> Standing:
     wanted = b'{"session":' + json.dumps(session).encode() + b","
     place = known.rfind(b"\n" + wanted)
     if place < 0:
@@ -126,8 +136,7 @@ def _renewed(project: Project, route: str, path: Path, known: bytes) -> bytes:
         path.parent.mkdir(parents=True, exist_ok=True)
         if not known:
             path.unlink(missing_ok=True)
-        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
-        with os.fdopen(os.open(path, flags, 0o600), "ab") as file:
+        with open(path, "ab", opener=ours_alone) as file:
             file.write(added if known else b"\n" + added)
     return (known or b"\n") + added
 
@@ -156,9 +165,8 @@ def lines_since(project: Project, route: str, after: Token | None) -> bytes:
 def _parsed(line: bytes) -> Standing:
     tree = json.loads(line)
     position = Position(int(tree["byte"]), int(tree["line"]))
-    return Standing(
-        tree["session"], position, tree["head"], tree["tail"], tuple(tree["pending"]), tree.get("asked", {})
-    )
+    pending, asked = tuple(tree["pending"]), tree.get("asked", {})
+    return Standing(str(tree["session"]), position, str(tree["head"]), str(tree["tail"]), pending, asked)
 
 
 def _known(path: Path) -> bytes:
@@ -174,7 +182,7 @@ def _token_of(known: bytes) -> Token | None:
     last = known[known.rfind(b"\n", 0, -1) + 1 :] if known else b""
     try:
         return str(json.loads(last)["token"])
-    except (ValueError, KeyError, TypeError):
+    except _UNREADABLE:
         return None
 
 

@@ -68,7 +68,7 @@ def _stale(project: Project, context: RouteContext) -> dict[str, str]:
         return {}
     try:
         marks = json.loads(content_of(_cached(project, context.route)))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return {}
     return dict(_differing(project.root, context.active_work.open_files, marks))
 

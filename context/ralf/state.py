@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import stat
@@ -9,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 from ralf import journal, snapshot
-from ralf._opening import without_waiting
+from ralf._opening import not_through_a_link
 from ralf.context import RouteContext
 from ralf.errors import DamagedJournal, DamagedRouteFile, UnknownToken
 from ralf.journal import Record
@@ -95,7 +96,7 @@ def read_file(project: Project, route: str) -> bytes | None:
     """The route file's bytes, None where there is none."""
     path = project.route_file(route)
     try:
-        with open(path, "rb", opener=without_waiting) as file:
+        with open(path, "rb", opener=not_through_a_link) as file:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
                 raise DamagedRouteFile(path, "is no regular file", f"move it away: {path}")
             return file.read(MAX_BYTES)
@@ -103,6 +104,11 @@ def read_file(project: Project, route: str) -> bytes | None:
         return None
     except IsADirectoryError:
         raise DamagedRouteFile(path, "is a directory", f"move it away: {path}") from None
+    except OSError as error:
+        if error.errno not in (errno.ELOOP, errno.ENXIO):
+            raise
+        what = "is a symbolic link, no regular file: not read" if error.errno == errno.ELOOP else "is no regular file"
+        raise DamagedRouteFile(path, what, f"move it away: {path}") from None
 
 
 def _shown(project: Project, route: str, head: Token, content: bytes) -> RouteContext | None:
@@ -137,10 +143,13 @@ def _recorded(project: Project, route: str, kept: snapshot.Snapshot | None, head
 def _without_journal(project: Project, route: str, content: bytes) -> State:
     from ralf import route as heart
 
-    context = _parse(project, route, content)
-    if not context.route:
-        context = replace(context, context_checkpoint=replace(context.context_checkpoint, route=route))
+    context = _named(_parse(project, route, content), route)
     return State(context, heart.empty(route), None, content, "foreign")
+
+
+def _named(context: RouteContext, route: str) -> RouteContext:
+    """A context out of a file that anybody may have brought: the route is that of the file, whatever stands in it."""
+    return replace(context, context_checkpoint=replace(context.context_checkpoint, route=route))
 
 
 def _without_usable_journal(
@@ -149,7 +158,7 @@ def _without_usable_journal(
     """The route file as it stands, when its journal cannot be read."""
     if not content:
         raise error
-    context = replace(_parse(project, route, content), warnings=(str(error), error.hint))
+    context = replace(_named(_parse(project, route, content), route), warnings=(str(error), error.hint))
     return State(context, context, head, content, "damaged", damage=str(error))
 
 

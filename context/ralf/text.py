@@ -4,7 +4,23 @@ from __future__ import annotations
 
 import re
 
-_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+_CONTROL = "\x00-\x08\x0b-\x1f\x7f-\x9f"
+_BREAKS = "\u2028\u2029"
+_SURROGATES = "\ud800-\udfff"
+# What nobody sees and a model reads all the same: bidirectional marks, characters without width, fillers, tags.
+_UNSEEN = (
+    "\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\u3164"
+    "\ufe00-\ufe0d\ufeff\uffa0\ufff0-\ufffb\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
+)
+_JOINERS = "\u200c\u200d"  # part of words in some scripts, and of emoji
+_STYLES = "\ufe0e\ufe0f"  # an emoji as text, as a picture
+_ANY_ASCII = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
+_ANY = re.compile(f"[{_CONTROL}{_BREAKS}{_SURROGATES}{_UNSEEN}{_JOINERS}{_STYLES}]")
+_REMOVED = re.compile(f"[{_CONTROL}{_SURROGATES}{_UNSEEN}]")
+_IDLE_STYLE = re.compile(rf"(?:\A|(?<=[\s{_JOINERS}{_STYLES}]))[{_STYLES}]+")
+_IDLE_JOINER = re.compile(
+    rf"(?:\A|(?<=[\x00-\x7f\s{_JOINERS}]))[{_JOINERS}]+|[{_JOINERS}]+(?=[\x00-\x7f\s{_JOINERS}]|\Z)"
+)
 _ESCAPE = re.compile(
     "(?:\x1b\\[|\x9b)[0-?]*[ -/]*[@-~]"  # CSI: colours, cursor
     "|\x1b[]PX^_][^\x07\x1b\n]{0,4096}(?:\x07|\x1b\\\\)"  # OSC, DCS and the like, where they end
@@ -13,16 +29,18 @@ _ESCAPE = re.compile(
 
 
 def clean(text: str) -> str:
-    """The text without terminal escape sequences, control characters and bidirectional overrides.
+    """The text without terminal escape sequences, control characters and what nobody sees.
 
-    Newline and tab stay, a carriage return becomes a newline, an unpaired surrogate, which no file can hold, U+FFFD.
+    Newline and tab stay, other line ends become newlines, an unpaired surrogate, which no file can hold, U+FFFD. Of the
+    characters without width the joiners within words of other scripts and emoji stay, and an emoji's style.
     """
-    if _CONTROL.search(text) is None:
+    if (_ANY_ASCII if text.isascii() else _ANY).search(text) is None:
         return text
-    text = text.replace("\r\n", "\n").replace("\r", "\n")
+    text = text.replace("\r\n", "\n").replace("\r", "\n").replace("\u2028", "\n").replace("\u2029", "\n")
     if "\x1b" in text or "\x9b" in text:
         text = _ESCAPE.sub("", text)
-    return _CONTROL.sub(lambda found: "\ufffd" if found[0] >= "\ud800" else "", text)
+    text = _REMOVED.sub(lambda found: "\ufffd" if "\ud800" <= found[0] <= "\udfff" else "", text)
+    return text if text.isascii() else _IDLE_JOINER.sub("", _IDLE_STYLE.sub("", text))
 
 
 SECTION_STARTS = ("- ", "> ", "**", "  ")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import types
 import typing
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import MISSING, fields
 from functools import cache
 from typing import Any, TypeVar
@@ -12,6 +13,7 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 Tree = dict[str, Any]
 _DIGITS = 18
+_LONGEST_NUMBER, _MOST = 32, 1e18
 _SCALARS = frozenset((str, int, bool, float, type(None)))
 NOT_STORED = {"stored": False}
 """Metadata of a dataclass field that is no part of the tree; a field with `key` stands under that key."""
@@ -120,13 +122,16 @@ def _truth(value: object, at: tuple[str, ...]) -> bool:
 def _whole(value: object, at: tuple[str, ...]) -> int:
     if isinstance(value, str) and value.isdecimal() and len(value) <= _DIGITS:
         return int(value)
-    if isinstance(value, int) and not isinstance(value, bool):
+    if isinstance(value, int) and not isinstance(value, bool) and abs(value) < 10**_DIGITS:
         return value
     raise BadTree(at, "a whole number", value)
 
 
 def _number(value: object, at: tuple[str, ...]) -> float:
-    if isinstance(value, (int, float)) and not isinstance(value, bool):
+    if isinstance(value, str) and len(value) <= _LONGEST_NUMBER:
+        with suppress(ValueError):
+            value = float(value)  # written as text where YAML's number would not be exact
+    if isinstance(value, (int, float)) and not isinstance(value, bool) and -_MOST < value < _MOST:
         return float(value)
     raise BadTree(at, "a number", value)
 

@@ -35,6 +35,7 @@ def start(project: Project, route: str, *, after: Token | None = None, written: 
         settings = localconfig.load(project.local_config_file)
         if not settings.summarizer:
             return ""
+        localconfig.check_meant(project, settings)
         state = states.load(project, route)
         if state is None or not owed(state.recorded):
             return ""

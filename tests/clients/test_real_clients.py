@@ -186,7 +186,7 @@ def run(tmp_path: Path) -> Callable[..., Ran]:
         provider = '{name="s",base_url="http://127.0.0.1:PORT/v1",env_key="SCRIPTED_KEY",wire_api="responses"'
         provider += ",request_max_retries=0,stream_max_retries=0}"
         arguments = ["-c", 'model_provider="scripted"', "-c", f"model_providers.scripted={provider}"]
-        local = f"summarizer: {client}\ntimeout: {timeout}\n{extra}"
+        local = f"project: /tmp/run/proj\nsummarizer: {client}\ntimeout: {timeout}\n{extra}"
         local += f"arguments: {json.dumps(arguments)}\n" if client == "codex" else ""
         (context / "config.local.yaml").write_text(local)
         (folder / "script.json").write_text(json.dumps(script))

@@ -8,12 +8,13 @@ from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
-from ralf.transcripts.content import Record, arguments, blocks, first, leaves, said, words
+from ralf.fence import outside
+from ralf.transcripts.content import Record, arguments, blocks, first, leaves, said, time_of, words
 from ralf.transcripts.elements import LISTS, Element, elements
 from ralf.transcripts.events import START, Event, Position
 from ralf.transcripts.head import Head
 from ralf.transcripts.lines import Line, open_regular, read_lines
-from ralf.transcripts.typed import OWN_OUTPUT, typed
+from ralf.transcripts.typed import typed
 
 _MALFORMED_SHOWN = 20
 _Make = partial[Event]
@@ -103,7 +104,7 @@ class _Pass:
 
     def events(self, record: Record, start: Position, end: Position) -> Iterator[Event]:
         """The events of one message."""
-        when = words(record.get("timestamp")) or words(record.get("created_at"))
+        when = time_of(record.get("timestamp")) or time_of(record.get("created_at"))
         event = partial(Event, start=start, end=end, timestamp=when, cwd=words(record.get("cwd")))
         role = record.get("role")
         if role == "assistant":
@@ -128,7 +129,7 @@ class _Pass:
             text = words(block.get("text")) or words(block.get("thinking"))
             if kind == "tool_use":
                 yield self._call(block.get("name"), block.get("id"), block.get("input"), event)
-            elif text.strip() and not self._own(text):
+            elif text.strip() and (text := self._others(text)):
                 yield event("thinking" if kind in ("thinking", "reasoning") else "assistant", text)
         for call in calls:
             function = call.get("function")
@@ -152,7 +153,7 @@ class _Pass:
     def _answer(self, text: str, call_id: str, record: Record, event: _Make) -> Event:
         tool = self._tools.pop(call_id, "") or words(record.get("name"))
         failed = record.get("is_error") is True
-        return event("result", "" if self._own(text) else text, tool=tool, call_id=call_id, failed=failed)
+        return event("result", self._others(text), tool=tool, call_id=call_id, failed=failed)
 
     def _user(self, record: Record, event: _Make) -> Iterator[Event]:
         for block in blocks(record.get("content")):
@@ -160,7 +161,7 @@ class _Pass:
                 yield self._answer(said(block.get("content")), words(block.get("tool_use_id")), block, event)
                 continue
             text = words(block.get("text"))
-            if not text.strip() or self._own(text):
+            if not text.strip() or not (text := self._others(text)):
                 continue
             request = typed(text)
             if request:
@@ -176,8 +177,9 @@ class _Pass:
             return True
         return said(record.get("content")).rstrip().endswith("bash-$")
 
-    def _own(self, text: str) -> bool:
-        own = text.lstrip().startswith(OWN_OUTPUT)
-        if own:
+    def _others(self, text: str) -> str:
+        """The text without what ralf itself had printed there."""
+        others = outside(text)
+        if others != text:
             self.skipped["own output"] += 1
-        return own
+        return others

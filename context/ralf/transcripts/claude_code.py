@@ -10,12 +10,13 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from ralf.fence import outside
 from ralf.text import clean
-from ralf.transcripts.content import Record, arguments, blocks, first, leaves, said, words
+from ralf.transcripts.content import Record, arguments, blocks, first, leaves, said, time_of, words
 from ralf.transcripts.events import START, Event, Kind, Position
 from ralf.transcripts.head import Head
 from ralf.transcripts.lines import Line, lines_before, open_regular, read_lines, restored
-from ralf.transcripts.typed import OWN_OUTPUT, Queue, answered, typed
+from ralf.transcripts.typed import Queue, answered, typed
 
 _USED = frozenset({"user", "assistant", "system", "queue-operation", "attachment"})
 # Type of a record whose `type` comes before any nested value: the whole prefix is scalars, so the type is certain.
@@ -197,7 +198,7 @@ class _Pass:
             kind = block.get("type")
             if kind == "text":
                 text = words(block.get("text"))
-                if text.strip() and text != "(no content)" and not self._own(text):
+                if text.strip() and text != "(no content)" and (text := self._others(text)):
                     made.append(base.event("assistant", text, window=window))
             elif kind == "thinking":
                 text = words(block.get("thinking"))
@@ -229,7 +230,7 @@ class _Pass:
                     made.append(self._compaction(text, base))
                 elif meta:
                     self.skipped["meta"] += 1
-                elif not self._own(text):
+                elif text := self._others(text):
                     request = typed(text)
                     if not request:
                         self.skipped["machine-written"] += 1
@@ -263,7 +264,7 @@ class _Pass:
         created = details.get("type") == "create" or text.startswith("File created")
         yield base.event(
             "result",
-            "" if self._own(text) else text,
+            self._others(text),
             tool=tool,
             call_id=call_id,
             failed=failed or bool(status),
@@ -299,11 +300,12 @@ class _Pass:
         self.skipped["attachment"] += 1
         return []
 
-    def _own(self, text: str) -> bool:
-        own = text.lstrip().startswith(OWN_OUTPUT)
-        if own:
+    def _others(self, text: str) -> str:
+        """The text without what ralf itself had printed there."""
+        others = outside(text)
+        if others != text:
             self.skipped["own output"] += 1
-        return own
+        return others
 
 
 class _Base:
@@ -312,7 +314,7 @@ class _Base:
     def __init__(self, record: Record, line: Line) -> None:
         self.start = Position(line.start, line.number)
         self.end = Position(line.end, line.number + 1)
-        self.timestamp = words(record.get("timestamp"))
+        self.timestamp = time_of(record.get("timestamp"))
         self.cwd = words(record.get("cwd"))
         self.cut = line.cut
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -25,6 +26,14 @@ def blocks(content: object) -> Iterator[Record]:
 def words(value: object) -> str:
     """A string cleaned of terminal codes, "" for anything else."""
     return clean(value) if isinstance(value, str) else ""
+
+
+def time_of(value: object) -> str:
+    """A time as the client wrote it, "" for what is no ISO 8601 date and time."""
+    return value if isinstance(value, str) and _TIME.match(value) else ""
+
+
+_TIME = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d(?:[.,]\d{1,9})?)?(?:Z|[+-]\d\d(?::?\d\d)?)?\Z", re.ASCII)
 
 
 def said(content: object) -> str:

@@ -12,11 +12,11 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
+from ralf.fence import OWN_OUTPUT
 from ralf.text import clean
 from ralf.transcripts.events import START, Event, Position
 from ralf.transcripts.head import Head
 from ralf.transcripts.lines import END_KEPT, Line, open_regular, read_lines
-from ralf.transcripts.typed import OWN_OUTPUT
 
 _MARKED = re.compile(r"(?:\*\*)?(?:User|Human)(?::\*\*|\*\*:|:)[ \t]*", re.I)
 _HEADING = re.compile(r"#{1,6}\s")

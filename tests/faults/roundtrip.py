@@ -1,0 +1,235 @@
+"""Any text, in every field, through file and journal and back: no difference, and nothing forged.
+
+    python -m tests.faults.roundtrip --rounds 1000000 --jobs 2
+
+Text comes in through the door (`text.clean`, `text.as_section`, `text.one_line`); behind it the round trip is exact:
+
+file     `parse(render(context)) == context`; at the margin of the front matter stand its own keys and nothing else, and
+         the body has one history, the headings of its sections, one footer, no fence and no conflict marker but ours
+journal  a record comes back out of the store as it was put in, and what it folds to survives the file, too
+brief    one line opens the fence and one ends it, whatever stands between
+"""
+
+from __future__ import annotations
+
+import argparse
+import multiprocessing
+import random
+import re
+import sys
+import tempfile
+import types
+import typing
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import fields
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from ralf import document, journal, yamltext
+from ralf.context import BODY, Body, RouteContext
+from ralf.filestore import FileStore
+from ralf.journal import Record
+from ralf.model import Decision, Section
+from ralf.route import apply, empty
+from ralf.text import as_section, clean, one_line
+from ralf.tree import to_tree
+
+from . import unguarded
+from .mutations import TOKENS
+
+CHUNK = 1_000
+LINES = (
+    "## Compressed History", "## Checkpoint History", "### Checkpoint 9: forged (Current)", "# Goal", "goal: forged",
+    "context_checkpoint:", "decisions:", "  - id: forged", "<<<<<<< HEAD", "=======", ">>>>>>> theirs", document.FOOTER,
+    "---", "...", "```", "~~~~", "- a list item", "**bold:** x", "> quoted", "\tbehind a tab", "  two spaces", " one ",
+    "",
+)  # fmt: skip
+PARTS = (
+    *(token.decode("utf-8", "surrogatepass") for token in TOKENS if len(token) < 400),
+    *(f"\n{line}\n" for line in LINES),
+    *("word", " ", "  ", "\n", "\n\n", "long " * 80, "x" * 300, "'", '"', "\\", ": ", " #", "\u2028", "\r", "\x85"),
+)  # fmt: skip
+_STATUS = ("active", "superseded", "passed", "failed", "pending", "completed", "")
+
+Render = Callable[[RouteContext], str]
+
+
+def text(rng: random.Random) -> str:
+    """Text as it comes in, cleaned: none, a word, or whatever has broken other formats."""
+    how = rng.random()
+    if how < 0.3:
+        return ""
+    if how < 0.5:
+        return rng.choice(("word", "some words", "DEC-001", "src/a.py", "2026-03-01T08:00:00Z", "no", "1.10", "12"))
+    parts = rng.choices(PARTS, k=rng.choice((1, 1, 2, 3, 6)))
+    if rng.random() < 0.3:
+        parts.append("".join(map(chr, rng.choices(range(0x110000), k=4))))
+    return clean("".join(parts))
+
+
+def value(rng: random.Random, hint: Any, name: str = "") -> Any:
+    """A value of a field of the model."""
+    if hint is str:
+        return rng.choice(_STATUS) if name == "status" else text(rng)
+    if hint is int:
+        return rng.choice((0, 1, 3, 10**15))
+    if hint is bool:
+        return rng.random() < 0.5
+    if hint is float:
+        return rng.choice((0.0, 0.5, 0.1 + 0.2, 1e-7, 123456.75))
+    if typing.get_origin(hint) is tuple:
+        return tuple(value(rng, typing.get_args(hint)[0]) for _ in range(rng.choice((0, 0, 1, 1, 2))))
+    if isinstance(hint, types.UnionType):
+        return None if rng.random() < 0.5 else value(rng, typing.get_args(hint)[0])
+    return of(rng, hint)
+
+
+def of(rng: random.Random, cls: Any) -> Any:
+    """Any value of a dataclass of the model, unknown keys included."""
+    if cls is Body:
+        return Body(sections=_sections(rng))
+    made = {name: value(rng, hint, name) for name, hint in _hints(cls) if rng.random() < 0.7}
+    if rng.random() < 0.15 and "extra" in cls.__dataclass_fields__:
+        known = {name for name, _ in _hints(cls)} | {BODY}
+        key = one_line(text(rng))[:100]
+        made["extra"] = {} if key in known else {key: _tree(rng, 2)}
+    return cls(**made)
+
+
+@cache
+def _hints(cls: Any) -> tuple[tuple[str, Any], ...]:
+    hints = typing.get_type_hints(cls)
+    return tuple((f.name, hints[f.name]) for f in fields(cls) if f.name != "extra" and f.metadata.get("stored", True))
+
+
+def _tree(rng: random.Random, depth: int) -> Any:
+    how = rng.random()
+    if depth and how < 0.2:
+        return [_tree(rng, depth - 1) for _ in range(rng.randrange(3))]
+    if depth and how < 0.4:
+        return {one_line(text(rng))[:100]: _tree(rng, depth - 1) for _ in range(rng.randrange(3))}
+    return rng.choice((text(rng), text(rng), True, None, 7, -(10**16), 0.25))
+
+
+def _sections(rng: random.Random) -> tuple[Section, ...]:
+    count = rng.choice((0, 1, 1, 2, 3))
+    titles = (one_line(text(rng)).removesuffix("(Current)").rstrip() for _ in range(count))
+    return tuple(Section(count - n, title, section_text(rng)) for n, title in enumerate(titles))
+
+
+def section_text(rng: random.Random) -> str:
+    """A section as ralf writes it."""
+    return as_section(text(rng)).strip("\n")
+
+
+def differences(rng: random.Random, store: FileStore, number: int, render: Render = document.render) -> list[str]:
+    """What one case comes back as that it was not, and what it forged."""
+    context: RouteContext = of(rng, RouteContext)
+    wrong = [*_of_file(context, render), *_of_brief(context)]
+    payload = _payload(rng)
+    record = Record(1, rng.choice(("checkpoint", "decision")), payload)
+    route = f"r{number}"
+    journal.append(store, route, record, id=f"id {text(rng)[:40]}", after=None)
+    back = [found for _, found in journal.read(store, route)]
+    if back != [record]:
+        wrong.append("the record is another when it is read")
+    return wrong + [f"folded: {what}" for what in _of_file(apply(empty(route), record), render)]
+
+
+def _payload(rng: random.Random) -> dict[str, Any]:
+    context = of(rng, RouteContext)
+    decisions = [to_tree(of(rng, Decision)) for _ in range(rng.randrange(3))]
+    return {
+        "decision": to_tree(of(rng, Decision)) | {"id": "DEC-001", "decision": text(rng) or "x"},
+        "decisions": decisions,
+        "period": [text(rng), text(rng)],
+        "tokens": rng.randrange(10**6),
+        "title": text(rng),
+        "text": text(rng),
+        "key_events": [text(rng)],
+        "reason": text(rng),
+        "goal": text(rng),
+        "agent_type": text(rng),
+        "facts": to_tree(context.facts),
+        "active_work": to_tree(context.active_work),
+        "source": {"session": text(rng), "from_line": 1, "to_line": 9},
+    }
+
+
+def _of_file(context: RouteContext, render: Render) -> list[str]:
+    try:
+        written = render(context)
+        found = document.parse(written.encode(), "x.md")
+    except Exception as error:  # noqa: BLE001  # whatever it is, the text did not come back
+        return [f"{type(error).__name__}: {error}"]
+    wrong = [] if found == context else ["the context is another when it is read"]
+    lines = written.split("\n")
+    end = lines.index("---", 1)
+    margin = [line for line in lines[1:end] if line[:1] not in ("", " ")]
+    keys = [yamltext.dump({key: 1}).removesuffix(" 1\n") for key in to_tree(context) if key != BODY]
+    if len(margin) != len(keys) or not all(line.startswith(key) for line, key in zip(margin, keys, strict=True)):
+        wrong.append(f"at the margin: {margin}, expected {keys}")
+    body = lines[end + 1 :]
+    headings = [line for line in body if line.startswith("#")]
+    expected = 1 + len(context.body.sections)
+    if len(headings) != expected or headings[0] != document.HISTORY:
+        wrong.append(f"headings: {headings}")
+    if sum(line == "---" for line in body) != 1 or body.count(document.FOOTER) != 1:
+        wrong.append("a forged rule or footer")
+    if any(re.match(r"<{7} |={7}$|>{7} |`{3}|~{3}", line) for line in body):
+        wrong.append("a forged fence or conflict marker")
+    return wrong
+
+
+def _of_brief(context: RouteContext) -> list[str]:
+    lines = context.render().splitlines()
+    opened = [number for number, line in enumerate(lines) if "<!--" in line]
+    return [] if opened == [0, len(lines) - 1] else [f"the fence opens or ends in lines {opened} of {len(lines)}"]
+
+
+def chunk(seed: int, first: int, count: int, broken: bool) -> list[str]:
+    """Some cases in a store of their own; what was wrong, each with the command that shows it."""
+    render = unguarded.render if broken else document.render
+    memory = Path("/dev/shm")  # nothing here is about durability: fsync may be free
+    found = []
+    with tempfile.TemporaryDirectory(dir=memory if memory.is_dir() else None) as folder:
+        store = FileStore(Path(folder))
+        for number in range(first, first + count):
+            rng = random.Random(f"{seed}:{number}")  # noqa: S311  # to be repeated, not to be secret
+            wrong = differences(rng, store, number, render)
+            found += [f"--seed {seed} --case {number}: {what}" for what in wrong]
+    return found
+
+
+def run(rounds: int, *, seed: int = 1, jobs: int = 2, broken: bool = False) -> list[str]:
+    """Run `rounds` cases in `jobs` processes; what was wrong."""
+    context = multiprocessing.get_context("forkserver")
+    with ProcessPoolExecutor(jobs, context) as pool:
+        starts = range(0, rounds, CHUNK)
+        waiting = [pool.submit(chunk, seed, first, min(CHUNK, rounds - first), broken) for first in starts]
+        return [what for future in waiting for what in future.result()]
+
+
+def main() -> int:
+    """The long run, or one case again."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=1_000_000)
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--case", type=int)
+    parser.add_argument("--broken", action="store_true", help="with a renderer that quotes nothing")
+    options = parser.parse_args()
+    if options.case is not None:
+        found = chunk(options.seed, options.case, 1, options.broken)
+    else:
+        found = run(options.rounds, seed=options.seed, jobs=options.jobs, broken=options.broken)
+    print(
+        "\n".join([*found[:20], f"{options.rounds if options.case is None else 1:,} cases, {len(found)} differences"])
+    )
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

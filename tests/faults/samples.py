@@ -1,0 +1,235 @@
+"""Valid bytes of every kind that ralf reads: what the fuzzer bends."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import ralf
+from ralf import yamltext
+from ralf.optin import CONFIG_TEXT
+from ralf.project import Project
+
+ROUTE = "sample"
+_AT = "2026-03-01T08:{:02d}:00.000Z"
+
+
+def _said(number: int, role: str, content: object, **more: object) -> dict[str, Any]:
+    message = {"role": role, "content": content}
+    record = {"type": role, "sessionId": "s-1", "cwd": "/srv/tide", "timestamp": _AT.format(number), "message": message}
+    return record | more
+
+
+def _claude_code() -> list[dict[str, Any]]:
+    call = {"type": "tool_use", "id": "c1", "name": "Edit", "input": {"file_path": "/srv/tide/a.py", "old_string": "a"}}
+    run = {"type": "tool_use", "id": "c2", "name": "Bash", "input": {"command": "pytest -q"}}
+    todo = {"content": "Write the test", "status": "in_progress", "activeForm": "Writing"}
+    todos = {"type": "tool_use", "id": "c3", "name": "TodoWrite", "input": {"todos": [todo]}}
+    result = {"type": "tool_result", "tool_use_id": "c1", "content": "The file has been updated"}
+    failed = {"type": "tool_result", "tool_use_id": "c2", "content": "Exit code 1\nE  assert 1", "is_error": True}
+    asked = {"questions": [{"question": "Which?"}], "answers": {"Which?": "the second"}, "annotations": {}}
+    return [
+        {"type": "summary", "summary": "Tides", "leafUuid": "x"},
+        {"type": "file-history-snapshot", "messageId": "m", "snapshot": {"trackedFileBackups": {}}},
+        _said(1, "user", "Please carry the tide table over, and never touch the old columns."),
+        _said(
+            2, "assistant", [{"type": "thinking", "thinking": "Hm."}, {"type": "text", "text": "We use SQLite."}, call]
+        ),
+        _said(3, "user", [result], toolUseResult={"type": "create", "filePath": "/srv/tide/a.py"}),
+        _said(4, "assistant", [run, todos], isSidechain=False),
+        _said(5, "user", [failed], toolUseResult={"stdout": "", "stderr": "x", "interrupted": False}),
+        _said(6, "user", [result], toolUseResult=asked),
+        {"type": "system", "subtype": "compact_boundary", "compactMetadata": {"postTokens": 9}, "sessionId": "s-1"},
+        _said(7, "user", "This session is being continued from a previous conversation.", isCompactSummary=True),
+        {"type": "queue-operation", "operation": "enqueue", "content": "And the docs", "sessionId": "s-1"},
+        {"type": "queue-operation", "operation": "remove", "sessionId": "s-1"},
+        {
+            "type": "attachment",
+            "attachment": {"type": "queued_command", "prompt": "And the docs", "commandMode": "prompt"},
+        },
+        {"type": "progress", "data": {"x": [1, 2]}, "sessionId": "s-1"},
+        _said(8, "user", "<command-name>/review</command-name><command-args>the parser</command-args>"),
+        _said(9, "assistant", "Done. <promise>COMPLETE</promise>", isApiErrorMessage=False),
+    ]
+
+
+def _chat() -> list[dict[str, Any]]:
+    function = {"name": "bash", "arguments": '{"command": "ls"}'}
+    return [
+        {"role": "system", "content": "You help."},
+        {"role": "user", "content": "Please fix the parser of the tide tables."},
+        {
+            "role": "assistant",
+            "content": "We decided to use SQLite.",
+            "tool_calls": [{"id": "c", "function": function}],
+        },
+        {"role": "tool", "tool_call_id": "c", "content": "a.py"},
+        {"role": "assistant", "thought": "Look", "action": "cat a.py", "content": "x", "agent": "main"},
+        {"role": "user", "content": "print()\nbash-$", "agent": "main", "message_type": "observation"},
+    ]
+
+
+_TEXT = """\
+# Session
+
+User: Please carry the tide table over to the new reader.
+
+We decided to use SQLite instead of CSV, because it is one file.
+
+```python
+print("a")
+```
+
+> and write the docs, too
+
+## User
+Never touch the old columns.
+"""
+
+
+def _lines(records: Sequence[object]) -> bytes:
+    return b"".join(json.dumps(record).encode() + b"\n" for record in records)
+
+
+@cache
+def transcripts() -> tuple[bytes, ...]:
+    """A session of each format."""
+    document = {"info": {"a": 1}, "messages": _chat()}
+    return (
+        _lines(_claude_code()),
+        _lines(_claude_code()),
+        _lines(_chat()),
+        json.dumps(_chat()).encode(),
+        json.dumps(document, indent=1).encode(),
+        _TEXT.encode(),
+    )
+
+
+def fill(root: Path) -> None:
+    """Make a store with two routes and a full cache."""
+    session = root / "src" / "session.jsonl"
+    session.parent.mkdir(exist_ok=True)
+    session.write_bytes(_lines(_claude_code()))
+    project = Project(root)
+    project.prepare()
+    project.config_file.write_text(CONFIG_TEXT)
+    for route in (ROUTE, "other"):
+        ralf.checkpoint(route, session, root=root)
+        ralf.record_decision(route, "Use SQLite", rationale="one file", alternatives=["CSV: slow"], root=root)
+    session.write_bytes(_lines([*_claude_code(), _said(10, "assistant", "We keep the batch size at 10.")]))
+    ralf.checkpoint(ROUTE, session, root=root)
+    ralf.search("batch", root=root)
+
+
+@cache
+def _made() -> dict[str, bytes]:
+    """The files of a store."""
+    with tempfile.TemporaryDirectory() as folder:
+        fill(Path(folder))
+        store = Path(folder) / ".autonomous" / "context"
+        return {
+            path.relative_to(store).as_posix(): path.read_bytes()
+            for path in sorted(store.rglob("*"))
+            if path.is_file() and path.name != "search.sqlite"
+        }
+
+
+@cache
+def route_files() -> tuple[bytes, ...]:
+    """Ours, an old one, one of a person's."""
+    ours = [content for name, content in _made().items() if name.startswith("routes/")]
+    brought = (
+        b'---\ndecisions:\n  - {id: "DEC-001", decision: "Use FastAPI", status: "active"}\nx-notes: [1, {a: b}]\n---\n'
+    )
+    edited = ours[0].replace(
+        b"\n---\n\n##", b"\nmine: |-\n  one\n  two\n---\n\nMy notes\n\n```\n## no heading\n```\n\n##", 1
+    )
+    return (*ours, brought + b"\nText\n\n## Checkpoint History\n\n### Checkpoint 2\n\nx\n\n### Mine\n\n- y\n", edited)
+
+
+@cache
+def front_matters() -> tuple[bytes, ...]:
+    """The front matter of these."""
+    styles = (
+        b"a: |-\n  one\n  two\nb: >\n  folded\nc: 'it''s'\nd: \"\\u00e9\"\n'e f': [1, 0.5, true, ~, {g: h}]\n? i\n: j\n"
+    )
+    return (*(content.split(b"\n---\n")[0].removeprefix(b"---\n") + b"\n" for content in route_files()), styles)
+
+
+@cache
+def records() -> tuple[bytes, ...]:
+    """The records of journals, and whole journals."""
+    journals = [content for name, content in _made().items() if name.endswith(".jsonl") and name.startswith("journal")]
+    bare = [
+        b"\n".join(json.dumps(json.loads(line)["record"]).encode() for line in text.splitlines()) for text in journals
+    ]
+    imported = {"document": yamltext.load(front_matters()[0].decode())}
+    kinds = [
+        {"v": 1, "revision": 9, "parent": 8, "kind": kind, "payload": payload, "render": ""}
+        for kind, payload in (
+            ("import", imported),
+            (
+                "edit",
+                {"changes": [{"at": ["goal"], "value": "x"}, {"at": ["decisions", 0, "status"], "was": "active"}]},
+            ),
+            ("refinement", {"refines": "cp-001", "title": "t", "text": "- x", "decisions": [{"id": "DEC-001"}]}),
+            ("unrefined", {"refines": "cp-001", "reason": "no"}),
+            ("unknown", {"x": 1}),
+        )
+    ]
+    return (*bare, *bare, *journals, *(json.dumps(record).encode() for record in kinds))
+
+
+@cache
+def caches() -> tuple[bytes, ...]:
+    """What lies in the cache."""
+    return tuple(content for name, content in _made().items() if name.startswith("cache/"))
+
+
+@cache
+def configs() -> tuple[bytes, ...]:
+    """Both configuration files."""
+    local = b'summarizer: command\ncommand: ["touch", "/tmp/pwned"]\ntimeout: 5\nmodel: "m"\ndaily_cap: "2000 tokens"\n'
+    whole = b"threshold: 25%\nwindow: 100000\npressure: 50\nworktrees: isolated\nevidence_days: 3\nevidence_size: 5MB\n"
+    return CONFIG_TEXT.replace("#", "").encode(), local, whole, b"summarizer: claude\narguments: [a, 1]\n"
+
+
+@cache
+def route_names() -> tuple[bytes, ...]:
+    """Names, allowed and not."""
+    return (
+        b"TASK-001",
+        b"sample",
+        b"SAMPLE",
+        b"api-refactoring",
+        b"a/b",
+        b"../../x",
+        b"con",
+        b"x.md",
+        b"a..b",
+        b"feature/x",
+    )
+
+
+@cache
+def answers() -> tuple[bytes, ...]:
+    """What a model may answer, and what a client's hook is told."""
+    lines = {"first": 1, "last": 2}
+    made = {"kind": "decision", "decision": "d", "reason": "r", "rejected": [{"option": "o", "why_not": "w"}]}
+    item = {"text": "t", "lines": lines}
+    work = {"next_steps": [item], "blockers": [], "findings": []}
+    change = {"id": "DEC-001", "change": "changed", "replaced_by": "", "reason": "", "rejected": [], "lines": lines}
+    whole = {"title": "t", "section": [item], "changes": [change], "active_work": work}
+    whole["decisions"] = [made | {"supersedes": "", "lines": lines}]
+    hook = {"session_id": "s", "transcript_path": "/x", "cwd": "/", "hook_event_name": "Stop", "tool_input": {"a": [1]}}
+    return json.dumps(whole).encode(), json.dumps(whole, indent=1).encode(), json.dumps(hook).encode()
+
+
+@cache
+def anything() -> tuple[bytes, ...]:
+    """Of everything something."""
+    return (*route_files(), *records(), *transcripts(), *configs(), *route_names())

@@ -1,0 +1,34 @@
+"""Whatever lies in the store, in a transcript or on the command line: no crash, no hang, no escape, little memory."""
+
+from __future__ import annotations
+
+import pytest
+
+from faults.fuzz import KINDS, fuzz
+
+
+def test_a_few_thousand_hostile_inputs_of_every_kind_are_read_or_refused() -> None:
+    report = fuzz(3_000, jobs=1)
+    assert report.failures == [], report
+    assert set(report.cases) == set(KINDS)
+
+
+@pytest.mark.slow
+def test_a_hundred_thousand_hostile_inputs_are_read_or_refused() -> None:
+    report = fuzz(100_000, seed=4, jobs=2)
+    print(report)
+    assert report.failures == [], report
+
+
+@pytest.mark.parametrize(
+    ("kind", "cases", "fault"),
+    [
+        ("unguarded front matter", 300, "Error"),
+        ("unguarded name", 300, "escape"),
+        ("unguarded transcript", 24, "Hang"),
+        ("unguarded cache", 7, "MB"),
+    ],
+)
+def test_the_fuzzer_catches_a_reader_without_its_guards(kind: str, cases: int, fault: str) -> None:
+    report = fuzz(cases, jobs=1, only=kind)
+    assert any(fault in failure for failure in report.failures), report

@@ -1,0 +1,317 @@
+"""Whatever lies in the place of a file or folder of the store: nothing outside is read as ours, written or removed, and
+nobody waits.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+
+import ralf
+from faults import samples
+from ralf import project as projects, retention
+from ralf.config import Config
+from ralf.errors import RalfError, UsageError
+from ralf.project import Project
+from storekit import context_of
+
+MARK = "Words from elsewhere"
+ROUTE = samples.ROUTE
+
+
+def _outside(path: Path, elsewhere: Path) -> Path:
+    """What lay at `path`, elsewhere, and saying something that the store does not say."""
+    target = elsewhere / path.name
+    if path.is_dir():
+        shutil.move(path, target)
+        for file in target.rglob("*"):
+            if file.suffix in (".md", ".json"):
+                file.write_bytes(file.read_bytes().replace(b"Use SQLite", MARK.encode()))
+    else:
+        target.write_bytes(path.read_bytes().replace(b"Use SQLite", MARK.encode()))
+        path.unlink()
+    return target
+
+
+def _gone(path: Path) -> None:
+    shutil.rmtree(path) if path.is_dir() else path.unlink()
+
+
+def link(path: Path, elsewhere: Path) -> None:
+    path.symlink_to(_outside(path, elsewhere))
+
+
+def dangling(path: Path, elsewhere: Path) -> None:
+    _gone(path)
+    path.symlink_to(elsewhere / "nowhere")
+
+
+def loop(path: Path, _: Path) -> None:
+    _gone(path)
+    path.symlink_to(path.name)
+
+
+def fifo(path: Path, _: Path) -> None:
+    _gone(path)
+    os.mkfifo(path)
+
+
+def bound(path: Path, elsewhere: Path) -> None:
+    _gone(path)
+    here = Path.cwd()
+    os.chdir(path.parent)  # a socket's path has few characters
+    try:
+        with socket.socket(socket.AF_UNIX) as made:
+            made.bind(path.name)
+    finally:
+        os.chdir(here)
+
+
+def other(path: Path, _: Path) -> None:
+    """A folder in the place of a file, a file in the place of a folder."""
+    folder = path.is_dir()
+    _gone(path)
+    path.write_text("a file\n") if folder else path.mkdir()
+
+
+def hard(path: Path, elsewhere: Path) -> None:
+    """The same file by two names, one of them outside."""
+    os.link(path, elsewhere / path.name)
+
+
+def empty(path: Path, elsewhere: Path) -> None:
+    """A file of somebody else's that holds nothing yet."""
+    path.unlink()
+    (elsewhere / path.name).touch()
+    os.link(elsewhere / path.name, path)
+
+
+SWAPS = [link, dangling, loop, fifo, bound, other, hard, empty]
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("made") / "project"
+    root.mkdir()
+    samples.fill(root)
+    return root
+
+
+def tree(folder: Path) -> dict[str, tuple[int, bytes]]:
+    """Every file below a folder, with its mode and its bytes."""
+    return {
+        str(path.relative_to(folder)): (path.lstat().st_mode, path.read_bytes() if path.is_file() else b"")
+        for path in sorted(folder.rglob("*"))
+    }
+
+
+@contextmanager
+def soon(seconds: float) -> Iterator[None]:
+    """Fails where the block takes longer: somebody waits for a pipe."""
+
+    def late(*_: object) -> None:
+        raise AssertionError("it hangs")
+
+    before = signal.signal(signal.SIGALRM, late)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def everything(root: Path) -> str:
+    """What can be done with a store, one after the other; what it said."""
+    session = root / "src" / "session.jsonl"
+    calls: list[Callable[[], object]] = [
+        lambda: ralf.get_context(ROUTE, root=root).render(),
+        lambda: ralf.list_routes(root=root),
+        lambda: ralf.search("SQLite elsewhere", root=root),
+        lambda: ralf.why(ROUTE, "cp-001", root=root),
+        lambda: ralf.record_decision(ROUTE, "Go on", root=root),
+        lambda: ralf.checkpoint(ROUTE, session, root=root, restart=True),
+        lambda: ralf.record_decision("other", "Go on", root=root),
+        lambda: projects.use_route(Project(root), ROUTE),
+        lambda: projects.choose_route(projects.find(root)),
+        lambda: retention.prune(keep_under="0", remove=True, now=2e9, root=root),
+        lambda: ralf.get_context(ROUTE, root=root).render(),
+        lambda: ralf.list_routes(root=root),
+    ]
+    said = []
+    for call in calls:
+        with soon(5):
+            try:
+                said.append(str(call()))
+            except (RalfError, OSError) as error:
+                assert str(error)
+    return "\n".join(said)
+
+
+def _paths(root: Path) -> list[str]:
+    """The folders and files of the store; of the blobs two."""
+    store = context_of(root)
+    found = [path.relative_to(store).as_posix() for path in sorted(store.rglob("*"))]
+    blobs = [name for name in found if name.startswith("blobs/")]
+    return [name for name in found if name not in blobs[2:]]
+
+
+def _one_of_each(names: list[str]) -> list[str]:
+    """The folders, and of the files in one folder one."""
+    return list({name.rpartition("/")[0] if "." in name.rpartition("/")[2] else name: name for name in names}.values())
+
+
+def check(made: Path, work: Path, name: str, swap: Callable[[Path, Path], None]) -> None:
+    """Fails unless all that can be done with a store leaves alone, and unread, what lies outside of it."""
+    root, elsewhere = work / "project", work / "elsewhere"
+    elsewhere.mkdir(parents=True)
+    shutil.copytree(made, root)
+    (elsewhere / "mine.txt").write_text("mine")
+    path = context_of(root) / name
+    if swap not in (hard, empty) or not path.is_dir():  # a folder has no second name
+        swap(path, elsewhere)
+        before = tree(elsewhere)
+        said = everything(root)
+        assert MARK not in said, name
+        assert tree(elsewhere) == before, name
+    shutil.rmtree(work)
+
+
+@pytest.mark.parametrize("swap", [link, fifo, empty], ids=lambda swap: swap.__name__)
+def test_nothing_outside_is_read_written_or_removed_whatever_lies_in_place_of_some(
+    made: Path, tmp_path: Path, swap: Callable[[Path, Path], None]
+) -> None:
+    for name in _one_of_each(_paths(made))[:: 1 if swap is link else 3]:
+        check(made, tmp_path / "work", name, swap)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("swap", SWAPS, ids=lambda swap: swap.__name__)
+def test_nothing_outside_is_read_written_or_removed_whatever_lies_in_any_place(
+    made: Path, tmp_path: Path, swap: Callable[[Path, Path], None]
+) -> None:
+    for name in _paths(made):
+        check(made, tmp_path / "work", name, swap)
+
+
+def test_the_check_sees_a_reader_that_follows_and_a_writer_that_writes_through(made: Path, tmp_path: Path) -> None:
+    def followed(path: Path, elsewhere: Path) -> None:
+        link(path, elsewhere)
+        target = elsewhere / path.name
+        path.unlink()
+        path.write_bytes(target.read_bytes())
+
+    with pytest.raises(AssertionError, match=MARK):
+        check(made, tmp_path / "read", f"cache/routes/{ROUTE}.json", followed)
+
+
+# ---- the way to the store ----
+
+
+def test_a_store_that_is_a_link_out_of_the_project_is_refused_unless_the_project_was_named(
+    made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("RALF_PROJECT_DIR", raising=False)
+    for part in (".autonomous", ".autonomous/context"):
+        project = tmp_path / str(len(part))
+        (project / part).parent.mkdir(parents=True)
+        (project / part).symlink_to(made / part)
+        monkeypatch.chdir(project)
+        with pytest.raises(UsageError, match="link out of the project") as caught:
+            ralf.get_context(ROUTE)
+        assert caught.value.hint == "name the project: ralf --root DIR"
+        assert ralf.get_context(ROUTE, root=project).checkpoint_count == 2
+        monkeypatch.setenv("RALF_PROJECT_DIR", str(project))
+        assert ralf.get_context(ROUTE).checkpoint_count == 2
+        monkeypatch.delenv("RALF_PROJECT_DIR")
+
+
+def test_a_store_that_is_a_link_within_the_project_is_the_projects(
+    made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("RALF_PROJECT_DIR", raising=False)
+    shutil.copytree(made / ".autonomous", tmp_path / "notes")
+    (tmp_path / ".autonomous").symlink_to("notes")
+    monkeypatch.chdir(tmp_path)
+    assert ralf.get_context(ROUTE).checkpoint_count == 2
+    assert ralf.record_decision(ROUTE, "Go on").id
+
+
+@pytest.mark.parametrize(
+    "back",
+    [None, "gitdir: elsewhere", "/nowhere/.git\n", "\0", "x" * 200_000],
+    ids=["none", "words", "other", "NUL", "long"],
+)
+def test_a_git_file_that_points_at_a_repository_which_knows_nothing_of_it_leads_nowhere(
+    made: Path, tmp_path: Path, back: str | None
+) -> None:
+    administrative = tmp_path / "theirs" / ".git" / "worktrees" / "x"
+    administrative.mkdir(parents=True)
+    shutil.copytree(made / ".autonomous", tmp_path / "theirs" / ".autonomous")
+    if back is not None:
+        (administrative / "gitdir").write_text(back)
+    sent = tmp_path / "sent"
+    sent.mkdir()
+    (sent / ".git").write_text(f"gitdir: {administrative}\n")
+    assert projects.find(sent).folder == sent / ".autonomous" / "context"
+    assert ralf.list_routes(root=sent) == []
+
+
+@pytest.mark.parametrize("place", [".git", ".git/HEAD"])
+@pytest.mark.parametrize("lay", [os.mkfifo, lambda path: path.symlink_to("/dev/zero")], ids=["a pipe", "a device"])
+def test_a_pipe_or_a_device_among_gits_files_hangs_nobody(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str, lay: Callable[[Path], object]
+) -> None:
+    for name in ("BB5_ROUTE", "RALF_TASK_ID", "BB5_TASK_ID"):
+        monkeypatch.delenv(name, raising=False)
+    (tmp_path / place).parent.mkdir(parents=True, exist_ok=True)
+    lay(tmp_path / place)
+    with soon(5):
+        assert projects.choose_route(projects.find(tmp_path)).route == "default"
+
+
+@pytest.mark.parametrize("content", [b"x: 1\n" * 300_000, b"\0", b"threshold: [1]\n", b"threshold: {a: &a [*a]}\n"])
+def test_a_configuration_that_came_with_a_clone_is_read_within_limits_or_refused(
+    tmp_path: Path, content: bytes
+) -> None:
+    path = context_of(tmp_path) / "config.yaml"
+    path.parent.mkdir(parents=True)
+    path.write_bytes(content)
+    with pytest.raises(RalfError) as caught:
+        ralf.checkpoint("r", Path(samples.__file__), root=tmp_path)
+    assert str(path) in str(caught.value)
+
+
+RUNS = (
+    "command",
+    "summarizer",
+    "editor",
+    "hook",
+    "hooks",
+    "shell",
+    "pager",
+    "env",
+    "path",
+    "arguments",
+    "model",
+    "include",
+)
+
+
+@pytest.mark.parametrize("key", RUNS)
+def test_no_key_of_a_configuration_that_came_with_a_clone_can_run_anything(tmp_path: Path, key: str) -> None:
+    path = context_of(tmp_path) / "config.yaml"
+    path.parent.mkdir(parents=True)
+    path.write_text(f"{key}: 'touch {tmp_path}/ran'\n")
+    with pytest.raises(UsageError):
+        ralf.checkpoint("r", Path(samples.__file__), root=tmp_path)
+    assert not (tmp_path / "ran").exists()
+    assert {field.name for field in fields(Config)} & set(RUNS) == {"summarizer"}  # which takes `extractive` alone
