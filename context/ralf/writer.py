@@ -113,7 +113,7 @@ class RouteWriter:
 
     def _take_in(self, state: State) -> None:
         if state.status == "foreign":
-            document = to_tree(state.context)
+            document = self._project.redactor.tree(to_tree(state.context))
             self.append(
                 "import", {"document": document}, id=f"import-{states.digest_of(state.content or b'')}", shown=False
             )
@@ -124,7 +124,8 @@ class RouteWriter:
 
     def _record_edit(self, state: State) -> None:
         digest = states.digest_of(state.content or b"")
-        self.append("edit", {"changes": list(state.changes)}, id=f"edit-{self.context.revision}-{digest}", shown=False)
+        changes = self._project.redactor.tree(list(state.changes))
+        self.append("edit", {"changes": changes}, id=f"edit-{self.context.revision}-{digest}", shown=False)
 
     def _read_back(self, token: Token, written: Record) -> bool:
         """Whether the record is the newest now, as it was written; False when its id had landed before."""
