@@ -16,8 +16,8 @@ _PLACEHOLDER = re.compile(
 )
 _WORDS = frozenset(
     "password passwd passphrase pass pwd secret token key apikey api_key username user login email string str text "
-    "bytes secretstr int integer bool boolean object any optional required hidden input field hidden input field yes no on off default "
-    "empty bearer basic digest oauth jwt refresh access session cookie plain prompt stdin auto never always root".split()
+    "bytes secretstr int integer bool boolean object any optional required hidden input field yes no on off default "
+    "empty bearer basic digest oauth jwt refresh access session cookie plain prompt stdin auto never always".split()
 )
 _SAME = re.compile(r"(.)\1*\Z", re.S)
 _NAME = re.compile(r"[A-Za-z_$][A-Za-z0-9_]*(?:(?:\.|->|::|\?\.)[A-Za-z_$][A-Za-z0-9_]*)*\Z")
