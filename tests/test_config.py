@@ -50,7 +50,9 @@ def test_a_threshold_is_a_number_a_share_of_the_window_or_adaptive(tmp_path: Pat
 def test_every_key_can_be_set(tmp_path: Path) -> None:
     text = "threshold: 9000\nwindow: 1000\npressure: 80\nsummarizer: extractive\nagent_type: executor\n"
     text += "worktrees: isolated\narchive_days: 30\nevidence_days: 90\nevidence_size: 500MB\n"
-    assert load(tmp_path, text) == Config("9000", 1000, 80, "extractive", "executor", "isolated", 30, 90, "500MB")
+    text += "redact_patterns: ['ACME-[0-9]{8}']\n"
+    expected = Config("9000", 1000, 80, "extractive", "executor", "isolated", 30, 90, "500MB", ("ACME-[0-9]{8}",))
+    assert load(tmp_path, text) == expected
     assert {line.split(":")[0] for line in text.splitlines()} == {field.name for field in fields(Config)}
 
 

@@ -27,7 +27,7 @@ def test_the_readme_has_exactly_two_set_up_commands_one_of_which_runs_the_tests(
 
 def test_config_md_names_every_key_with_its_default_and_no_other() -> None:
     rows = dict(re.findall(r"(?m)^\| `(\w+)` \| (?:`([^`]*)`)? ?\|", read("docs/config.md").split("## The env")[0]))
-    assert rows == {field.name: str(field.default) for field in fields(config.Config)}
+    assert rows == {field.name: "" if field.default == () else str(field.default) for field in fields(config.Config)}
 
 
 def test_config_md_names_every_local_key_with_its_default_and_no_other() -> None:

@@ -21,6 +21,7 @@ from ralf import (
     state as states,
     tokens,
 )
+from ralf._opening import content_of
 from ralf.errors import Busy, DamagedRouteFile
 from ralf.loss import LossReport
 from ralf.model import Checkpoint
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
     from ralf.spend import Cap
     from ralf.summarizers.command import Command
 
+_AHEAD = 16  # events of the next segment that are looked at for the rest of a secret
 _MOST_TRIES = 5  # when other writers take the same session's segments
 
 Progress = Callable[[int, int], None]
@@ -88,7 +90,8 @@ def checkpoint(
     settings = config.load(project.config_file)
     model = _model(project, summarizer)
     embedded = _summarizer(settings.summarizer if model or summarizer is None else summarizer)
-    run = _Run(project, route, source, embedded, reason, settings.agent_type, _hints(keep))
+    hints = tuple(map(project.redactor.text, _hints(keep)))
+    run = _Run(project, route, source, embedded, reason, settings.agent_type, hints)
     tries = 0
     while tries < _MOST_TRIES:
         before = standing(project, route, source.session).position
@@ -154,7 +157,7 @@ class _Run:
             if following is None and piece.rest:
                 piece = replace(piece, end=self._source.end)
             known = len(self._written)
-            taken = self._take_piece(piece, stand, last=following is None, restart=restart)
+            taken = self._take_piece(piece, stand, following, restart=restart)
             if taken is None:
                 return False
             stand, piece = taken, following
@@ -165,6 +168,8 @@ class _Run:
 
     def report(self) -> CheckpointReport:
         """What the call came to."""
+        if self._written and self._project.redactor.problem:
+            self._warnings.append(self._project.redactor.problem)
         malformed = self._source.malformed
         if malformed:
             lines = ", ".join(map(str, malformed[:5]))
@@ -202,8 +207,13 @@ class _Run:
 
     def start_worker(self) -> None:
         """Start the configured model in the background, if there is one and something is owed it."""
-        if not os.path.lexists(self._project.local_config_file):
+        try:
+            if b"summarizer" not in content_of(self._project.local_config_file):
+                return
+        except FileNotFoundError:
             return
+        except OSError:
+            pass  # what is wrong with it is said below
         from ralf import worker
 
         problem = worker.start(self._project, self._route, after=self._before, written=len(self._written))
@@ -234,9 +244,10 @@ class _Run:
 
     # ---- one segment ----
 
-    def _take_piece(self, piece: Piece, stand: Standing, *, last: bool, restart: bool) -> Standing | None:
+    def _take_piece(self, piece: Piece, stand: Standing, following: Piece | None, *, restart: bool) -> Standing | None:
         """Write one segment's checkpoint; where the session stands then, None when another writer was there first."""
-        payload, after = self._payloads.of(piece, stand, self._context)
+        last, rest = following is None, following.events[:_AHEAD] if following is not None else ()
+        payload, after = self._payloads.of(piece, stand, self._context, rest)
         span = f"{piece.start.byte}-{piece.end.byte}"
         identity = "\0".join((self._route, stand.session, span, after.tail))
         id_ = f"checkpoint-{hashlib.sha256(identity.encode('utf-8', 'surrogatepass')).hexdigest()[:40]}"

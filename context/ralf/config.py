@@ -31,6 +31,7 @@ class Config:
     archive_days   days after which checkpoints and their evidence move to the archive, compressed, 0 for never
     evidence_days  days for which `ralf context prune` leaves evidence, 0 for ever
     evidence_size  the room that it leaves to it, such as `500MB`; "": as much as there is
+    redact_patterns  regular expressions of what has to be redacted, too; the first group is the secret, if there is one
     """
 
     threshold: str = "50000"
@@ -42,6 +43,7 @@ class Config:
     archive_days: int = 90
     evidence_days: int = 0
     evidence_size: str = ""
+    redact_patterns: tuple[str, ...] = ()
 
     @property
     def limits(self) -> Limits:
@@ -120,7 +122,11 @@ def check_known(path: Path, key: str, known: Collection[str]) -> None:
 
 
 def checked(path: Path, key: str, value: Any, kind: Any) -> Any:
-    """A value of this kind (`int` or `str`); UsageError for one that makes no sense."""
+    """A value of this kind (`int`, `str` or a tuple of them); UsageError for one that makes no sense."""
+    if str(kind).startswith("tuple"):
+        if not isinstance(value, list) or not all(isinstance(item, str) and item for item in value):
+            raise UsageError(path, f"{key}: expected a list of texts, got {value!r}", f"{key}: ['one', 'two']")
+        return tuple(value)
     if kind == "int":
         least = 0 if key in _FROM_ZERO else 1
         if not isinstance(value, int) or isinstance(value, bool) or value < least:

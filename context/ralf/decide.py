@@ -55,13 +55,15 @@ def record_decision(
         raise UsageError(route, f"origin is one of {', '.join(ORIGINS)}, kind one of {', '.join(KINDS)}")
     project = projects.find(root)
     projects.check_new(project, names.check(route))
+    project.check_links()
+    redacted = project.redactor.text
     made = Decision(
         kind=kind,
         pinned=pinned,
         timestamp=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
-        decision=said,
-        rationale=clean(rationale).strip(),
-        alternatives=tuple(text for item in alternatives if (text := clean(item).strip())),
+        decision=redacted(said),
+        rationale=redacted(clean(rationale).strip()),
+        alternatives=tuple(redacted(text) for item in alternatives if (text := clean(item).strip())),
         supersedes=supersedes or "",
         origin=origin,
     )

@@ -5,13 +5,11 @@ See docs/config.md.
 from __future__ import annotations
 
 import os
-import stat
-import subprocess
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from ralf import config
+from ralf import config, ownfile
 from ralf.errors import UsageError
 from ralf.project import Project, environment_of_a_model
 from ralf.spend import Cap
@@ -19,7 +17,6 @@ from ralf.summarizers.command import TIMEOUT, Command, named
 from ralf.summarizers.registry import MODELS
 
 _TELL_MONEY = ("claude",)  # of the models: docs/summarizers.md
-_NOT_TRACKED = 1  # git's exit status for it
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +30,7 @@ class LocalConfig:
     timeout     seconds that a call may take
     daily_cap   what may be spent in a day: `200000 tokens`, `2.50 USD`, or both
     project     the project's path: without it nothing is run, for the file may have come in an archive
+    redaction_key  64 hexadecimal digits, made at first need: `ralf.redaction`
     """
 
     summarizer: str = ""
@@ -42,6 +40,7 @@ class LocalConfig:
     timeout: int = TIMEOUT
     daily_cap: str = ""
     project: str = ""
+    redaction_key: str = ""
 
     @property
     def cap(self) -> Cap:
@@ -65,7 +64,7 @@ def load(path: Path) -> LocalConfig:
     UsageError when somebody else could have written it, for an unknown key or a value that makes no sense; Damaged
     when it is no mapping.
     """
-    text = _own_text(path)
+    text = ownfile.read(path)
     if text is None:
         return LocalConfig()
     tree = config.tree_of(path, text)
@@ -94,9 +93,9 @@ def _check(found: LocalConfig) -> None:
 
 
 def of(project: Project) -> LocalConfig:
-    """What this machine may run for a project. Errors: `load`, `check_not_cloned`, `check_meant`."""
+    """What this machine may run for a project. Errors: `load`, `ownfile.check_not_cloned`, `check_meant`."""
     found = load(project.local_config_file)
-    check_not_cloned(project.local_config_file, environment_of_a_model())
+    ownfile.check_not_cloned(project.local_config_file, environment_of_a_model())
     check_meant(project, found)
     return found
 
@@ -110,44 +109,6 @@ def check_meant(project: Project, found: LocalConfig) -> None:
         what = f"is for {found.project}" if found.project else "does not say for which project it is"
         where = project.local_config_file
         raise UsageError(where, f"{what}: nothing in it is run", f'if you wrote it, add the line: project: "{root}"')
-
-
-def check_not_cloned(path: Path, environment: dict[str, str]) -> None:
-    """UsageError when git tracks the file, or cannot say: then whoever wrote the repository may have written it."""
-    if not path.exists() or not any((folder / ".git").exists() for folder in path.parents):
-        return
-    # A repository can hold another, bare one, beside the file, which knows of no file.
-    only = ["-c", "core.fsmonitor=false", "-c", "safe.bareRepository=explicit"]
-    ask = ["git", *only, "ls-files", "--error-unmatch", "--", path.name]
-    try:
-        done = subprocess.run(ask, cwd=path.parent, env=environment, capture_output=True, timeout=20, check=False)
-    except OSError:
-        return  # no git, no clone
-    if done.returncode == 0:
-        raise UsageError(path, "is committed: nothing in it is run", f"git rm --cached {path}")
-    if done.returncode != _NOT_TRACKED:
-        said = done.stderr.decode("utf-8", "replace").strip().split("\n")[0][:200]
-        raise UsageError(path, f"git cannot say whether it is committed: {said}", f"git -C {path.parent} status")
-
-
-def _own_text(path: Path) -> str | None:
-    """The file's text, None where there is none; UsageError when it is not the user's alone."""
-    try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    except FileNotFoundError:
-        return None
-    except OSError as error:
-        what = "is a symbolic link: not read" if path.is_symlink() else f"cannot be read: {error.strerror}"
-        raise UsageError(path, what, f"write a file of its own: {path}") from None
-    with os.fdopen(descriptor, "rb") as file:
-        found = os.fstat(descriptor)
-        if not stat.S_ISREG(found.st_mode):
-            raise UsageError(path, "is no regular file", f"write a file of its own: {path}")
-        if found.st_uid != os.geteuid():
-            raise UsageError(path, "belongs to somebody else: not read", f"chown {os.geteuid()} {path}")
-        if found.st_mode & 0o077:  # also what a clone has made, unless the umask is strict: `check_not_cloned`
-            raise UsageError(path, "others may read or write it: not read", f"chmod 600 {path}")
-        return config.decoded(path, file.read(1 << 20))
 
 
 def _value(path: Path, key: str, value: Any, kind: str) -> Any:

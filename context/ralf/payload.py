@@ -1,12 +1,12 @@
 """What one segment of a transcript comes to: the payload of its checkpoint's record.
 
-segment → facts + summary → probe → evidence blob → payload
+segment → redact → facts + summary → probe → evidence blob → payload
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ralf import evidence, facts, fingerprint, items, loss, proof, sessions, tokens, tombstones, yamltext
@@ -41,14 +41,20 @@ class Payloads:
     agent_type: str
     keep: tuple[str, ...]
 
-    def of(self, piece: Piece, stand: Standing, context: RouteContext) -> tuple[dict[str, Any], Standing]:
+    def of(
+        self, piece: Piece, stand: Standing, context: RouteContext, following: Sequence[Event] = ()
+    ) -> tuple[dict[str, Any], Standing]:
         """The payload of a segment's record, its evidence kept, and where its session stands after it.
 
-        stand    where the session stood before
-        context  the route before
+        stand      where the session stood before
+        context    the route before
+        following  the first events of the next segment, where there is one: for a secret that the border cuts in two
 
         Raises TranscriptChanged where the transcript shrank meanwhile.
         """
+        redactor = self.project.redactor
+        events, tails = redactor.events(piece.events, tails=stand.tails, following=following)
+        piece = replace(piece, events=tuple(events))
         extracted = self._extracted(piece, stand, context)
         segment = self._segment(piece, stand, context, extracted)
         seen = items.seen(piece.events)
@@ -87,14 +93,16 @@ class Payloads:
             "evidence": digest,
             "pending": list(pending),
             **({"asked": asked} if asked else {}),
+            **({"tails": tails} if tails else {}),
             **({"keep": list(self.keep)} if self.keep else {}),
         }
-        return payload, Standing(stand.session, piece.end, mark.head, mark.tail, pending, asked)
+        # Once more as a whole: a summariser may have put together what stood apart.
+        return redactor.tree(payload), Standing(stand.session, piece.end, mark.head, mark.tail, pending, asked, tails)
 
     def _extracted(self, piece: Piece, stand: Standing, context: RouteContext) -> Extracted:
         return facts.extract(
             piece.events,
-            base=self.source.cwd,
+            base=self.project.redactor.text(self.source.cwd),
             work=context.active_work,
             pending=[sessions.pending_event(tree) for tree in stand.pending],
             unsolved=[error for error in context.facts.errors if not error.fixed_by],

@@ -6,13 +6,16 @@ import os
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from ralf import names
 from ralf._opening import content_of
 from ralf.errors import UsageError
 from ralf.filestore import FileStore
 from ralf.store import Store
+
+if TYPE_CHECKING:
+    from ralf.redact import Redactor
 
 CONTEXT = Path(".autonomous", "context")
 _MAIN_BRANCHES = frozenset({"main", "master", "trunk", "HEAD"})
@@ -45,6 +48,13 @@ class Project:
     def store(self) -> Store:
         """Journals and blobs."""
         return FileStore(self.folder)
+
+    @cached_property
+    def redactor(self) -> Redactor:
+        """What takes secrets out of all that is kept, under the project's key."""
+        from ralf import redaction  # only who writes pays for it
+
+        return redaction.of(self)
 
     @cached_property
     def routes(self) -> Path:

@@ -156,14 +156,15 @@ class _Refining:
             work=seen.active_work,
             keep=[str(hint) for hint in payload.get("keep", ())],
         )
+        redactor = self._project.redactor
         self._called = spend.now()
-        try:
-            answer, self._usage = self._command.ask(text, SCHEMA, projects.environment_of_a_model())
+        try:  # redacted already, but for what was kept before there was redaction
+            answer, self._usage = self._command.ask(redactor.text(text), SCHEMA, projects.environment_of_a_model())
         except NoAnswer as error:
             self._usage = error.usage
             raise
         try:
-            patch = patch_of(answer)
+            patch = patch_of(redactor.tree(answer))
         except BadAnswer as error:
             raise NoAnswer(f"the answer does not fit the schema: {error}", self._usage) from None
         period = payload.get("period", ("", ""))
@@ -257,6 +258,7 @@ class _Refining:
         return heart.apply(context, Record(context.revision + 1, "refinement", labelled))
 
     def _failed(self, reason: str) -> Refinement:
+        reason = self._project.redactor.text(reason)  # a program tells which key it was refused for
         payload = {**self._call(), "reason": reason, "unsupported": self._unsupported}
         with writing(self._project, self._route) as writer:
             before = writer.context.revision  # who removes the reason by hand has it asked, and perhaps refused, again

@@ -33,6 +33,7 @@ class Standing:
     head, tail   hashes of the transcript's beginning and of what lies before `position` (`ralf.fingerprint`)
     pending      calls without a result at that place, as trees
     asked        the end of the agent's message that waits for an answer at that place, as a tree; {} where none does
+    tails        by kind of event, the redacted end of the last text there, where a secret may go on from it
     """
 
     session: str
@@ -41,6 +42,7 @@ class Standing:
     tail: str = ""
     pending: tuple[Mapping[str, Any], ...] = ()
     asked: Mapping[str, Any] = field(default_factory=dict)
+    tails: Mapping[str, str] = field(default_factory=dict)
 
 
 def standing(project: Project, route: str, session: str) -> Standing:
@@ -156,6 +158,7 @@ def lines_since(project: Project, route: str, after: Token | None) -> bytes:
                 "tail": source.get("tail", ""),
                 "pending": record.payload.get("pending", []),
                 "asked": record.payload.get("asked", {}),
+                "tails": record.payload.get("tails", {}),
                 "token": token,
             }
         lines.append(json.dumps(line, separators=(",", ":")).encode() + b"\n")
@@ -165,8 +168,8 @@ def lines_since(project: Project, route: str, after: Token | None) -> bytes:
 def _parsed(line: bytes) -> Standing:
     tree = json.loads(line)
     position = Position(int(tree["byte"]), int(tree["line"]))
-    pending, asked = tuple(tree["pending"]), tree.get("asked", {})
-    return Standing(str(tree["session"]), position, str(tree["head"]), str(tree["tail"]), pending, asked)
+    pending, asked, tails = tuple(tree["pending"]), tree.get("asked", {}), tree.get("tails", {})
+    return Standing(str(tree["session"]), position, str(tree["head"]), str(tree["tail"]), pending, asked, tails)
 
 
 def _known(path: Path) -> bytes:

@@ -157,13 +157,14 @@ class RouteWriter:
 
     def _import(self, state: State) -> None:
         digest = states.digest_of(state.content or b"")
-        self.append("import", {"document": to_tree(state.context)}, id=f"import-{digest}", shown=False)
+        document = self._project.redactor.tree(to_tree(state.context))
+        self.append("import", {"document": document}, id=f"import-{digest}", shown=False)
         self.owes = True
 
     def _record_edit(self, state: State) -> None:
         digest = states.digest_of(state.content or b"")
         taken = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-        payload = {"timestamp": taken, "changes": list(state.changes)}
+        payload = {"timestamp": taken, "changes": self._project.redactor.tree(list(state.changes))}
         self.append("edit", payload, id=f"edit-{self.context.revision}-{digest}", shown=False)
         for place in unresolved.places(state.changes):
             path = self._project.route_file(self._route)

@@ -261,7 +261,7 @@ def _one(name: str, pairs: int, seed: int) -> rig.Found:
     found = rig.Found()
     memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None  # the calls are the same, and wait for no disk
     with tempfile.TemporaryDirectory(prefix="ralf-faults-", dir=memory) as folder:
-        Harness(found).run(name, WORKS[name], Path(folder), pairs, random.Random(seed))  # noqa: S311
+        Harness(found).run(name, WORKS[name], Path(folder), pairs, random.Random(seed))
     return found
 
 

@@ -98,7 +98,7 @@ def _one_store(root: Path, way: str, saves: int, seed: str, found: rig.Found) ->
 
 
 def _edit(root: Path, way: str, saves: int, seed: str, pipe: rig.Pipe) -> None:
-    random_ = random.Random(seed)  # noqa: S311
+    random_ = random.Random(seed)
     path = storekit.route_file(root, rig.ROUTE)
     made = 0
     while made < saves:

@@ -326,7 +326,7 @@ def forked(cwd: Path, args: Sequence[str]) -> tuple[int, bytes]:
                     run()
                 except SystemExit as error:
                     status = error.code if isinstance(error.code, int) else 98
-                except BaseException:  # noqa: BLE001  # what the interpreter would print
+                except BaseException:  # what the interpreter would print
                     traceback.print_exc()
                 sys.stderr.flush()
             finally:
@@ -387,7 +387,7 @@ UNGUARDED: dict[str, Kind] = {
 
 def _case(seed: int, number: int, only: str = "") -> tuple[str, random.Random, bytes]:
     """Kind, generator and bytes of a case: a function of seed and number."""
-    rng = random.Random(f"{seed}:{number}")  # noqa: S311  # to be repeated, not to be secret
+    rng = random.Random(f"{seed}:{number}")  # to be repeated, not to be secret
     kind = only or rng.choices(list(KINDS), [kind.weight for kind in KINDS.values()])[0]
     return kind, rng, mutations.mutated(rng, (KINDS | UNGUARDED)[kind].seeds())
 
@@ -404,7 +404,7 @@ def one(world: World, seed: int, number: int, report: Report, only: str = "") ->
         (KINDS | UNGUARDED)[kind].run(world, rng, data)
     except (RalfError, yamltext.BadYaml):
         report.refused[kind] += 1
-    except (Exception, Hang) as error:  # noqa: BLE001  # this is what is looked for
+    except (Exception, Hang) as error:  # this is what is looked for
         failure = "".join(traceback.format_exception(error)[-4:])
     finally:
         signal.setitimer(signal.ITIMER_PROF, 0)

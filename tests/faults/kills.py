@@ -23,7 +23,7 @@ _LONGEST = 0.05  # seconds from the start of a writer to its death, at most
 def run(rounds: int, seed: int, only: Sequence[str] = ()) -> rig.Found:
     """Kill `rounds` writers."""
     found = rig.Found()
-    random_ = random.Random(seed)  # noqa: S311
+    random_ = random.Random(seed)
     while found.rounds < rounds:
         with rig.store() as root:
             _one_store(root, min(_A_STORE, rounds - found.rounds), random_, found)

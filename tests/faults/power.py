@@ -172,7 +172,7 @@ def _states(base: bytes, log: Sequence[Entry], most: int, seed: int) -> Iterator
     """States of the disk, each with what was acknowledged by then: after every write in order (evenly chosen ones,
     where these would be more than half), then random ones: all that was safe at a moment, and of the rest any blocks.
     """
-    draw = random.Random(seed)  # noqa: S311
+    draw = random.Random(seed)
     image, marks = bytearray(base), list[str]()
     writes = [number for number, entry in enumerate(log) if isinstance(entry, Write)]
     shown = set(writes[:: max(1, -(-2 * len(writes) // most))])

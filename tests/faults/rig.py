@@ -144,7 +144,7 @@ def _work(work: Callable[[], None]) -> NoReturn:
     try:
         work()
         status = 0
-    except BaseException:  # noqa: BLE001  # a child of ours ends here whatever happens
+    except BaseException:  # a child of ours ends here whatever happens
         traceback.print_exc()
     finally:
         os._exit(status)

@@ -162,7 +162,7 @@ def _of_file(context: RouteContext, render: Render) -> list[str]:
     try:
         written = render(context)
         found = document.parse(written.encode(), "x.md")
-    except Exception as error:  # noqa: BLE001  # whatever it is, the text did not come back
+    except Exception as error:  # whatever it is, the text did not come back
         return [f"{type(error).__name__}: {error}"]
     wrong = [] if found == context else ["the context is another when it is read"]
     lines = written.split("\n")
@@ -197,7 +197,7 @@ def chunk(seed: int, first: int, count: int, broken: bool) -> list[str]:
     with tempfile.TemporaryDirectory(dir=memory if memory.is_dir() else None) as folder:
         store = FileStore(Path(folder))
         for number in range(first, first + count):
-            rng = random.Random(f"{seed}:{number}")  # noqa: S311  # to be repeated, not to be secret
+            rng = random.Random(f"{seed}:{number}")  # to be repeated, not to be secret
             wrong = differences(rng, store, number, render)
             found += [f"--seed {seed} --case {number}: {what}" for what in wrong]
     return found

@@ -100,7 +100,7 @@ def _judge(waited: list[float], found: rig.Found) -> None:
 
 
 def _work(root: Path, kind: str, name: str, rounds: int, seed: int, pipe: rig.Pipe, waits: rig.Pipe) -> None:
-    random_ = random.Random(f"{seed} {name}")  # noqa: S311
+    random_ = random.Random(f"{seed} {name}")
     slow = _Slow()
     with _measured(waits):
         for number in range(rounds // 10 if kind == "slow summariser" else rounds):

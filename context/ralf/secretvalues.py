@@ -1,0 +1,100 @@
+"""Whether a value can be a secret: made at random, chosen by a person, or only a placeholder, a variable, a word."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from math import log2
+
+_PLACEHOLDER = re.compile(
+    r"[<{\[(]|\$[({A-Za-z_]|%[({A-Za-z]?s?\b|%\(|@[A-Z]"  # <key>, {key}, ${KEY}, $(cat key), %s
+    r"|(?:none|null|nil|undefined|true|false|todo|tbd)\b|(?:process|os|env|self|this)\."
+    r"|(?:sha[0-9]{1,3}|md5)[-:]|(?:arn|vault|ref|file|env):|your|insert|replace|changeme|change[-_]|placeholder|redact"
+    r"|(?:my|the|some|a|an|dummy|fake|sample|test|super)[-_ ]?(?:[a-z]{3,10}[-_ ])?"
+    r"(?:password|passwd|passphrase|secret|token|key|apikey|value|string|credentials?)(?![A-Za-z])",
+    re.I,
+)
+_WORDS = frozenset(
+    "password passwd passphrase pass pwd secret token key apikey api_key username user login email string str text "
+    "bytes secretstr int integer bool boolean object any optional required hidden input field yes no on off default "
+    "empty bearer basic digest oauth jwt refresh access session cookie plain prompt stdin auto never always".split()
+)
+_SAME = re.compile(r"(.)\1*\Z", re.S)
+_NAME = re.compile(r"[A-Za-z_$][A-Za-z0-9_]*(?:(?:\.|->|::|\?\.)[A-Za-z_$][A-Za-z0-9_]*)*\Z")
+_PART = re.compile(r"[^A-Za-z0-9]+")
+_HUMP = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|[0-9]+")
+_VOWEL = re.compile("[aeiouy]", re.I)
+_UNSPEAKABLE = re.compile("[b-df-hj-np-tv-xz]{5}", re.I)
+_DIGITS = re.compile("[0-9]+")
+_DISTINCT = 5  # a secret has at least as many characters that differ
+_BITS = 2.6  # of entropy for each character of a value made at random; hexadecimal ones of 16 have 2.9 and more
+_SHORTEST = 12
+_SHORTEST_CHOSEN = 4
+
+
+def is_placeholder(value: str) -> bool:
+    """Whether a value only stands for one: `<your-key>`, `${KEY}`, `xxxx`, `changeme`."""
+    return (
+        is_sample(value)
+        or value.lower().strip("'\"") in _WORDS
+        or _PLACEHOLDER.match(value) is not None
+        or any(mark in value.lower() for mark in ("****", "...", "…", "[redacted"))
+    )
+
+
+def is_sample(token: str) -> bool:
+    """Whether a token of the right shape is one of documentation: AKIAIOSFODNN7EXAMPLE, ghp_xxxxxxxx."""
+    low = token.lower()
+    if len(set(low)) < _DISTINCT and (len(token) > len("12345678") or _SAME.match(low)):
+        return True
+    return "example" in low or "xxxxx" in low
+
+
+def is_random(value: str) -> bool:
+    """Whether a value looks as if it was made at random: long, of letters and digits mixed, no words, no path."""
+    size = len(value)
+    if size < _SHORTEST or value.isdigit() or is_placeholder(value) or value.startswith("http"):
+        return False
+    counts = Counter(value)
+    if -sum(many / size * log2(many / size) for many in counts.values()) < _BITS:
+        return False
+    return _wild(value) * 2 >= size
+
+
+def _wild(value: str) -> int:
+    """How many characters stand in parts that are neither words nor numbers."""
+    wild = 0
+    for part in _PART.split(value):
+        pieces = _HUMP.findall(part)
+        most = 3.5 if part.isalpha() else 4.5  # letters to a piece: words have more
+        short = len(pieces) * most > len(part) >= _SHORTEST or len(pieces) * 4 > len(part) + 3
+        if short or sum(map(len, filter(_no_word, pieces))) * 2 > len(part) > len("short"):
+            wild += len(part)
+    return wild + sum(not character.isalnum() for character in value) * bool(wild)
+
+
+def _no_word(piece: str) -> bool:
+    return len(piece) > len("word") and (_UNSPEAKABLE.search(piece) is not None or not _VOWEL.search(piece))
+
+
+def is_chosen(value: str, *, bare: bool) -> bool:
+    """Whether a value that is called a password may be one that a person chose.
+
+    bare  it stands without quotes, where code has names and prose has words
+    """
+    if len(value) < _SHORTEST_CHOSEN or is_placeholder(value):
+        return False
+    if " " in value.strip():
+        return any(map(str.isdigit, value)) and not value.endswith((".", ":", "?", "!"))
+    if not bare:
+        return True
+    if _NAME.match(value) and not any(map(str.isdigit, value)):
+        return False
+    return not value.endswith(("(", "()", ",", ";", ")")) and any(not character.isalpha() for character in value)
+
+
+def is_unspoken(value: str) -> bool:
+    """Whether a value without separators mixes letters and digits as no word does; for what is known to be a secret."""
+    if len(value) < len("0123456789abcdef") or is_placeholder(value) or not value.isalnum():
+        return False
+    return len(_DIGITS.findall(value)) > 1 and any(map(str.isalpha, value))
