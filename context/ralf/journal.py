@@ -48,12 +48,9 @@ def stream_of(route: str) -> str:
 def encoded(payload: Mapping[str, Any]) -> bytes:
     """A payload as canonical JSON: no white space, keys in the order in which they stand, characters as they are.
 
-    One that holds half of a surrogate pair, which no UTF-8 can, has all beyond ASCII escaped.
+    UnicodeEncodeError for half of a surrogate pair, which no file can hold: text is made `clean` before it comes here.
     """
-    try:
-        return json.dumps(payload, ensure_ascii=False, separators=(",", ":")).encode()
-    except UnicodeEncodeError:
-        return json.dumps(payload, separators=(",", ":")).encode()
+    return json.dumps(payload, ensure_ascii=False, separators=(",", ":")).encode()
 
 
 def digest_of(payload: Mapping[str, Any]) -> str:

@@ -99,14 +99,15 @@ def conflicts(base: Tree, ours: Tree, changes: Sequence[Change]) -> Iterator[Con
 
 
 def open_changes(changes: Sequence[Change], tree: Tree) -> list[Change]:
-    """The changes that `tree` does not show yet, each looked at behind those before it."""
+    """The changes that `tree` does not show yet, each looked at behind those before it; also those that it cannot."""
     made = copy.deepcopy(tree)
     still = []
     for change in changes:
         at = [str(key) for key in change["at"]]
         before = copy.deepcopy(find(made, at, _NOTHING))
         _make(made, at, change)
-        if find(made, at, _NOTHING) != before:
+        after = find(made, at, _NOTHING)
+        if after != before or ("value" in change and after == _NOTHING):
             still.append(change)
     return still
 

@@ -73,6 +73,8 @@ def value(rng: random.Random, hint: Any, name: str = "") -> Any:
     """A value of a field of the model."""
     if hint is str:
         return rng.choice(_STATUS) if name == "status" else text(rng)
+    if hint is Any:
+        return _tree(rng, 2)
     if hint is int:
         return rng.choice((0, 1, 3, 10**15))
     if hint is bool:
