@@ -258,9 +258,15 @@ def test_a_body_of_a_hundred_thousand_lines_is_read_at_once() -> None:
 # ---- what a person's editor makes of a file ----
 
 
-def test_a_byte_order_mark_and_crlf_are_read_as_if_they_were_not_there() -> None:
-    dos = b"\xef\xbb\xbf" + EXAMPLE.encode().replace(b"\n", b"\r\n")
-    assert read(dos) == read(EXAMPLE)
+def test_a_byte_order_mark_and_crlf_change_nothing_else_and_are_written_again() -> None:
+    context = read(b"\xef\xbb\xbf" + EXAMPLE.encode().replace(b"\n", b"\r\n"))
+    assert (context.body.crlf, context.body.bom) == (True, True)
+    plain = replace(context, body=replace(context.body, crlf=False, bom=False))
+    assert plain == read(EXAMPLE)
+    assert render(context) == "\ufeff" + render(plain).replace("\n", "\r\n")
+    assert again(context) == context
+    mixed = read(EXAMPLE.replace("\n", "\r\n", 3))
+    assert mixed == plain
 
 
 @pytest.mark.parametrize(

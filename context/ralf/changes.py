@@ -25,6 +25,7 @@ _PLACES = {
     "before": "text above the history",
     "preface": "text below the heading of the history",
     "after": "text below the history",
+    "below": "text below the footer",
     "crlf": "line ends",
     "bom": "byte order mark",
     "comments": "comments of the front matter",

@@ -25,6 +25,7 @@ IDENTITY = {
     "dropped": "id",
     "forgotten": "id",
     "unresolved": "at",
+    "comments": "key",
 }
 
 _NOTHING = object()

@@ -306,6 +306,14 @@ class Spend:
 
 
 @dataclass(frozen=True, slots=True)
+class Comment:
+    """What a person noted in the front matter, above a top-level key; "" for below all of them."""
+
+    key: str = ""
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Section:
     """A checkpoint's part of the compressed history: the heading without its number, and the Markdown below it."""
 
