@@ -40,6 +40,7 @@ COMMANDS = [
     ("context", "checkpoint"),
     ("context", "watch"),
     ("context", "decide"),
+    ("context", "edit"),
     ("context", "drop"),
     ("context", "forget"),
     ("context", "why"),

@@ -15,6 +15,7 @@ class _Context(LazyGroup):
         "checkpoint": "ralf_cli.writing:checkpoint",
         "watch": "ralf_cli.writing:watch",
         "decide": "ralf_cli.writing:decide",
+        "edit": "ralf_cli.correcting:edit",
         "drop": "ralf_cli.correcting:drop",
         "forget": "ralf_cli.correcting:forget",
         "why": "ralf_cli.evidence:why",

@@ -1,4 +1,4 @@
-"""`ralf context drop` and `forget`: what is retired for good, and whose words are purged."""
+"""`ralf context edit`, `drop` and `forget`: what a person corrects, retires for good, or has purged."""
 
 from __future__ import annotations
 
@@ -10,7 +10,73 @@ import click
 from ralf_cli.options import with_json, with_root
 
 if TYPE_CHECKING:
+    from ralf.corrections import Opened
     from ralf.forget import Forgotten
+
+
+@click.command()
+@click.argument("route")
+@with_root
+@with_json
+@click.pass_context
+def edit(ctx: click.Context, route: str, root: str | None, as_json: bool) -> None:
+    """Open the route file of ROUTE in your editor ($VISUAL, else $EDITOR), and take in what you changed at once.
+
+    Any other editor does as well, at any moment: then the next write takes it in. A decision that you take out is
+    dropped (see drop). A file that cannot be read afterwards is not written over; on a terminal you may go on editing.
+
+    \b
+    Examples:
+      ralf context edit TASK-001
+      EDITOR=nano ralf context edit TASK-001
+
+    \b
+    Exit status: 0, also when nothing changed · 1 the editor cannot be started, or failed · 2 refused name ·
+    3 no such route · 4 the file cannot be read (nothing is lost) · 5 busy
+    """
+    from ralf import corrections
+    from ralf_cli.changing import emit_words
+    from ralf_cli.main import complain
+    from ralf_cli.output import emit_json, fields_of, say
+
+    opened = corrections.open_file(route, root=root)
+    if opened.damage:
+        say(f"warning: {opened.damage}")
+    while True:
+        _run_editor(opened)
+        done = corrections.take_in(opened.route, since=opened.revision, root=root)
+        if not done.damage:
+            break
+        complain(done.damage, f"mend the file: ralf context edit {opened.route}")
+        if not (sys.stdin.isatty() and click.confirm("Edit it again?", default=True, err=True)):
+            ctx.exit(4)
+    for warning in done.warnings:
+        say(f"warning: {warning}")
+    if as_json:
+        emit_json(fields_of(done))
+        return
+    emit_words(done.words)
+    changed = f"taken in, revision {done.revision}" if done.words or done.changes else "nothing changed"
+    click.echo(f"{done.route}: {changed}")
+
+
+def _run_editor(opened: Opened) -> None:
+    """Run the person's editor on a route file and wait for it; RalfError where it fails: what it saved stays in the file."""
+    import shlex
+    import subprocess
+
+    from ralf.errors import RalfError
+    from ralf.project import editor
+
+    command = editor()
+    try:
+        status = subprocess.call([*shlex.split(command), str(opened.path)])
+    except (OSError, ValueError) as error:
+        what = f"the editor cannot be started: {getattr(error, 'strerror', None) or error}"
+        raise RalfError(command, what, "name another: export EDITOR=nano") from None
+    if status:
+        what = f"ended with status {status}; what it saved stays in {opened.path}"
+        raise RalfError(command, what, f"ralf context edit {opened.route}")
 
 
 @click.command()
