@@ -152,14 +152,14 @@ def _blobs(mending: _Repair, damaged: set[Path]) -> None:
 
 
 def _readable(path: Path) -> list[blobzip.Member]:
-    members = []
-    with suppress(DamagedBlob, OSError):
-        for info in blobzip.listed(path):
-            with suppress(DamagedBlob, OSError):
-                for _ in blobfiles.verified_member(path, info):
-                    pass
-                members.append(blobzip.member(path, info))
-    return members
+    """The members of a damaged zip file that are whole."""
+    members = {}
+    for member in blobzip.remains(path.read_bytes()):
+        with suppress(DamagedBlob):
+            for _ in blobfiles.verified_bytes(path, member):
+                pass
+            members[member.digest] = member
+    return list(members.values())
 
 
 # ---- a route ----
