@@ -116,7 +116,7 @@ def test_a_deleted_gitignore_comes_back_as_it_was(tmp_path: Path) -> None:
     (project.folder / ".gitignore").unlink()
     ralf.record_decision("tide", "Count stations from zero", root=tmp_path)
     assert (project.folder / ".gitignore").read_bytes() == shared
-    subprocess.run(["git", "-C", tmp_path, "rm", "-qr", "--cached", ".autonomous"], check=True)  # noqa: S607
+    subprocess.run(["git", "-C", tmp_path, "rm", "-qrf", "--cached", ".autonomous"], check=True)  # noqa: S607
     (project.folder / ".gitignore").unlink()
     ralf.record_decision("tide", "Count harbours from one", root=tmp_path)
     assert (project.folder / ".gitignore").read_bytes() == b"*\n"
