@@ -123,6 +123,7 @@ SLOW = (
     "evidence",
     "first-day",
     "hand-edits",
+    "keeping",
     "mistakes",
     "models",
     "opt-in",
