@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 
+import archiving
 import commands
 import durable_write
 import growth
@@ -12,7 +13,7 @@ import one_checkpoint
 import search
 from measure import main
 
-ALL = (commands, durable_write, one_checkpoint, growth, large_transcript, search)
+ALL = (commands, durable_write, one_checkpoint, growth, archiving, large_transcript, search)
 
 if __name__ == "__main__":
     statuses = []

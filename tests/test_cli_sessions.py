@@ -131,6 +131,7 @@ SLOW = (
     "evidence",
     "first-day",
     "hand-edits",
+    "keeping",
     "mistakes",
     "models",
     "opt-in",

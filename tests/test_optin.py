@@ -104,3 +104,19 @@ def test_a_clone_of_a_shared_project_reads_the_routes_and_goes_on(tmp_path: Path
     said = [decision.decision for decision in ralf.get_context("tide", root=clone).decisions]
     assert said == ["Said at the origin", "Said in the clone"]
     assert (context_of(clone) / ".gitignore").read_text() == optin.IGNORE_ALL_BUT_ROUTES
+
+
+def test_a_deleted_gitignore_comes_back_as_it_was(tmp_path: Path) -> None:
+    subprocess.run(["git", "init", "-q", tmp_path], check=True)  # noqa: S607
+    project = Project(tmp_path)
+    optin.init(project, share=True)
+    ralf.record_decision("tide", "Use centimetres", root=tmp_path)
+    shared = (project.folder / ".gitignore").read_bytes()
+    subprocess.run(["git", "-C", tmp_path, "add", ".autonomous"], check=True)  # noqa: S607
+    (project.folder / ".gitignore").unlink()
+    ralf.record_decision("tide", "Count stations from zero", root=tmp_path)
+    assert (project.folder / ".gitignore").read_bytes() == shared
+    subprocess.run(["git", "-C", tmp_path, "rm", "-qrf", "--cached", ".autonomous"], check=True)  # noqa: S607
+    (project.folder / ".gitignore").unlink()
+    ralf.record_decision("tide", "Count harbours from one", root=tmp_path)
+    assert (project.folder / ".gitignore").read_bytes() == b"*\n"

@@ -148,7 +148,9 @@ def test_what_the_file_still_shows_of_a_lost_record_is_taken_in(project: Path, j
     now = ralf.get_context("tide", root=project)
     assert {section.title for section in now.body.sections} == {section.title for section in shown.body.sections}
     assert [section.number for section in now.body.sections] == [section.number for section in shown.body.sections]
-    assert {item.decision for item in now.decisions} == {item.decision for item in shown.decisions}
+    assert {(item.id, item.decision) for item in now.decisions} == {
+        (item.id, item.decision) for item in shown.decisions
+    }
     assert b"x" * (len(lost) - 1) in kept_aside(project)
     ralf.record_decision("tide", "Go on after the repair", root=project)
     assert verify(root=project).damaged is False
@@ -318,7 +320,7 @@ def test_a_repair_that_is_broken_off_is_completed_by_the_next(
     shown = ralf.get_context("tide", root=project)
     change_line(journal, 2, lambda line: b"x" * 100 + b"\n")
     with monkeypatch.context() as patched:
-        patched.setattr(repairs, "_show", lambda *_: 1 / 0)
+        patched.setattr(repairs, "_show", lambda *_, **__: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             repair(root=project)
     repair(root=project)

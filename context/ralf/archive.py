@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -26,13 +27,16 @@ NEWEST = 20
 """Records of a route that always stay where they are."""
 
 LITTLE = 128 << 10
-"""Bytes of records that move at a checkpoint, with their evidence, unless the oldest record alone has more."""
+"""Bytes of records that move at a checkpoint, up to the end of one, with their evidence; more where the journal is so
+long that more has to move for it to pay.
+"""
 
 _PAYS = 16
-"""Bytes that stay and have to be written anew, for each that moves, up to which moving pays at a checkpoint."""
+"""Bytes that are written anew for each that moves, up to which moving pays at a checkpoint."""
 
-_SLOWEST = 8 << 20  # bytes that stay from which it takes too long for a checkpoint, whatever moves
+_LONGEST = 8 << 20  # bytes of a journal from which writing it anew takes too long for a checkpoint, whatever moves
 _DAY = 86_400
+_EVIDENCE = re.compile(rb'"evidence":"([0-9a-f]{64})"')
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,21 +129,24 @@ def a_little(project: Project, route: str, *, now: float | None = None) -> None:
 
 def _archive_some(project: Project, route: str, limit: float) -> None:
     stream = stream_of(route)
+    length = project.store.unarchived(stream)
+    if length > _LONGEST:
+        return
+    most = max(LITTLE, length // _PAYS)
     entries = project.store.read(stream, after=project.store.archived(stream))
     old: list[_Seen] = []
-    following = 0
+    after: list[Entry] = []
     for entry in entries:
         record = _seen(entry)
-        if not _is_old(record, limit) or (old and sum(one.size for one in old) + record.size > LITTLE):
-            following = 1 + sum(1 for _ in islice(entries, NEWEST - 1))
+        if not _is_old(record, limit) or sum(one.size for one in old) >= most:
+            after = [entry, *islice(entries, NEWEST - 1)]
             break
         old.append(record)
-    old = _prefix(old, following)
-    if not old:
-        return
-    most = min(sum(record.size for record in old) * (_PAYS + 1), _SLOWEST)
-    if project.store.archive(stream, old[-1].token, most=most, wait=False):
-        shared = {one.evidence for one in _all(project, stream, after=old[-1].token)}
+    old = _prefix(old, len(after))
+    if old and sum(record.size for record in old) * _PAYS >= length:
+        project.store.archive(stream, old[-1].token, wait=False)
+        # Evidence that a record further on shares would be read from the archive, too: no harm, and not worth a search.
+        shared = {digest.decode() for entry in after for digest in _EVIDENCE.findall(entry.record)}
         project.store.archive_blobs([one.evidence for one in old if one.evidence not in shared], wait=False)
 
 

@@ -9,30 +9,32 @@ import io
 import os
 import re
 import stat
-import zipfile
 import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
-from ralf import _locks, blobzip, filesystems
+from ralf import _locks, filesystems
 from ralf.errors import BlobNotFound, DamagedBlob, UsageError
 from ralf.journalfile import CAREFUL
 from ralf.placing import is_temporary, placed, sync_parents
 from ralf.store import Blob, Digest
 
+if TYPE_CHECKING:
+    from ralf.blobzip import Info, Member
+
 LARGEST = 256 << 20
 """Bytes that a blob has at most: more is not taken, and not read, whatever a file makes itself out to be."""
 
-_ZIP_LARGEST = 4 << 20  # bytes from which a zip file is full; one is rewritten for each change of it
+_ZIP_LARGEST = 1 << 20  # bytes from which a zip file is full; one is rewritten for each change of it
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 _ZIP = re.compile(r"\d{6}\.zip")
 _CHUNK = 1 << 18
 _HINT = "ralf context verify --repair"
 
 _Key = tuple[int, int, int]
-_listings: dict[Path, tuple[_Key, dict[Digest, zipfile.ZipInfo]]] = {}
+_listings: dict[Path, tuple[_Key, dict[Digest, Info]]] = {}
 """What the zip files hold, with what tells each from any other of its name."""
 
 
@@ -97,6 +99,7 @@ class Blobs:
 
     def all(self) -> Iterator[Blob]:
         """See `ralf.store.Store.blobs`."""
+
         loose = set()
         for path in self.files():
             with suppress(FileNotFoundError):  # dropped meanwhile
@@ -108,10 +111,12 @@ class Blobs:
                 for digest, info in _listing(path).items():
                     if digest not in loose:
                         loose.add(digest)
-                        yield Blob(digest, info.compress_size, blobzip.put_of(info), archived=True)
+                        yield Blob(digest, info.deflated, info.put, archived=True)
 
     def drop(self, digest: Digest) -> None:
         """See `ralf.store.Store.drop_blob`."""
+        from ralf import blobzip
+
         path = self.path_of(digest)
         with self.archiving():
             path.unlink(missing_ok=True)
@@ -155,7 +160,7 @@ class Blobs:
         except (FileNotFoundError, NotADirectoryError):
             return []
 
-    def _archived(self, digest: Digest) -> tuple[Path, zipfile.ZipInfo] | None:
+    def _archived(self, digest: Digest) -> tuple[Path, Info] | None:
         for path in reversed(self.zip_files()):
             with suppress(DamagedBlob, FileNotFoundError):  # of one that cannot be read the others know nothing
                 info = _listing(path).get(digest)
@@ -189,6 +194,8 @@ class Blobs:
 
     def _archive(self, digests: list[Digest]) -> int:
         """Move blobs into the newest zip file, or the next one where that is full; how many bytes they took."""
+        from ralf import blobzip
+
         members = []
         for digest in digests:
             with suppress(FileNotFoundError, DamagedBlob):  # a damaged one stays where it is
@@ -246,9 +253,16 @@ class Blobs:
         return _locks.held(self._folder / "locks" / "archive.lock", "archive", timeout)
 
 
-def verified_member(path: Path, info: zipfile.ZipInfo) -> Iterator[bytes]:
+def verified_member(path: Path, info: Info) -> Iterator[bytes]:
     """The bytes of an archived blob, in chunks; DamagedBlob, at the end, where they are not what was put."""
-    return _unpacked(blobzip.member(path, info).deflated, -zlib.MAX_WBITS, path, info.filename)
+    from ralf import blobzip
+
+    return verified_bytes(path, blobzip.member(path, info))
+
+
+def verified_bytes(path: Path, member: Member) -> Iterator[bytes]:
+    """The same of a member of the zip file `path` that is in hand."""
+    return _unpacked(member.deflated, -zlib.MAX_WBITS, path, member.digest)
 
 
 def verified(path: Path, digest: Digest) -> Iterator[bytes]:
@@ -256,8 +270,10 @@ def verified(path: Path, digest: Digest) -> Iterator[bytes]:
     return _unpacked(_content(path), zlib.MAX_WBITS, path, digest)
 
 
-def _member(path: Path, digest: Digest) -> blobzip.Member:
+def _member(path: Path, digest: Digest) -> Member:
     """A blob as a member of a zip file: a zlib stream without its ends is what zip calls deflated."""
+    from ralf import blobzip
+
     content = _content(path)
     crc = size = 0
     for chunk in _unpacked(content, zlib.MAX_WBITS, path, digest):
@@ -293,12 +309,14 @@ def _content(path: Path) -> bytes:
         return b""  # a link that somebody laid, or no file at all
 
 
-def _listing(path: Path) -> dict[Digest, zipfile.ZipInfo]:
+def _listing(path: Path) -> dict[Digest, Info]:
     """The members of a zip file by digest."""
+    from ralf import blobzip
+
     status = path.stat()
     key = (status.st_mtime_ns, status.st_ino, status.st_size)
     if path not in _listings or _listings[path][0] != key:
-        _listings[path] = (key, {info.filename: info for info in blobzip.listed(path)})
+        _listings[path] = (key, {info.digest: info for info in blobzip.listed(path)})
     return _listings[path][1]
 
 

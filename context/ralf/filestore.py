@@ -66,13 +66,17 @@ class FileStore:
             raise UsageError(ascii(stream), "refused as a stream name")
         return Stream(self._folder, stream)
 
-    def archive(self, stream: str, upto: Token, *, most: int | None = None, wait: bool = True) -> int:
+    def archive(self, stream: str, upto: Token, *, wait: bool = True) -> int:
         """Move a stream's oldest records to the archive; see `ralf.store.Store.archive`."""
-        return self._stream(stream).archive(upto, most, wait=wait)
+        return self._stream(stream).archive(upto, wait=wait)
 
     def archived(self, stream: str) -> Token | None:
         """The place of the newest record in the archive; see `ralf.store.Store.archived`."""
         return self._stream(stream).archived()
+
+    def unarchived(self, stream: str) -> int:
+        """The bytes of the journal's own file; see `ralf.store.Store.unarchived`."""
+        return self._stream(stream).unarchived()
 
     # ---- blobs ----
 

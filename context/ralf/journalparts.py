@@ -6,7 +6,6 @@ A part is named by its number and by its own sha256, and is never changed: a lon
 from __future__ import annotations
 
 import errno
-import gzip
 import hashlib
 import os
 import re
@@ -26,6 +25,8 @@ LARGEST = 4 << 20
 """Bytes of lines that a part has at most, unless one line alone is longer."""
 
 _STEP = 1 << 16
+_GZIP = zlib.MAX_WBITS | 16
+_LEVEL = 6
 _NAME = r"\d{6}-[0-9a-f]{12}\.jsonl\.gz"
 _OURS = re.compile(rf"{_NAME}|\.ralf-{_NAME}-[0-9a-f]{{12}}\.tmp")
 
@@ -109,15 +110,12 @@ def opened(path: Path) -> int:
 
 def content_of(path: Path, descriptor: int, size: int) -> bytes:
     """The lines in a part, `size` bytes; never holds more than that, whatever the file makes itself out to be."""
-    try:
-        with os.fdopen(os.dup(descriptor), "rb") as file, gzip.open(file) as unpacked:
-            file.seek(0)
-            content = unpacked.read(size)
-            if len(content) == size and not unpacked.read(1):
-                return content
-    except (EOFError, zlib.error, gzip.BadGzipFile):
-        pass
-    raise DamagedJournal(path, "is not what was archived", MEND_JOURNAL)
+    with os.fdopen(os.dup(descriptor), "rb") as file:
+        file.seek(0)
+        content = unpacked(file.read(), size + 1)
+    if len(content) != size:
+        raise DamagedJournal(path, "is not what was archived", MEND_JOURNAL)
+    return content
 
 
 def put(folder: Path, number: int, lines: Iterable[bytes], before: bytes = b"", size: int = 0) -> Part:
@@ -126,7 +124,8 @@ def put(folder: Path, number: int, lines: Iterable[bytes], before: bytes = b"", 
     before, size  what the file begins with, gzip files joined are one, and the bytes of the lines in it
     """
     content = b"".join(lines)
-    packed = before + gzip.compress(content, 6, mtime=0)
+    machine = zlib.compressobj(_LEVEL, zlib.DEFLATED, _GZIP)  # whose header has no time in it: same lines, same bytes
+    packed = before + machine.compress(content) + machine.flush()
     digest = hashlib.sha256(packed).hexdigest()
     part = Part(f"{number:06d}-{digest[:12]}.jsonl.gz", size + len(content), digest)
     folder.mkdir(parents=True, exist_ok=True)
@@ -170,7 +169,7 @@ def unpacked(packed: bytes, most: int) -> bytes:
     """What can be had of a gzip file, up to the byte where it is damaged, at most so many bytes."""
     content = bytearray()
     while packed and len(content) < most:
-        machine = zlib.decompressobj(zlib.MAX_WBITS | 16)
+        machine = zlib.decompressobj(_GZIP)
         step = _STEP
         while not machine.eof and len(content) < most:
             before = machine.copy() if step > 1 else machine

@@ -104,7 +104,7 @@ class Stream:
             if self.path.parent.exists():
                 _atomic.sync_folder(self.path.parent)
 
-    def archive(self, upto: Token, most: int | None, *, wait: bool) -> int:
+    def archive(self, upto: Token, *, wait: bool) -> int:
         """See `ralf.store.Store.archive`."""
         start = journalfile.offset_of(upto)
         if not self.path.exists():
@@ -114,8 +114,9 @@ class Stream:
             line = self._line(journal, start)
             if journalfile.token_at(start, line) != upto:
                 raise UnknownToken(self.name, "no such place in this stream")
-            header, cut, end = journal.header, start + len(line), journal.cut_torn_tail()
-            if cut <= header.offset or (most is not None and end - header.offset > most):
+            journal.cut_torn_tail()
+            header, cut = journal.header, start + len(line)
+            if cut <= header.offset:
                 return 0
             parts = list(header.parts)
             for batch in self._batches(journal, cut):
@@ -131,6 +132,13 @@ class Stream:
                 return journal.header.last or None
         except FileNotFoundError:
             return None
+
+    def unarchived(self) -> int:
+        """See `ralf.store.Store.unarchived`."""
+        try:
+            return self.path.stat().st_size
+        except FileNotFoundError:
+            return 0
 
     def _batches(self, journal: Journal, cut: int) -> Iterator[list[bytes]]:
         """The lines of the journal's file up to a place, as many at a time as a part takes."""

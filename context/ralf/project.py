@@ -116,8 +116,26 @@ class Project:
             from ralf import _atomic  # only the first writer pays for what it imports
 
             self.routes.mkdir(parents=True, exist_ok=True)
-            _atomic.add(ignore, b"*\n")  # so short that it needs no temporary file; and it may well stand there twice
+            _atomic.add(ignore, self._ignored())  # so short that it needs no temporary file; and it may well stand there twice
         self.routes.mkdir(exist_ok=True)
+
+    def _ignored(self) -> bytes:
+        """What git is to see of the folder, where nothing says it any more."""
+        from ralf.optin import IGNORE_ALL, IGNORE_ALL_BUT_ROUTES
+
+        return (IGNORE_ALL_BUT_ROUTES if _is_shared(self.folder.parents[1]) else IGNORE_ALL).encode()
+
+
+def _is_shared(root: Path) -> bool:
+    """Whether git tracks the folder's `.gitignore`, as it does where route files are shared and nowhere else."""
+    for folder in (root, *root.parents):
+        try:
+            return os.fsencode(CONTEXT / ".gitignore") in (folder / ".git" / "index").read_bytes()
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+        except OSError:
+            break
+    return False
 
 
 def find(root: str | os.PathLike[str] | None = None) -> Project:

@@ -24,6 +24,7 @@ from ralf import (
     journalfile,
     journalparts,
     journalscan,
+    route as heart,
     state as states,
     verify as verifying,
     verifyroute,
@@ -152,14 +153,14 @@ def _blobs(mending: _Repair, damaged: set[Path]) -> None:
 
 
 def _readable(path: Path) -> list[blobzip.Member]:
-    members = []
-    with suppress(DamagedBlob, OSError):
-        for info in blobzip.listed(path):
-            with suppress(DamagedBlob, OSError):
-                for _ in blobfiles.verified_member(path, info):
-                    pass
-                members.append(blobzip.member(path, info))
-    return members
+    """The members of a damaged zip file that are whole."""
+    members = {}
+    for member in blobzip.remains(path.read_bytes()):
+        with suppress(DamagedBlob):
+            for _ in blobfiles.verified_bytes(path, member):
+                pass
+            members[member.digest] = member
+    return list(members.values())
 
 
 # ---- a route ----
@@ -191,11 +192,34 @@ def _route(mending: _Repair, route: str) -> None:
                 show = True
                 if found.damage:
                     mending.aside(path)
+        taken = scan.damaged and _take_in(project, route)
     if show:
-        _show(mending, route)
+        _show(mending, route, taken=taken)
 
 
-def _show(mending: _Repair, route: str) -> None:
+def _take_in(project: Project, route: str) -> bool:
+    """Take in what the route file still shows and the journal has lost, under the labels that it had; whether there is
+    any. What a person has edited comes in with it.
+    """
+    content = states.read_file(project, route)
+    try:
+        shown = parse(content, project.route_file(route)) if content else None
+    except Damaged:
+        return False
+    head, context = None, heart.empty(route)
+    for token, record in journals.read(project.store, route):
+        head, context = token, heart.apply(context, record)
+    if shown is None or shown.route != route:
+        return False
+    changes = heart.changes_of_foreign(context, shown, same=True)
+    if changes:
+        record = journals.Record(context.revision + 1, "edit", {"changes": changes})
+        id_ = f"repair-edit-{record.revision}-{hashlib.sha256(content or b'').hexdigest()[:24]}"
+        journals.append(project.store, route, record, id=id_, after=head)
+    return bool(changes)
+
+
+def _show(mending: _Repair, route: str, *, taken: bool) -> None:
     """Make the route file show what the journal has, after what it has and the journal lost was taken in."""
     project = mending.project
     if project.store.head(journals.stream_of(route)) is None:
@@ -204,7 +228,7 @@ def _show(mending: _Repair, route: str) -> None:
     before = project.store.head(journals.stream_of(route))
     with writing(project, route) as writer:
         writer.show()
-        taken = writer.token != before
+        taken = taken or writer.token != before
     mending.note(path, "written anew from the journal" + (", what it had more was taken in" if taken else ""))
 
 

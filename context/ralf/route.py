@@ -250,14 +250,17 @@ def _unclashing(base: RouteContext, theirs: RouteContext, newest: RouteContext) 
     return replace(theirs, context_checkpoint=header, decisions=tuple(decisions))
 
 
-def changes_of_foreign(ours: RouteContext, theirs: RouteContext) -> list[merge.Change]:
+def changes_of_foreign(ours: RouteContext, theirs: RouteContext, *, same: bool = False) -> list[merge.Change]:
     """What a route file of another history adds to `ours`: what it lacks or says otherwise changes nothing.
 
     Decisions that we do not have get labels of our own, and a section whose number we use for another loses it.
+
+    same  whether it is the same history, of which we have lost a part: then labels that are free stay what they were
     """
     known = {said(item) for item in ours.decisions}
+    taken = {item.id for item in ours.decisions}
     decisions = tuple(
-        replace(item, id="")
+        item if same and item.id not in taken else replace(item, id="")
         for item in theirs.decisions
         if said(item) not in known and not tombstones.cover(tombstones.of(ours), item)
     )

@@ -73,10 +73,9 @@ class Store(Protocol):
         """
         ...
 
-    def archive(self, stream: str, upto: Token, *, most: int | None = None, wait: bool = True) -> int:
+    def archive(self, stream: str, upto: Token, *, wait: bool = True) -> int:
         """Move the records up to and with a place to where they take less room, and return how many bytes they had.
 
-        most  bytes of records that may be touched for it; where it takes more nothing is done, and 0 returned
         wait  whether to wait for another writer; else Busy at once
 
         Every method goes on as before, and tokens stay what they are. At no moment is a record in neither place, and
@@ -87,6 +86,10 @@ class Store(Protocol):
 
     def archived(self, stream: str) -> Token | None:
         """The place of the newest record in the archive, None where there is none."""
+        ...
+
+    def unarchived(self, stream: str) -> int:
+        """About how many bytes the records have that are not in the archive. Takes no longer for a long stream."""
         ...
 
     def read(self, stream: str, *, after: Token | None = None) -> Iterator[Entry]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -71,7 +71,7 @@ def verify(route: str | None = None, *, root: str | os.PathLike[str] | None = No
     findings += found
     findings += _gone(project, named, held)
     if route is None:
-        findings += [*_search(project), *map(_left, leftovers(project)), *_modes(project)]
+        findings += [*_vanished(project, routes), *_search(project), *map(_left, leftovers(project)), *_modes(project)]
     archives = len(blobs.zip_files()) + sum(len(_parts(project, name)) for name in routes)
     return VerifyReport(tuple(routes), records, len(held), archives, tuple(findings))
 
@@ -150,13 +150,13 @@ def _blobs(blobs: Blobs, only: set[str] | None) -> tuple[set[str], list[Finding]
             found.append(Finding(path, _what(error), "move it to damaged/, and keep what can be read of it"))
             continue
         for info in infos:
-            if only is None or info.filename in only:
+            if only is None or info.digest in only:
                 try:
                     for _ in blobfiles.verified_member(path, info):
                         pass
-                    held.add(info.filename)
+                    held.add(info.digest)
                 except (DamagedBlob, OSError):
-                    what = f"its member {info.filename[:12]} is not what was put"
+                    what = f"its member {info.digest[:12]} is not what was put"
                     found.append(Finding(path, what, "move it to damaged/, and keep what can be read of it"))
     return held, found
 
@@ -198,6 +198,14 @@ def _search(project: Project) -> Iterator[Finding]:
 
 
 # ---- what lies about ----
+
+
+def _vanished(project: Project, routes: Container[str]) -> Iterator[Finding]:
+    """What the cache knows of routes that are there no more: whoever removed them, nobody else says it."""
+    for path in sorted((project.cache / "routes").glob("*.json")):
+        if path.stem not in routes:
+            what = f"the route {path.stem} has neither a journal nor a file any more: removed, or lost"
+            yield Finding(path, what, damage=False)
 
 
 def _left(path: Path) -> Finding:
