@@ -19,7 +19,7 @@ from ralf.store import Token
 from ralf.tree import BadTree, from_tree, to_tree
 
 VERSION = 1
-KEPT_RENDERS = 8
+KEPT_RENDERS = 16
 
 
 @dataclass(frozen=True, slots=True)

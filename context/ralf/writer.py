@@ -115,6 +115,10 @@ class RouteWriter:
     def _write_file(self) -> bool:
         """Write the file once; False when that displaced an edit, which is then in the journal and has to be shown."""
         content = render(self.context).encode()
+        shown = (self.context.revision, states.digest_of(content))
+        self._renders = [*(known for known in self._renders if known != shown), shown]
+        # Remembered before it can be seen: whoever saves it at once has it known as the base of the edit.
+        snapshot.keep_render(self._project.cache, self._route, self.context.revision, content)
         if self._content != content:
             displaced = _atomic.exchange(self._path, content, self._content or b"")
             expected, self._content = self._content, content
@@ -122,10 +126,6 @@ class RouteWriter:
                 displaced.drop()
             elif displaced is not None and self._rescue(displaced):
                 return False
-        digest = states.digest_of(content)
-        self._renders = [known for known in self._renders if known != (self.context.revision, digest)]
-        self._renders.append((self.context.revision, digest))
-        snapshot.keep_render(self._project.cache, self._route, self.context.revision, content)
         found = states.read_file(self._project, self._route)
         if found != content:  # saved or taken away by a person since: the next write sees to it
             self._content = found

@@ -70,6 +70,7 @@ WAYS: dict[str, Callable[[Path, str, random.Random], None]] = {
 def run(rounds: int, seed: int, only: Sequence[str]) -> rig.Found:
     """So many saves, in all ways."""
     found = rig.Found()
+    rig.warm()
     while found.rounds < rounds:
         for way in only:
             saves = min(_A_STORE, max(1, rounds // len(only)), rounds - found.rounds)

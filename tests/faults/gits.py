@@ -106,6 +106,7 @@ def run(rounds: int, seed: int, only: Sequence[str]) -> rig.Found:
     """So many sequences, in repositories of all kinds."""
     found = rig.Found()
     random_ = random.Random(seed)
+    rig.warm()
     while found.rounds < rounds:
         for kind in only:
             sequences = min(_A_REPOSITORY, max(1, rounds // len(only)), rounds - found.rounds)

@@ -24,6 +24,7 @@ def run(rounds: int, seed: int, only: Sequence[str] = ()) -> rig.Found:
     """Kill `rounds` writers."""
     found = rig.Found()
     random_ = random.Random(seed)
+    rig.warm()
     while found.rounds < rounds:
         with rig.store() as root:
             _one_store(root, min(_A_STORE, rounds - found.rounds), random_, found)

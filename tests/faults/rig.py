@@ -121,6 +121,13 @@ def take_in(root: Path, marker: str, acknowledge: Acknowledge) -> None:
     decide(root, marker, acknowledge)
 
 
+def warm() -> None:
+    """Do everything once, so that whoever is forked afterwards has imported and loaded what it takes."""
+    with store() as root:
+        for work in (decide, checkpoint, take_in):
+            work(root, "warm", lambda marker: None)
+
+
 # ---- processes ----
 
 

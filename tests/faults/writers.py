@@ -50,6 +50,7 @@ class _Slow:
 def run(rounds: int, seed: int, only: Sequence[str]) -> rig.Found:
     """So many writes by each writer (a tenth by who has the slow summariser)."""
     found = rig.Found(rounds=rounds)
+    rig.warm()
     with rig.store() as root:
         pipe, waits = rig.Pipe(), rig.Pipe()
         before: list[str] = []
