@@ -152,7 +152,7 @@ def standing(context: RouteContext) -> list[str]:
         context.goal,
         *(str(decision) for decision in context.decisions),
         *(request.request for request in context.facts.requests),
-        *work.next_steps, *work.blockers, *(todo.content for todo in work.todos), *(str(step) for step in work.completed_steps),
+        *work.next_steps, *work.blockers, *(todo.content for todo in work.todos), *map(str, work.completed_steps),
         work.task_title, work.current_task, work.last_request, work.last_statement,
     ]  # fmt: skip
 
@@ -219,7 +219,7 @@ def test_what_the_agent_quotes_is_not_what_it_decided(tmp_path: Path, quote: str
 @pytest.mark.parametrize(
     "said",
     [
-        "The docs say that WAL needs a local disk, so I'll use the rollback journal instead of WAL for the network share.",
+        "The docs say that WAL needs a local disk, so we decided to use the rollback journal instead of WAL.",
         "We decided to use SQLite instead of Postgres, because the page loads faster that way.",
         "I'll keep the old columns instead of renaming them: the comment in the code tells why they are there.",
     ],

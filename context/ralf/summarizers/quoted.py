@@ -20,7 +20,8 @@ _SAYS = (
 )
 _TOLD = re.compile(
     r"^(?:and |but |so |also,? |here )?(?:the|this|that|its|their|a|an|one)\b[^.:;\"]{0,60}?"
-    rf"\b{_SOURCE}\b[^.:;\"]{{0,40}}?\b{_SAYS}\b(?: (?:me|us|you|agents?|readers?))?(?: to (?:me|us))?\s*(?P<how>:|,? ?[\"'`\u201c\u2018]|that\b)"
+    rf"\b{_SOURCE}\b[^.:;\"]{{0,40}}?\b{_SAYS}\b(?: (?:me|us|you|agents?|readers?))?(?: to (?:me|us))?"
+    r"\s*(?P<how>:|,? ?[\"'`\u201c\u2018]|that\b)"
     r"|^according to [^,:]{1,60}(?P<by>[,:])",
     re.IGNORECASE,
 )
