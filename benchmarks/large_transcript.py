@@ -1,4 +1,6 @@
-"""What a transcript of 200 MB with one line of 50 MB costs: memory and time at first, time again when it has grown."""
+"""What large transcripts cost: one of 200 MB with a line of 50 MB, at first and when it has grown, and one of 1 GB, of
+which a part is conversation; how fast each kind of record goes by, and how much memory it takes.
+"""
 
 from __future__ import annotations
 
@@ -12,11 +14,11 @@ from commands import ROUTE
 from installed import ralf
 from measure import Row, main, run
 from one_checkpoint import command, median_difference
-from synthetic import long_result, skipped, turn
+from synthetic import long_result, skipped, turn, unused
 
 import ralf as core
 
-TITLE = "A transcript of 200 MB with a line of 50 MB"
+TITLE = "Transcripts of 200 MB, with a line of 50 MB, and of 1 GB"
 
 SIZE = 200_000_000
 LONG_LINE = 50_000_000
@@ -25,6 +27,9 @@ GROWN = 10_000
 MOST_MEMORY = 200_000_000
 MOST_SECONDS = 0.05
 SESSION = "large"
+HUGE = 1_000_000_000
+CONVERSATION = 30_000_000  # of it
+LEAST_CONVERSATION, LEAST_SKIPPED = 6, 200  # MB a second
 
 
 def large(path: Path) -> None:
@@ -47,6 +52,65 @@ def grown() -> bytes:
             if len(added) + len(record) <= GROWN:
                 added += record
     return added
+
+
+def conversation(path: Path, size: int) -> None:
+    """A session as a client writes it, nothing in it skipped."""
+    with path.open("wb") as file:
+        number = 0
+        while file.tell() < size:
+            file.writelines(turn(number, SESSION, details=True))
+            number += 1
+
+
+def unread(path: Path, size: int) -> None:
+    """One turn, and then only records that are skipped, most of them short."""
+    with path.open("wb") as file:
+        file.writelines(turn(0, SESSION))
+        number = 0
+        while file.tell() < size:
+            file.writelines(unused(number, SESSION))
+            number += 1
+
+
+def huge(here: Path) -> list[Row]:
+    """A gigabyte in one call, and its parts by themselves, each beyond an empty transcript."""
+    parts = {"empty": here / "none.jsonl", "talk": here / "talk.jsonl", "unread": here / "unread.jsonl"}
+    parts["empty"].touch()
+    conversation(parts["talk"], CONVERSATION)
+    unread(parts["unread"], HUGE - CONVERSATION)
+    with parts["unread"].open("rb") as skipped_part, parts["talk"].open("rb") as talk:
+        whole = here / "huge.jsonl"
+        with whole.open("wb") as file:
+            shutil.copyfileobj(skipped_part, file, 1 << 20)
+            shutil.copyfileobj(talk, file, 1 << 20)
+    parts["huge"] = whole
+    taken = {}
+    for name, path in parts.items():
+        root = here / f"root-{name}"
+        root.mkdir()
+        taken[name] = run(command(root, path))
+        shutil.rmtree(root)
+    rate = {
+        name: parts[name].stat().st_size / 1e6 / (taken[name].cpu - taken["empty"].cpu) for name in ("talk", "unread")
+    }
+    size = parts["huge"].stat().st_size / 1e9
+    for path in parts.values():
+        path.unlink()
+    told, passed = rate["talk"], rate["unread"]
+    return [
+        Row("conversation, as a share of 6 MB/s", told, "MB/s", LEAST_CONVERSATION / told, taken["talk"].peak, 1),
+        Row("skipped records, as a share of 200 MB/s", passed, "MB/s", LEAST_SKIPPED / passed, taken["unread"].peak, 1),
+        Row(f"{size:.2f} GB in one call", taken["huge"].cpu * 1000, "ms CPU", None, taken["huge"].peak),
+        Row(
+            "its peak memory, as a share of 200 MB",
+            taken["huge"].peak / 1e6,
+            "MB",
+            taken["huge"].peak / MOST_MEMORY,
+            0,
+            1,
+        ),
+    ]
 
 
 def produce(rounds: int) -> list[Row]:
@@ -85,6 +149,7 @@ def produce(rounds: int) -> list[Row]:
             Row("its peak memory, as a share of 200 MB", first.peak / 1e6, "MB", first.peak / MOST_MEMORY, 0, 1),
             Row("second call, 10 KB appended", again * 1000, "ms CPU", again / base, peak),
             Row("beyond the empty one, as a share of 50 ms", beyond * 1000, "ms CPU", beyond / MOST_SECONDS, 0, 1),
+            *huge(here),
         ]
 
 

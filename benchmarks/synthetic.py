@@ -25,18 +25,26 @@ _WAYS = (
 )
 
 
-def turn(number: int, session: str) -> list[bytes]:
-    """The records of one request and what the agent did about it; every number gives other names and words."""
+def turn(number: int, session: str, *, details: bool = False) -> list[bytes]:
+    """The records of one request and what the agent did about it; every number gives other names and words.
+
+    details  with what a client writes beside: ids, each result once more as the tool gave it, an edited file whole; and
+             one more look around. About 50 tokens a KB, as in the sessions that ralf was developed on
+    """
     chance = random.Random(number)  # noqa: S311  # the same every time, that is the point
     part, layer = chance.choice(_PARTS), chance.choice(_LAYERS)
     way, other, why = chance.choice(_WAYS)
     path, test = f"src/{part}/{layer}_{number}.py", f"tests/{part}/test_{layer}_{number}.py"
     when = _START + timedelta(minutes=3 * number)
     code = _code(chance, part, layer)
-    recorder = _Recorder(session, when, number)
+    recorder = _Recorder(session, when, number, details=details)
     recorder.user(f"Please make the {layer} of the {part} survive a restart (ticket {number}), and keep {path} small.")
     recorder.say(f"I looked at {path}. Let me read it first.")
     recorder.tool("Read", {"file_path": f"{_CWD}/{path}"}, _numbered(code))
+    if details:
+        recorder.tool(
+            "Grep", {"pattern": layer, "path": "src"}, "\n".join(f"{path}:{line}" for line in code.split("\n"))
+        )
     recorder.say(
         f"For the {layer} of the {part} we could use {way} or {other}. "
         f"I decided to use {way} instead of {other} for ticket {number}, because {why}."
@@ -57,6 +65,19 @@ def turn(number: int, session: str) -> list[bytes]:
     )
     recorder.say(f"Ticket {number} is done: the {layer} of the {part} survives a restart. Next: the one after it.")
     return recorder.records
+
+
+def unused(number: int, session: str) -> Iterator[bytes]:
+    """What a client writes between the turns: progress, a notice, a snapshot of files, a sub-agent's words."""
+    chance = random.Random(number)  # noqa: S311
+    text = _code(chance, chance.choice(_PARTS), chance.choice(_LAYERS))
+    common = {"parentUuid": f"{number:032x}", "isSidechain": False, "cwd": _CWD, "sessionId": session}
+    for _ in range(4):
+        yield _line(common | {"type": "progress", "data": {"type": "bash_progress", "output": text[:700]}})
+    yield _line(common | {"attachment": {"type": "edited_text_file", "content": text * 2}, "type": "attachment"})
+    yield _line({"type": "file-history-snapshot", "snapshot": {"trackedFileBackups": {"a": {"content": text * 8}}}})
+    message = {"role": "assistant", "content": [{"type": "text", "text": text}]}
+    yield _line(common | {"isSidechain": True, "message": message, "type": "assistant"})
 
 
 def skipped(number: int, size: int, session: str) -> bytes:
@@ -81,10 +102,11 @@ def session(turns: range, name: str) -> Iterator[bytes]:
 
 
 class _Recorder:
-    def __init__(self, session: str, when: datetime, number: int) -> None:
+    def __init__(self, session: str, when: datetime, number: int, *, details: bool = False) -> None:
         self._session = session
         self._when = when
         self._number = number
+        self._details = details
         self.records: list[bytes] = []
 
     def user(self, text: str) -> None:
@@ -97,18 +119,25 @@ class _Recorder:
         call = f"toolu_{self._number}_{len(self.records)}"
         self._add("assistant", self._message({"type": "tool_use", "id": call, "name": name, "input": given}))
         block = {"tool_use_id": call, "type": "tool_result", "content": told, "is_error": failed}
-        self._add("user", {"role": "user", "content": [block]})
+        more: dict[str, Any] = {}
+        if self._details:
+            whole = "".join(str(value) for value in given.values()) * 14 if "file_path" in given else ""
+            more = {"toolUseResult": {"stdout": told, "file": {"content": told}, "originalFile": whole}}
+        self._add("user", {"role": "user", "content": [block]}, more)
 
     def _message(self, block: dict[str, Any]) -> dict[str, Any]:
         usage = {"input_tokens": 4, "cache_read_input_tokens": 40_000, "output_tokens": 90}
         name = f"msg_{self._number}_{len(self.records)}"
         return {"model": "claude-sonnet-4-5", "id": name, "role": "assistant", "content": [block], "usage": usage}
 
-    def _add(self, kind: str, message: dict[str, Any]) -> None:
+    def _add(self, kind: str, message: dict[str, Any], more: dict[str, Any] | None = None) -> None:
         self._when += timedelta(seconds=4)
         when = self._when.strftime("%Y-%m-%dT%H:%M:%S.000Z")
         common = {"isSidechain": False, "cwd": _CWD, "sessionId": self._session, "version": "2.1.36", "type": kind}
-        self.records.append(_line(common | {"message": message, "timestamp": when}))
+        if self._details:
+            own = f"{self._number:08x}-0000-4000-8000-{len(self.records):012x}"
+            common = {"parentUuid": own, "userType": "external", "gitBranch": "main"} | common | {"uuid": own}
+        self.records.append(_line(common | {"message": message, "timestamp": when} | (more or {})))
 
 
 def _line(record: dict[str, Any]) -> bytes:

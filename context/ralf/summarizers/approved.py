@@ -18,6 +18,9 @@ _HOW_TO_CHECK = re.compile(r"\b(?:verif\w+|test(?:s|ing)?|critical files|referen
 _PLANS = re.compile(r"\b(?:plan|implementation|changes|approach|tasks|phases)\b", re.IGNORECASE)
 _LABEL = re.compile(r"^(?:implementation |the )?plan\s*[:—-]\s*", re.IGNORECASE)
 _NUMBERED = re.compile(r"(?:step |phase |task )?\d", re.IGNORECASE)
+_ASKING = frozenset({"askuserquestion", "askuser", "askquestion", "askfollowupquestion", "requestuserinput"})
+_PLANNING = frozenset({"exitplanmode", "planmoderespond"})
+"""The tools whose answer a person gives. What any other answers, a server of tools included, is a tool's."""
 _STEPS, _STEP_WORDS, _CHOICES = 6, 14, 4
 
 
@@ -32,8 +35,9 @@ def decided(events: Sequence[Event]) -> Made:
         if event.kind != "result" or call is None or event.refused or event.failed:
             continue
         said = [Message("agent", call.text, call, ()), Message("user", event.text, event, ())]
-        found = _answers(call.input, event.text)
-        if "plan" in call.tool.lower() and isinstance(call.input.get("plan", ""), str):
+        tool = call.tool.lower().replace("_", "")
+        found = _answers(call.input, event.text) if tool in _ASKING else []
+        if tool in _PLANNING and isinstance(call.input.get("plan", ""), str):
             heading = _APPROVED.search(event.text)
             found = of_plan(event.text[heading.end() :] if heading else call.input.get("plan", ""))
         made += [(grammar.ENOUGH + 2, decision, said) for decision in found]

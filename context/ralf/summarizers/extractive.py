@@ -9,7 +9,7 @@ from dataclasses import replace
 from ralf.combining import combine
 from ralf.model import ActiveWork, Decision, Facts
 from ralf.prose import Sentence, joined, sentences
-from ralf.summarizers import Segment, Summary, history
+from ralf.summarizers import Segment, Summary, history, quoted
 from ralf.summarizers.decisions import find
 from ralf.summarizers.history import FINDS, tells
 from ralf.summarizers.statements import LONGEST, Exchange, Statement, exchanges
@@ -116,7 +116,7 @@ def _key_events(segment: Segment, decisions: Sequence[Decision]) -> tuple[str, .
 
 def _work(work: ActiveWork, talk: Sequence[Exchange]) -> ActiveWork:
     statements = [statement for exchange in talk for statement in exchange.spoken]
-    spoken = [statement.said for statement in statements]
+    spoken = [quoted.own(statement.said) for statement in statements]
     statement = next((text for said in reversed(statements) if (text := _statement(said))), "")
     steps = _next_steps(spoken)
     open_todos = [todo.content for todo in work.todos if todo.status != "completed"]

@@ -81,6 +81,7 @@ def guesses(text: str, end: int) -> bool:
     return bool(_HYPOTHETICAL.search(text, 0, end))
 
 
+@lru_cache(maxsize=2048)
 def is_question(text: str) -> bool:
     """Whether a sentence ends as a question."""
     return bool(_QUESTION.search(text))
@@ -131,6 +132,7 @@ _TAKES_BACK = any_of(
 )
 
 
+@lru_cache(maxsize=2048)  # each decision is compared with many
 def takes_back(text: str) -> bool:
     """Whether a sentence takes back what was decided or done: "undo that", "let's roll it back"."""
     return bool(_TAKES_BACK.search(text))

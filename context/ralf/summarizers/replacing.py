@@ -83,16 +83,14 @@ def replaces(new: str, old: str) -> bool:
     """Whether `new` puts another thing in the place of what `old` chose for the same subject."""
     if not may_replace(new):
         return False
-    old = _REASON.split(old)[0]
-    if len(old.split()) > _MOST_WORDS or is_question(old):
+    old = _choice(old)
+    if not old:
         return False
     after, before = (frozenset(word for _, word, _ in _words(text)) for text in (new, old))
     plain = frozenset(word for text in (new, old) for _, word, plain in _words(text) if plain)
     if max(len(after - plain), len(before - plain)) > _MOST_NAMED:
         return False
-    brought = frozenset(
-        word for word in after - before - plain if not (_TURNS_AWAY.fullmatch(word) or _FROM_NOW.fullmatch(word))
-    )
+    brought = frozenset(word for word in after - before - plain if not _turns(word))
     if not brought:
         return False
     if any(_other_phrase(word, new, old) for word in after & before):
@@ -107,6 +105,13 @@ def replaces(new: str, old: str) -> bool:
         ):
             return True
     return False
+
+
+@lru_cache(maxsize=2048)
+def _choice(text: str) -> str:
+    """A decision without its reason; "" where it is long, or a question."""
+    text = _REASON.split(text)[0]
+    return "" if len(text.split()) > _MOST_WORDS or is_question(text) else text
 
 
 @lru_cache(maxsize=1024)
@@ -147,6 +152,7 @@ def phrases(text: str) -> frozenset[tuple[str, str]]:
     )
 
 
+@lru_cache(maxsize=8192)
 def _turns(word: str) -> bool:
     return bool(_TURNS_AWAY.fullmatch(word) or _FROM_NOW.fullmatch(word))
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from ralf.model import Decision
 from ralf.prose import Sentence, joined
-from ralf.summarizers import choices, designs, failures, grammar, leads
+from ralf.summarizers import choices, designs, failures, grammar, leads, quoted
 from ralf.summarizers.messages import DECISION_WORDS, REASON_WORDS, Made, Message, around, clip, join
 
 _SHORT_MESSAGE = 190  # words up to which a message with a decision in it is about that decision only
@@ -15,7 +15,7 @@ _MOST = 4  # decisions of one message
 
 def decided(message: Message, before: Message | None = None) -> Made:
     """The decisions in a message of the agent, with their scores; `before`: what it said right before."""
-    said = [s for s in message.said if s.kind != "heading"]
+    said = quoted.own([s for s in message.said if s.kind != "heading"])
     if not said:
         return []
     edits = message.does == "edits"

@@ -190,6 +190,17 @@ def _told_again(old: Decision, new: Decision) -> Decision:
 # ---- another instead ----
 
 
+@lru_cache(maxsize=2048)
+def _changes(text: str) -> bool:
+    return bool(_CHANGE.search(text))
+
+
+@lru_cache(maxsize=2048)
+def _chosen(text: str) -> frozenset[str]:
+    """The words of a decision without its reason."""
+    return content_words(_REASON.split(text)[0])
+
+
 def _replaced_by(new: Decision, old: Decision) -> int:
     """How clearly a decision puts itself in the place of the older one; 0 where it does not."""
     if "failed-approach" in (new.kind, old.kind) or (old.kind == "rule" and new.origin != "user"):
@@ -199,7 +210,7 @@ def _replaced_by(new: Decision, old: Decision) -> int:
         return _BY_SUBJECT + 10 * len(before & words) // max(len(before), 1)
     if new.origin == "user" and takes_back(new.decision) and len(words) <= 2:
         return int(_near(new, old)) + len(before & words)  # "undo that": what was decided right before
-    if not _CHANGE.search(new.decision):
+    if not _changes(new.decision):
         return 0
     shared = before & words
     named = any(len(term & chosen) * 2 >= len(term) for term in replaced_terms(new.decision))
@@ -209,7 +220,7 @@ def _replaced_by(new: Decision, old: Decision) -> int:
     ):
         return 20 + len(shared)
     # Not named: the same said of the same thing, with another word in one place.
-    before, words = (content_words(_REASON.split(one.decision)[0]) for one in (old, new))
+    before, words = _chosen(old.decision), _chosen(new.decision)
     other, instead = before - words, words - before
     alike = len(before & words) >= 2 and 1 <= len(other) <= 2 and 1 <= len(instead) <= 3
     return 10 + len(before & words) if alike and max(len(before), len(words)) <= _SLOT else 0

@@ -16,7 +16,7 @@ from ralf.transcripts.content import Record, arguments, blocks, first, leaves, s
 from ralf.transcripts.events import START, Event, Kind, Position
 from ralf.transcripts.head import Head
 from ralf.transcripts.lines import Line, lines_before, open_regular, read_lines, restored
-from ralf.transcripts.typed import Queue, answered, typed
+from ralf.transcripts.typed import DECLINED, Queue, answered, typed
 
 _USED = frozenset({"user", "assistant", "system", "queue-operation", "attachment"})
 # Type of a record whose `type` comes before any nested value: the whole prefix is scalars, so the type is certain.
@@ -272,7 +272,9 @@ class _Pass:
             refused=refused,
             created=created and not failed,
         )
-        answer = clean(answered(text, details, record.get("userFeedback")))
+        declined = block.get("is_error") is True and text.startswith(DECLINED)
+        by_person = declined or tool == "AskUserQuestion" or "userFeedback" in record
+        answer = clean(answered(text, details, record.get("userFeedback"))) if by_person else ""
         if answer and answer != self._answer:  # the same words decline each of several calls made at once
             self._answer = answer
             yield base.event("user", answer)

@@ -41,7 +41,8 @@ _NAME = re.compile(r"<command-name>\s*/?([^<\s]{1,200})\s*</command-name>")
 _ARGUMENTS = re.compile(r"<command-args>(.*)</command-args>", re.S)
 _BARE_COMMAND = re.compile(r"/[\w:.-]+\Z")
 _MEMORY = re.compile(r"<user-memory-input>(.*)</user-memory-input>", re.S)
-_DECLINED = "The user doesn't want to"
+DECLINED = "The user doesn't want to"
+"""How the result of a call begins that a person declined."""
 _SAID = "the user said:\n"
 _CLARIFY = "The user wants to clarify these questions"
 _NOTE = "\n\nNote: The user's next message may contain"
@@ -105,7 +106,7 @@ def answered(text: str, details: object, feedback: object = None) -> str:
     """
     if isinstance(feedback, str) and feedback.strip():
         return _feedback(feedback)
-    if text.startswith(_DECLINED):
+    if text.startswith(DECLINED):
         _, said, rest = text.partition(_SAID)
         return _feedback(rest) if said else ""
     answers = details.get("answers") if isinstance(details, Mapping) else None

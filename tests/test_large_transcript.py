@@ -1,0 +1,120 @@
+"""A transcript of hundreds of megabytes is taken in one call, in little memory, at a pace that is held here in CI."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import ralf
+import storekit
+
+BENCHMARKS = storekit.SOURCE / "benchmarks"
+MOST_MEMORY = 200 << 20
+
+
+def write(path: Path, name: str, *sizes: int) -> None:
+    """Have `benchmarks/large_transcript.py` append a part of a session to a file, in a process of its own."""
+    code = f"import large_transcript, pathlib; large_transcript.{name}(pathlib.Path({str(path)!r}), *{sizes!r})"
+    subprocess.run([sys.executable, "-c", code], cwd=BENCHMARKS, env=storekit.environment(BENCHMARKS), check=True)
+
+
+def measured(root: Path, transcript: Path) -> tuple[float, int]:
+    """Seconds of processor time and peak memory of a checkpoint by the command."""
+    args = storekit.command("--root", root, "context", "checkpoint", "r", "--transcript", transcript)
+    with subprocess.Popen(args, env=storekit.environment(root), stdout=subprocess.DEVNULL) as started:
+        _, status, used = os.wait4(started.pid, 0)
+        started.returncode = os.waitstatus_to_exitcode(status)
+    assert started.returncode == 0
+    return used.ru_utime + used.ru_stime, used.ru_maxrss * 1024
+
+
+@pytest.mark.slow
+def test_two_hundred_megabytes_go_by_fast_and_in_little_memory(tmp_path: Path) -> None:
+    """A sixth of the pace that is promised: this machine may be busy with other tests."""
+    path = tmp_path / "large.jsonl"
+    write(path, "unread", 130_000_000)
+    write(tmp_path / "talk.jsonl", "conversation", 10_000_000)
+    with path.open("ab") as file:
+        result = b'{"type":"user","message":{"role":"user","content":[{"type":"tool_result","content":"%s"}]}}\n'
+        file.write(result % (b"compiling, " * (60_000_000 // 11)))
+        file.write((tmp_path / "talk.jsonl").read_bytes())
+    assert path.stat().st_size > 200_000_000
+    seconds, peak = measured(tmp_path, path)
+    assert peak < MOST_MEMORY
+    assert seconds < 6 * (10 / 6 + 190 / 200)
+    context = ralf.get_context("r", root=tmp_path)
+    assert context.checkpoint_count > 5
+    again, peak = measured(tmp_path, path)
+    assert again < 1
+    assert peak < MOST_MEMORY
+    assert ralf.get_context("r", root=tmp_path).checkpoint_count == context.checkpoint_count
+
+
+@pytest.mark.slow
+def test_a_line_of_a_hundred_megabytes_is_never_held_whole(tmp_path: Path) -> None:
+    path = tmp_path / "line.jsonl"
+    with path.open("wb") as file:
+        file.write(b'{"type":"user","sessionId":"s","message":{"role":"user","content":"Please read it all: ')
+        for _ in range(100):
+            file.write(b"tide " * 200_000)
+        file.write(b'"}}\n')
+    _, peak = measured(tmp_path, path)
+    assert peak < MOST_MEMORY
+
+
+@pytest.mark.parametrize("nested", ["[" * 100_000, '{"a":' * 100_000, '{"content":[' * 50_000])
+def test_json_of_any_depth_is_a_line_that_cannot_be_read(tmp_path: Path, nested: str) -> None:
+    good = storekit.lines_of(500)[0].splitlines(keepends=True)
+    deep = f'{{"type":"user","message":{nested}\n'
+    (tmp_path / "s.jsonl").write_text("".join([good[0], deep, *good[1:]]))
+    report = ralf.checkpoint("r", tmp_path / "s.jsonl", root=tmp_path)
+    assert len(report.checkpoints) == 1
+    assert report.warnings == (f"{tmp_path / 's.jsonl'}: 1 lines that cannot be read: 2",)
+
+
+@pytest.mark.parametrize(
+    "time",
+    ["", "yesterday", "9999-12-31T23:59:59Z", "0001-01-01T00:00:00Z", "2026-99-99T99:99:99Z", "1e400", "\n## Forged\n"],
+)
+def test_times_that_go_back_lie_ahead_or_are_none_neither_lose_nor_forge_anything(tmp_path: Path, time: str) -> None:
+    """The order is that of the records."""
+    records = [json.loads(line) for line in storekit.lines_of(2_000)[0].splitlines()]
+    for number, record in enumerate(records):
+        record["timestamp"] = time if number % 2 else f"20{90 - number % 50}-01-01T00:00:00Z"
+    (tmp_path / "s.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
+    path = ralf.checkpoint("r", tmp_path / "s.jsonl", root=tmp_path).path
+    before = path.read_bytes()
+    assert ralf.checkpoint("r", tmp_path / "s.jsonl", root=tmp_path).checkpoints == ()
+    assert path.read_bytes() == before
+    assert b"Forged" not in before
+    context = ralf.get_context("r", root=tmp_path)
+    assert context.checkpoint_count == 1
+    ralf.record_decision("r", "Go on", root=tmp_path)
+    assert ralf.get_context("r", root=tmp_path).render(300)
+
+
+def test_a_file_that_shrinks_while_it_is_read_ends_there_or_is_said_to_have_changed(tmp_path: Path) -> None:
+    from ralf.transcripts import open_transcript
+
+    path = tmp_path / "s.jsonl"
+    storekit.write_session(path, 60_000)
+    events = open_transcript(path).events()
+    for _ in range(3):
+        next(events)
+    os.truncate(path, 900)
+    assert len(list(events)) < 2_000
+    with pytest.raises(ralf.errors.TranscriptChanged):
+        ralf.checkpoint("r", _shrinking(path), root=tmp_path)
+
+
+def _shrinking(path: Path) -> Path:
+    """The path of a transcript that has become shorter than what was taken of it."""
+    storekit.write_session(path, 2_000)
+    ralf.checkpoint("r", path, root=path.parent)
+    os.truncate(path, 900)
+    return path
