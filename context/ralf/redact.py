@@ -66,8 +66,7 @@ class Redactor:
         """
         found = secretspans.spans(self, [*events, *following], tails or {})
         clean = [self._event(event, its) for event, its in zip(events, found, strict=False)]
-        last = {event.kind: event.text for event in clean if event.text}
-        return clean, {kind: end for kind, text in last.items() if (end := secretspans.open_end(text))}
+        return clean, secretspans.open_ends(clean, tails or {})
 
     def _event(self, event: Event, hits: Sequence[Span]) -> Event:
         text = self.text(_marked(event.text, hits)) if hits else event.text

@@ -78,7 +78,7 @@ FORMATS: tuple[Format, ...] = (
         r"[A-Za-z0-9_.-]{20,}+",
     ),
     _format("bitbucket", "ATBB", f"{_A}{{24,}}+", _mixed_digit),
-    _format("atlassian", "ATATT3xFf ATCTT3xFf", r"[A-Za-z0-9_=-]{60,}+"),
+    _format("atlassian", "ATATT3x ATCTT3x", r"[A-Za-z0-9_=-]{60,}+"),
     _format("npm", "npm_", f"{_A}{{36}}"),
     _format("pypi", "pypi-AgEI pypi-AgEN", f"{_W}{{50,}}+"),
     _format("docker", "dckr_pat_ dckr_oat_", f"{_W}{{20,}}+"),
@@ -120,6 +120,7 @@ FORMATS: tuple[Format, ...] = (
     _format("shopify", "shpat_ shpca_ shppa_ shpss_ shpua_", "[0-9a-fA-F]{32}"),
     _format("digitalocean", "dop_v1_ doo_v1_ dor_v1_", f"{_HEX}{{64}}"),
     _format("heroku", "HRKU-", f"{_W}{{30,}}+"),
+    _format("cloudflare", "cfk_ cfut_ cfat_", f"{_A}{{40,}}+"),
     _format("cloudflare", "v1.0-", f"{_HEX}{{24}}-{_HEX}{{100,}}+"),
     _format("new-relic", "NRAK- NRII- NRIQ- NRSP- NRRA-", f"{_W}{{24,}}+"),
     _format("sentry", "sntrys_", r"[A-Za-z0-9+/=_-]{40,}+"),
@@ -178,7 +179,7 @@ _MARKED: tuple[tuple[str, str, re.Pattern[str]], ...] = (
 )
 """Tokens whose literal does not stand at their beginning: the kind, the literal, the token."""
 
-_RUN = re.compile(r"[A-Za-z0-9_+/=.:$%{}?&\\-]{18,}")  # no token is shorter, and most text has no such run
+_RUN = re.compile(r"[A-Za-z0-9_+/=.:$%{}?&~\\-]{18,}")  # no token is shorter, and most text has no such run
 _DISCORD_END = re.compile(r"\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27}")
 _DISCORD = re.compile(r"(?<![A-Za-z0-9_-])[MNO][A-Za-z0-9_-]{22,27}\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27,40}")
 _ESCAPED = re.compile(r"(?:\\[nrtbf]|\\u[0-9a-fA-F]{4}|%[0-9A-Fa-f]{2}|\\x[0-9a-fA-F]{2}|\[[0-9;]{0,6}m)\Z")
@@ -239,7 +240,7 @@ _BEGIN = re.compile(
     r"-----BEGIN (?:[A-Z0-9]{2,12} ){0,3}PRIVATE KEY(?: BLOCK)?-----|-----BEGIN SSH2 ENCRYPTED PRIVATE KEY-----"
 )
 _KEY_END = re.compile(r"-----END (?:[A-Z0-9]{2,12} ){0,3}PRIVATE KEY(?: BLOCK)?-----")
-_FRAME = r"(?:\s|\\+[nrt]|\\+u000[aAdD]|[\"'`,+>|│→:]|(?:^|(?<=n))-(?!-)|^[ \t]*[0-9]{1,6}(?=[\t→:|]))"
+_FRAME = r"(?:\s|\\+[nrt]|\\+u000[aAdD]|[\"'`,+>|│→:]|(?:^|(?<=n))-(?!-)|(?<=[ \n])[0-9]{1,6}(?=[\t→:|]))"
 _BODY = re.compile(rf"(?:{_FRAME}*+(?:[A-Za-z0-9+/=]{{16,}}+|[A-Za-z-]{{4,24}}: [^\n\\]{{1,80}}+))*+", re.M)
 _TAIL = re.compile(rf"{_FRAME}*+(?:=?[A-Za-z0-9+/=]{{1,100}}+)?{_FRAME}*+", re.M)
 _LONGEST_KEY = 32 << 10
@@ -256,15 +257,20 @@ def _private_keys(text: str) -> Iterator[Hit]:
                 yield Hit(start, ended.end(), "private-key")
             place = ended.end()
         elif begun is not None:
-            end = _BODY.match(text, begun.end(), begun.end() + _LONGEST_KEY)
-            place = end.end() if end is not None else begun.end()
+            place = end_of_key(text, begun.end())
             if place > begun.end():
-                rest = _TAIL.match(text, place, place + 200)
-                closed = _KEY_END.match(text, rest.end()) if rest is not None else None
-                place = closed.end() if closed is not None else place
                 yield Hit(begun.start(), place, "private-key")
         else:
             return
+
+
+def end_of_key(text: str, start: int) -> int:
+    """Where the lines of a key end that begin at `start`, its last line included; `start` where there are none."""
+    body = _BODY.match(text, start, start + _LONGEST_KEY)
+    end = body.end() if body is not None else start
+    rest = _TAIL.match(text, end, end + 200)
+    closed = _KEY_END.match(text, rest.end()) if rest is not None else None
+    return closed.end() if closed is not None else end
 
 
 def _start_of_key(text: str, after: int, end: int) -> int | None:

@@ -16,25 +16,29 @@ _STEM = re.compile(
     "passw|passphrase|pwd|pass|secret|token|key|auth|credential|cookie|bearer|signature|dockerconfigjson"
 )
 _NAME_START = re.compile(r"[a-z0-9_.-]{0,60}\Z")
-_SPACE = r"(?:[ \t]|\\\r?\n|\\\\n)"
+_MARGIN = r"(?:[+-](?=\s)|[ \t]*+[0-9]{1,6}[→\t|:])?+"  # what a diff or a listing puts before a line
+_WRAP = rf"(?:\\\r?\n{_MARGIN}|\\+n{_MARGIN})"  # the end of a command's line that goes on
+_SPACE = rf"(?:[ \t]|{_WRAP})"
 _QUOTE = r"\\*+(?:[\"'`]|u0022|u0027|&quot;)"
 _AFTER = re.compile(
     r"([a-z0-9_-]{0,40}+)"
     rf"(?P<closed>{_QUOTE})?+[\])]?+"
     rf"(?:{_SPACE}*+(?P<sign>={{1,3}}+>?|:=|:(?!:)|,(?=[ ]?\\*[\"'])|>(?=[^\s<>]))"
     rf"(?:{_SPACE}*+[&a-z_][a-z0-9_<>|., &\[\]]{{0,40}}?{_SPACE}=(?=[ ]))?{_SPACE}*+(?:\r?\n[ \t]{{2,}}+(?=[\"']))?"
-    rf"|(?P<pair>,?(?:\s|\\+n)*+-?[ ]*\\*[\"']?value\\*[\"']?\s*[:=]\s*)"
+    rf"|(?P<pair>,?(?:\s|\\+n)*+(?:(?:[+-](?=\s)|[0-9]{{1,6}}[→\t|:])\s*+)?+"
+    rf"-?[ ]*\\*[\"']?value\\*[\"']?\s*[:=]\s*)"
     rf"|(?P<flag>{_SPACE}++\s*+|\s++))"
     r"(?:[rbuf]{1,2}(?=[\"']))?"
     rf"(?P<open>{_QUOTE})?+(?:(?:bearer|basic|token|apikey|negotiate|ssws|digest)(?:{_SPACE}|%20|\+)++)?+"
 )
 _BARE = re.compile(r"(?:[^\s\"'`\\<>|]|\\(?![nrtu\"'`\\\r\n]))+")
-_CUT = re.compile(r"[;&,](?=[\s\w]|\Z)|[)\]},;]+\Z|#.*|&(?:amp|quot|gt|lt);")
+_CUT = re.compile(r"[;&,](?=[\s\w]|\Z)|[)\]},;]+\Z|&(?:amp|quot|gt|lt);")
 _QUOTES = re.compile(r"\\*(?:[\"'`]|u0022|u0027|&quot;)")
 _LONGEST = 2048
 _LONGEST_BARE = 512
 _KEYS = (
-    "api access secret private auth encrypt decrypt sign signing master account shared service app application client "
+    "api access secret private auth encrypt encryption decrypt decryption "
+    "sign signing master account shared service app application client "
     "license storage consumer webhook deploy crypt admin server hmac jwt ssh session subscription write integration "
     "project license aws azure gcp openai anthropic stripe twilio sendgrid datadog cloudflare mailgun rollbar dd"
 ).split()
@@ -70,7 +74,9 @@ def is_name(name: str) -> bool:
 
 
 _BEARER = re.compile(r"[Bb]earer(?:[ ]|%20)+([A-Za-z0-9._~+/-]{12,}+=*)")
-_NETRC = re.compile(r"\blogin\s{1,20}\S{1,100}\s{1,20}password\s{1,20}(\S{1,200})")
+_NETRC = re.compile(
+    r"\blogin\s{1,20}\S{1,100}\s{1,20}(?:(?:[0-9]{1,6}[→\t|:]|[+-])\s{0,20})?password\s{1,20}(\S{1,200})"
+)
 
 
 def _checked(text: str, pattern: re.Pattern[str], kind: str) -> Iterator[Hit]:
@@ -218,7 +224,7 @@ _PASSWORD = r"([^\s'\"`\\|;&<>]{2,256})"  # noqa: S105
 _USER = rf"[ =]?\s*['\"]?[^\s:'\"]{{1,100}}:{_PASSWORD}"
 _ARGS = r"\b[^\n|;]{0,200}?\s"
 _COMMANDS: tuple[tuple[str, tuple[str, ...]], ...] = (
-    ("curl", (rf"curl\b[^\n|;]{{0,300}}?\s(?:-u|--user|-U|--proxy-user){_USER}", rf"\\\n\s*(?:-u|--user){_USER}")),
+    ("curl", (rf"curl\b[^\n|;]{{0,300}}?\s(?:-u|--user|-U|--proxy-user){_USER}", rf"{_WRAP}\s*(?:-u|--user){_USER}")),
     (
         " -p",
         (
@@ -267,13 +273,13 @@ def _in_commands(text: str) -> Iterator[Hit]:
 # ---- Kubernetes ----
 
 _SECRET = re.compile(r"kind[\"\\]*:\s*[\"\\]*Secret(?![A-Za-z])")
-_DOCUMENT = re.compile(r"^---[ \t]*$|\\n---\\n", re.M)
+_DOCUMENT = re.compile(r"^---[ \t]*$|\\+n---\\+n", re.M)
 _DATA = re.compile(r"(?:string)?[dD]ata[\"\\]*:(?=\s|\\|\{)")
 _YAML_ENTRY = re.compile(
-    r"[ \t]*(?:\r?\n|\\n)(?:[ \t]*[0-9]{1,6}[→\t|:])?([+-]?[ \t]+)[\"']?[\w.-]{1,100}[\"']?:[ ]*"
+    r"[ \t]*(?:\r?\n|\\+n)(?:[ \t]*[0-9]{1,6}[→\t|:])?([+-]?[ \t]+)[\"']?[\w.-]{1,100}[\"']?:[ ]*"
     r"[\"']?([^\s\"'\\|>]{4,}+)?[\"']?"
 )
-_JSON_ENTRY = re.compile(r"(?:\s|\\n|[{,])*+\\*\"[\w.-]{1,100}\\*\"\s*:\s*\\*\"([^\"\\]{4,}+)\\*\"")
+_JSON_ENTRY = re.compile(r"(?:\s|\\+n|[{,])*+\\*\"[\w.-]{1,100}\\*\"\s*:\s*\\*\"([^\"\\]{4,}+)\\*\"")
 
 
 def _kubernetes(text: str) -> Iterator[Hit]:

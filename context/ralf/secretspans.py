@@ -18,10 +18,11 @@ if TYPE_CHECKING:
 
 MARKER = re.compile(r"\[REDACTED:([a-z0-9-]{1,40}):[0-9a-f]{8}\]")
 _MARKER_END = re.compile(MARKER.pattern + r"\Z")
-_LONGEST_MARKER = 64
 OVERLAP = 8 << 10
 """Characters before a border that are looked at together with what follows it, where a private key is open."""
 
+_STREAMS = ("result", "assistant")  # what comes in pieces
+_KEPT = 120  # characters of a segment's last text that are kept for the next one
 _NEAR = 300  # such characters elsewhere, and the rest of a word that begins there
 _CLOSED = frozenset("\n)]}`!?,;")  # what ends with one of these is not cut within a secret
 _WORD = re.compile(r"[^\s\"'`<>()\\,;]+")
@@ -55,7 +56,7 @@ def spans(redactor: Redactor, events: Sequence[Event], tails: Mapping[str, str])
         text = event.text
         hits = [*redactor.hits(text), *_cut_off(text)]
         found.append([Span(*hit[:2], redactor.marker(hit.kind, text[hit.start : hit.end])) for hit in hits])
-    for kind in {event.kind for event in events}:
+    for kind in _STREAMS:
         for number, span in _over_borders(redactor, events, kind, tails.get(kind, "")):
             found[number].append(span)
     for number, event in enumerate(events):
@@ -76,20 +77,22 @@ def spans(redactor: Redactor, events: Sequence[Event], tails: Mapping[str, str])
     return [_merged(its) for its in found]
 
 
-def open_end(text: str) -> str:
-    """The end of a redacted text that a secret may go on from; "" where none can."""
-    end = text[-_NEAR:]
-    word = _last_word(end)
-    if _MARKER_END.search(end) or _ASSIGNED.search(end):
-        return end
-    return (
-        end
-        if len(word) > 1 and any(literal.startswith(word[-20:]) or word.startswith(literal) for literal in _LITERALS)
-        else ""
-    )
+def open_ends(events: Sequence[Event], before: Mapping[str, str]) -> dict[str, str]:
+    """The ends, by kind, of redacted events that a secret may go on from; `before`, those of what came before."""
+    ends = {}
+    for kind in _STREAMS:
+        end = ""
+        for event in reversed(events):
+            if len(end) >= _KEPT:
+                break
+            if event.kind == kind:
+                end = event.text[-_KEPT:] + end
+        end = (before.get(kind, "") + end)[-_KEPT:] if len(end) < _KEPT else end[-_KEPT:]
+        if end and (end[-1] not in _CLOSED or _MARKER_END.search(end)):
+            ends[kind] = end
+    return ends
 
 
-_ASSIGNED = re.compile(r"(?:[:=][ \t]?[\"']?[^\s\"']{0,24}|\s--?[a-z-]{1,30}[ =]?|PRIVATE KEY-----\s*)\Z")
 _LITERALS = tuple(literal for one in secretformats.FORMATS for literal in one.literals if len(literal) > len("s."))
 
 
@@ -111,8 +114,9 @@ def _all(text: str, secret: str, marker: str) -> Iterator[Span]:
 
 # ---- cut off ----
 
-_URL = re.compile(r"://[^\s:/@]{0,100}:([^\s/@:]{6,})\Z")
-_PARTS = re.compile(r"[=:/@,\"']")
+_IN_URL = re.compile(r"://(?:[^\s:/@]{0,100}:(?![0-9]+\Z))?([^\s/@:.]{6,})\Z")
+_CUT = (re.compile(r"[0-9]{8,10}:AA[A-Za-z0-9_-]{6,}\Z"), re.compile(r"[A-Za-z0-9_~.-]{3}[0-9]Q~[A-Za-z0-9_~.-]{6,}\Z"))
+_PARTS = re.compile(r"[=:/@,\"'`(\[<{]")
 
 
 def _last_word(text: str) -> str:
@@ -133,9 +137,12 @@ def _cut_off(text: str) -> Iterator[Hit]:
         if literal and len(body) >= len("012345") and any(map(str.isdigit, body)) and "..." not in body:
             yield Hit(end - len(rest), end, "cut-off")
             return
-    url = _URL.search(word)
-    if url is not None and not url[1].isdigit():
+    url = _IN_URL.search(word)
+    if url is not None and (word[url.start(1) - 1] == ":" or is_random(url[1])):
         yield Hit(end - len(url[1]), end, "cut-off")
+    for pattern in _CUT:
+        if found := pattern.search(word):
+            yield Hit(end - len(found[0]), end, "cut-off")
 
 
 # ---- borders ----
@@ -144,12 +151,22 @@ def _cut_off(text: str) -> Iterator[Hit]:
 def _over_borders(redactor: Redactor, events: Sequence[Event], kind: str, before: str) -> Iterator[tuple[int, Span]]:
     """The parts of secrets that begin in one event's text and end in another's, each with its event's number."""
     tail, places = before, [_Place(None, 0, len(before))]  # the places make up the tail
+    begun = _MARKER_END.search(before)
+    under_way = begun[1] if begun is not None else ""
     for number, event in enumerate(events):
         if event.kind != kind or not event.text:
             continue
+        if under_way:  # its beginning was redacted: nothing but the form of what follows can tell
+            end, ends = _rest(event.text, under_way)
+            if end:
+                yield number, Span(0, end, redactor.marker(under_way, event.text[:end]))
+            under_way = "" if ends else under_way
         if tail and (near := _near(tail, event.text)):
-            head = event.text[: _head(event.text, key=near > _LONGEST_WORD)]
-            yield from _over_one(redactor, tail[-near:] + head, near, [*places, _Place(number, 0, len(head))])
+            head = event.text[: _head(event.text, key="PRIVATE KEY" in tail[-near:])]
+            whole = len(head) == len(event.text)
+            yield from _over_one(
+                redactor, tail[-near:] + head, near, [*places, _Place(number, 0, len(head))], whole=whole
+            )
         tail += event.text
         places.append(_Place(number, 0, len(event.text)))
         if len(tail) > 2 * OVERLAP:
@@ -163,22 +180,24 @@ def _near(tail: str, head: str) -> int:
         return len(tail) - begun
     if tail[-1] in _CLOSED or (head[0].isspace() and tail[-1] not in ":="):
         return 0
-    return min(len(tail), max(_NEAR, len(_last_word(tail))))
+    start = max(0, len(tail) - _NEAR)
+    before = tail[max(0, start - _LONGEST_WORD) : start]  # from the beginning of the word that begins there
+    return len(tail) - start + len(before) - 1 - max(before.rfind(" "), before.rfind("\n"))
 
 
 def _head(text: str, *, key: bool) -> int:
     """How many characters behind a border have to be looked at."""
     if key or "KEY" in text[:80]:
         return 4 * OVERLAP
-    word = _WORD.match(text, 0, _LONGEST_WORD)
-    return max(_NEAR, word.end() if word is not None else 0)
+    word = _WORD.match(text, _NEAR, _NEAR + _LONGEST_WORD)
+    return word.end() if word is not None else _NEAR
 
 
-def _over_one(redactor: Redactor, window: str, border: int, places: Sequence[_Place]) -> Iterator[tuple[int, Span]]:
-    hits = [hit for hit in redactor.hits(window) if hit.start < border < hit.end]
-    marker = _MARKER_END.search(window, max(0, border - _LONGEST_MARKER), border)
-    if marker is not None and (rest := _WORD.match(window, border)) and _goes_on(rest[0]):
-        hits = [Hit(border, rest.end(), marker[1])]
+def _over_one(
+    redactor: Redactor, window: str, border: int, places: Sequence[_Place], *, whole: bool
+) -> Iterator[tuple[int, Span]]:
+    hits = redactor.hits(window)  # also those on one side, whose name stands on the other
+    hits += _cut_off(window) if whole else ()
     for hit in hits:
         shown = redactor.marker(hit.kind, window[hit.start : hit.end])
         end = len(window)
@@ -192,8 +211,20 @@ def _over_one(redactor: Redactor, window: str, border: int, places: Sequence[_Pl
                 break
 
 
-def _goes_on(word: str) -> bool:
-    return len(word) > len("123") and not word.isdigit() and (is_random(word) or any(map(str.isdigit, word)))
+def _rest(text: str, kind: str) -> tuple[int, bool]:
+    """Where the rest of a secret of this kind ends with which a text begins, 0 for none; and whether it ends there."""
+    if kind == "private-key":
+        end = secretformats.end_of_key(text, 0)
+        return end, end < len(text) or text.endswith("-----")
+    word = _WORD.match(text)
+    if word is None:
+        return 0, True
+    whole = word.end() == len(text)
+    if whole and len(word[0]) < _SHORTEST_AGAIN:  # too little to tell
+        return word.end() if any(map(str.isdigit, word[0])) else 0, False
+    if len(word[0]) < len("1234") or word[0].isdigit():
+        return 0, True
+    return word.end() if is_random(word[0]) or any(map(str.isdigit, word[0])) else 0, not whole
 
 
 def _last(places: Sequence[_Place], size: int) -> list[_Place]:

@@ -21,6 +21,7 @@ _WORDS = frozenset(
 )
 _SAME = re.compile(r"(.)\1*\Z", re.S)
 _NAME = re.compile(r"[A-Za-z_$][A-Za-z0-9_]*(?:(?:\.|->|::|\?\.)[A-Za-z_$][A-Za-z0-9_]*)*\Z")
+_CALL = re.compile(r"[A-Za-z_$][\w.$:]*[(\[]")
 _PART = re.compile(r"[^A-Za-z0-9]+")
 _HUMP = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|[0-9]+")
 _VOWEL = re.compile("[aeiouy]", re.I)
@@ -88,7 +89,7 @@ def is_chosen(value: str, *, bare: bool) -> bool:
         return any(map(str.isdigit, value)) and not value.endswith((".", ":", "?", "!"))
     if not bare:
         return True
-    if _NAME.match(value) and not any(map(str.isdigit, value)):
+    if _CALL.match(value) or (_NAME.match(value) and not any(map(str.isdigit, value))):
         return False
     return not value.endswith(("(", "()", ",", ";", ")")) and any(not character.isalpha() for character in value)
 
