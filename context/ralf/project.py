@@ -116,7 +116,9 @@ class Project:
             from ralf import _atomic  # only the first writer pays for what it imports
 
             self.routes.mkdir(parents=True, exist_ok=True)
-            _atomic.add(ignore, self._ignored())  # so short that it needs no temporary file; and it may well stand there twice
+            _atomic.add(
+                ignore, self._ignored()
+            )  # so short that it needs no temporary file; and it may well stand there twice
         self.routes.mkdir(exist_ok=True)
 
     def _ignored(self) -> bytes:

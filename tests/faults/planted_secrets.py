@@ -407,7 +407,7 @@ class Found:
 
 def batch(seed: int, many: int = BATCH, *, folder: Path, model: bool = True) -> list[Found]:
     """Plant so many secrets in one session, checkpoint it in two calls, and tell what is left of them."""
-    dice = random.Random(seed)  # noqa: S311  # repeatable
+    dice = random.Random(seed)  # repeatable
     session, planted = Session(dice), []
     for plant in plants(dice, many):
         form = dice.choice(FORMS)
@@ -513,7 +513,7 @@ def false_hits(seed: int, many: int) -> list[str]:
     """Those of so many harmless lines that redaction changes."""
     from ralf.redact import Redactor
 
-    redactor, dice = Redactor(b"k" * 32), random.Random(seed)  # noqa: S311  # repeatable
+    redactor, dice = Redactor(b"k" * 32), random.Random(seed)  # repeatable
     return [line for line in harmless(dice, many) if redactor.text(line) != line]
 
 
