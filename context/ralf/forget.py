@@ -245,8 +245,11 @@ class _Forgetting:
             ours = kept is not None and states.digest_of(content or b"") in {digest for _, digest in kept.renders}
             if content and not ours and not self._is_apart(route):
                 return False
-            purge = self._purge_of(journal.stream_of(route))
-            self._store.rewrite(journal.stream_of(route), purge)
+            stream = journal.stream_of(route)
+            if self._changed(stream):  # what names places of the journal goes first: it would be of another
+                (self._project.cache / "sessions" / f"{route}.jsonl").unlink(missing_ok=True)
+            purge = self._purge_of(stream)
+            self._store.rewrite(stream, purge)
             if purge.changed:
                 self._records[route] = self._records.get(route, 0) + purge.changed
             return True
