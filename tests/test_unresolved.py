@@ -50,9 +50,9 @@ def test_the_person_s_value_stands_and_the_other_is_kept_in_the_file() -> None:
     base = start()
     after = by_hand(base, reasoned(base, "the linter wants it"), "we always did", "Ann said so")
     assert after.decisions[0].rationale == "Ann said so"
-    assert after.unresolved == (Unresolved(("decisions", "DEC-001", "rationale"), "the linter wants it"),)
+    assert after.unresolved == (Unresolved(("decisions", "DEC-001", "rationale"), ("the linter wants it",)),)
     text = document.render(after)
-    assert '- at: ["decisions", "DEC-001", "rationale"]\n    also: "the linter wants it"\n' in text
+    assert '- at: ["decisions", "DEC-001", "rationale"]\n    also: ["the linter wants it"]\n' in text
     assert document.parse(text.encode(), "file") == after
     line = "DEC-001 rationale: Ann said so; also said: the linter wants it"
     assert list(told(after)) == [line]
@@ -69,7 +69,7 @@ def test_where_both_said_the_same_or_only_one_spoke_nothing_is_unresolved() -> N
 def test_it_is_settled_by_editing_the_file(way: str) -> None:
     base = start()
     after = by_hand(base, reasoned(base, "the linter wants it"), "we always did", "Ann said so")
-    entry = 'unresolved:\n  - at: ["decisions", "DEC-001", "rationale"]\n    also: "the linter wants it"\n'
+    entry = 'unresolved:\n  - at: ["decisions", "DEC-001", "rationale"]\n    also: ["the linter wants it"]\n'
     old, new = {
         "the entry is taken out": (entry, ""),
         "the other value is taken": ('rationale: "Ann said so"', 'rationale: "the linter wants it"'),
@@ -86,9 +86,18 @@ def test_an_entry_goes_when_its_field_moves_on_and_stays_when_another_does() -> 
     newest = then(base, "checkpoint", {"title": "two", "active_work": {"next_steps": ["test the pump"]}})
     after = by_hand(base, newest, '"mend the pump"', '"replace the pump"')
     assert after.active_work.next_steps == ("replace the pump",)
-    assert after.unresolved == (Unresolved(("active_work", "next_steps"), ["test the pump"]),)
+    assert after.unresolved == (Unresolved(("active_work", "next_steps"), (["test the pump"],)),)
     assert reasoned(after, "other").unresolved == after.unresolved
     assert then(after, "checkpoint", {"active_work": {"next_steps": ["paint it"]}}).unresolved == ()
+
+
+def test_a_third_value_joins_the_second_under_the_same_entry() -> None:
+    base = start()
+    one = by_hand(base, reasoned(base, "the linter wants it"), "we always did", "Ann said so")
+    two = by_hand(base, one, "we always did", "Bob said so")
+    assert two.decisions[0].rationale == "Bob said so"
+    assert [entry.also for entry in two.unresolved] == [("the linter wants it", "Ann said so")]
+    assert list(told(two)) == ["DEC-001 rationale: Bob said so; also said: the linter wants it; or: Ann said so"]
 
 
 def test_two_texts_of_a_section_are_both_kept() -> None:
@@ -98,7 +107,7 @@ def test_two_texts_of_a_section_are_both_kept() -> None:
     assert "says Ann" in after.body.sections[0].text
     (entry,) = after.unresolved
     assert entry.at == (BODY, "sections", "1", "text")
-    assert "at the valve" in entry.also
+    assert "at the valve" in entry.also[0]
     assert document.parse(document.render(after).encode(), "file") == after
 
 
@@ -110,10 +119,10 @@ def test_what_one_side_removed_and_the_other_changed_is_kept_as_the_other_value(
     assert removed.decisions == ()
     late = by_hand(base, removed, "we always did", "Ann said so")
     assert late.decisions == ()
-    assert late.unresolved == (Unresolved(("decisions", "DEC-001", "rationale"), "Ann said so"),)
+    assert late.unresolved == (Unresolved(("decisions", "DEC-001", "rationale"), ("Ann said so",)),)
     other = by_hand(base, reasoned(base, "the linter wants it"), '    rationale: "we always did"\n', "")
     assert other.decisions[0].rationale == ""
-    assert other.unresolved == (Unresolved(("decisions", "DEC-001", "rationale"), "the linter wants it"),)
+    assert other.unresolved == (Unresolved(("decisions", "DEC-001", "rationale"), ("the linter wants it",)),)
 
 
 def test_a_decision_that_was_only_said_again_is_removed_without_a_word() -> None:
@@ -132,7 +141,7 @@ def test_a_value_too_deep_for_the_front_matter_is_kept_as_json() -> None:
         deep = {"d": deep}
     after = by_hand(base, RouteContext(extra={"x": deep}), 'x: "a"', 'x: "b"')
     assert after.extra == {"x": "b"}
-    assert isinstance(after.unresolved[0].also, str)
+    assert isinstance(after.unresolved[0].also[0], str)
     assert document.parse(document.render(after).encode(), "file").unresolved == after.unresolved
 
 
@@ -162,7 +171,7 @@ def test_the_command_that_takes_the_edit_in_says_so_and_so_does_every_show(tmp_p
 
 
 def test_a_file_that_is_full_gives_up_the_oldest_entries_before_decisions() -> None:
-    entries = tuple(Unresolved(("goal",), f"{n} " + "words of a goal " * 900) for n in range(12))
+    entries = tuple(Unresolved(("goal",), (f"{n} " + "words of a goal " * 900,)) for n in range(12))
     work = ActiveWork(next_steps=("go on",))
     full = RouteContext(unresolved=entries, decisions=(Decision("DEC-001", decision="Use tabs"),), active_work=work)
     after = then(full, "unknown", {})

@@ -246,8 +246,8 @@ def _notes(before: RouteContext, after: RouteContext) -> Iterator[Told]:
 
 def _unresolved(before: RouteContext, after: RouteContext) -> Iterator[Told]:
     was, now = before.unresolved, after.unresolved
-    yield from (Told("unresolved", "added", place(e.at), f"also: {value(e.also)}") for e in now if e not in was)
-    yield from (Told("unresolved", "gone", place(e.at), f"also: {value(e.also)}") for e in was if e not in now)
+    yield from (Told("unresolved", "added", place(e.at), f"also: {value(list(e.also))}") for e in now if e not in was)
+    yield from (Told("unresolved", "gone", place(e.at), f"also: {value(list(e.also))}") for e in was if e not in now)
 
 
 def _other(before: RouteContext, after: RouteContext) -> Iterator[Told]:

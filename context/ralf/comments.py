@@ -9,14 +9,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from typing import Any
 
-import yaml
-
+from ralf import yamltext
 from ralf.text import clean, one_line
 from ralf.trim import trimmed
 
-_LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _QUOTED = re.compile(r""""(?:[^"\\\n]|\\.)*"|'(?:[^'\n]|'')*'""")
 _MARK = re.compile(r"(?m)(?:^|(?<=[ \t]))#")
 _INDICATOR = re.compile(r"[|>][-+0-9]*")
@@ -59,35 +56,24 @@ def _covered(front: str) -> tuple[dict[int, list[_Span]], list[tuple[int, str]]]
     covered: dict[int, list[_Span]] = {}
     keys: list[tuple[int, str]] = []
     lines = front.split("\n")
-    depth, is_key = 0, True
-    events: Iterable[Any] = yaml.parse(front, Loader=_LOADER)
-    for event in events:
-        mark: Any = event.start_mark
-        if isinstance(event, yaml.ScalarEvent):
-            for number, span in _spans(event, lines):
-                covered.setdefault(number, []).append(span)
-        if isinstance(event, (yaml.MappingEndEvent, yaml.SequenceEndEvent)):
-            depth -= 1
-        if depth == 1 and isinstance(event, yaml.NodeEvent):
-            if is_key:
-                keys.append((mark.line, str(getattr(event, "value", ""))))
-            is_key = not is_key
-        if isinstance(event, (yaml.MappingStartEvent, yaml.SequenceStartEvent)):
-            depth += 1
+    for scalar in yamltext.scalars(front):
+        for number, span in _spans(scalar, lines):
+            covered.setdefault(number, []).append(span)
+        if scalar.top:
+            keys.append((scalar.line, scalar.text))
     return covered, keys
 
 
-def _spans(event: Any, lines: list[str]) -> Iterable[tuple[int, _Span]]:
-    start, end = event.start_mark, event.end_mark
-    if event.style in ("|", ">"):
-        indicator = _INDICATOR.match(lines[start.line], start.column)
-        yield start.line, (start.column, indicator.end() if indicator else start.column + 1)
-        last = end.line if end.column else end.line - 1
-        yield from ((number, (0, len(lines[number]))) for number in range(start.line + 1, min(last + 1, len(lines))))
+def _spans(scalar: yamltext.Scalar, lines: list[str]) -> Iterable[tuple[int, _Span]]:
+    if scalar.style in ("|", ">"):  # a comment may stand behind the indicator
+        indicator = _INDICATOR.match(lines[scalar.line], scalar.column)
+        yield scalar.line, (scalar.column, indicator.end() if indicator else scalar.column + 1)
+        last = scalar.last if scalar.end else scalar.last - 1
+        yield from ((number, (0, len(lines[number]))) for number in range(scalar.line + 1, min(last + 1, len(lines))))
         return
-    for number in range(start.line, end.line + 1):
-        first = start.column if number == start.line else 0
-        yield number, (first, end.column if number == end.line else len(lines[number]))
+    for number in range(scalar.line, scalar.last + 1):
+        first = scalar.column if number == scalar.line else 0
+        yield number, (first, scalar.end if number == scalar.last else len(lines[number]))
 
 
 def _within(spans: Iterable[_Span], place: int) -> bool:

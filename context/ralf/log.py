@@ -114,6 +114,16 @@ def _revert(payload: Mapping[str, Any], label: str) -> _Told:
     return label, str(payload.get("timestamp", "")), "user", f"{payload.get('title', '')}{because}"
 
 
+def _drop(payload: Mapping[str, Any], _: str) -> _Told:
+    label = str(payload.get("tombstone", {}).get("id", ""))
+    return label, str(payload.get("timestamp", "")), "user", str(payload.get("because", ""))
+
+
+def _forget(payload: Mapping[str, Any], _: str) -> _Told:
+    ids = _few([str(one) for one in payload.get("ids", ())])
+    return ids, str(payload.get("timestamp", "")), "user", "its words were purged" if ids else "a text was purged"
+
+
 def _other(payload: Mapping[str, Any], _: str) -> _Told:
     """A kind that this module has no words for: what its payload says of itself."""
     ids = payload.get("id") or payload.get("ids") or ""
@@ -139,5 +149,7 @@ _TOLD = {
     "decision": _decision,
     "edit": _edit,
     "import": _import,
+    "drop": _drop,
+    "forget": _forget,
     "revert": _revert,
 }

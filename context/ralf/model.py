@@ -83,11 +83,11 @@ class Unresolved:
     """A field that a person changed in the file while it changed in the journal, too: see `ralf.unresolved`.
 
     at    the keys to it, a list item under its identity
-    also  the value that does not stand there, None where the other side had removed it
+    also  the values that do not stand there, None for one that was removed
     """
 
     at: tuple[str, ...] = ()
-    also: Any = None
+    also: tuple[Any, ...] = ()
     extra: Extra = field(default_factory=dict)
 
 

@@ -1,7 +1,7 @@
 """What two sides made of one field at the same time: both are kept until somebody settles it in the file. Pure.
 
-The person's value stands; the other is an entry under `unresolved` in the front matter. It goes when it is taken out of
-the file, or when the field gets another value.
+The person's value stands; the other goes to the field's entry under `unresolved` in the front matter. The entry goes
+when it is taken out of the file, or when the field gets another value.
 """
 
 from __future__ import annotations
@@ -21,15 +21,16 @@ _NOBODY_S = frozenset({"context_checkpoint", "facts", "checkpoint_history", "fol
 """What is counted and extracted, not said: there the person's value stands, and that is all."""
 
 _CLAIM = ("decision", "rationale", "alternatives", "status")
-_DEEPEST = 4  # levels of a value that fit into the front matter below its entry; a deeper one stands as JSON
+_DEEPEST = 3  # levels of a value that fit into the front matter below its entry; a deeper one stands as JSON
 
 
 def of_edit(base: Tree, newest: Tree, changes: Sequence[merge.Change]) -> list[merge.Change]:
     """The entries that an edit adds: for each field that `newest` has changed, too, since `base`."""
+    known = {tuple(entry.get("at", ())): entry.get("also", []) for entry in newest.get(KEY, ())}
     return [
-        {"at": [KEY, "/".join(found.at)], "value": _entry(found)}
-        for found in merge.conflicts(base, newest, changes)
-        if found.at[0] not in _NOBODY_S and not _only_said_again(base, newest, found.at)
+        {"at": [KEY, "/".join(at)], "value": {"at": list(at), "also": [*known.get(at, ()), _flat(other)]}}
+        for at, other in merge.conflicts(base, newest, changes)
+        if at[0] not in _NOBODY_S and not _only_said_again(base, newest, at)
     ]
 
 
@@ -50,7 +51,12 @@ def told(context: RouteContext) -> Iterator[str]:
     """Each entry on one line: the place, what stands there, and what was said, too."""
     tree = to_tree(context) if context.unresolved else {}
     for entry in context.unresolved:
-        yield f"{place(entry.at)}: {value(merge.find(tree, entry.at))}; also said: {value(entry.also)}"
+        yield f"{place(entry.at)}: {value(merge.find(tree, entry.at))}; also said: {said(entry.also)}"
+
+
+def said(values: Sequence[Any]) -> str:
+    """The values that do not stand, on one line."""
+    return "; or: ".join(map(value, values))
 
 
 def places(changes: Sequence[merge.Change]) -> list[str]:
@@ -62,9 +68,9 @@ def places(changes: Sequence[merge.Change]) -> list[str]:
     ]
 
 
-def _entry(found: merge.Conflict) -> Tree:
-    also = found.other if _depth(found.other) <= _DEEPEST else json.dumps(found.other, ensure_ascii=False)
-    return {"at": list(found.at)} | ({"also": also} if also is not None else {})
+def _flat(other: Any) -> Any:
+    """A value as the front matter can hold it."""
+    return other if _depth(other) <= _DEEPEST else json.dumps(other, ensure_ascii=False)
 
 
 def _only_said_again(base: Tree, newest: Tree, at: Sequence[str]) -> bool:

@@ -10,6 +10,7 @@ import argparse
 import json
 import multiprocessing
 import random
+import re
 import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
@@ -17,7 +18,7 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from typing import Any
 
-from ralf import changes, document, labels, merge, reversion, route as heart
+from ralf import changes, document, labels, merge, reversion, route as heart, unresolved
 from ralf.context import BODY, RouteContext
 from ralf.journal import Record
 from ralf.model import Section
@@ -25,6 +26,7 @@ from ralf.tree import to_tree
 
 _WORDS = ("use tabs", "keep the columns", "never push", "one file", "a server", "---", "## x", "é → 日", "batch 10", "")
 _PATHS = ("src/a.py", "src/b.py", "docs/x y.md", "paths", "decisions")
+_MARK = re.compile(r"\bm[0-9]+m\b")
 _CHUNK = 50
 
 
@@ -35,6 +37,8 @@ class History:
         self.rng = rng
         self.records: list[Record] = []
         self.contexts = [heart.empty("TASK-1")]  # after each revision, from 0 on
+        self.lost: list[str] = []  # what an edit made unfindable in the file
+        self._said = 0
 
     @property
     def now(self) -> RouteContext:
@@ -105,9 +109,11 @@ class History:
         if self.now.checkpoint_history:
             of = self.rng.choice(self.now.checkpoint_history).checkpoint_id
             work = {"next_steps": self._some(_WORDS)}
-            self.add(
-                "refinement", {"refines": of, "title": self._words(), "text": f"- {self._words()}", "active_work": work}
-            )
+            payload = {"refines": of, "title": self._words(), "text": f"- {self._words()}", "active_work": work}
+            known = [item.id for item in self.now.decisions]
+            if known:
+                payload["amended"] = [{"id": self.rng.choice(known), "rationale": self._words()}]
+            self.add("refinement", payload)
 
     def _unknown(self) -> None:
         self.add("annotation", {"note": self._words()})
@@ -119,7 +125,10 @@ class History:
         for _ in range(self.rng.randrange(1, 4)):
             edited = self._edited(edited)
         edited = document.parse(document.render(edited).encode(), "file")
-        self.add("edit", {"changes": heart.changes_of_edit(base, edited, self.now)})
+        written, seen = (_marks(context) for context in (edited, base))
+        since = _marks(self.now) - seen  # nobody who edited the older file can have meant to remove it
+        after = _marks(self.add("edit", {"changes": heart.changes_of_edit(base, edited, self.now)}))
+        self.lost += sorted((written - seen) - after) + sorted(since - after)
 
     def _edited(self, context: RouteContext) -> RouteContext:
         rng, decisions, sections = self.rng, list(context.decisions), list(context.body.sections)
@@ -148,9 +157,8 @@ class History:
                     extra={**context.extra, rng.choice("xyz"): {"paths": {"a": rng.randrange(3)}, "b": [1, {}]}},
                 )
             case _:
-                work = replace(
-                    context.active_work, next_steps=tuple(self._some(_WORDS)), todos=context.active_work.todos[::-1]
-                )
+                steps = (*self._some(_WORDS), self._words())
+                work = replace(context.active_work, next_steps=steps, todos=context.active_work.todos[::-1])
                 return replace(context, active_work=work)
         return replace(context, decisions=tuple(decisions), body=replace(context.body, sections=tuple(sections)))
 
@@ -163,7 +171,9 @@ class History:
         return self.add(reversion.KIND, payload)
 
     def _words(self) -> str:
-        return self.rng.choice(_WORDS)
+        """Words, most of which are known again wherever they stand."""
+        self._said += 1
+        return f"{self.rng.choice(_WORDS)} m{self._said}m" if self.rng.random() < 0.8 else self.rng.choice(_WORDS)
 
     def _some(self, items: tuple[str, ...]) -> list[str]:
         return self.rng.sample(items, self.rng.randrange(min(4, len(items))))
@@ -185,6 +195,12 @@ def faults(rng: random.Random) -> Iterator[str]:
     if document.parse(document.render(history.now).encode(), "file") != history.now:
         yield "the file is not read as what it was written from"
     yield from _of_labels(history)
+    if history.lost:
+        yield f"an edit of an older file lost {history.lost}"
+
+
+def _marks(context: RouteContext) -> set[str]:
+    return set(_MARK.findall(document.render(context)))
 
 
 def _of_difference(one: RouteContext, other: RouteContext) -> Iterator[str]:
@@ -271,6 +287,7 @@ BROKEN: dict[str, Callable[[], Any]] = {
     "apply without order": lambda: _forgetful(lambda change: "order" not in change),
     "apply without removals": lambda: _forgetful(lambda change: not change.get("removed")),
     "revert without sections": _without_sections,
+    "edit that keeps one value": lambda: ("unresolved.of_edit", lambda base, newest, found: []),
 }
 
 
@@ -278,7 +295,10 @@ BROKEN: dict[str, Callable[[], Any]] = {
 def broken(name: str) -> Iterator[None]:
     """What is under test, broken in one of these ways."""
     place, instead = BROKEN[name]()
-    module, attribute = {"merge": merge, "reversion": reversion}[place.split(".")[0]], place.split(".")[1]
+    module, attribute = (
+        {"merge": merge, "reversion": reversion, "unresolved": unresolved}[place.split(".")[0]],
+        place.split(".")[1],
+    )
     real = getattr(module, attribute)
     setattr(module, attribute, instead)
     try:
