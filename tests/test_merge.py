@@ -62,6 +62,7 @@ def test_the_changes_between_two_contexts_make_the_second_of_the_first(base: Any
 def test_changes_that_a_tree_shows_already_are_not_open(base: dict[str, Any], theirs: dict[str, Any]) -> None:
     changes = diff(base, theirs)
     assert open_changes(changes, theirs) == []
+    assert strict(apply(base, open_changes(changes, base))) == strict(theirs)
     for change in changes:
         assert bool(open_changes([change], base)) == (strict(apply(base, [change])) != strict(base))
 

@@ -98,10 +98,13 @@ def conflicts(base: Tree, ours: Tree, changes: Sequence[Change]) -> Iterator[Con
 
 
 def open_changes(changes: Sequence[Change], tree: Tree) -> list[Change]:
-    """The changes that `tree` does not show yet; the order of a list is one as long as any of its items is."""
-    open_ = [change for change in changes if not _shows(tree, change)]
-    lists = [change["at"][:-1] for change in open_]
-    return [change for change in changes if change in open_ or ("order" in change and change["at"] in lists)]
+    """The changes that `tree` does not show yet, and an order or an emptiness that one of these is about."""
+    open_ = [not _shows(tree, change) for change in changes]
+    around = {
+        tuple(c["at"][:n]) for c, is_open in zip(changes, open_, strict=True) if is_open for n in range(len(c["at"]))
+    }
+    depends = [("order" in c or c.get("removed") == "empty") and tuple(c["at"]) in around for c in changes]
+    return [c for c, is_open, too in zip(changes, open_, depends, strict=True) if is_open or too]
 
 
 def find(tree: Tree, at: Sequence[str], default: Any = None) -> Any:
