@@ -18,6 +18,7 @@ from ralf.forget import Forgotten, forget
 from ralf.journal import Record
 from ralf.remains import remains
 from ralf.wording import MARK, Wording
+from ralf.writer import writing
 
 ROUTE = "tide"
 WORDS = "The harbour master's key lies under the third stone"
@@ -180,6 +181,18 @@ def test_earlier_words_of_a_decision_are_forgotten_with_the_present_ones(root: P
     ralf.record_decision(ROUTE, "Never push to main", root=root)
     forget(ROUTE, label, root=root)
     assert places(root, WORDS) == places(root, other) == []
+
+
+def test_what_else_was_said_of_a_decision_and_is_not_settled_is_forgotten_too(root: Path) -> None:
+    label, other = label_of(root), "The key lies with the lighthouse keeper"
+    at = ["decisions", label, "decision"]
+    with writing(projects.find(root), ROUTE) as writer:
+        changes = [{"at": ["unresolved"], "value": [{"at": at, "also": [other, "at sea"]}]}]
+        writer.append("edit", {"changes": changes}, id="made")
+        writer.show()
+    forget(ROUTE, label, root=root)
+    assert places(root, WORDS) == places(root, other) == places(root, "at sea") == []
+    verify(root)
 
 
 def test_reasons_of_a_word_or_two_go_with_the_decision_alone(root: Path) -> None:
@@ -364,6 +377,13 @@ def test_whatever_it_is_killed_at_the_store_verifies_and_the_same_call_completes
     assert done.left == ()
     assert places(root, WORDS) == places(root, "he told it to nobody else") == []
     verify(root)
+
+
+def test_search_does_not_find_what_is_left_of_a_forgotten_decision(root: Path) -> None:
+    label = label_of(root)
+    forget(ROUTE, label, root=root)
+    assert label not in [hit.id for hit in ralf.search("forgotten", root=root, limit=50)]
+    assert ralf.search("harbour master third stone", root=root) == []
 
 
 def test_a_forget_says_where_the_words_still_are(root: Path) -> None:

@@ -61,7 +61,7 @@ def edit(ctx: click.Context, route: str, root: str | None, as_json: bool) -> Non
 
 
 def _run_editor(opened: Opened) -> None:
-    """Run the person's editor on a route file and wait for it; RalfError where it fails: what it saved stays in the file."""
+    """Run the person's editor on a route file and wait for it; RalfError where it fails: what it saved stays."""
     import shlex
     import subprocess
 

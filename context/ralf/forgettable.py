@@ -44,7 +44,7 @@ def of_text(route: str, text: str) -> Target:
     if weight(text) < LEAST_TEXT:
         what = f"a text to be forgotten has at least {LEAST_TEXT} letters or digits: it goes wherever it stands"
         raise UsageError(route, what, "name more of it")
-    return Target(Item(), Wording([text]))
+    return Target(Item(), Wording([text], within_words=True))
 
 
 def of_item(project: Project, route: str, label: str) -> Target:
@@ -73,11 +73,12 @@ def _decision(label: str, records: Iterable[tuple[str, Record]], present: Mappin
             if text and text != MARK:
                 said.setdefault(text, Decision(str(tree["id"]), str(tree.get("kind", "decision")), decision=text))
             others |= {str(tree.get("rationale", "")), *map(str, tree.get("alternatives", ()))}
-        at, value = [str(key) for key in tree.get("at", ())], _value(tree)
-        if at == ["decisions", label, "decision"] and value:
-            said.setdefault(str(value), Decision(label, decision=str(value)))
+        at = [str(key) for key in tree.get("at", ())]
+        if at == ["decisions", label, "decision"]:
+            for text in filter(None, _values(tree)):
+                said.setdefault(text, Decision(label, decision=text))
         elif at[:2] == ["decisions", label] and len(at) > 2:
-            others |= set(map(str, value if isinstance(value, list) else [value]))
+            others |= set(_values(tree))
     if not known:
         return None
     words = [*said, *filter(is_telling, others - {MARK})]
@@ -96,7 +97,7 @@ def _section(label: str, records: Iterable[tuple[str, Record]], present: Mapping
             digests.add(str(payload.get("evidence", "")))
         if name == label or payload.get("refines") == label:
             texts += [str(payload.get("title", "")), str(payload.get("text", ""))]
-        texts += [str(_value(tree)) for tree in _dicts(payload) if _is_of_section(tree, number)]
+        texts += [text for tree in _dicts(payload) if _is_of_section(tree, number) for text in _values(tree)]
     trees = [tree for payload in (*(record.payload for _, record in records), present) for tree in _dicts(payload)]
     sections = [tree for tree in trees if number is not None and tree.get("number") == number and "text" in tree]
     if not revisions and not sections:
@@ -123,12 +124,14 @@ def _dicts(tree: Any) -> Iterator[Mapping[str, Any]]:
 def _is_of_section(change: Mapping[str, Any], number: int | None) -> bool:
     """Whether a change by hand is one of a section's words."""
     at = [str(key) for key in change.get("at", ())]
-    return at[:2] == [BODY, "sections"] and at[2:3] == [str(number)] and isinstance(_value(change), str)
+    return at[:2] == [BODY, "sections"] and at[2:3] == [str(number)] and at[-1:] in (["title"], ["text"])
 
 
-def _value(change: Mapping[str, Any]) -> Any:
-    """What a change by hand puts in a place, or what else was said of it."""
-    return change.get("value", change.get("also", ""))
+def _values(change: Mapping[str, Any]) -> list[str]:
+    """What a change by hand puts in a place, or what else was said of it (`unresolved`)."""
+    value = change.get("value", change.get("also", ()))
+    values = value if isinstance(value, (list, tuple)) else [value]
+    return [inner for inner in values if isinstance(inner, str)]
 
 
 def _unlabelled(line: str) -> str:

@@ -172,8 +172,8 @@ class Stream:
         """Make the journal's file one of this header and these lines, and drop the parts that it no longer names."""
         if header.parts:
             sync_parents(self.parts, self._folder)
+        self._ids.drop()  # before: whoever is killed in between leaves none that is of another file
         placed(self.path, chain([header.line()], lines))
-        self._ids.drop()
         named = {part.file for part in header.parts}
         journalparts.drop(self.parts / part.file for part in before.parts if part.file not in named)
 

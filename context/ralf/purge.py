@@ -54,7 +54,7 @@ class Item:
             gone = {key: [] if isinstance(tree[key], list) else MARK for key in _OF_A_DECISION if tree.get(key)}
             return {**tree, **gone, "status": "dropped"}
         if "also" in tree and self._is_place([str(key) for key in tree.get("at", ())]):
-            return {**tree, "also": MARK}
+            return {**tree, "also": [MARK]}
         if self.number is not None and tree.get("number") == self.number and "text" in tree:
             return {**tree, "title": MARK, "text": MARK}
         return tree

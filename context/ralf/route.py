@@ -55,7 +55,7 @@ def apply(context: RouteContext, record: Record) -> RouteContext:
         except (ValueError, KeyError, TypeError, AttributeError, IndexError, RecursionError) as error:
             what = f"the record of revision {record.revision} is no {record.kind}: {type(error).__name__}: {error}"
             raise DamagedJournal(context.route, what, MEND_JOURNAL) from error
-        context = unresolved.settled(context, changed)
+        context = changed if record.kind == reversion.KIND else unresolved.settled(context, changed)
     header = replace(
         context.context_checkpoint,
         revision=record.revision,
