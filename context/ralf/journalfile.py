@@ -248,11 +248,11 @@ def _opened(path: Path, flags: int) -> int:
         descriptor = os.open(path, flags | CAREFUL, 0o600)
     except OSError as error:
         if error.errno in (errno.EISDIR, errno.ENXIO):
-            raise DamagedJournal(path, "is no regular file", f"move it away: {path}") from None
+            raise DamagedJournal(path, "is no regular file", MEND_JOURNAL) from None
         raise
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
-        raise DamagedJournal(path, "is no regular file", f"move it away: {path}")
+        raise DamagedJournal(path, "is no regular file", MEND_JOURNAL)
     return descriptor
 
 

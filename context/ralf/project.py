@@ -24,6 +24,7 @@ _OF_A_SESSION = frozenset(
 DEFAULT_ROUTE = "default"
 _CACHES = ("chosen", "ids", "ids/routes", "open", "renders", "routes", "sessions")
 _FOLDERS = (
+    *("archive", "archive/blobs", "archive/journal", "archive/journal/routes", "damaged"),
     *("", "routes", "journal", "journal/routes", "blobs", "locks", "locks/routes", "locks/workers"),
     *("cache", *(f"cache/{name}" for name in _CACHES)),
 )
