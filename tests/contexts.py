@@ -102,6 +102,8 @@ def _of(hint: Any) -> st.SearchStrategy[Any]:
     plain: dict[Any, st.SearchStrategy[Any]] = {str: text, int: number, bool: st.booleans(), float: fraction}
     if hint in plain:
         return plain[hint]
+    if hint is Any:
+        return trees(2)
     if hint is Body:
         return st.builds(Body, sections=sections)
     if typing.get_origin(hint) is tuple:

@@ -40,10 +40,16 @@ COMMANDS = [
     ("context", "checkpoint"),
     ("context", "watch"),
     ("context", "decide"),
+    ("context", "edit"),
+    ("context", "drop"),
+    ("context", "forget"),
     ("context", "why"),
     ("context", "verify"),
     ("context", "archive"),
     ("context", "prune"),
+    ("context", "log"),
+    ("context", "diff"),
+    ("context", "revert"),
 ]
 
 
@@ -120,6 +126,8 @@ class Shell:
 
 
 SLOW = (
+    "changing",
+    "correcting",
     "evidence",
     "first-day",
     "hand-edits",

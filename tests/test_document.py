@@ -107,8 +107,18 @@ def test_a_context_is_what_its_file_is_read_as(context: RouteContext) -> None:
 def test_no_line_of_a_value_begins_in_column_0(context: RouteContext) -> None:
     lines = render(replace(context, extra={})).split("\n")
     front = lines[1 : lines.index("---", 1)]
-    known = {"context_checkpoint", "goal", "active_work", "decisions", "facts", "checkpoint_history", "folded"}
-    known |= {"dropped", "forgotten"}
+    known = {
+        "context_checkpoint",
+        "goal",
+        "active_work",
+        "unresolved",
+        "decisions",
+        "facts",
+        "checkpoint_history",
+        "folded",
+        "dropped",
+        "forgotten",
+    }
     at_margin = [line.partition(":")[0] for line in front if line[:1] not in ("", " ")]
     assert len(at_margin) == len(set(at_margin))
     assert set(at_margin) <= known
@@ -248,9 +258,15 @@ def test_a_body_of_a_hundred_thousand_lines_is_read_at_once() -> None:
 # ---- what a person's editor makes of a file ----
 
 
-def test_a_byte_order_mark_and_crlf_are_read_as_if_they_were_not_there() -> None:
-    dos = b"\xef\xbb\xbf" + EXAMPLE.encode().replace(b"\n", b"\r\n")
-    assert read(dos) == read(EXAMPLE)
+def test_a_byte_order_mark_and_crlf_change_nothing_else_and_are_written_again() -> None:
+    context = read(b"\xef\xbb\xbf" + EXAMPLE.encode().replace(b"\n", b"\r\n"))
+    assert (context.body.crlf, context.body.bom) == (True, True)
+    plain = replace(context, body=replace(context.body, crlf=False, bom=False))
+    assert plain == read(EXAMPLE)
+    assert render(context) == "\ufeff" + render(plain).replace("\n", "\r\n")
+    assert again(context) == context
+    mixed = read(EXAMPLE.replace("\n", "\r\n", 3))
+    assert mixed == plain
 
 
 @pytest.mark.parametrize(

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 import ralf
 import storekit
-from ralf import document
+from ralf import document, snapshot, state as states
+from ralf.project import Project
+from ralf.writer import writing
 from storekit import V100, context_of, grow, kept_bytes, records_of, route_file, write_session
 
 
@@ -285,9 +289,116 @@ def test_saving_without_a_change_is_no_record_and_no_write(project: Path) -> Non
 
 def test_white_space_and_quoting_alone_are_no_edit(project: Path) -> None:
     edit(project, 'rationale: "readers depend on them"', "rationale:   readers depend on them   ")
-    edit(project, "\ndecisions:\n", "\n# a comment\n\ndecisions:\n")
+    edit(project, "\ndecisions:\n", "\n\ndecisions:\n")
     ralf.record_decision("tide", "One more", root=project)
     assert "edit" not in [record["kind"] for record in records_of(project, "tide")]
+
+
+LAYOUT: dict[str, tuple[str, str]] = {
+    "blank lines, a comment and a heading above the history": (
+        "\n## Compressed History\n", "\n\n<!-- mine -->\n\n\n# Mine\n\n## Compressed History\n"),
+    "text between the heading of the history and the sections": (
+        "\n## Compressed History\n", "\n## Compressed History\n\nRead this first.\n\n> and this\n"),
+    "a nested list and a fence in a section": (
+        "\n### Checkpoint 1", "\n- a\n    - b\n\n\n  - c\n\n```\n## none\n\n\nx = 1\n```\n\n### Checkpoint 1"),
+    "blank lines below a section's heading": ("\n### Checkpoint 1: ", "\n### Checkpoint 1: By hand, "),
+    "a heading of one's own between two checkpoints": (
+        "\n### Checkpoint 1", "\n## What Ann says\n\nIt leaks.\n\n### Checkpoint 1"),
+    "a section of one's own": ("\n### Checkpoint 1", "\n### What Ann says\n\nIt leaks.\n\n### Checkpoint 1"),
+    "notes below the sections": ("\n---\n\n*Kept", "\n## Notes\n\n\n* one\n* two\n\n---\n\n*Kept"),
+    "text below the footer": ("at the next write.*\n", "at the next write.*\n\nMine:\n\n- below\n"),
+    "a comment above a key": ("\ndecisions:\n", "\n# ask Ann\n# before all: Bob\ndecisions:\n"),
+    "a comment at the end of the front matter": ("\n---\n\n##", "\n# the end\n---\n\n##"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", LAYOUT)
+@pytest.mark.parametrize("saved", ["as it is", "by an editor of another system"])
+def test_comments_and_layout_survive_a_write_byte_for_byte(project: Path, kind: str, saved: str) -> None:
+    path = route_file(project, "tide")
+    edit(project, *LAYOUT[kind])
+    if saved != "as it is":
+        path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes().replace(b"\n", b"\r\n"))
+    edited = path.read_bytes()
+    with writing(Project(project), "tide"):
+        pass
+    assert [record["kind"] for record in records_of(project, "tide")][-1] == "edit"
+    written = path.read_bytes()
+    assert _unnumbered(written) == _unnumbered(edited)
+    assert _unnumbered(rebuilt(project).render()) == _unnumbered(document.parse(written, "file").render())
+    write(project)
+    lines = path.read_bytes().splitlines(keepends=True)
+    added = [line for line in LAYOUT[kind][1].encode().splitlines() if line.strip()]
+    assert all(any(line.strip() in one for one in lines) for line in added)
+    assert all(line.endswith(b"\r\n") == (saved != "as it is") for line in lines)
+
+
+def _unnumbered(text: bytes | str) -> bytes:
+    """A file without the lines that name its revision."""
+    content = text if isinstance(text, bytes) else text.encode()
+    return re.sub(rb"(?m)^.*(?:revision|lineage).*\n", b"", content)
+
+
+def test_a_comment_within_a_key_moves_above_it_and_says_what_it_was_about(project: Path) -> None:
+    edit(project, 'decision: "Keep the old columns"', 'decision: "Keep the old columns"  # ask Ann #2')
+    edit(project, '    rationale: "readers', '    # who reads?\n    rationale: "readers')
+    write(project)
+    text = route_file(project, "tide").read_text(encoding="utf-8")
+    above = (
+        '\n# ask Ann #2 ← decision: "Keep the old columns"'
+        '\n# who reads? ← rationale: "readers depend on them"\ndecisions:\n'
+    )
+    assert above in text
+    write(project)
+    assert above in route_file(project, "tide").read_text(encoding="utf-8")
+    assert [record["kind"] for record in records_of(project, "tide")].count("edit") == 1
+
+
+@pytest.mark.parametrize("cache", [True, False])
+@pytest.mark.parametrize("older", [True, False])
+def test_a_file_as_an_older_version_of_ralf_wrote_it_is_no_edit(project: Path, cache: bool, older: bool) -> None:
+    """Its footer, blank lines and quoting are others; the record of its revision has its hash."""
+    path = route_file(project, "tide")
+    text = (
+        path.read_text(encoding="utf-8").replace("*Kept by ralf.", "*Kept by ralf 0.0.").replace("\n### ", "\n\n\n### ")
+    )
+    text = text.replace('status: "active"', "status: active").replace("\n- ", "\n-  ")
+    _rewrite_last_render(project, states.digest_of(text.encode()))
+    path.write_text(text, encoding="utf-8")
+    if not cache:
+        shutil.rmtree(context_of(project) / "cache")
+    if older:
+        ralf.record_decision("tide", "Since then", root=project)
+        path.write_text(text, encoding="utf-8")
+        if not cache:
+            shutil.rmtree(context_of(project) / "cache")
+    before = ralf.get_context("tide", root=project)
+    assert _said("Since then")(before) == older
+    ralf.record_decision("tide", "One more", root=project)
+    assert "edit" not in [record["kind"] for record in records_of(project, "tide")]
+    assert "ralf 0.0" not in path.read_text(encoding="utf-8")
+    assert ralf.get_context("tide", root=project).history == before.history
+
+
+def _rewrite_last_render(root: Path, digest: str) -> None:
+    """Let the newest record say that this is the hash of the file that shows it."""
+    from ralf import journal
+    from ralf.route import empty, fold
+    from ralf.snapshot import path_of
+
+    project = Project(root)
+    found = list(journal.read(project.store, "tide"))
+    storekit.journal_file(root, "tide").unlink()
+    shutil.rmtree(context_of(root) / "cache")
+    token = None
+    for number, (_, record) in enumerate(found):
+        last = number == len(found) - 1
+        made = replace(record, render=digest if last else record.render)
+        token = journal.append(project.store, "tide", made, id=f"id-{number}", after=token)
+    assert token is not None
+    context = fold((record for _, record in found), empty("tide"))
+    snapshot.save(project.cache, "tide", snapshot.Snapshot(token, context, ((context.revision, digest),)))
+    assert path_of(project.cache, "tide").exists()
 
 
 def test_an_edit_is_taken_in_by_decide_too_and_only_once(project: Path) -> None:

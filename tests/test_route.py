@@ -374,8 +374,8 @@ def test_a_section_of_a_person_s_own_in_an_older_file_costs_no_newer_checkpoint(
     theirs = parse(render(base).replace("### Checkpoint 1", "### Mine\nwords\n\n### Checkpoint 1").encode(), "file")
     since = apply(base, Record(2, "checkpoint", checkpoint(1)))
     after = apply(since, Record(3, "edit", {"changes": changes_of_edit(base, theirs, since)}))
-    assert [section.number for section in after.body.sections] == [2, 1, None]
-    assert after.body.sections[-1] == Section(None, "Mine", "words")
+    assert [section.number for section in after.body.sections] == [2, None, 1]
+    assert after.body.sections[1] == Section(None, "Mine", "words")
 
 
 def test_a_decision_that_a_person_wrote_gets_a_label_and_its_origin() -> None:

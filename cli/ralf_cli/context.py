@@ -15,9 +15,15 @@ class _Context(LazyGroup):
         "checkpoint": "ralf_cli.writing:checkpoint",
         "watch": "ralf_cli.writing:watch",
         "decide": "ralf_cli.writing:decide",
+        "edit": "ralf_cli.correcting:edit",
+        "drop": "ralf_cli.correcting:drop",
+        "forget": "ralf_cli.correcting:forget",
         "why": "ralf_cli.evidence:why",
         "verify": "ralf_cli.keeping:verify",
         "archive": "ralf_cli.keeping:archive",
+        "log": "ralf_cli.changing:log",
+        "diff": "ralf_cli.changing:diff",
+        "revert": "ralf_cli.changing:revert",
         "prune": "ralf_cli.evidence:prune",
     }
 

@@ -112,8 +112,9 @@ def _emit(reason: Reason) -> None:
         click.echo(f"No transcript holds it: {reason.recorded}, revision {reason.revision}.")
         return
     where = f"session {source.session}, lines {source.first_line}-{source.last_line}, sha256 {source.sha256}"
-    match = {True: "the words are unchanged", False: "THE WORDS ARE NOT THOSE THAT IT WAS TAKEN FROM", None: "pruned"}
-    click.echo(f"{where}: {match[reason.matches]}")
+    match = {True: "the words are unchanged", False: "THE WORDS ARE NOT THOSE THAT IT WAS TAKEN FROM"}
+    gone = "some of the words were forgotten" if reason.evidence == "purged" else "pruned"
+    click.echo(f"{where}: {gone if reason.matches is None else match[reason.matches]}")
     for quote in reason.quotes:
         lines = f"line {quote.line}" if quote.last <= quote.line else f"lines {quote.line}-{quote.last}"
         click.echo()

@@ -169,6 +169,11 @@ def _without_fact(kind: str, fact: object) -> Callable[[RouteContext], RouteCont
     return fold
 
 
+def _unresolved(context: RouteContext) -> Iterator[Step]:
+    for entry in context.unresolved:
+        yield (lambda c: replace(c, unresolved=c.unresolved[1:])), _cost(entry)
+
+
 def _passed(command: CommandFact) -> bool:
     return command.status != "failed"
 
@@ -190,6 +195,7 @@ _ORDER: tuple[tuple[Callable[[RouteContext], Iterator[Step]], int], ...] = (
     (_details(0), TARGET),
     *((_facts(kind, keep=FEW_FACTS[kind]), TARGET) for kind in _FACTS),
     (_entries(FEW_ENTRIES), TARGET),
+    (_unresolved, CAP),
     (_decisions(lambda decision: not decision.pinned), CAP),  # not one more than has to go
     *((_facts(kind, keep=0), CAP) for kind in _FACTS),
     (

@@ -5,7 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from ralf.model import ActiveWork, Checkpoint, Decision, Extra, Facts, Section, Spend, Tombstone
+from ralf.model import (
+    ActiveWork,
+    Checkpoint,
+    Comment,
+    Decision,
+    Extra,
+    Facts,
+    Section,
+    Spend,
+    Tombstone,
+    Unresolved,
+)
 from ralf.searchwords import Word
 from ralf.tree import NOT_STORED
 
@@ -53,11 +64,24 @@ class Folded:
 
 @dataclass(frozen=True, slots=True)
 class Body:
-    """The file's Markdown: text before the history, the sections newest first, text after them."""
+    """The file's Markdown, and how the file is laid out.
+
+    before     text above the heading of the history
+    sections   newest first
+    after      text below them, from a heading on
+    preface    text between the heading of the history and the sections; `below`: below the footer
+    comments   of the front matter
+    crlf, bom  whether lines end with CRLF, and whether a byte order mark stands first
+    """
 
     before: str = ""
     sections: tuple[Section, ...] = ()
     after: str = ""
+    preface: str = ""
+    below: str = ""
+    comments: tuple[Comment, ...] = ()
+    crlf: bool = False
+    bom: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +105,7 @@ class RouteContext:
     goal         the route's first real request
     decisions    oldest first, of every status
     active_work  where the work stands
+    unresolved   fields that two sides changed at the same time: the other values
     facts        what was taken from the transcripts mechanically
     checkpoints  the checkpoint history, oldest first
     history      the Markdown of the sections, newest first
@@ -94,6 +119,7 @@ class RouteContext:
     context_checkpoint: Header = field(default_factory=Header)
     goal: str = ""
     active_work: ActiveWork = field(default_factory=ActiveWork)
+    unresolved: tuple[Unresolved, ...] = ()
     decisions: tuple[Decision, ...] = ()
     facts: Facts = field(default_factory=Facts)
     checkpoint_history: tuple[Checkpoint, ...] = ()

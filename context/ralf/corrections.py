@@ -5,10 +5,13 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from pathlib import Path
 
-from ralf import history, project as projects
+from ralf import difference, history, journal, project as projects
+from ralf.changes import Told
 from ralf.context import RouteContext
 from ralf.errors import NotFound
+from ralf.merge import Change
 from ralf.model import Decision
 from ralf.project import Project
 from ralf.text import clean
@@ -24,6 +27,83 @@ class Dropped:
     route: str
     decision: Decision
     changed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """A route file that shows the newest revision; `damage`: why it cannot be read, "" for nothing."""
+
+    route: str
+    path: Path
+    revision: int
+    damage: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class TakenIn:
+    """What a person changed in a route file, and is in the journal now.
+
+    revision  that the route has come to
+    words     what changed, subject by subject; () for nothing
+    changes   the same as data (`ralf.merge`)
+    warnings  what the caller should know of: fields that changed in the journal meanwhile, too
+    damage    why the file cannot be read: then nothing was taken in, and nothing of it is lost; "" for fine
+    """
+
+    route: str
+    revision: int
+    words: tuple[Told, ...] = ()
+    changes: tuple[Change, ...] = ()
+    warnings: tuple[str, ...] = ()
+    damage: str = ""
+
+
+def open_file(route: str, *, root: str | os.PathLike[str] | None = None) -> Opened:
+    """Make a route's file show all that the journal has, what a person changed in it before included.
+
+    Raises RouteNotFound, UsageError (a refused name), Busy, OSError, DamagedJournal.
+    """
+    project = projects.find(root)
+    found = history.existing(project, route)
+    with writing(project, found) as writer:
+        writer.show()
+        return Opened(found, project.route_file(found), writer.context.revision, writer.damage)
+
+
+def take_in(route: str, *, since: int | None = None, root: str | os.PathLike[str] | None = None) -> TakenIn:
+    """Take in at once what a person changed in a route's file, and tell it.
+
+    since  a revision: edits that another writer has taken in after it are told, too; None: only what this call takes in
+
+    Durable when this returns, and the file shows it. Raises RouteNotFound, UsageError (a refused name), Busy, OSError,
+    DamagedJournal.
+    """
+    project = projects.find(root)
+    found = history.existing(project, route)
+    known = since if since is not None else _revision(project, found)
+    with writing(project, found) as writer:
+        writer.show()
+        warnings, damage, revision = tuple(writer.warnings), writer.damage, writer.context.revision
+    edits = [
+        record
+        for _, record in journal.read(project.store, found)
+        if record.revision > known and record.kind in ("edit", "import")
+    ]
+    words: list[Told] = []
+    changes: list[Change] = []
+    for edit in edits:
+        moments = f"r{edit.revision - 1}", f"r{edit.revision}"
+        contexts = history.contexts_at(project, found, moments)
+        one, other = ((moment, contexts[moment]) for moment in moments)
+        words += difference.between(project, found, one, other).words
+        changes += edit.payload.get("changes", ())
+    return TakenIn(found, revision, tuple(words), tuple(changes), warnings, damage)
+
+
+def _revision(project: Project, route: str) -> int:
+    """The newest revision in a route's journal, 0 where there is none."""
+    head = project.store.head(journal.stream_of(route))
+    return journal.at(project.store, route, head).revision if head is not None else 0
 
 
 def drop(route: str, id: str, *, because: str = "", root: str | os.PathLike[str] | None = None) -> Dropped:  # noqa: A002

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
+from codecs import BOM_UTF8
+from collections.abc import Mapping
+from math import inf
 from typing import Any
 
 import frontmatter
 from frontmatter.default_handlers import BaseHandler
 
-from ralf import yamltext
+from ralf import comments, yamltext
 from ralf.context import BODY, RouteContext
 from ralf.errors import DamagedRouteFile
 from ralf.model import Section
@@ -25,7 +28,6 @@ _HEADING = re.compile(r"#{1,2} ")
 _CURRENT = " (Current)"
 _CONFLICT = re.compile(r"(?m)^(?:<{7} |>{7} )")
 _CODE_FENCE = re.compile(r"(`{3,}|~{3,})")  # at the margin only: lines that ralf writes are never there
-_END = re.compile(rf"(?:(?:\A|\n){FENCE}[ \t]*\n\s*|\A|\n)(?:{re.escape(FOOTER)}|{re.escape(_OLD_FOOTER)})\s*\Z")
 
 
 # ---- parsing ----
@@ -56,6 +58,7 @@ def parse(content: bytes, where: object) -> RouteContext:
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
         raise DamagedRouteFile(where, "not UTF-8", _hint(where), line=line) from None
+    layout = {"crlf": "\r\n" in text and text.count("\r\n") == text.count("\n"), "bom": content.startswith(BOM_UTF8)}
     text = text.replace("\r\n", "\n")
     if conflict := _CONFLICT.search(text):
         line = text.count("\n", 0, conflict.start()) + 1
@@ -66,7 +69,8 @@ def parse(content: bytes, where: object) -> RouteContext:
     except yamltext.BadYaml as error:
         raise DamagedRouteFile(where, error.what, _hint(where), line=error.line + 1 if error.line else 0) from None
     try:
-        return from_tree(RouteContext, {**tree, BODY: _body(body)})
+        kept = [{"key": key, "text": said} for key, said in comments.found(front).items()]
+        return from_tree(RouteContext, {**tree, BODY: {**_body(body), "comments": kept, **layout}})
     except BadTree as error:
         raise DamagedRouteFile(where, str(error), _hint(where)) from None
 
@@ -89,30 +93,51 @@ def _hint(where: object) -> str:
 def _body(text: str) -> Tree:
     lines = text.split("\n")
     fenced = _fenced(lines)
-    start = next((n for n, line in enumerate(lines) if line.rstrip() in _HISTORIES and n not in fenced), None)
+    free = [number for number in range(len(lines)) if number not in fenced]
+    footer = next((number for number in free if _is_footer(lines, number)), len(lines))
+    below = _between(lines, _behind_footer(lines, footer), len(lines))
+    start = next((number for number in free if number < footer and lines[number].rstrip() in _HISTORIES), None)
     if start is None:
-        return {"before": _after("\n".join(lines))}
-    sections: list[Tree] = []
-    current: list[str] = []
-    preface = current
-    end = len(lines)
-    for number in range(start + 1, len(lines)):
-        line = lines[number]
-        free = number not in fenced
-        if free and (_HEADING.match(line) or _is_footer(lines, number)):
-            end = number
-            break
-        if free and line.startswith("### "):
-            current = []
-            sections.append({"heading": line.rstrip(), "lines": current})
-        else:
-            current.append(line)
-    before = "\n".join([*lines[:start], *preface]).strip("\n")
+        return {"before": _between(lines, 0, footer), "below": below}
+    free = [number for number in free if start < number < footer]
+    end = _end_of_history(lines, free, footer)
+    heads = [number for number in free if number < end and lines[number].startswith("### ")]
     return {
-        "before": before,
-        "sections": [_section(section["heading"], "\n".join(section["lines"]).strip("\n")) for section in sections],
-        "after": _after("\n".join(lines[end:])),
+        "before": _between(lines, 0, start),
+        "preface": _between(lines, start + 1, heads[0] if heads else end),
+        "sections": [
+            _section(lines[head].rstrip(), _between(lines, head + 1, last, leading=False))
+            for head, last in zip(heads, [*heads[1:], end], strict=False)
+        ],
+        "after": _between(lines, end, footer, leading=False),
+        "below": below,
     }
+
+
+def _between(lines: list[str], first: int, last: int, *, leading: bool = True) -> str:
+    """Lines as text, without the blank line that a file has before it (`leading`) and after it; "" for blank ones."""
+    part = lines[first:last]
+    if not any(part):
+        return ""
+    if leading and not part[0]:
+        part = part[1:]
+    return "\n".join(part[:-1] if not part[-1] else part)
+
+
+def _end_of_history(lines: list[str], free: list[int], footer: int) -> int:
+    """Where the history ends: at a heading of its own level or above, unless an older checkpoint follows below it."""
+    numbers = {number: int(match[1]) for number in free if (match := _SECTION.match(lines[number].rstrip()))}
+    follows: dict[int, float] = {}  # of each line, the lowest number of a section below it
+    lowest: float = inf
+    for number in reversed(free):
+        follows[number] = lowest
+        lowest = min(lowest, numbers.get(number, inf))
+    seen: float = inf
+    for number in free:
+        if _HEADING.match(lines[number]) and not follows[number] < seen:
+            return number
+        seen = min(seen, numbers.get(number, inf))
+    return footer
 
 
 def _section(heading: str, text: str) -> Tree:
@@ -144,18 +169,19 @@ def _fenced(lines: list[str]) -> set[int]:
 
 
 def _is_footer(lines: list[str], number: int) -> bool:
-    """Whether the rule before our footer stands here."""
-    if lines[number] != FENCE:
-        return False
-    number += 1
-    while number < len(lines) and not lines[number].strip():
+    """Whether our footer stands here, or the rule before it."""
+    if lines[number] == FENCE:
         number += 1
+        while number < len(lines) and not lines[number].strip():
+            number += 1
     return number < len(lines) and lines[number] in (FOOTER, _OLD_FOOTER)
 
 
-def _after(text: str) -> str:
-    """Text that a person put around the history, without our footer and the rule above it."""
-    return _END.sub("", text).strip("\n")
+def _behind_footer(lines: list[str], number: int) -> int:
+    """The line behind the footer that stands here; the end where none does."""
+    while number < len(lines) and lines[number] not in (FOOTER, _OLD_FOOTER):
+        number += 1
+    return min(number + 1, len(lines))
 
 
 # ---- rendering ----
@@ -179,16 +205,31 @@ def _rendered_file(context: RouteContext) -> str:
     tree = to_tree(context)
     body = context.body
     tree.pop(BODY, None)
-    parts = [f"{FENCE}\n{yamltext.dump(tree)}{FENCE}\n"]
-    if body.before:
-        parts.append(body.before + "\n")
-    parts.append(HISTORY + "\n")
+    parts = [f"{FENCE}\n{_front(tree, {comment.key: comment.text for comment in body.comments})}{FENCE}\n"]
+    parts += [f"{text}\n" for text in (body.before, HISTORY, body.preface) if text]
     if body.sections:
         parts.append(render_sections(body.sections))
     if body.after:
-        parts.append(body.after + "\n")
-    parts += [f"{FENCE}\n", FOOTER + "\n"]
-    return "\n".join(parts)
+        parts.append(f"{body.after}\n")
+    parts += [f"{FENCE}\n", f"{FOOTER}\n"]
+    if body.below:
+        parts.append(f"{body.below}\n")
+    text = "\n".join(parts)
+    if body.crlf:
+        text = text.replace("\n", "\r\n")
+    return f"\ufeff{text}" if body.bom else text
+
+
+def _front(tree: Tree, noted: Mapping[str, str]) -> str:
+    """The front matter, each comment above its key; what was noted above a key that is gone stands at the end."""
+    if not noted:
+        return yamltext.dump(tree)
+    parts = []
+    for key, value in tree.items():
+        parts += [f"{line}\n" for line in comments.lines_of(noted, key)]
+        parts.append(yamltext.dump({key: value}))
+    rest = [key for key in noted if key not in tree]
+    return "".join([*parts, *(f"{line}\n" for key in rest for line in comments.lines_of(noted, key))])
 
 
 def render_sections(sections: tuple[Section, ...]) -> str:

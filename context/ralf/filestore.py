@@ -35,6 +35,10 @@ class FileStore:
         """Replace the bytes of records; see `ralf.store.Store.rewrite`."""
         return self._stream(stream).rewrite(change)
 
+    def drop(self, stream: str) -> None:
+        """Forget a stream; see `ralf.store.Store.drop`."""
+        self._stream(stream).drop()
+
     def read(self, stream: str, *, after: Token | None = None) -> Iterator[Entry]:
         """The records after a place; see `ralf.store.Store.read`."""
         return self._stream(stream).read(after)

@@ -1,12 +1,12 @@
-"""A route as it was, from its journal: its checkpoints' records, its context after an earlier one, a decision that its
-file has folded.
+"""A route as it was, from its journal: its checkpoints' records, its context after an earlier record, a decision that
+its file has folded.
 """
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from ralf import journal, merge, names, project as projects, route as heart
@@ -17,21 +17,37 @@ from ralf.model import Decision
 from ralf.project import Project
 from ralf.tree import Tree, from_tree
 
+WITH_LABEL = ("checkpoint", "revert")
+"""The kinds of records that begin a checkpoint of their own."""
 
-def context_at(route: str, checkpoint: str, *, root: str | os.PathLike[str] | None = None) -> RouteContext:
-    """The context of a route right after a checkpoint, `cp-002` or `2`.
 
-    Raises RouteNotFound, NotFound (no such checkpoint), UsageError (a refused name), DamagedJournal.
+def context_at(route: str, moment: str, *, root: str | os.PathLike[str] | None = None) -> RouteContext:
+    """The context of a route right after a checkpoint (`cp-002`, `2`) or a revision (`r12`; `r0`: before the first).
+
+    Raises RouteNotFound, NotFound (no such checkpoint or revision), UsageError (a refused name), DamagedJournal.
     """
     project = projects.find(root)
-    found = existing(project, route)
-    wanted = label(checkpoint)
-    context = heart.empty(found)
-    for _, record in journal.read(project.store, found):
+    found, name = existing(project, route), label(moment)
+    return contexts_at(project, found, [name])[name]
+
+
+def contexts_at(project: Project, route: str, moments: Collection[str]) -> dict[str, RouteContext]:
+    """The contexts of a route at several moments, `cp-002` or `r12`, by one reading of its journal."""
+    context = heart.empty(route)
+    found = {"r0": context} if "r0" in moments else {}
+    for _, record in journal.read(project.store, route):
+        if len(found) == len(set(moments)):
+            break
         context = heart.apply(context, record)
-        if record.kind == "checkpoint" and context.checkpoint_history[-1].checkpoint_id == wanted:
-            return context
-    raise NotFound(found, f"has no checkpoint {checkpoint}", f"ralf context show {found} --section history")
+        names = [f"r{record.revision}"]
+        if record.kind in WITH_LABEL:
+            names.append(context.checkpoint_history[-1].checkpoint_id)
+        found.update((name, context) for name in names if name in moments)
+    for name in moments:
+        if name not in found:
+            what = "revision" if re.fullmatch("r[0-9]+", name) else "checkpoint"
+            raise NotFound(route, f"has no {what} {name}", f"ralf context log {route}")
+    return found
 
 
 def decision_of(project: Project, route: str, label: str) -> Decision | None:
@@ -58,6 +74,12 @@ def decision_after(tree: Tree, label: str, record: Record) -> Tree:
     stones = [payload["tombstone"]] if record.kind == "drop" else payload.get("tombstones", ())
     if tree and any(stone["id"] == tree["id"] for stone in stones):
         tree = {**tree, "status": "dropped"}
+    if (
+        tree
+        and record.kind == "revert"
+        and {"at": ["dropped", tree["id"]], "removed": True} in payload.get("changes", ())
+    ):
+        tree = {**tree, "status": "active"}  # one that the file has folded, and that was dropped since
     changes = [change for change in payload.get("changes", ()) if change["at"][:1] == ["decisions"]]
     if not changes:
         return tree
@@ -77,7 +99,9 @@ def existing(project: Project, route: str) -> str:
 
 
 def label(said: str, kind: str = "cp") -> str:
-    """A label as it is written, `cp-002` or `DEC-003`, for what a person may type of it: `2`, `CP-2`, `dec-3`."""
+    """A label as it is written, `cp-002`, `DEC-003`, `r12`, for what a person may type of it: `2`, `CP-2`, `dec-3`."""
+    if revision := re.fullmatch(r"[rR]0*([0-9]{1,9})", said.strip()):
+        return f"r{revision[1]}"
     match = re.fullmatch(r"(?:([A-Za-z]+)-)?0*([0-9]{1,9})", said.strip())
     prefix = (match[1] or kind).lower() if match else ""
     if match is None or prefix not in ("cp", "dec"):
@@ -86,22 +110,18 @@ def label(said: str, kind: str = "cp") -> str:
 
 
 def records(project: Project, route: str) -> Iterator[tuple[str, Record]]:
-    """Every record of a route, oldest first, checkpoints with the label that the route file gives them, others with
-    "".
+    """Every record of a route, oldest first, with the label that the route file gives it; "" for one that is not of the
+    kinds `WITH_LABEL`.
     """
     count = 0
     for _, record in journal.read(project.store, route):
-        if record.kind == "checkpoint":
-            count += 1
-            yield f"cp-{count:03d}", record
-        else:
-            count = max([count, *numbers(record)])
-            yield "", record
+        count = count + 1 if record.kind == "checkpoint" else max([count, *numbers(record)])
+        yield f"cp-{count:03d}" if record.kind in WITH_LABEL else "", record
 
 
 def checkpoints(project: Project, route: str) -> Iterator[tuple[str, Record]]:
-    """Every checkpoint record of a route with its label, oldest first."""
-    return ((label, record) for label, record in records(project, route) if label)
+    """Every checkpoint of a segment with its label, oldest first."""
+    return ((label, record) for label, record in records(project, route) if record.kind == "checkpoint")
 
 
 def lines_of(payload: Mapping[str, Any]) -> str:
@@ -112,6 +132,8 @@ def lines_of(payload: Mapping[str, Any]) -> str:
 
 def numbers(record: Record) -> Iterator[int]:
     """The checkpoint numbers that a record of another kind brings in: those of an imported file, or of an edit."""
+    if record.kind == "revert":
+        yield int(record.payload.get("number", 0))
     document = record.payload.get("document", {})
     yield int(document.get("context_checkpoint", {}).get("checkpoint_count", 0))
     sections = list(document.get(BODY, {}).get("sections", ()))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
@@ -86,6 +86,24 @@ class Stream:
                 self._switch(journal.header, replace(header, last=self._last_archived(header)), lines)
         return changed
 
+    def drop(self) -> None:
+        """See `ralf.store.Store.drop`. An empty journal first: one that names parts which are gone would be damaged."""
+        if not self.path.exists() and not self.parts.exists():
+            return
+        from ralf import _atomic
+
+        with self.writing():
+            if self.path.exists():
+                _atomic.sweep(self.path)
+                placed(self.path, [])
+            journalparts.drop(journalparts.stray(self.parts, ()))
+            with suppress(OSError):  # somebody keeps something there that is not ours
+                self.parts.rmdir()
+            self._ids.drop()
+            self.path.unlink(missing_ok=True)
+            if self.path.parent.exists():
+                _atomic.sync_folder(self.path.parent)
+
     def archive(self, upto: Token, *, wait: bool) -> int:
         """See `ralf.store.Store.archive`."""
         start = journalfile.offset_of(upto)
@@ -154,8 +172,8 @@ class Stream:
         """Make the journal's file one of this header and these lines, and drop the parts that it no longer names."""
         if header.parts:
             sync_parents(self.parts, self._folder)
+        self._ids.drop()  # before: whoever is killed in between leaves none that is of another file
         placed(self.path, chain([header.line()], lines))
-        self._ids.drop()
         named = {part.file for part in header.parts}
         journalparts.drop(self.parts / part.file for part in before.parts if part.file not in named)
 

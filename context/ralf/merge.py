@@ -6,7 +6,7 @@ List items are told apart by the key in `IDENTITY`; a list whose items have none
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from ralf.tree import Tree
@@ -24,21 +24,44 @@ IDENTITY = {
     "open_files": "path",
     "dropped": "id",
     "forgotten": "id",
+    "unresolved": "at",
+    "comments": "key",
 }
 
+_NOTHING = object()
+
 Change = dict[str, Any]
-"""`{"at": [keys …], "value": …}`, or `{"at": [keys …], "removed": True}`; a list item stands under its identity."""
+"""What became of one place; `at` is a path of keys, in which a list item stands under its identity.
+
+`{"at": […], "value": …}`          this stands there now
+`{"at": […], "removed": True}`     nothing stands there any more
+`{"at": […], "removed": "empty"}`  the mapping or list is gone, if nothing is left in it
+`{"at": […], "order": […]}`        the items of the list stand in this order
+"""
+
+
+class Conflict(NamedTuple):
+    """A place that both sides changed, each to something else, and the value of the two that does not stand there.
+
+    `other` is None where that side had removed it.
+    """
+
+    at: tuple[str, ...]
+    other: Any
 
 
 class Merged(NamedTuple):
     """A merged tree, and the places where both sides had changed the same thing (theirs was taken)."""
 
     tree: Tree
-    conflicts: tuple[tuple[str, ...], ...]
+    conflicts: tuple[Conflict, ...]
 
 
 def diff(base: Tree, theirs: Tree) -> list[Change]:
-    """The changes that make `theirs` of `base`; none for equal trees. The order of list items is no change."""
+    """The changes that make `theirs` of `base`: `apply(base, diff(base, theirs)) == theirs`, order of lists included.
+
+    What one side alone has is told item by item, so that the changes take nothing from a third tree which has more.
+    """
     changes: list[Change] = []
     _diff(base, theirs, [], changes)
     return changes
@@ -55,49 +78,126 @@ def apply(tree: Tree, changes: Sequence[Change]) -> Tree:
 def merge(base: Tree, ours: Tree, theirs: Tree) -> Merged:
     """`ours` with what `theirs` changed from `base`."""
     changes = diff(base, theirs)
-    conflicts = []
+    return Merged(apply(ours, changes), tuple(conflicts(base, ours, changes)))
+
+
+def conflicts(base: Tree, ours: Tree, changes: Sequence[Change]) -> Iterator[Conflict]:
+    """Where `changes`, made to `base`, and `ours` differ about what both changed.
+
+    The changes win; but a field of an item that `ours` has no longer cannot be set: then its new value is the other.
+    """
     for change in changes:
-        at = [str(key) for key in change["at"]]
-        was, now = _find(base, at), _find(ours, at)
-        if was != now and now != change.get("value"):
-            conflicts.append(tuple(at))
-    return Merged(apply(ours, changes), tuple(conflicts))
+        if "order" in change or change.get("removed") == "empty":
+            continue
+        at = tuple(str(key) for key in change["at"])
+        was, now, wanted = find(base, at), find(ours, at), change.get("value")
+        if not _takes(ours, at):
+            if wanted is not None:
+                yield Conflict(at, copy.deepcopy(wanted))
+        elif not _same(was, now) and not _same(now, wanted):
+            yield Conflict(at, copy.deepcopy(now))
+
+
+def open_changes(changes: Sequence[Change], tree: Tree) -> list[Change]:
+    """The changes that `tree` does not show yet; the order of a list is one as long as any of its items is."""
+    open_ = [change for change in changes if not _shows(tree, change)]
+    lists = [change["at"][:-1] for change in open_]
+    return [change for change in changes if change in open_ or ("order" in change and change["at"] in lists)]
+
+
+def find(tree: Tree, at: Sequence[str], default: Any = None) -> Any:
+    """What stands at a place of a tree, `default` for nothing."""
+    found: Any = tree
+    for number, key in enumerate(at):
+        step = _step(found, str(key), str(at[number - 1]) if number else "")
+        if step is None:
+            return default
+        found = step[1]
+    return found
 
 
 def holds(tree: Tree, at: Sequence[str]) -> bool:
     """Whether something stands at a place of a tree."""
-    return _find(tree, [str(key) for key in at]) is not None
+    return find(tree, at) is not None
+
+
+# ---- what changed ----
 
 
 def _diff(base: Any, theirs: Any, at: list[str], changes: list[Change]) -> None:
-    if base == theirs:
+    if _same(base, theirs):
         return
-    if isinstance(base, dict) and isinstance(theirs, dict):
-        before, after = base, theirs
-    else:
-        before_items, after_items = _by_identity(base, at), _by_identity(theirs, at)
-        if before_items is None or after_items is None:
-            changes.append({"at": at, "value": theirs})
-            return
-        before, after = before_items, after_items
+    before, after = _parts(base, at), _parts(theirs, at)
+    if before is None or after is None or isinstance(base, dict) != isinstance(theirs, dict):
+        changes.append({"at": at, "value": theirs})
+        return
     for key, inner in after.items():
         if key in before:
             _diff(before[key], inner, [*at, key], changes)
+        elif isinstance(theirs, dict):
+            _added(inner, [*at, key], changes)
         else:
             changes.append({"at": [*at, key], "value": inner})
-    changes.extend({"at": [*at, key], "removed": True} for key in before if key not in after)
+    for key, inner in before.items():
+        if key not in after:
+            _removed(inner, [*at, key], changes, whole=isinstance(base, list))
+    if isinstance(theirs, list):
+        made = [item for key, item in before.items() if key in after]
+        for key, item in after.items():
+            if key not in before:
+                _insert(made, at[-1], item)
+        if [_identity(item, at[-1]) for item in made] != list(after):
+            changes.append({"at": at, "order": list(after)})
 
 
-def _by_identity(items: Any, at: list[str]) -> dict[str, Any] | None:
-    if not at or at[-1] not in IDENTITY or not isinstance(items, list):
+def _added(inner: Any, at: list[str], changes: list[Change]) -> None:
+    """A field that was not there: item by item, for a third tree may have it with others."""
+    if isinstance(inner, dict) and inner and at[-1] not in IDENTITY:
+        _diff({}, inner, at, changes)
+    elif isinstance(inner, list) and _parts(inner, at):
+        _diff([], inner, at, changes)
+    else:
+        changes.append({"at": at, "value": inner})
+
+
+def _removed(inner: Any, at: list[str], changes: list[Change], *, whole: bool = False) -> None:
+    """A field that is gone; `whole`: an item of a list."""
+    parts = None if whole else _parts(inner, at)
+    if not parts:
+        changes.append({"at": at, "removed": True})
+        return
+    for key, part in parts.items():
+        _removed(part, [*at, key], changes, whole=isinstance(inner, list))
+    changes.append({"at": at, "removed": "empty"})
+
+
+def _parts(value: Any, at: list[str]) -> dict[str, Any] | None:
+    """The fields of a mapping, the items of a list by their identity; None for what changes as a whole."""
+    if isinstance(value, dict):
+        return value
+    if not at or at[-1] not in IDENTITY or not isinstance(value, list):
         return None
     found: dict[str, Any] = {}
-    for item in items:
+    for item in value:
         name = _identity(item, at[-1])
         if name is None or name in found:
             return None
         found[name] = item
     return found
+
+
+def _same(one: Any, other: Any) -> bool:
+    """Whether two trees are equal, where 1, 1.0 and true are three things."""
+    if one.__class__ is not other.__class__:
+        return False
+    if isinstance(one, dict):
+        return one.keys() == other.keys() and all(_same(inner, other[key]) for key, inner in one.items())
+    if isinstance(one, list):
+        return len(one) == len(other) and all(map(_same, one, other))
+    return bool(one == other)
+
+
+# ---- the places of a tree ----
 
 
 def _identity(item: Any, parent: str) -> str | None:
@@ -107,6 +207,8 @@ def _identity(item: Any, parent: str) -> str | None:
     name = item.get(IDENTITY[parent])
     if name is None and parent == "sections" and "title" in item:
         return f"### {item['title']}"
+    if isinstance(name, list):
+        return "/".join(map(str, name))
     return None if name is None else str(name)
 
 
@@ -121,29 +223,54 @@ def _step(tree: Any, key: str, parent: str) -> tuple[Any, Any] | None:
     return None
 
 
-def _find(tree: Any, at: list[str]) -> Any:
-    for number, key in enumerate(at):
+def _takes(tree: Any, at: Sequence[str]) -> bool:
+    """Whether a change can be made at a place: all on the way there is, or can be made."""
+    for number, key in enumerate(at[:-1]):
         step = _step(tree, key, at[number - 1] if number else "")
-        if step is None:
-            return None
-        tree = step[1]
-    return tree
+        if step is None and not isinstance(tree, dict):
+            return False
+        tree = step[1] if step is not None else _container(key)
+    return isinstance(tree, (dict, list))
+
+
+def _container(key: str) -> Any:
+    """What is made at a key that is missing and has to hold something."""
+    return [] if key in IDENTITY else {}
+
+
+def _shows(tree: Tree, change: Change) -> bool:
+    """Whether a change would make nothing of a tree but what it is."""
+    found = find(tree, change["at"], _NOTHING)
+    if found is _NOTHING:
+        return "value" not in change
+    if "order" in change:
+        parent = str(change["at"][-1])
+        return not isinstance(found, list) or _ordered(found, parent, change["order"]) == found
+    if change.get("removed"):
+        return change["removed"] == "empty" and bool(found)
+    return _same(found, change["value"])
+
+
+# ---- making changes ----
 
 
 def _make(tree: Any, at: list[str], change: Change) -> None:
+    if not at or not _takes(tree, at):
+        return  # what should change is gone
     for number, key in enumerate(at[:-1]):
         step = _step(tree, key, at[number - 1] if number else "")
+        if step is None and "value" not in change:
+            return
         if step is None:
-            if change.get("removed") or not isinstance(tree, dict):
-                return  # what should change is gone
-            tree[key] = [] if key in IDENTITY else {}
-            tree = tree[key]
-        else:
-            tree = step[1]
+            tree[key] = _container(key)
+        tree = step[1] if step is not None else tree[key]
     parent, key = at[-2] if len(at) > 1 else "", at[-1]
     step = _step(tree, key, parent)
-    if change.get("removed"):
-        if step is not None:
+    if "order" in change:
+        if step is not None and isinstance(step[1], list) and key in IDENTITY:
+            step[1][:] = _ordered(step[1], key, change["order"])
+    elif change.get("removed"):
+        if step is not None and (change["removed"] != "empty" or not step[1]):
             del tree[step[0]]
     elif step is not None:
         tree[step[0]] = copy.deepcopy(change["value"])
@@ -161,3 +288,18 @@ def _insert(items: list[Any], parent: str, item: Any) -> None:
         items.insert(place, item)
     else:
         items.append(item)
+
+
+def _ordered(items: list[Any], parent: str, order: Sequence[str]) -> list[Any]:
+    """Items in an order; one that it does not name stays behind the one that it stood behind."""
+    names = [_identity(item, parent) for item in items]
+    by_name = dict(zip(names, items, strict=True))
+    made = [by_name[name] for name in dict.fromkeys(order) if name in by_name]
+    named = set(order)
+    before: Any = None
+    for name, item in zip(names, items, strict=True):
+        if name not in named or by_name[name] is not item:
+            place = next((n + 1 for n, other in enumerate(made) if other is before), 0)
+            made.insert(place, item)
+        before = item
+    return made

@@ -67,7 +67,7 @@ class Tombstone:
     """What tells a decision again that was dropped or forgotten, without its words; see `ralf.tombstones`.
 
     id     the label that it had
-    said   the first hexadecimal digits of the sha256 of its text, white space and case aside
+    said   the first hexadecimal digits of the sha256 of its text's words, case aside
     words  two characters for each word that says what it is about
     """
 
@@ -75,6 +75,19 @@ class Tombstone:
     kind: str = "decision"
     said: str = ""
     words: str = ""
+    extra: Extra = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Unresolved:
+    """A field that a person changed in the file while it changed in the journal, too: see `ralf.unresolved`.
+
+    at    the keys to it, a list item under its identity
+    also  the values that do not stand there, None for one that was removed
+    """
+
+    at: tuple[str, ...] = ()
+    also: tuple[Any, ...] = ()
     extra: Extra = field(default_factory=dict)
 
 
@@ -290,6 +303,14 @@ class Spend:
     failed: tuple[str, ...] = ()
     failure: str = ""
     extra: Extra = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Comment:
+    """What a person noted in the front matter, above a top-level key; "" for below all of them."""
+
+    key: str = ""
+    text: str = ""
 
 
 @dataclass(frozen=True, slots=True)

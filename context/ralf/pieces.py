@@ -70,6 +70,7 @@ def lead(context: RouteContext) -> Iterator[Piece]:
     """What a successor reads first: the pieces before the history."""
     yield from _top(context)
     yield from _goal(context)
+    yield from _unresolved(context)
     yield from _work(context)
     yield from _active(context)
     yield from _files(context)
@@ -80,6 +81,15 @@ def lead(context: RouteContext) -> Iterator[Piece]:
 def _goal(context: RouteContext) -> Iterator[Piece]:
     if context.goal:
         yield Piece(_quoted(context.goal), "Goal", STANDING, noun="line", cuttable=True)
+
+
+def _unresolved(context: RouteContext) -> Iterator[Piece]:
+    if not context.unresolved:
+        return
+    from ralf.unresolved import told  # few contexts have any
+
+    for number, line in enumerate(told(context)):
+        yield Piece(f"- {one_line(line)}\n", "Unresolved: said in two ways, settle it in the file", STANDING, number)
 
 
 def _work(context: RouteContext) -> Iterator[Piece]:

@@ -151,6 +151,11 @@ def environment_of_a_model() -> dict[str, str]:
     }
 
 
+def editor() -> str:
+    """The command line of the person's editor: `$VISUAL`, else `$EDITOR`, else `vi`."""
+    return os.environ.get("VISUAL", "").strip() or os.environ.get("EDITOR", "").strip() or "vi"
+
+
 def _shared_root(root: Path) -> Path:
     """The main worktree of a linked git worktree, else `root` itself.
 

@@ -186,6 +186,8 @@ class _Refining:
                 refused = "" if _says_something(payload) else refused
             if not refused and not _says_something(payload):
                 refused = "the route has moved on"
+            if entry_of(writer.context, self._id) is None:  # reverted meanwhile: nothing of it may come back
+                refused = "the checkpoint has gone from the route"
             if not refused:
                 digest = hashlib.sha256(json.dumps(payload, sort_keys=True).encode("utf-8", "replace")).hexdigest()
                 writer.append("refinement", payload, id=f"refinement-{self._id}-{digest[:32]}")

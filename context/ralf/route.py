@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from ralf import attempts, merge, refinement, tombstones
+from ralf import attempts, merge, refinement, reversion, tombstones, unresolved
 from ralf.cap import capped
 from ralf.combining import combine
 from ralf.context import FORMAT_VERSION, RouteContext
@@ -46,7 +46,7 @@ def apply(context: RouteContext, record: Record) -> RouteContext:
     """What one more record makes of a context. A record of an unknown kind advances the revision, no more."""
     change = _KINDS.get(record.kind)
     if change is not None:
-        context = change(context, labelled(context, record.kind, record.payload))
+        context = unresolved.settled(context, change(context, labelled(context, record.kind, record.payload)))
     header = replace(
         context.context_checkpoint,
         revision=record.revision,
@@ -77,7 +77,7 @@ def lineage(before: str, record: Record) -> str:
 
 def _checkpoint(context: RouteContext, payload: Mapping[str, Any]) -> RouteContext:
     header = context.context_checkpoint
-    number = max([header.checkpoint_count, *(section.number or 0 for section in context.body.sections)]) + 1
+    number = reversion.next_number(context)
     tokens = int(payload.get("tokens", 0))
     period = [str(time) for time in payload.get("period", ("", ""))]
     for item in payload.get("decisions", ()):
@@ -196,6 +196,7 @@ _KINDS: dict[str, Callable[[RouteContext, Mapping[str, Any]], RouteContext]] = {
     "edit": _edit,
     "import": _import,
     "repair": _edit,
+    "revert": reversion.apply,
 }
 
 
@@ -205,14 +206,21 @@ _KINDS: dict[str, Callable[[RouteContext, Mapping[str, Any]], RouteContext]] = {
 def changes_of_edit(base: RouteContext, theirs: RouteContext, newest: RouteContext | None = None) -> list[merge.Change]:
     """What a person changed in a route file that was rendered from `base`; the bookkeeping of the header is ours.
 
-    newest  what the route has come to since; a decision that they added gets a label that it uses for no other
+    newest  what the route has come to since; a decision that they added gets a label that it uses for no other, and
+            what it says already (a writer took it in, and died before the file showed that) is no change. What both
+            changed is told under `unresolved`, too
     """
     edited: Tree = to_tree(all_labelled(_unclashing(base, theirs, newest or base)))
     original = to_tree(base)
     for key in (*_BOOKKEEPING, "decision_count"):
         for tree in (edited, original):
             tree.get("context_checkpoint", {}).pop(key, None)
-    return merge.diff(original, edited)
+    changes = merge.diff(original, edited)
+    if newest is None:
+        return changes
+    now = to_tree(newest)
+    changes = merge.open_changes(changes, now)
+    return changes + unresolved.of_edit(original, now, changes)
 
 
 def _unclashing(base: RouteContext, theirs: RouteContext, newest: RouteContext) -> RouteContext:

@@ -104,11 +104,13 @@ def decisions(record: journal.Record) -> Iterator[Decision]:
 
 
 def of_record(record: journal.Record) -> Iterator[Document]:
-    """The sections that a record brings beside a checkpoint's own: those of a file that came, and what a model made of
-    one.
+    """The sections that a record brings beside a checkpoint's own: those of a file that came, a revert's, and what a
+    model made of one.
     """
     if record.kind == "import":
         yield from of_sections(from_tree(RouteContext, record.payload.get("document", {})).body.sections)
+    elif record.kind == "revert":
+        yield _section(f"cp-{int(record.payload.get('number', 0)):03d}", record.payload)
     elif record.kind == "refinement" and record.payload.get("text"):
         yield _section(str(record.payload.get("refines", "")), record.payload)
 

@@ -105,10 +105,13 @@ def _shown(project: Project, route: str, head: Token, content: bytes) -> RouteCo
     """The context in a route file that is, byte for byte, what the newest record says it should be; else None."""
     if journal.at(project.store, route, head).render != digest_of(content):
         return None
+    from ralf.document import render
+
     try:
-        return _parse(project, route, content)
-    except DamagedRouteFile:  # written by another version: the journal says what it meant
+        found = _parse(project, route, content)
+    except DamagedRouteFile:
         return None
+    return found if render(found).encode() == content else None  # by another version: the journal says what it meant
 
 
 def _recorded(project: Project, route: str, kept: snapshot.Snapshot | None, head: Token) -> RouteContext:
@@ -172,6 +175,9 @@ def with_file(project: Project, route: str, state: State, content: bytes) -> Sta
         changes = tuple(heart.changes_of_edit(base, found, recorded))
     if not changes:
         return replace(state, status="stale" if state.behind else "edited")
+    if base is not None and _is_ours(project, route, state, found.revision, digest):
+        renders = (*state.renders, (found.revision, digest))
+        return replace(state, status="stale" if state.behind else "current", renders=renders)
     edit = Record(recorded.revision, "edit", {"changes": list(changes)})
     context = replace(heart.apply(recorded, edit), counts=recorded.counts)
     context = replace(context, context_checkpoint=replace(context.context_checkpoint, lineage=recorded.lineage))
@@ -187,6 +193,16 @@ def _base(project: Project, route: str, recorded: RouteContext, found: RouteCont
     written = snapshot.render_of(project.cache, route, found.revision)
     base = _parse(project, route, written) if written is not None else _folded_to(project, route, found.revision)
     return base if base.lineage == found.lineage else None
+
+
+def _is_ours(project: Project, route: str, state: State, revision: int, digest: str) -> bool:
+    """Whether a file is what the record of its revision says, byte for byte, though we would write it otherwise."""
+    if revision == state.recorded.revision and state.token is not None:
+        return journal.at(project.store, route, state.token).render == digest
+    if snapshot.render_of(project.cache, route, revision) is not None:
+        return False  # what we wrote is known, and is something else
+    records = (record for _, record in journal.read(project.store, route))
+    return any(record.revision == revision and record.render == digest for record in records)
 
 
 def _folded_to(project: Project, route: str, revision: int) -> RouteContext:

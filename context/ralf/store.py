@@ -65,6 +65,14 @@ class Store(Protocol):
         """
         ...
 
+    def drop(self, stream: str) -> None:
+        """Forget a stream: all its records, archived ones too; nothing happens when there is none.
+
+        Durable when this returns. Nothing of it is left, and it may be begun anew. Broken off, it has all records or
+        none, and done again it is completed.
+        """
+        ...
+
     def archive(self, stream: str, upto: Token, *, wait: bool = True) -> int:
         """Move the records up to and with a place to where they take less room, and return how many bytes they had.
 

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from ralf.context import RouteContext
-from ralf.labels import said
 from ralf.model import Decision, Tombstone
 
 _SAID_DIGITS = 12
+_WORD = re.compile(r"\w+")
 
 
 def tombstone(decision: Decision) -> Tombstone:
@@ -49,7 +50,8 @@ def _covers(stone: Tombstone, decision: Decision) -> bool:
 
 
 def _hash(decision: Decision) -> str:
-    return hashlib.sha256(said(decision).encode("utf-8", "surrogatepass")).hexdigest()[:_SAID_DIGITS]
+    words = " ".join(_WORD.findall(decision.decision.casefold())) or decision.decision
+    return hashlib.sha256(words.encode("utf-8", "surrogatepass")).hexdigest()[:_SAID_DIGITS]
 
 
 def _fingerprints(words: Iterable[str]) -> frozenset[str]:

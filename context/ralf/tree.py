@@ -83,6 +83,8 @@ def _made(factory: Any) -> Any:
 
 
 def _reader(hint: Any) -> Any:
+    if hint is Any:
+        return lambda value, _: value
     if hint is str:
         return _text
     if hint is bool:

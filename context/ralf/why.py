@@ -20,6 +20,7 @@ from ralf.probe import Words
 from ralf.project import Project
 from ralf.transcripts.events import Event, Position
 from ralf.tree import Tree, from_tree
+from ralf.wording import MARK
 
 _MOST_MESSAGES = 8  # that one claim rests on
 _MOST_APART, _MOST_LOOKED_AT = 4, 12  # where others stand between them, and of how many
@@ -39,14 +40,15 @@ class Quote:
 class Reason:
     """A claim of a route, and what stands behind it.
 
-    id         DEC-003 or cp-002; `kind`: decision, rule, failed-approach or checkpoint
+    id         DEC-003 or cp-002; `kind`: decision, rule, failed-approach, checkpoint or revert
     status     of a decision: active, superseded, reversed, dropped
     recorded   how it came into the route: "checkpoint cp-002", "by hand", "edit of the route file", "import"
     revision   of the journal's record that brought it, 0 where it has not been taken in yet
     edited     a person has put the claim in other words since: the quotes are what it was taken from
     source     where it was found; None for what no transcript holds
-    evidence   kept; pruned: it is known which lines, but their words are gone; none: there are no lines behind it
-    matches    whether the words are those that the claim was taken from, by their hash; None without evidence
+    evidence   kept; purged: kept, but some of its words were forgotten (`ralf.forget`); pruned: it is known which
+               lines, but their words are gone; none: there are no lines behind it
+    matches    whether the words are those that the claim was taken from, by their hash; None where nobody can tell
     quotes     those words, oldest first; where they do not match, all that stands in these lines
     """
 
@@ -142,7 +144,9 @@ def _quoted(project: Project, reason: Reason, source: Source, records: Iterable[
         said = _hashed(lines, source.sha256)
         if said or reason.evidence == "pruned":
             quotes = tuple(said or map(_quote, lines))
-            reason = replace(reason, evidence="kept", matches=bool(said), quotes=quotes)
+            purged = not said and any(MARK in line.text for line in lines)
+            matches = None if purged else bool(said)
+            reason = replace(reason, evidence="purged" if purged else "kept", matches=matches, quotes=quotes)
         if said:
             break
     return reason
@@ -196,6 +200,10 @@ def _checkpoint(project: Project, route: str, label: str, records: Sequence[tupl
     if record is None:
         raise NotFound(route, f"has no checkpoint {label}", f"ralf context show {route} --section history")
     payload = record.payload
+    if record.kind == "revert":
+        claim = f"{payload.get('title', '')}\n{payload.get('text', '')}".strip()
+        when = str(payload.get("timestamp", ""))
+        return Reason(route, label, "revert", claim, timestamp=when, recorded="by hand", revision=record.revision)
     span = payload.get("source", {})
     digest = str(payload.get("evidence", ""))
     source = Source(

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any
 
-from ralf import _atomic, _locks, brief, journal, labels, route as heart, snapshot, state as states
+from ralf import _atomic, _locks, brief, journal, labels, route as heart, snapshot, state as states, unresolved
 from ralf.context import RouteContext
 from ralf.document import render
 from ralf.errors import MEND_JOURNAL, DamagedJournal, DamagedRouteFile
@@ -124,7 +125,13 @@ class RouteWriter:
 
     def _record_edit(self, state: State) -> None:
         digest = states.digest_of(state.content or b"")
-        self.append("edit", {"changes": list(state.changes)}, id=f"edit-{self.context.revision}-{digest}", shown=False)
+        taken = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        payload = {"timestamp": taken, "changes": list(state.changes)}
+        self.append("edit", payload, id=f"edit-{self.context.revision}-{digest}", shown=False)
+        for place in unresolved.places(state.changes):
+            path = self._project.route_file(self._route)
+            what = "changed by hand, and meanwhile otherwise: the edit stands"
+            self.warnings.append(f"{path}: {place}: {what}, the other value is under `unresolved`; settle it there")
 
     def _read_back(self, token: Token, written: Record) -> bool:
         """Whether the record is the newest now, as it was written; False when its id had landed before."""

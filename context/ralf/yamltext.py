@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import yaml
 
@@ -62,6 +63,39 @@ def load(text: str) -> dict[str, Any]:
         raise BadYaml(str(error).splitlines()[0]) from None
     finally:
         loader.dispose()
+
+
+class Scalar(NamedTuple):
+    """Where a key or value stands: lines and columns from 0, `last` and `end` behind it; its style as in YAML's events.
+
+    top  whether it is a key of the outermost mapping
+    """
+
+    line: int
+    column: int
+    last: int
+    end: int
+    style: str
+    top: bool
+    text: str
+
+
+def scalars(text: str) -> Iterator[Scalar]:
+    """The scalars of a text that `load` takes, in their order."""
+    depth, key = 0, True
+    events: Iterator[Any] = yaml.parse(text, Loader=_LOADER)
+    for event in events:
+        if isinstance(event, (yaml.MappingEndEvent, yaml.SequenceEndEvent)):
+            depth -= 1
+        elif isinstance(event, yaml.ScalarEvent):
+            start: Any = event.start_mark
+            end: Any = event.end_mark
+            top = depth == 1 and key
+            yield Scalar(start.line, start.column, end.line, end.column, event.style or "", top, event.value)
+        if depth == 1 and isinstance(event, yaml.NodeEvent):
+            key = not key
+        if isinstance(event, (yaml.MappingStartEvent, yaml.SequenceStartEvent)):
+            depth += 1
 
 
 def _document(loader: Any) -> dict[str, Any]:

@@ -385,6 +385,25 @@ def test_who_reads_during_a_rewrite_sees_all_as_it_was_or_all_as_it_is(opened: C
 # ---- archiving ----
 
 
+@pytest.mark.parametrize("archived", [False, True])
+def test_a_stream_that_is_dropped_is_gone_and_may_be_begun_anew(opened: Callable[[], Store], archived: bool) -> None:
+    store = opened()
+    tokens = filled(store, 4)
+    filled(store, 2, "routes/other")
+    if archived:
+        store.archive(STREAM, tokens[2])
+    store.drop(STREAM)
+    store.drop(STREAM)
+    store.drop("routes/never-there")
+    assert list(opened().read(STREAM)) == []
+    assert (store.head(STREAM), store.archived(STREAM)) == (None, None)
+    assert STREAM not in store.streams("")
+    with pytest.raises(UnknownToken):
+        store.entry(STREAM, tokens[0])
+    assert len(filled(store, 3)) == len(list(store.read(STREAM))) == 3
+    assert len(list(store.read("routes/other"))) == 2
+
+
 def test_archived_records_read_as_before_under_the_tokens_of_before(opened: Callable[[], Store]) -> None:
     tokens = filled(opened(), 8)
     assert opened().archived(STREAM) is None

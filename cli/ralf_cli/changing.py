@@ -1,0 +1,151 @@
+"""`ralf context log`, `diff` and `revert`: what happened to a route, what changed by it, and how to take it back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+import click
+
+from ralf_cli.options import with_json, with_root
+
+if TYPE_CHECKING:
+    from ralf.changes import Told
+
+_HEADINGS = {
+    "goal": "Goal",
+    "decisions": "Decisions",
+    "work": "Work",
+    "checkpoints": "Checkpoints",
+    "facts": "Facts",
+    "notes": "Notes around the history",
+    "unresolved": "Unresolved",
+    "other": "Other keys",
+}
+
+
+@click.command()
+@click.argument("route")
+@click.option("-n", "limit", type=click.IntRange(min=1), metavar="N", help="Only the newest N.")
+@with_root
+@with_json
+def log(route: str, limit: int | None, root: str | None, as_json: bool) -> None:
+    """List what happened to ROUTE, newest first: checkpoints, decisions, edits, reverts and all other records.
+
+    The first column is the revision: `r12` names it to diff and revert.
+
+    \b
+    Examples:
+      ralf context log TASK-001
+      ralf context log TASK-001 -n 10
+      ralf context log TASK-001 --json
+
+    \b
+    Exit status: 0 · 2 refused name · 3 no such route · 4 the journal is damaged
+    """
+    from ralf.log import log as events_of
+    from ralf_cli.output import emit_json, fields_of, say, table
+
+    events = events_of(route, limit=limit, root=root)
+    if as_json:
+        emit_json([fields_of(event) for event in events])
+    elif events:
+        rows = [(f"r{e.revision}", e.time or "-", e.kind, e.id or "-", e.who or "-", e.text or "-") for e in events]
+        table(("REVISION", "TIME", "KIND", "ID", "WHO", "WHAT"), rows)
+    else:
+        say(f"{route}: has no record yet; its file came without a journal")
+
+
+@click.command()
+@click.argument("route")
+@click.argument("a", required=False)
+@click.argument("b", required=False)
+@with_root
+@with_json
+def diff(route: str, a: str | None, b: str | None, root: str | None, as_json: bool) -> None:
+    """Show what changed in ROUTE from A to B: decisions, work, facts, sections.
+
+    A and B are checkpoints (cp-003, 3), revisions (r12) or now. Without A: the checkpoint before the newest; without
+    B: now. What the file has only moved out to keep to its size has not changed. --json adds the changes as data.
+
+    \b
+    Examples:
+      ralf context diff TASK-001
+      ralf context diff TASK-001 cp-002 cp-005
+      ralf context diff TASK-001 r12 --json
+
+    \b
+    Exit status: 0, also when nothing changed · 2 refused name · 3 no such route, checkpoint or revision ·
+    4 damaged data
+    """
+    from ralf.difference import diff as difference_of
+    from ralf_cli.output import emit_json, fields_of, say
+
+    found = difference_of(route, a, b, root=root)
+    if as_json:
+        emit_json(fields_of(found))
+        return
+    revisions = f"revision {found.from_revision} → {found.to_revision}"
+    click.secho(f"{found.route}: {found.before} → {found.after} ({revisions})", bold=True)
+    emit_words(found.words)
+    if not found.words:
+        say("nothing changed")
+
+
+@click.command()
+@click.argument("route")
+@click.argument("to", metavar="CP|rN")
+@click.option("--because", metavar="WHY", default="", help="The reason; recorded.")
+@click.option("--dry-run", is_flag=True, help="Only show what would change.")
+@with_root
+@with_json
+@click.pass_context
+def revert(
+    ctx: click.Context, route: str, to: str, because: str, dry_run: bool, root: str | None, as_json: bool
+) -> None:
+    """Give ROUTE the content that it had right after a checkpoint (cp-002, 2) or revision (r12).
+
+    Decisions, work, goal, facts, sections and notes go back; what came since stays in the journal. The revert is a
+    checkpoint of its own and can be reverted. Transcripts are not read again; what an agent says again later may
+    come again: `drop` is for what must not.
+
+    \b
+    Examples:
+      ralf context revert TASK-001 cp-002 --dry-run
+      ralf context revert TASK-001 cp-002 --because "cp-003 took in a web page"
+      ralf context revert TASK-001 r12
+
+    \b
+    Exit status: 0, also when there was nothing to do · 1 unwritable, disk full · 2 refused name ·
+    3 no such route, checkpoint or revision · 4 damaged data · 5 busy
+    """
+    from ralf.revert import revert as revert_to
+    from ralf.tree import to_tree
+    from ralf_cli.main import complain
+    from ralf_cli.output import emit_json, fields_of, say
+
+    done = revert_to(route, to, because=because, dry_run=dry_run, root=root)
+    for warning in done.warnings:
+        say(f"warning: {warning}")
+    if as_json:
+        emit_json(fields_of(done) | {"checkpoint": to_tree(done.checkpoint) if done.checkpoint else None})
+    elif not done.difference.words:
+        click.echo(f"{done.route}: is as after {done.to} already")
+    else:
+        emit_words(done.difference.words)
+        label = done.checkpoint.checkpoint_id if done.checkpoint else ""
+        click.echo(f"{done.route}: {label}: reverted to {done.to}" if label else "dry run: nothing was changed")
+    if done.damage:
+        complain(done.damage, "the revert is in the journal; mend the file, and the next write shows it")
+        ctx.exit(4)
+
+
+def emit_words(words: Iterable[Told]) -> None:
+    """Print what changed, under a heading for each subject."""
+    heading = ""
+    for told in words:
+        if told.subject != heading:
+            heading = told.subject
+            click.secho(_HEADINGS.get(heading, heading), bold=True)
+        name = f" {told.id}" if told.subject in ("decisions", "checkpoints", "unresolved") else ""
+        click.echo(f"  {told.what}{name}: {told.text}")

@@ -1,0 +1,87 @@
+"""Comments in a route file's front matter: found where a person wrote them, and written again above their key.
+
+YAML's loaders drop comments, so they are looked for in the text, outside of everything that a scalar covers. One above
+a top-level key, or behind it, stays there; one further inside moves above the key that it is in, and says which line it
+was about.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+
+from ralf import yamltext
+from ralf.text import clean, one_line
+from ralf.trim import trimmed
+
+_QUOTED = re.compile(r""""(?:[^"\\\n]|\\.)*"|'(?:[^'\n]|'')*'""")
+_MARK = re.compile(r"(?m)(?:^|(?<=[ \t]))#")
+_INDICATOR = re.compile(r"[|>][-+0-9]*")
+_ABOUT = 80  # characters of the line that a comment was about
+
+_Span = tuple[int, int]
+
+
+def found(front: str) -> dict[str, str]:
+    """The comments of front matter that can be loaded, by the top-level key above which they stand, "" for the end."""
+    if "#" not in front or not _MARK.search(_QUOTED.sub('""', front)):
+        return {}  # as are nearly all
+    covered, keys = _covered(front)
+    lines = front.split("\n")
+    comments: dict[str, list[str]] = {}
+    for number, line in enumerate(lines):
+        place = next((m.start() for m in _MARK.finditer(line) if not _within(covered.get(number, ()), m.start())), None)
+        if place is None:
+            continue
+        said = clean(line[place:]).rstrip()
+        if place == 0:
+            key = next((name for at, name in keys if at > number), "")
+        else:
+            at, key = max(((at, name) for at, name in keys if at <= number), default=(number, ""))
+            if at != number or not line[:place].strip():
+                said = f"{said} ← {_about(lines, number, place)}"
+        comments.setdefault(key, []).append(said)
+    return {key: "\n".join(said) for key, said in comments.items()}
+
+
+def lines_of(comments: Mapping[str, str], key: str) -> Iterable[str]:
+    """The lines of the comment above a key; nothing else than a comment, whatever the text is."""
+    for line in clean(comments.get(key, "")).split("\n"):
+        if line.strip():
+            yield line if line.startswith("#") else f"# {line}"
+
+
+def _covered(front: str) -> tuple[dict[int, list[_Span]], list[tuple[int, str]]]:
+    """The columns that scalars cover in each line, and the top-level keys with their lines."""
+    covered: dict[int, list[_Span]] = {}
+    keys: list[tuple[int, str]] = []
+    lines = front.split("\n")
+    for scalar in yamltext.scalars(front):
+        for number, span in _spans(scalar, lines):
+            covered.setdefault(number, []).append(span)
+        if scalar.top:
+            keys.append((scalar.line, scalar.text))
+    return covered, keys
+
+
+def _spans(scalar: yamltext.Scalar, lines: list[str]) -> Iterable[tuple[int, _Span]]:
+    if scalar.style in ("|", ">"):  # a comment may stand behind the indicator
+        indicator = _INDICATOR.match(lines[scalar.line], scalar.column)
+        yield scalar.line, (scalar.column, indicator.end() if indicator else scalar.column + 1)
+        last = scalar.last if scalar.end else scalar.last - 1
+        yield from ((number, (0, len(lines[number]))) for number in range(scalar.line + 1, min(last + 1, len(lines))))
+        return
+    for number in range(scalar.line, scalar.last + 1):
+        first = scalar.column if number == scalar.line else 0
+        yield number, (first, scalar.end if number == scalar.last else len(lines[number]))
+
+
+def _within(spans: Iterable[_Span], place: int) -> bool:
+    return any(first <= place < last for first, last in spans)
+
+
+def _about(lines: list[str], number: int, place: int) -> str:
+    """The line that a comment stands in or above."""
+    line = lines[number][:place].strip()
+    following = (text.strip() for text in lines[number + 1 :] if text.strip() and not text.strip().startswith("#"))
+    return trimmed(one_line(line or next(following, "")).removeprefix("- "), _ABOUT)

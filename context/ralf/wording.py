@@ -1,0 +1,153 @@
+"""Finds the words of a text wherever they stand, however they are laid out, and takes them out. Pure.
+
+White space, case, the signs of Markdown and the escapes of JSON do not count, so that a sentence is found in a message,
+in a quote of it, and in a file of data. Where a copy was cut (`…`), what is left of it is found, too.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
+
+MARK = "[forgotten]"
+"""Stands where words were taken out."""
+
+LEAST = 12
+"""Characters that count which a piece of a text must have to be known for one."""
+
+_CUT = "…"
+_PASSED_OVER = re.compile(r"""[\s*_`~>#|+\-"'\\]+""")
+_LONE = re.compile("(?s).")
+_ESCAPED = re.compile(r"((?:\\+u[0-9a-fA-F]{4})+)|\\+[nrt]")
+_TOKEN = re.compile(r"(?s)(?:\\+u[0-9a-fA-F]{4})+|\\+[nrt]|.")
+
+
+class _Read(NamedTuple):
+    """The characters of a text that count, and where each stands in it: its first place, and the one behind it."""
+
+    essence: str
+    places: list[tuple[int, int]]
+
+
+class Wording:
+    """The words of one or more texts."""
+
+    def __init__(self, texts: Iterable[str]) -> None:
+        keys = set()
+        for text in texts:
+            pieces = text.replace(MARK, _CUT).split(_CUT)
+            for piece in pieces:
+                for essence in (_essence(piece), _essence(_unescaped(piece))):
+                    if len(essence) >= (LEAST if len(pieces) > 1 else 1):
+                        keys.add(essence)
+        self._keys = sorted(keys, key=lambda key: (-len(key), key))
+
+    def __bool__(self) -> bool:
+        return bool(self._keys)
+
+    def stands_in(self, text: str) -> bool:
+        """Whether the words, or what is left of them in a cut copy, stand in a text."""
+        essences = [_essence(text)]
+        if "\\" in text:
+            essences.append(_essence(_unescaped(text)))
+        return any(self._is_in(essence) for essence in essences)
+
+    def without(self, text: str) -> str:
+        """The text with `MARK` in the words' place; the text itself where they do not stand in it."""
+        if not self.stands_in(text):
+            return text
+        spans = []
+        for escapes in (False, True):
+            essence, places = _read(text, escapes=escapes)
+            spans += [(places[start][0], places[end - 1][1]) for start, end in self._found(essence)]
+        made, done = "", 0
+        for start, end in _merged(spans):
+            made += text[done:start] + MARK
+            done = end
+        return made + text[done:]
+
+    def taken_out(self, tree: Any) -> Any:
+        """A plain tree without the words, keys included; the same object where they do not stand in it."""
+        if isinstance(tree, str):
+            return self.without(tree)
+        if isinstance(tree, dict):
+            made = {self.without(key): self.taken_out(inner) for key, inner in tree.items()}
+            same = all(a is b for a, b in zip(made, tree, strict=False)) and len(made) == len(tree)
+            return tree if same and all(made[key] is tree[key] for key in tree) else made
+        if isinstance(tree, list):
+            items = [self.taken_out(inner) for inner in tree]
+            return tree if all(one is other for one, other in zip(items, tree, strict=True)) else items
+        return tree
+
+    def _is_in(self, essence: str) -> bool:
+        return any(key in essence for key in self._keys) or (_CUT in essence and any(self._cut(essence)))
+
+    def _found(self, essence: str) -> Iterator[tuple[int, int]]:
+        for key in self._keys:
+            place = essence.find(key)
+            while place >= 0:
+                yield place, place + len(key)
+                place = essence.find(key, place + 1)
+        yield from self._cut(essence)
+
+    def _cut(self, essence: str) -> Iterator[tuple[int, int]]:
+        """Where the beginning of a text stands before the sign of a cut, or its end behind one."""
+        place = essence.find(_CUT)
+        while place >= 0:
+            for key in self._keys:
+                most = len(key) - 1
+                lengths = range(most, LEAST - 1, -1)
+                head = next((n for n in lengths if n <= place and essence.endswith(key[:n], 0, place)), 0)
+                tail = next((n for n in lengths if essence.startswith(key[-n:], place + 1)), 0)
+                if head:
+                    yield place - head, place
+                if tail:
+                    yield place + 1, place + 1 + tail
+            place = essence.find(_CUT, place + 1)
+
+
+def is_telling(text: str, words: int = 3) -> bool:
+    """Whether a text is long enough to be looked for everywhere: a word or two stand in too many places."""
+    return len(text.split()) >= words and weight(text) >= LEAST
+
+
+def weight(text: str) -> int:
+    """How many characters of a text count."""
+    return len(_essence(text))
+
+
+def _essence(text: str) -> str:
+    return _PASSED_OVER.sub("", text.casefold())
+
+
+def _read(text: str, *, escapes: bool) -> _Read:
+    """The text without what does not count; `escapes`: `\\n` and `\\u00e9` are read as what they stand for."""
+    essence: list[str] = []
+    places: list[tuple[int, int]] = []
+    for match in (_TOKEN if escapes else _LONE).finditer(text):
+        said = _unescaped(match[0]) if escapes else match[0]
+        for char in _essence(said):
+            essence.append(char)
+            places.append(match.span())
+    return _Read("".join(essence), places)
+
+
+def _unescaped(text: str) -> str:
+    """The text with `\\n` and `\\u00e9` as what they stand for, however many times they were escaped."""
+    return _ESCAPED.sub(lambda match: _char(match[1]) if match[1] else "\n", text)
+
+
+def _char(escape: str) -> str:
+    return str(json.loads('"' + re.sub(r"\\+", r"\\", escape) + '"'))
+
+
+def _merged(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    made: list[tuple[int, int]] = []
+    for start, end in sorted(spans):
+        if made and start <= made[-1][1]:
+            made[-1] = made[-1][0], max(made[-1][1], end)
+        else:
+            made.append((start, end))
+    return made

@@ -1,0 +1,352 @@
+"""Random histories of a route: what changed between any two moments, made to the one, is the other; a revert gives back
+what was, and a revert of that gives back what was before.
+
+python -m tests.faults.histories --rounds 100000
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import multiprocessing
+import random
+import re
+import sys
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager, nullcontext
+from dataclasses import replace
+from typing import Any
+
+from ralf import changes, document, labels, merge, reversion, route as heart, unresolved
+from ralf.context import BODY, RouteContext
+from ralf.journal import Record
+from ralf.model import Section
+from ralf.tree import to_tree
+
+_WORDS = ("use tabs", "keep the columns", "never push", "one file", "a server", "---", "## x", "é → 日", "batch 10", "")
+_PATHS = ("src/a.py", "src/b.py", "docs/x y.md", "paths", "decisions")
+_MARK = re.compile(r"\bm[0-9]+m\b")
+_CHUNK = 50
+
+
+class History:
+    """A route whose records are made at random, folded one by one."""
+
+    def __init__(self, rng: random.Random) -> None:
+        self.rng = rng
+        self.records: list[Record] = []
+        self.contexts = [heart.empty("TASK-1")]  # after each revision, from 0 on
+        self.lost: list[str] = []  # what an edit made unfindable in the file
+        self._said = 0
+
+    @property
+    def now(self) -> RouteContext:
+        """What the route comes to."""
+        return self.contexts[-1]
+
+    def add(self, kind: str, payload: dict[str, Any]) -> RouteContext:
+        """Append a record, as a writer does, and as it comes back from a file."""
+        payload = json.loads(json.dumps(labels.labelled(self.now, kind, payload)))
+        self.records.append(Record(self.now.revision + 1, kind, payload))
+        self.contexts.append(heart.apply(self.now, self.records[-1]))
+        return self.now
+
+    def step(self) -> None:
+        """One more record of a random kind."""
+        kinds = ["checkpoint"] * 3 + ["decision"] * 2 + ["edit"] * 3 + ["revert"] * 2 + ["refinement", "unknown"]
+        kinds += ["drop"] * ("drop" in heart._KINDS)
+        getattr(self, f"_{self.rng.choice(kinds)}")()
+
+    # ---- records ----
+
+    def _checkpoint(self) -> None:
+        rng, number = self.rng, len(self.records)
+        payload: dict[str, Any] = {
+            "source": {"session": f"s{rng.randrange(2)}", "from_line": number * 10, "to_line": number * 10 + 9},
+            "period": [f"2026-03-01T10:{number % 60:02d}:00Z", f"2026-03-01T10:{number % 60:02d}:30Z"],
+            "tokens": rng.randrange(9000),
+            "title": self._words(),
+            "text": f"- {self._words()}\n  {self._words()}",
+            "goal": self._words(),
+            "decisions": [self._made() for _ in range(rng.randrange(3))],
+            "facts": {
+                "paths": [{"path": path, "did": ["edited"]} for path in self._some(_PATHS)],
+                "commands": [
+                    {"command": f"make {path}", "status": "failed", "failures": 1} for path in self._some(_PATHS)
+                ],
+                "names": self._some(_PATHS),
+            },
+            "active_work": {
+                "work_status": rng.choice(["in_progress", "done", ""]),
+                "next_steps": self._some(_WORDS),
+                "todos": [
+                    {"content": words, "status": rng.choice(["pending", "completed"])} for words in self._some(_WORDS)
+                ],
+                "open_files": [{"path": path} for path in self._some(_PATHS)],
+            },
+        }
+        self.add("checkpoint", payload)
+
+    def _decision(self) -> None:
+        self.add("decision", {"decision": self._made()})
+
+    def _made(self) -> dict[str, Any]:
+        made = {"decision": f"{self._words()} {self.rng.randrange(30)}", "rationale": self._words(), "origin": "user"}
+        known = [item.id for item in self.now.decisions]
+        if known and self.rng.random() < 0.3:
+            made["supersedes"] = self.rng.choice(known)
+        return made
+
+    def _drop(self) -> None:
+        from ralf import tombstones
+
+        if self.now.decisions:
+            stone = tombstones.tombstone(self.rng.choice(self.now.decisions))
+            self.add("drop", {"tombstone": to_tree(stone)})
+
+    def _refinement(self) -> None:
+        if self.now.checkpoint_history:
+            of = self.rng.choice(self.now.checkpoint_history).checkpoint_id
+            work = {"next_steps": self._some(_WORDS)}
+            payload = {"refines": of, "title": self._words(), "text": f"- {self._words()}", "active_work": work}
+            known = [item.id for item in self.now.decisions]
+            if known:
+                payload["amended"] = [{"id": self.rng.choice(known), "rationale": self._words()}]
+            self.add("refinement", payload)
+
+    def _unknown(self) -> None:
+        self.add("annotation", {"note": self._words()})
+
+    def _edit(self) -> None:
+        """A person edits the file of this revision or of an older one."""
+        base = self.rng.choice(self.contexts[-3:])
+        edited = base
+        for _ in range(self.rng.randrange(1, 4)):
+            edited = self._edited(edited)
+        edited = document.parse(document.render(edited).encode(), "file")
+        written, seen = (_marks(context) for context in (edited, base))
+        since = _marks(self.now) - seen  # nobody who edited the older file can have meant to remove it
+        after = _marks(self.add("edit", {"changes": heart.changes_of_edit(base, edited, self.now)}))
+        self.lost += sorted((written - seen) - after) + sorted(since - after)
+
+    def _edited(self, context: RouteContext) -> RouteContext:
+        rng, decisions, sections = self.rng, list(context.decisions), list(context.body.sections)
+        match rng.randrange(8):
+            case 0:
+                return replace(context, goal=self._words())
+            case 1 if decisions:
+                number = rng.randrange(len(decisions))
+                decisions[number] = replace(
+                    decisions[number], rationale=self._words(), status=rng.choice(["active", "reversed"])
+                )
+            case 2 if decisions:
+                del decisions[rng.randrange(len(decisions))]
+            case 3:
+                rng.shuffle(decisions)
+            case 4:
+                sections.insert(
+                    rng.randrange(len(sections) + 1), Section(None, f"Mine {rng.randrange(3)}", "- by hand")
+                )
+            case 5 if sections:
+                rng.shuffle(sections)
+                sections = sections[: rng.randrange(1, 9)]
+            case 6:
+                return replace(
+                    context,
+                    extra={**context.extra, rng.choice("xyz"): {"paths": {"a": rng.randrange(3)}, "b": [1, {}]}},
+                )
+            case _:
+                steps = (*self._some(_WORDS), self._words())
+                work = replace(context.active_work, next_steps=steps, todos=context.active_work.todos[::-1])
+                return replace(context, active_work=work)
+        return replace(context, decisions=tuple(decisions), body=replace(context.body, sections=tuple(sections)))
+
+    def _revert(self) -> None:
+        self.revert(self.rng.choice(self.contexts))
+
+    def revert(self, then: RouteContext) -> RouteContext:
+        """Revert to what the route was."""
+        payload = reversion.payload(self.now, then, f"r{then.revision}", because=self._words(), timestamp="2026-03-02")
+        return self.add(reversion.KIND, payload)
+
+    def _words(self) -> str:
+        """Words, most of which are known again wherever they stand."""
+        self._said += 1
+        return f"{self.rng.choice(_WORDS)} m{self._said}m" if self.rng.random() < 0.8 else self.rng.choice(_WORDS)
+
+    def _some(self, items: tuple[str, ...]) -> list[str]:
+        return self.rng.sample(items, self.rng.randrange(min(4, len(items))))
+
+
+# ---- what has to hold ----
+
+
+def faults(rng: random.Random) -> Iterator[str]:
+    """What is wrong with one random history."""
+    history = History(rng)
+    for _ in range(rng.randrange(2, 14)):
+        history.step()
+    yield from _of_reverts(history)
+    for _ in range(4):
+        yield from _of_difference(rng.choice(history.contexts), rng.choice(history.contexts))
+    if heart.fold(history.records, history.contexts[0]) != history.now:
+        yield "the journal folded at once comes to something else"
+    if document.parse(document.render(history.now).encode(), "file") != history.now:
+        yield "the file is not read as what it was written from"
+    yield from _of_labels(history)
+    if history.lost:
+        yield f"an edit of an older file lost {history.lost}"
+
+
+def _marks(context: RouteContext) -> set[str]:
+    return set(_MARK.findall(document.render(context)))
+
+
+def _of_difference(one: RouteContext, other: RouteContext) -> Iterator[str]:
+    before, after = to_tree(one), to_tree(other)
+    found = json.loads(json.dumps(merge.diff(before, after)))
+    if _exact(merge.apply(before, found)) != _exact(after):
+        yield f"diff(r{one.revision}, r{other.revision}) applied to the one is not the other"
+    if _exact(before) == _exact(after) and found:
+        yield "changes between equals"
+    told = changes.in_words(one, other)
+    if any("\n" in line.text for line in told):
+        yield "a change in words of two lines"
+    if {item.id for item in other.decisions} - {item.id for item in one.decisions} and not told:
+        yield "a new decision that is not told"
+
+
+def _of_reverts(history: History) -> Iterator[str]:
+    before, then = history.now, history.rng.choice(history.contexts)
+    after = history.revert(then)
+    if _content(after) != _content(then):
+        yield f"a revert to r{then.revision} does not give its content back"
+    books, kept = before.context_checkpoint, after.context_checkpoint
+    if (kept.total_tokens_consumed, kept.spend, kept.decision_count) != (
+        books.total_tokens_consumed, books.spend, books.decision_count,
+    ):  # fmt: skip
+        yield "a revert changed the books"
+    if kept.checkpoint_count <= books.checkpoint_count or after.body.sections[0].number != kept.checkpoint_count:
+        yield "a revert is no new checkpoint"
+    again = history.revert(before)
+    if _content(again) != _content(before):
+        yield "a revert of a revert is not the identity"
+
+
+def _of_labels(history: History) -> Iterator[str]:
+    """No label is given to two decisions, and none to two checkpoints."""
+    given: dict[str, str] = {}
+    for record in history.records:
+        payload = record.payload
+        made = [*payload.get("decisions", ()), *filter(None, [payload.get("decision")])]
+        for item in made:
+            words = given.setdefault(item["id"], item["decision"])
+            if labels.said(_decision(words)) != labels.said(_decision(item["decision"])) and record.kind != "edit":
+                yield f"{item['id']} was given twice"
+    numbers = [
+        context.checkpoint_history[-1].checkpoint_id
+        for record, context in zip(history.records, history.contexts[1:], strict=True)
+        if record.kind in ("checkpoint", reversion.KIND)
+    ]
+    if len(numbers) != len(set(numbers)):
+        yield f"a checkpoint's label was given twice: {numbers}"
+
+
+def _decision(words: str) -> Any:
+    from ralf.model import Decision
+
+    return Decision(decision=words)
+
+
+def _content(context: RouteContext) -> str:
+    tree = to_tree(reversion.without_reverts(context))
+    tree.pop("context_checkpoint", None)
+    return _exact(tree)
+
+
+def _exact(tree: Any) -> str:
+    return json.dumps(tree, sort_keys=True)
+
+
+# ---- broken variants ----
+
+
+def _forgetful(kept: Callable[[merge.Change], bool]) -> Any:
+    """An `apply` that passes over some changes."""
+    real = merge.apply
+    return "merge.apply", lambda tree, found: real(tree, [change for change in found if kept(change)])
+
+
+def _without_sections() -> Any:
+    real = reversion.changes_back
+    return "reversion.changes_back", lambda now, then: [c for c in real(now, then) if c["at"][:1] != [BODY]]
+
+
+BROKEN: dict[str, Callable[[], Any]] = {
+    "apply without order": lambda: _forgetful(lambda change: "order" not in change),
+    "apply without removals": lambda: _forgetful(lambda change: not change.get("removed")),
+    "revert without sections": _without_sections,
+    "edit that keeps one value": lambda: ("unresolved.of_edit", lambda base, newest, found: []),
+}
+
+
+@contextmanager
+def broken(name: str) -> Iterator[None]:
+    """What is under test, broken in one of these ways."""
+    place, instead = BROKEN[name]()
+    module, attribute = (
+        {"merge": merge, "reversion": reversion, "unresolved": unresolved}[place.split(".")[0]],
+        place.split(".")[1],
+    )
+    real = getattr(module, attribute)
+    setattr(module, attribute, instead)
+    try:
+        yield
+    finally:
+        setattr(module, attribute, real)
+
+
+# ---- running ----
+
+
+def chunk(seed: int, first: int, count: int, variant: str = "") -> list[str]:
+    """The faults of `count` histories."""
+    found = []
+    with broken(variant) if variant else nullcontext():
+        for number in range(first, first + count):
+            rng = random.Random(f"{seed}:{number}")  # to be repeated, not to be secret
+            found += [f"--seed {seed} --case {number}: {what}" for what in faults(rng)]
+    return found
+
+
+def run(rounds: int, *, seed: int = 1, jobs: int = 2, variant: str = "") -> list[str]:
+    """The faults of `rounds` histories, in `jobs` processes."""
+    with ProcessPoolExecutor(jobs, multiprocessing.get_context("forkserver")) as pool:
+        starts = range(0, rounds, _CHUNK)
+        waiting = [pool.submit(chunk, seed, first, min(_CHUNK, rounds - first), variant) for first in starts]
+        return [what for future in waiting for what in future.result()]
+
+
+def main() -> int:
+    """The long run, or one case again."""
+    parser = argparse.ArgumentParser(prog="python -m tests.faults.histories")
+    parser.add_argument("--rounds", type=int, default=100_000)
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--case", type=int)
+    parser.add_argument("--broken", choices=BROKEN, default="")
+    options = parser.parse_args()
+    if options.case is not None:
+        found, rounds = chunk(options.seed, options.case, 1, options.broken), 1
+    else:
+        found = run(options.rounds, seed=options.seed, jobs=options.jobs, variant=options.broken)
+        rounds = options.rounds
+    print("| case | figure | target |\n| --- | --- | --- |")
+    print(f"| {rounds:,} random histories: diff, apply, revert, revert of revert | {len(found)} faults | 0 |")
+    print("\n".join(found[:20]), file=sys.stderr)
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,30 @@
+"""The harness of forgetting: a few rounds each time, 200 in CI; and it sees a forget that leaves out a part."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
+
+from tests.faults import forget
+
+
+def test_no_word_of_a_few_random_items_is_left() -> None:
+    assert forget.run(4)["failed"] == []
+
+
+@pytest.mark.slow
+def test_no_word_of_two_hundred_random_items_is_left_and_a_killed_forget_is_completed() -> None:
+    came_to = forget.run(200)
+    assert came_to["failed"] == []
+    assert int(str(came_to["killed"])) > 20
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("part", forget.BROKEN)
+def test_a_forget_that_leaves_out_a_part_is_caught(part: str) -> None:
+    with forget.broken(part), pytest.raises(forget.Failed):
+        forget.run(60)

@@ -1,0 +1,73 @@
+"""Comments of the front matter: found wherever YAML has one and nowhere else, and written as comments."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import example, given, settings
+
+from contexts import contexts, mapping, quick, text
+from ralf import yamltext
+from ralf.comments import found, lines_of
+from ralf.context import Body, RouteContext
+from ralf.document import parse, render
+from ralf.model import Comment
+from ralf.tree import to_tree
+
+
+@given(mapping)
+@example({"x": "a # b\n# c\n", "y": ["# d", " # e\n f"], "z": "\n# g", "'": '" # h'})
+@quick
+def test_no_text_of_a_value_is_a_comment(tree: dict[str, Any]) -> None:
+    assert found(yamltext.dump(tree)) == {}
+
+
+@given(contexts)
+@settings(quick, max_examples=15)
+def test_a_comment_between_any_two_keys_is_found_again(context: RouteContext) -> None:
+    tree = to_tree(context)
+    for name in ("#body", ""):
+        tree.pop(name, None)
+    front = "".join(f"# above: {len(key)}\n" + yamltext.dump({key: value}) for key, value in tree.items()) + "#end\n"
+    assert found(front) == {**{key: f"# above: {len(key)}" for key in tree}, "": "#end"}
+
+
+@pytest.mark.parametrize(
+    ("front", "comments"),
+    [
+        ("a: 1 # one\n", {"a": "# one"}),
+        ("a: x#no\n", {}),
+        ("a: 'x # no' # yes\n", {"a": "# yes"}),
+        ('a: "x # no\n  # no\n  y" # yes\n', {"a": '# yes ← y"'}),
+        ("a: plain\n  more # yes\nb: 1\n", {"a": "# yes ← more"}),
+        ("a: |\n  # no\n\n  x # no\n# b\nb: 1\n", {"b": "# b"}),
+        ("a: |- # yes\n  # no\n", {"a": "# yes"}),
+        ("a: >+\n  # no\n\n\n# b\nb: 1\n", {"b": "# b"}),
+        ("a: |\n  text\n # less\nb: 1\n", {"a": "# less ← b: 1"}),
+        ("a: [x, # one\n  y] # two\n", {"a": "# one\n# two ← y]"}),
+        ("a:\n  - b: 1 # one\n  # two\n  - c: 2\n", {"a": "# one ← b: 1\n# two ← c: 2"}),
+        (
+            "# top\n\n#second\na: {x: 1} #\tt\nb:\n# c\n  - 1\nc: 1\n# end",
+            {"a": "# top\n#second\n#\tt", "c": "# c", "": "# end"},
+        ),
+        ("? a\n: 1 # one\n", {"a": "# one ← : 1"}),
+        ("", {}),
+        ("# alone\n", {"": "# alone"}),
+    ],
+)
+def test_a_comment_is_found_where_yaml_has_one(front: str, comments: dict[str, str]) -> None:
+    yamltext.load(front)
+    assert found(front) == comments
+
+
+@given(text)
+@quick
+def test_whatever_the_text_of_a_comment_is_it_forges_nothing(words: str) -> None:
+    context = RouteContext(
+        goal="g", extra={"x": 1}, body=Body(comments=(Comment("goal", words), Comment("gone", words)))
+    )
+    again = parse(render(context).encode(), "file")
+    assert (again.goal, again.extra, again.body.before) == ("g", {"x": 1}, "")
+    assert all(line.startswith("#") for line in lines_of({"": words}, ""))
+    assert render(parse(render(again).encode(), "file")) == render(again)

@@ -1,0 +1,120 @@
+"""A route file in an editor: what it changed is taken in at once, and nothing is lost whatever the editor does."""
+
+from __future__ import annotations
+
+import os
+import pty
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import ralf
+import storekit
+from ralf import corrections, journal, project as projects
+from ralf.errors import RouteNotFound
+
+ROUTE = "tide"
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    ralf.record_decision(ROUTE, "Use SQLite", rationale="one file", root=tmp_path)
+    ralf.record_decision(ROUTE, "Never push to main", root=tmp_path)
+    return tmp_path
+
+
+def change(root: Path, old: str, new: str) -> None:
+    file = projects.find(root).route_file(ROUTE)
+    text = file.read_text(encoding="utf-8")
+    assert old in text
+    file.write_text(text.replace(old, new), encoding="utf-8")
+
+
+def test_what_was_changed_is_in_the_journal_and_told_by_decision(root: Path) -> None:
+    change(root, "one file", "one file, no server")
+    done = corrections.take_in(ROUTE, root=root)
+    (told,) = done.words
+    assert (told.subject, told.what, told.id) == ("decisions", "changed", "DEC-001")
+    assert "one file, no server" in told.text
+    assert done.changes[0]["at"] == ["decisions", "DEC-001", "rationale"]
+    assert [record.kind for _, record in journal.read(projects.find(root).store, ROUTE)][-1] == "edit"
+
+
+def test_nothing_changed_is_told_as_nothing(root: Path) -> None:
+    before = storekit.kept_bytes(root)
+    done = corrections.take_in(ROUTE, root=root)
+    assert (done.words, done.changes, done.damage, done.revision) == ((), (), "", 2)
+    assert storekit.kept_bytes(root) == before
+
+
+def test_an_edit_that_another_writer_took_in_first_is_told_all_the_same(root: Path) -> None:
+    opened = corrections.open_file(ROUTE, root=root)
+    change(root, "one file", "one file, no server")
+    ralf.record_decision(ROUTE, "Use one writer", root=root)
+    done = corrections.take_in(ROUTE, since=opened.revision, root=root)
+    assert [told.id for told in done.words] == ["DEC-001"]
+
+
+def test_a_file_that_cannot_be_read_is_left_as_it_is_and_said_with_its_line(root: Path) -> None:
+    change(root, "context_checkpoint:", "<<<<<<< HEAD")
+    before = projects.find(root).route_file(ROUTE).read_bytes()
+    done = corrections.take_in(ROUTE, root=root)
+    assert "line 2: conflict markers" in done.damage
+    assert projects.find(root).route_file(ROUTE).read_bytes() == before
+
+
+def test_the_file_is_made_to_show_everything_before_it_is_opened(root: Path) -> None:
+    file = projects.find(root).route_file(ROUTE)
+    whole = file.read_bytes()
+    file.unlink()
+    opened = corrections.open_file(ROUTE, root=root)
+    assert (opened.path, opened.revision, opened.damage) == (file, 2, "")
+    assert file.read_bytes() == whole
+
+
+def test_a_route_that_is_not_there_is_not_made(tmp_path: Path) -> None:
+    with pytest.raises(RouteNotFound):
+        corrections.open_file("nowhere", root=tmp_path)
+    with pytest.raises(RouteNotFound):
+        corrections.take_in("nowhere", root=tmp_path)
+
+
+def edited(root: Path, editor: str, answers: bytes = b"") -> str:
+    """What `ralf context edit` prints on a terminal."""
+    ours, theirs = pty.openpty()
+    environment = storekit.environment(root, TERM="xterm", VISUAL="", EDITOR=editor)
+    command = [sys.executable, "-m", "ralf_cli", "--root", str(root), "context", "edit", ROUTE]
+    with subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs, env=environment) as running:
+        os.close(theirs)
+        os.write(ours, answers)
+        printed = b""
+        try:
+            while part := os.read(ours, 4096):
+                printed += part
+        except OSError:  # the other end is closed
+            pass
+        running.wait(60)
+    os.close(ours)
+    return printed.decode()
+
+
+def test_on_a_terminal_a_file_that_cannot_be_read_may_be_edited_again(root: Path) -> None:
+    mend = root / "editor.sh"
+    mend.write_text(
+        '#!/bin/sh\nif grep -q "<<<<<<<" "$1"; then sed -i "2s/.*/context_checkpoint:/; s/one file/no server/" "$1"\n'
+        'else sed -i "2s/.*/<<<<<<< HEAD/" "$1"; fi\n'
+    )
+    mend.chmod(0o755)
+    printed = edited(root, str(mend), b"y\n")
+    assert "Edit it again?" in printed
+    assert "no server" in printed
+    assert ralf.get_context(ROUTE, root=root).decisions[0].rationale == "no server"
+
+
+def test_who_does_not_want_to_edit_again_finds_the_file_as_it_was_left(root: Path) -> None:
+    printed = edited(root, "sed -i '2s/.*/<<<<<<< HEAD/'", b"n\n")
+    assert "conflict markers" in printed
+    assert b"<<<<<<< HEAD" in projects.find(root).route_file(ROUTE).read_bytes()
+    assert len(ralf.get_context(ROUTE, root=root).decisions) == 2

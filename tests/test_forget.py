@@ -1,0 +1,390 @@
+"""Forgetting: the words are gone from every file of the store, it verifies, and nothing else is lost."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import ralf
+import storekit
+from ralf import evidence, forget as forgetting, journal, project as projects, route as heart
+from ralf.errors import NotFound, RouteNotFound, UsageError
+from ralf.forget import Forgotten, forget
+from ralf.journal import Record
+from ralf.remains import remains
+from ralf.wording import MARK, Wording
+from ralf.writer import writing
+
+ROUTE = "tide"
+WORDS = "The harbour master's key lies under the third stone"
+
+
+@pytest.fixture(scope="module")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A project with two routes of the same session, decisions by hand, an edit, and a search index."""
+    tmp_path = tmp_path_factory.mktemp("template")
+    storekit.write_session(tmp_path / "session.jsonl", 1_500)
+    text = (tmp_path / "session.jsonl").read_text(encoding="utf-8")
+    said = json.dumps(f"We use the third key instead of the second.\n\nBy the way: {WORDS}, so it was found.")[1:-1]
+    (tmp_path / "session.jsonl").write_text(text.replace("I read src/part_1.py first.", said), encoding="utf-8")
+    for route in (ROUTE, "other"):
+        ralf.checkpoint(route, tmp_path / "session.jsonl", root=tmp_path)
+    ralf.record_decision(ROUTE, WORDS, rationale="he told it to nobody else", alternatives=["no"], root=tmp_path)
+    ralf.search("harbour", root=tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def root(template: Path, tmp_path: Path) -> Path:
+    """A copy of that project."""
+    shutil.copytree(template, tmp_path / "p")
+    return tmp_path / "p"
+
+
+def store_of(root: Path) -> Path:
+    return projects.find(root).folder
+
+
+def label_of(root: Path, text: str = WORDS, route: str = ROUTE) -> str:
+    return next(item.id for item in ralf.get_context(route, root=root).decisions if item.decision == text)
+
+
+def records(root: Path, route: str = ROUTE) -> list[Record]:
+    return [record for _, record in journal.read(projects.find(root).store, route)]
+
+
+def verify(root: Path) -> None:
+    """Every record has the payload that it says, or says that it was purged; every blob is whole; files are current."""
+    project = projects.find(root)
+    for route in projects.route_names(project):
+        found = records(root, route)
+        assert [record.revision for record in found] == list(range(1, len(found) + 1))
+        assert all(map(journal.is_intact, found))
+        context = ralf.get_context(route, root=root)
+        assert context.warnings == ()
+        if found:
+            folded = heart.fold(found, heart.empty(route))
+            assert (context.lineage, context.decisions) == (folded.lineage, folded.decisions)
+        for record in found:
+            if record.payload.get("evidence"):
+                assert list(evidence.read(project.store, record.payload["evidence"]))
+
+
+def places(root: Path, *words: str) -> list[str]:
+    """Where words stand, by a search of its own: plain bytes of every file, and of what compressed ones hold."""
+    return [path.name for path in remains(store_of(root), Wording(words))]
+
+
+# ---- a decision ----
+
+
+def test_the_words_of_a_decision_are_gone_from_every_file(root: Path) -> None:
+    assert len(places(root, WORDS)) >= 6
+    done = forget(ROUTE, label_of(root), root=root)
+    assert (done.done, done.left) == (True, ())
+    assert places(root, WORDS) == places(root, "he told it to nobody else") == []
+    verify(root)
+
+
+def test_what_was_touched_is_said_by_name(root: Path) -> None:
+    label = label_of(root)
+    done = forget(ROUTE, label, root=root)
+    assert done.ids == (label,)
+    assert done.records == {"other": 1, "tide": 2}
+    assert done.files == ("routes/other.md", "routes/tide.md")
+    assert done.blobs == 1
+    assert "cache/search.sqlite" in done.caches
+
+
+def test_a_dry_run_says_the_same_and_touches_nothing(root: Path) -> None:
+    before = {path: path.read_bytes() for path in store_of(root).rglob("*") if path.is_file()}
+    label = label_of(root)
+    looked = forget(ROUTE, label, dry_run=True, root=root)
+    assert {path: path.read_bytes() for path in store_of(root).rglob("*") if path.is_file()} == before
+    done = forget(ROUTE, label, root=root)
+    assert looked == replace(done, done=False, caches=looked.caches)
+
+
+def test_the_decision_is_not_in_the_route_any_more_and_everything_else_is(root: Path) -> None:
+    before = ralf.get_context(ROUTE, root=root)
+    label = label_of(root)
+    forget(ROUTE, label, root=root)
+    after = ralf.get_context(ROUTE, root=root)
+    assert [item.id for item in after.decisions] == [item.id for item in before.decisions if item.id != label]
+    assert after.facts == before.facts
+    assert after.checkpoint_count == before.checkpoint_count
+    assert [stone.id for stone in after.forgotten] == [label]
+
+
+def test_what_was_said_around_it_is_kept_with_a_mark_in_its_place(root: Path) -> None:
+    forget(ROUTE, label_of(root), root=root)
+    (record,) = [record for record in records(root) if record.kind == "checkpoint"]
+    said = [line.text for line in evidence.read(projects.find(root).store, record.payload["evidence"])]
+    assert f"We use the third key instead of the second.\n\nBy the way: {MARK}, so it was found." in said
+
+
+def test_the_record_of_it_names_the_label_and_no_word(root: Path) -> None:
+    label = label_of(root)
+    forget(ROUTE, label, root=root)
+    record = records(root)[-1]
+    assert (record.kind, record.payload["ids"]) == ("forget", [label])
+    assert "harbour" not in json.dumps(dict(record.payload))
+
+
+def test_a_forgotten_decision_is_not_extracted_again(root: Path) -> None:
+    text = "We use the third key instead of the second."
+    label = label_of(root, text)
+    forget(ROUTE, label, root=root)
+    ralf.checkpoint(ROUTE, root / "session.jsonl", root=root, restart=True)
+    storekit.write_session(root / "again.jsonl", 3_000, "s-2")
+    again = (root / "again.jsonl").read_text(encoding="utf-8").replace("I read src/part_1.py first.", text)
+    (root / "again.jsonl").write_text(again, encoding="utf-8")
+    ralf.checkpoint(ROUTE, root / "again.jsonl", root=root)
+    assert text not in [item.decision for item in ralf.get_context(ROUTE, root=root).decisions]
+
+
+def test_the_same_decision_in_another_route_is_not_in_force_without_its_words(root: Path) -> None:
+    text = "We use the third key instead of the second."
+    forget(ROUTE, label_of(root, text), root=root)
+    (emptied,) = [item for item in ralf.get_context("other", root=root).decisions if MARK in item.decision]
+    assert emptied.status == "dropped"
+
+
+def test_why_says_that_the_words_were_forgotten(root: Path) -> None:
+    """The claim stands on a message of which a part was purged: it cannot match, and that is no damage."""
+    text = "We use the third key instead of the second."
+    label = label_of(root, text)
+    forget(ROUTE, text=WORDS, root=root)
+    reason = ralf.why(ROUTE, label, root=root)
+    assert (reason.evidence, reason.matches) == ("purged", None)
+    assert MARK in reason.quotes[0].text
+
+
+def test_what_a_person_wrote_into_the_file_is_forgotten_too(root: Path) -> None:
+    file = projects.find(root).route_file(ROUTE)
+    file.write_text(file.read_text(encoding="utf-8") + f"\nNB: {WORDS.upper()}!\n", encoding="utf-8")
+    forget(ROUTE, label_of(root), root=root)
+    assert places(root, WORDS) == []
+    assert f"NB: {MARK}!" in file.read_text(encoding="utf-8")
+    verify(root)
+
+
+def test_earlier_words_of_a_decision_are_forgotten_with_the_present_ones(root: Path) -> None:
+    file, other = projects.find(root).route_file(ROUTE), "The key lies with the lighthouse keeper"
+    label = label_of(root)
+    file.write_text(file.read_text(encoding="utf-8").replace(WORDS, other), encoding="utf-8")
+    ralf.record_decision(ROUTE, "Never push to main", root=root)
+    forget(ROUTE, label, root=root)
+    assert places(root, WORDS) == places(root, other) == []
+
+
+def test_what_else_was_said_of_a_decision_and_is_not_settled_is_forgotten_too(root: Path) -> None:
+    label, other = label_of(root), "The key lies with the lighthouse keeper"
+    at = ["decisions", label, "decision"]
+    with writing(projects.find(root), ROUTE) as writer:
+        changes = [{"at": ["unresolved"], "value": [{"at": at, "also": [other, "at sea"]}]}]
+        writer.append("edit", {"changes": changes}, id="made")
+        writer.show()
+    forget(ROUTE, label, root=root)
+    assert places(root, WORDS) == places(root, other) == places(root, "at sea") == []
+    verify(root)
+
+
+def test_reasons_of_a_word_or_two_go_with_the_decision_alone(root: Path) -> None:
+    ralf.record_decision(ROUTE, "Keep the old columns in the tide table", rationale="Please carry", root=root)
+    label = label_of(root, "Keep the old columns in the tide table")
+    forget(ROUTE, label, root=root)
+    (request, *_) = ralf.get_context(ROUTE, root=root).facts.requests
+    assert request.request.startswith("Please carry")
+    assert not any(
+        item.get("rationale") == "Please carry"
+        for record in records(root)
+        for item in [record.payload.get("decision", {})]
+    )
+
+
+# ---- a section ----
+
+
+def test_of_a_checkpoint_the_section_and_the_evidence_are_forgotten(root: Path) -> None:
+    forget("other", "cp-1", root=root)
+    context = ralf.get_context(ROUTE, root=root)
+    asked = "Please carry part 0 of the tide table over to the new reader, and keep the old columns."
+    assert places(root, asked) == []
+    other = ralf.get_context("other", root=root)
+    assert other.body.sections[0].title == MARK
+    assert context.checkpoint_count == other.checkpoint_count == 1
+    verify(root)
+
+
+def test_evidence_that_another_route_needs_stays_without_the_words(root: Path) -> None:
+    forget("other", "cp-001", root=root)
+    assert ralf.why(ROUTE, "cp-001", root=root).evidence == "kept"
+    (tide,) = [record for record in records(root) if record.kind == "checkpoint"]
+    assert tide.purged
+
+
+def test_evidence_that_only_this_route_has_goes_with_the_section(tmp_path: Path) -> None:
+    storekit.write_session(tmp_path / "session.jsonl", 3_000)
+    ralf.checkpoint(ROUTE, tmp_path / "session.jsonl", root=tmp_path)
+    forget(ROUTE, "cp-1", root=tmp_path)
+    assert ralf.why(ROUTE, "cp-001", root=tmp_path).evidence == "pruned"
+    assert list(projects.find(tmp_path).store.blobs()) == []
+
+
+# ---- a text ----
+
+
+def test_a_text_is_forgotten_in_every_route(root: Path) -> None:
+    done = forget("other", text="third  STONE", root=root)
+    assert (done.ids, done.left) == ((), ())
+    assert places(root, "third stone") == []
+    assert records(root, "other")[-1].payload["ids"] == []
+    verify(root)
+
+
+def test_the_record_of_a_text_holds_no_hash_of_it(root: Path) -> None:
+    forget(ROUTE, text="third stone", root=root)
+    assert records(root)[-1].payload["tombstones"] == []
+
+
+def test_a_text_that_stands_nowhere_touches_nothing_but_says_so(root: Path) -> None:
+    before = len(records(root))
+    done = forget(ROUTE, text="nobody ever wrote this", root=root)
+    assert not done.touched
+    assert len(records(root)) == before
+
+
+@pytest.mark.parametrize("text", ["", " ", "abc", "a b c", "****----"])
+def test_a_text_that_stands_everywhere_is_refused(root: Path, text: str) -> None:
+    with pytest.raises(UsageError, match="at least 4 letters"):
+        forget(ROUTE, text=text, root=root)
+
+
+# ---- again, and what is not there ----
+
+
+def test_done_again_it_changes_nothing(root: Path) -> None:
+    label = label_of(root)
+    forget(ROUTE, label, root=root)
+    before = storekit.kept_bytes(root)
+    again = forget(ROUTE, label, root=root)
+    assert not again.touched
+    assert storekit.kept_bytes(root) == before
+
+
+def test_what_is_not_there_cannot_be_forgotten(root: Path) -> None:
+    with pytest.raises(RouteNotFound):
+        forget("nowhere", "DEC-001", root=root)
+    for label in ("DEC-099", "cp-099", "x"):
+        with pytest.raises(NotFound, match="has no"):
+            forget(ROUTE, label, root=root)
+    with pytest.raises(UsageError):
+        forget(ROUTE, root=root)
+
+
+def test_a_route_file_without_a_journal_is_purged_too(root: Path) -> None:
+    brought = projects.find(root).routes / "brought.md"
+    brought.write_text(storekit.V100.replace('"Better async support"', WORDS), encoding="utf-8")
+    forget(ROUTE, label_of(root), root=root)
+    assert ralf.get_context("brought", root=root).decisions[0].rationale == MARK
+
+
+def test_a_route_file_that_cannot_be_read_is_purged_as_text(root: Path) -> None:
+    file = projects.find(root).route_file(ROUTE)
+    file.write_text(file.read_text(encoding="utf-8") + "\n<<<<<<< HEAD\n", encoding="utf-8")
+    done = forget(ROUTE, "DEC-001" if label_of(root) == "DEC-001" else label_of(root), root=root)
+    assert done.left == ()
+    assert "<<<<<<< HEAD" in file.read_text(encoding="utf-8")
+
+
+def test_records_of_the_first_version_keep_the_name_of_their_history(root: Path) -> None:
+    store, stream = projects.find(root).store, journal.stream_of(ROUTE)
+
+    def older(entry: object) -> bytes:
+        line = json.loads(entry.record)  # type: ignore[attr-defined]
+        del line["digest"]
+        return json.dumps({**line, "v": 1}, ensure_ascii=False, separators=(",", ":")).encode()
+
+    store.rewrite(stream, older)
+    before = [context.lineage for context in folded(root)]
+    forget(ROUTE, label_of(root), root=root)
+    assert [context.lineage for context in folded(root)][: len(before)] == before
+    verify(root)
+
+
+def folded(root: Path) -> Iterator[ralf.RouteContext]:
+    context = heart.empty(ROUTE)
+    for record in records(root):
+        context = heart.apply(context, record)
+        yield context
+
+
+def test_archived_records_and_evidence_are_purged_too(root: Path) -> None:
+    project = projects.find(root)
+    ralf.record_decision(ROUTE, "Never push to main", root=root)
+    upto = list(journal.read(project.store, ROUTE))[-2][0]
+    assert project.store.archive(journal.stream_of(ROUTE), upto)
+    assert project.store.archive_blobs([blob.digest for blob in project.store.blobs()])
+    assert any(name.endswith(".gz") for name in places(root, WORDS))
+    forget(ROUTE, label_of(root), root=root)
+    assert places(root, WORDS) == []
+    verify(root)
+
+
+# ---- broken off ----
+
+
+class Killed(BaseException):
+    """What a kill is to the process that dies of it: nothing runs after it but what the system does."""
+
+
+@pytest.mark.parametrize("place", range(1, 13))
+def test_whatever_it_is_killed_at_the_store_verifies_and_the_same_call_completes_it(
+    root: Path, place: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    label = label_of(root)
+    count = 0
+    with monkeypatch.context() as patch:
+        for name in ("append", "rewrite", "put_blob", "drop_blob"):
+            real = getattr(forgetting.projects.FileStore, name)
+
+            def killed(*args: object, _real: object = real, **more: object) -> object:
+                nonlocal count
+                count += 1
+                if count == place:
+                    raise Killed
+                result = _real(*args, **more)  # type: ignore[operator]
+                count += 1
+                if count == place:
+                    raise Killed
+                return result
+
+            patch.setattr(forgetting.projects.FileStore, name, killed)
+        try:
+            forget(ROUTE, label, root=root)
+        except Killed:
+            pass
+        else:
+            pytest.skip(f"it is done after {count} moments")
+    verify(root)
+    done = forget(ROUTE, label, root=root)
+    assert done.left == ()
+    assert places(root, WORDS) == places(root, "he told it to nobody else") == []
+    verify(root)
+
+
+def test_a_forget_says_where_the_words_still_are(root: Path) -> None:
+    (store_of(root) / "blobs" / "notes.txt").write_text(f"by hand: {WORDS}", encoding="utf-8")
+    done = forget(ROUTE, label_of(root), root=root)
+    assert done.left == ("blobs/notes.txt",)
+
+
+def test_what_a_forget_came_to_says_whether_anything_was_touched() -> None:
+    assert not Forgotten("r", (), done=True).touched
+    assert Forgotten("r", (), done=True, blobs=1).touched

@@ -1,0 +1,126 @@
+"""Forgetting a whole route: nothing of it is left, and others keep what they need."""
+
+from __future__ import annotations
+
+import os
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+import ralf
+import storekit
+from ralf import journal, project as projects, reader
+from ralf.errors import RouteNotFound
+from ralf.forget_route import forget_route
+from ralf.remains import remains
+from ralf.wording import Wording
+
+ASKED = "Please carry part 0 of the tide table over"
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """A project with a route that has all that a route may have."""
+    storekit.write_session(tmp_path / "session.jsonl", 1_500)
+    ralf.checkpoint("tide", tmp_path / "session.jsonl", root=tmp_path)
+    ralf.record_decision("other", "Never push to main", root=tmp_path)
+    ralf.search("tide table", root=tmp_path)
+    project = projects.find(tmp_path)
+    projects.use_route(project, "tide")
+    project.route_file("tide").with_suffix(".displaced-12345678").write_text(ASKED, encoding="utf-8")
+    return tmp_path
+
+
+def named(root: Path) -> list[str]:
+    """Files and folders that the route gave its name to, locks aside."""
+    folder = projects.find(root).folder
+    found = [path for path in folder.rglob("*") if path.name.split(".")[0] == "tide"]
+    return [path.relative_to(folder).as_posix() for path in found if "locks" not in path.parts]
+
+
+def test_nothing_of_it_is_left(root: Path) -> None:
+    done = forget_route("tide", root=root)
+    assert (done.whole, done.done, done.left, done.records, done.blobs) == (True, True, (), {"tide": 1}, 1)
+    assert named(root) == []
+    assert remains(projects.find(root).folder, Wording([ASKED])) == []
+    assert [route.route for route in reader.list_routes(root=root)] == ["other"]
+    assert projects.choose_route(projects.find(root)).route != "tide"
+    with pytest.raises(RouteNotFound):
+        forget_route("tide", root=root)
+
+
+def test_a_dry_run_says_the_same_and_touches_nothing(root: Path) -> None:
+    before = {path: path.read_bytes() for path in projects.find(root).folder.rglob("*") if path.is_file()}
+    looked = forget_route("tide", dry_run=True, root=root)
+    assert {path: path.read_bytes() for path in projects.find(root).folder.rglob("*") if path.is_file()} == before
+    done = forget_route("tide", root=root)
+    assert (looked.records, looked.files, looked.blobs, looked.caches) == (
+        done.records,
+        done.files,
+        done.blobs,
+        done.caches,
+    )
+    assert not looked.done
+
+
+def test_evidence_that_another_route_needs_stays(root: Path) -> None:
+    ralf.checkpoint("other", root / "session.jsonl", root=root)
+    assert forget_route("tide", root=root).blobs == 0
+    assert ralf.why("other", "cp-001", root=root).evidence == "kept"
+
+
+def test_archived_records_and_evidence_go_too(root: Path) -> None:
+    project = projects.find(root)
+    ralf.record_decision("tide", "Never push to main", root=root)
+    store, stream = project.store, journal.stream_of("tide")
+    store.archive(stream, next(iter(store.read(stream))).token)
+    store.archive_blobs([blob.digest for blob in store.blobs()])
+    forget_route("tide", root=root)
+    assert remains(project.folder, Wording([ASKED])) == []
+    assert named(root) == []
+
+
+def test_a_route_that_is_a_file_alone_can_be_forgotten(root: Path) -> None:
+    (projects.find(root).routes / "brought.md").write_text(storekit.V100, encoding="utf-8")
+    assert forget_route("brought", root=root).files == ("routes/brought.md",)
+
+
+def test_it_may_be_begun_anew(root: Path) -> None:
+    forget_route("tide", root=root)
+    assert ralf.record_decision("tide", "Use one writer", root=root).id == "DEC-001"
+
+
+@pytest.mark.parametrize("place", range(1, 40, 3))
+def test_killed_at_any_moment_it_leaves_a_store_that_reads_and_is_completed_by_the_same_call(
+    root: Path, place: int
+) -> None:
+    child = os.fork()
+    if not child:
+        killed_at(place)
+        forget_route("tide", root=root)
+        os._exit(0)
+    os.waitpid(child, 0)
+    for route in projects.route_names(projects.find(root)):
+        with suppress(RouteNotFound):  # a journal without a record, the last that goes
+            assert ralf.get_context(route, root=root).warnings == ()
+    with suppress(RouteNotFound):
+        forget_route("tide", root=root)
+    assert named(root) == []
+    assert remains(projects.find(root).folder, Wording([ASKED])) == []
+
+
+def killed_at(place: int) -> None:
+    """End this process, as a kill does, at the n-th call that changes a file or a name from now on."""
+    count = 0
+
+    def hook(event: str, args: tuple[object, ...]) -> None:
+        nonlocal count
+        writes = event == "open" and isinstance(args[2], int) and args[2] & (os.O_WRONLY | os.O_RDWR)
+        if writes or event in ("os.remove", "os.rename", "os.rmdir", "os.truncate", "shutil.rmtree"):
+            count += 1
+            if count == place:
+                os._exit(9)
+
+    sys.addaudithook(hook)

@@ -1,0 +1,180 @@
+"""Where a person and the journal changed the same field at the same time both values are kept, until it is settled."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import ralf
+from ralf import document
+from ralf.context import BODY, RouteContext
+from ralf.journal import Record
+from ralf.model import ActiveWork, Decision, Unresolved
+from ralf.route import apply, changes_of_edit, empty
+from ralf.unresolved import told
+from storekit import context_of, records_of, route_file
+
+
+def edited(base: RouteContext, change: Any) -> RouteContext:
+    """What a person makes of the file that shows `base`."""
+    return document.parse(change(document.render(base)).encode(), "file")
+
+
+def then(context: RouteContext, kind: str, payload: dict[str, Any]) -> RouteContext:
+    return apply(context, Record(context.revision + 1, kind, payload))
+
+
+def by_hand(base: RouteContext, newest: RouteContext, old: str, new: str) -> RouteContext:
+    """The route after a person's edit of the older file was taken in."""
+    assert old in document.render(base)
+    theirs = edited(base, lambda text: text.replace(old, new, 1))
+    return then(newest, "edit", {"changes": changes_of_edit(base, theirs, newest)})
+
+
+def start() -> RouteContext:
+    decision = {"id": "DEC-001", "decision": "Use tabs", "rationale": "we always did", "timestamp": "t"}
+    context = then(empty("tide"), "decision", {"decision": decision})
+    work = {"next_steps": ["mend the pump"], "work_status": "in_progress"}
+    return then(context, "checkpoint", {"title": "one", "text": "- the pump leaks", "active_work": work, "tokens": 5})
+
+
+def reasoned(context: RouteContext, rationale: str) -> RouteContext:
+    """A model's record that says the reason otherwise."""
+    return then(context, "refinement", {"amended": [{"id": "DEC-001", "rationale": rationale}]})
+
+
+def test_the_person_s_value_stands_and_the_other_is_kept_in_the_file() -> None:
+    base = start()
+    after = by_hand(base, reasoned(base, "the linter wants it"), "we always did", "Ann said so")
+    assert after.decisions[0].rationale == "Ann said so"
+    assert after.unresolved == (Unresolved(("decisions", "DEC-001", "rationale"), ("the linter wants it",)),)
+    text = document.render(after)
+    assert '- at: ["decisions", "DEC-001", "rationale"]\n    also: ["the linter wants it"]\n' in text
+    assert document.parse(text.encode(), "file") == after
+    line = "DEC-001 rationale: Ann said so; also said: the linter wants it"
+    assert list(told(after)) == [line]
+    assert f"## Unresolved: said in two ways, settle it in the file\n- {line}\n" in after.render(400)
+
+
+def test_where_both_said_the_same_or_only_one_spoke_nothing_is_unresolved() -> None:
+    base = start()
+    for newest in (base, reasoned(base, "Ann said so"), then(base, "decision", {"decision": {"decision": "More"}})):
+        assert by_hand(base, newest, "we always did", "Ann said so").unresolved == ()
+
+
+@pytest.mark.parametrize("way", ["the entry is taken out", "the other value is taken", "a third value is found"])
+def test_it_is_settled_by_editing_the_file(way: str) -> None:
+    base = start()
+    after = by_hand(base, reasoned(base, "the linter wants it"), "we always did", "Ann said so")
+    entry = 'unresolved:\n  - at: ["decisions", "DEC-001", "rationale"]\n    also: ["the linter wants it"]\n'
+    old, new = {
+        "the entry is taken out": (entry, ""),
+        "the other value is taken": ('rationale: "Ann said so"', 'rationale: "the linter wants it"'),
+        "a third value is found": ('rationale: "Ann said so"', 'rationale: "both"'),
+    }[way]
+    settled = by_hand(after, after, old, new)
+    assert settled.unresolved == ()
+    assert settled.decisions[0].rationale == (new.split('"')[1] if new else "Ann said so")
+    assert by_hand(after, after, '"mend the pump"', '"mend the tank"').unresolved == after.unresolved
+
+
+def test_an_entry_goes_when_its_field_moves_on_and_stays_when_another_does() -> None:
+    base = start()
+    newest = then(base, "checkpoint", {"title": "two", "active_work": {"next_steps": ["test the pump"]}})
+    after = by_hand(base, newest, '"mend the pump"', '"replace the pump"')
+    assert after.active_work.next_steps == ("replace the pump",)
+    assert after.unresolved == (Unresolved(("active_work", "next_steps"), (["test the pump"],)),)
+    assert reasoned(after, "other").unresolved == after.unresolved
+    assert then(after, "checkpoint", {"active_work": {"next_steps": ["paint it"]}}).unresolved == ()
+
+
+def test_a_third_value_joins_the_second_under_the_same_entry() -> None:
+    base = start()
+    one = by_hand(base, reasoned(base, "the linter wants it"), "we always did", "Ann said so")
+    two = by_hand(base, one, "we always did", "Bob said so")
+    assert two.decisions[0].rationale == "Bob said so"
+    assert [entry.also for entry in two.unresolved] == [("the linter wants it", "Ann said so")]
+    assert list(told(two)) == ["DEC-001 rationale: Bob said so; also said: the linter wants it; or: Ann said so"]
+
+
+def test_two_texts_of_a_section_are_both_kept() -> None:
+    base = start()
+    newest = then(base, "refinement", {"refines": "cp-001", "text": "- the pump leaks at the valve"})
+    after = by_hand(base, newest, "- the pump leaks", "- the pump leaks, says Ann")
+    assert "says Ann" in after.body.sections[0].text
+    (entry,) = after.unresolved
+    assert entry.at == (BODY, "sections", "1", "text")
+    assert "at the valve" in entry.also[0]
+    assert document.parse(document.render(after).encode(), "file") == after
+
+
+def test_what_one_side_removed_and_the_other_changed_is_kept_as_the_other_value() -> None:
+    base = start()
+    removed = by_hand(
+        base, base, document.render(base).partition("decisions:\n")[2].partition("checkpoint_history")[0], ""
+    )
+    assert removed.decisions == ()
+    late = by_hand(base, removed, "we always did", "Ann said so")
+    assert late.decisions == ()
+    assert late.unresolved == (Unresolved(("decisions", "DEC-001", "rationale"), ("Ann said so",)),)
+    other = by_hand(base, reasoned(base, "the linter wants it"), '    rationale: "we always did"\n', "")
+    assert other.decisions[0].rationale == ""
+    assert other.unresolved == (Unresolved(("decisions", "DEC-001", "rationale"), ("the linter wants it",)),)
+
+
+def test_a_decision_that_was_only_said_again_is_removed_without_a_word() -> None:
+    base = start()
+    again = {"id": "DEC-001", "decision": "Use tabs", "source": {"session": "s", "first_line": 3, "last_line": 3}}
+    newest = then(base, "checkpoint", {"title": "two", "decisions": [again]})
+    block = document.render(base).partition("decisions:\n")[2].partition("checkpoint_history")[0]
+    after = by_hand(base, newest, block, "")
+    assert (after.decisions, after.unresolved) == ((), ())
+
+
+def test_a_value_too_deep_for_the_front_matter_is_kept_as_json() -> None:
+    base = RouteContext(extra={"x": "a"})
+    deep: Any = {"f": 1}
+    for _ in range(5):
+        deep = {"d": deep}
+    after = by_hand(base, RouteContext(extra={"x": deep}), 'x: "a"', 'x: "b"')
+    assert after.extra == {"x": "b"}
+    assert isinstance(after.unresolved[0].also[0], str)
+    assert document.parse(document.render(after).encode(), "file").unresolved == after.unresolved
+
+
+def test_the_command_that_takes_the_edit_in_says_so_and_so_does_every_show(tmp_path: Path) -> None:
+    ralf.record_decision("tide", "Use tabs", rationale="we always did", root=tmp_path)
+    path = route_file(tmp_path, "tide")
+    opened = path.read_text(encoding="utf-8")
+    path.write_text(opened.replace("we always did", "Bob said so"), encoding="utf-8")
+    ralf.record_decision("tide", "Use WAL", root=tmp_path)
+    path.write_text(opened.replace("we always did", "Ann said so"), encoding="utf-8")  # a second editor had it open
+    line = "- DEC-001 rationale: Ann said so; also said: Bob said so\n"
+    assert line in ralf.get_context("tide", root=tmp_path).render()
+    from ralf.project import Project
+    from ralf.writer import writing
+
+    with writing(Project(tmp_path), "tide") as writer:
+        (warning,) = writer.warnings
+    assert warning.startswith(f"{path}: DEC-001 rationale: ")
+    assert records_of(tmp_path, "tide")[-1]["kind"] == "edit"
+    shutil.rmtree(context_of(tmp_path) / "cache")
+    assert line in ralf.get_context("tide", root=tmp_path).render()
+    path.write_text(path.read_text(encoding="utf-8").replace("Ann said so", "Bob said so", 1), encoding="utf-8")
+    ralf.record_decision("tide", "One more", root=tmp_path)
+    context = ralf.get_context("tide", root=tmp_path)
+    assert (context.unresolved, context.decisions[0].rationale) == ((), "Bob said so")
+    assert "Unresolved" not in context.render()
+
+
+def test_a_file_that_is_full_gives_up_the_oldest_entries_before_decisions() -> None:
+    entries = tuple(Unresolved(("goal",), (f"{n} " + "words of a goal " * 900,)) for n in range(12))
+    work = ActiveWork(next_steps=("go on",))
+    full = RouteContext(unresolved=entries, decisions=(Decision("DEC-001", decision="Use tabs"),), active_work=work)
+    after = then(full, "unknown", {})
+    assert 0 < len(after.unresolved) < 12
+    assert after.unresolved[-1] == entries[-1]
+    assert after.decisions == full.decisions

@@ -1,0 +1,101 @@
+"""The words of a text are found however they are laid out, and nothing else is taken out."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given, strategies as st
+
+from contexts import mapping, quick, text
+from ralf.wording import MARK, Wording, is_telling
+
+TEXT = 'Use "SQLite" in WAL mode for the session store, see a/b.md: \u00e9\U0001f980 wins'
+
+
+@pytest.mark.parametrize(
+    "laid_out",
+    [
+        TEXT,
+        TEXT.upper(),
+        TEXT.replace(" ", "\n> "),
+        TEXT.replace(" ", "\r\n\t "),
+        TEXT.replace("WAL mode", "**WAL** `mode`"),
+        json.dumps(TEXT),
+        json.dumps(TEXT.replace(" ", "\n")),
+        json.dumps(json.dumps(TEXT)),
+        json.dumps(TEXT, ensure_ascii=False),
+    ],
+)
+def test_words_are_found_however_they_are_laid_out(laid_out: str) -> None:
+    wording = Wording([TEXT])
+    assert wording.stands_in(f"before {laid_out} after")
+    left = wording.without(f"before {laid_out} after")
+    assert left.startswith("before ")
+    assert left.endswith(" after")
+    assert MARK in left
+    assert "session" not in left.lower()
+    assert not wording.stands_in(left)
+
+
+@pytest.mark.parametrize(
+    ("cut", "left"),
+    [
+        ('Use "SQLite" in WAL mode for…', f"{MARK}…"),
+        ("decided: Use SQLite in WAL mo… and more", f"decided: {MARK}… and more"),
+        ("… the session store, see a/b.md: \u00e9\U0001f980 wins. Next", f"… {MARK}. Next"),
+        ('Use "SQLite" in WAL … a/b.md: \u00e9\U0001f980 wins', f"{MARK} … {MARK}"),
+    ],
+)
+def test_what_a_cut_copy_has_left_of_them_is_found(cut: str, left: str) -> None:
+    assert Wording([TEXT]).without(cut) == left
+
+
+@pytest.mark.parametrize(
+    "other", ["", "Use SQLite", "Use SQLite in WAL mode", "session store…", "Use…", "mode for the"]
+)
+def test_other_words_stay(other: str) -> None:
+    wording = Wording([TEXT])
+    assert not wording.stands_in(other)
+    assert wording.without(other) is other
+
+
+def test_a_text_that_was_cut_itself_is_found_whole() -> None:
+    wording = Wording(["Use SQLite in WAL mode … for the session store"])
+    whole = "Use SQLite in WAL mode, which has many readers, for the session store"
+    assert wording.without(whole) == f"{MARK}, which has many readers, {MARK}"
+
+
+def test_what_was_taken_out_before_does_not_hide_the_rest() -> None:
+    assert Wording([f"the password is {MARK} for the database"]).without("and the password is x") == f"and {MARK} x"
+
+
+@given(before=text, after=text)
+@quick
+def test_a_text_between_any_others_is_taken_out(before: str, after: str) -> None:
+    wording = Wording([TEXT])
+    left = wording.without(f"{before}{TEXT}{after}")
+    assert not wording.stands_in(left)
+    assert MARK in left
+
+
+@given(tree=mapping, path=st.lists(st.sampled_from("abc"), max_size=3))
+@quick
+def test_a_tree_is_the_same_object_without_the_words_and_free_of_them_with(
+    tree: dict[str, object], path: list[str]
+) -> None:
+    wording = Wording([TEXT])
+    assert wording.taken_out(tree) is tree
+    planted: object = [tree, {f"key {TEXT}": 1}, TEXT]
+    for key in path:
+        planted = {key: planted, "other": tree}
+    left = wording.taken_out(planted)
+    assert not wording.stands_in(json.dumps(left))
+    assert MARK in json.dumps(left)
+
+
+def test_one_or_two_words_are_not_looked_for_everywhere() -> None:
+    assert not is_telling("it is")
+    assert not is_telling("incomprehensibilities")
+    assert not is_telling("a b c d")
+    assert is_telling("it needs no server")
