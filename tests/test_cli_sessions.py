@@ -241,7 +241,10 @@ def _fields(value: Any) -> set[str]:
 @pytest.mark.slow
 def test_json_of_every_command_parses_and_has_the_names_of_the_api(scratch: Path) -> None:
     import ralf
+    from ralf.difference import Difference
+    from ralf.log import Event
     from ralf.loss import Loss, LossReport
+    from ralf.revert import Reverted
     from ralf.status import Status
 
     def found(*args: object) -> Any:
@@ -282,6 +285,11 @@ def test_json_of_every_command_parses_and_has_the_names_of_the_api(scratch: Path
     assert shown["decisions"][-1] == decided
     assert found("context", "show", "tide", "--at", "cp-001")["checkpoint_count"] == 1
     assert found("context", "search", "nothing-of-that-kind") == []
+    assert set(found("context", "log", "tide", "-n", "1")[0]) == _fields(Event)
+    assert set(found("context", "diff", "tide")) == _fields(Difference)
+    reverted = found("context", "revert", "tide", "cp-001")
+    assert set(reverted) == _fields(Reverted)
+    assert reverted["checkpoint"]["reason"] == "revert"
 
 
 def test_json_of_an_empty_project_is_an_empty_list(tmp_path: Path) -> None:

@@ -379,6 +379,13 @@ def test_whatever_it_is_killed_at_the_store_verifies_and_the_same_call_completes
     verify(root)
 
 
+def test_search_does_not_find_what_is_left_of_a_forgotten_decision(root: Path) -> None:
+    label = label_of(root)
+    forget(ROUTE, label, root=root)
+    assert label not in [hit.id for hit in ralf.search("forgotten", root=root, limit=50)]
+    assert ralf.search("harbour master third stone", root=root) == []
+
+
 def test_a_forget_says_where_the_words_still_are(root: Path) -> None:
     (store_of(root) / "blobs" / "notes.txt").write_text(f"by hand: {WORDS}", encoding="utf-8")
     done = forget(ROUTE, label_of(root), root=root)

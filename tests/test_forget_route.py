@@ -29,7 +29,8 @@ def root(tmp_path: Path) -> Path:
     ralf.search("tide table", root=tmp_path)
     project = projects.find(tmp_path)
     projects.use_route(project, "tide")
-    project.route_file("tide").with_suffix(".displaced-12345678").write_text(ASKED, encoding="utf-8")
+    for name in ("tide.displaced-12345678", ".ralf-tide.md-0123456789ab-0123456789ab.old"):
+        (project.routes / name).write_text(ASKED, encoding="utf-8")
     return tmp_path
 
 

@@ -60,6 +60,20 @@ def test_other_words_stay(other: str) -> None:
     assert wording.without(other) is other
 
 
+@pytest.mark.parametrize("other", ["because going", "Use Golang", "re-use gophers", "we reuse go"])
+def test_words_that_only_seem_to_stand_within_others_stay(other: str) -> None:
+    assert Wording(["Use Go"]).without(other) is other
+
+
+@pytest.mark.parametrize("text", ["so use go.", "x\\nUse Go", json.dumps("a\nuse\tgo\nb"), "(Use `Go`)", "_use_ go,"])
+def test_words_stand_apart_whatever_is_between_them_and_others(text: str) -> None:
+    assert MARK in Wording(["Use Go"]).without(text)
+
+
+def test_a_secret_is_found_within_words() -> None:
+    assert Wording(["hunter2"], within_words=True).without("xhunter2y") == f"x{MARK}y"
+
+
 def test_a_text_that_was_cut_itself_is_found_whole() -> None:
     wording = Wording(["Use SQLite in WAL mode … for the session store"])
     whole = "Use SQLite in WAL mode, which has many readers, for the session store"
@@ -73,7 +87,7 @@ def test_what_was_taken_out_before_does_not_hide_the_rest() -> None:
 @given(before=text, after=text)
 @quick
 def test_a_text_between_any_others_is_taken_out(before: str, after: str) -> None:
-    wording = Wording([TEXT])
+    wording = Wording([TEXT], within_words=True)
     left = wording.without(f"{before}{TEXT}{after}")
     assert not wording.stands_in(left)
     assert MARK in left

@@ -179,7 +179,7 @@ class _Forgetting:
             if record.kind == "forget" and label and label in record.payload.get("ids", ())
         ]
         old = [*self._digests, *self._gone]
-        if self._store.head(self._stream) is not None and (old or not told):
+        if self._store.head(self._stream) is not None and (self._target.wording or not told):
             payload = {
                 "ids": [label] if label else [],
                 "tombstones": [to_tree(stone) for stone in self._target.stones],
@@ -217,12 +217,14 @@ class _Forgetting:
         """Purge a route's records, and then its file; a person who saves the old words meanwhile is taken in first."""
         route = _route_of(stream)
         path = self._project.route_file(route)
+        rewritten = False
         for _ in range(_MOST_TRIES):
             with _locks.held(self._project.worker_lock(route), f"{route}: the model's work"):
                 with writing(self._project, route):
                     pass
                 if not self._rewrite(route):
                     continue
+                rewritten = True
                 before = states.read_file(self._project, route)
                 with writing(self._project, route) as writer:
                     writer.show()
@@ -231,7 +233,10 @@ class _Forgetting:
                     self._files.append(self._told(path))
             if damaged or not holds(path, self._target.wording):
                 return
-        raise Busy(route, "its file is saved faster than it can be purged", "close it in the editor, then try again")
+        if not rewritten:
+            raise Busy(
+                route, "its file is saved faster than it can be purged", "close it in the editor, then try again"
+            )
 
     def _rewrite(self, route: str) -> bool:
         """Rewrite a route's records; False where its file was saved meanwhile and has to be taken in first.

@@ -68,9 +68,9 @@ def _gone(project: Project, route: str, *, dry_run: bool) -> Forgotten:
 
 
 def _files(project: Project, route: str) -> Iterator[Path]:
-    """The route's file, and what was set aside beside it."""
-    for path in sorted(project.routes.glob(f"{route}.*")):
-        if path.name == f"{route}.md" or path.name.startswith(f"{route}.displaced-"):
+    """The route's file, and what was set aside beside it, also under a hidden name."""
+    for path in sorted(project.routes.glob("*")):
+        if path.name == f"{route}.md" or path.name.startswith((f"{route}.displaced-", f".ralf-{route}.md-")):
             yield path
 
 

@@ -44,7 +44,7 @@ def of_text(route: str, text: str) -> Target:
     if weight(text) < LEAST_TEXT:
         what = f"a text to be forgotten has at least {LEAST_TEXT} letters or digits: it goes wherever it stands"
         raise UsageError(route, what, "name more of it")
-    return Target(Item(), Wording([text]))
+    return Target(Item(), Wording([text], within_words=True))
 
 
 def of_item(project: Project, route: str, label: str) -> Target:

@@ -1,6 +1,7 @@
 """Three-way merge of trees: what changed from one to another, as data, and those changes made to a third.
 
-List items are told apart by the key in `IDENTITY`; a list whose items have none, or one twice, changes as a whole.
+List items are told apart by the key in `IDENTITY`, those with the same by their number: the second `a` is `a (2)`. A
+list with an item that has none changes as a whole.
 """
 
 from __future__ import annotations
@@ -99,10 +100,13 @@ def conflicts(base: Tree, ours: Tree, changes: Sequence[Change]) -> Iterator[Con
 
 
 def open_changes(changes: Sequence[Change], tree: Tree) -> list[Change]:
-    """The changes that `tree` does not show yet; the order of a list is one as long as any of its items is."""
-    open_ = [change for change in changes if not _shows(tree, change)]
-    lists = [change["at"][:-1] for change in open_]
-    return [change for change in changes if change in open_ or ("order" in change and change["at"] in lists)]
+    """The changes that `tree` does not show yet, and an order or an emptiness that one of these is about."""
+    open_ = [not _shows(tree, change) for change in changes]
+    around = {
+        tuple(c["at"][:n]) for c, is_open in zip(changes, open_, strict=True) if is_open for n in range(len(c["at"]))
+    }
+    depends = [("order" in c or c.get("removed") == "empty") and tuple(c["at"]) in around for c in changes]
+    return [c for c, is_open, too in zip(changes, open_, depends, strict=True) if is_open or too]
 
 
 def find(tree: Tree, at: Sequence[str], default: Any = None) -> Any:
@@ -131,6 +135,9 @@ def _diff(base: Any, theirs: Any, at: list[str], changes: list[Change]) -> None:
     if before is None or after is None or isinstance(base, dict) != isinstance(theirs, dict):
         changes.append({"at": at, "value": theirs})
         return
+    for key, inner in reversed(before.items()):  # the second of two that have one name before the first
+        if key not in after:
+            _removed(inner, [*at, key], changes, whole=isinstance(base, list))
     for key, inner in after.items():
         if key in before:
             _diff(before[key], inner, [*at, key], changes)
@@ -138,15 +145,12 @@ def _diff(base: Any, theirs: Any, at: list[str], changes: list[Change]) -> None:
             _added(inner, [*at, key], changes)
         else:
             changes.append({"at": [*at, key], "value": inner})
-    for key, inner in before.items():
-        if key not in after:
-            _removed(inner, [*at, key], changes, whole=isinstance(base, list))
     if isinstance(theirs, list):
         made = [item for key, item in before.items() if key in after]
         for key, item in after.items():
             if key not in before:
                 _insert(made, at[-1], item)
-        if [_identity(item, at[-1]) for item in made] != list(after):
+        if _names(made, at[-1]) != list(after):
             changes.append({"at": at, "order": list(after)})
 
 
@@ -166,7 +170,7 @@ def _removed(inner: Any, at: list[str], changes: list[Change], *, whole: bool = 
     if not parts:
         changes.append({"at": at, "removed": True})
         return
-    for key, part in parts.items():
+    for key, part in reversed(parts.items()):
         _removed(part, [*at, key], changes, whole=isinstance(inner, list))
     changes.append({"at": at, "removed": "empty"})
 
@@ -177,13 +181,10 @@ def _parts(value: Any, at: list[str]) -> dict[str, Any] | None:
         return value
     if not at or at[-1] not in IDENTITY or not isinstance(value, list):
         return None
-    found: dict[str, Any] = {}
-    for item in value:
-        name = _identity(item, at[-1])
-        if name is None or name in found:
-            return None
-        found[name] = item
-    return found
+    names = _names(value, at[-1])
+    if None in names or len(set(names)) < len(names):
+        return None
+    return dict(zip(map(str, names), value, strict=True))
 
 
 def _same(one: Any, other: Any) -> bool:
@@ -212,14 +213,27 @@ def _identity(item: Any, parent: str) -> str | None:
     return None if name is None else str(name)
 
 
+def _names(items: Sequence[Any], parent: str) -> list[str | None]:
+    """What tells the items of a list apart, None for one that has nothing."""
+    seen: dict[str, int] = {}
+    names: list[str | None] = []
+    for item in items:
+        name = _identity(item, parent)
+        if name is not None:
+            seen[name] = seen.get(name, 0) + 1
+            name = f"{name} ({seen[name]})" if seen[name] > 1 else name
+        names.append(name)
+    return names
+
+
 def _step(tree: Any, key: str, parent: str) -> tuple[Any, Any] | None:
     """Where `key` leads from `tree`: the container's own key or index, and what stands there; None if nothing does."""
     if isinstance(tree, dict):
         return (key, tree[key]) if key in tree else None
     if isinstance(tree, list) and parent in IDENTITY:
-        for index, item in enumerate(tree):
-            if _identity(item, parent) == key:
-                return index, item
+        for index, name in enumerate(_names(tree, parent)):
+            if name == key:
+                return index, tree[index]
     return None
 
 
@@ -281,18 +295,19 @@ def _make(tree: Any, at: list[str], change: Change) -> None:
 
 
 def _insert(items: list[Any], parent: str, item: Any) -> None:
-    """Sections stand newest first, everything else oldest first."""
+    """Sections stand newest first, everything else oldest first; one of a name that is there stands behind it."""
+    place = len(items)
     if parent == "sections" and isinstance(item, dict):
-        number = item.get("number") or 0
-        place = next((n for n, other in enumerate(items) if (other.get("number") or 0) < number), len(items))
-        items.insert(place, item)
-    else:
-        items.append(item)
+        number, name = item.get("number") or 0, _identity(item, parent)
+        alike = [n for n, other in enumerate(items) if _identity(other, parent) == name]
+        older = (n for n, other in enumerate(items) if (other.get("number") or 0) < number)
+        place = alike[-1] + 1 if alike else next(older, place)
+    items.insert(place, item)
 
 
 def _ordered(items: list[Any], parent: str, order: Sequence[str]) -> list[Any]:
     """Items in an order; one that it does not name stays behind the one that it stood behind."""
-    names = [_identity(item, parent) for item in items]
+    names = _names(items, parent)
     by_name = dict(zip(names, items, strict=True))
     made = [by_name[name] for name in dict.fromkeys(order) if name in by_name]
     named = set(order)

@@ -13,6 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from ralf._opening import content_of
+from ralf.document import parse
+from ralf.errors import DamagedRouteFile
+from ralf.tree import to_tree
 from ralf.wording import Wording
 
 
@@ -31,7 +34,17 @@ def holds(path: Path, wording: Wording) -> bool:
         content = content_of(path)
     except OSError:
         return False
-    return any(_stands_in(part, wording) for part in _unpacked(content))
+    if not any(_stands_in(part, wording) for part in _unpacked(content)):
+        return False
+    return path.suffix != ".md" or _is_in_route_file(path, content, wording)
+
+
+def _is_in_route_file(path: Path, content: bytes, wording: Wording) -> bool:
+    """Whether the words stand in a value of a route file; in two that follow each other they only seem to."""
+    try:
+        return _is_in(to_tree(parse(content, path)), wording)
+    except DamagedRouteFile:
+        return True
 
 
 def _unpacked(content: bytes) -> Iterator[bytes]:

@@ -46,7 +46,8 @@ def apply(context: RouteContext, record: Record) -> RouteContext:
     """What one more record makes of a context. A record of an unknown kind advances the revision, no more."""
     change = _KINDS.get(record.kind)
     if change is not None:
-        context = unresolved.settled(context, change(context, labelled(context, record.kind, record.payload)))
+        after = change(context, labelled(context, record.kind, record.payload))
+        context = after if record.kind == reversion.KIND else unresolved.settled(context, after)
     header = replace(
         context.context_checkpoint,
         revision=record.revision,

@@ -12,6 +12,7 @@ from ralf.errors import NotFound
 from ralf.model import Decision, Section
 from ralf.store import Store
 from ralf.tree import from_tree, to_tree
+from ralf.wording import MARK
 
 CHUNK = 1_200  # characters of evidence in one document
 _AROUND = 600  # characters of each message that was said around a decision
@@ -99,7 +100,7 @@ def decisions(record: journal.Record) -> Iterator[Decision]:
     items += [change["value"] for change in payload.get("changes", ()) if _adds_decision(change)]
     for item in items:
         decision = from_tree(Decision, item)
-        if decision.id:
+        if decision.id and decision.decision != MARK:
             yield decision
 
 

@@ -26,9 +26,13 @@ _DEEPEST = 3  # levels of a value that fit into the front matter below its entry
 
 def of_edit(base: Tree, newest: Tree, changes: Sequence[merge.Change]) -> list[merge.Change]:
     """The entries that an edit adds: for each field that `newest` has changed, too, since `base`."""
-    known = {tuple(entry.get("at", ())): entry.get("also", []) for entry in newest.get(KEY, ())}
+    known = [(tuple(entry.get("at", ())), entry.get("also", [])) for entry in newest.get(KEY, ())]
+
+    def before(at: tuple[str, ...]) -> list[Any]:
+        return [one for place, also in known if place[: len(at)] == at for one in also]
+
     return [
-        {"at": [KEY, "/".join(at)], "value": {"at": list(at), "also": [*known.get(at, ()), _flat(other)]}}
+        {"at": [KEY, "/".join(at)], "value": {"at": list(at), "also": [*before(at), _flat(other)]}}
         for at, other in merge.conflicts(base, newest, changes)
         if at[0] not in _NOBODY_S and not _only_said_again(base, newest, at)
     ]

@@ -18,6 +18,7 @@ LEAST = 12
 """Characters that count which a piece of a text must have to be known for one."""
 
 _CUT = "…"
+_AROUND = 8  # characters, of which an escape before a word has no more
 _PASSED_OVER = re.compile(r"""[\s*_`~>#|+\-"'\\]+""")
 _LONE = re.compile("(?s).")
 _ESCAPED = re.compile(r"((?:\\+u[0-9a-fA-F]{4})+)|\\+[nrt]")
@@ -34,7 +35,9 @@ class _Read(NamedTuple):
 class Wording:
     """The words of one or more texts."""
 
-    def __init__(self, texts: Iterable[str]) -> None:
+    def __init__(self, texts: Iterable[str], *, within_words: bool = False) -> None:
+        """within_words: whether they count also where they are a part of other words, as a secret may be."""
+        self._within_words = within_words
         keys = set()
         for text in texts:
             pieces = text.replace(MARK, _CUT).split(_CUT)
@@ -49,24 +52,28 @@ class Wording:
 
     def stands_in(self, text: str) -> bool:
         """Whether the words, or what is left of them in a cut copy, stand in a text."""
-        essences = [_essence(text)]
-        if "\\" in text:
-            essences.append(_essence(_unescaped(text)))
-        return any(self._is_in(essence) for essence in essences)
+        return bool(self._spans(text))
 
     def without(self, text: str) -> str:
         """The text with `MARK` in the words' place; the text itself where they do not stand in it."""
-        if not self.stands_in(text):
-            return text
-        spans = []
-        for escapes in (False, True):
-            essence, places = _read(text, escapes=escapes)
-            spans += [(places[start][0], places[end - 1][1]) for start, end in self._found(essence)]
+        spans = self._spans(text)
         made, done = "", 0
-        for start, end in _merged(spans):
+        for start, end in spans:
             made += text[done:start] + MARK
             done = end
-        return made + text[done:]
+        return made + text[done:] if spans else text
+
+    def _spans(self, text: str) -> list[tuple[int, int]]:
+        """Where the words stand in a text, in order."""
+        spans = []
+        for escapes in (False, True) if "\\" in text else (False,):
+            if self._is_in(_essence(_unescaped(text) if escapes else text)):  # most texts need no closer look
+                essence, places = _read(text, escapes=escapes)
+                for start, end, begins, ends in self._found(essence):
+                    first, last = places[start][0], places[end - 1][1]
+                    if self._within_words or _is_apart(text, first, last, begins=begins, ends=ends):
+                        spans.append((first, last))
+        return _merged(spans)
 
     def taken_out(self, tree: Any) -> Any:
         """A plain tree without the words, keys included; the same object where they do not stand in it."""
@@ -84,15 +91,16 @@ class Wording:
     def _is_in(self, essence: str) -> bool:
         return any(key in essence for key in self._keys) or (_CUT in essence and any(self._cut(essence)))
 
-    def _found(self, essence: str) -> Iterator[tuple[int, int]]:
+    def _found(self, essence: str) -> Iterator[tuple[int, int, bool, bool]]:
+        """Where the words stand, and whether their first and their last one are among them."""
         for key in self._keys:
             place = essence.find(key)
             while place >= 0:
-                yield place, place + len(key)
+                yield place, place + len(key), True, True
                 place = essence.find(key, place + 1)
         yield from self._cut(essence)
 
-    def _cut(self, essence: str) -> Iterator[tuple[int, int]]:
+    def _cut(self, essence: str) -> Iterator[tuple[int, int, bool, bool]]:
         """Where the beginning of a text stands before the sign of a cut, or its end behind one."""
         place = essence.find(_CUT)
         while place >= 0:
@@ -102,9 +110,9 @@ class Wording:
                 head = next((n for n in lengths if n <= place and essence.endswith(key[:n], 0, place)), 0)
                 tail = next((n for n in lengths if essence.startswith(key[-n:], place + 1)), 0)
                 if head:
-                    yield place - head, place
+                    yield place - head, place, True, False
                 if tail:
-                    yield place + 1, place + 1 + tail
+                    yield place + 1, place + 1 + tail, False, True
             place = essence.find(_CUT, place + 1)
 
 
@@ -132,6 +140,13 @@ def _read(text: str, *, escapes: bool) -> _Read:
             essence.append(char)
             places.append(match.span())
     return _Read("".join(essence), places)
+
+
+def _is_apart(text: str, first: int, last: int, *, begins: bool, ends: bool) -> bool:
+    """Whether words do not go on beyond a span of a text, at its beginning and at its end."""
+    before, after = _unescaped(text[max(0, first - _AROUND) : first])[-1:], text[last : last + 1]
+    inside = begins and before.isalnum() and text[first].isalnum()
+    return not inside and not (ends and after.isalnum() and text[last - 1].isalnum())
 
 
 def _unescaped(text: str) -> str:
