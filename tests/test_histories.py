@@ -18,5 +18,5 @@ def test_in_a_thousand_random_histories_too() -> None:
 
 @pytest.mark.parametrize("variant", histories.BROKEN)
 def test_a_broken_apply_and_a_broken_revert_are_found(variant: str) -> None:
-    assert histories.chunk(1, 0, 20, variant) != []
+    assert histories.chunk(1, 0, 60, variant) != []
     assert histories.chunk(1, 0, 1) == []
