@@ -276,6 +276,18 @@ def test_a_link_in_the_store_is_named_and_moved_aside_not_followed(project: Path
     assert (context_of(project) / "damaged/blobs/zz").is_symlink()
 
 
+@pytest.mark.parametrize("lay", [lambda path: path.symlink_to("/etc/passwd"), lambda path: path.mkdir(), os.mkfifo])
+@pytest.mark.parametrize("what", ["journal/routes/tide.jsonl", "routes/tide.md", "cache/routes/tide.json"])
+def test_what_is_no_file_is_named_and_moved_aside(project: Path, what: str, lay: Callable[[Path], None]) -> None:
+    path = context_of(project) / what
+    path.unlink()
+    lay(path)
+    assert what in [name for name, _ in found(project)]
+    assert not repair(root=project).after.damaged
+    assert ralf.get_context("tide", root=project).decisions
+    assert verify(root=project).damaged is False
+
+
 def test_a_journal_that_others_may_read_is_closed(project: Path, journal: Path) -> None:
     journal.chmod(0o644)
     assert found(project) == [("journal/routes/tide.jsonl", False)]

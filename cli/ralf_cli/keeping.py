@@ -11,6 +11,8 @@ from ralf_cli.options import with_json, with_root
 if TYPE_CHECKING:
     from ralf.verify import VerifyReport
 
+_NOTES = 20  # that are printed: old evidence that was pruned is a note a checkpoint
+
 
 @click.command()
 @click.argument("route", required=False)
@@ -60,11 +62,15 @@ def _emit(report: VerifyReport) -> None:
     from ralf_cli.main import complain
     from ralf_cli.output import say
 
+    notes = [finding for finding in report.findings if not finding.damage]
     for finding in report.findings:
         if finding.damage:
-            complain(f"{finding.path}: {finding.what}", f"ralf context verify --repair would {finding.repair}")
-        else:
-            say(f"note: {finding.path}: {finding.what}")
+            hint = f"ralf context verify --repair would {finding.repair}" if finding.repair else "mend it by hand"
+            complain(f"{finding.path}: {finding.what}", hint)
+    for finding in notes[:_NOTES]:
+        say(f"note: {finding.path}: {finding.what}")
+    if len(notes) > _NOTES:
+        say(f"{len(notes) - _NOTES:,} more notes: --json")
     damaged = sum(finding.damage for finding in report.findings)
     looked = f"{len(report.routes):,} routes, {report.records:,} records, {report.blobs:,} blobs"
     click.echo(f"{looked}, {report.archives:,} archives: {f'{damaged:,} damaged' if damaged else 'all whole'}")

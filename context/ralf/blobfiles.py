@@ -59,7 +59,7 @@ class Blobs:
                 os.utime(path)  # somebody needs it now: whoever prunes must not take it for an old one
                 return digest
         if path.parent.is_symlink():
-            raise UsageError(path.parent, "is a symbolic link: not written through", "remove the link")
+            raise UsageError(path.parent, "is a symbolic link: not followed", "remove the link")
         path.parent.mkdir(parents=True, exist_ok=True)
         with self._putting():
             placed(path, [zlib.compress(content, 6)], beside=self._top)
@@ -119,7 +119,8 @@ class Blobs:
 
         path = self.path_of(digest)
         with self.archiving():
-            path.unlink(missing_ok=True)
+            if not path.parent.is_symlink():
+                path.unlink(missing_ok=True)
             while (found := self._archived(digest)) is not None:
                 rest = [info for name, info in _listing(found[0]).items() if name != digest]
                 if rest:

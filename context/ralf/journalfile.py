@@ -7,6 +7,7 @@ whose beginning has moved, or that was rewritten, begins with a line that says w
 from __future__ import annotations
 
 import errno
+import fcntl
 import hashlib
 import json
 import os
@@ -168,7 +169,10 @@ class Journal:
             raise
 
     def sync(self, end: int) -> None:
-        """The acknowledgement. When it fails nothing was promised, and it is not tried again: the line goes."""
+        """The acknowledgement. When it fails nothing was promised, and it is not tried again: the line goes.
+
+        After a failure the kernel takes the pages for clean: a second fsync would succeed, and the line be lost.
+        """
         try:
             os.fsync(self.descriptor)
         except OSError:
@@ -176,8 +180,15 @@ class Journal:
             raise
 
     def _take_back(self, end: int) -> None:
-        with suppress(OSError):
+        """Undo a line that nobody was promised. Where it cannot be cut off, its newline goes: then it is none."""
+        try:
             os.ftruncate(self.descriptor, end + self._shift)
+        except OSError:
+            with suppress(OSError):
+                fcntl.fcntl(self.descriptor, fcntl.F_SETFL, 0)  # with O_APPEND a write goes to the end, wherever meant
+                last = os.fstat(self.descriptor).st_size - 1
+                if last >= end + self._shift:
+                    os.pwrite(self.descriptor, b" ", last)
 
     def _frame(self, offset: int) -> bytes:
         return os.pread(self.descriptor, _FRAME_BYTES, offset + self._shift)
@@ -248,12 +259,12 @@ def _opened(path: Path, flags: int) -> int:
         descriptor = os.open(path, flags | CAREFUL, 0o600)
     except OSError as error:
         if error.errno in (errno.EISDIR, errno.ENXIO):
-            raise DamagedJournal(path, "is no regular file", f"move it away: {path}") from None
+            raise DamagedJournal(path, "is no regular file", MEND_JOURNAL) from None
         raise
     found = os.fstat(descriptor)
     if not stat.S_ISREG(found.st_mode):
         os.close(descriptor)
-        raise DamagedJournal(path, "is no regular file", f"move it away: {path}")
+        raise DamagedJournal(path, "is no regular file", MEND_JOURNAL)
     if found.st_nlink > 1 and flags & (os.O_WRONLY | os.O_RDWR):
         os.close(descriptor)
         what = "has a second name (a hard link), whose file would be written, too"

@@ -5,6 +5,7 @@ A reader stops at the first byte that is wrong; this one goes on at the next rec
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 from collections.abc import Iterator
@@ -102,6 +103,10 @@ def scan(stream: Stream) -> Scan:
         wrong = "is missing" if journalparts.stray(stream.parts, ()) else ""
     except DamagedJournal as error:
         wrong = error.what
+    except OSError as error:
+        if error.errno != errno.ELOOP:
+            raise
+        wrong = "is a symbolic link"
     if wrong or (not end and not _is_first(content)):
         found.header = _header_of_parts(stream.parts)
     base = found.header.begin

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -140,7 +141,7 @@ def _snapshot(
     project: Project, route: str, kept: snapshot.Snapshot | None, remembered: RouteContext | None
 ) -> Iterator[Finding]:
     path = snapshot.path_of(project.cache, route)
-    if not path.is_file():
+    if not os.path.lexists(path):
         return
     if kept is None:
         yield Finding(path, "cannot be read: it counts for nothing", _ANEW, damage=False)
@@ -161,7 +162,7 @@ def _renders(project: Project, route: str) -> Iterator[Finding]:
 
 def _sessions(project: Project, route: str) -> Iterator[Finding]:
     path = project.cache / "sessions" / f"{route}.jsonl"
-    if not path.is_file():
+    if not os.path.lexists(path):
         return
     expected = b"\n" + sessions.lines_since(project, route, None)
     try:
@@ -174,7 +175,7 @@ def _sessions(project: Project, route: str) -> Iterator[Finding]:
 
 def _ids(project: Project, route: str, scan: Scan) -> Iterator[Finding]:
     path = project.cache / "ids" / "routes" / f"{route}.idx"
-    if not path.is_file():
+    if not os.path.lexists(path):
         return
     entries = [piece.entry for piece in scan.whole() if piece.entry is not None]
     if not IdIndex(path).agrees([(one.id, int(one.token.partition("-")[0])) for one in entries]):
