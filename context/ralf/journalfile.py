@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import hashlib
 import json
 import os
@@ -165,16 +166,29 @@ def write_all(descriptor: int, line: bytes, end: int) -> None:
         while written < len(line):
             written += os.write(descriptor, line[written:])
     except OSError:
-        with suppress(OSError):
-            os.ftruncate(descriptor, end)
+        _take_back(descriptor, end)
         raise
 
 
 def sync(descriptor: int, end: int) -> None:
-    """The acknowledgement. When it fails nothing was promised, and it is not tried again: the line goes."""
+    """The acknowledgement. When it fails nothing was promised, and it is not tried again: the line goes.
+
+    After a failure the kernel takes the pages for clean: a second fsync would succeed, and the line be lost for that.
+    """
     try:
         os.fsync(descriptor)
     except OSError:
-        with suppress(OSError):
-            os.ftruncate(descriptor, end)
+        _take_back(descriptor, end)
         raise
+
+
+def _take_back(descriptor: int, end: int) -> None:
+    """Undo a line that nobody was promised. Where it cannot be cut off, its newline goes: without one it is no line."""
+    try:
+        os.ftruncate(descriptor, end)
+    except OSError:
+        with suppress(OSError):
+            fcntl.fcntl(descriptor, fcntl.F_SETFL, 0)  # with O_APPEND a write goes to the end, wherever it is meant to
+            last = os.fstat(descriptor).st_size - 1
+            if last >= end:
+                os.pwrite(descriptor, b" ", last)
