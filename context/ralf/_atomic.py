@@ -134,7 +134,7 @@ def write(path: Path, content: bytes) -> None:
 
 def add(path: Path, content: bytes) -> None:
     """Add a few bytes to a file, made where there is none, durably."""
-    with open(path, "ab", buffering=0, opener=_private) as file:
+    with naming(path), open(path, "ab", buffering=0, opener=_private) as file:
         file.write(content)
         os.fsync(file.fileno())
     sync_folder(path.parent)
