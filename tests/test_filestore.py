@@ -384,6 +384,25 @@ def test_a_record_whose_fsync_failed_is_not_there(
     assert store.append(STREAM, record(2), id="id-2", after=tokens[-1]) == store.head(STREAM)
 
 
+def test_a_record_whose_fsync_failed_and_that_cannot_be_cut_off_is_not_there_either(
+    store: FileStore, journal: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tokens = filled(store, 2)
+
+    def failing(*_: int) -> None:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", failing)
+        patch.setattr(os, "ftruncate", failing)
+        with pytest.raises(OSError, match="Input/output"):
+            store.append(STREAM, record(2), id="id-2", after=tokens[-1])
+    assert store.head(STREAM) == tokens[-1]
+    assert numbers(store) == [0, 1]
+    assert store.append(STREAM, record(3), id="id-3", after=tokens[-1]) == store.head(STREAM)
+    assert numbers(store) == [0, 1, 3]
+
+
 def test_a_retry_of_a_record_that_its_dead_writer_never_synced_makes_it_durable(
     store: FileStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:

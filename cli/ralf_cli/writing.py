@@ -158,7 +158,7 @@ def decide(
     """
     import ralf
     from ralf.tree import to_tree
-    from ralf_cli.output import emit_json
+    from ralf_cli.output import emit_json, say
 
     decision = ralf.record_decision(
         route,
@@ -170,6 +170,7 @@ def decide(
         pinned=rule,
         origin=origin,
         root=root,
+        warn=lambda warning: say(f"warning: {warning}"),
     )
     if as_json:
         emit_json(to_tree(decision))

@@ -152,6 +152,7 @@ class _Run:
                 with writing(self._project, self._route) as writer:
                     writer.show()
                     self._context = writer.context
+                self._warnings += writer.warnings
         while piece is not None:
             following = next(pieces, None)
             if following is None and piece.rest:
@@ -260,6 +261,7 @@ class _Run:
                 writer.show()
                 remember(self._project, writer.context)
             self._context = writer.context
+            self._warnings += writer.warnings
             if landed:
                 self._before = self._before if self._written else token
                 self._note(writer, payload)
@@ -267,7 +269,6 @@ class _Run:
 
     def _note(self, writer: RouteWriter, payload: Mapping[str, Any]) -> None:
         self._written.append(writer.context.checkpoint_history[-1])
-        self._warnings += writer.warnings
         self._damage = writer.damage
         entry = self._written[-1]
         if payload["refused"]:

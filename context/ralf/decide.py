@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import uuid
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -33,6 +33,7 @@ def record_decision(
     kind: str = "decision",
     pinned: bool = False,
     root: str | os.PathLike[str] | None = None,
+    warn: Callable[[str], None] | None = None,
 ) -> Decision:
     """Record a decision in a route, and return it with its label; durable, and in the route file, when this returns.
 
@@ -42,6 +43,7 @@ def record_decision(
     supersedes    label of the decision that this one replaces, folded out of the file or not; it is marked superseded
     origin        user, agent, human-edit or import
     kind          decision, rule or failed-approach; `pinned`: never folded
+    warn          told what else there is to know: that an editor holds the file, that a save was set aside
 
     A decision that is already active in the same words is returned as it is. Raises UsageError (a refused name, nothing
     said, an agent's decision that a person dropped), NotFound (nothing to supersede), Busy, OSError.
@@ -86,6 +88,9 @@ def record_decision(
         payload = labelled(writer.context, "decision", {"decision": to_tree(made)})
         writer.append("decision", payload, id=f"decision-{uuid.uuid4().hex}")
         writer.show()
+    if warn is not None:
+        for warning in writer.warnings:
+            warn(warning)
     return from_tree(Decision, payload["decision"])
 
 

@@ -1,0 +1,305 @@
+"""The write path, step by step: who waits for whom, what is displaced, and what a dead writer leaves."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Iterator
+from hashlib import sha256
+from pathlib import Path
+
+import pytest
+
+import ralf
+from ralf import _atomic, _leases, _locks
+from ralf.errors import Busy
+from storekit import records_of, route_file
+
+ROUTE = "tide"
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    ralf.record_decision(ROUTE, "Keep the old columns", root=tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def path(root: Path) -> Path:
+    return route_file(root, ROUTE)
+
+
+def noted(path: Path, note: str = "by_hand") -> str:
+    """The route file's text, with a note that a person made."""
+    return path.read_text(encoding="utf-8").replace("\ndecisions:", f"\n{note}: true\ndecisions:", 1)
+
+
+def hidden(path: Path) -> list[str]:
+    return sorted(found.name for found in path.parent.iterdir() if found.name.startswith("."))
+
+
+def set_aside(path: Path, content: bytes, known: bytes) -> Path:
+    """What a writer leaves that dies between the exchange and the merge."""
+    aside = path.with_name(f".ralf-{path.name}-{sha256(known).hexdigest()[:12]}-0123456789ab.old")
+    aside.write_bytes(content)
+    return aside
+
+
+# ---- whether somebody is saving ----
+
+
+def test_a_file_that_somebody_has_open_for_writing_is_not_closed(path: Path) -> None:
+    content = path.read_bytes()
+    assert _leases.read(path) == (content, True)
+    with path.open("rb"):
+        assert _leases.read(path) == (content, True)
+    with path.open("ab"):
+        assert _leases.read(path) == (content, False)
+    assert _leases.settled(path, 0) == content
+
+
+def test_a_save_is_waited_for_but_not_for_ever(path: Path) -> None:
+    with path.open("ab") as file:
+        assert _leases.settled(path, 0.01) is None
+        threading.Timer(0.05, file.close).start()
+        assert _leases.settled(path, 5) == path.read_bytes()
+
+
+def test_where_the_kernel_cannot_tell_a_file_counts_as_closed(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr("fcntl.F_SETLEASE")
+    with path.open("ab"):
+        assert _leases.read(path).closed is None
+        assert _leases.settled(path, 0) == path.read_bytes()
+
+
+def test_whoever_opens_a_file_while_it_is_looked_at_ends_nobody(path: Path) -> None:
+    """The kernel sends whoever holds a lease a signal, which by default ends the process."""
+    until = time.monotonic() + 0.3
+
+    def opening() -> None:
+        while time.monotonic() < until:
+            path.open("ab").close()
+
+    thread = threading.Thread(target=opening)
+    thread.start()
+    looks = 0
+    while time.monotonic() < until:
+        assert _leases.read(path).content
+        looks += 1
+    thread.join()
+    assert looks > 10
+
+
+# ---- the exchange ----
+
+
+def test_what_is_displaced_is_handed_back_and_stays_until_it_is_dropped(path: Path) -> None:
+    old = path.read_bytes()
+    displaced = _atomic.exchange(path, b"new", b"something else")
+    assert displaced is not None
+    assert (path.read_bytes(), displaced.content, displaced.closed) == (b"new", old, True)
+    assert displaced.path.read_bytes() == old
+    displaced.drop()
+    assert hidden(path) == []
+
+
+def test_a_file_that_an_editor_has_open_stays_in_its_place(path: Path) -> None:
+    old = path.read_bytes()
+    with path.open("ab") as file:
+        inode = os.fstat(file.fileno()).st_ino
+        with pytest.raises(_atomic.BeingSaved):
+            _atomic.exchange(path, b"new", old)
+        assert path.stat().st_ino == inode
+    assert path.read_bytes() == old
+    assert hidden(path) == []
+
+
+def test_a_file_that_is_not_there_is_made_and_nothing_displaced(path: Path) -> None:
+    path.unlink()
+    assert _atomic.exchange(path, b"new", b"") is None
+    assert (path.read_bytes(), hidden(path)) == (b"new", [])
+
+
+def test_a_file_that_appears_at_the_last_moment_is_displaced_and_not_written_over(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An editor makes the file anew between our look and our rename."""
+    path.unlink()
+    renamed, calls = _atomic._renamed, []
+
+    def racing(source: str, target: str, flags: int) -> int:
+        calls.append(flags)
+        if len(calls) == 2:
+            path.write_bytes(b"saved")
+        return renamed(source, target, flags)
+
+    monkeypatch.setattr(_atomic, "_renamed", racing)
+    displaced = _atomic.exchange(path, b"new", b"")
+    assert displaced is not None
+    assert (path.read_bytes(), displaced.content) == (b"new", b"saved")
+
+
+def test_an_old_kernel_that_cannot_exchange_renames(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_atomic, "_renameat2", lambda: None)
+    assert _atomic.exchange(path, b"new", b"") is None
+    assert (path.read_bytes(), hidden(path)) == (b"new", [])
+
+
+# ---- what a dead writer leaves ----
+
+
+def test_a_half_written_temporary_file_is_swept_unread(root: Path, path: Path) -> None:
+    path.with_name(f".ralf-{path.name}-0123456789ab.tmp").write_text(noted(path)[:-100], encoding="utf-8")
+    ralf.record_decision(ROUTE, "Go on", root=root)
+    assert hidden(path) == []
+    assert "edit" not in [record["kind"] for record in records_of(root, ROUTE)]
+
+
+def test_a_save_that_a_dead_writer_had_displaced_is_taken_in(root: Path, path: Path) -> None:
+    set_aside(path, noted(path).encode(), known=path.read_bytes())
+    ralf.record_decision(ROUTE, "Go on", root=root)
+    assert ralf.get_context(ROUTE, root=root).extra == {"by_hand": True}
+    assert "\nby_hand: true" in path.read_text(encoding="utf-8")
+    assert hidden(path) == []
+
+
+def test_a_displaced_save_and_a_later_one_are_both_taken_in_and_the_later_one_wins(root: Path, path: Path) -> None:
+    content = path.read_bytes()
+    set_aside(path, noted(path, "first").replace("Keep the old", "Keep the first").encode(), known=content)
+    path.write_text(noted(path, "second").replace("Keep the old", "Keep the second"), encoding="utf-8")
+    ralf.record_decision(ROUTE, "Go on", root=root)
+    context = ralf.get_context(ROUTE, root=root)
+    assert set(context.extra) == {"first", "second"}
+    assert context.decisions[0].decision == "Keep the second columns"
+
+
+def test_a_displaced_file_that_is_ours_is_no_edit(root: Path, path: Path) -> None:
+    old = path.read_bytes()
+    ralf.record_decision(ROUTE, "Go on", root=root)
+    for known in (old, b"another"):
+        set_aside(path, old, known=known)
+        ralf.record_decision(ROUTE, f"Go on after {len(known)}", root=root)
+        assert hidden(path) == []
+    assert "edit" not in [record["kind"] for record in records_of(root, ROUTE)]
+
+
+def test_a_displaced_save_that_cannot_be_read_is_put_where_it_is_seen_and_said(root: Path, path: Path) -> None:
+    set_aside(path, b"rubbish", known=b"")
+    said: list[str] = []
+    ralf.record_decision(ROUTE, "Go on", root=root, warn=said.append)
+    (kept,) = path.parent.glob("tide.displaced-*")
+    assert kept.read_bytes() == b"rubbish"
+    assert said[0].startswith(f"{kept}: ")
+    assert hidden(path) == []
+
+
+def test_a_displaced_file_that_somebody_still_saves_into_is_left_until_they_are_done(root: Path, path: Path) -> None:
+    content = noted(path).encode()
+    aside = set_aside(path, content[:200], known=path.read_bytes())
+    with aside.open("ab") as file:
+        ralf.record_decision(ROUTE, "Go on", root=root)
+        assert hidden(path) == [aside.name]
+        file.write(content[200:])
+    ralf.record_decision(ROUTE, "Go on again", root=root)
+    assert ralf.get_context(ROUTE, root=root).extra == {"by_hand": True}
+    assert hidden(path) == []
+
+
+def test_where_nobody_can_tell_whether_it_is_still_saved_into_a_displaced_file_is_kept_for_a_while(
+    root: Path, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delattr("fcntl.F_SETLEASE")
+    editor = path.open("r+", encoding="utf-8")
+    text = noted(path)
+    ralf.record_decision(ROUTE, "Go on", root=root)
+    with editor:  # into the file that was displaced meanwhile
+        editor.write(text)
+    ralf.record_decision(ROUTE, "Go on again", root=root)
+    assert ralf.get_context(ROUTE, root=root).extra == {"by_hand": True}
+    monkeypatch.setattr(_atomic, "_KEPT", -1.0)
+    _atomic.sweep(path)
+    assert hidden(path) == []
+
+
+# ---- an editor in the middle of a save ----
+
+
+@pytest.fixture
+def saving(path: Path) -> Iterator[None]:
+    """Half of a file, with the editor still at it; afterwards all of it."""
+    text = noted(path)
+    half = text.index("decision: ")
+    with path.open("w", encoding="utf-8") as file:
+        file.write(text[:half])
+        file.flush()
+        yield
+        file.write(text[half:])
+
+
+@pytest.mark.usefixtures("saving")
+def test_a_write_beside_a_slow_save_is_acknowledged_and_says_that_the_file_does_not_show_it(
+    root: Path, path: Path
+) -> None:
+    half, said = path.read_bytes(), []
+    started = time.monotonic()
+    ralf.record_decision(ROUTE, "Go on", root=root, warn=said.append)
+    assert time.monotonic() - started < 1
+    assert path.read_bytes() == half
+    assert [record["kind"] for record in records_of(root, ROUTE)] == ["decision", "decision"]
+    assert "another program is saving it" in said[0]
+
+
+def test_half_a_save_deletes_nothing_and_the_whole_of_it_is_taken_in(
+    root: Path, path: Path, request: pytest.FixtureRequest
+) -> None:
+    text = noted(path)
+    with path.open("w", encoding="utf-8") as file:
+        file.write(text[: text.index("\n## ")])  # a whole front matter: half a save that could be taken for an edit
+        file.flush()
+        ralf.record_decision(ROUTE, "Go on", root=root)
+        file.write(text[text.index("\n## ") :])
+    ralf.record_decision(ROUTE, "Go on again", root=root)
+    context = ralf.get_context(ROUTE, root=root)
+    assert [item.decision for item in context.decisions] == ["Keep the old columns", "Go on", "Go on again"]
+    assert context.extra == {"by_hand": True}
+    assert [record["kind"] for record in records_of(root, ROUTE)].count("edit") == 1
+
+
+# ---- waiting for a lock ----
+
+
+def test_a_lock_that_is_held_is_waited_for_no_longer_than_said(tmp_path: Path) -> None:
+    lock = tmp_path / "locks" / "r.lock"
+    with _locks.held(lock, "r"):
+        for timeout in (0.0, 0.05):
+            started = time.monotonic()
+            with pytest.raises(Busy, match="locked by another process"), _locks.held(lock, "r", timeout):
+                pass
+            assert time.monotonic() - started < 1
+
+
+def test_whoever_gives_up_waiting_keeps_the_lock_from_nobody(tmp_path: Path) -> None:
+    lock = tmp_path / "locks" / "r.lock"
+    with _locks.held(lock, "r"), pytest.raises(Busy), _locks.held(lock, "r", 0.02):
+        pass
+    for _ in range(3):
+        with _locks.held(lock, "r", 5):
+            pass
+
+
+def test_those_who_wait_have_their_turn_in_order(tmp_path: Path) -> None:
+    lock, turns = tmp_path / "locks" / "r.lock", []
+
+    def wait(number: int) -> None:
+        with _locks.held(lock, "r", 10):
+            turns.append(number)
+
+    threads = [threading.Thread(target=wait, args=(number,)) for number in range(5)]
+    with _locks.held(lock, "r"):
+        for thread in threads:
+            thread.start()
+            time.sleep(0.03)
+    for thread in threads:
+        thread.join()
+    assert turns == [0, 1, 2, 3, 4]
