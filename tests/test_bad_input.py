@@ -51,6 +51,8 @@ DAMAGES: dict[str, Callable[[bytes], bytes]] = {
     "a goal that is a list": lambda good: good.replace(b"\nactive_work:\n", b"\ngoal: [1]\nactive_work:\n", 1).replace(
         b"\ngoal: |-", b"\nwas: |-", 1
     ).replace(b'\ngoal: "', b'\nwas: "', 1),
+    "thousands of sections": lambda good: good + b"\n### x\n" * 2_001,
+    "a hundred thousand lines": lambda good: good + b"\n" * 200_001,
     "only white space": lambda good: b"\n \n",
 }  # fmt: skip
 HARMLESS: dict[str, Callable[[bytes], bytes]] = {
@@ -492,7 +494,8 @@ def test_a_mended_route_file_shows_the_journal_after_the_same_checkpoint_again(c
 
 BELOW_THE_HEAD = {
     "YAML that is none", "a key twice", "a tab in the header", "no closing fence", "not UTF-8 in the header",
-    "not UTF-8 in the text", "decisions that are a text", "a count that is a word", "a goal that is a list",
+    "not UTF-8 in the text", "thousands of sections",
+    "a hundred thousand lines", "decisions that are a text", "a count that is a word", "a goal that is a list",
 }  # fmt: skip
 """What a list, which reads the head of a file alone, cannot tell of a file that no writer of ours has seen yet."""
 
@@ -585,6 +588,16 @@ def test_a_folder_where_a_route_file_should_be_is_named(cli: Cli, project: Path)
     listed = cli("context", "list")
     assert "good" in listed.out
     assert listed.status == 4
+
+
+def test_a_file_of_more_than_64_mebibytes_is_named_and_left_alone(cli: Cli, project: Path) -> None:
+    """A part of it, taken for the whole, would be an edit that drops the rest."""
+    path = route_file(project, "bad")
+    os.truncate(path, (64 << 20) + 1)
+    for args in (("show", "bad"), ("decide", "bad", "Go on")):
+        cli("context", *args).complains(4, path, "more than 64 MiB")
+    assert path.stat().st_size == (64 << 20) + 1
+    assert "good" in cli("context", "list").out
 
 
 # ---- journals ----

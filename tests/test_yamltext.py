@@ -42,6 +42,8 @@ HOSTILE = {
     "a key twice, further down": ("a:\n  - {b: 1, c: 2,\n     b: 3}\n", 3, "the key 'b' twice"),
     "a list for a key": ("a: 1\n? [b]\n: 1\n", 2, "a key that is no text"),
     "a very long key": (f"a: 1\n{'k' * 129}: 1\n", 2, "a key of more than 128 characters"),
+    "many items": ("a: [" + "1," * 5_000 + "1]\n", 1, "a list of more than 5,000 items"),
+    "many keys": ("".join(f"k{n}: 1\n" for n in range(5_001)), 5_001, "a mapping of more than 5,000 keys"),
     "a raw NUL": ("a: 1\nb: '\0'\n", 2, "control character U+0000"),
     "an escaped NUL": ('a: 1\nb: "\\0"\n', 2, "control character U+0000"),
     "an escaped escape": ('a: "\\e[31m"\n', 1, "control character U+001B"),

@@ -21,6 +21,9 @@ FENCE = "---"
 HISTORY = "## Compressed History"
 FOOTER = "*Kept by ralf. Edit freely: changes are taken in at the next write.*"
 
+MAX_LINES, MAX_SECTIONS = 200_000, 2_000
+"""A file with more is not read: ours hold a few, and what compares sections takes time by their square."""
+
 _HISTORIES = (HISTORY, "## Checkpoint History")
 _OLD_FOOTER = "*This file is automatically managed. Do not edit manually.*"
 _SECTION = re.compile(r"### Checkpoint (\d{1,9})(?:: (.*))?\Z")
@@ -63,6 +66,9 @@ def parse(content: bytes, where: object) -> RouteContext:
     if conflict := _CONFLICT.search(text):
         line = text.count("\n", 0, conflict.start()) + 1
         raise DamagedRouteFile(where, "conflict markers of a merge", _hint(where), line=line)
+    for sign, most, what in (("\n", MAX_LINES, "lines"), ("\n### ", MAX_SECTIONS, "headings of sections")):
+        if text.count(sign) > most:
+            raise DamagedRouteFile(where, f"more than {most:,} {what}", _hint(where))
     front, body = _split(text, where)
     try:
         tree, _ = frontmatter.parse(text, handler=_Guarded(front))

@@ -99,7 +99,7 @@ def read_file(project: Project, route: str) -> bytes | None:
         with open(path, "rb", opener=not_through_a_link) as file:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
                 raise DamagedRouteFile(path, "is no regular file", f"move it away: {path}")
-            return file.read(MAX_BYTES)
+            content = file.read(MAX_BYTES + 1)
     except FileNotFoundError:
         return None
     except IsADirectoryError:
@@ -109,6 +109,9 @@ def read_file(project: Project, route: str) -> bytes | None:
             raise
         what = "is a symbolic link, no regular file: not read" if error.errno == errno.ELOOP else "is no regular file"
         raise DamagedRouteFile(path, what, f"move it away: {path}") from None
+    if len(content) > MAX_BYTES:  # a part of it, taken for the whole, would be an edit that drops the rest
+        raise DamagedRouteFile(path, f"has more than {MAX_BYTES >> 20} MiB", f"move it away: {path}")
+    return content
 
 
 def _shown(project: Project, route: str, head: Token, content: bytes) -> RouteContext | None:

@@ -16,6 +16,7 @@ import yaml
 
 MAX_BYTES = 1 << 20
 MAX_DEPTH = 8
+MAX_ITEMS = 5_000  # of one list or mapping: ours hold a few hundred, and what compares them takes time by their square
 MAX_KEY = 128  # a longer one, written back with escapes, would be more than YAML reads as a key
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
@@ -41,9 +42,9 @@ class BadYaml(ValueError):
 def load(text: str) -> dict[str, Any]:
     """The mapping that `text` holds; BadYaml says what is wrong and where.
 
-    Refused: over 1 MiB, deeper than 8 levels, anchors, aliases, tags, merge keys, a key twice, a key that is no
-    text, control characters, and anything but one mapping. Scalars that are not canonical stay text (see
-    docs/format.md).
+    Refused: over 1 MiB, deeper than 8 levels, more than 5,000 items in one place, anchors, aliases, tags, merge keys, a
+    key twice, a key that is no text, control characters, and anything but one mapping. Scalars that are not canonical
+    stay text (see docs/format.md).
     """
     if len(text) > MAX_BYTES:
         raise BadYaml(f"front matter of more than {MAX_BYTES:,} characters")
@@ -127,8 +128,10 @@ def _value(loader: Any, event: Any, depth: int) -> Any:
 
 
 def _list(loader: Any, depth: int) -> list[Any]:
-    items = []
+    items: list[Any] = []
     while not isinstance(event := loader.get_event(), yaml.SequenceEndEvent):
+        if len(items) == MAX_ITEMS:
+            raise BadYaml(f"a list of more than {MAX_ITEMS:,} items", _line(event))
         items.append(_value(loader, event, depth + 1))
     return items
 
@@ -145,6 +148,8 @@ def _mapping(loader: Any, depth: int) -> dict[str, Any]:
             raise BadYaml("merge keys are not allowed", _line(event))
         if len(key) > MAX_KEY:
             raise BadYaml(f"a key of more than {MAX_KEY} characters", _line(event))
+        if len(tree) == MAX_ITEMS:
+            raise BadYaml(f"a mapping of more than {MAX_ITEMS:,} keys", _line(event))
         if key in tree:
             raise BadYaml(f"the key {key!r} twice", _line(event))
         tree[key] = _value(loader, loader.get_event(), depth + 1)
