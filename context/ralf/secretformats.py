@@ -249,15 +249,19 @@ _LONGEST_KEY = 32 << 10
 def _private_keys(text: str) -> Iterator[Hit]:
     """Private keys in armour; one whose beginning or end was cut off, as far as it goes."""
     place = 0
+    begun, ended = _BEGIN.search(text), _KEY_END.search(text)
     while True:
-        begun, ended = _BEGIN.search(text, place), _KEY_END.search(text, place)
+        if begun is not None and begun.start() < place:  # each is looked for only behind what was read
+            begun = _BEGIN.search(text, place)
+        if ended is not None and ended.start() < place:
+            ended = _KEY_END.search(text, place)
         if ended is not None and (begun is None or ended.start() < begun.start()):
             start = _start_of_key(text, place, ended.start())
             if start is not None:
                 yield Hit(start, ended.end(), "private-key")
             place = ended.end()
         elif begun is not None:
-            place = end_of_key(text, begun.end())
+            place = max(begun.start() + 1, end_of_key(text, begun.end()))
             if place > begun.end():
                 yield Hit(begun.start(), place, "private-key")
         else:
