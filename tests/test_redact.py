@@ -160,6 +160,16 @@ def test_a_secret_that_two_segments_share_stands_in_neither() -> None:
         assert not any(token[at : at + 12] in shown for at in range(len(token) - 11)), cut
 
 
+def test_a_private_key_that_two_segments_share_stands_in_neither() -> None:
+    lines = [f"{line}q7Rt2bVx9MpL4sKd8WzY3nCf6HgJ1aTe5{line}" * 2 for line in "ABCDEF"]
+    key = "-----BEGIN PRIVATE KEY-----\n" + "\n".join(lines) + "\n-----END PRIVATE KEY-----"
+    for cut in range(30, len(key) - 30, 7):
+        before, ends = REDACTOR.events([result(key[:cut])])
+        behind, _ = REDACTOR.events([result(f"{key[cut:]}\ndone")], tails=ends)
+        shown = before[0].text + "\n" + behind[0].text
+        assert not any(line[at : at + 12] in shown for line in lines for at in range(len(line) - 11)), cut
+
+
 def test_a_random_value_is_found_again_where_nothing_tells_it() -> None:
     value = "v8Kq2Lm9Xw4Rt7Yb1Nc5"
     shown, _ = REDACTOR.events([result(f"API_TOKEN={value}"), result(f"sent {value} to the server")])

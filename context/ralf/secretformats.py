@@ -275,7 +275,9 @@ def end_of_key(text: str, start: int) -> int:
     end = body.end() if body is not None else start
     rest = _TAIL.match(text, end, end + 200)
     closed = _KEY_END.match(text, rest.end()) if rest is not None else None
-    return closed.end() if closed is not None else end
+    if closed is not None:
+        return closed.end()
+    return len(text) if rest is not None and end > start and rest.end() == len(text) else end  # its last line, cut
 
 
 def _start_of_key(text: str, after: int, end: int) -> int | None:

@@ -11,7 +11,7 @@ from functools import lru_cache
 from itertools import pairwise
 
 from ralf.secretformats import Hit
-from ralf.secretvalues import is_chosen, is_placeholder, is_random, is_unspoken
+from ralf.secretvalues import is_chosen, is_credential, is_placeholder, is_random, is_unspoken
 
 _STEM = re.compile(
     "passw|passphrase|pwd|pass|secret|token|key|auth|credential|cookie|bearer|signature|dockerconfigjson"
@@ -176,6 +176,8 @@ def _is_secret(text: str, kind: str, start: int, end: int, *, quoted: bool, env:
     value = text[start : min(end, start + _JUDGED)]
     if is_random(value) or (is_unspoken(value) and (quoted or env or option)):
         return not (kind == "authorization" and value.startswith("http"))
+    if kind == "authorization":
+        return is_credential(value)
     if kind != "password" or sign in (",", "==", "==="):
         return False
     if env:

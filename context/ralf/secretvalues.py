@@ -106,3 +106,12 @@ def is_unspoken(value: str) -> bool:
     if len(value) < len("0123456789abcdef") or is_placeholder(value) or not value.isalnum():
         return False
     return len(_DIGITS.findall(value)) > 1 and any(map(str.isalpha, value))
+
+
+def is_credential(value: str) -> bool:
+    """Whether what stands where only a credential can is one, and no variable or placeholder: of letters of both cases
+    and a digit.
+    """
+    if len(value) < len("0123456789abcdef0123") or is_placeholder(value) or _NAME.match(value):
+        return False
+    return value.upper() != value != value.lower() and _DIGITS.search(value) is not None
