@@ -32,7 +32,7 @@ _OWN_WORDS = (
 
 
 def produce(rounds: int) -> list[measure.Row]:
-    """The rows; the hostile ones are the slowest five. Each must stay above 2 MB/s, a session's text above 10."""
+    """The rows; the hostile ones are the slowest five. Goals: these above 2 MB/s, real text above 10."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "session.jsonl")
         path.write_bytes(b"".join(synthetic.session(range(300), "s-1")))
