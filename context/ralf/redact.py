@@ -65,16 +65,26 @@ class Redactor:
         following  the first events of what comes next, where it is known
         """
         found = secretspans.spans(self, [*events, *following], tails or {})
-        clean = [self._event(event, its) for event, its in zip(events, found, strict=False)]
+        names = self._names(events)
+        clean = [self._event(event, its, names) for event, its in zip(events, found, strict=False)]
         return clean, secretspans.open_ends(clean, tails or {})
 
-    def _event(self, event: Event, hits: Sequence[Span]) -> Event:
+    def _names(self, events: Sequence[Event]) -> dict[str, str]:
+        """The names that events bear, each redacted; all at once, for they are many and short."""
+        known = list(dict.fromkeys(name for event in events for name in (event.tool, event.call_id, event.cwd)))
+        if not self.hits("\n".join(known)):
+            return {name: name for name in known}
+        return {name: self.text(name) for name in known}
+
+    def _event(self, event: Event, hits: Sequence[Span], names: Mapping[str, str]) -> Event:
         text = self.text(_marked(event.text, hits)) if hits else event.text
         tree = event.input
         if tree and (hits or any(map(secretnames.is_name, _keys(tree)))):
             secrets = {event.text[span.start : span.end]: span.marker for span in hits}
             tree = _replaced(self.tree(tree), secrets)
-        tool, call, cwd = map(self.text, (event.tool, event.call_id, event.cwd))
+        tool, call, cwd = names[event.tool], names[event.call_id], names[event.cwd]
+        if (text, tree, tool, call, cwd) == (event.text, event.input, event.tool, event.call_id, event.cwd):
+            return event
         return replace(event, text=text, input=tree, tool=tool, call_id=call, cwd=cwd)
 
     def named(self, tree: Any) -> Iterator[tuple[str, str]]:

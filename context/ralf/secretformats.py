@@ -77,7 +77,7 @@ FORMATS: tuple[Format, ...] = (
         "glpat- gldt- glrt- glrtr- glcbt- glptt- glft- glsoat- glimt- glagent- glffct- gloas- GR1348941",
         r"[A-Za-z0-9_.-]{20,}+",
     ),
-    _format("bitbucket", "ATBB", f"{_A}{{24,}}+", _mixed_digit),
+    _format("bitbucket", "ATBB", f"{_A}{{24,}}+", _mixed),
     _format("atlassian", "ATATT3x ATCTT3x", r"[A-Za-z0-9_=-]{60,}+"),
     _format("npm", "npm_", f"{_A}{{36}}"),
     _format("pypi", "pypi-AgEI pypi-AgEN", f"{_W}{{50,}}+"),
@@ -126,7 +126,8 @@ FORMATS: tuple[Format, ...] = (
     _format("sentry", "sntrys_", r"[A-Za-z0-9+/=_-]{40,}+"),
     _format("sentry", "sntryu_ sntryi_ sntrya_", f"{_HEX}{{60,}}+"),
     _format("linear", "lin_api_ lin_oauth_ lin_wh_", f"{_A}{{32,}}+"),
-    _format("notion", "secret_ ntn_", f"{_A}{{40,}}+", _digit),
+    _format("notion", "secret_", f"{_A}{{40,}}+", _digit),
+    _format("notion", "ntn_", f"{_A}{{40,}}+"),
     _format("vault", "hvs. hvb. hvr.", f"{_W}{{20,}}+"),
     _format("vault", "s.", f"{_A}{{24}}(?![A-Za-z0-9_(.])", _mixed_digit),
     _format("doppler", "dp.pt. dp.st. dp.sa. dp.ct. dp.scim. dp.audit.", r"(?:[a-z0-9_-]{1,40}\.)?[A-Za-z0-9]{40,}+"),
@@ -249,15 +250,19 @@ _LONGEST_KEY = 32 << 10
 def _private_keys(text: str) -> Iterator[Hit]:
     """Private keys in armour; one whose beginning or end was cut off, as far as it goes."""
     place = 0
+    begun, ended = _BEGIN.search(text), _KEY_END.search(text)
     while True:
-        begun, ended = _BEGIN.search(text, place), _KEY_END.search(text, place)
+        if begun is not None and begun.start() < place:  # each is looked for only behind what was read
+            begun = _BEGIN.search(text, place)
+        if ended is not None and ended.start() < place:
+            ended = _KEY_END.search(text, place)
         if ended is not None and (begun is None or ended.start() < begun.start()):
             start = _start_of_key(text, place, ended.start())
             if start is not None:
                 yield Hit(start, ended.end(), "private-key")
             place = ended.end()
         elif begun is not None:
-            place = end_of_key(text, begun.end())
+            place = max(begun.start() + 1, end_of_key(text, begun.end()))
             if place > begun.end():
                 yield Hit(begun.start(), place, "private-key")
         else:
@@ -270,7 +275,9 @@ def end_of_key(text: str, start: int) -> int:
     end = body.end() if body is not None else start
     rest = _TAIL.match(text, end, end + 200)
     closed = _KEY_END.match(text, rest.end()) if rest is not None else None
-    return closed.end() if closed is not None else end
+    if closed is not None:
+        return closed.end()
+    return len(text) if rest is not None and end > start and rest.end() == len(text) else end  # its last line, cut
 
 
 def _start_of_key(text: str, after: int, end: int) -> int | None:

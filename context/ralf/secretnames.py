@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 from itertools import pairwise
 
 from ralf.secretformats import Hit
-from ralf.secretvalues import is_chosen, is_placeholder, is_random, is_unspoken
+from ralf.secretvalues import is_chosen, is_credential, is_placeholder, is_random, is_unspoken
 
 _STEM = re.compile(
     "passw|passphrase|pwd|pass|secret|token|key|auth|credential|cookie|bearer|signature|dockerconfigjson"
@@ -33,9 +34,10 @@ _AFTER = re.compile(
 )
 _BARE = re.compile(r"(?:[^\s\"'`\\<>|]|\\(?![nrtu\"'`\\\r\n]))+")
 _CUT = re.compile(r"[;&,](?=[\s\w]|\Z)|[)\]},;]+\Z|&(?:amp|quot|gt|lt);")
-_QUOTES = re.compile(r"\\*(?:[\"'`]|u0022|u0027|&quot;)")
 _LONGEST = 2048
 _LONGEST_BARE = 512
+_JUDGED = 96  # characters of a value by which it is judged
+_MOST_IN_A_RUN = 2
 _KEYS = (
     "api access secret private auth encrypt encryption decrypt decryption "
     "sign signing master account shared service app application client "
@@ -89,9 +91,12 @@ def _checked(text: str, pattern: re.Pattern[str], kind: str) -> Iterator[Hit]:
 
 
 def _assigned(text: str, low: str) -> Iterator[Hit]:
-    place = 0
+    place = run = tries = 0  # a run of characters without a quote or space is looked into a few times only
     while stem := _STEM.search(low, place):
         place = stem.end()
+        if stem.start() < run and (tries := tries + 1) > _MOST_IN_A_RUN:
+            place = run
+            continue
         after = _AFTER.match(low, place)
         if after is None:
             continue
@@ -105,12 +110,15 @@ def _assigned(text: str, low: str) -> Iterator[Hit]:
             continue
         if after["sign"] == "," and not after["closed"]:
             continue
-        hit = _value(text, after, kind, name, option=option)
+        hit, end = _value(text, after, kind, name, option=option)
         if hit is not None:
             yield hit
             place = max(place, hit.end)
+        elif stem.start() >= run:
+            run, tries = end, 0
 
 
+@lru_cache(1024)
 def _kind(name: str, stem: str) -> str:
     """What a name calls its value; "" where that is no secret."""
     plain = name.strip("-._")
@@ -131,20 +139,22 @@ def _kind(name: str, stem: str) -> str:
     return "password" if stem in _PASSWORDS else "secret" if stem in ("credential", "bearer") else stem
 
 
-def _value(text: str, after: re.Match[str], kind: str, name: str, *, option: bool) -> Hit | None:
+def _value(text: str, after: re.Match[str], kind: str, name: str, *, option: bool) -> tuple[Hit | None, int]:
+    """The value behind a name if it is a secret, and how far the text was read."""
     start = after.end()
     quote = text[after.start("open") : after.end("open")] if after["open"] else ""
     if kind == "cookie":
-        return _cookie(text, after.end("sign"), name)
+        found = (_SET_COOKIE if name.startswith("set") else _COOKIE).match(text, after.end("sign"))
+        if found is None or is_placeholder(found[1]):
+            return None, found.end() if found is not None else start
+        return Hit(*found.span(1), kind), found.end()
     end = _quoted_end(text, start, quote) if quote else None
     quoted = end is not None
     if end is None:
         bare = _BARE.match(text, start, start + _LONGEST_BARE)
         if bare is None:
-            return None
-        end = bare.end()
-        if end - start == _LONGEST_BARE and (rest := _BARE.match(text, end)):
-            end = rest.end()
+            return None, start
+        read = end = bare.end()
         cut = _CUT.search(text, start, end)
         env = after["sign"] == "=" and _is_env(text, after, start)
         if cut is not None and not (
@@ -152,20 +162,22 @@ def _value(text: str, after: re.Match[str], kind: str, name: str, *, option: boo
         ):
             end = cut.start()
     else:
-        env = False
-    value = text[start:end]
+        read, env = end, False
     if text.startswith(("[REDACTED:", "(", "{"), start) or text.startswith(("(", "["), end):
-        return None
-    if _is_secret(text, value, kind, start, end, quoted=quoted, env=env, option=option, sign=after["sign"] or ""):
-        return Hit(start, end, "key" if kind == "key" else kind)
-    return None
+        return None, read
+    if not _is_secret(text, kind, start, end, quoted=quoted, env=env, option=option, sign=after["sign"] or ""):
+        return None, read
+    if end - start == _LONGEST_BARE and not quoted and (rest := _BARE.match(text, end)):
+        end = rest.end()
+    return Hit(start, end, kind), end
 
 
-def _is_secret(
-    text: str, value: str, kind: str, start: int, end: int, *, quoted: bool, env: bool, option: bool, sign: str
-) -> bool:
+def _is_secret(text: str, kind: str, start: int, end: int, *, quoted: bool, env: bool, option: bool, sign: str) -> bool:
+    value = text[start : min(end, start + _JUDGED)]
     if is_random(value) or (is_unspoken(value) and (quoted or env or option)):
         return not (kind == "authorization" and value.startswith("http"))
+    if kind == "authorization":
+        return is_credential(value)
     if kind != "password" or sign in (",", "==", "==="):
         return False
     if env:
@@ -207,13 +219,6 @@ def _quoted_end(text: str, start: int, quote: str) -> int | None:
     return None
 
 
-def _cookie(text: str, start: int, name: str) -> Hit | None:
-    found = (_SET_COOKIE if name.startswith("set") else _COOKIE).match(text, start)
-    if found is None or is_placeholder(found[1]):
-        return None
-    return Hit(*found.span(1), "cookie")
-
-
 _COOKIE = re.compile(r"\s{0,4}[\\\"'`]{0,4}[\w.%-]{1,80}=([^\n\"'`\\]{8,4096})")
 _SET_COOKIE = re.compile(r"\s{0,4}[\\\"'`]{0,4}[\w.%-]{1,80}=([^;\n\"'`\\]{8,4096})")
 
@@ -222,9 +227,9 @@ _SET_COOKIE = re.compile(r"\s{0,4}[\\\"'`]{0,4}[\w.%-]{1,80}=([^;\n\"'`\\]{8,409
 
 _PASSWORD = r"([^\s'\"`\\|;&<>]{2,256})"  # noqa: S105
 _USER = rf"[ =]?\s*['\"]?[^\s:'\"]{{1,100}}:{_PASSWORD}"
-_ARGS = r"\b[^\n|;]{0,200}?\s"
+_ARGS = r"\b[^\n|;]{0,150}?\s"
 _COMMANDS: tuple[tuple[str, tuple[str, ...]], ...] = (
-    ("curl", (rf"curl\b[^\n|;]{{0,300}}?\s(?:-u|--user|-U|--proxy-user){_USER}", rf"{_WRAP}\s*(?:-u|--user){_USER}")),
+    ("curl", (rf"curl\b[^\n|;]{{0,150}}?\s(?:-u|--user|-U|--proxy-user){_USER}", rf"{_WRAP}\s*(?:-u|--user){_USER}")),
     (
         " -p",
         (

@@ -134,7 +134,7 @@ def _cut_off(text: str) -> Iterator[Hit]:
         rest = word[start:]
         literal = next((literal for literal in _LITERALS if rest.startswith(literal)), "")
         body = rest[len(literal) :]
-        if literal and len(body) >= len("012345") and any(map(str.isdigit, body)) and "..." not in body:
+        if literal and len(body) >= len("012345") and _is_part(body):
             yield Hit(end - len(rest), end, "cut-off")
             return
     url = _IN_URL.search(word)
@@ -143,6 +143,12 @@ def _cut_off(text: str) -> Iterator[Hit]:
     for pattern in _CUT:
         if found := pattern.search(word):
             yield Hit(end - len(found[0]), end, "cut-off")
+
+
+def _is_part(body: str) -> bool:
+    """Whether this can be the beginning of what stands behind a token's literal, and no word."""
+    mixed = len(body) >= len("01234567") and body[1:].upper() != body[1:] != body[1:].lower()
+    return "..." not in body and (mixed or any(map(str.isdigit, body)))
 
 
 # ---- borders ----
@@ -211,11 +217,16 @@ def _over_one(
                 break
 
 
+_COOKIES = re.compile(r"[^\n\"'`\\;]{0,4096}(?:;[^\n\"'`\\]{1,4096})")
+
+
 def _rest(text: str, kind: str) -> tuple[int, bool]:
     """Where the rest of a secret of this kind ends with which a text begins, 0 for none; and whether it ends there."""
     if kind == "private-key":
         end = secretformats.end_of_key(text, 0)
         return end, end < len(text) or text.endswith("-----")
+    if kind == "cookie" and (line := _COOKIES.match(text)):
+        return line.end(), line.end() < len(text)
     word = _WORD.match(text)
     if word is None:
         return 0, True

@@ -22,6 +22,7 @@ _WORDS = frozenset(
 _SAME = re.compile(r"(.)\1*\Z", re.S)
 _NAME = re.compile(r"[A-Za-z_$][A-Za-z0-9_]*(?:(?:\.|->|::|\?\.)[A-Za-z_$][A-Za-z0-9_]*)*\Z")
 _CALL = re.compile(r"[A-Za-z_$][\w.$:]*[(\[]")
+_WORDS_ONLY = re.compile(r"[a-z:;,._=-]*\Z")
 _PART = re.compile(r"[^A-Za-z0-9]+")
 _HUMP = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|[0-9]+")
 _VOWEL = re.compile("[aeiouy]", re.I)
@@ -54,7 +55,13 @@ def is_sample(token: str) -> bool:
 def is_random(value: str) -> bool:
     """Whether a value looks as if it was made at random: long, of letters and digits mixed, no words, no path."""
     size = len(value)
-    if size < _SHORTEST or value.isdigit() or is_placeholder(value) or value.startswith("http"):
+    if (
+        size < _SHORTEST
+        or value.isdigit()
+        or _WORDS_ONLY.match(value)
+        or is_placeholder(value)
+        or value.startswith("http")
+    ):
         return False
     counts = Counter(value)
     if -sum(many / size * log2(many / size) for many in counts.values()) < _BITS:
@@ -99,3 +106,12 @@ def is_unspoken(value: str) -> bool:
     if len(value) < len("0123456789abcdef") or is_placeholder(value) or not value.isalnum():
         return False
     return len(_DIGITS.findall(value)) > 1 and any(map(str.isalpha, value))
+
+
+def is_credential(value: str) -> bool:
+    """Whether what stands where only a credential can is one, and no variable or placeholder: of letters of both cases
+    and a digit.
+    """
+    if len(value) < len("0123456789abcdef0123") or is_placeholder(value) or _NAME.match(value):
+        return False
+    return value.upper() != value != value.lower() and _DIGITS.search(value) is not None

@@ -405,14 +405,20 @@ class Found:
     where: str
 
 
-def batch(seed: int, many: int = BATCH, *, folder: Path, model: bool = True) -> list[Found]:
-    """Plant so many secrets in one session, checkpoint it in two calls, and tell what is left of them."""
-    dice = random.Random(seed)  # repeatable
+def sown(dice: random.Random, many: int = BATCH) -> tuple[Session, list[Plant]]:
+    """A session with so many secrets, and these."""
     session, planted = Session(dice), []
     for plant in plants(dice, many):
         form = dice.choice(FORMS)
         session.plant(plant, form)
         planted.append(Plant(plant.kind, plant.text, plant.parts, form))
+    return session, planted
+
+
+def batch(seed: int, many: int = BATCH, *, folder: Path, model: bool = True) -> list[Found]:
+    """Plant so many secrets in one session, checkpoint it in two calls, and tell what is left of them."""
+    dice = random.Random(seed)  # repeatable
+    session, planted = sown(dice, many)
     answered = TOKENS["github classic"](dice)[0]
     planted.append(Plant("a model's answer", answered, (answered[4:],), "answer of the model"))
     context = folder / ".autonomous" / "context"

@@ -1,0 +1,332 @@
+"""Secrets give way to tags before anything is made of a text, and what only looks like one stays."""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+import time
+from pathlib import Path
+
+import pytest
+from hypothesis import given, strategies as st
+
+import ralf
+from faults import planted_secrets
+from faults.planted_secrets import KINDS, left, plants
+from ralf import ownfile, redaction, secretformats, secretnames, secretspans
+from ralf.errors import UsageError
+from ralf.project import Project
+from ralf.redact import Redactor
+from ralf.secretspans import MARKER
+from ralf.transcripts.events import START, Event
+from storekit import write_session
+
+REDACTOR = Redactor(b"k" * 32)
+PASSWORD = "pL3x!9rQ-vT2"  # noqa: S105
+
+
+def result(text: str) -> Event:
+    return Event("result", text, START, START)
+
+
+# ---- texts ----
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_every_kind_is_found_where_it_stands(seed: int) -> None:
+    kinds = set()
+    for plant in plants(random.Random(seed), 2 * KINDS):  # noqa: S311
+        shown = REDACTOR.text(f"before\n{plant.text}\nbehind\n")
+        assert MARKER.search(shown), plant
+        assert not any(part in shown for part in plant.parts), plant
+        kinds.add(plant.kind)
+    assert len(kinds) > 80
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"DB_PASSWORD={PASSWORD}",
+        f"+export DB_PASSWORD={PASSWORD}",
+        f"     12→DB_PASSWORD={PASSWORD}",
+        f'"password": "{PASSWORD}"',
+        f'{{\\"password\\": \\"{PASSWORD}\\"}}',
+        json.dumps(json.dumps({"password": PASSWORD})),
+        f'password: str = "{PASSWORD}"',
+        f"spring.datasource.password={PASSWORD}",
+        f"<password>{PASSWORD}</password>",
+        f"- name: DB_PASSWORD\n  value: {PASSWORD}",
+        f"--password {PASSWORD}",
+        f"--password \\\n+  {PASSWORD}",
+        f'["--password", "{PASSWORD}"]',
+        f"postgres://app:{PASSWORD}@db:5432/x",
+        f"curl -u ci:{PASSWORD} https://x",
+        f"mysql -u root -p{PASSWORD} tide",
+        f"PGPASSWORD={PASSWORD} psql",
+        f"Server=x;User Id=sa;Password={PASSWORD};Database=y",
+    ],
+)
+def test_a_password_is_found_however_it_is_written(text: str) -> None:
+    shown = REDACTOR.text(text)
+    assert PASSWORD not in shown
+    assert len(MARKER.findall(shown)) == 1
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "commit 3f786850e387550fdab836ed7e6dc881de23001b",
+        '"integrity": "sha512-v2kDEe57lecTulaDIuNTPy3Ry4gLGJ6Z1O3vE1krgXZNrsQ+LFTGHVxVjcXPs17LhbZVGedAJv8XZ1tvj5FvSg"',
+        '"sessionId": "550e8400-e29b-41d4-a716-446655440000"',
+        "cache_key: d41d8cd98f00b204e9800998ecf8427e",
+        "token = parser.next()",
+        "password: str",
+        "def check(password: str, token: Token) -> bool:",
+        'os.environ["API_KEY"]',
+        "API_KEY=${SECRET}",
+        "API_KEY=<your-key>",
+        "password=xxxx",
+        "AKIAIOSFODNN7EXAMPLE",
+        "max_tokens: 4096, temperature=0.2",
+        "The token expires after 3600 seconds; the secret is rotated by the password service.",
+        "password must be at least 8 characters",
+        "Authorization: Bearer $TOKEN",
+        "http://localhost:8080/@vite/client",
+        "git@github.com:foo/bar.git",
+        "PWD=/home/dev/x",
+        "passwd:x:0:0",
+        "userid, acct, passwd = netrcobj.authenticators(host)",
+        "key-value store; task-12345 risk-averse sk-learn-pipeline-component-x",
+        "tests/test_auth.py::test_token_refresh_v2 PASSED",
+        'if line.startswith("-----BEGIN PRIVATE KEY-----"):',
+        "--token-file /run/secrets/token_1",
+    ],
+)
+def test_what_is_no_secret_stays(text: str) -> None:
+    assert REDACTOR.text(text) == text
+
+
+def test_few_harmless_lines_are_touched() -> None:
+    assert len(planted_secrets.false_hits(1, 4_000)) <= 20
+
+
+def test_equal_secrets_have_equal_tags_and_another_key_has_others() -> None:
+    one, other = MARKER.findall(REDACTOR.text(f"A_PASSWORD={PASSWORD}\npassword = '{PASSWORD}'")), None
+    assert len(one) == 2
+    shown = REDACTOR.text(f"A_PASSWORD={PASSWORD}")
+    other = Redactor(b"j" * 32).text(f"A_PASSWORD={PASSWORD}")
+    assert shown != other
+    assert shown[-9:-1] in REDACTOR.text(f"password = '{PASSWORD}'")
+
+
+PIECES = [
+    *("password", "=", ": ", '"', "\\", "\n", PASSWORD, "ghp_" + "a1B2" * 9, " x", "[REDACTED:", "key", "api_"),
+    *("://u:", "@h", "[REDACTED:key:0a1b2c3d]", "eyJhbGciOi.eyJzdWIiOi.abc", "-----BEGIN PRIVATE KEY-----", "MIIE" * 9),
+]
+
+
+@given(st.lists(st.sampled_from(PIECES), max_size=14))
+def test_redacting_what_is_redacted_changes_nothing(pieces: list[str]) -> None:
+    shown = REDACTOR.text("".join(pieces))
+    assert REDACTOR.text(shown) == shown
+
+
+def test_a_tree_is_redacted_by_its_keys_too() -> None:
+    tree = {"password": "tulip-24x", "nested": [{"note": f"DB_PASSWORD={PASSWORD}", "size": 3}]}
+    shown = REDACTOR.tree(tree)
+    assert MARKER.fullmatch(shown["password"])
+    assert shown["nested"][0]["size"] == 3
+    assert PASSWORD not in json.dumps(shown)
+
+
+# ---- events ----
+
+
+def test_a_secret_that_two_results_share_stands_in_neither() -> None:
+    token = "ghp_" + "q7Rt2bVx9" * 4
+    for cut in range(1, len(token)):
+        first, second = f"the key is {token[:cut]}", f"{token[cut:]} and done"
+        shown, _ = REDACTOR.events([result(first), result(second)])
+        assert not any(token[at : at + 12] in event.text for event in shown for at in range(len(token) - 11)), cut
+
+
+def test_a_secret_that_two_segments_share_stands_in_neither() -> None:
+    token = "ghp_" + "q7Rt2bVx9" * 4
+    for cut in range(1, len(token)):
+        before, ends = REDACTOR.events([result(f"the key is {token[:cut]}")])
+        behind, _ = REDACTOR.events([result(f"{token[cut:]} and done")], tails=ends)
+        shown = before[0].text + "\n" + behind[0].text
+        assert not any(token[at : at + 12] in shown for at in range(len(token) - 11)), cut
+
+
+def test_a_private_key_that_two_segments_share_stands_in_neither() -> None:
+    lines = [f"{line}q7Rt2bVx9MpL4sKd8WzY3nCf6HgJ1aTe5{line}" * 2 for line in "ABCDEF"]
+    key = "-----BEGIN PRIVATE KEY-----\n" + "\n".join(lines) + "\n-----END PRIVATE KEY-----"
+    for cut in range(30, len(key) - 30, 7):
+        before, ends = REDACTOR.events([result(key[:cut])])
+        behind, _ = REDACTOR.events([result(f"{key[cut:]}\ndone")], tails=ends)
+        shown = before[0].text + "\n" + behind[0].text
+        assert not any(line[at : at + 12] in shown for line in lines for at in range(len(line) - 11)), cut
+
+
+def test_a_random_value_is_found_again_where_nothing_tells_it() -> None:
+    value = "v8Kq2Lm9Xw4Rt7Yb1Nc5"
+    shown, _ = REDACTOR.events([result(f"API_TOKEN={value}"), result(f"sent {value} to the server")])
+    assert value not in shown[1].text
+
+
+# ---- the whole way ----
+
+
+def stored(root: Path) -> bytes:
+    import zlib
+
+    content = b""
+    for path in sorted((root / ".autonomous").rglob("*")):
+        if path.is_file():
+            found = path.read_bytes()
+            content += found if path.parents[1].name != "blobs" else zlib.decompress(found)
+    return content
+
+
+def test_what_is_decided_by_hand_is_redacted(tmp_path: Path) -> None:
+    made = ralf.record_decision(
+        "tide", f"Deploy with --password {PASSWORD}", rationale=f"A_PASSWORD={PASSWORD}", root=tmp_path
+    )
+    assert MARKER.search(made.decision)
+    assert PASSWORD.encode() not in stored(tmp_path)
+
+
+def test_a_persons_edit_is_redacted_when_it_is_taken_in(tmp_path: Path) -> None:
+    ralf.record_decision("tide", "We keep the table in one file.", root=tmp_path)
+    path = tmp_path / ".autonomous" / "context" / "routes" / "tide.md"
+    path.write_text(path.read_text().replace("one file", f"one file, A_PASSWORD={PASSWORD}"))
+    ralf.record_decision("tide", "We read it once.", root=tmp_path)
+    assert "A_PASSWORD=[REDACTED:" in path.read_text()
+    assert PASSWORD.encode() not in stored(tmp_path)
+
+
+def test_the_key_is_made_once_in_a_file_of_the_users_own(tmp_path: Path) -> None:
+    local = tmp_path / ".autonomous" / "context" / "config.local.yaml"
+    local.parent.mkdir(parents=True)
+    local.write_text("# mine\ntimeout: 20")
+    local.chmod(0o600)
+    write_session(tmp_path / "session.jsonl", 2_000)
+    ralf.checkpoint("tide", tmp_path / "session.jsonl", root=tmp_path)
+    first = local.read_text()
+    assert re.fullmatch(r'# mine\ntimeout: 20\nredaction_key: "[0-9a-f]{64}"\n', first)
+    assert local.stat().st_mode & 0o777 == 0o600
+    ralf.record_decision("tide", "We read it once.", root=tmp_path)
+    assert local.read_text() == first
+
+
+def test_a_key_that_others_may_read_is_not_used_and_nothing_is_lost(tmp_path: Path) -> None:
+    local = tmp_path / ".autonomous" / "context" / "config.local.yaml"
+    local.parent.mkdir(parents=True)
+    local.write_text(f'redaction_key: "{"0f" * 32}"\n')
+    local.chmod(0o644)
+    redactor = Project(tmp_path).redactor
+    assert "others may read or write it" in redactor.problem
+    assert redactor.text(f"A_PASSWORD={PASSWORD}") != Redactor(b"\x0f" * 32).text(f"A_PASSWORD={PASSWORD}")
+    write_session(tmp_path / "session.jsonl", 2_000)
+    report = ralf.checkpoint("tide", tmp_path / "session.jsonl", root=tmp_path)
+    assert len(report.checkpoints) == 1
+    assert any("others may read" in warning for warning in report.warnings)
+
+
+def test_the_users_own_patterns_count(tmp_path: Path) -> None:
+    config = tmp_path / ".autonomous" / "context" / "config.yaml"
+    config.parent.mkdir(parents=True)
+    config.write_text("redact_patterns: ['ACME-[0-9]{8}', 'badge ([a-z]{4})']\n")
+    shown = Project(tmp_path).redactor.text("ACME-12345678, badge abcd")
+    assert re.fullmatch(r"\[REDACTED:pattern:\w{8}\], badge \[REDACTED:pattern:\w{8}\]", shown)
+
+
+@pytest.mark.parametrize("pattern", ["(a+)+$", "(a|a)*b", "(x+x+)+y", "[", "a*", "(.*)(.*)(.*)(.*)z"])
+def test_a_pattern_that_is_none_or_slow_is_refused(pattern: str) -> None:
+    begin = time.process_time()
+    with pytest.raises(UsageError, match="redact_patterns"):
+        redaction.compiled(Path("config.yaml"), [pattern])
+    assert time.process_time() - begin < 2
+
+
+# ---- time ----
+
+
+def test_no_text_made_of_the_rules_own_words_takes_long() -> None:
+    """Twice the text takes at most three times as long: a quadratic rule takes four times."""
+    pieces = [literal for one in secretformats.FORMATS for literal in one.literals][::12]
+    pieces += [
+        "password=",
+        "api_key= ",
+        "token",
+        "-----END PRIVATE KEY-----\n",
+        "-----BEGIN PRIVATE KEY-----\n",
+        "://a:",
+    ]
+    for piece in pieces:
+
+        def taken(size: int, piece: str = piece) -> float:
+            text = piece * (size // len(piece))
+            begin = time.process_time()
+            for _ in (*secretformats.find(text), *secretnames.find(text)):
+                pass
+            return time.process_time() - begin
+
+        small = min(taken(20_000) for _ in range(3))
+        large = min(taken(80_000) for _ in range(3))
+        assert large < 0.02 or large < 8 * small, piece
+
+
+# ---- planted ----
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [1, 2])
+def test_of_planted_secrets_nothing_is_left_in_the_store_or_in_what_a_model_was_sent(tmp_path: Path, seed: int) -> None:
+    for number in range(4):
+        found = planted_secrets.batch(100 * seed + number, folder=tmp_path / f"p{number}")
+        assert found == []
+
+
+def test_redacting_each_event_by_itself_is_caught(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(secretspans, "_over_borders", lambda *_: iter(()))
+    monkeypatch.setattr(secretspans, "_cut_off", lambda _: iter(()))
+    found = planted_secrets.batch(1, 200, folder=tmp_path / "p", model=False)
+    assert any(one.plant.form.startswith("cut") for one in found)
+
+
+def test_redacting_after_the_evidence_is_kept_is_caught(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Redactor, "events", lambda _, events, **__: (list(events), {}))
+    found = planted_secrets.batch(1, 60, folder=tmp_path / "p", model=False)
+    assert any("blobs" in one.where for one in found)
+
+
+@pytest.mark.slow
+def test_another_scanner_finds_no_planted_secret_in_the_store(tmp_path: Path) -> None:
+    scan = pytest.importorskip("detect_secrets.core.scan", reason="detect-secrets is not installed")
+    settings = pytest.importorskip("detect_secrets.settings")
+    _, planted = planted_secrets.sown(random.Random(300))  # noqa: S311  # repeatable
+    raw = tmp_path / "raw.txt"
+    raw.write_text("\n".join(plant.text for plant in planted))
+    planted_secrets.batch(300, folder=tmp_path / "p")
+    out = tmp_path / "store.txt"
+    out.write_bytes(stored(tmp_path / "p"))
+    parts = [part for plant in planted for part in plant.parts]
+
+    def hits(path: Path) -> int:
+        with settings.default_settings():
+            values = {secret.secret_value for secret in scan.scan_file(str(path)) if secret.secret_value}
+        return sum(any(len(value) > 7 and (value in part or part in value) for part in parts) for value in values)
+
+    assert hits(raw) > 50  # it can find them
+    assert hits(out) == 0
+    assert left(planted, tmp_path / "p") == []
+
+
+def test_the_file_that_holds_the_key_is_not_read_through_a_link(tmp_path: Path) -> None:
+    (tmp_path / "there").write_text("redaction_key: x")
+    (tmp_path / "config.local.yaml").symlink_to(tmp_path / "there")
+    with pytest.raises(UsageError, match="symbolic link"):
+        ownfile.read(tmp_path / "config.local.yaml")
