@@ -162,7 +162,8 @@ def test_a_clock_that_jumped_moves_no_more_than_a_little_at_a_time(
         if not moved:
             break
         assert before[len(moved) :] == left
-        assert sum(map(len, moved)) < 20_000 + max(map(len, moved))
+        frames = 200 * len(moved)  # what is bounded is the records in them
+        assert sum(map(len, moved)) < 20_000 + max(map(len, moved)) + frames
         before = left
     assert len(left) == NEWEST
     assert count(project) == total

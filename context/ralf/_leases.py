@@ -26,23 +26,25 @@ class Read(NamedTuple):
     closed: bool | None
 
 
-def read(path: Path) -> Read:
-    """The file as it is now. OSError as it comes, also where no regular file is there, or only a link."""
+def read(path: Path, most: int = -1) -> Read:
+    """The file as it is now, so many bytes at most. OSError as it comes, also where no regular file is there, or only a
+    link.
+    """
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
     with os.fdopen(descriptor, "rb") as file:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             raise OSError(errno.EINVAL, "is no regular file", os.fspath(path))
         closed = _lease(descriptor)
-        content = file.read()
+        content = file.read(most)
         if closed and fcntl.fcntl(descriptor, fcntl.F_GETLEASE) != fcntl.F_RDLCK:
             closed = False  # somebody waits to write
         return Read(content, closed)
 
 
-def settled(path: Path, patience: float) -> bytes | None:
-    """The file's bytes once nobody writes them; None when that takes longer than so many seconds. OSError as `read`."""
+def settled(path: Path, patience: float, most: int = -1) -> bytes | None:
+    """The file's bytes, so many at most, once nobody writes them; None when that takes longer than so many seconds. OSError as `read`."""
     deadline = time.monotonic() + patience
-    while (found := read(path)).closed is False:
+    while (found := read(path, most)).closed is False:
         if time.monotonic() > deadline:
             return None
         time.sleep(_PAUSE)

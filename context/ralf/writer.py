@@ -219,10 +219,14 @@ def _file_of(project: Project, route: str) -> tuple[bool, bytes | None]:
     Half a save may well be a whole file: taken for an edit, it would delete the other half.
     """
     try:
-        content = _leases.settled(project.route_file(route), _PATIENCE)
-    except OSError:  # none there, a link, no file at all: this one knows what to do about each
+        content = _leases.settled(project.route_file(route), _PATIENCE, states.MAX_BYTES + 1)
+    except OSError:
+        content = b""
+    if content is None:
+        return True, None
+    if not content or len(content) > states.MAX_BYTES:  # or none there, a link, no file: this one knows about each
         return False, states.read_file(project, route)
-    return content is None, content
+    return False, content
 
 
 def _refuse_damaged_journal(project: Project, route: str) -> None:
