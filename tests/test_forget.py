@@ -17,6 +17,7 @@ from ralf.errors import NotFound, RouteNotFound, UsageError
 from ralf.forget import Forgotten, forget
 from ralf.journal import Record
 from ralf.remains import remains
+from ralf.repair import repair
 from ralf.wording import MARK, Wording
 from ralf.writer import writing
 
@@ -335,6 +336,16 @@ def test_archived_records_and_evidence_are_purged_too(root: Path) -> None:
     forget(ROUTE, label_of(root), root=root)
     assert places(root, WORDS) == []
     verify(root)
+
+
+def test_what_a_repair_kept_because_it_could_not_be_read_is_purged_too(root: Path) -> None:
+    file = projects.find(root).route_file(ROUTE)
+    file.write_text(file.read_text(encoding="utf-8").replace("context_checkpoint:", "context_checkpoint: ["), "utf-8")
+    repair(root=root)
+    kept = store_of(root) / "damaged"
+    assert remains(kept, Wording([WORDS]))
+    assert forget(ROUTE, label_of(root), root=root).left == ()
+    assert places(root, WORDS) == []
 
 
 # ---- broken off ----

@@ -72,8 +72,20 @@ def _emit(report: VerifyReport) -> None:
     if len(notes) > _NOTES:
         say(f"{len(notes) - _NOTES:,} more notes: --json")
     damaged = sum(finding.damage for finding in report.findings)
-    looked = f"{len(report.routes):,} routes, {report.records:,} records, {report.blobs:,} blobs"
-    click.echo(f"{looked}, {report.archives:,} archives: {f'{damaged:,} damaged' if damaged else 'all whole'}")
+    looked = ", ".join(
+        _so_many(count, noun)
+        for count, noun in (
+            (len(report.routes), "route"),
+            (report.records, "record"),
+            (report.blobs, "blob"),
+            (report.archives, "archive"),
+        )
+    )
+    click.echo(f"{looked}: {f'{damaged:,} damaged' if damaged else 'all whole'}")
+
+
+def _so_many(count: int, noun: str) -> str:
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
 @click.command()
@@ -117,7 +129,8 @@ def archive(
             table(("ROUTE", "RECORDS", "BYTES", "ENDED", "EVIDENCE"), rows, right=(1, 2, 4))
         records, blobs = (sum(getattr(one, name) for one in report.routes) for name in ("records", "blobs"))
         did = "moved" if report.moved or not report.routes else "would move"
-        click.echo(f"{did} {records:,} records and the evidence of {blobs:,} checkpoints to the archive")
+        what = f"{_so_many(records, 'record')} and the evidence of {_so_many(blobs, 'checkpoint')}"
+        click.echo(f"{did} {what} to the archive")
     for damage in report.damaged:
         complain(damage, "ralf context verify --repair")
     if report.damaged:

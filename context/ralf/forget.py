@@ -262,8 +262,8 @@ class _Forgetting:
     # ---- files and caches ----
 
     def _route_files(self) -> Iterator[Path]:
-        """Route files, and what was set aside beside them."""
-        for path in sorted(self._project.routes.glob("*")):
+        """Route files, what was set aside beside them, and what a repair kept because it could not be read."""
+        for path in sorted([*self._project.routes.glob("*"), *(self._project.folder / "damaged").rglob("*")]):
             if path.is_file() and not path.is_symlink():
                 yield path
 
@@ -279,7 +279,7 @@ class _Forgetting:
         """Purge a file that is not made from a journal: brought, damaged, or set aside."""
         wording = self._target.wording
         route = path.name.removesuffix(".md") if path.name.endswith(".md") else ""
-        ours = names.is_valid(route)
+        ours = path.parent == self._project.routes and names.is_valid(route)
         if not holds(path, wording) or (ours and not self._is_apart(route)):
             return
         from ralf import _atomic
