@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import time
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -248,10 +249,11 @@ def test_fences_in_lines_that_keep_to_the_rule_for_sections_join_no_sections() -
 
 
 @pytest.mark.slow
-def test_a_body_of_a_hundred_thousand_lines_is_read_at_once() -> None:
+def test_a_body_of_a_hundred_thousand_lines_is_read_or_refused_at_once() -> None:
     for line in ("", "text", "---", "```", "### a", "- `x`"):
         start = time.monotonic()
-        read(f"---\n---\n{HISTORY}\n" + f"{line}\n" * 100_000)
+        with pytest.raises(DamagedRouteFile, match="headings") if line == "### a" else nullcontext():
+            read(f"---\n---\n{HISTORY}\n" + f"{line}\n" * 100_000)
         assert time.monotonic() - start < 2, repr(line)
 
 

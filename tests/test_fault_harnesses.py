@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -55,12 +56,15 @@ def test_a_run_of_the_size_that_is_promised_finds_nothing(tmp_path: Path, name: 
     assert "| case | figure | target |" in done.stdout
 
 
+UNLOCKED = "failed|AssertionError: the revisions have gaps"
+"""The store compares and swaps: a writer that takes no lock has errors, or numbers records as another does."""
+
 BROKEN = {
     "kills, lock by existence": ("kills", "blocked", "--rounds", 5),
     "calls, no fsync": ("calls", "not synced", "--only", "a decision"),
     "calls, plain write": ("calls", "not synced", "--only", "a decision"),
-    "writers, no lock": ("writers", "failed", "--rounds", 5),  # the store compares and swaps: errors, but no loss
-    "writers, one temporary name": ("writers", "lost", "--rounds", 5),
+    "writers, no lock": ("writers", UNLOCKED, "--rounds", 5),
+    "writers, one temporary name": ("writers", UNLOCKED, "--rounds", 5),
     "writers, plain write": ("writers", "lost", "--rounds", 5),
     "editors, rename": ("editors", "lost", "--rounds", 40, "--only", "by rename"),
     "editors, no look at open files": ("editors", "lost", "--rounds", 40, "--only", "in pieces"),
@@ -74,4 +78,4 @@ def test_a_broken_write_path_is_found(tmp_path: Path, case: str) -> None:
     name, fault, *arguments = BROKEN[case]
     done = harness(str(name), *arguments, "--broken", case.partition(", ")[2], cwd=tmp_path)
     assert done.returncode == 1
-    assert f"\n{fault}: " in f"\n{done.stderr}"
+    assert re.search(rf"(?m)^({fault}): ", done.stderr)

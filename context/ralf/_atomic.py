@@ -11,6 +11,7 @@ import errno
 import hashlib
 import os
 import re
+import stat
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -133,8 +134,14 @@ def write(path: Path, content: bytes) -> None:
 
 
 def add(path: Path, content: bytes) -> None:
-    """Add a few bytes to a file, made where there is none, durably."""
-    with naming(path), open(path, "ab", buffering=0, opener=_private) as file:
+    """Add a few bytes to a file, made where there is none, durably. OSError also where no file lies there, or one that
+    has another name, too, under which it may be anybody's.
+    """
+    flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    with naming(path), os.fdopen(os.open(path, flags, 0o600), "ab", buffering=0) as file:
+        found = os.fstat(file.fileno())
+        if not stat.S_ISREG(found.st_mode) or found.st_nlink > 1:
+            raise OSError(errno.EINVAL, "is no regular file, or has a second name", os.fspath(path))
         file.write(content)
         os.fsync(file.fileno())
     sync_folder(path.parent)

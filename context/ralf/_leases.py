@@ -42,7 +42,9 @@ def read(path: Path, most: int = -1) -> Read:
 
 
 def settled(path: Path, patience: float, most: int = -1) -> bytes | None:
-    """The file's bytes, so many at most, once nobody writes them; None when that takes longer than so many seconds. OSError as `read`."""
+    """The file's bytes, `most` at most, once nobody writes them; None when that takes longer than `patience` seconds.
+    OSError as `read`.
+    """
     deadline = time.monotonic() + patience
     while (found := read(path, most)).closed is False:
         if time.monotonic() > deadline:

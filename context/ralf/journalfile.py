@@ -14,11 +14,11 @@ import os
 import re
 import stat
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
-from typing import NamedTuple
+from typing import BinaryIO, NamedTuple
 
 from ralf.errors import MEND_JOURNAL, DamagedJournal, UnknownToken
 from ralf.store import Entry, Token
@@ -150,7 +150,7 @@ class Journal:
 
     def lines(self, offset: int) -> Iterator[tuple[int, bytes]]:
         """Place and bytes of this file's complete lines from a place on."""
-        with os.fdopen(os.dup(self.descriptor), "rb") as file:
+        with _reading(self.descriptor) as file:
             file.seek(offset + self._shift)
             for line in file:
                 if not line.endswith(b"\n"):
@@ -252,6 +252,17 @@ def id_of(line: bytes) -> str | None:
         return str(json.loads(match[1])) if match is not None else None
     except ValueError:
         return None
+
+
+@contextmanager
+def _reading(descriptor: int) -> Iterator[BinaryIO]:
+    """The file behind a descriptor. What goes wrong when it is closed is nobody's matter: nothing was written."""
+    file = os.fdopen(os.dup(descriptor), "rb")
+    try:
+        yield file
+    finally:
+        with suppress(OSError):
+            file.close()
 
 
 def _opened(path: Path, flags: int) -> int:

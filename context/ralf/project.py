@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -111,15 +112,21 @@ class Project:
 
         filesystems.check(self.folder)
         self.check_links()
-        ignore = self.folder / ".gitignore"
-        if not ignore.exists() or not ignore.stat().st_size:  # empty: who made it died right there
+        if self._is_seen_by_git():
             from ralf import _atomic  # only the first writer pays for what it imports
 
             self.routes.mkdir(parents=True, exist_ok=True)
-            _atomic.add(
-                ignore, self._ignored()
-            )  # so short that it needs no temporary file; and it may well stand there twice
+            # So short that it needs no temporary file; and it may well stand there twice.
+            _atomic.add(self.folder / ".gitignore", self._ignored())
         self.routes.mkdir(exist_ok=True)
+
+    def _is_seen_by_git(self) -> bool:
+        """Whether nothing says what git is to see: no file, or an empty one, whose maker died right there."""
+        try:
+            found = (self.folder / ".gitignore").lstat()
+        except FileNotFoundError:
+            return True
+        return stat.S_ISREG(found.st_mode) and not found.st_size and found.st_nlink == 1
 
     def _ignored(self) -> bytes:
         """What git is to see of the folder, where nothing says it any more."""

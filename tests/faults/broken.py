@@ -58,8 +58,8 @@ def _renamed(path: Path, content: bytes, expected: bytes) -> None:
     _atomic.write(path, content)
 
 
-def _read(path: Path) -> _leases.Read:
-    return _leases.Read(path.read_bytes(), True)
+def _read(path: Path, most: int = -1) -> _leases.Read:
+    return _leases.Read(path.read_bytes()[: most if most >= 0 else None], True)
 
 
 def _patched(*changes: tuple[object, str, Any]) -> AbstractContextManager[Any]:

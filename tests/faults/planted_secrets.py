@@ -428,7 +428,8 @@ def batch(seed: int, many: int = BATCH, *, folder: Path, model: bool = True) -> 
     if model:
         command = [sys.executable, "-I", "-c", _MODEL, str(prompts), answered]
         local = context / "config.local.yaml"
-        local.write_text(f"summarizer: command\ncommand: {json.dumps(command)}\n")
+        told = {"summarizer": "command", "command": command, "project": str(context.parents[1])}
+        local.write_text("".join(f"{key}: {json.dumps(value)}\n" for key, value in told.items()))
         local.chmod(0o600)
     transcript = folder.with_suffix(".jsonl")
     border = dice.choice(session.borders) if session.borders else len(session.lines) // 2
