@@ -189,6 +189,7 @@ def test_evidence_that_a_checkpoint_that_stays_shares_stays_with_it(project: Pat
 # ---- whatever dies ----
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4))
 def test_killed_at_any_moment_it_loses_nothing_and_done_again_it_completes(project: Path, seed: int) -> None:
     before = seen(project)

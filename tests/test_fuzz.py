@@ -20,6 +20,7 @@ def test_a_hundred_thousand_hostile_inputs_are_read_or_refused() -> None:
     assert report.failures == [], report
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "cases", "fault"),
     [

@@ -16,6 +16,7 @@ def test_in_a_thousand_random_histories_too() -> None:
     assert histories.run(1_000, seed=2) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("variant", histories.BROKEN)
 def test_a_broken_apply_and_a_broken_revert_are_found(variant: str) -> None:
     assert histories.chunk(1, 0, 60, variant) != []
