@@ -26,6 +26,11 @@ class IdIndex:
     def __init__(self, path: Path) -> None:
         self._path = path
 
+    @property
+    def exists(self) -> bool:
+        """Whether there is an index; what it would be of is read otherwise."""
+        return self._path.exists()
+
     def find(
         self,
         id: str,  # noqa: A002

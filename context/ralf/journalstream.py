@@ -46,6 +46,10 @@ class Stream:
             new = not self.path.exists()
             self.path.parent.mkdir(parents=True, exist_ok=True)
             with Journal(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND) as journal:
+                if (
+                    self.parts.exists() or not self._ids.exists
+                ):  # somebody has put files in place here, and may have died
+                    self._sweep(journal)
                 end = journal.cut_torn_tail()
                 head = self._last_token(journal, end)
                 known = self._ids.find(id, end, lambda at: self._id_at(journal, at), lambda at: self._all(journal, at))
