@@ -102,7 +102,8 @@ class Journal:
     def __exit__(
         self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
     ) -> None:
-        os.close(self.descriptor)
+        with suppress(OSError):  # what has to be on the disk was synced; and the descriptor is gone in any case
+            os.close(self.descriptor)
 
     def end(self) -> int:
         """The place where the last complete line ends."""

@@ -32,6 +32,7 @@ from tests import storekit
 from tests.faults import rig
 
 import ralf
+from ralf import archive, corrections, repair, revert
 from ralf.errors import RalfError
 
 _SHIM = Path(__file__).with_name("shim.c")
@@ -74,12 +75,32 @@ def _checkpoint(root: Path, acknowledge: rig.Acknowledge) -> None:
         acknowledge("c-new")
 
 
+def _drop(root: Path, _: rig.Acknowledge) -> None:
+    corrections.drop(rig.ROUTE, "DEC-001", root=root)
+
+
+def _revert(root: Path, _: rig.Acknowledge) -> None:
+    revert.revert(rig.ROUTE, "r1", root=root)
+
+
+def _archive(root: Path, _: rig.Acknowledge) -> None:
+    archive.archive(rig.ROUTE, older_than="0d", root=root)
+
+
+def _repair(root: Path, _: rig.Acknowledge) -> None:
+    repair.repair(root=root)
+
+
 @dataclass(frozen=True)
 class Work:
-    """A piece of work, on a store that is prepared for it."""
+    """A piece of work, on a store that is prepared for it.
+
+    again  what whoever meets an error does first: the same once more, where nothing else helps
+    """
 
     prepare: Callable[[Path], list[str]]
     do: Callable[[Path, rig.Acknowledge], None]
+    again: Callable[[Path, rig.Acknowledge], None] | None = None
 
 
 def _nothing(root: Path) -> list[str]:
@@ -106,11 +127,33 @@ def _saved(root: Path) -> list[str]:
     return said
 
 
+def _many(root: Path) -> list[str]:
+    """More records than an archive leaves where they are."""
+    said = _some(root)
+    for number in range(archive.NEWEST + 2):
+        rig.decide(root, f"many-{number}", said.append)
+    return said
+
+
+def _harmed(root: Path) -> list[str]:
+    """A journal with something in it that nobody wrote, and no cache that tells what the file is."""
+    said = _some(root)
+    context = storekit.context_of(root)
+    with (context / "journal" / "routes" / f"{rig.ROUTE}.jsonl").open("ab") as file:
+        file.write(b"nonsense\n")
+    shutil.rmtree(context / "cache")
+    return said
+
+
 WORKS: dict[str, Work] = {
     "the first decision": Work(_nothing, _decide),
     "a decision": Work(_some, _decide),
     "a checkpoint": Work(_some, _checkpoint),
     "a decision that takes a save in": Work(_saved, _decide),
+    "a drop": Work(_some, _drop),
+    "a revert": Work(_some, _revert),
+    "an archive": Work(_many, _archive),
+    "a repair": Work(_harmed, _repair, again=_repair),
 }
 
 
@@ -218,6 +261,8 @@ class Harness:
             self._found.note("hangs", when)
         elif ended not in (0, _REFUSED, -signal.SIGKILL):
             self._found.note("no clear error", when)
+        if work.again is not None:
+            work.again(root, [].append)
         rig.look(root, acknowledged, self._found, when)
         rig.settle(root, acknowledged, self._found, when, marker="after")
 

@@ -260,11 +260,15 @@ def markers_in(root: Path, route: str = ROUTE) -> Counter[str]:
 
 
 def leftovers(root: Path) -> list[str]:
-    """What dead writers have left in a store, but for what only a checkpoint writes: that goes at the next one."""
+    """What dead writers have left in a store, but for what only a checkpoint, an archive or a repair writes: that goes
+    at the next one, in `damaged/` once it is old.
+    """
     top = storekit.context_of(root)
     names = (path for path in top.rglob("*") if path.name.startswith(_atomic.TEMPORARY_PREFIX) or ".tmp" in path.name)
     found = (path.relative_to(top).as_posix() for path in names)
-    return sorted(name for name in found if not name.startswith(("blobs/", "cache/open/")))
+    return sorted(
+        name for name in found if not name.startswith(("blobs/", "archive/blobs/", "cache/open/", "damaged/"))
+    )
 
 
 def copied(template: Path, root: Path) -> None:
