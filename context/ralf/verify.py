@@ -214,7 +214,7 @@ def _left(path: Path) -> Finding:
 
 def leftovers(project: Project) -> Iterator[Path]:
     """The temporary files of those who died, or have not finished."""
-    for name in _KEPT:
+    for name in (*_KEPT, "damaged"):
         for folder, _, files in os.walk(project.folder / name):
             yield from (Path(folder, one) for one in sorted(files) if _is_left(one))
 
