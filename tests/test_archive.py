@@ -43,16 +43,6 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
-@pytest.fixture
-def project(made: Path, tmp_path: Path) -> Path:
-    return shutil.copytree(made, tmp_path / "project")
-
-
-@pytest.fixture
-def cli(project: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Cli:
-    return Cli(project, monkeypatch, capfd)
-
-
 def seen(root: Path) -> dict[str, object]:
     """All that commands tell of the route, with what it takes to tell it read anew."""
     shutil.rmtree(context_of(root) / "cache", ignore_errors=True)

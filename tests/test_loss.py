@@ -36,16 +36,6 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
-@pytest.fixture
-def project(made: Path, tmp_path: Path) -> Path:
-    return shutil.copytree(made, tmp_path / "project")
-
-
-@pytest.fixture
-def cli(project: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Cli:
-    return Cli(project, monkeypatch, capfd)
-
-
 @given(
     found=st.lists(st.builds(Item, st.sampled_from(KINDS), _WORDS, st.integers(1, 99)), max_size=30),
     said=st.lists(_WORDS, max_size=4),

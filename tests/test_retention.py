@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -30,16 +29,6 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ralf.checkpoint("moon", root / "other.jsonl", root=root)
     make_old(root)
     return root
-
-
-@pytest.fixture
-def project(made: Path, tmp_path: Path) -> Path:
-    return shutil.copytree(made, tmp_path / "project")
-
-
-@pytest.fixture
-def cli(project: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Cli:
-    return Cli(project, monkeypatch, capfd)
 
 
 def make_old(root: Path, seconds: float = 3_600) -> None:

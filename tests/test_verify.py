@@ -34,16 +34,6 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def project(made: Path, tmp_path: Path) -> Path:
-    return shutil.copytree(made, tmp_path / "project")
-
-
-@pytest.fixture
-def cli(project: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Cli:
-    return Cli(project, monkeypatch, capfd)
-
-
-@pytest.fixture
 def journal(project: Path) -> Path:
     return journal_file(project, "tide")
 

@@ -35,11 +35,6 @@ def project(made: Path, tmp_path: Path) -> Path:
     return tmp_path / "project"
 
 
-@pytest.fixture
-def cli(project: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Cli:
-    return Cli(project, monkeypatch, capfd)
-
-
 def write_talk(path: Path, *said: tuple[str, str]) -> None:
     """A session of messages, one a line."""
     lines = [

@@ -5,6 +5,7 @@ words.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass
 
@@ -39,12 +40,23 @@ def read(store: Store, digest: Digest, only: Container[int] | None = None) -> It
                 yield Line(**json.loads(line))
 
 
+def named(store: Store) -> dict[Digest, set[str]]:
+    """The digests that records name, each with the streams whose records do. DamagedJournal where one is not read."""
+    found: dict[Digest, set[str]] = {}
+    for stream in store.streams(""):
+        for entry in store.read(stream):
+            for match in _DIGEST.findall(entry.record):
+                found.setdefault(match.decode(), set()).add(stream)
+    return found
+
+
 def _number(line: bytes) -> int:
     """Where a line of evidence begins in the transcript, read off its first key: most are not wanted, so not parsed."""
     return int(line[len(_FIRST) : line.index(b",")])
 
 
 _FIRST = b'{"line":'
+_DIGEST = re.compile(rb'"([0-9a-f]{64})"')
 
 
 def _line(event: Event) -> bytes:

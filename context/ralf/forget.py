@@ -11,14 +11,13 @@ from __future__ import annotations
 
 import hashlib
 import os
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
-from ralf import _locks, history, journal, names, project as projects, snapshot, state as states
+from ralf import _locks, evidence, history, journal, names, project as projects, snapshot, state as states
 from ralf.context import RouteContext
 from ralf.document import parse, render
 from ralf.errors import Busy, DamagedRouteFile, UsageError
@@ -31,7 +30,6 @@ from ralf.tree import from_tree, to_tree
 from ralf.writer import writing
 
 _DIGITS = 32  # of a digest in a record: whoever looks for the blobs that records name does not take it for one
-_DIGEST = re.compile(rb'"([0-9a-f]{64})"')
 _ROUTES = journal.stream_of("")
 _MADE_ANEW = ("routes", "renders", "sessions", "open")  # folders of the cache
 _MOST_TRIES = 5  # at a route into which somebody writes the words again
@@ -120,7 +118,7 @@ class _Forgetting:
 
     def looked_at(self) -> Forgotten:
         """What would be touched."""
-        self._find_blobs(named_digests(self._project))
+        self._find_blobs(evidence.named(self._store))
         for stream in self._store.streams(""):
             if changed := self._changed(stream):
                 self._records[_route_of(stream)] = changed
@@ -129,7 +127,7 @@ class _Forgetting:
 
     def run(self) -> Forgotten:
         """Do it."""
-        named = named_digests(self._project)
+        named = evidence.named(self._store)
         self._find_blobs(named)
         held = [
             stream for stream in sorted(self._store.streams("")) if self._changed(stream) or self._is_in_file(stream)
@@ -333,16 +331,6 @@ def _route_of(stream: str) -> str:
 def _content(project: Project, digest: Digest) -> bytes:
     with project.store.open_blob(digest) as file:
         return file.read()
-
-
-def named_digests(project: Project) -> dict[Digest, set[str]]:
-    """The digests that records name, each with the streams whose records do. Damaged where a record cannot be read."""
-    named: dict[Digest, set[str]] = {}
-    for stream in project.store.streams(""):
-        for entry in project.store.read(stream):
-            for match in _DIGEST.findall(entry.record):
-                named.setdefault(match.decode(), set()).add(stream)
-    return named
 
 
 @contextmanager

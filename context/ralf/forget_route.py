@@ -10,8 +10,8 @@ import shutil
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from ralf import _atomic, _locks, history, journal, project as projects
-from ralf.forget import Forgotten, alone, named_digests
+from ralf import _atomic, _locks, evidence, history, journal, project as projects
+from ralf.forget import Forgotten, alone
 from ralf.project import Project
 
 _ENDINGS = (".md", ".json", ".jsonl", ".idx", "")
@@ -38,7 +38,7 @@ def forget_route(route: str, *, dry_run: bool = False, root: str | os.PathLike[s
 
 def _gone(project: Project, route: str, *, dry_run: bool) -> Forgotten:
     stream = journal.stream_of(route)
-    named = named_digests(project)
+    named = evidence.named(project.store)
     blobs = [blob.digest for blob in project.store.blobs() if named.get(blob.digest) == {stream}]
     count = sum(1 for _ in project.store.read(stream))
     files, caches = list(_files(project, route)), list(_caches(project, route))

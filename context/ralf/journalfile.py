@@ -107,15 +107,7 @@ class Journal:
 
     def end(self) -> int:
         """The place where the last complete line ends."""
-        size = os.fstat(self.descriptor).st_size
-        end = size
-        while end > self.header.length:
-            start = max(0, end - _BACKWARD)
-            found = os.pread(self.descriptor, end - start, start).rfind(b"\n")
-            if found >= 0:
-                return start + found + 1 - self._shift
-            end = start
-        return self.header.offset
+        return self._behind_newline(os.fstat(self.descriptor).st_size)
 
     def cut_torn_tail(self) -> int:
         """Remove a last line without its newline (it was never acknowledged); returns where the journal ends now."""
@@ -128,13 +120,16 @@ class Journal:
         """Where the last complete line of the file begins, which ends at `end`; None where the file has none."""
         if end <= self.header.offset:
             return None
-        place = end + self._shift - 1
-        while place > self.header.length:
-            start = max(0, place - _BACKWARD)
-            found = os.pread(self.descriptor, place - start, start).rfind(b"\n")
+        return self._behind_newline(end + self._shift - 1)
+
+    def _behind_newline(self, end: int) -> int:
+        """The place behind the last newline before byte `end` of the file, where the first line begins for none."""
+        while end > self.header.length:
+            start = max(0, end - _BACKWARD)
+            found = os.pread(self.descriptor, end - start, start).rfind(b"\n")
             if found >= 0:
                 return start + found + 1 - self._shift
-            place = start
+            end = start
         return self.header.offset
 
     def line_at(self, offset: int) -> Line:

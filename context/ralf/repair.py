@@ -6,11 +6,9 @@ What cannot be read is moved to `damaged/`, under its own path; what can be made
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import shutil
 import time
-from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,7 +19,6 @@ from ralf import (
     blobzip,
     history,
     journal as journals,
-    journalfile,
     journalparts,
     journalscan,
     route as heart,
@@ -33,6 +30,7 @@ from ralf.blobfiles import Blobs
 from ralf.document import parse
 from ralf.errors import Damaged, DamagedBlob, RalfError
 from ralf.journalfile import Header
+from ralf.journalmend import chained
 from ralf.journalscan import Scan
 from ralf.journalstream import Stream
 from ralf.placing import placed
@@ -278,73 +276,11 @@ def _journal(mending: _Repair, stream: Stream, scan: Scan, shown: int) -> None:
         if path.suffix == ".gz":
             mending.aside(path)
     missing = sum(last - first + 1 for first, last in scan.gaps)
-    made = _chained(scan, [path.relative_to(mending.project.folder).as_posix() for path in kept], shown)
+    made = chained(scan, [path.relative_to(mending.project.folder).as_posix() for path in kept], shown)
     begin = scan.header.offset + sum(len(piece.raw) for piece in scan.lines[-1].pieces) + len(scan.torn) + 1
     stream.path.parent.mkdir(parents=True, exist_ok=True)
     stream.replace(Header(begin), made)
     mending.note(stream.path, f"written anew: {len(whole):,} records are whole, {missing:,} are lost")
-
-
-def _chained(scan: Scan, damaged: Sequence[str], shown: int) -> list[bytes]:
-    """The whole records' lines, with a record in the place of each that is missing, and a last one that says so."""
-    made: list[bytes] = []
-    expected, count = 1, 0
-    lost_checkpoints = _lost_checkpoints(scan, shown)
-    for piece in scan.whole():
-        record = piece.record
-        if record is not None:
-            for revision in range(expected, record.revision):
-                payload: dict[str, object] = {"lost": True}
-                number = lost_checkpoints.get(record.revision, 0) if revision == record.revision - 1 else 0
-                if number:
-                    count += number  # those that follow are called what they were called
-                    at = ["context_checkpoint", "checkpoint_count"]
-                    payload["changes"] = [{"at": at, "value": count}]
-                made.append(_repair_line(revision, payload))
-            expected = record.revision + 1
-            count = count + 1 if record.kind == "checkpoint" else max([count, *history.numbers(record)])
-        made.append(piece.raw.rstrip(b"\n") + b"\n")
-    if scan.damaged and scan.stream.startswith(journalscan.ROUTES):
-        missing = [list(gap) for gap in scan.gaps]
-        made.append(_repair_line(expected, {"damaged": list(damaged), "missing": missing}))
-    return made
-
-
-def _lost_checkpoints(scan: Scan, shown: int) -> dict[int, int]:
-    """How many of the records that are lost before a revision were checkpoints, as far as their remains tell, and else
-    as many of the first ones as the route file shows more.
-    """
-    gaps = {last + 1: last - first + 1 for first, last in scan.gaps}
-    found: dict[int, int] = {}
-    remains, count = b"", 0
-    for piece in (piece for lines in scan.lines for piece in lines.pieces):
-        if piece.record is None:
-            remains += piece.raw
-            continue
-        marks = max(remains.count(mark) for mark in (b'{"id":"checkpoint-', b'"kind":"checkpoint"'))
-        found[piece.record.revision] = min(gaps.get(piece.record.revision, 0), marks)
-        count = count + 1 if piece.record.kind == "checkpoint" else max([count, *history.numbers(piece.record)])
-        remains = b""
-    missing = shown - count - sum(found.values())
-    for revision, size in sorted(gaps.items()):
-        more = max(0, min(missing, size - found.get(revision, 0)))
-        found[revision] = found.get(revision, 0) + more
-        missing -= more
-    return found
-
-
-def _repair_line(revision: int, payload: dict[str, object]) -> bytes:
-    record = {
-        "v": journals.VERSION,
-        "revision": revision,
-        "parent": revision - 1,
-        "kind": "repair",
-        "digest": journals.digest_of(payload),
-        "payload": payload,
-        "render": "",
-    }
-    text = json.dumps(record, ensure_ascii=False, separators=(",", ":")).encode()
-    return journalfile.framed(f"repair-{revision}-{hashlib.sha256(text).hexdigest()[:24]}", text)
 
 
 # ---- the rest ----

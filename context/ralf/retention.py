@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from ralf import config, history, project as projects
+from ralf import config, evidence, history, project as projects
 from ralf.errors import UsageError
 from ralf.project import Project
 from ralf.store import Blob, Digest
@@ -25,7 +25,6 @@ GRACE = 600
 _DAY = timedelta(days=1)
 _AGES = {"h": timedelta(hours=1), "d": _DAY, "w": timedelta(weeks=1), "": _DAY}
 _SIZES = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
-_DIGEST = re.compile(rb'"([0-9a-f]{64})"')
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,13 +159,7 @@ def _uses(project: Project) -> tuple[dict[Digest, list[_Use]], set[Digest]]:
             time_ = str((*record.payload.get("period", ()), "", "")[1])
             use = _Use(route, label, time_, _seconds(time_), label == checkpoints[-1][0])
             uses.setdefault(str(record.payload.get("evidence", "")), []).append(use)
-    named = {
-        match.decode()
-        for stream in project.store.streams("")
-        for entry in project.store.read(stream)
-        for match in _DIGEST.findall(entry.record)
-    }
-    return uses, named
+    return uses, set(evidence.named(project.store))
 
 
 def _seconds(time_: str) -> float | None:
