@@ -72,8 +72,8 @@ def test_a_decision_is_in_the_file_when_the_file_was_mended_after_it(tmp_path: P
         ("sessions/r.jsonl", b'\n{"session":"5e1f0c52-7d0b-4c7e-9a51-3d2b8f6ac901","byte":"x","token":"1-a"}\n'),
         ("ids/routes/r.idx", b"ralfids1" + b"\xff" * 24),
         ("routes/r.json", b"[" * 100_000),
-        ("routes/r.json", b'{"v":1,"token":"x","renders":[],"counts":{"a":"b"},"context":{}}'),
-        ("renders/r/1.md.z", b"torn"),
+        ("routes/r.json", b'{"v":2,"token":"x","renders":[],"counts":{"a":"b"},"context":{}}'),
+        ("renders/r/1.json.z", b"torn"),
     ],
 )
 def test_a_torn_cache_counts_for_nothing(tmp_path: Path, name: str, content: bytes) -> None:
@@ -87,7 +87,7 @@ def test_a_torn_cache_counts_for_nothing(tmp_path: Path, name: str, content: byt
     assert ralf.record_decision("r", "Go on", root=tmp_path).id
 
 
-@pytest.mark.parametrize("name", ["renders/r/1.md.z", "sessions/r.jsonl", "ids/routes/r.idx", "routes/r.json"])
+@pytest.mark.parametrize("name", ["renders/r/1.json.z", "sessions/r.jsonl", "ids/routes/r.idx", "routes/r.json"])
 def test_a_cache_file_that_is_a_link_is_not_written_through(tmp_path: Path, name: str) -> None:
     victim = tmp_path / "victim"
     victim.write_text("mine")

@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 
 import ralf
-from ralf import _atomic, _leases, _locks
+from ralf import _atomic, _leases, _locks, document, project as projects, state as states
 from ralf.errors import Busy
+from ralf.writer import RouteWriter
 from storekit import records_of, route_file
 
 ROUTE = "tide"
@@ -303,3 +304,43 @@ def test_those_who_wait_have_their_turn_in_order(tmp_path: Path) -> None:
     for thread in threads:
         thread.join()
     assert turns == [0, 1, 2, 3, 4]
+
+
+def test_a_writer_that_another_waits_for_leaves_it_to_that_one_to_show_both(root: Path, path: Path) -> None:
+    project = projects.find(root)
+    before = path.read_bytes()
+    waiting = threading.Thread(target=ralf.record_decision, args=(ROUTE, "The second"), kwargs={"root": root})
+    with _locks.held(project.route_lock(ROUTE), ROUTE):
+        waiting.start()
+        while not _locks.is_waited_for(project.route_lock(ROUTE)):
+            time.sleep(0.001)
+        writer = RouteWriter(project, ROUTE, states.load(project, ROUTE))
+        writer.append("decision", {"decision": {"decision": "The first"}}, id="first")
+        writer.show()
+        writer.remember()
+        assert path.read_bytes() == before
+        assert [d.decision for d in ralf.get_context(ROUTE, root=root).decisions][-1] == "The first"
+    waiting.join(10)
+    assert not _locks.is_waited_for(project.route_lock(ROUTE))
+    assert [d.decision for d in document.parse(path.read_bytes(), path).decisions][-2:] == ["The first", "The second"]
+
+
+def test_not_more_than_a_few_records_are_left_to_the_next_writer(
+    root: Path, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_locks, "is_waited_for", lambda _: True)
+    shown = []
+    for number in range(40):
+        ralf.record_decision(ROUTE, f"Choose {number}", root=root)
+        shown.append(len(document.parse(path.read_bytes(), path).decisions))
+    assert sorted(set(shown)) == [1, 18, 35]
+
+
+def test_beside_an_edit_nothing_is_left_to_the_next_writer(
+    root: Path, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_locks, "is_waited_for", lambda _: True)
+    path.write_text(noted(path), encoding="utf-8")
+    ralf.record_decision(ROUTE, "Go on", root=root)
+    found = document.parse(path.read_bytes(), path)
+    assert (found.extra["by_hand"], found.decisions[-1].decision) == (True, "Go on")

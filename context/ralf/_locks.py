@@ -5,7 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from ralf.errors import Busy
@@ -23,11 +23,39 @@ def held(path: Path, what: str, timeout: float = TIMEOUT) -> Iterator[None]:
     path.parent.mkdir(parents=True, exist_ok=True)
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     try:
-        if not _free(descriptor) and not (timeout and _waited(descriptor, timeout)):
+        if not _free(descriptor) and not (timeout and _queued(path, descriptor, timeout)):
             raise Busy(what, f"locked by another process for {timeout:g} s", "try again")
         yield
     finally:
         os.close(descriptor)  # closing the only descriptor gives the lock back
+
+
+def is_waited_for(path: Path) -> bool:
+    """Whether somebody waits for the lock `path`; for who holds it."""
+    try:
+        descriptor = os.open(_queue_of(path), os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
+    except FileNotFoundError:
+        return False  # nobody ever has
+    try:
+        return not _free(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _queue_of(path: Path) -> Path:
+    """The file on which all who wait for a lock hold a shared one: it goes with them, whatever kills them."""
+    return path.with_suffix(".queue")
+
+
+def _queued(path: Path, descriptor: int, timeout: float) -> bool:
+    """Wait for the lock, and be seen waiting."""
+    queue = os.open(_queue_of(path), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    try:
+        with suppress(BlockingIOError):  # the holder is looking at this moment: it sees the next one, or nobody
+            fcntl.flock(queue, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        return _waited(descriptor, timeout)
+    finally:
+        os.close(queue)
 
 
 def _free(descriptor: int) -> bool:

@@ -68,11 +68,14 @@ def key(text: str) -> str:
 
 
 def _countable(context: RouteContext) -> Iterator[str]:
+    group = ""
     for piece in pieces(context):
         yield piece.text
         if piece.short:
             yield piece.short
-        yield _heading(piece.group)
+        if piece.group != group:
+            group = piece.group
+            yield _heading(group)
     for nouns in (_NOUNS, _NOUNS[1:]):
         yield _closing(context, dict.fromkeys(nouns, 99_999), short=False)
     yield _closing(context, {}, short=True)

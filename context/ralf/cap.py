@@ -52,10 +52,9 @@ def _folded(context: RouteContext, size: int) -> RouteContext:
 
 
 def _size(context: RouteContext) -> int:
-    from ralf.document import render
+    from ralf.document import estimate
 
-    text = render(context)
-    return tokens.estimate(text)
+    return estimate(context)
 
 
 def _cost(item: Any) -> int:
@@ -121,8 +120,8 @@ def _details(keep: int) -> Callable[[RouteContext], Iterator[Step]]:
 
     def steps(context: RouteContext) -> Iterator[Step]:
         for decision in context.decisions[: max(0, len(context.decisions) - keep)]:
-            bare = _bare(decision)
-            if not decision.pinned and bare != decision:
+            if not decision.pinned and not is_bare(decision):
+                bare = replace(decision, timestamp="", rationale="", alternatives=(), source=None)
                 yield _with_bare(decision, bare), _cost(decision) - _cost(bare)
 
     return steps
@@ -130,11 +129,7 @@ def _details(keep: int) -> Callable[[RouteContext], Iterator[Step]]:
 
 def is_bare(decision: Decision) -> bool:
     """Whether a decision stands without what the cap takes from it: the journal may have more of it."""
-    return _bare(decision) == decision
-
-
-def _bare(decision: Decision) -> Decision:
-    return replace(decision, timestamp="", rationale="", alternatives=(), source=None)
+    return not (decision.timestamp or decision.rationale or decision.alternatives or decision.source is not None)
 
 
 def _with_bare(decision: Decision, bare: Decision) -> Callable[[RouteContext], RouteContext]:

@@ -260,11 +260,11 @@ class _Run:
             if last:
                 writer.show()
                 remember(self._project, writer.context)
-            self._context = writer.context
-            self._warnings += writer.warnings
-            if landed:
-                self._before = self._before if self._written else token
-                self._note(writer, payload)
+        self._context = writer.context
+        self._warnings += writer.warnings
+        if landed:
+            self._before = self._before if self._written else token
+            self._note(writer, payload)
         return after
 
     def _note(self, writer: RouteWriter, payload: Mapping[str, Any]) -> None:

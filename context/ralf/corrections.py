@@ -112,8 +112,8 @@ def drop(route: str, id: str, *, because: str = "", root: str | os.PathLike[str]
     id       its label, as `why` takes it: `DEC-003`, `dec-3`; also of one that the file has folded away
     because  why; kept in the record
 
-    Durable, and in the route file, when this returns. `record_decision` of the same text brings it back. Raises
-    RouteNotFound, NotFound (no such decision), UsageError (a refused name), Busy, OSError, DamagedJournal.
+    Durable, and shown, as a decision is (`record_decision`), which brings the same text back. Raises RouteNotFound,
+    NotFound (no such decision), UsageError (a refused name), Busy, OSError, DamagedJournal.
     """
     project = projects.find(root)
     found = history.existing(project, route)

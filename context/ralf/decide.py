@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from ralf import history, names, project as projects, tombstones
 from ralf.context import RouteContext
 from ralf.errors import Busy, NotFound, UsageError
-from ralf.labels import labelled, same_words
+from ralf.labels import labelled, said as words_of
 from ralf.model import Decision
 from ralf.project import Project
 from ralf.text import clean
@@ -35,7 +35,9 @@ def record_decision(
     root: str | os.PathLike[str] | None = None,
     warn: Callable[[str], None] | None = None,
 ) -> Decision:
-    """Record a decision in a route, and return it with its label; durable, and in the route file, when this returns.
+    """Record a decision in a route, and return it with its label; durable when this returns.
+
+    The route file shows it then, too, unless another writer waited: then it is that one which shows both.
 
     route         made when it does not exist
     decision      what was decided; `rationale`: why
@@ -73,8 +75,9 @@ def record_decision(
         stone = next((one for one in tombstones.of(writer.context) if tombstones.cover([one], made)), None)
         if origin == "agent" and stone is not None:
             raise UsageError(route, f"{stone.id} says the same and was dropped: only a person may decide it again")
+        words = words_of(made)
         for known in writer.context.decisions:
-            if known.status != "active" or not same_words(known, made):
+            if known.status != "active" or words_of(known) != words:
                 continue
             if not supersedes and _adds_nothing(made, known):
                 return known

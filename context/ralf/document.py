@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import re
 from codecs import BOM_UTF8
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from math import inf
 from typing import Any
 
 import frontmatter
 from frontmatter.default_handlers import BaseHandler
 
-from ralf import comments, yamltext
+from ralf import comments, tokens, yamltext
 from ralf.context import BODY, RouteContext
 from ralf.errors import DamagedRouteFile
 from ralf.model import Section
-from ralf.tree import BadTree, Tree, from_tree, to_tree
+from ralf.tree import BadTree, Tree, from_tree, outline
 
 FENCE = "---"
 HISTORY = "## Compressed History"
@@ -193,62 +194,73 @@ def _behind_footer(lines: list[str], number: int) -> int:
 # ---- rendering ----
 
 
-_last: tuple[RouteContext | None, str] = (None, "")
+_last: tuple[RouteContext | None, list[str]] = (None, [])
 
 
 def render(context: RouteContext) -> str:
-    """The route file that shows a context; `parse(render(context)) == context` for clean text.
-
-    The last context's text is remembered: a write renders the same one to measure it, to hash it and to store it.
-    """
-    global _last
-    if _last[0] is not context:
-        _last = (context, _rendered_file(context))
-    return _last[1]
-
-
-def _rendered_file(context: RouteContext) -> str:
-    tree = to_tree(context)
+    """The route file that shows a context; `parse(render(context)) == context` for clean text."""
+    text = "\n".join(_pieces(context)) + "\n"
     body = context.body
-    tree.pop(BODY, None)
-    parts = [f"{FENCE}\n{_front(tree, {comment.key: comment.text for comment in body.comments})}{FENCE}\n"]
-    parts += [f"{text}\n" for text in (body.before, HISTORY, body.preface) if text]
-    if body.sections:
-        parts.append(render_sections(body.sections))
-    if body.after:
-        parts.append(f"{body.after}\n")
-    parts += [f"{FENCE}\n", f"{FOOTER}\n"]
-    if body.below:
-        parts.append(f"{body.below}\n")
-    text = "\n".join(parts)
     if body.crlf:
         text = text.replace("\n", "\r\n")
     return f"\ufeff{text}" if body.bom else text
 
 
-def _front(tree: Tree, noted: Mapping[str, str]) -> str:
+def estimate(context: RouteContext) -> int:
+    """About how many tokens the route file has: what `tokens.estimate` says of its text, made anew only where the text
+    is new.
+    """
+    return sum(_estimated(piece) if piece else 1 for piece in _pieces(context))
+
+
+_estimated = lru_cache(maxsize=4096)(tokens.estimate)
+
+
+def _pieces(context: RouteContext) -> list[str]:
+    """The text in pieces that a line break joins.
+
+    Those of the last context are remembered: a write renders the same one to measure it, to hash it and to store it.
+    """
+    global _last
+    if _last[0] is not context:
+        _last = (context, _made(context))
+    return _last[1]
+
+
+def _made(context: RouteContext) -> list[str]:
+    tree = outline(context)
+    body = context.body
+    tree.pop(BODY, None)
+    front = [FENCE, *_front(tree, {comment.key: comment.text for comment in body.comments}), FENCE]
+    below = [body.before, HISTORY, body.preface, *_sections(body.sections), body.after, FENCE, FOOTER, body.below]
+    return front + [piece for text in below if text for piece in ("", text)]
+
+
+def _front(tree: Tree, noted: Mapping[str, str]) -> Iterator[str]:
     """The front matter, each comment above its key; what was noted above a key that is gone stands at the end."""
     if not noted:
-        return yamltext.dump(tree)
-    parts = []
+        yield from yamltext.pieces(tree)
+        return
     for key, value in tree.items():
-        parts += [f"{line}\n" for line in comments.lines_of(noted, key)]
-        parts.append(yamltext.dump({key: value}))
-    rest = [key for key in noted if key not in tree]
-    return "".join([*parts, *(f"{line}\n" for key in rest for line in comments.lines_of(noted, key))])
+        yield from comments.lines_of(noted, key)
+        yield from yamltext.pieces({key: value})
+    for key in noted:
+        if key not in tree:
+            yield from comments.lines_of(noted, key)
 
 
 def render_sections(sections: tuple[Section, ...]) -> str:
     """The Markdown of sections, in their order; the one with the highest number is marked as current."""
+    return "\n".join(f"{text}\n" for text in _sections(sections))
+
+
+def _sections(sections: tuple[Section, ...]) -> Iterator[str]:
     newest = max((section.number or 0 for section in sections), default=0)
-    return "\n".join(_rendered(section, newest) for section in sections)
-
-
-def _rendered(section: Section, newest: int) -> str:
-    if section.number is None:
-        heading = f"### {section.title}"
-    else:
-        title = f": {section.title}" if section.title else ""
-        mark = _CURRENT if section.number == newest and title else ""
-        heading = f"### Checkpoint {section.number}{title}{mark}"
-    return f"{heading}\n{section.text}\n" if section.text else f"{heading}\n"
+    for section in sections:
+        if section.number is None:
+            heading = f"### {section.title}"
+        else:
+            title = f": {section.title}" if section.title else ""
+            mark = _CURRENT if section.number == newest and title else ""
+            heading = f"### Checkpoint {section.number}{title}{mark}"
+        yield f"{heading}\n{section.text}" if section.text else heading

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 
 from ralf.context import RouteContext
@@ -76,14 +77,14 @@ def _linked(item: Mapping[str, Any], labels: Mapping[str, str]) -> dict[str, Any
     return {**made, "status": "active"} if item.get("superseded_by") and not made["superseded_by"] else made
 
 
-def same_words(one: Decision, other: Decision) -> bool:
-    """Whether two decisions say the same, white space and case aside."""
-    return said(one) == said(other)
-
-
 def said(decision: Decision) -> str:
     """What a decision says, white space and case aside."""
-    return one_line(decision.decision).casefold()
+    return _words(decision.decision)
+
+
+@lru_cache(maxsize=4096)  # each write asks it of every decision
+def _words(text: str) -> str:
+    return one_line(text).casefold()
 
 
 def with_decision(context: RouteContext, decision: Decision) -> RouteContext:

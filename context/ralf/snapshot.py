@@ -12,13 +12,14 @@ import zlib
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from ralf._opening import content_of
 from ralf.context import RouteContext
 from ralf.store import Token
-from ralf.tree import BadTree, from_tree, to_tree
+from ralf.tree import BadTree, Item, from_tree, outline
 
-VERSION = 1
+VERSION = 2
 KEPT_RENDERS = 16
 
 
@@ -51,7 +52,7 @@ def load(cache: Path, route: str) -> Snapshot | None:
     try:
         key = _key(path)
         if _last is None or _last[0] != key:
-            tree = json.loads(content_of(path))
+            tree = json.loads(content_of(path), object_hook=_unmarked)
             if tree["v"] != VERSION:
                 return None
             counts = {str(name): int(count) for name, count in tree["counts"].items()}
@@ -81,7 +82,7 @@ def save(cache: Path, route: str, snapshot: Snapshot, *, shown: bool = True) -> 
         "token": snapshot.token,
         "renders": [list(render) for render in snapshot.renders],
         "counts": dict(snapshot.context.counts),
-        "context": to_tree(snapshot.context),
+        "context": _marked(outline(snapshot.context)),
     }
     global _last
     path = path_of(cache, route)
@@ -90,8 +91,8 @@ def save(cache: Path, route: str, snapshot: Snapshot, *, shown: bool = True) -> 
         path.parent.mkdir(parents=True, exist_ok=True)
         try:
             temporary.unlink(missing_ok=True)
-            with temporary.open("x", encoding="utf-8") as file:
-                file.write(json.dumps(tree, ensure_ascii=False, separators=(",", ":")))
+            with temporary.open("xb") as file:
+                file.write(_json(tree))
             if not shown:
                 os.utime(temporary, ns=(0, 0))
             temporary.replace(path)
@@ -100,28 +101,47 @@ def save(cache: Path, route: str, snapshot: Snapshot, *, shown: bool = True) -> 
             temporary.unlink(missing_ok=True)
 
 
-def keep_render(cache: Path, route: str, revision: int, content: bytes) -> None:
-    """Remember the route file of a revision, so that an edit of it need not be compared with the folded journal."""
-    path = _render_path(cache, route, revision)
+_ITEMS = "#items"
+
+
+def _marked(tree: Any) -> Any:
+    """An outline as JSON can hold it: a list of items is told from one of texts."""
+    if isinstance(tree, dict):
+        return {key: _marked(inner) for key, inner in tree.items()}
+    return {_ITEMS: tree} if isinstance(tree, list) and tree and tree[0].__class__ is Item else tree
+
+
+def _unmarked(tree: dict[str, Any]) -> Any:
+    return list(map(Item, tree[_ITEMS])) if _ITEMS in tree else tree
+
+
+def keep_shown(cache: Path, route: str, context: RouteContext) -> None:
+    """Remember the context that a route file shows: the base of an edit of it, which need not be folded for that."""
+    path = _shown_path(cache, route, context.revision)
     if path.parent.is_symlink():
         return
     with suppress(OSError, ValueError):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.unlink(missing_ok=True)
         with path.open("xb") as file:  # a new file: never through a link that somebody laid
-            file.write(zlib.compress(content, 1))
+            file.write(zlib.compress(_json(_marked(outline(context))), 1))
         revisions = sorted(int(name.split(".")[0]) for name in os.listdir(path.parent))  # noqa: PTH208
         for old in revisions[:-KEPT_RENDERS]:
-            _render_path(cache, route, old).unlink(missing_ok=True)
+            _shown_path(cache, route, old).unlink(missing_ok=True)
 
 
-def render_of(cache: Path, route: str, revision: int) -> bytes | None:
-    """The route file of a revision as it was written, None where it is not remembered."""
+def shown_at(cache: Path, route: str, revision: int) -> RouteContext | None:
+    """The context that the route file of a revision showed, None where it is not remembered."""
     try:
-        return zlib.decompress(content_of(_render_path(cache, route, revision)))
-    except (OSError, zlib.error):
+        tree = json.loads(zlib.decompress(content_of(_shown_path(cache, route, revision))), object_hook=_unmarked)
+        return from_tree(RouteContext, tree)
+    except (OSError, zlib.error, ValueError, TypeError, AttributeError, RecursionError):
         return None
 
 
-def _render_path(cache: Path, route: str, revision: int) -> Path:
-    return cache / "renders" / route / f"{revision}.md.z"
+def _shown_path(cache: Path, route: str, revision: int) -> Path:
+    return cache / "renders" / route / f"{revision}.json.z"
+
+
+def _json(tree: Any) -> bytes:
+    return json.dumps(tree, ensure_ascii=False, separators=(",", ":")).encode()

@@ -16,7 +16,7 @@ from ralf.errors import DamagedJournal, DamagedRouteFile, UnknownToken
 from ralf.journal import Record
 from ralf.project import Project
 from ralf.store import Token
-from ralf.tree import to_tree
+from ralf.tree import outline
 
 if TYPE_CHECKING:
     from ralf.merge import Change
@@ -67,11 +67,12 @@ def load(project: Project, route: str) -> State | None:
 
     DamagedRouteFile when there is no journal to serve from, DamagedJournal when there is no file to serve from.
     """
-    return of(project, route, read_file(project, route))
+    state = of(project, route, read_file(project, route))
+    return _with_edit(state) if state is not None and state.changes else state
 
 
 def of(project: Project, route: str, content: bytes | None) -> State | None:
-    """As `load`, for a route file that has been read."""
+    """As `load`, for a route file that has been read, and for a writer: unrecorded edits stand in `changes` alone."""
     head = project.store.head(journal.stream_of(route))
     if head is None:
         return _without_journal(project, route, content) if content else None
@@ -166,7 +167,7 @@ def _without_usable_journal(
 
 
 def with_file(project: Project, route: str, state: State, content: bytes) -> State:
-    """`state`, with what these bytes of a route file are to it."""
+    """`state`, with what these bytes of a route file are to it; its context is left as it is."""
     digest = digest_of(content)
     recorded = state.recorded
     if (recorded.revision, digest) in state.renders:
@@ -184,7 +185,7 @@ def with_file(project: Project, route: str, state: State, content: bytes) -> Sta
     base = _base(project, route, recorded, found)
     if base is None:
         changes = tuple(heart.changes_of_foreign(recorded, found))
-    elif to_tree(base) == to_tree(found):
+    elif outline(base) == outline(found):
         renders = (*state.renders, (found.revision, digest))
         return replace(state, status="stale" if state.behind else "current", renders=renders)
     else:
@@ -194,10 +195,18 @@ def with_file(project: Project, route: str, state: State, content: bytes) -> Sta
     if base is not None and _is_ours(project, route, state, found.revision, digest):
         renders = (*state.renders, (found.revision, digest))
         return replace(state, status="stale" if state.behind else "current", renders=renders)
-    edit = Record(recorded.revision, "edit", {"changes": list(changes)})
+    return replace(state, status="edited", changes=changes)
+
+
+def _with_edit(state: State) -> State:
+    """The state whose context shows a person's edit, too, at the revision that the journal has."""
+    from ralf import route as heart
+
+    recorded = state.recorded
+    edit = Record(recorded.revision, "edit", {"changes": list(state.changes)})
     context = replace(heart.apply(recorded, edit), counts=recorded.counts)
     context = replace(context, context_checkpoint=replace(context.context_checkpoint, lineage=recorded.lineage))
-    return replace(state, context=context, status="edited", changes=changes)
+    return replace(state, context=context)
 
 
 def _base(project: Project, route: str, recorded: RouteContext, found: RouteContext) -> RouteContext | None:
@@ -206,8 +215,7 @@ def _base(project: Project, route: str, recorded: RouteContext, found: RouteCont
         return recorded
     if not 0 < found.revision < recorded.revision:
         return None
-    written = snapshot.render_of(project.cache, route, found.revision)
-    base = _parse(project, route, written) if written is not None else _folded_to(project, route, found.revision)
+    base = snapshot.shown_at(project.cache, route, found.revision) or _folded_to(project, route, found.revision)
     return base if base.lineage == found.lineage else None
 
 
@@ -215,7 +223,7 @@ def _is_ours(project: Project, route: str, state: State, revision: int, digest: 
     """Whether a file is what the record of its revision says, byte for byte, though we would write it otherwise."""
     if revision == state.recorded.revision and state.token is not None:
         return journal.at(project.store, route, state.token).render == digest
-    if snapshot.render_of(project.cache, route, revision) is not None:
+    if snapshot.shown_at(project.cache, route, revision) is not None:
         return False  # what we wrote is known, and is something else
     records = (record for _, record in journal.read(project.store, route))
     return any(record.revision == revision and record.render == digest for record in records)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import types
 import typing
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import MISSING, fields
 from functools import cache
-from typing import Any, TypeVar
+from operator import attrgetter
+from typing import Any, NamedTuple, TypeVar
 
 T = TypeVar("T")
 Tree = dict[str, Any]
@@ -27,14 +29,33 @@ class BadTree(ValueError):
         self.at = at
 
 
+class Item(str):
+    """A dataclass in a list, as the JSON of its tree; see `outline`."""
+
+    __slots__ = ()
+
+
 def to_tree(value: Any) -> Tree:
     """A dataclass of `ralf.model` as a tree: fields in their order, empty ones left out, then the unknown ones."""
-    tree: Tree = {}
+    return _tree(value, to_tree)
+
+
+def outline(value: Any) -> Tree:
+    """As `to_tree`, but each dataclass in a list is an `Item`.
+
+    The text of one is remembered, and so is what `from_tree` makes of it: of a context that grows by a few items, only
+    these have to be looked at.
+    """
+    return _tree(value, _item_of)
+
+
+def _tree(value: Any, of_item: Callable[[Any], Any]) -> Tree:
+    keys, defaults, values = _shape(_hashable(type(value))).written
     always = getattr(value, "always_written", ())
-    for name, key, _, default in _shape(_hashable(type(value))):
-        inner = getattr(value, name)
-        if inner != default or name in always:
-            tree[key] = _plain(inner)
+    tree: Tree = {}
+    for key, default, inner in zip(keys, defaults, values(value), strict=True):
+        if inner != default or (always and key in always):
+            tree[key] = inner if inner.__class__ in _SCALARS else _plain(inner, of_item)
     tree.update(getattr(value, "extra", ()))
     return tree
 
@@ -43,41 +64,93 @@ def from_tree(cls: type[T], tree: object, at: tuple[str, ...] = ()) -> T:
     """The dataclass that a tree holds; BadTree where the tree does not fit. Unknown keys go to `extra`."""
     if not isinstance(tree, Mapping):
         raise BadTree(at, "a mapping", tree)
+    named = _shape(_hashable(cls)).read
     known: dict[str, Any] = {}
-    rest = dict(tree)
-    for name, key, read, _ in _shape(_hashable(cls)):
-        value = rest.pop(key, None)
-        if value is not None:
+    extra: Tree = {}
+    for key, value in tree.items():
+        field = named.get(key)
+        if field is None:
+            extra[key] = value
+        elif value is not None:
+            name, read = field
             known[name] = read(value, (*at, key))
     if "extra" in cls.__dataclass_fields__:  # type: ignore[attr-defined]
-        known["extra"] = rest
-    elif rest:
-        raise BadTree((*at, next(iter(rest))), "no such key", rest)
+        known["extra"] = extra
+    elif extra:
+        raise BadTree((*at, next(iter(extra))), "no such key", extra)
     return cls(**known)
 
 
-def _plain(value: Any) -> Any:
-    if value.__class__ in _SCALARS:
-        return value
+def _plain(value: Any, of_item: Callable[[Any], Any]) -> Any:
     if isinstance(value, tuple):
-        return [_plain(item) for item in value]
-    return to_tree(value) if hasattr(value, "__dataclass_fields__") else value
+        return [of_item(item) if hasattr(item, "__dataclass_fields__") else item for item in value]
+    return _tree(value, of_item) if hasattr(value, "__dataclass_fields__") else value
+
+
+_MOST_KNOWN = 8_192
+_texts: dict[int, tuple[Any, Item]] = {}
+"""By the id of a dataclass: itself, which keeps the id from being used again, and its text."""
+_values: dict[tuple[Any, str], Any] = {}
+
+
+def _item_of(value: Any) -> Item:
+    known = _texts.get(id(value))
+    return known[1] if known is not None else _remember(value, Item(_json(to_tree(value))))
+
+
+def _json(tree: object) -> str:
+    return json.dumps(tree, ensure_ascii=False)
+
+
+def _remember(value: Any, text: Item) -> Item:
+    if len(_texts) >= _MOST_KNOWN:
+        _texts.clear()
+        _values.clear()
+    _texts[id(value)] = value, text
+    _values[type(value), text] = value
+    return text
+
+
+def _values_of(cls: Any, texts: list[Item], at: tuple[str, ...]) -> tuple[Any, ...]:
+    """The dataclasses in a list of items; ValueError for one that is no JSON."""
+    new = [text for text in texts if (cls, text) not in _values]
+    made = {text: from_tree(cls, tree, at) for text, tree in zip(new, json.loads(f"[{','.join(new)}]"), strict=True)}
+    values = tuple(made[text] if text in made else _values[cls, text] for text in texts)
+    for text, value in made.items():
+        _remember(value, text)
+    return values
 
 
 def _hashable(cls: Any) -> Any:
     return cls  # a class is; the type of a class says otherwise
 
 
+_Read = Callable[[Any, tuple[str, ...]], Any]
+
+
+class _Shape(NamedTuple):
+    """The stored fields of a dataclass, for all but `extra`.
+
+    written  their keys, the values that are left out, and what gives their values; all in the order of the fields
+    read     by key, the field's name and what reads it from a tree
+    """
+
+    written: tuple[tuple[str, ...], tuple[Any, ...], Callable[[Any], tuple[Any, ...]]]
+    read: Mapping[str, tuple[str, _Read]]
+
+
 @cache
-def _shape(cls: Any) -> tuple[tuple[str, str, Any, Any], ...]:
-    """For each field but `extra`: its name and key, how to read it from a tree, and the value that is left out."""
+def _shape(cls: Any) -> _Shape:
     hints = typing.get_type_hints(cls)
-    shape = []
-    for field in fields(cls):
-        if field.name != "extra" and field.metadata.get("stored", True):
-            default = field.default if field.default is not MISSING else _made(field.default_factory)
-            shape.append((field.name, field.metadata.get("key", field.name), _reader(hints[field.name]), default))
-    return tuple(shape)
+    stored = [field for field in fields(cls) if field.name != "extra" and field.metadata.get("stored", True)]
+    names = [field.name for field in stored]
+    keys = tuple(str(field.metadata.get("key", field.name)) for field in stored)
+    defaults = tuple(
+        field.default if field.default is not MISSING else _made(field.default_factory) for field in stored
+    )
+    values = attrgetter(*names) if len(names) > 1 else lambda value: (getattr(value, names[0]),)
+    read = {key: (name, _reader(hints[name])) for key, name in zip(keys, names, strict=True)}
+    return _Shape((keys, defaults, values), read)
 
 
 def _made(factory: Any) -> Any:
@@ -96,8 +169,9 @@ def _reader(hint: Any) -> Any:
     if hint is float:
         return _number
     if typing.get_origin(hint) is tuple:
-        item = _reader(typing.get_args(hint)[0])
-        return lambda value, at: _items(value, at, item)
+        cls = typing.get_args(hint)[0]
+        item = _reader(cls)
+        return lambda value, at: _items(value, at, cls, item)
     if isinstance(hint, types.UnionType):  # X | None
         return _reader(next(arg for arg in typing.get_args(hint) if arg is not type(None)))
     return lambda value, at: from_tree(hint, value, at)
@@ -136,9 +210,16 @@ def _number(value: object, at: tuple[str, ...]) -> float:
     raise BadTree(at, "a number", value)
 
 
-def _items(value: object, at: tuple[str, ...], item: Any) -> tuple[Any, ...]:
+def _items(value: object, at: tuple[str, ...], cls: Any, item: _Read) -> tuple[Any, ...]:
     if not isinstance(value, list):
         raise BadTree(at, "a list", value)
+    if value and value[0].__class__ is Item:
+        return _values_of(cls, value, at)
+    if value and value[0].__class__ is dict:  # written out, and perhaps known all the same
+        return tuple(
+            _values.get((cls, _json(inner))) or item(inner, (*at, str(number)))
+            for number, inner in enumerate(value, start=1)
+        )
     return tuple(item(inner, (*at, str(number))) for number, inner in enumerate(value, start=1))
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from dataclasses import replace
 
 from ralf import history, route as heart, sessions, snapshot, state as states
 from ralf._opening import content_of
@@ -17,7 +16,7 @@ from ralf.journal import Record
 from ralf.journalscan import Scan
 from ralf.project import Project
 from ralf.store import Token
-from ralf.tree import BadTree, to_tree
+from ralf.tree import BadTree, outline
 
 _ASIDE = "move what is damaged to damaged/, note it in the journal, and go on with what can be read"
 _ANEW = "remove it: it is made anew"
@@ -44,7 +43,7 @@ def findings(project: Project, route: str, scan: Scan) -> Iterator[Finding]:
         return
     yield from _file(project, route, context, records)
     yield from _snapshot(project, route, kept, remembered)
-    yield from _renders(project, route)
+    yield from _shown(project, route)
     yield from _sessions(project, route)
     yield from _ids(project, route, scan)
 
@@ -147,16 +146,16 @@ def _snapshot(
         yield Finding(path, "cannot be read: it counts for nothing", _ANEW, damage=False)
     elif remembered is None:
         yield Finding(path, "is of no record of the journal: it counts for nothing", _ANEW, damage=False)
-    elif to_tree(replace(kept.context, counts={})) != to_tree(replace(remembered, counts={})):
+    elif outline(kept.context) != outline(remembered):
         yield Finding(path, "does not hold what the journal comes to", _ANEW)
 
 
-def _renders(project: Project, route: str) -> Iterator[Finding]:
+def _shown(project: Project, route: str) -> Iterator[Finding]:
     folder = project.cache / "renders" / route
     if folder.is_dir() and not folder.is_symlink():
         for path in sorted(folder.iterdir()):
             number = path.name.partition(".")[0]
-            if not number.isdecimal() or snapshot.render_of(project.cache, route, int(number)) is None:
+            if not number.isdecimal() or snapshot.shown_at(project.cache, route, int(number)) is None:
                 yield Finding(path, "cannot be read: it counts for nothing", _ANEW, damage=False)
 
 

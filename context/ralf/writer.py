@@ -21,6 +21,7 @@ from ralf.tree import to_tree
 _MOST_MERGES = 8  # saves by an editor that are taken in during one write
 _PATIENCE = 0.1  # seconds that a write waits for an editor in the middle of a save
 _SAVING = "another program is saving it"
+_MOST_OWED = 16  # records that writers leave to the next one to show
 
 
 class RouteWriter:
@@ -46,6 +47,8 @@ class RouteWriter:
         self._counts = state.recorded.counts
         self.warnings: list[str] = []
         self.owes = state.behind and not state.damage  # the journal has more than the file shows
+        self._waited_for = _locks.is_waited_for(project.route_lock(route))
+        self._leaves = self._waited_for and self._may_leave(state)
         if state.status == "foreign":
             self._import(state)
         rescued = [self._rescue(aside) for aside in unseen]
@@ -61,11 +64,11 @@ class RouteWriter:
 
         A record whose id is in the journal already changes nothing.
 
-        shown  whether the route file is to show this revision (it does after `show`)
+        shown  whether the route file is to show this revision (it does after `show`, unless that is left to the next)
         """
         record = journal.sealed(Record(self.context.revision + 1, kind, labels.labelled(self.context, kind, payload)))
         context = heart.apply(self.context, record)
-        if shown and not self.damage:
+        if shown and not self.damage and not self._leaves:
             record = replace(record, render=states.digest_of(render(context).encode()))
         token = journal.append(self._project.store, self._route, record, id=id, after=self.token)
         if self._read_back(token, record):
@@ -77,8 +80,10 @@ class RouteWriter:
         """Make the route file show the newest revision, taking in what a person saves meanwhile, and read it back.
 
         An editor that takes longer over a save than a write waits is left to it: the journal has what was written.
+        Where another writer waits, it is left to that one, so that of many writers who queue not each makes a file that
+        nobody gets to see.
         """
-        if not self.damage:
+        if not self.damage and not self._leaves:
             problem = _SAVING if self._saving else self._write_until_shown()
             if problem:
                 self.warnings.append(f"{self._path}: {problem}; the next write shows what this one wrote")
@@ -87,12 +92,22 @@ class RouteWriter:
     def remember(self) -> None:
         """Keep what was folded and counted, so that the next read or write need not do it again."""
         if self.token is not None:
-            counted = replace(self.context, counts=brief.counted(replace(self.context, counts=self._counts)))
-            kept = snapshot.Snapshot(self.token, counted, tuple(self._renders))
+            context = replace(self.context, counts=self._counts)
+            if not self._waited_for:  # who comes next counts what is new since
+                context = replace(context, counts=brief.counted(context))
+            kept = snapshot.Snapshot(self.token, context, tuple(self._renders))
             shown = (self.context.revision, states.digest_of(self._content or b"")) in self._renders
             snapshot.save(self._project.cache, self._route, kept, shown=shown)
 
     # ---- the file ----
+
+    def _may_leave(self, state: State) -> bool:
+        """Whether showing what is written may be left to the writer that waits: it looks at the journal first, as each
+        does. Not where the file is anything but ours, and not for more than a few records, whoever keeps coming.
+        """
+        if state.status not in ("current", "stale") or not self._renders:
+            return False
+        return self.context.revision - self._renders[-1][0] < _MOST_OWED
 
     def _write_until_shown(self) -> str:
         """Write the file until it shows everything; why it does not, "" where it does."""
@@ -100,9 +115,7 @@ class RouteWriter:
             try:
                 if self._write_file():
                     return ""
-            except (
-                _atomic.BeingSaved
-            ):  # the person's file is in its place; ours would have hidden what is saved into it
+            except _atomic.BeingSaved:  # their file is in its place: ours would have hidden what is saved into it
                 found = _leases.settled(self._path, _PATIENCE)
                 if found is None:
                     self._saving = True
@@ -118,7 +131,7 @@ class RouteWriter:
         shown = (self.context.revision, states.digest_of(content))
         self._renders = [*(known for known in self._renders if known != shown), shown]
         # Remembered before it can be seen: whoever saves it at once has it known as the base of the edit.
-        snapshot.keep_render(self._project.cache, self._route, self.context.revision, content)
+        snapshot.keep_shown(self._project.cache, self._route, self.context)
         if self._content != content:
             displaced = _atomic.exchange(self._path, content, self._content or b"")
             expected, self._content = self._content, content

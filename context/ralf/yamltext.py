@@ -14,6 +14,8 @@ from typing import Any, NamedTuple
 
 import yaml
 
+from ralf.tree import Item
+
 MAX_BYTES = 1 << 20
 MAX_DEPTH = 8
 MAX_ITEMS = 5_000  # of one list or mapping: ours hold a few hundred, and what compares them takes time by their square
@@ -188,7 +190,16 @@ _NEEDS_ESCAPE = re.compile(r"[^\t\n\x20-\x7e\xa0-\u2027\u202a-\ud7ff\ue000-\ufef
 
 def dump(tree: dict[str, Any]) -> str:
     """`tree` in ralf's subset of YAML, with a line break at the end; `load(dump(tree)) == tree` for clean text."""
-    return "".join(line + "\n" for line in _block(tree, "", False))
+    return "".join(f"{piece}\n" for piece in pieces(tree))
+
+
+def pieces(tree: dict[str, Any]) -> list[str]:
+    """What `dump` joins by line breaks: lines, and the lines of each item of a list as one text.
+
+    The items' texts are remembered, for a route file is written again and again with a few items more. An item may be
+    the JSON of one, as `ralf.tree.outline` has it.
+    """
+    return _block(tree, "", False)
 
 
 def _block(tree: dict[str, Any], indent: str, compact: bool) -> list[str]:
@@ -203,7 +214,7 @@ def _block(tree: dict[str, Any], indent: str, compact: bool) -> list[str]:
             else:
                 lines += [f"{indent}{name}:", *_block(value, indent + _INDENT, narrow)]
         elif isinstance(value, list) and value:
-            flow = None if any(isinstance(item, dict) for item in value) else _flow(value)
+            flow = None if any(isinstance(item, (dict, Item)) for item in value) else _flow(value)
             if flow is not None and len(flow) <= _LIST_WIDTH:
                 lines.append(f"{indent}{name}: {flow}")
             else:
@@ -214,21 +225,26 @@ def _block(tree: dict[str, Any], indent: str, compact: bool) -> list[str]:
 
 
 def _items(items: list[Any], indent: str, compact: bool) -> list[str]:
-    lines = []
-    for item in items:
-        if isinstance(item, (dict, list)) and item:
-            bare = isinstance(item, dict) and set(item) <= _BARE
-            flow = _flow(item) if compact or bare or isinstance(item, list) else None
-            if flow is not None and (bare or len(flow) <= _COMPACT_WIDTH):
-                lines.append(f"{indent}- {flow}")
-            elif isinstance(item, list):
-                lines += [f"{indent}-", *_items(item, indent + _INDENT, compact)]
-            else:
-                inner = _block(item, indent + _INDENT, compact)
-                lines += [f"{indent}- {inner[0].lstrip(' ')}", *inner[1:]]
-        else:
-            lines += _scalar_lines(f"{indent}- ", item, indent + _INDENT)
-    return lines
+    # By its JSON, which tells 1 from true and one order of keys from another.
+    return [_item_of(item if item.__class__ is Item else json.dumps(item), indent, compact) for item in items]
+
+
+@lru_cache(maxsize=4096)
+def _item_of(text: str, indent: str, compact: bool) -> str:
+    return "\n".join(_item(json.loads(text), indent, compact))
+
+
+def _item(item: Any, indent: str, compact: bool) -> list[str]:
+    if not isinstance(item, (dict, list)) or not item:
+        return _scalar_lines(f"{indent}- ", item, indent + _INDENT)
+    bare = isinstance(item, dict) and set(item) <= _BARE
+    flow = _flow(item) if compact or bare or isinstance(item, list) else None
+    if flow is not None and (bare or len(flow) <= _COMPACT_WIDTH):
+        return [f"{indent}- {flow}"]
+    if isinstance(item, list):
+        return [f"{indent}-", *_items(item, indent + _INDENT, compact)]
+    inner = _block(item, indent + _INDENT, compact)
+    return [f"{indent}- {inner[0].lstrip(' ')}", *inner[1:]]
 
 
 def _flow(value: Any) -> str | None:
