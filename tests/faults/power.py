@@ -28,7 +28,7 @@ from tests.faults import blocklog
 from tests.faults.blocklog import BLOCK, Entry, Flush, Mark, Write
 
 import ralf
-from ralf import document, evidence, journal, project as projects, route as heart
+from ralf import archive, document, evidence, journal, project as projects, revert, route as heart
 from ralf.errors import RalfError
 
 SESSION = Path(__file__).parents[2] / "examples" / "session.jsonl"
@@ -108,7 +108,7 @@ def run(states: int, seed: int, mode: str = "ordered", work: Work | None = None)
 
 
 def ordinary_work(root: Path, acknowledged: Callable[[str], None]) -> None:
-    """Decisions, a checkpoint of several segments, and edits by a person between them."""
+    """Decisions, a checkpoint of several segments, edits by a person between them, an archive, a revert."""
     ralf.record_decision(ROUTE, "Keep the journal as JSON lines", rationale="a person can read it", root=root)
     acknowledged("decision Keep the journal as JSON lines")
     for entry in ralf.checkpoint(ROUTE, SESSION, root=root).checkpoints:
@@ -119,6 +119,12 @@ def ordinary_work(root: Path, acknowledged: Callable[[str], None]) -> None:
         path.write_text(edited, encoding="utf-8")
         ralf.record_decision(ROUTE, f"Choose the port {4000 + number}", rationale=f"{number} is free", root=root)
         acknowledged(f"decision Choose the port {4000 + number}")
+    for number in range(archive.NEWEST):
+        ralf.record_decision(ROUTE, f"Name the lock {number}", root=root)
+        acknowledged(f"decision Name the lock {number}")
+    archive.archive(ROUTE, older_than="0d", root=root)
+    revert.revert(ROUTE, "r1", root=root)
+    acknowledged("a revert")
 
 
 # ---- recording ----
@@ -229,9 +235,12 @@ def check(root: Path, marks: Sequence[str]) -> Iterator[str]:
     records = [record for _, record in journal.read(project.store, ROUTE)]
     if [record.revision for record in records] != list(range(1, len(records) + 1)):
         yield "torn revisions are not 1, 2, 3 …"
-    folded = heart.fold(records, heart.empty(ROUTE))
-    held = {f"decision {decision.decision}" for decision in folded.decisions}
-    held |= {f"checkpoint {entry.checkpoint_id}" for entry in folded.checkpoint_history}
+    folded, held = heart.empty(ROUTE), set[str]()
+    for record in records:
+        folded = heart.apply(folded, record)
+        held |= {f"decision {decision.decision}" for decision in folded.decisions}
+        held |= {f"checkpoint {entry.checkpoint_id}" for entry in folded.checkpoint_history}
+        held.add(f"a {record.kind}")
     yield from (f"lost {mark}" for mark in marks if mark not in held)
     if records and ralf.get_context(ROUTE, root=root).decisions[0].decision != folded.decisions[0].decision:
         yield "torn what is read is not what the journal comes to"
