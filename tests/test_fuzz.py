@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import pytest
-
-from faults.fuzz import KINDS, fuzz
+from tests.faults.fuzz import KINDS, fuzz
 
 
 def test_a_few_thousand_hostile_inputs_of_every_kind_are_read_or_refused() -> None:

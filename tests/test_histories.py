@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import pytest
-
-from faults import histories
+from tests.faults import histories
 
 
 def test_in_random_histories_differences_are_exact_and_reverts_give_back_what_was() -> None:

@@ -14,9 +14,9 @@ from dataclasses import fields
 from pathlib import Path
 
 import pytest
+from tests.faults import samples
 
 import ralf
-from faults import samples
 from ralf import project as projects, retention
 from ralf.config import Config
 from ralf.errors import RalfError, UsageError

@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable
-from pathlib import Path
-
-import atomicwrites
 import pytest
 from tests.faults import power
 
@@ -24,19 +19,9 @@ def test_every_state_of_the_disk_holds_what_was_acknowledged():
 
 def test_a_store_that_never_syncs_is_found_out():
     """The harness can fail: without fsync, acknowledged records are gone."""
-    assert power.run(40, seed=1, work=_without_fsync).lost
+    assert power.run(40, seed=1, work=power.BROKEN["anything"]).lost
 
 
 def test_a_store_that_syncs_its_journal_alone_is_found_out():
     """The route file's fsync is not for nothing: without it an empty file is found."""
-    assert power.run(120, seed=1, work=_without_fsync_of_the_route_file).torn
-
-
-def _without_fsync(root: Path, acknowledged: Callable[[str], None]) -> None:
-    os.fsync = lambda _: None
-    power.ordinary_work(root, acknowledged)
-
-
-def _without_fsync_of_the_route_file(root: Path, acknowledged: Callable[[str], None]) -> None:
-    atomicwrites._proper_fsync = lambda _: None
-    power.ordinary_work(root, acknowledged)
+    assert power.run(120, seed=1, work=power.BROKEN["the route file"]).torn

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import pytest
-
-from faults.roundtrip import run
+from tests.faults.roundtrip import run
 
 
 def test_hundreds_of_contexts_and_records_of_hostile_text_come_back_as_they_were() -> None:

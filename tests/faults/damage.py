@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import hashlib
-import json
 import os
 import random
 import re
@@ -24,7 +23,8 @@ from contextlib import contextmanager, nullcontext, suppress
 from itertools import pairwise
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
+from tests.faults.figures import told
+from tests.storekit import context_of, write_session
 
 import ralf
 from ralf import archive as archives, repair as repairs
@@ -33,7 +33,6 @@ from ralf.filestore import FileStore
 from ralf.repair import repair
 from ralf.search import search
 from ralf.verify import VerifyReport, verify
-from storekit import context_of, write_session
 
 ROUTES = ("tide", "moon")
 NOW = 1_800_000_000.0
@@ -311,8 +310,9 @@ def main() -> None:
     chosen = parser.parse_args()
     with broken_repair() if chosen.broken else nullcontext():
         came_to = run(chosen.rounds, chosen.seed, stop=False)
-    print(json.dumps(came_to, indent=2))
-    sys.exit(bool(came_to["failed"]))
+    failed = list(map(str, came_to["failed"]))
+    what = f"{chosen.rounds:,} harmed stores: not named, not mended, or less than before"
+    sys.exit(told([(what, len(failed), "0")], failed))
 
 
 if __name__ == "__main__":

@@ -27,7 +27,8 @@ from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
+from tests.faults.figures import told
+from tests.storekit import V100, context_of, route_file, write_session
 
 import ralf
 from ralf import corrections, evidence, history, journal, project as projects
@@ -37,7 +38,6 @@ from ralf.tree import to_tree
 from ralf.verify import verify
 from ralf.wording import MARK
 from ralf.writer import writing
-from storekit import V100, context_of, route_file, write_session
 
 ROUTES = ("tide", "moon", "star")
 _MEMORY = "/dev/shm"  # what is proved here does not hang on the disk
@@ -331,8 +331,9 @@ def main() -> None:
     chosen = parser.parse_args()
     with broken(chosen.broken) if chosen.broken else nullcontext():
         came_to = run(chosen.rounds, chosen.seed, stop=False)
-    print(json.dumps(came_to, indent=2))
-    sys.exit(bool(came_to["failed"]))
+    failed = list(map(str, came_to["failed"]))
+    what = f"{chosen.rounds:,} items forgotten, {came_to['killed']:,} times after a kill: words left, or not clean"
+    sys.exit(told([(what, len(failed), "0")], failed))
 
 
 if __name__ == "__main__":

@@ -36,14 +36,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
 
+from tests.faults import mutations, samples, unguarded
+from tests.faults.figures import told
+
 import ralf
 from ralf import config, document, journalfile, localconfig, names, yamltext
 from ralf.errors import RalfError
 from ralf.project import Project
 from ralf.summarizers import patch
 from ralf.transcripts import open_transcript
-
-from . import mutations, samples, unguarded
 
 MOST_CPU = 1.0  # seconds of a case
 MOST_WAIT = 10.0
@@ -480,8 +481,9 @@ def main() -> int:
         report = chunk(options.seed, options.case, 1, options.only)
     else:
         report = fuzz(options.rounds, seed=options.seed, jobs=options.jobs, only=options.only, tell=True)
-    print(f"\n{report}")
-    return 1 if report.failures else 0
+    print(f"\n{report}", file=sys.stderr)
+    what = f"{report.cases.total():,} hostile inputs: crashes, hangs, escapes, memory"
+    return told([(what, len(report.failures), "0")], report.failures)
 
 
 if __name__ == "__main__":

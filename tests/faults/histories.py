@@ -18,6 +18,8 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from typing import Any
 
+from tests.faults.figures import told
+
 from ralf import changes, document, labels, merge, reversion, route as heart, unresolved
 from ralf.context import BODY, RouteContext
 from ralf.journal import Record
@@ -342,10 +344,7 @@ def main() -> int:
     else:
         found = run(options.rounds, seed=options.seed, jobs=options.jobs, variant=options.broken)
         rounds = options.rounds
-    print("| case | figure | target |\n| --- | --- | --- |")
-    print(f"| {rounds:,} random histories: diff, apply, revert, revert of revert | {len(found)} faults | 0 |")
-    print("\n".join(found[:20]), file=sys.stderr)
-    return 1 if found else 0
+    return told([(f"{rounds:,} random histories: diff, apply, revert, revert of revert", len(found), "0")], found)
 
 
 if __name__ == "__main__":

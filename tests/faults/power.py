@@ -24,8 +24,10 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import atomicwrites
 from tests.faults import blocklog
 from tests.faults.blocklog import BLOCK, Entry, Flush, Mark, Write
+from tests.faults.figures import Figure, told
 
 import ralf
 from ralf import archive, document, evidence, journal, project as projects, revert, route as heart
@@ -125,6 +127,20 @@ def ordinary_work(root: Path, acknowledged: Callable[[str], None]) -> None:
     archive.archive(ROUTE, older_than="0d", root=root)
     revert.revert(ROUTE, "r1", root=root)
     acknowledged("a revert")
+
+
+def _without_fsync(root: Path, acknowledged: Callable[[str], None]) -> None:
+    os.fsync = lambda _: None
+    ordinary_work(root, acknowledged)
+
+
+def _without_fsync_of_the_route_file(root: Path, acknowledged: Callable[[str], None]) -> None:
+    atomicwrites._proper_fsync = lambda _: None
+    ordinary_work(root, acknowledged)
+
+
+BROKEN: dict[str, Work] = {"anything": _without_fsync, "the route file": _without_fsync_of_the_route_file}
+"""Work with a store that never syncs what the name says."""
 
 
 # ---- recording ----
@@ -318,19 +334,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--states", type=int, default=500)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--modes", default="ordered", help=f"comma-separated: {', '.join(MODES)}")
+    parser.add_argument("--broken", choices=BROKEN, help="with a store that does not sync this")
     given = parser.parse_args(arguments)
-    faults = 0
+    figures: list[Figure] = []
+    faults: list[str] = []
     for mode in given.modes.split(","):
         if reason := why_not(mode):
-            print(f"skipped: {reason}")
+            print(f"skipped: {reason}", file=sys.stderr)
             continue
         started = time.monotonic()
-        result = run(given.states, given.seed, mode)
-        print(f"power loss, ext4 data={mode}: {result} ({time.monotonic() - started:.0f} s)")
-        for fault in result.faults[:20]:
-            print(f"  {fault}")
-        faults += len(result.faults)
-    return 1 if faults else 0
+        result = run(given.states, given.seed, mode, BROKEN[given.broken] if given.broken else None)
+        title = f"{result.states:,} states of a disk, ext4 data={mode}"
+        of = f"of {result.acknowledged:,} acknowledged"
+        figures += [(f"{title}: lost", f"{len(result.lost)} {of}", "0")]
+        figures += [(f"{title}: {kind}", len(getattr(result, kind)), "0") for kind in ("torn", "blocked")]
+        figures += [(f"{title}: time", f"{time.monotonic() - started:.0f} s", "")]
+        faults += result.faults
+    return told(figures, faults)
 
 
 if __name__ == "__main__":

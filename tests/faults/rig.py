@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from tests import storekit
+from tests.faults.figures import told
 
 import ralf
 from ralf import _atomic, document, journal, project as projects, route as heart, state as states
@@ -306,14 +307,12 @@ def main(
         found = run(arguments.rounds, arguments.seed, arguments.only or list(kinds))
     seconds = time.monotonic() - started
     title = f"{found.rounds:,} {what}"
-    print("| case | figure | target |\n| --- | --- | --- |")
-    for kind in ("lost", "doubled", "torn", "blocked", "left"):
-        print(f"| {title}: {kind} | {found.faults.pop(kind, 0)} of {found.acknowledged:,} acknowledged | 0 |")
-    for kind, count in found.faults.items():
-        print(f"| {title}: {kind} | {count} | 0 |")
-    for figure, value in found.figures.items():
-        print(f"| {title}: {figure} | {value} | |")
-    print(f"| {title}: time | {seconds:.0f} s | |", flush=True)
-    for kind, example in found.examples.items():
-        print(f"{kind}: {example}", file=sys.stderr)
-    return (SLOW if found.examples.keys() == {"slow"} else 1) if found.examples else 0
+    figures: list[tuple[str, object, str]] = [
+        (f"{title}: {kind}", f"{found.faults.pop(kind, 0)} of {found.acknowledged:,} acknowledged", "0")
+        for kind in ("lost", "doubled", "torn", "blocked", "left")
+    ]
+    figures += [(f"{title}: {kind}", count, "0") for kind, count in found.faults.items()]
+    figures += [(f"{title}: {figure}", value, "") for figure, value in found.figures.items()]
+    figures.append((f"{title}: time", f"{seconds:.0f} s", ""))
+    status = told(figures, [f"{kind}: {example}" for kind, example in found.examples.items()])
+    return SLOW if found.examples.keys() == {"slow"} else status

@@ -27,6 +27,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from tests.faults import unguarded
+from tests.faults.figures import told
+from tests.faults.mutations import TOKENS
+
 from ralf import document, journal, yamltext
 from ralf.context import BODY, Body, RouteContext
 from ralf.filestore import FileStore
@@ -35,9 +39,6 @@ from ralf.model import Decision, Section
 from ralf.route import apply, empty
 from ralf.text import as_section, clean, one_line
 from ralf.tree import to_tree
-
-from . import unguarded
-from .mutations import TOKENS
 
 CHUNK = 1_000
 LINES = (
@@ -227,10 +228,8 @@ def main() -> int:
         found = chunk(options.seed, options.case, 1, options.broken)
     else:
         found = run(options.rounds, seed=options.seed, jobs=options.jobs, broken=options.broken)
-    print(
-        "\n".join([*found[:20], f"{options.rounds if options.case is None else 1:,} cases, {len(found)} differences"])
-    )
-    return 1 if found else 0
+    rounds = options.rounds if options.case is None else 1
+    return told([(f"{rounds:,} contexts and records of hostile text: differences", len(found), "0")], found)
 
 
 if __name__ == "__main__":

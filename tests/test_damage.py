@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import damage
 import pytest
+from tests.faults import damage
 
 
 def test_a_store_that_is_harmed_at_random_is_named_damaged_and_mended() -> None:
