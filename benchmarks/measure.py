@@ -144,12 +144,18 @@ def _compare(cases: Mapping[str, Callable[[], Sample]], rounds: int, targets: Ma
 
 
 def table(rows: Sequence[Row]) -> str:
-    """The rows as a Markdown table whose columns line up."""
-    lines = [["case", "figure", "ratio", "target", "peak"], *(row.cells() for row in rows)]
-    widths = [max(len(line[column]) for line in lines) for column in range(5)]
-    lines.insert(1, ["-" * width for width in widths])
-    aligned = ["| " + " | ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)) for line in lines]
-    return "\n".join(f"{line} |" for line in aligned)
+    """The rows as a Markdown table."""
+    return aligned([["case", "figure", "ratio", "target", "peak"], *(row.cells() for row in rows)])
+
+
+def aligned(lines: Sequence[Sequence[str]]) -> str:
+    """Lines of cells, the first one the heading, as a Markdown table whose columns line up."""
+    widths = [max(len(line[column]) for line in lines) for column in range(len(lines[0]))]
+    head, *rest = lines
+    shown = [head, ["-" * width for width in widths], *rest]
+    return "\n".join(
+        "| " + " | ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)) + " |" for line in shown
+    )
 
 
 def main(title: str, produce: Callable[[int], list[Row]], arguments: Sequence[str] | None = None) -> int:

@@ -1,0 +1,151 @@
+"""What the harnesses find in ours, and in variants that are broken on purpose: the rows of docs/guarantees.md.
+
+    python benchmarks/trust.py --record             as large as CI runs them
+    python benchmarks/trust.py --long --record      the long runs: hours on two cores
+    python benchmarks/trust.py --long --only kills  one of them
+
+Rows of a broken variant are the baseline: there the harness has to find something.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
+from typing import NamedTuple
+
+import measure
+
+_SKIPPED = 77
+
+
+class Harness(NamedTuple):
+    """A harness `tests.faults.NAME`: its arguments in CI and in the long run, and those of its broken variants, by what
+    is broken in them.
+    """
+
+    name: str
+    usual: str
+    long: str
+    broken: Mapping[str, str] = MappingProxyType({})
+
+
+HARNESSES = (
+    Harness("kills", "--rounds 1000", "--rounds 10000", {"a lock file": "--rounds 5 --broken 'lock by existence'"}),
+    Harness(
+        "calls",
+        "",
+        "--rounds 20000",
+        {name: f"--only 'a decision' --broken '{name}'" for name in ("no fsync", "plain write")},
+    ),
+    Harness(
+        "power",
+        "--states 500",
+        "--states 10000 --modes ordered,writeback,journal",
+        {"no fsync": "--states 40 --broken anything", "no fsync of the file": "--states 120 --broken 'the route file'"},
+    ),
+    Harness(
+        "writers",
+        "--rounds 100",
+        "--rounds 1000",
+        {name: f"--rounds 5 --broken '{name}'" for name in ("no lock", "one temporary name", "plain write")},
+    ),
+    Harness(
+        "editors",
+        "--rounds 400",
+        "--rounds 20000",
+        {
+            "a bare rename": "--rounds 40 --only 'by rename' --broken rename",
+            "no look at open files": "--rounds 40 --only 'in pieces' --broken 'no look at open files'",
+        },
+    ),
+    Harness(
+        "gits",
+        "--rounds 100",
+        "--rounds 1000",
+        {"a store that git sees": "--rounds 10 --only hidden --broken 'a store that git sees'"},
+    ),
+    Harness(
+        "fuzz",
+        "--rounds 100000",
+        "--rounds 1000000",
+        {name: f"--rounds 300 --only '{name}'" for name in ("unguarded front matter", "unguarded name")},
+    ),
+    Harness("roundtrip", "--rounds 20000", "--rounds 1000000", {"nothing is quoted": "--rounds 150 --broken"}),
+    Harness("planted_secrets", "--rounds 2000", "--rounds 100000"),
+    Harness(
+        "forget",
+        "--rounds 200",
+        "--rounds 10000",
+        {
+            f"the {part} are left out": f"--rounds 60 --broken {part}"
+            for part in ("blobs", "caches", "files", "records")
+        },
+    ),
+    Harness(
+        "histories",
+        "--rounds 1000",
+        "--rounds 100000",
+        {name: f"--rounds 60 --broken '{name}'" for name in ("apply without order", "revert without sections")},
+    ),
+    Harness("damage", "--rounds 300", "--rounds 10000", {"a repair that removes": "--rounds 9 --broken"}),
+)
+
+
+def _run(harness: Harness, arguments: str, *, told: bool) -> subprocess.CompletedProcess[str]:
+    roots = os.pathsep.join([*measure.IMPORT_ROOTS, str(measure.ROOT)])
+    return subprocess.run(
+        [sys.executable, "-m", f"tests.faults.{harness.name}", *shlex.split(arguments)],
+        cwd=measure.ROOT,
+        env=os.environ | {"PYTHONPATH": roots},
+        stdout=subprocess.PIPE,
+        stderr=None if told else subprocess.DEVNULL,
+        text=True,
+        check=False,
+    )
+
+
+def _rows(harness: Harness, *, long: bool) -> Iterator[tuple[list[str], bool]]:
+    """The rows of a harness and of its broken variants, as cells, and whether each came to what it should."""
+    done = _run(harness, harness.long if long else harness.usual, told=True)
+    if done.returncode == _SKIPPED:
+        yield [f"{harness.name}: cannot run here", "skipped", ""], True
+        return
+    for line in done.stdout.splitlines():
+        cells = [cell.strip() for cell in line.strip().strip("|").split("|")]
+        if line.startswith("| ") and cells[0] not in ("case", "---"):
+            yield cells, True
+    if done.returncode:
+        yield [f"{harness.name}: exit status", str(done.returncode), "0 MISSED"], False
+    for what, arguments in harness.broken.items():
+        found = _run(harness, arguments, told=False).returncode != 0
+        yield [f"{harness.name}, broken: {what}", "found" if found else "NOT FOUND", "found"], found
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Print the table; exit status 1 where a harness found something in ours, or nothing in a broken one."""
+    parser = argparse.ArgumentParser(description="What the harnesses find.")
+    parser.add_argument("--long", action="store_true", help="the long runs")
+    parser.add_argument("--only", action="append", choices=[harness.name for harness in HARNESSES])
+    parser.add_argument("--record", action="store_true", help="append the table to benchmarks/RESULTS.md")
+    options = parser.parse_args(arguments)
+    lines, good = [["case", "figure", "target"]], True
+    for harness in HARNESSES:
+        if options.only and harness.name not in options.only:
+            continue
+        for cells, fine in _rows(harness, long=options.long):
+            lines.append(cells)
+            good = good and fine
+            print(f"| {' | '.join(cells)} |", flush=True)
+    text = measure.aligned(lines)
+    if options.record:
+        measure.record("Trust, the long runs" if options.long else "Trust", "one run each", text)
+    return 0 if good else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
