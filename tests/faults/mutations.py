@@ -160,10 +160,10 @@ def bend_json(rng: random.Random, data: bytes, _: Sequence[bytes]) -> bytes:
     at = rng.randrange(len(lines)) if lines else 0
     for line in (lines[at] if lines else b"", data):
         try:
-            tree = json.loads(line)
+            tree = _bent(rng, json.loads(line))
+            bent = json.dumps(tree, ensure_ascii=rng.random() < 0.5).encode("utf-8", "surrogatepass")
         except (ValueError, RecursionError):
             continue
-        bent = json.dumps(_bent(rng, tree), ensure_ascii=rng.random() < 0.5).encode("utf-8", "surrogatepass")
         if line is data:
             return bent
         return b"".join([*lines[:at], bent, b"\n", *lines[at + 1 :]])
