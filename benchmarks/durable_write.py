@@ -15,7 +15,7 @@ from pathlib import Path
 
 from measure import Row, main, python
 
-from ralf import _atomic
+from ralf.files import atomic
 
 TITLE = "The durable write of a route file"
 
@@ -42,7 +42,7 @@ def bare(path: Path, content: bytes) -> None:
 
 def exchange(path: Path, content: bytes) -> None:
     """As a writer of a route does it when nobody has saved the file meanwhile."""
-    displaced = _atomic.exchange(path, content, content)
+    displaced = atomic.exchange(path, content, content)
     if displaced is not None:
         displaced.drop()
 
@@ -75,7 +75,7 @@ def _compared(folder: Path, size: int, writes: int) -> list[Row]:
         ratio = statistics.median(ours / theirs for ours, theirs in pairs)
         middle = [statistics.median(times) * 1000 for times in zip(*pairs, strict=True)]
         rows.append(Row(f"{size // 1000} KB, the calls by hand", middle[1], what, 1.0))
-        rows.append(Row(f"{size // 1000} KB, ralf._atomic.exchange", middle[0], what, ratio, 0, target))
+        rows.append(Row(f"{size // 1000} KB, ralf.files.atomic.exchange", middle[0], what, ratio, 0, target))
     return rows
 
 
@@ -88,8 +88,8 @@ def _counted(folder: Path) -> list[Row]:
     target = folder / "traced.md"
     target.write_bytes(b"old")
     log = folder / "trace"
-    call = f"_atomic.exchange(Path({str(target)!r}), b'new' * 7_000, b'old').drop()"
-    code = f"from pathlib import Path\nfrom ralf import _atomic\n{call}"
+    call = f"atomic.exchange(Path({str(target)!r}), b'new' * 7_000, b'old').drop()"
+    code = f"from pathlib import Path\nfrom ralf.files import atomic\n{call}"
     done = subprocess.run(
         [strace, "-f", "-y", "-e", "trace=fsync,fdatasync,sync,syncfs", "-o", str(log), *python(code)],
         capture_output=True,

@@ -10,8 +10,8 @@ from pathlib import Path
 import measure
 import synthetic
 
-from ralf import secretformats
-from ralf.redact import Redactor
+from ralf.secrets import secretformats
+from ralf.secrets.redact import Redactor
 from ralf.transcripts import open_transcript
 
 SIZE = 1_000_000

@@ -18,8 +18,9 @@ from measure import ROOT, Row, main
 from synthetic import turn
 
 import ralf
-from ralf import evidence, items, probe, proof, tokens
-from ralf.filestore import FileStore
+from ralf import evidence, tokens
+from ralf.proving import items, probe, proof
+from ralf.storage.filestore import FileStore
 from ralf.transcripts import open_transcript
 
 TITLE = "Storage"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 
-from ralf import facts
+from ralf.extraction import facts
 from ralf.summarizers import Segment
 from ralf.transcripts.events import Event, Position
 

@@ -65,7 +65,7 @@ FIRST = (
     "from ralf.report import CheckpointReport",
     "from ralf import checkpoint",
     "from ralf import search",
-    "import ralf.searchindex",
+    "import ralf.index.searchindex",
     "import ralf.watch",
     "import importlib; importlib.import_module('ralf.checkpoint'); importlib.import_module('ralf.search')",
     "ralf.checkpoint",

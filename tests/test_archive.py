@@ -16,11 +16,12 @@ from pathlib import Path
 import pytest
 
 import ralf
-from ralf import archive as archives, history
+from ralf import archive as archives
 from ralf.archive import NEWEST, archive
-from ralf.filestore import FileStore
+from ralf.past import history
 from ralf.project import Project
 from ralf.search import search
+from ralf.storage.filestore import FileStore
 from storekit import Cli, context_of, grow, journal_file, start, write_session
 
 BEGIN = datetime(2026, 3, 1, 8, tzinfo=UTC).timestamp()  # about when the made sessions took place

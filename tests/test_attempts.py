@@ -7,7 +7,7 @@ from pathlib import Path
 
 import ralf
 from ralf import model
-from ralf.attempts import progressed, said
+from ralf.extraction.attempts import progressed, said
 from ralf.model import ActiveWork, CommitFact, Facts, PathFact
 
 

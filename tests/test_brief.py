@@ -11,8 +11,10 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from contexts import contexts, quick, ruled, texts
-from ralf import brief, tokens
-from ralf.brief import counted, render
+from ralf import tokens
+from ralf.briefing import brief
+from ralf.briefing.brief import counted, render
+from ralf.briefing.pieces import SECTIONS, pieces
 from ralf.context import Body, Folded, Header, RouteContext, Since
 from ralf.model import (
     ActiveWork,
@@ -27,7 +29,6 @@ from ralf.model import (
     Section,
     Todo,
 )
-from ralf.pieces import SECTIONS, pieces
 
 GOAL = "Make the orchard water itself when the soil is dry for three days in a row"
 FULL = RouteContext(

@@ -13,12 +13,12 @@ from hypothesis import given, settings
 import ralf
 from contexts import contexts, quick
 from ralf import merge
-from ralf.changes import SUBJECTS, Told, in_words, place, value
 from ralf.context import BODY, Body, Folded, RouteContext
-from ralf.difference import diff
-from ralf.history import context_at
-from ralf.log import log
 from ralf.model import ActiveWork, Checkpoint, CommandFact, Decision, Facts, PathFact, Section, Todo
+from ralf.past.changes import SUBJECTS, Told, in_words, place, value
+from ralf.past.difference import diff
+from ralf.past.history import context_at
+from ralf.past.log import log
 from ralf.tree import to_tree
 from storekit import V100, grow, route_file, write_session
 

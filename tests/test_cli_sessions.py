@@ -241,10 +241,10 @@ def _fields(value: Any) -> set[str]:
 @pytest.mark.slow
 def test_json_of_every_command_parses_and_has_the_names_of_the_api(scratch: Path) -> None:
     import ralf
-    from ralf.difference import Difference
-    from ralf.log import Event
-    from ralf.loss import Loss, LossReport
-    from ralf.revert import Reverted
+    from ralf.past.difference import Difference
+    from ralf.past.log import Event
+    from ralf.past.revert import Reverted
+    from ralf.proving.loss import Loss, LossReport
     from ralf.status import Status
 
     def found(*args: object) -> Any:

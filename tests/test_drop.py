@@ -8,11 +8,12 @@ from pathlib import Path
 import pytest
 
 import ralf
-from ralf import corrections, history, journal, labels, merge, project as projects, route as heart, tombstones
+from ralf import corrections, journal, labels, merge, project as projects, route as heart, tombstones
 from ralf.errors import NotFound, RouteNotFound, UsageError
+from ralf.index.searchdocs import statuses
 from ralf.journal import Record
 from ralf.model import Decision
-from ralf.searchdocs import statuses
+from ralf.past import history
 from ralf.summarizers.decisions import find
 from ralf.summarizers.supersession import linked
 from ralf.tree import to_tree

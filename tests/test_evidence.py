@@ -11,7 +11,7 @@ from contexts import quick, text
 from ralf import evidence
 from ralf.errors import BlobNotFound, DamagedBlob
 from ralf.evidence import Line
-from ralf.filestore import FileStore
+from ralf.storage.filestore import FileStore
 from ralf.transcripts.events import Event, Position
 
 

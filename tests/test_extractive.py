@@ -9,7 +9,7 @@ from typing import Any
 
 from hypothesis import given, strategies as st
 
-from ralf.facts import extract
+from ralf.extraction.facts import extract
 from ralf.model import ActiveWork, CommitFact, Facts, Todo
 from ralf.summarizers import Segment, Summarizer, Summary
 from ralf.summarizers.extractive import Extractive

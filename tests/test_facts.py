@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from ralf import commands, filetools, outcomes
-from ralf.combining import combine
-from ralf.facts import Extracted, extract, said_in_refusal
+from ralf.extraction import commands, filetools, outcomes
+from ralf.extraction.combining import combine
+from ralf.extraction.facts import Extracted, extract, said_in_refusal
 from ralf.model import ActiveWork, CommandFact, ErrorFact, Facts, PathFact
 from ralf.transcripts.events import Event, Position
 

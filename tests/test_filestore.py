@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 
 from ralf.errors import BlobNotFound, Conflict, DamagedBlob, DamagedJournal
-from ralf.filestore import FileStore
+from ralf.storage.filestore import FileStore
 from ralf.store import Token
 
 STREAM = "routes/r"
@@ -63,7 +63,7 @@ def child(code: str, *arguments: object) -> subprocess.Popen[str]:
         f"sys.path.insert(0, {os.fspath(SOURCE)!r})\n"
         "from pathlib import Path\n"
         "from ralf.errors import Conflict\n"
-        "from ralf.filestore import FileStore\n"
+        "from ralf.storage.filestore import FileStore\n"
         "store, STREAM = FileStore(Path(sys.argv[1])), 'routes/r'\n"
         "def record(number): return json.dumps({'n': number}).encode()\n"
     )

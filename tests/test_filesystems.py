@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 import ralf
-from ralf import filesystems
 from ralf.errors import UsageError
-from ralf.filestore import FileStore
+from ralf.files import filesystems
+from ralf.storage.filestore import FileStore
 from storekit import Cli, context_of, small_disk
 
 

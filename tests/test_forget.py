@@ -13,13 +13,14 @@ import pytest
 
 import ralf
 import storekit
-from ralf import evidence, forget as forgetting, journal, project as projects, route as heart
+from ralf import evidence, journal, project as projects, route as heart
 from ralf.errors import NotFound, RouteNotFound, UsageError
-from ralf.forget import Forgotten, forget
+from ralf.forgetting import forget as forgetting
+from ralf.forgetting.forget import Forgotten, forget
+from ralf.forgetting.remains import remains
+from ralf.forgetting.wording import MARK, Wording
+from ralf.integrity.repair import repair
 from ralf.journal import Record
-from ralf.remains import remains
-from ralf.repair import repair
-from ralf.wording import MARK, Wording
 from ralf.writer import writing
 
 ROUTE = "tide"

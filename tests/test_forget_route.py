@@ -13,9 +13,9 @@ import ralf
 import storekit
 from ralf import journal, project as projects, reader
 from ralf.errors import RouteNotFound
-from ralf.forget_route import forget_route
-from ralf.remains import remains
-from ralf.wording import Wording
+from ralf.forgetting.forget_route import forget_route
+from ralf.forgetting.remains import remains
+from ralf.forgetting.wording import Wording
 
 ASKED = "Please carry part 0 of the tide table over"
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from ralf.facts import extract
+from ralf.extraction.facts import extract
 from ralf.model import Facts
 from ralf.summarizers import Segment
 from ralf.summarizers.extractive import Extractive

@@ -13,8 +13,8 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 from contexts import mapping, quick, text
 from ralf import journal, route as heart
 from ralf.errors import Conflict, DamagedJournal
-from ralf.filestore import FileStore
 from ralf.journal import Record
+from ralf.storage.filestore import FileStore
 
 OLD = [Record(1, "decision", {"b": "\u00e9", "a": [1, 2.5]}, version=1), Record(2, "x", {}, version=1)]
 

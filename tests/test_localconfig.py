@@ -13,7 +13,7 @@ from ralf import localconfig
 from ralf.errors import Damaged, UsageError
 from ralf.localconfig import LocalConfig
 from ralf.project import Project
-from ralf.spend import Cap
+from ralf.refining.spend import Cap
 
 
 def write(folder: Path, text: str, mode: int = 0o600) -> Path:

@@ -14,12 +14,12 @@ from hypothesis import given, strategies as st
 import ralf
 from contexts import quick
 from labelled import DATA
-from ralf import items, loss
 from ralf.errors import NotFound, RouteNotFound
-from ralf.items import KINDS, Item
-from ralf.loss import Loss, loss_reports
 from ralf.model import Decision
-from ralf.probe import Words
+from ralf.proving import items, loss
+from ralf.proving.items import KINDS, Item
+from ralf.proving.loss import Loss, loss_reports
+from ralf.proving.probe import Words
 from ralf.transcripts import open_transcript
 from ralf.transcripts.events import Event
 from storekit import Cli, context_of, records_of, write_session

@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 
 import ralf
-from ralf import items, probe, proof
 from ralf.evidence import Line
-from ralf.items import Item
 from ralf.model import ActiveWork, Facts
-from ralf.probe import Recall, Words
+from ralf.proving import items, probe, proof
+from ralf.proving.items import Item
+from ralf.proving.probe import Recall, Words
 from ralf.summarizers import Segment, Summary
 from ralf.summarizers.extractive import Extractive
 from segments_made import Talk, segment, talk
@@ -317,7 +317,7 @@ def test_the_recall_stands_in_the_record_and_in_the_file(tmp_path: Path) -> None
 def test_what_only_search_gives_back_is_looked_up_in_the_evidence_that_was_written(tmp_path: Path) -> None:
     """With an evidence blob that lacks the words the figure falls: it is no foregone conclusion."""
     from ralf import evidence
-    from ralf.filestore import FileStore
+    from ralf.storage.filestore import FileStore
 
     store, events = FileStore(tmp_path), talk(3)
     recall = probe.measure(items.seen(events), "")

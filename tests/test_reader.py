@@ -12,7 +12,7 @@ import ralf
 import storekit
 from ralf import tokens
 from ralf.errors import DamagedRouteFile, NotFound, RouteNotFound, UsageError
-from ralf.history import context_at
+from ralf.past.history import context_at
 from storekit import context_of, kept_bytes, route_file, write_session
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from ralf.recurring import MOST, combined, names_in, ranked
+from ralf.extraction.recurring import MOST, combined, names_in, ranked
 from ralf.transcripts.events import Event, Position
 
 

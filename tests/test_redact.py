@@ -14,11 +14,12 @@ from hypothesis import given, strategies as st
 import ralf
 from faults import planted_secrets
 from faults.planted_secrets import KINDS, left, plants
-from ralf import ownfile, redaction, secretformats, secretnames, secretspans
 from ralf.errors import UsageError
+from ralf.files import ownfile
 from ralf.project import Project
-from ralf.redact import Redactor
-from ralf.secretspans import MARKER
+from ralf.secrets import redaction, secretformats, secretnames, secretspans
+from ralf.secrets.redact import Redactor
+from ralf.secrets.secretspans import MARKER
 from ralf.transcripts.events import START, Event
 from storekit import write_session
 

@@ -13,14 +13,16 @@ import pytest
 
 import ralf
 import storekit
-from ralf import acceptance, journal, refine as refining, route as heart, state as states
+from ralf import journal, route as heart, state as states
 from ralf.errors import UsageError
 from ralf.journal import Record
 from ralf.model import Decision
 from ralf.project import Project
-from ralf.refine import Refinement, refine
-from ralf.refinement import owed, section_of
-from ralf.spend import Cap
+from ralf.proving import acceptance
+from ralf.refining import refine as refining
+from ralf.refining.refine import Refinement, refine
+from ralf.refining.refinement import owed, section_of
+from ralf.refining.spend import Cap
 from ralf.summarizers import Segment, Summary
 from ralf.summarizers.command import Command
 from ralf.summarizers.extractive import Extractive

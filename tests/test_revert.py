@@ -12,12 +12,13 @@ import pytest
 
 import ralf
 import storekit
-from ralf import document, history, reversion
-from ralf.log import log
+from ralf import document
+from ralf.past import history, reversion
+from ralf.past.log import log
+from ralf.past.revert import Reverted, revert
 from ralf.project import Project
-from ralf.refine import refine
-from ralf.refinement import owed
-from ralf.revert import Reverted, revert
+from ralf.refining.refine import refine
+from ralf.refining.refinement import owed
 from ralf.summarizers.command import Command
 from ralf.tree import to_tree
 from storekit import checkpoints_of, context_of, grow, kept_bytes, records_of, route_file, write_session
@@ -177,7 +178,7 @@ def test_a_model_that_was_busy_with_a_checkpoint_that_is_undone_brings_nothing_b
     said = {"first": line, "last": line}
     words = "Carry the tide table over to the new reader"
     item = {"kind": "decision", "decision": words, "reason": "", "rejected": [], "supersedes": "", "lines": said}
-    meanwhile = "from ralf.revert import revert; revert('tide', 'cp-002', root=sys.argv[2])"
+    meanwhile = "from ralf.past.revert import revert; revert('tide', 'cp-002', root=sys.argv[2])"
     code = f"import sys\n{meanwhile}\nsys.stdin.read(); print(sys.argv[1])"
     answer = json.dumps({**storekit.NO_ANSWER, "decisions": [item]})
     model = Command("command", (sys.executable, "-c", code, answer, str(project)), timeout=20)

@@ -11,17 +11,17 @@ from pathlib import Path
 import pytest
 
 import ralf
-from ralf.filestore import FileStore
-from ralf.repair import repair
-from ralf.verify import verify
+from ralf.integrity.repair import repair
+from ralf.integrity.verify import verify
+from ralf.storage.filestore import FileStore
 from storekit import context_of, journal_file, start, write_session
 
 STREAM = "routes/r"
 REWRITE = """
 import sys
 from pathlib import Path
-from ralf import _atomic, _locks, idindex
-from ralf.filestore import FileStore
+from ralf import atomic, locks, idindex
+from ralf.storage.filestore import FileStore
 store = FileStore(Path(sys.argv[1]))
 print("go", flush=True)
 store.rewrite("routes/r", lambda entry: entry.record.replace(b"secret", b"------"))
@@ -29,7 +29,7 @@ store.rewrite("routes/r", lambda entry: entry.record.replace(b"secret", b"------
 REPAIR = """
 import sys
 from ralf import writer
-from ralf.repair import repair
+from ralf.integrity.repair import repair
 print("go", flush=True)
 repair(root=sys.argv[1])
 """

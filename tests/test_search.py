@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 import ralf
-from ralf import searchindex, writer
+from ralf import writer
 from ralf.errors import Busy, RouteNotFound, UsageError
+from ralf.index import searchindex
 from ralf.project import Project
 
 SESSION = Path(__file__).parents[1] / "examples" / "session.jsonl"

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 import ralf
-from ralf import project as projects, since
+from ralf import project as projects
+from ralf.briefing import since
 from ralf.context import Since
 from storekit import grow, write_session
 

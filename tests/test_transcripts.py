@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
+from ralf.briefing.fence import OWN_OUTPUT
 from ralf.errors import Damaged, DamagedTranscript, RalfError, TranscriptChanged, TranscriptNotFound, UsageError
-from ralf.fence import OWN_OUTPUT
 from ralf.text import clean
 from ralf.transcripts import Event, Position, Transcript, open_transcript
 from ralf.transcripts.events import START

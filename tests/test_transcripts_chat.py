@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
-from ralf.fence import OWN_OUTPUT
+from ralf.briefing.fence import OWN_OUTPUT
 from ralf.transcripts import Event, Position, Transcript, open_transcript
 from ralf.transcripts.events import START
 

@@ -13,13 +13,14 @@ from pathlib import Path
 import pytest
 
 import ralf
-from ralf import blobfiles, repair as repairs
 from ralf.archive import archive
 from ralf.errors import DamagedJournal
-from ralf.filestore import FileStore
-from ralf.repair import repair
+from ralf.integrity import repair as repairs
+from ralf.integrity.repair import repair
+from ralf.integrity.verify import verify
 from ralf.search import search
-from ralf.verify import verify
+from ralf.storage import blobfiles
+from ralf.storage.filestore import FileStore
 from storekit import Cli, context_of, journal_file, route_file, write_session
 
 

@@ -11,8 +11,9 @@ import pytest
 
 import ralf
 from labelled import DATA
-from ralf import history, project as projects
+from ralf import project as projects
 from ralf.errors import DamagedBlob, NotFound, RouteNotFound
+from ralf.past import history
 from ralf.why import Quote
 from storekit import Cli, checkpoints_of, context_of, records_of, route_file, write_session
 

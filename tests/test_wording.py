@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from contexts import mapping, quick, text
-from ralf.wording import MARK, Wording, is_telling
+from ralf.forgetting.wording import MARK, Wording, is_telling
 
 TEXT = 'Use "SQLite" in WAL mode for the session store, see a/b.md: \u00e9\U0001f980 wins'
 

@@ -15,9 +15,10 @@ import pytest
 
 import ralf
 import storekit
-from ralf import _locks, refinement, spend, worker
+from ralf.files import locks
 from ralf.model import Checkpoint, Spend
 from ralf.project import Project
+from ralf.refining import refinement, spend, worker
 from ralf.status import status
 from storekit import grow, lines_of, records_of, write_session
 
@@ -155,7 +156,7 @@ def test_while_one_worker_is_at_it_another_does_nothing(project: Path) -> None:
     configure(project, "good")
     checkpoint(project, summarizer="extractive")
     here = Project(project)
-    with _locks.held(here.worker_lock("tide"), "tide"):
+    with locks.held(here.worker_lock("tide"), "tide"):
         assert worker.work(here, "tide") == []
     assert [made.failure for made in worker.work(here, "tide")] == [""]
     assert worker.work(here, "tide") == []

@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 
 import ralf
-from ralf import _atomic, _leases, _locks, document, project as projects, state as states
+from ralf import document, project as projects, state as states
 from ralf.errors import Busy
+from ralf.files import atomic, leases, locks
 from ralf.writer import RouteWriter
 from storekit import records_of, route_file
 
@@ -52,26 +53,26 @@ def set_aside(path: Path, content: bytes, known: bytes) -> Path:
 
 def test_a_file_that_somebody_has_open_for_writing_is_not_closed(path: Path) -> None:
     content = path.read_bytes()
-    assert _leases.read(path) == (content, True)
+    assert leases.read(path) == (content, True)
     with path.open("rb"):
-        assert _leases.read(path) == (content, True)
+        assert leases.read(path) == (content, True)
     with path.open("ab"):
-        assert _leases.read(path) == (content, False)
-    assert _leases.settled(path, 0) == content
+        assert leases.read(path) == (content, False)
+    assert leases.settled(path, 0) == content
 
 
 def test_a_save_is_waited_for_but_not_for_ever(path: Path) -> None:
     with path.open("ab") as file:
-        assert _leases.settled(path, 0.01) is None
+        assert leases.settled(path, 0.01) is None
         threading.Timer(0.05, file.close).start()
-        assert _leases.settled(path, 5) == path.read_bytes()
+        assert leases.settled(path, 5) == path.read_bytes()
 
 
 def test_where_the_kernel_cannot_tell_a_file_counts_as_closed(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delattr("fcntl.F_SETLEASE")
     with path.open("ab"):
-        assert _leases.read(path).closed is None
-        assert _leases.settled(path, 0) == path.read_bytes()
+        assert leases.read(path).closed is None
+        assert leases.settled(path, 0) == path.read_bytes()
 
 
 def test_whoever_opens_a_file_while_it_is_looked_at_ends_nobody(path: Path) -> None:
@@ -86,7 +87,7 @@ def test_whoever_opens_a_file_while_it_is_looked_at_ends_nobody(path: Path) -> N
     thread.start()
     looks = 0
     while time.monotonic() < until:
-        assert _leases.read(path).content
+        assert leases.read(path).content
         looks += 1
     thread.join()
     assert looks > 10
@@ -97,7 +98,7 @@ def test_whoever_opens_a_file_while_it_is_looked_at_ends_nobody(path: Path) -> N
 
 def test_what_is_displaced_is_handed_back_and_stays_until_it_is_dropped(path: Path) -> None:
     old = path.read_bytes()
-    displaced = _atomic.exchange(path, b"new", b"something else")
+    displaced = atomic.exchange(path, b"new", b"something else")
     assert displaced is not None
     assert (path.read_bytes(), displaced.content, displaced.closed) == (b"new", old, True)
     assert displaced.path.read_bytes() == old
@@ -109,8 +110,8 @@ def test_a_file_that_an_editor_has_open_stays_in_its_place(path: Path) -> None:
     old = path.read_bytes()
     with path.open("ab") as file:
         inode = os.fstat(file.fileno()).st_ino
-        with pytest.raises(_atomic.BeingSaved):
-            _atomic.exchange(path, b"new", old)
+        with pytest.raises(atomic.BeingSaved):
+            atomic.exchange(path, b"new", old)
         assert path.stat().st_ino == inode
     assert path.read_bytes() == old
     assert hidden(path) == []
@@ -118,7 +119,7 @@ def test_a_file_that_an_editor_has_open_stays_in_its_place(path: Path) -> None:
 
 def test_a_file_that_is_not_there_is_made_and_nothing_displaced(path: Path) -> None:
     path.unlink()
-    assert _atomic.exchange(path, b"new", b"") is None
+    assert atomic.exchange(path, b"new", b"") is None
     assert (path.read_bytes(), hidden(path)) == (b"new", [])
 
 
@@ -127,7 +128,7 @@ def test_a_file_that_appears_at_the_last_moment_is_displaced_and_not_written_ove
 ) -> None:
     """An editor makes the file anew between our look and our rename."""
     path.unlink()
-    renamed, calls = _atomic._renamed, []
+    renamed, calls = atomic._renamed, []
 
     def racing(source: str, target: str, flags: int) -> int:
         calls.append(flags)
@@ -135,15 +136,15 @@ def test_a_file_that_appears_at_the_last_moment_is_displaced_and_not_written_ove
             path.write_bytes(b"saved")
         return renamed(source, target, flags)
 
-    monkeypatch.setattr(_atomic, "_renamed", racing)
-    displaced = _atomic.exchange(path, b"new", b"")
+    monkeypatch.setattr(atomic, "_renamed", racing)
+    displaced = atomic.exchange(path, b"new", b"")
     assert displaced is not None
     assert (path.read_bytes(), displaced.content) == (b"new", b"saved")
 
 
 def test_an_old_kernel_that_cannot_exchange_renames(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_atomic, "_renameat2", lambda: None)
-    assert _atomic.exchange(path, b"new", b"") is None
+    monkeypatch.setattr(atomic, "_renameat2", lambda: None)
+    assert atomic.exchange(path, b"new", b"") is None
     assert (path.read_bytes(), hidden(path)) == (b"new", [])
 
 
@@ -218,8 +219,8 @@ def test_where_nobody_can_tell_whether_it_is_still_saved_into_a_displaced_file_i
         editor.write(text)
     ralf.record_decision(ROUTE, "Go on again", root=root)
     assert ralf.get_context(ROUTE, root=root).extra == {"by_hand": True}
-    monkeypatch.setattr(_atomic, "_KEPT", -1.0)
-    _atomic.sweep(path)
+    monkeypatch.setattr(atomic, "_KEPT", -1.0)
+    atomic.sweep(path)
     assert hidden(path) == []
 
 
@@ -272,20 +273,20 @@ def test_half_a_save_deletes_nothing_and_the_whole_of_it_is_taken_in(
 
 def test_a_lock_that_is_held_is_waited_for_no_longer_than_said(tmp_path: Path) -> None:
     lock = tmp_path / "locks" / "r.lock"
-    with _locks.held(lock, "r"):
+    with locks.held(lock, "r"):
         for timeout in (0.0, 0.05):
             started = time.monotonic()
-            with pytest.raises(Busy, match="locked by another process"), _locks.held(lock, "r", timeout):
+            with pytest.raises(Busy, match="locked by another process"), locks.held(lock, "r", timeout):
                 pass
             assert time.monotonic() - started < 1
 
 
 def test_whoever_gives_up_waiting_keeps_the_lock_from_nobody(tmp_path: Path) -> None:
     lock = tmp_path / "locks" / "r.lock"
-    with _locks.held(lock, "r"), pytest.raises(Busy), _locks.held(lock, "r", 0.02):
+    with locks.held(lock, "r"), pytest.raises(Busy), locks.held(lock, "r", 0.02):
         pass
     for _ in range(3):
-        with _locks.held(lock, "r", 5):
+        with locks.held(lock, "r", 5):
             pass
 
 
@@ -293,11 +294,11 @@ def test_those_who_wait_have_their_turn_in_order(tmp_path: Path) -> None:
     lock, turns = tmp_path / "locks" / "r.lock", []
 
     def wait(number: int) -> None:
-        with _locks.held(lock, "r", 10):
+        with locks.held(lock, "r", 10):
             turns.append(number)
 
     threads = [threading.Thread(target=wait, args=(number,)) for number in range(5)]
-    with _locks.held(lock, "r"):
+    with locks.held(lock, "r"):
         for thread in threads:
             thread.start()
             time.sleep(0.03)
@@ -310,9 +311,9 @@ def test_a_writer_that_another_waits_for_leaves_it_to_that_one_to_show_both(root
     project = projects.find(root)
     before = path.read_bytes()
     waiting = threading.Thread(target=ralf.record_decision, args=(ROUTE, "The second"), kwargs={"root": root})
-    with _locks.held(project.route_lock(ROUTE), ROUTE):
+    with locks.held(project.route_lock(ROUTE), ROUTE):
         waiting.start()
-        while not _locks.is_waited_for(project.route_lock(ROUTE)):
+        while not locks.is_waited_for(project.route_lock(ROUTE)):
             time.sleep(0.001)
         writer = RouteWriter(project, ROUTE, states.load(project, ROUTE))
         writer.append("decision", {"decision": {"decision": "The first"}}, id="first")
@@ -321,14 +322,14 @@ def test_a_writer_that_another_waits_for_leaves_it_to_that_one_to_show_both(root
         assert path.read_bytes() == before
         assert [d.decision for d in ralf.get_context(ROUTE, root=root).decisions][-1] == "The first"
     waiting.join(10)
-    assert not _locks.is_waited_for(project.route_lock(ROUTE))
+    assert not locks.is_waited_for(project.route_lock(ROUTE))
     assert [d.decision for d in document.parse(path.read_bytes(), path).decisions][-2:] == ["The first", "The second"]
 
 
 def test_not_more_than_a_few_records_are_left_to_the_next_writer(
     root: Path, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_locks, "is_waited_for", lambda _: True)
+    monkeypatch.setattr(locks, "is_waited_for", lambda _: True)
     shown = []
     for number in range(40):
         ralf.record_decision(ROUTE, f"Choose {number}", root=root)
@@ -339,7 +340,7 @@ def test_not_more_than_a_few_records_are_left_to_the_next_writer(
 def test_beside_an_edit_nothing_is_left_to_the_next_writer(
     root: Path, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_locks, "is_waited_for", lambda _: True)
+    monkeypatch.setattr(locks, "is_waited_for", lambda _: True)
     path.write_text(noted(path), encoding="utf-8")
     ralf.record_decision(ROUTE, "Go on", root=root)
     found = document.parse(path.read_bytes(), path)

@@ -11,7 +11,7 @@ from ralf_cli.options import with_json, with_root
 
 if TYPE_CHECKING:
     from ralf.corrections import Opened
-    from ralf.forget import Forgotten
+    from ralf.forgetting.forget import Forgotten
 
 
 @click.command()
@@ -176,10 +176,10 @@ def forget(
 
 def _forget(route: str, id: str | None, text: str | None, *, dry_run: bool, root: str | None) -> Forgotten:  # noqa: A002
     if id is None and text is None:
-        from ralf.forget_route import forget_route
+        from ralf.forgetting.forget_route import forget_route
 
         return forget_route(route, dry_run=dry_run, root=root)
-    from ralf.forget import forget
+    from ralf.forgetting.forget import forget
 
     return forget(route, id, text=text, dry_run=dry_run, root=root)
 

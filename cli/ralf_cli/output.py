@@ -15,7 +15,7 @@ import click
 
 if TYPE_CHECKING:
     from ralf.context import RouteContext
-    from ralf.loss import LossReport
+    from ralf.proving.loss import LossReport
     from ralf.report import CheckpointReport
 
 
@@ -30,7 +30,7 @@ def handed_over() -> Iterator[None]:
     if sys.stdout.isatty():
         yield
         return
-    from ralf.fence import fenced, shown
+    from ralf.briefing.fence import fenced, shown
 
     held = StringIO()
     with redirect_stdout(held):

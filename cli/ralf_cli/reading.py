@@ -12,8 +12,8 @@ import click
 from ralf_cli.options import with_json, with_root
 
 if TYPE_CHECKING:
+    from ralf.index.searchwords import Word
     from ralf.search import SearchHit
-    from ralf.searchwords import Word
 
 BRIEF_TOKENS = 2_500
 SECTIONS = ("goal", "work", "decisions", "facts", "history")
@@ -71,7 +71,8 @@ def list_(ctx: click.Context, cost: bool, root: str | None, as_json: bool) -> No
 
 
 def _list_cost(routes: list[str], root: str | None, *, as_json: bool) -> None:
-    from ralf import project as projects, spend
+    from ralf import project as projects
+    from ralf.refining import spend
     from ralf_cli.output import emit_json, table
 
     project = projects.find(root)
@@ -140,7 +141,7 @@ def show(
     from ralf_cli.output import context_as_json, emit_json
 
     if loss:
-        from ralf.loss import loss_reports
+        from ralf.proving.loss import loss_reports
         from ralf_cli.output import emit_losses, loss_as_json
 
         reports = loss_reports(route, at=at, root=root)
@@ -154,7 +155,7 @@ def show(
     if at is None:
         context = ralf.get_context(route, root=root, query=query)
     else:
-        from ralf.history import context_at
+        from ralf.past.history import context_at
 
         context = context_at(route, at, root=root)
     if as_json:
@@ -203,7 +204,7 @@ def search(query: str, route: str | None, limit: int, root: str | None, as_json:
 
 
 def _emit_hits(hits: Sequence[SearchHit], query: str) -> None:
-    from ralf.searchwords import words
+    from ralf.index.searchwords import words
 
     asked = words(query)
     for hit in hits:

@@ -28,7 +28,7 @@ def status(route: str | None, root: str | None, as_json: bool) -> None:
     Exit status: 0 · 2 refused name, bad configuration · 4 damaged data
     """
     from ralf import project as projects
-    from ralf.spend import as_fields
+    from ralf.refining.spend import as_fields
     from ralf.status import status as look
     from ralf_cli.output import emit_json, fields_of
 

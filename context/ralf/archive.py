@@ -16,9 +16,10 @@ from datetime import datetime
 from itertools import islice, takewhile
 from typing import Any, NamedTuple
 
-from ralf import config, history, project as projects
+from ralf import config, project as projects
 from ralf.errors import DamagedJournal, RalfError
 from ralf.journal import stream_of
+from ralf.past import history
 from ralf.project import Project
 from ralf.retention import parse_age
 from ralf.store import Blob, Digest, Entry, Token

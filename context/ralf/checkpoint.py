@@ -12,26 +12,19 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ralf import (
-    config,
-    loss,
-    names,
-    project as projects,
-    sessions,
-    state as states,
-    tokens,
-)
-from ralf._opening import content_of
+from ralf import config, names, project as projects, sessions, state as states, tokens
+from ralf.briefing.since import remember
 from ralf.errors import Busy, DamagedRouteFile
-from ralf.loss import LossReport
+from ralf.files.opening import content_of
 from ralf.model import Checkpoint
 from ralf.payload import Payloads
 from ralf.project import Project
+from ralf.proving import loss
+from ralf.proving.loss import LossReport
 from ralf.report import CheckpointReport
 from ralf.route import empty
 from ralf.segments import Piece, cut, full
 from ralf.sessions import Standing, standing
-from ralf.since import remember
 from ralf.state import State
 from ralf.store import Token
 from ralf.summarizers import Summarizer
@@ -42,8 +35,8 @@ from ralf.transcripts.events import Position
 from ralf.writer import RouteWriter, writing
 
 if TYPE_CHECKING:
-    from ralf.refine import Refinement
-    from ralf.spend import Cap
+    from ralf.refining.refine import Refinement
+    from ralf.refining.spend import Cap
     from ralf.summarizers.command import Command
 
 _AHEAD = 16  # events of the next segment that are looked at for the rest of a secret
@@ -195,7 +188,7 @@ class _Run:
 
     def ask(self, model: Command, cap: Cap) -> None:
         """Have a model improve what was written, or the newest checkpoint if nothing was."""
-        from ralf import worker
+        from ralf.refining import worker
 
         names = [entry.checkpoint_id for entry in self._written]
         self._refinements = tuple(worker.ask_now(self._project, self._route, model, names, cap=cap))
@@ -215,7 +208,7 @@ class _Run:
             return
         except OSError:
             pass  # what is wrong with it is said below
-        from ralf import worker
+        from ralf.refining import worker
 
         problem = worker.start(self._project, self._route, after=self._before, written=len(self._written))
         if problem:

@@ -10,8 +10,8 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ralf._opening import content_of
 from ralf.errors import Damaged, UsageError
+from ralf.files.opening import content_of
 
 if TYPE_CHECKING:
     from ralf.budget import Limits

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from ralf.index.searchwords import Word
 from ralf.model import ActiveWork, Checkpoint, Comment, Decision, Extra, Facts, Section, Spend, Tombstone, Unresolved
-from ralf.searchwords import Word
 from ralf.tree import NOT_STORED
 
 FORMAT_VERSION = "1.1.0"
@@ -14,7 +14,7 @@ BODY = "#body"
 """Key of the Markdown body in a context's tree; no plain key of the front matter begins so."""
 
 Counts = Mapping[str, int]
-"""o200k_base tokens of rendered items, by `ralf.brief.key` of the items' text."""
+"""o200k_base tokens of rendered items, by `ralf.briefing.brief.key` of the items' text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,7 @@ class Body:
 
 @dataclass(frozen=True, slots=True)
 class Since:
-    """What has happened since the last checkpoint, as the reader saw it (`ralf.since`).
+    """What has happened since the last checkpoint, as the reader saw it (`ralf.briefing.since`).
 
     files    open files that are not what they were then: path → what they are now
     tokens   of the newest known session that no checkpoint covers, an estimate
@@ -185,9 +185,9 @@ class RouteContext:
         query       what is kept is ordered by relevance to it
         section     only this part: brief (what comes before the history), goal, work, decisions, facts or history
         fenced      between two lines that say that this is data, not instructions, and that no content can forge
-                    (`ralf.fence`); they count within `max_tokens`, and a budget too small for them gives ""
+                    (`ralf.briefing.fence`); they count within `max_tokens`, and a budget too small for them gives ""
         """
-        from ralf.brief import render
+        from ralf.briefing.brief import render
 
         most = self.budget if max_tokens is None else max_tokens
         return render(self, most, query=query or self.query, section=section, fenced=fenced)

@@ -7,12 +7,13 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from ralf import difference, history, journal, project as projects
-from ralf.changes import Told
+from ralf import journal, project as projects
 from ralf.context import RouteContext
 from ralf.errors import NotFound
 from ralf.merge import Change
 from ralf.model import Decision
+from ralf.past import difference, history
+from ralf.past.changes import Told
 from ralf.project import Project
 from ralf.text import clean
 from ralf.tombstones import tombstone

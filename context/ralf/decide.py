@@ -8,11 +8,12 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from ralf import history, names, project as projects, tombstones
+from ralf import names, project as projects, tombstones
 from ralf.context import RouteContext
 from ralf.errors import Busy, NotFound, UsageError
 from ralf.labels import labelled, said as words_of
 from ralf.model import Decision
+from ralf.past import history
 from ralf.project import Project
 from ralf.text import clean
 from ralf.tree import from_tree, to_tree

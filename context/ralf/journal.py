@@ -24,7 +24,7 @@ class Record:
     render    digest of the route file that shows this revision, "" where none was rendered for it
     version   of the record's format: 1 has no digest
     digest    sha256 of the payload as it was written (`digest_of`), "" where it is not known yet
-    purged    words were taken out of the payload since (`ralf.forget`): it does not match its digest any more
+    purged    words were taken out of the payload since (`ralf.forgetting`): it does not match its digest any more
     lineage   the name of the history up to here, in a record of version 1 that was purged; else ""
     encoded   the payload's bytes, where they are known, so that they are made once
     """

@@ -9,10 +9,11 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from ralf import config, ownfile
+from ralf import config
 from ralf.errors import UsageError
+from ralf.files import ownfile
 from ralf.project import Project, environment_of_a_model
-from ralf.spend import Cap
+from ralf.refining.spend import Cap
 from ralf.summarizers.command import TIMEOUT, Command, named
 from ralf.summarizers.registry import MODELS
 
@@ -30,7 +31,7 @@ class LocalConfig:
     timeout     seconds that a call may take
     daily_cap   what may be spent in a day: `200000 tokens`, `2.50 USD`, or both
     project     the project's path: without it nothing is run, for the file may have come in an archive
-    redaction_key  64 hexadecimal digits, made at first need: `ralf.redaction`
+    redaction_key  64 hexadecimal digits, made at first need: `ralf.secrets.redaction`
     """
 
     summarizer: str = ""

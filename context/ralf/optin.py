@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import NamedTuple
 
-from ralf import _atomic
+from ralf.files import atomic
 from ralf.project import Project
 
 CONFIG_TEXT = """\
@@ -47,9 +47,9 @@ def init(project: Project, *, share: bool) -> list[Step]:
     project.prepare()
     for step in steps:
         if step.path == project.config_file:
-            _atomic.write(step.path, CONFIG_TEXT.encode())
+            atomic.write(step.path, CONFIG_TEXT.encode())
         else:
-            _atomic.write(step.path, (IGNORE_ALL_BUT_ROUTES if share else IGNORE_ALL).encode())
+            atomic.write(step.path, (IGNORE_ALL_BUT_ROUTES if share else IGNORE_ALL).encode())
     return steps
 
 

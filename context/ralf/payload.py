@@ -9,11 +9,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ralf import evidence, facts, fingerprint, items, loss, proof, sessions, tokens, tombstones, yamltext
+from ralf import evidence, fingerprint, sessions, tokens, tombstones, yamltext
 from ralf.context import RouteContext
 from ralf.errors import TranscriptChanged
-from ralf.facts import Extracted
+from ralf.extraction import facts
+from ralf.extraction.facts import Extracted
 from ralf.project import Project
+from ralf.proving import items, loss, proof
 from ralf.segments import Piece
 from ralf.sessions import Standing
 from ralf.summarizers import Segment, Summarizer, Summary

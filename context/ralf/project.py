@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from ralf import names
-from ralf._opening import content_of
 from ralf.errors import UsageError
-from ralf.filestore import FileStore
+from ralf.files.opening import content_of
+from ralf.storage.filestore import FileStore
 from ralf.store import Store
 
 if TYPE_CHECKING:
-    from ralf.redact import Redactor
+    from ralf.secrets.redact import Redactor
 
 CONTEXT = Path(".autonomous", "context")
 _MAIN_BRANCHES = frozenset({"main", "master", "trunk", "HEAD"})
@@ -53,7 +53,7 @@ class Project:
     @cached_property
     def redactor(self) -> Redactor:
         """What takes secrets out of all that is kept, under the project's key."""
-        from ralf import redaction  # only who writes pays for it
+        from ralf.secrets import redaction  # only who writes pays for it
 
         return redaction.of(self)
 
@@ -108,16 +108,16 @@ class Project:
         """Make the folder, hidden from git, when it is not there yet. UsageError where a link leads out of it, or it
         lies on a file system that is refused.
         """
-        from ralf import filesystems
+        from ralf.files import filesystems
 
         filesystems.check(self.folder)
         self.check_links()
         if self._is_seen_by_git():
-            from ralf import _atomic  # only the first writer pays for what it imports
+            from ralf.files import atomic  # only the first writer pays for what it imports
 
             self.routes.mkdir(parents=True, exist_ok=True)
             # So short that it needs no temporary file; and it may well stand there twice.
-            _atomic.add(self.folder / ".gitignore", self._ignored())
+            atomic.add(self.folder / ".gitignore", self._ignored())
         self.routes.mkdir(exist_ok=True)
 
     def _is_seen_by_git(self) -> bool:
@@ -284,12 +284,12 @@ def choose_route(project: Project, named: str | None = None) -> Choice:
 
 def use_route(project: Project, route: str) -> None:
     """Choose the route of this session (of this project, where the client names no session)."""
-    from ralf import _atomic
+    from ralf.files import atomic
 
     path = _choice_file(project)
     project.prepare()
     path.parent.mkdir(parents=True, exist_ok=True)
-    _atomic.write(path, names.check(route).encode() + b"\n")
+    atomic.write(path, names.check(route).encode() + b"\n")
 
 
 def _chosen(project: Project) -> str:

@@ -12,13 +12,13 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from ralf import names, project as projects
-from ralf._opening import not_through_a_link
 from ralf.errors import Busy, Damaged, RouteNotFound
+from ralf.files.opening import not_through_a_link
 from ralf.project import Project
 
 if TYPE_CHECKING:
     from ralf.context import RouteContext
-    from ralf.searchwords import Word
+    from ralf.index.searchwords import Word
 
 _HEAD_BYTES = 16 * 1024
 _FIRST_BYTES = 4 * 1024  # these do for most files
@@ -62,7 +62,8 @@ def get_context(
     refused name), DamagedRouteFile (when there is no journal to serve from). What is served in place of a damaged or
     outdated file says so in `warnings`.
     """
-    from ralf import since, state as states
+    from ralf import state as states
+    from ralf.briefing import since
 
     project = projects.find(root)
     found = projects.existing_route(project, names.check(route))

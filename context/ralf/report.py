@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ralf.loss import LossReport, Sums
 from ralf.model import Checkpoint
+from ralf.proving.loss import LossReport, Sums
 
 if TYPE_CHECKING:
-    from ralf.refine import Refinement
+    from ralf.refining.refine import Refinement
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,8 +14,9 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from ralf import config, evidence, history, project as projects
+from ralf import config, evidence, project as projects
 from ralf.errors import UsageError
+from ralf.past import history
 from ralf.project import Project
 from ralf.store import Blob, Digest
 

@@ -8,14 +8,17 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from ralf import attempts, merge, refinement, reversion, tombstones, unresolved
+from ralf import merge, tombstones, unresolved
 from ralf.cap import capped
-from ralf.combining import combine
 from ralf.context import FORMAT_VERSION, RouteContext
 from ralf.errors import MEND_JOURNAL, DamagedJournal
+from ralf.extraction import attempts
+from ralf.extraction.combining import combine
 from ralf.journal import Record, digest_of
 from ralf.labels import all_labelled, labelled, said, with_decision
 from ralf.model import ActiveWork, Checkpoint, Decision, Facts, Section, Spend, Todo, Tombstone
+from ralf.past import reversion
+from ralf.refining import refinement
 from ralf.text import as_section, one_line
 from ralf.tree import Tree, from_tree, to_tree
 from ralf.trim import trimmed

@@ -12,13 +12,14 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
-from ralf import names, passages, project as projects, searchwords
+from ralf import names, project as projects
 from ralf.errors import RouteNotFound
-from ralf.passages import Passage, plain
+from ralf.index import passages, searchwords
+from ralf.index.passages import Passage, plain
+from ralf.index.ranking import Question
+from ralf.index.searchindex import ROUTE_BITS, SearchIndex, rebuilt_when_damaged
+from ralf.index.searchwords import Word
 from ralf.project import Project
-from ralf.ranking import Question
-from ralf.searchindex import ROUTE_BITS, SearchIndex, rebuilt_when_damaged
-from ralf.searchwords import Word
 
 _MANY = 4  # documents that are read for each hit: several may be one thing
 _FAR = 0.35  # share of the best score below which nothing is worth showing

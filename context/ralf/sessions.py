@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from ralf import fingerprint, journal
-from ralf._opening import content_of, ours_alone
 from ralf.errors import TranscriptChanged, UnknownToken
+from ralf.files.opening import content_of, ours_alone
 from ralf.project import Project
 from ralf.store import Token
 from ralf.transcripts.events import Event, Position

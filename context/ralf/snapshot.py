@@ -14,8 +14,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from ralf._opening import content_of
 from ralf.context import RouteContext
+from ralf.files.opening import content_of
 from ralf.store import Token
 from ralf.tree import BadTree, Item, from_tree, outline
 

@@ -10,9 +10,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 from ralf import journal, snapshot
-from ralf._opening import not_through_a_link
 from ralf.context import RouteContext
 from ralf.errors import DamagedJournal, DamagedRouteFile, UnknownToken
+from ralf.files.opening import not_through_a_link
 from ralf.journal import Record
 from ralf.project import Project
 from ralf.store import Token

@@ -10,7 +10,7 @@ from ralf import config, project as projects, sessions, state as states, tokens
 from ralf.errors import RalfError
 from ralf.model import Spend
 from ralf.project import Project
-from ralf.refinement import owed
+from ralf.refining.refinement import owed
 from ralf.transcripts import open_transcript
 
 
@@ -88,7 +88,8 @@ def _model(project: Project, route: str) -> tuple[str, str, Spend]:
     """The configured model, why it is not asked, and what models have cost the project."""
     if not os.path.lexists(project.local_config_file):
         return "", "", Spend()
-    from ralf import localconfig, spend, worker
+    from ralf import localconfig
+    from ralf.refining import spend, worker
 
     spends = spend.of_project(project).values()
     total = spend.total(spends, spend.now()[:10])

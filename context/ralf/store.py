@@ -1,6 +1,6 @@
 """The store port: what ralf asks of whatever keeps its records and blobs. The docstrings are the contract.
 
-`tests/conformance` holds every implementation to it; `ralf.filestore` is the embedded one.
+`tests/conformance` holds every implementation to it; `ralf.storage.filestore` is the embedded one.
 """
 
 from __future__ import annotations

@@ -12,8 +12,8 @@ from dataclasses import replace
 from typing import Any
 
 from ralf import merge
-from ralf.changes import place, value
 from ralf.context import RouteContext
+from ralf.past.changes import place, value
 from ralf.tree import Tree, to_tree
 
 KEY = "unresolved"

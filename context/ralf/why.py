@@ -9,18 +9,19 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any
 
-from ralf import evidence, history, project as projects, state as states
+from ralf import evidence, project as projects, state as states
 from ralf.errors import BlobNotFound, NotFound
 from ralf.evidence import Line
-from ralf.facts import said_in_refusal
-from ralf.items import Item
+from ralf.extraction.facts import said_in_refusal
+from ralf.forgetting.wording import MARK
 from ralf.journal import Record
 from ralf.model import SHA256_DIGITS, Decision, Source
-from ralf.probe import Words
+from ralf.past import history
 from ralf.project import Project
+from ralf.proving.items import Item
+from ralf.proving.probe import Words
 from ralf.transcripts.events import Event, Position
 from ralf.tree import Tree, from_tree
-from ralf.wording import MARK
 
 _MOST_MESSAGES = 8  # that one claim rests on
 _MOST_APART, _MOST_LOOKED_AT = 4, 12  # where others stand between them, and of how many
@@ -46,7 +47,7 @@ class Reason:
     revision   of the journal's record that brought it, 0 where it has not been taken in yet
     edited     a person has put the claim in other words since: the quotes are what it was taken from
     source     where it was found; None for what no transcript holds
-    evidence   kept; purged: kept, but some of its words were forgotten (`ralf.forget`); pruned: it is known which
+    evidence   kept; purged: kept, but some of its words were forgotten (`ralf.forgetting`); pruned: it is known which
                lines, but their words are gone; none: there are no lines behind it
     matches    whether the words are those that the claim was taken from, by their hash; None where nobody can tell
     quotes     those words, oldest first; where they do not match, all that stands in these lines

@@ -8,10 +8,12 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
-from ralf import _atomic, _leases, _locks, brief, journal, labels, route as heart, snapshot, state as states, unresolved
+from ralf import journal, labels, route as heart, snapshot, state as states, unresolved
+from ralf.briefing import brief
 from ralf.context import RouteContext
 from ralf.document import render
 from ralf.errors import MEND_JOURNAL, DamagedJournal, DamagedRouteFile, UnknownToken
+from ralf.files import atomic, leases, locks
 from ralf.journal import Record
 from ralf.project import Project
 from ralf.state import State
@@ -28,7 +30,7 @@ class RouteWriter:
     """Who may write to a route now. Made by `writing`; everything is read under the lock that it holds."""
 
     def __init__(
-        self, project: Project, route: str, state: State, *, saving: bool = False, unseen: Sequence[_atomic.Aside] = ()
+        self, project: Project, route: str, state: State, *, saving: bool = False, unseen: Sequence[atomic.Aside] = ()
     ) -> None:
         """Take in what a person saved.
 
@@ -47,7 +49,7 @@ class RouteWriter:
         self._counts = state.recorded.counts
         self.warnings: list[str] = []
         self.owes = state.behind and not state.damage  # the journal has more than the file shows
-        self._waited_for = _locks.is_waited_for(project.route_lock(route))
+        self._waited_for = locks.is_waited_for(project.route_lock(route))
         self._leaves = self._waited_for and self._may_leave(state)
         if state.status == "foreign":
             self._import(state)
@@ -115,8 +117,8 @@ class RouteWriter:
             try:
                 if self._write_file():
                     return ""
-            except _atomic.BeingSaved:  # their file is in its place: ours would have hidden what is saved into it
-                found = _leases.settled(self._path, _PATIENCE)
+            except atomic.BeingSaved:  # their file is in its place: ours would have hidden what is saved into it
+                found = leases.settled(self._path, _PATIENCE)
                 if found is None:
                     self._saving = True
                     return _SAVING
@@ -133,7 +135,7 @@ class RouteWriter:
         # Remembered before it can be seen: whoever saves it at once has it known as the base of the edit.
         snapshot.keep_shown(self._project.cache, self._route, self.context)
         if self._content != content:
-            displaced = _atomic.exchange(self._path, content, self._content or b"")
+            displaced = atomic.exchange(self._path, content, self._content or b"")
             expected, self._content = self._content, content
             if displaced is not None and displaced.content == expected:
                 displaced.drop()
@@ -144,7 +146,7 @@ class RouteWriter:
             self._content = found
         return True
 
-    def _rescue(self, displaced: _atomic.Aside) -> bool:
+    def _rescue(self, displaced: atomic.Aside) -> bool:
         """Take in what a person saved and a write displaced, and only then drop it; True when it changed something."""
         before = self.context.revision
         damage = self._merge(displaced.content)
@@ -203,8 +205,8 @@ def writing(project: Project, route: str) -> Iterator[RouteWriter]:
     journal cannot be read: then nothing was written.
     """
     project.prepare()
-    with _locks.held(project.route_lock(route), route):
-        unseen = _atomic.sweep(project.route_file(route))
+    with locks.held(project.route_lock(route), route):
+        unseen = atomic.sweep(project.route_file(route))
         saving, content = _file_of(project, route)
         try:
             state = states.of(project, route, content)
@@ -232,7 +234,7 @@ def _file_of(project: Project, route: str) -> tuple[bool, bytes | None]:
     Half a save may well be a whole file: taken for an edit, it would delete the other half.
     """
     try:
-        content = _leases.settled(project.route_file(route), _PATIENCE, states.MAX_BYTES + 1)
+        content = leases.settled(project.route_file(route), _PATIENCE, states.MAX_BYTES + 1)
     except OSError:
         content = b""
     if content is None:

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 from ralf.errors import BlobNotFound, Conflict, NotFound, UnknownToken, UsageError
-from ralf.filestore import FileStore
+from ralf.storage.filestore import FileStore
 from ralf.store import Entry, Store, Token
 
 STORES: dict[str, Callable[[Path], Store]] = {

@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from ralf import _atomic, _leases, _locks, optin
+from ralf import optin
 from ralf.errors import Busy
+from ralf.files import atomic, leases, locks
 
 
 @contextmanager
@@ -55,11 +56,11 @@ def _written_under_one_name(path: Path, content: bytes, expected: bytes) -> None
 
 
 def _renamed(path: Path, content: bytes, expected: bytes) -> None:
-    _atomic.write(path, content)
+    atomic.write(path, content)
 
 
-def _read(path: Path, most: int = -1) -> _leases.Read:
-    return _leases.Read(path.read_bytes()[: most if most >= 0 else None], True)
+def _read(path: Path, most: int = -1) -> leases.Read:
+    return leases.Read(path.read_bytes()[: most if most >= 0 else None], True)
 
 
 def _patched(*changes: tuple[object, str, Any]) -> AbstractContextManager[Any]:
@@ -72,15 +73,13 @@ def _patched(*changes: tuple[object, str, Any]) -> AbstractContextManager[Any]:
 
 
 VARIANTS: dict[str, Callable[[], AbstractContextManager[Any]]] = {
-    "no lock": partial(_patched, (_locks, "held", _unlocked)),
+    "no lock": partial(_patched, (locks, "held", _unlocked)),
     "no fsync": partial(_patched, (os, "fsync", lambda descriptor: None)),
-    "one temporary name": partial(
-        _patched, (_locks, "held", _unlocked), (_atomic, "exchange", _written_under_one_name)
-    ),
-    "lock by existence": partial(_patched, (_locks, "held", _locked_by_a_file)),
-    "plain write": partial(_patched, (_atomic, "exchange", _written_in_place)),
-    "rename": partial(_patched, (_atomic, "exchange", _renamed)),
+    "one temporary name": partial(_patched, (locks, "held", _unlocked), (atomic, "exchange", _written_under_one_name)),
+    "lock by existence": partial(_patched, (locks, "held", _locked_by_a_file)),
+    "plain write": partial(_patched, (atomic, "exchange", _written_in_place)),
+    "rename": partial(_patched, (atomic, "exchange", _renamed)),
     "a store that git sees": partial(_patched, (optin, "IGNORE_ALL", "#\n")),
-    "no look at open files": partial(_patched, (_leases, "read", _read)),
+    "no look at open files": partial(_patched, (leases, "read", _read)),
 }
 """By name, what breaks the write path for a block."""

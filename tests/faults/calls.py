@@ -32,8 +32,10 @@ from tests import storekit
 from tests.faults import rig
 
 import ralf
-from ralf import archive, corrections, repair, revert
+from ralf import archive, corrections
 from ralf.errors import RalfError
+from ralf.integrity import repair
+from ralf.past import revert
 
 _SHIM = Path(__file__).with_name("shim.c")
 _LIBRARY = "RALF_FAULTS_SHIM"

@@ -27,12 +27,13 @@ from tests.faults.figures import told
 from tests.storekit import context_of, write_session
 
 import ralf
-from ralf import archive as archives, repair as repairs
+from ralf import archive as archives
 from ralf.errors import RouteNotFound
-from ralf.filestore import FileStore
-from ralf.repair import repair
+from ralf.integrity import repair as repairs
+from ralf.integrity.repair import repair
+from ralf.integrity.verify import VerifyReport, verify
 from ralf.search import search
-from ralf.verify import VerifyReport, verify
+from ralf.storage.filestore import FileStore
 
 ROUTES = ("tide", "moon")
 NOW = 1_800_000_000.0

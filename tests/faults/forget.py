@@ -31,12 +31,13 @@ from tests.faults.figures import told
 from tests.storekit import V100, context_of, route_file, write_session
 
 import ralf
-from ralf import corrections, evidence, history, journal, project as projects
-from ralf.forget import _Forgetting, forget
+from ralf import corrections, evidence, journal, project as projects
+from ralf.forgetting.forget import _Forgetting, forget
+from ralf.forgetting.wording import MARK
+from ralf.integrity.verify import verify
 from ralf.model import Decision
+from ralf.past import history
 from ralf.tree import to_tree
-from ralf.verify import verify
-from ralf.wording import MARK
 from ralf.writer import writing
 
 ROUTES = ("tide", "moon", "star")

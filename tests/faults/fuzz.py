@@ -40,9 +40,10 @@ from tests.faults import mutations, samples, unguarded
 from tests.faults.figures import told
 
 import ralf
-from ralf import config, document, journalfile, localconfig, names, yamltext
+from ralf import config, document, localconfig, names, yamltext
 from ralf.errors import RalfError
 from ralf.project import Project
+from ralf.storage import journalfile
 from ralf.summarizers import patch
 from ralf.transcripts import open_transcript
 

@@ -20,10 +20,11 @@ from typing import Any
 
 from tests.faults.figures import told
 
-from ralf import changes, document, labels, merge, reversion, route as heart, unresolved
+from ralf import document, labels, merge, route as heart, unresolved
 from ralf.context import BODY, RouteContext
 from ralf.journal import Record
 from ralf.model import Section
+from ralf.past import changes, reversion
 from ralf.tree import to_tree
 
 _WORDS = ("use tabs", "keep the columns", "never push", "one file", "a server", "---", "## x", "é → 日", "batch 10", "")

@@ -30,8 +30,9 @@ from tests.faults.blocklog import BLOCK, Entry, Flush, Mark, Write
 from tests.faults.figures import Figure, told
 
 import ralf
-from ralf import archive, document, evidence, journal, project as projects, revert, route as heart
+from ralf import archive, document, evidence, journal, project as projects, route as heart
 from ralf.errors import RalfError
+from ralf.past import revert
 
 SESSION = Path(__file__).parents[2] / "examples" / "session.jsonl"
 MODES = ("ordered", "writeback", "journal")

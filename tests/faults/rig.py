@@ -26,8 +26,9 @@ from tests import storekit
 from tests.faults.figures import told
 
 import ralf
-from ralf import _atomic, document, journal, project as projects, route as heart, state as states
+from ralf import document, journal, project as projects, route as heart, state as states
 from ralf.errors import RalfError
+from ralf.files import atomic
 from ralf.summarizers import Summarizer
 from ralf.tree import to_tree
 
@@ -266,7 +267,7 @@ def leftovers(root: Path) -> list[str]:
     at the next one, in `damaged/` once it is old.
     """
     top = storekit.context_of(root)
-    names = (path for path in top.rglob("*") if path.name.startswith(_atomic.TEMPORARY_PREFIX) or ".tmp" in path.name)
+    names = (path for path in top.rglob("*") if path.name.startswith(atomic.TEMPORARY_PREFIX) or ".tmp" in path.name)
     found = (path.relative_to(top).as_posix() for path in names)
     return sorted(
         name for name in found if not name.startswith(("blobs/", "archive/blobs/", "cache/open/", "damaged/"))

@@ -33,10 +33,10 @@ from tests.faults.mutations import TOKENS
 
 from ralf import document, journal, yamltext
 from ralf.context import BODY, Body, RouteContext
-from ralf.filestore import FileStore
 from ralf.journal import Record
 from ralf.model import Decision, Section
 from ralf.route import apply, empty
+from ralf.storage.filestore import FileStore
 from ralf.text import as_section, clean, one_line
 from ralf.tree import to_tree
 

@@ -21,7 +21,7 @@ from unittest.mock import patch
 from tests.faults import rig
 
 import ralf
-from ralf import _locks
+from ralf.files import locks
 from ralf.summarizers import Segment, Summary
 from ralf.summarizers.registry import named
 
@@ -118,17 +118,17 @@ def _work(root: Path, kind: str, name: str, rounds: int, seed: int, pipe: rig.Pi
 @contextmanager
 def _measured(waits: rig.Pipe) -> Iterator[None]:
     """Note how long each lock of a route was waited for."""
-    held: Callable[..., object] = _locks.held
+    held: Callable[..., object] = locks.held
 
     @contextmanager
-    def measured(path: Path, what: str, timeout: float = _locks.TIMEOUT) -> Iterator[None]:
+    def measured(path: Path, what: str, timeout: float = locks.TIMEOUT) -> Iterator[None]:
         started = time.monotonic()
         with held(path, what, timeout):  # type: ignore[attr-defined]
             if not path.name.endswith(".journal.lock"):
                 waits.acknowledge(f"{time.monotonic() - started:.6f}")
             yield
 
-    with patch.object(_locks, "held", measured):
+    with patch.object(locks, "held", measured):
         yield
 
 

@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from ralf import tokens
-from ralf._opening import without_waiting
 from ralf.errors import UsageError
+from ralf.files.opening import without_waiting
 from ralf.summarizers.presets import PRESETS, Printed, Reply, read_plain
 
 TIMEOUT = 180

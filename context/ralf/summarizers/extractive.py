@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ralf.combining import combine
+from ralf.extraction.combining import combine
 from ralf.model import ActiveWork, Decision, Facts
 from ralf.prose import Sentence, joined, sentences
 from ralf.summarizers import Segment, Summary, history, quoted

@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from heapq import heapify, heappop, heappush
 from math import log2
 
+from ralf.extraction.recurring import names_in
 from ralf.prose import Sentence, joined, sentences
-from ralf.recurring import names_in
 from ralf.summarizers import grammar
 from ralf.summarizers.statements import LONGEST, Exchange, Voice
 from ralf.text import one_line

@@ -6,9 +6,9 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from ralf.commands import command_text, is_shell
-from ralf.facts import said_in_refusal
-from ralf.filetools import changes_file
+from ralf.extraction.commands import command_text, is_shell
+from ralf.extraction.facts import said_in_refusal
+from ralf.extraction.filetools import changes_file
 from ralf.model import SHA256_DIGITS, Decision, Source
 from ralf.prose import Sentence, joined, sentences
 from ralf.summarizers import grammar

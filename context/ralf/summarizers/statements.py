@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Literal
 
-from ralf.commands import command_text, is_shell
-from ralf.facts import said_in_refusal
+from ralf.extraction.commands import command_text, is_shell
+from ralf.extraction.facts import said_in_refusal
 from ralf.prose import Sentence, sentences
 from ralf.transcripts.events import Event
 

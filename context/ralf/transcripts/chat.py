@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
-from ralf.fence import outside
+from ralf.briefing.fence import outside
 from ralf.transcripts.content import Record, arguments, blocks, first, leaves, said, time_of, words
 from ralf.transcripts.elements import LISTS, Element, elements
 from ralf.transcripts.events import START, Event, Position

@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from ralf.fence import outside
+from ralf.briefing.fence import outside
 from ralf.text import clean
 from ralf.transcripts.content import Record, arguments, blocks, first, leaves, said, time_of, words
 from ralf.transcripts.events import START, Event, Kind, Position

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from ralf.fence import OWN_OUTPUT
+from ralf.briefing.fence import OWN_OUTPUT
 from ralf.text import clean
 from ralf.transcripts.events import START, Event, Position
 from ralf.transcripts.head import Head

@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Mapping
 from typing import Any
 
-from ralf.fence import outside
+from ralf.briefing.fence import outside
 
 _INJECTED = re.compile(r"<(system-reminder|ide_selection|ide_opened_file|ide_diagnostics)>")
 _NOTICES = (

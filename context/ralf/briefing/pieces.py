@@ -1,0 +1,332 @@
+"""The pieces of which the text of a context is made, in the order of the text, each with its rank.
+
+Pieces begin with a letter, `#`, `-`, `>` or `*` and end with a line break: that keeps the sum of their tokens from
+ever being below the tokens of the whole.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from ralf.briefing.fence import shown
+from ralf.extraction import attempts
+from ralf.text import clean, one_line
+from ralf.trim import trimmed
+
+if TYPE_CHECKING:
+    from ralf.context import RouteContext
+    from ralf.model import CommandFact, Decision, ErrorFact
+
+# Ranks: what is left out last comes first.
+(
+    STANDING, REQUEST, RULE, NEXT, FAILED_APPROACH, DECISION, STATEMENT, SEEN, CHANGED, NAMED, UNSOLVED, REASON, NEWEST,
+    DONE, READ, OLDER_REASON, SECTION, ASKED, FAILED_COMMAND, PASSED, RETIRED,
+) = range(21)  # fmt: skip
+REORDERED_FROM = FAILED_APPROACH
+"""What has a lower rank is not reordered by a query."""
+
+_REASONED = 4  # of the newest decisions, whose reasons come before the history
+_SHORT = 200  # characters from which a decision has a short form
+_NAMES_PER_LINE, _PATHS_PER_LINE = 15, 8
+_LINE_BREAK = re.compile(r"\r\n|[\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A part of the text that is kept or left out as a whole.
+
+    group    heading under which it stands
+    rank     when it is left out
+    order    within a rank, smaller is kept longer
+    noun     what it is called where the left out ones are counted
+    cuttable whether its beginning is worth something
+    short    a shorter form, which has the rank; the whole then takes its place at the rank `whole`
+    tag      what is said at its end, known only at a read
+    """
+
+    text: str
+    group: str
+    rank: int
+    order: int = 0
+    noun: str = "line"
+    cuttable: bool = False
+    short: str = ""
+    whole: int = 0
+    tag: str = ""
+
+
+def pieces(context: RouteContext, section: str | None = None) -> Iterator[Piece]:
+    """The pieces of a context, or of one of its `SECTIONS`, with nothing unseen in them and no comment opened."""
+    for piece in SECTIONS[section](context) if section is not None else _all(context):
+        text, group, short = shown(piece.text), shown(piece.group), shown(piece.short)
+        unchanged = text is piece.text and group is piece.group and short is piece.short
+        yield piece if unchanged else replace(piece, text=text, group=group, short=short)
+
+
+def _all(context: RouteContext) -> Iterator[Piece]:
+    yield from lead(context)
+    yield from _history(context)
+    yield from _record(context)
+    yield from _retired(context)
+
+
+def lead(context: RouteContext) -> Iterator[Piece]:
+    """What a successor reads first: the pieces before the history."""
+    yield from _top(context)
+    yield from _goal(context)
+    yield from _unresolved(context)
+    yield from _work(context)
+    yield from _active(context)
+    yield from _files(context)
+    yield from _since(context)
+    yield from _names(context)
+
+
+def _goal(context: RouteContext) -> Iterator[Piece]:
+    if context.goal:
+        yield Piece(_quoted(context.goal), "Goal", STANDING, noun="line", cuttable=True)
+
+
+def _unresolved(context: RouteContext) -> Iterator[Piece]:
+    if not context.unresolved:
+        return
+    from ralf.unresolved import told  # few contexts have any
+
+    for number, line in enumerate(told(context)):
+        yield Piece(f"- {one_line(line)}\n", "Unresolved: said in two ways, settle it in the file", STANDING, number)
+
+
+def _work(context: RouteContext) -> Iterator[Piece]:
+    yield from _standing(context)
+    yield from _next(context)
+    yield from _not_again(context)
+
+
+def _facts(context: RouteContext) -> Iterator[Piece]:
+    yield from _files(context)
+    yield from _names(context)
+    yield from _record(context)
+
+
+def _top(context: RouteContext) -> Iterator[Piece]:
+    header = context.context_checkpoint
+    count = f"{header.checkpoint_count} checkpoint{'s' if header.checkpoint_count != 1 else ''}"
+    last = f", last {_name(header.last_checkpoint)}" if header.last_checkpoint else ""
+    yield Piece(f"# Context of {_name(context.route)}\n", "", STANDING)
+    yield Piece(f"_Revision {context.revision}, {count}{last}._\n", "", STANDING)
+    for warning in context.warnings:
+        yield Piece(f"**Warning:** {one_line(warning)}\n", "", STANDING)
+
+
+def _standing(context: RouteContext) -> Iterator[Piece]:
+    work = context.active_work
+    group = "Where things stand"
+    words = [work.current_task, work.task_title, work.current_phase, work.work_status]
+    line = ", ".join(one_line(word) for word in words if word)
+    attempt = one_line(attempts.said(work))
+    if work.plan_step is not None:
+        line += f"{', ' if line else ''}step {work.plan_step}" + (f" of {work.total_steps}" if work.total_steps else "")
+    if line:
+        yield Piece(f"- {line}\n", group, STANDING)
+    if attempt:
+        yield Piece(f"- {attempt}\n", group, STANDING)
+    for number, request in enumerate(_last_requests(context)):
+        text = f"**Asked {'last' if number == 0 else 'before'}:**\n{_quoted(request)}"
+        yield Piece(text, group, REQUEST, number, noun="request", cuttable=True)
+    if work.last_statement:
+        text = f"**The agent said last:**\n{_quoted(work.last_statement)}"
+        yield Piece(text, group, STATEMENT, cuttable=True)
+    if work.last_output:
+        text = f"**It had just seen, and not yet answered:**\n{_quoted(work.last_output)}"
+        yield Piece(text, group, SEEN, cuttable=True)
+    for number, step in enumerate(work.completed_steps[::-1]):
+        label = f"step {step.step}: " if step.step is not None else ""
+        result = f" → {one_line(step.result)}" if step.result else ""
+        yield Piece(f"- done: {label}{one_line(step.description)}{result}\n", group, DONE, number)
+    for finding in work.findings:
+        yield Piece(f"- found: {one_line(finding)}\n", group, UNSOLVED)
+
+
+def _last_requests(context: RouteContext) -> list[str]:
+    """The newest requests, back to the last one that says something (25 characters or more)."""
+    found = []
+    for fact in reversed(context.facts.requests):
+        found.append(fact.request)
+        if len(fact.request) >= 25 or len(found) == 3:
+            break
+    return found or [text for text in (context.active_work.last_request,) if text]
+
+
+def _next(context: RouteContext) -> Iterator[Piece]:
+    work = context.active_work
+    todos = [todo for todo in work.todos if todo.status != "completed"]
+    listed = {todo.content for todo in todos}
+    for number, step in enumerate(work.next_steps):
+        if step not in listed:
+            yield Piece(f"- {one_line(step)}\n", "Next", NEXT, number)
+    for number, todo in enumerate(todos):
+        yield Piece(f"- [{_name(todo.status)}] {one_line(todo.content)}\n", "Next", NEXT, number)
+    for blocker in work.blockers:
+        yield Piece(f"- blocked: {one_line(blocker)}\n", "Next", NEXT)
+
+
+def _not_again(context: RouteContext) -> Iterator[Piece]:
+    group = "Not again"
+    for number, decision in enumerate(reversed(context.decisions)):
+        if decision.kind == "failed-approach" and decision.status == "active":
+            yield _piece(decision, group, FAILED_APPROACH, number)
+    for number, error in enumerate(reversed(context.facts.errors)):
+        if not error.fixed_by:
+            yield Piece(_error(error), group, UNSOLVED, number, noun="fact")
+
+
+def _decided(context: RouteContext) -> Iterator[Piece]:
+    yield from _active(context)
+    yield from _retired(context)
+
+
+def _active(context: RouteContext) -> Iterator[Piece]:
+    newest_first = list(enumerate(reversed(context.decisions)))
+    active = [(n, item) for n, item in newest_first if item.status == "active" and item.kind != "failed-approach"]
+    for number, decision in active:
+        if decision.kind == "rule" or decision.pinned:
+            yield _piece(decision, "Rules", RULE if decision.pinned else DECISION, number)
+    for number, decision in active:
+        if decision.kind != "rule" and not decision.pinned:
+            yield _piece(decision, "Decisions", DECISION, number)
+
+
+def _retired(context: RouteContext) -> Iterator[Piece]:
+    for number, decision in enumerate(reversed(context.decisions)):
+        if decision.status != "active":
+            yield Piece(_decision(decision), "No longer valid", RETIRED, number, noun="decision")
+
+
+def _piece(decision: Decision, group: str, rank: int, number: int) -> Piece:
+    """A decision; a long one gives way first to its statement alone."""
+    text = _decision(decision)
+    if len(text) <= _SHORT:
+        return Piece(text, group, rank, number, noun="decision")
+    short = f"- {trimmed(f'{_name(decision.id)}: {one_line(decision.decision)}', _SHORT - 20)}\n"
+    return Piece(
+        text, group, rank, number, noun="decision", short=short, whole=REASON if number < _REASONED else OLDER_REASON
+    )
+
+
+def _decision(decision: Decision) -> str:
+    by = f" by {decision.superseded_by}" if decision.superseded_by else ""
+    label = _name(decision.id if decision.status == "active" else f"{decision.id} [{decision.status}{by}]")
+    parts = [f"{label}: {one_line(decision.decision)}"]
+    parts += [f"Because: {one_line(decision.rationale)}"] if decision.rationale else []
+    parts += [f"Rejected: {'; '.join(map(one_line, decision.alternatives))}"] if decision.alternatives else []
+    ended = [part if part.endswith((".", "!", "?", "…", ":")) else f"{part}." for part in parts[:-1]]
+    return f"- {' '.join([*ended, parts[-1]])}\n"
+
+
+def _error(error: ErrorFact) -> str:
+    command = f" (from: {one_line(error.command)})" if error.command else ""
+    return f"- error: {one_line(error.error)}{command}\n"
+
+
+def _files(context: RouteContext) -> Iterator[Piece]:
+    did = {path.path: path.did for path in context.facts.paths}
+    opened = [file.path for file in reversed(context.active_work.open_files)]
+    for number, path in enumerate(opened):
+        done = ", ".join(("open", *did.get(path, ())))
+        now = context.since.files.get(path, "")
+        text = f"- {_name(done)}: {_name(path)}\n"
+        yield Piece(text, "Files", CHANGED, number, noun="fact", tag=f" ({now})" if now else "")
+    changed = [path for path in reversed(context.facts.paths) if set(path.did) - {"read"} and path.path not in opened]
+    for number, fact in enumerate(changed, start=len(opened)):
+        yield Piece(f"- {_name(', '.join(fact.did))}: {_name(fact.path)}\n", "Files", CHANGED, number, noun="fact")
+
+
+def _since(context: RouteContext) -> Iterator[Piece]:
+    since = context.since
+    if since.tokens:
+        minutes = f" and {since.minutes:,} minutes" if since.minutes else ""
+        text = f"- about {since.tokens:,} tokens{minutes} of the last session came after it and are in no checkpoint\n"
+        yield Piece(text, "After the last checkpoint", STANDING)
+
+
+def _names(context: RouteContext) -> Iterator[Piece]:
+    """The names that are likely to be needed again, the likeliest first."""
+    names = context.facts.names[::-1]
+    for start in range(0, len(names), _NAMES_PER_LINE):
+        line = ", ".join(map(one_line, names[start : start + _NAMES_PER_LINE]))
+        yield Piece(f"- {line}\n", "Names in use", NAMED, start, noun="fact")
+
+
+def _history(context: RouteContext) -> Iterator[Piece]:
+    for number, section in enumerate(context.body.sections):
+        label = f"Checkpoint {section.number}" if section.number is not None else "Section"
+        group = f"{label}: {one_line(section.title)}" if section.title else label
+        blocks = list(_blocks(section.text))
+        for part, block in enumerate(blocks):
+            late = len(blocks) - part  # where not all fits, the end of a segment says most
+            yield Piece(block, group, SECTION if number else NEWEST, number * 1000 + late)
+
+
+def _blocks(text: str) -> Iterator[str]:
+    """A section's lines, each a block with the lines that continue it; blank lines do not count."""
+    block = ""
+    for line in clean(text).split("\n"):
+        if line.startswith((" ", "\t")) and block:
+            block += f"{line}\n"
+        elif line.strip():
+            if block:
+                yield block
+            block = f"{line if not line.startswith(('/', ' ', chr(9))) else '- ' + line.lstrip()}\n"
+    if block:
+        yield block
+
+
+def _record(context: RouteContext) -> Iterator[Piece]:
+    facts = context.facts
+    for number, commit in enumerate(reversed(facts.commits)):
+        yield Piece(f"- {_name(commit.commit)} {one_line(commit.message)}\n", "Commits", DONE, number, noun="fact")
+    for number, test in enumerate(reversed(facts.tests)):
+        yield Piece(f"- {one_line(test.result)} (from: {one_line(test.command)})\n", "Tests", DONE, number, noun="fact")
+    for number, error in enumerate(reversed(facts.errors)):
+        if error.fixed_by:
+            text = f"{_error(error).rstrip()} → solved: {one_line(error.fixed_by)}\n"
+            yield Piece(text, "Errors that were solved", FAILED_COMMAND, number, noun="fact")
+    for failed in (True, False):
+        for number, command in enumerate(reversed(facts.commands)):
+            if (command.status == "failed") == failed:
+                group = "Commands that failed" if failed else "Commands that passed"
+                yield Piece(_command(command), group, FAILED_COMMAND if failed else PASSED, number, noun="fact")
+    read = [_name(path.path) for path in reversed(facts.paths) if set(path.did) <= {"read"}]
+    for start in range(0, len(read), _PATHS_PER_LINE):
+        text = f"- read: {', '.join(read[start : start + _PATHS_PER_LINE])}\n"
+        yield Piece(text, "Files that were only read", READ, start, noun="fact")
+    for number, request in enumerate(reversed(facts.requests)):
+        yield Piece(_quoted(request.request), "All requests, newest first", ASKED, number, noun="request")
+
+
+def _command(command: CommandFact) -> str:
+    status = _name(command.status if command.exit in (None, 0) else f"{command.status}, exit {command.exit}")
+    times = f", {command.failures} of {command.runs} times" if command.failures and command.runs > 1 else ""
+    return f"- {one_line(command.command)} ({status}{times})\n"
+
+
+def _name(text: str) -> str:
+    """A path or label as it is, but for a line break, which would begin a line of its own."""
+    return _LINE_BREAK.sub(r"\\n", text)
+
+
+def _quoted(text: str) -> str:
+    return "".join(f"> {line}\n" for line in clean(text).strip().split("\n"))
+
+
+SECTIONS: dict[str, Callable[[RouteContext], Iterator[Piece]]] = {
+    "brief": lead,
+    "goal": _goal,
+    "work": _work,
+    "decisions": _decided,
+    "facts": _facts,
+    "history": _history,
+}

@@ -1,0 +1,1 @@
+"""What is taken out of events mechanically: facts, todos, names."""

@@ -1,0 +1,249 @@
+"""Takes from a transcript's events, mechanically and in their own words, what was done: the facts of a route."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from ralf.extraction import commands, filetools, outcomes, recurring
+from ralf.extraction.combining import LONG_PASSED, again, same_command
+from ralf.extraction.todos import TodoList
+from ralf.extraction.troubles import NAMED, Troubles
+from ralf.model import (
+    ActiveWork,
+    CommandFact,
+    CommitFact,
+    ErrorFact,
+    Facts,
+    OpenFile,
+    PathFact,
+    RequestFact,
+    TestFact,
+)
+from ralf.text import one_line
+from ralf.transcripts.events import Event
+from ralf.trim import trimmed, without_middle
+
+_LONG_FAILED, _FAILED_KEPT = 600, (320, 100)  # characters; the head and the tail that are kept of a longer one
+_PASSED_KEPT = (90, 40)
+_LONG_REQUEST, _REQUEST_HEAD, _REQUEST_TAIL = 1200, 900, 250
+_OPEN_FILES = 10
+_OUTPUT_KEPT = (700, 300)  # characters of the output that the agent had just seen
+_SUBSTANTIAL = 25  # characters from which a request says something by itself
+_PROMISE = re.compile(r"<promise>\s*([A-Z][A-Z _-]{1,38})\s*</promise>")
+_SPOKEN = re.compile(r"the user said:\s*\n?", re.I)
+
+
+@dataclass(frozen=True, slots=True)
+class Extracted:
+    """What a stretch of events came to.
+
+    facts    of these events only, oldest first, each once
+    work     the work before, with its mechanical parts renewed: to-dos, open files, last request, steps
+    pending  calls that had no result yet; to be given to the next call
+    """
+
+    facts: Facts
+    work: ActiveWork
+    pending: tuple[Event, ...]
+
+
+def extract(
+    events: Iterable[Event],
+    *,
+    base: str = "",
+    work: ActiveWork = ActiveWork(),  # noqa: B008  an immutable value
+    pending: Sequence[Event] = (),
+    unsolved: Sequence[ErrorFact] = (),
+) -> Extracted:
+    """Take the facts out of events; paths under `base`, the project directory, are written relative to it.
+
+    `pending` are the calls that the stretch before left without a result, `unsolved` the errors known before that
+    nothing has fixed yet: when their command passes now, they come back with `fixed_by`.
+    """
+    reader = _Reader(base, work, pending, unsolved)
+    events = tuple(events)
+    for event in events:
+        reader.take(event)
+    found = reader.result()
+    names = recurring.ranked(events, [fact.path for fact in found.facts.paths])
+    return replace(found, facts=replace(found.facts, names=names))
+
+
+def said_in_refusal(event: Event) -> str:
+    """What a person said when declining a tool call, "" where nothing: it stands in the refused call's result."""
+    if event.kind != "result" or not event.refused:
+        return ""
+    match = _SPOKEN.search(event.text)
+    return event.text[match.end() :].strip() if match else ""
+
+
+def _command_fact(text: str, result: Event) -> CommandFact:
+    """A command as it is kept: one that failed at length, one that passed in brief."""
+    if result.failed:
+        kept, omitted = without_middle(text, *_FAILED_KEPT) if len(text) > _LONG_FAILED else (text, 0)
+        return CommandFact(kept, "failed", result.exit_status, 1, 1, result.timestamp, omitted)
+    kept, omitted = without_middle(text, *_PASSED_KEPT) if len(text) > LONG_PASSED else (text, 0)
+    return CommandFact(kept, omitted=omitted)
+
+
+class _Reader:
+    """Collects facts event by event; every collection keeps its newest entry at its end."""
+
+    def __init__(self, base: str, work: ActiveWork, pending: Sequence[Event], unsolved: Sequence[ErrorFact]) -> None:
+        self.base = base.rstrip("/\\") if len(base) > 1 else base
+        self.work = work
+        self.calls = {call.call_id: call for call in pending}
+        self.paths: dict[str, PathFact] = {}
+        self.commands: dict[tuple[str, str, int], CommandFact] = {}
+        self.commits: dict[str, CommitFact] = {}
+        self.tests: dict[str, TestFact] = {}
+        self.requests: dict[tuple[str, int], RequestFact] = {}
+        self.todos = TodoList(work)
+        self.open = {file.path: file for file in work.open_files}
+        self.asked = ""  # the last request, with the short answers that followed it
+        self.unanswered = work.last_output
+        self.outcome = work.outcome
+        self.troubles = Troubles(unsolved)
+
+    def take(self, event: Event) -> None:
+        if event.kind == "assistant":
+            self._stated(event.text)
+        elif event.kind == "user":
+            self.unanswered = ""
+            self._request(event.text, event.timestamp)
+        elif event.kind == "call":
+            self.calls[event.call_id] = event
+        elif event.kind == "result":
+            call = self.calls.pop(event.call_id, None)
+            self.unanswered = ""
+            if event.refused:
+                self._request(said_in_refusal(event), event.timestamp)
+            elif call is not None:
+                self._answered(call, event)
+
+    def result(self) -> Extracted:
+        facts = Facts(
+            paths=tuple(self.paths.values()),
+            commands=tuple(self.commands.values()),
+            errors=tuple(self.troubles.errors.values()),
+            commits=tuple(self.commits.values()),
+            tests=tuple(self.tests.values()),
+            requests=tuple(self.requests.values()),
+        )
+        work = self.todos.renew(self.work)
+        work = replace(
+            work,
+            open_files=tuple(self.open.values())[-_OPEN_FILES:],
+            last_request=self._last_request(),
+            last_output=self.unanswered,
+            outcome=self.outcome,
+        )
+        return Extracted(facts, work, tuple(self.calls.values()))
+
+    # ---- what people said ----
+
+    def _stated(self, text: str) -> None:
+        if text.strip():
+            self.unanswered = ""
+        for promise in _PROMISE.findall(text):
+            self.outcome = promise.strip()
+
+    def _request(self, text: str, time: str) -> None:
+        text = text.strip()
+        if not text:
+            return
+        kept, cut = without_middle(text, _REQUEST_HEAD, _REQUEST_TAIL) if len(text) > _LONG_REQUEST else (text, 0)
+        self.requests.pop((kept, cut), None)
+        self.requests[kept, cut] = RequestFact(kept, omitted=cut)
+        if len(text) >= _SUBSTANTIAL or not (self.asked or self.work.last_request):
+            self.asked = kept
+        else:
+            before = (self.asked or self.work.last_request).split("\n")
+            self.asked = "\n".join([*before, *text.split("\n")])
+
+    def _last_request(self) -> str:
+        text = self.asked or self.work.last_request
+        return without_middle(text, _REQUEST_HEAD, _REQUEST_TAIL)[0] if len(text) > _LONG_REQUEST + 200 else text
+
+    # ---- what was done ----
+
+    def _answered(self, call: Event, result: Event) -> None:
+        self.todos.take(call, result)
+        name = call.tool or result.tool
+        text = commands.command_text(call.input) if commands.is_shell(name) else ""
+        if not self.todos.is_mine(name) and result.text.strip():
+            asked = text or filetools.named_in(call.input) or one_line(call.text)
+            output = without_middle(result.text.strip(), *_OUTPUT_KEPT)[0]
+            self.unanswered = f"{name}: {trimmed(one_line(asked), NAMED)}\n{output}"
+        if text:
+            self._command(text, call, result)
+        else:
+            self._file(name, call, result)
+
+    def _file(self, tool: str, call: Event, result: Event) -> None:
+        did = filetools.did_by(tool, call.input)
+        if result.failed:
+            if not did and result.text.strip() and not self.todos.is_mine(tool):
+                self.troubles.failed(outcomes.error_line(result.text), tool, result.timestamp)
+            return
+        for name, done in commands.patched(call.text):
+            self._touched(self._relative(name, call.cwd), done, result.timestamp)
+        named = filetools.named_in(call.input)
+        if did and named:
+            done = "created" if result.created and did == "edited" else did
+            self._touched(self._relative(named, call.cwd), done, result.timestamp)
+        for name in filetools.shown_by(tool, result.text):
+            self._touched(self._relative(name, call.cwd), "read", result.timestamp)
+
+    def _command(self, text: str, call: Event, result: Event) -> None:
+        time = result.timestamp
+        new = _command_fact(text, result)
+        old = self.commands.pop(same_command(new), None)
+        self.commands[same_command(new)] = again(old, new) if old else new
+        for commit, message in outcomes.commits(text, result.text):
+            self.commits.pop(commit, None)
+            self.commits[commit] = CommitFact(commit, message, time)
+        said = outcomes.test_result(text, result.text)
+        if said:
+            named = trimmed(text, NAMED)
+            self.tests.pop(named, None)
+            self.tests[named] = TestFact(named, said, time)
+        if result.failed:
+            self.troubles.failed(outcomes.error_line(result.text), trimmed(text, NAMED), time)
+            return
+        for name, done in commands.patched(text):
+            self._touched(self._relative(name, call.cwd), done, time)
+        for folder, name, done in commands.touched(text):
+            cwd = posixpath.normpath(posixpath.join(call.cwd, folder)) if folder else call.cwd
+            path = self._relative(name, cwd)
+            # A joined path that nothing has named before may stand nowhere in the source: only certain ones count.
+            at_home = folder == "" and cwd in ("", self.base)
+            if "?" not in folder and (path in self.paths or name.startswith(("/", "~")) or at_home):
+                self._touched(path, done, time)
+        if said and outcomes.says_failed(said):  # a pipe swallowed the exit status
+            self.troubles.failed(outcomes.error_line(result.text), trimmed(text, NAMED), time)
+        else:
+            self.troubles.passed(text, time)
+
+    def _relative(self, path: str, cwd: str) -> str:
+        path = path.strip()
+        if not path.startswith(("/", "~", "\\")) and path[1:2] != ":":
+            joined = posixpath.normpath(posixpath.join(cwd, path)) if cwd else posixpath.normpath(path)
+            path = joined
+        for separator in ("/", "\\"):
+            if self.base and path.startswith(self.base + separator):
+                return path[len(self.base) + 1 :]
+        return path
+
+    def _touched(self, path: str, did: str, time: str) -> None:
+        old = self.paths.pop(path, None)
+        self.paths[path] = PathFact(path, filetools.in_order(((*old.did, did)) if old else (did,)), time)
+        if did == "read":
+            return
+        self.open.pop(path, None)
+        if did != "deleted":
+            self.open[path] = OpenFile(path, time)
+        self.troubles.changed(path)

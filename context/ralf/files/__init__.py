@@ -1,0 +1,1 @@
+"""Files on the disk: put in their place whole, locked, opened without following links."""

@@ -1,0 +1,1 @@
+"""Forgetting: which words, where they stand, and that none is left."""

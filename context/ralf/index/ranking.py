@@ -1,0 +1,168 @@
+"""Ranks what the search index holds: by rare words, their forms and pieces, and phrases, within what is asked."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
+from itertools import chain
+from operator import neg
+from typing import NamedTuple
+
+from ralf.index.searchindex import TABLES, Entry, SearchIndex, Table
+from ralf.index.searchwords import Word, apart, flat, pairs, pieces, stands, words
+
+_SATURATION, _LENGTH = 1.2, 0.75  # k1 and b of BM25 (Robertson and Zaragoza 2009)
+_RAREST = 6.0  # in a large index rarity means no more than in one of some four hundred documents
+_FORM = 0.6  # another form of a word, against the word itself
+_SAME_STEM = 0.5  # the same, where it is asked whether a text speaks of what is asked: `reflecting` for `reflection`
+_AROUND = 0.15  # a word said around a decision, against one in it
+_AGAIN, _OFTEN = 0.25, 0.5  # what a word adds each time that it is said again, and at the most
+_PHRASE = 0.15  # what two words that stand side by side add to what they count by themselves
+_ALIKE = 0.2  # share of the best score that the most alike in its pieces of words gains
+_SHORT = 100  # characters from which the length of a text begins to tell
+_EVERYWHERE = 0.2  # share of the documents from which a word is no reason to look at one that has no other word
+_CANDIDATES, _WEIGHED = 120, 36  # documents that are looked at for their length, and read for their words
+
+
+class Ranked(NamedTuple):
+    """A document, how well it answers, and which of the question's words it holds: the telling ones, and pairs.
+
+    score  larger is better
+    mass   the rarity of the words that it holds, added up; of those that it holds in another form, a part
+    """
+
+    entry: Entry
+    text: str
+    score: float
+    mass: float
+    held: frozenset[str]
+
+
+class Question:
+    """A question, looked up: which documents within a span hold which of its words.
+
+    whole   the rarity of all its words, added up; of unknown ones, too
+    rarest  the rarity of a word that stands in one document only
+    """
+
+    def __init__(self, index: SearchIndex, query: str, span: tuple[int, int]) -> None:
+        self._index, self._span = index, span
+        self._words, self._pairs, self._pieces = words(query), pairs(query), pieces(query)
+        self._extents = {table: index.extent(table, span) for table in TABLES}
+        self._found = {table: {word.text: self._holding(table, word) for word in self._words} for table in TABLES}
+        guessed: set[str] = set()
+        for word in self._words:
+            if word.start and not any(found[word.text] for found in self._found.values()):
+                for table in TABLES:  # nobody said it so: is it how a word begins, as `auth`?
+                    self._found[table][word.text] = self._holding(table, word, "*")
+                guessed.add(word.text)
+        count = sum(extent.documents for extent in self._extents.values())
+        self.rarest = _rarity(count, 1)
+        self._rarity = {
+            word.text: word.weight * _rarity(count, sum(len(found[word.text]) for found in self._found.values()))
+            for word in self._words
+        }
+        self._sure = {word.text: _FORM if word.text in guessed else 1.0 for word in self._words}
+        self.whole = sum(
+            self._rarity[word.text]
+            for word in self._words
+            if not word.whole or any(found[word.text] for found in self._found.values())
+        )
+
+    @property
+    def valued(self) -> tuple[tuple[Word, float], ...]:
+        """Its words, each with how rare it is."""
+        return tuple((word, self._rarity[word.text]) for word in self._words)
+
+    def ranked(self, table: Table, wanted: int) -> list[Ranked]:
+        """The documents of a table that hold words of the question, best first, `wanted` and more if there are."""
+        documents, average = self._extents[table]
+        found = self._found[table]
+        value = {
+            word.text: self._sure[word.text] * word.weight * _rarity(documents, len(found[word.text]))
+            for word in self._words
+        }
+        raw: defaultdict[int, float] = defaultdict(float)
+        for word in sorted(self._words, key=lambda word: len(found[word.text])):
+            holding = found[word.text]
+            if raw and len(holding) > max(_EVERYWHERE * documents, _CANDIDATES):
+                holding &= raw.keys()
+            for number in holding:
+                raw[number] += value[word.text]
+            if table == "said" and documents and word.weight == 1.0:
+                self._add_forms(word, raw)
+        scored = sorted(zip(map(neg, raw.values()), raw, strict=True))  # of thousands: no function of ours for each
+        chosen = [number for _, number in scored[: max(_CANDIDATES, wanted)]]
+        entries = self._index.entries(chosen)
+        brevity = {number: _brevity(entries[number].size, average) for number in chosen}
+        read = sorted(chosen, key=lambda number: (-raw[number] * brevity[number], number))[: max(_WEIGHED, wanted)]
+        texts = self._index.texts(table, read)
+        lines = {number: flat(text) for number, text in texts.items()}
+        result = []
+        for number in read:
+            held = [word for word in self._words if number in found[word.text]]
+            lowered = texts[number].lower()
+            together = [(a, b) for a, b in self._pairs if f"{a} {b}" in lowered]
+            more = sum(value[word.text] * _again(word, lowered) for word in held)
+            more += _PHRASE * sum(value.get(name, 0.0) for pair in together for name in pair)
+            mass = self._mass(held, texts[number], lines[number])
+            names = frozenset([*(word.text for word in held if word.weight == 1.0), *map(" ".join, together)])
+            result.append(Ranked(entries[number], texts[number], (raw[number] + more) * brevity[number], mass, names))
+        if not result:
+            return result
+        best, alike = max(item.score for item in result), _alike(self._pieces, lines)
+        result = [item._replace(score=item.score + _ALIKE * best * alike[item.entry.id]) for item in result]
+        return sorted(result, key=lambda item: (-item.score, item.entry.id))
+
+    def _mass(self, held: list[Word], text: str, line: str) -> float:
+        """The rarity of the words that a text holds, added up; of those that it holds in another form, a part."""
+        other = [word for word in held if not word.whole and not stands(word, line)]
+        if other:
+            names = apart(text)
+            other = [word for word in other if not stands(word, names)]
+        all_of_it = sum(self._rarity[word.text] for word in held)
+        return all_of_it - (1 - _SAME_STEM) * sum(self._rarity[word.text] for word in other)
+
+    def _holding(self, table: Table, word: Word, ending: str = "") -> frozenset[int]:
+        if not self._extents[table].documents:
+            return frozenset()
+        return frozenset(self._index.holding(table, f'{{text parts}}: "{word.text}"{ending}', self._span))
+
+    def _add_forms(self, word: Word, raw: dict[int, float]) -> None:
+        """What other forms of a word, and the word where it was said around a decision, add."""
+        matches = [(_AROUND, f'around: "{word.text}"')]
+        matches += [(_FORM, f'text: "{word.start}"*')] if word.start else []
+        for share, match in matches:
+            numbers = self._index.holding("said", match, self._span)
+            value = share * _rarity(self._extents["said"].documents, len(numbers))
+            for number in numbers:
+                if number not in self._found["said"][word.text]:
+                    raw[number] += value
+
+
+def _rarity(count: int, holding: int) -> float:
+    """How rare a word is that stands in so many of so many documents: BM25's idf, never negative."""
+    return min(_RAREST, math.log(1 + (count - holding + 0.5) / (holding + 0.5)))
+
+
+def _alike(pieces: Iterable[str], lines: Mapping[int, str]) -> dict[int, float]:
+    """How alike flat texts are to a question, the most alike 1.0: by the pieces of words that they share with it, rare
+    ones among these texts counting most. Finds forms of words that no stemmer joins, and words in the same order.
+    """
+    held = {number: [piece for piece in pieces if piece in line] for number, line in lines.items()}
+    counts = Counter(chain.from_iterable(held.values()))
+    value = {piece: _rarity(len(lines), count) ** 2 for piece, count in counts.items()}
+    alike = {n: sum(value[piece] for piece in held[n]) / math.sqrt(len(line) + _SHORT) for n, line in lines.items()}
+    most = max(alike.values())
+    return {number: like / most if most else 0.0 for number, like in alike.items()}
+
+
+def _brevity(size: int, average: float) -> float:
+    return (_SATURATION + 1) / (1 + _SATURATION * (1 - _LENGTH + _LENGTH * size / average))
+
+
+def _again(word: Word, lowered: str) -> float:
+    """What a word adds by how often its stem stands in a text, near enough."""
+    times = lowered.count(word.text[: max(4, len(word.text) - 3)])
+    return min(_OFTEN, _AGAIN * max(0, times - 1))

@@ -1,0 +1,244 @@
+"""The full-text index behind search: one SQLite file per project, and what it can be asked.
+
+Documents have numbers: the route's in the upper half, the place within the route in the lower. So a route is a range,
+and asking one route costs the same however many others there are.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Literal, NamedTuple, TypeVar
+
+from ralf.errors import Busy, Damaged
+from ralf.journal import stream_of
+from ralf.project import Project
+
+VERSION = 6
+ROUTE_BITS = 32
+WAIT = 30.0
+"""Seconds for which we wait for another process that writes the index."""
+_LINES = 8  # a message and the decision in it begin no further apart than this
+_FOLLOWING = 8  # documents among which what follows a message is looked for
+FILE = "file:"  # begins the token of a route that has no journal
+
+_SCHEMA = """
+create table doc(
+    id integer primary key, kind text, label text, status text, successor text, said integer, size integer,
+    session text, first integer, last integer
+);
+create index doc_at on doc(session, first) where session <> '' and said;
+create index doc_of_decision on doc(label) where kind = 'decision';
+create index doc_of_checkpoint on doc(label) where kind = 'checkpoint';
+create table route(
+    number integer primary key, name text unique, token text, checkpoints integer, next integer,
+    said integer, said_words integer, printed integer, printed_words integer
+);
+create virtual table said using fts5(text, parts, around, tokenize='porter unicode61');
+create virtual table printed using fts5(text, parts, tokenize='porter unicode61');
+"""
+
+_HOLDING = {
+    "said": "select rowid from said where said match ? and rowid between ? and ?",
+    "printed": "select rowid from printed where printed match ? and rowid between ? and ?",
+}
+_TEXTS = {
+    "said": "select rowid, text from said where rowid in (select value from json_each(?))",
+    "printed": "select rowid, text from printed where rowid in (select value from json_each(?))",
+}
+_BESIDE = """
+select one.id, other.id from doc one join doc other
+on other.session = one.session and other.session <> '' and other.said
+and other.first between one.first - :lines and one.last and other.last >= one.first
+and other.kind = case one.kind when 'decision' then 'evidence' else 'decision' end
+and other.id >> :bits = one.id >> :bits
+where one.id in (select value from json_each(:numbers)) and one.said and one.kind in ('decision', 'evidence')
+order by 1, 2
+"""
+
+Table = Literal["said", "printed"]
+"""What somebody said (messages, decisions, sections), and what tools printed (output, facts)."""
+TABLES: tuple[Table, ...] = ("said", "printed")
+
+T = TypeVar("T")
+
+
+class Entry(NamedTuple):
+    """A document as it stands in the index; `size` in words, `successor`: the decision that replaced this one."""
+
+    id: int
+    kind: str
+    label: str
+    status: str
+    successor: str
+    said: int
+    size: int
+    session: str
+    first: int
+    last: int
+
+
+class Extent(NamedTuple):
+    """How much there is to be searched: documents, and their words on average."""
+
+    documents: int
+    average: float
+
+
+def rebuilt_when_damaged(path: Path, work: Callable[[], T]) -> T:
+    """`work()`; when the index turns out to be damaged, it is removed and `work` is done once more.
+
+    Busy when somebody else has locked it for longer than we wait: it is not damaged, and stays.
+    """
+    try:
+        return work()
+    except sqlite3.DatabaseError as error:
+        if _is_locked(error):
+            raise Busy(path, f"locked by another process for {WAIT:g} s", "try again") from None
+        for name in (path, path.with_name(path.name + "-journal")):
+            name.unlink(missing_ok=True)
+        return work()
+
+
+def _is_locked(error: sqlite3.Error) -> bool:
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+
+
+class SearchIndex:
+    """The index in one file; made when missing. sqlite3.DatabaseError when it is damaged."""
+
+    def __init__(self, path: Path) -> None:
+        try:
+            self._db = sqlite3.connect(_writable(path), timeout=WAIT)
+            self._prepare()
+        except (sqlite3.OperationalError, OSError) as error:
+            if isinstance(error, sqlite3.Error) and _is_locked(error):
+                raise
+            # a folder that cannot be written: search still works, in memory
+            self._db = sqlite3.connect(":memory:")
+            self._prepare()
+
+        self.left_out: list[str] = []
+        """Routes that could not be read: what the index has of them is all that is found."""
+
+    def _prepare(self) -> None:
+        self._db.execute("pragma synchronous = off")  # a cache: what a crash takes is made anew
+        if self._version() != VERSION:
+            with self._db:
+                self._db.execute("begin immediate")
+                if self._version() != VERSION:
+                    for (table,) in self._db.execute(
+                        "select name from sqlite_master where type = 'table' and (sql like 'create virtual%'"
+                        " or name in ('doc', 'route', 'synced'))"
+                    ).fetchall():
+                        self._db.execute(f"drop table {table}")
+                    for statement in _SCHEMA.strip().split(";\n"):
+                        self._db.execute(statement)
+                    self._db.execute(f"pragma user_version = {VERSION}")
+
+    def _version(self) -> int:
+        (version,) = self._db.execute("pragma user_version").fetchone()
+        return int(version)
+
+    def close(self) -> None:
+        """Close the file."""
+        self._db.close()
+
+    # ---- asking ----
+
+    def within(self, route: str | None) -> tuple[int, int]:
+        """The first and last number that a document of a route, or of any, may have."""
+        if route is None:
+            return 0, 1 << 62
+        row = self._db.execute("select number from route where name = ?", (route,)).fetchone()
+        return span_of(row[0]) if row is not None else (1, 0)
+
+    def route_of(self, number: int) -> str:
+        """The route of a document."""
+        row = self._db.execute("select name from route where number = ?", (number >> ROUTE_BITS,)).fetchone()
+        return str(row[0])
+
+    def extent(self, table: Table, span: tuple[int, int]) -> Extent:
+        """How much of a table lies within a span."""
+        said, said_words, printed, printed_words = self._db.execute(
+            "select total(said), total(said_words), total(printed), total(printed_words) from route"
+            " where number between ? and ?",
+            (span[0] >> ROUTE_BITS, span[1] >> ROUTE_BITS),
+        ).fetchone()
+        documents, words = (said, said_words) if table == "said" else (printed, printed_words)
+        return Extent(int(documents), words / documents if documents else 1.0)
+
+    def holding(self, table: Table, match: str, span: tuple[int, int]) -> list[int]:
+        """The documents within a span that match an FTS5 expression, in their order."""
+        return [row[0] for row in self._db.execute(_HOLDING[table], (match, *span))]
+
+    def entries(self, numbers: Iterable[int]) -> dict[int, Entry]:
+        """Documents by their numbers."""
+        listed = json.dumps(list(numbers))
+        rows = self._db.execute("select * from doc where id in (select value from json_each(?))", (listed,))
+        return {row[0]: Entry(*row) for row in rows}
+
+    def texts(self, table: Table, numbers: Iterable[int]) -> dict[int, str]:
+        """The documents' texts."""
+        return dict(self._db.execute(_TEXTS[table], (json.dumps(list(numbers)),)).fetchall())
+
+    def beside(self, numbers: Iterable[int]) -> dict[int, list[int]]:
+        """For decisions the messages in which they stand, for messages the decisions in them, by their lines."""
+        found: dict[int, list[int]] = {}
+        given = {"numbers": json.dumps(list(numbers)), "lines": _LINES, "bits": ROUTE_BITS}
+        for one, other in self._db.execute(_BESIDE, given):
+            found.setdefault(one, []).append(other)
+        return found
+
+    def following(self, entry: Entry) -> list[tuple[Entry, str]]:
+        """The evidence of the same kind that comes next, in its order: the rest of a message, the messages after it."""
+        near = self.entries(range(entry.id + 1, entry.id + 1 + _FOLLOWING))
+        chosen = [near[n] for n in sorted(near) if near[n].kind == "evidence" and near[n].said == entry.said]
+        texts = self.texts("said" if entry.said else "printed", [other.id for other in chosen])
+        return [(other, texts[other.id]) for other in chosen if other.session == entry.session]
+
+    # ---- keeping up ----
+
+    def renew(self, project: Project, routes: Sequence[str]) -> None:
+        """Take in what these routes have that the index has not."""
+        known = dict(self._db.execute("select name, token from route").fetchall())
+        for route in routes:
+            head = project.store.head(stream_of(route))
+            token = head if head is not None else _token_of_file(project, route)
+            if token and token != known.get(route):
+                from ralf.index import searchsync  # only news pays for all that it takes to read it
+
+                try:
+                    with self._db:
+                        self._db.execute("begin immediate")
+                        searchsync.take(self._db, project, route, token, journaled=head is not None)
+                except Damaged:
+                    if len(routes) == 1:
+                        raise
+                    self.left_out.append(route)
+
+
+def span_of(number: int) -> tuple[int, int]:
+    """The first and last number that a document of a route may have, by the route's number."""
+    return number << ROUTE_BITS, ((number + 1) << ROUTE_BITS) - 1
+
+
+def _token_of_file(project: Project, route: str) -> str:
+    """What stands for the state of a route that has a file and no journal, "" where there is no file."""
+    try:
+        found = project.route_file(route).stat()
+    except OSError:
+        return ""
+    return f"{FILE}{found.st_mtime_ns}:{found.st_size}:{found.st_ino}"
+
+
+def _writable(path: Path) -> Path:
+    """`path`, its folder made; OSError where the index cannot be written, or is a link that somebody laid."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    linked = path.is_symlink() or path.parent.is_symlink() or (path.exists() and path.stat().st_nlink > 1)
+    if linked or not os.access(path if path.exists() else path.parent, os.W_OK):
+        raise OSError(path)
+    return path

@@ -1,0 +1,1 @@
+"""Whether all that is kept is whole, and how it is mended."""

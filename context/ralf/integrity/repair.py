@@ -1,0 +1,296 @@
+"""Mending what `ralf.integrity.verify` finds, from the journal, without ever removing the only copy of anything.
+
+What cannot be read is moved to `damaged/`, under its own path; what can be made anew is removed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import time
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ralf import journal as journals, route as heart, state as states
+from ralf.document import parse
+from ralf.errors import Damaged, DamagedBlob, RalfError
+from ralf.files import locks
+from ralf.files.placing import placed
+from ralf.integrity import journalscan, verify as verifying, verifyroute
+from ralf.integrity.journalmend import chained
+from ralf.integrity.journalscan import Scan
+from ralf.integrity.verify import VerifyReport
+from ralf.past import history
+from ralf.project import Project, find
+from ralf.storage import blobfiles, blobzip, journalparts
+from ralf.storage.blobfiles import Blobs
+from ralf.storage.journalfile import Header
+from ralf.storage.journalstream import Stream
+from ralf.writer import writing
+
+_DEAD = 3_600
+"""Seconds after which nobody is believed to be still at a temporary file, where no lock tells."""
+
+_ANEW = "removed: it is made anew"
+_TWICE = "is another record of a revision that is there"
+_LEFT = "removed: somebody who died left it"
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """What was done to a file."""
+
+    path: Path
+    what: str
+
+
+@dataclass(frozen=True, slots=True)
+class RepairReport:
+    """What was found, what was done about it, and what is found now."""
+
+    before: VerifyReport
+    done: tuple[Done, ...]
+    after: VerifyReport
+
+
+@dataclass
+class _Repair:
+    project: Project
+    done: list[Done] = field(default_factory=list)
+
+    def note(self, path: Path, what: str) -> None:
+        self.done.append(Done(path, what))
+
+    def aside(self, path: Path) -> Path:
+        """Move a file, or whatever lies in its place, to `damaged/`; where it lies now."""
+        target = self._free(path)
+        os.replace(path, target)  # noqa: PTH105  # a link itself, not what it names
+        self.note(path, f"moved to {target}")
+        return target
+
+    def keep(self, path: Path, content: bytes, what: str) -> Path:
+        """Keep damaged bytes of a file in `damaged/`, once."""
+        target = self._folder(path) / f"{path.name}.{hashlib.sha256(content).hexdigest()[:12]}"
+        if not target.exists():
+            placed(target, [content])
+        self.note(path, f"{what}: {len(content):,} bytes, kept in {target}")
+        return target
+
+    def remove(self, path: Path, what: str) -> None:
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
+        else:
+            path.unlink(missing_ok=True)
+        self.note(path, what)
+
+    def _folder(self, path: Path) -> Path:
+        folder = self.project.folder / "damaged" / path.relative_to(self.project.folder).parent
+        folder.mkdir(parents=True, exist_ok=True)
+        return folder
+
+    def _free(self, path: Path) -> Path:
+        folder, number = self._folder(path), 0
+        while os.path.lexists(target := folder / (f"{path.name}.{number}" if number else path.name)):
+            number += 1
+        return target
+
+
+def repair(route: str | None = None, *, root: str | os.PathLike[str] | None = None) -> RepairReport:
+    """Mend a route, or the project, and say what was done. Done again it does nothing.
+
+    Raises RouteNotFound, UsageError, Busy, OSError; what was done until then stays done, and is safe.
+    """
+    before = verifying.verify(route, root=root)
+    mending = _Repair(find(root))
+    project = mending.project
+    if before.findings:
+        if route is None:
+            for path in list(verifying.links(project)):
+                mending.aside(path)
+        _blobs(mending, {finding.path for finding in before.findings if finding.damage})
+        for name in before.routes:
+            _route(mending, name)
+        if route is None:
+            _rest(mending, before)
+    after = verifying.verify(_still(project, route), root=root) if mending.done else before
+    return RepairReport(before, tuple(mending.done), after)
+
+
+def _still(project: Project, route: str | None) -> str | None:
+    with suppress(RalfError):
+        return history.existing(project, route) if route is not None else None
+    return None
+
+
+# ---- blobs ----
+
+
+def _blobs(mending: _Repair, damaged: set[Path]) -> None:
+    blobs = Blobs(mending.project.folder)
+    for path in damaged:
+        if path.parent.parent.name == "blobs" and os.path.lexists(path):
+            mending.aside(path)
+    for path in blobs.zip_files():
+        if path in damaged:
+            members = _readable(path)
+            with blobs.archiving():
+                mending.aside(path)
+                if members:
+                    blobzip.write(path, members)
+                    mending.note(path, f"written anew with the {len(members)} members that can be read")
+
+
+def _readable(path: Path) -> list[blobzip.Member]:
+    """The members of a damaged zip file that are whole."""
+    members = {}
+    for member in blobzip.remains(path.read_bytes()):
+        with suppress(DamagedBlob):
+            for _ in blobfiles.verified_bytes(path, member):
+                pass
+            members[member.digest] = member
+    return list(members.values())
+
+
+# ---- a route ----
+
+
+def _route(mending: _Repair, route: str) -> None:
+    project = mending.project
+    stream, path = verifying.stream_of(project, route), project.route_file(route)
+    with locks.held(project.route_lock(route), route):
+        scan = journalscan.scan(stream)
+        findings = list(verifyroute.findings(project, route, scan))
+        for found in findings:
+            if project.cache in found.path.parents and os.path.lexists(found.path):
+                mending.remove(found.path, _ANEW)
+        for pattern in (f"{route}.json.*.tmp", f".{route}.json.tmp"):
+            for left in (project.cache / "routes").glob(pattern):
+                mending.remove(left, _LEFT)
+        if scan.damaged or scan.torn:
+            _forget_cache(mending, route)  # first: it knows of files that show what is lost
+            with stream.writing():
+                _journal(mending, stream, journalscan.scan(stream), _checkpoints_shown(project, route))
+        elif os.path.lexists(stream.path):
+            with stream.writing():
+                for left in stream.sweep():
+                    mending.note(left, _LEFT)
+        show = scan.damaged or any(path.parent.glob(f".ralf-{path.name}-*"))  # what an editor displaced is taken in
+        for found in findings:
+            if found.path == path and found.repair:
+                show = True
+                if found.damage:
+                    mending.aside(path)
+        taken = scan.damaged and _take_in(project, route)
+    if show:
+        _show(mending, route, taken=taken)
+
+
+def _take_in(project: Project, route: str) -> bool:
+    """Take in what the route file still shows and the journal has lost, under the labels that it had; whether there is
+    any. What a person has edited comes in with it.
+    """
+    content = states.read_file(project, route)
+    try:
+        shown = parse(content, project.route_file(route)) if content else None
+    except Damaged:
+        return False
+    head, context = None, heart.empty(route)
+    for token, record in journals.read(project.store, route):
+        head, context = token, heart.apply(context, record)
+    if shown is None or shown.route != route:
+        return False
+    changes = heart.changes_of_foreign(context, shown, same=True)
+    if changes:
+        record = journals.Record(context.revision + 1, "edit", {"changes": changes})
+        id_ = f"repair-edit-{record.revision}-{hashlib.sha256(content or b'').hexdigest()[:24]}"
+        journals.append(project.store, route, record, id=id_, after=head)
+    return bool(changes)
+
+
+def _show(mending: _Repair, route: str, *, taken: bool) -> None:
+    """Make the route file show what the journal has, after what it has and the journal lost was taken in."""
+    project = mending.project
+    if project.store.head(journals.stream_of(route)) is None:
+        return
+    path = project.route_file(route)
+    before = project.store.head(journals.stream_of(route))
+    with writing(project, route) as writer:
+        writer.show()
+        taken = taken or writer.token != before
+    mending.note(path, "written anew from the journal" + (", what it had more was taken in" if taken else ""))
+
+
+def _forget_cache(mending: _Repair, route: str) -> None:
+    cache = mending.project.cache
+    names = (f"routes/{route}.json", f"sessions/{route}.jsonl", f"ids/routes/{route}.idx", f"renders/{route}")
+    for path in (cache / name for name in names):
+        if os.path.lexists(path):
+            mending.remove(path, _ANEW)
+    for path in cache.glob("search*"):
+        mending.remove(path, _ANEW)
+
+
+def _checkpoints_shown(project: Project, route: str) -> int:
+    """How many checkpoints the route file says that there were, 0 where it cannot be read."""
+    with suppress(Damaged):
+        content = states.read_file(project, route)
+        header = parse(content, project.route_file(route)).context_checkpoint if content else None
+        if header is not None and header.route == route:
+            return header.checkpoint_count
+    return 0
+
+
+def _journal(mending: _Repair, stream: Stream, scan: Scan, shown: int) -> None:
+    """Write a journal anew: the records that can be read, in their order, and records that say what is lost.
+
+    All that is damaged is kept in `damaged/` before the old files go.
+
+    shown  how many checkpoints there were, as far as anybody knows
+    """
+    kept = []
+    whole = scan.whole()
+    lines_of_whole = {piece.raw for piece in whole}
+    for lines in scan.lines:
+        regular = lines.path.is_file() and not lines.path.is_symlink()
+        if lines.path != stream.path and lines.wrong and regular:
+            kept.append(mending.keep(lines.path, lines.path.read_bytes(), lines.wrong))
+        elif lines.wrong and os.path.lexists(lines.path) and not regular:
+            kept.append(mending.aside(lines.path))
+        part = lines.path != stream.path and bool(lines.wrong)  # kept as a whole
+        lost = [piece for piece in lines.pieces if piece not in whole and piece.raw not in lines_of_whole and not part]
+        kept += [mending.keep(lines.path, one.raw, f"from byte {one.start} on {one.wrong or _TWICE}") for one in lost]
+    if scan.torn and scan.torn not in lines_of_whole:
+        kept.append(mending.keep(stream.path, scan.torn, "its torn end was cut off"))
+    stray = journalparts.stray(stream.parts, scan.header.parts)
+    for path in stray if scan.damaged else ():
+        if path.suffix == ".gz":
+            mending.aside(path)
+    missing = sum(last - first + 1 for first, last in scan.gaps)
+    made = chained(scan, [path.relative_to(mending.project.folder).as_posix() for path in kept], shown)
+    begin = scan.header.offset + sum(len(piece.raw) for piece in scan.lines[-1].pieces) + len(scan.torn) + 1
+    stream.path.parent.mkdir(parents=True, exist_ok=True)
+    stream.replace(Header(begin), made)
+    mending.note(stream.path, f"written anew: {len(whole):,} records are whole, {missing:,} are lost")
+
+
+# ---- the rest ----
+
+
+def _rest(mending: _Repair, before: VerifyReport) -> None:
+    project = mending.project
+    for finding in before.findings:
+        if finding.path.parent == project.cache and finding.damage and finding.path.exists():
+            mending.remove(finding.path, _ANEW)
+    left = list(verifying.leftovers(project))
+    Blobs(project.folder).sweep()
+    for path in left:
+        with suppress(FileNotFoundError):
+            if time.time() - path.stat().st_mtime > _DEAD:
+                path.unlink()
+        if not path.exists():
+            mending.note(path, _LEFT)
+    for path in list(verifying.too_open(project)):
+        path.chmod(0o600)
+        mending.note(path, "is yours alone now")

@@ -1,0 +1,232 @@
+"""Whether all that is kept is whole: every record, route file, cache, blob and archive of a project. Only looks."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Container, Iterator
+from contextlib import closing, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from ralf import names, project as projects
+from ralf.errors import Busy, DamagedBlob
+from ralf.files import locks, placing
+from ralf.integrity import journalscan, verifyroute
+from ralf.integrity.findings import Finding
+from ralf.integrity.journalscan import Scan
+from ralf.past import history
+from ralf.project import Project
+from ralf.storage import blobfiles, blobzip, journalparts
+from ralf.storage.blobfiles import Blobs
+from ralf.storage.journalstream import Stream
+
+_KEPT = ("journal", "archive", "blobs", "cache", "locks", "routes")
+_PRIVATE = ("journal", "archive", "blobs")  # what others on this machine have no business with
+
+
+@dataclass(frozen=True, slots=True)
+class VerifyReport:
+    """What was looked at, and what was found: records, blobs (archived ones included), files of the archive."""
+
+    routes: tuple[str, ...]
+    records: int
+    blobs: int
+    archives: int
+    findings: tuple[Finding, ...]
+
+    @property
+    def damaged(self) -> bool:
+        """Whether anything is damaged; what is only worth a word is not."""
+        return any(finding.damage for finding in self.findings)
+
+
+def verify(route: str | None = None, *, root: str | os.PathLike[str] | None = None) -> VerifyReport:
+    """Look at everything of a route, or of the whole project; nothing is changed.
+
+    Raises RouteNotFound, UsageError, OSError.
+    """
+    project = projects.find(root)
+    routes = [history.existing(project, route)] if route is not None else route_names(project)
+    findings: list[Finding] = []
+    records = 0
+    named: dict[str, list[str]] = {}
+    if route is None:
+        findings += _links(project)
+    for name in routes:
+        scan, found = _route(project, name)
+        records += len(scan.whole())
+        findings += found
+        for label, digest in verifyroute.evidence(scan):
+            named.setdefault(digest, []).append(f"{name} {label}")
+    blobs = Blobs(project.folder)
+    held, found = _blobs(blobs, None if route is None else set(named))
+    findings += found
+    findings += _gone(project, named, held)
+    if route is None:
+        findings += [*_vanished(project, routes), *_search(project), *map(_left, leftovers(project)), *_modes(project)]
+    archives = len(blobs.zip_files()) + sum(len(_parts(project, name)) for name in routes)
+    return VerifyReport(tuple(routes), records, len(held), archives, tuple(findings))
+
+
+def _route(project: Project, route: str) -> tuple[Scan, list[Finding]]:
+    """A route's journal, and what is to be said of it; what looks damaged is looked at again while nobody writes."""
+    scan = journalscan.scan(stream_of(project, route))
+    found = list(verifyroute.findings(project, route, scan))
+    if any(finding.damage for finding in found):
+        with suppress(OSError, Busy), locks.held(project.route_lock(route), route):
+            scan = journalscan.scan(stream_of(project, route))
+            found = list(verifyroute.findings(project, route, scan))
+    if not scan.damaged:
+        stray = journalparts.stray(stream_of(project, route).parts, scan.header.parts)
+        found += [_left(path) for path in stray if path.suffix == ".gz"]
+    return scan, found
+
+
+def route_names(project: Project) -> list[str]:
+    """All routes that have a file, a journal, or a part of one in the archive."""
+    found = set(projects.route_names(project))
+    with suppress(FileNotFoundError, NotADirectoryError):
+        folders = [path.name for path in (project.folder / "archive/journal/routes").iterdir() if path.is_dir()]
+        found |= {name for name in folders if names.is_valid(name)}
+    return sorted(found)
+
+
+def stream_of(project: Project, route: str) -> Stream:
+    """A route's stream, as the embedded store keeps it."""
+    return Stream(project.folder, f"{journalscan.ROUTES}{route}")
+
+
+def _parts(project: Project, route: str) -> list[Path]:
+    return [path for path in journalparts.stray(stream_of(project, route).parts, ()) if path.suffix == ".gz"]
+
+
+def _links(project: Project) -> Iterator[Finding]:
+    for path in links(project):
+        yield Finding(path, "is a symbolic link: nothing is written through it", "move it to damaged/")
+
+
+def links(project: Project) -> Iterator[Path]:
+    """The symbolic links in the store's folders, whose own name may be one, too."""
+    for name in _KEPT:
+        top = project.folder / name
+        if top.is_symlink():
+            yield top
+            continue
+        for folder, folders, files in os.walk(top):
+            for one in (*folders, *files):
+                path = Path(folder, one)
+                if path.is_symlink():
+                    yield path
+
+
+# ---- blobs ----
+
+
+def _blobs(blobs: Blobs, only: set[str] | None) -> tuple[set[str], list[Finding]]:
+    """The digests of the blobs that are whole, and what is wrong with the others."""
+    held: set[str] = set()
+    damaged: dict[str, Finding] = {}
+    for path in blobs.files():
+        if only is None or path.name in only:
+            try:
+                for _ in blobfiles.verified(path, path.name):
+                    pass
+                held.add(path.name)
+            except (DamagedBlob, OSError) as error:
+                damaged[path.name] = Finding(path, _what(error), "move it to damaged/; `why` says that it is gone")
+    found = list(damaged.values())
+    for path in blobs.zip_files():
+        try:
+            infos = blobzip.listed(path)
+        except (DamagedBlob, OSError) as error:
+            found.append(Finding(path, _what(error), "move it to damaged/, and keep what can be read of it"))
+            continue
+        for info in infos:
+            if only is None or info.digest in only:
+                try:
+                    for _ in blobfiles.verified_member(path, info):
+                        pass
+                    held.add(info.digest)
+                except (DamagedBlob, OSError):
+                    what = f"its member {info.digest[:12]} is not what was put"
+                    found.append(Finding(path, what, "move it to damaged/, and keep what can be read of it"))
+    return held, found
+
+
+def _gone(project: Project, named: dict[str, list[str]], held: set[str]) -> Iterator[Finding]:
+    loose = Blobs(project.folder)
+    for digest, labels in named.items():
+        path = loose.path_of(digest)
+        if digest not in held and not os.path.lexists(path):
+            yield Finding(path, f"the evidence of {', '.join(labels)} is gone: pruned, or lost", damage=False)
+
+
+def _what(error: Exception) -> str:
+    if isinstance(error, DamagedBlob):
+        return error.what
+    return (error.strerror if isinstance(error, OSError) else "") or str(error)
+
+
+# ---- the search index ----
+
+
+def _search(project: Project) -> Iterator[Finding]:
+    from ralf.index.searchindex import VERSION
+
+    path = project.cache / "search.sqlite"
+    if not path.is_file() or path.is_symlink():
+        return
+    try:
+        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as database:
+            said = [row[0] for row in database.execute("pragma integrity_check(1)")]
+            version = database.execute("pragma user_version").fetchone()[0]
+    except sqlite3.Error as error:
+        yield Finding(path, f"is no index that can be read: {error}", "remove it: the next search makes it anew")
+        return
+    if said != ["ok"]:
+        yield Finding(path, f"is damaged: {said[0]}", "remove it: the next search makes it anew")
+    elif version != VERSION:
+        yield Finding(path, "is of another version: the next search makes it anew", damage=False)
+
+
+# ---- what lies about ----
+
+
+def _vanished(project: Project, routes: Container[str]) -> Iterator[Finding]:
+    """What the cache knows of routes that are there no more: whoever removed them, nobody else says it."""
+    for path in sorted((project.cache / "routes").glob("*.json")):
+        if path.stem not in routes:
+            what = f"the route {path.stem} has neither a journal nor a file any more: removed, or lost"
+            yield Finding(path, what, damage=False)
+
+
+def _left(path: Path) -> Finding:
+    return Finding(path, "is what somebody left who died, or has not finished", "remove it", damage=False)
+
+
+def leftovers(project: Project) -> Iterator[Path]:
+    """The temporary files of those who died, or have not finished."""
+    for name in (*_KEPT, "damaged"):
+        for folder, _, files in os.walk(project.folder / name):
+            yield from (Path(folder, one) for one in sorted(files) if _is_left(one))
+
+
+def _is_left(name: str) -> bool:
+    return placing.is_temporary(name) or (name.endswith(".tmp") and ".json." in name)  # of a cache
+
+
+def _modes(project: Project) -> Iterator[Finding]:
+    for path in too_open(project):
+        yield Finding(path, "can be read or written by others on this machine", "make it yours alone", damage=False)
+
+
+def too_open(project: Project) -> Iterator[Path]:
+    """The files that are for their owner only and are not."""
+    for name in _PRIVATE:
+        for folder, _, files in os.walk(project.folder / name):
+            for one in sorted(files):
+                path = Path(folder, one)
+                with suppress(FileNotFoundError):
+                    if not path.is_symlink() and not _is_left(one) and path.stat().st_mode & 0o077:
+                        yield path

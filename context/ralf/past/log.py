@@ -1,0 +1,156 @@
+"""What happened to a route, record by record, in words."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ralf import project as projects
+from ralf.journal import Record
+from ralf.past import history
+from ralf.past.changes import place, value
+
+_MOST = 4  # places of an edit, or decisions of a checkpoint, that are named
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One record of a route.
+
+    kind   checkpoint, refinement, unrefined, decision, edit, drop, forget, revert, import …
+    id     what it brought or is about: cp-002, DEC-003, "" for nothing that has a label
+    time   ISO 8601, "" where the record has none
+    who    user, agent, human-edit, import, or the name of a model
+    text   what it brought, on one line
+    """
+
+    revision: int
+    kind: str
+    id: str
+    time: str
+    who: str
+    text: str
+
+
+def log(route: str, *, limit: int | None = None, root: str | os.PathLike[str] | None = None) -> list[Event]:
+    """What happened to a route, newest first; `limit`: the newest so many.
+
+    Reads the whole journal. Raises RouteNotFound, UsageError (a refused name), DamagedJournal.
+    """
+    project = projects.find(root)
+    found = history.existing(project, route)
+    events = [_event(label, record) for label, record in history.records(project, found)]
+    return events[::-1][:limit]
+
+
+def _event(label: str, record: Record) -> Event:
+    payload = record.payload
+    told = _TOLD.get(record.kind, _other)
+    id_, time, who, text = told(payload, label)
+    return Event(record.revision, record.kind, id_, time, who, value(text) if text else "")
+
+
+_Told = tuple[str, str, str, str]
+
+
+def _checkpoint(payload: Mapping[str, Any], label: str) -> _Told:
+    time = str((*payload.get("period", ()), "", "")[1])
+    return label, time, "agent", "; ".join(filter(None, [str(payload.get("title", "")), _decided(payload)]))
+
+
+def _refinement(payload: Mapping[str, Any], _: str) -> _Told:
+    amended = [str(item.get("id", "")) for item in payload.get("amended", ())]
+    parts = [str(payload.get("title", "")), _decided(payload), f"changed {_few(amended)}" if amended else ""]
+    return *_of_model(payload), f"improved: {'; '.join(filter(None, parts))}"
+
+
+def _unrefined(payload: Mapping[str, Any], _: str) -> _Told:
+    return *_of_model(payload), f"not improved: {payload.get('reason', '')}"
+
+
+def _of_model(payload: Mapping[str, Any]) -> tuple[str, str, str]:
+    return tuple(str(payload.get(key, "")) for key in ("refines", "called", "summarizer"))  # type: ignore[return-value]
+
+
+def _decision(payload: Mapping[str, Any], _: str) -> _Told:
+    item = payload.get("decision") or {}
+    replaces = f" (replaces {item['supersedes']})" if item.get("supersedes") else ""
+    return *(str(item.get(key, "")) for key in ("id", "timestamp", "origin")), f"{item.get('decision', '')}{replaces}"  # type: ignore[return-value]
+
+
+def _edit(payload: Mapping[str, Any], _: str) -> _Told:
+    return "", str(payload.get("timestamp", "")), "human-edit", "; ".join(_places(payload.get("changes", ())))
+
+
+def _places(changes: Any) -> Iterator[str]:
+    """What an edit changed, each item or field once, the first few by name."""
+    places: dict[str, str] = {}
+    for change in changes:
+        at = [str(key) for key in change["at"]]
+        if "order" not in change and change.get("removed") != "empty":
+            places.setdefault(place(at), _done(at, change))
+    told = [f"{done}{name}" for name, done in places.items()] or ["order of lists"]
+    yield from told[:_MOST]
+    if len(told) > _MOST:
+        yield f"and {len(told) - _MOST} more"
+
+
+def _done(at: list[str], change: Mapping[str, Any]) -> str:
+    if change.get("removed"):
+        return "removed "
+    return "added " if len(at) == 2 and at[0] == "decisions" else ""
+
+
+def _import(payload: Mapping[str, Any], _: str) -> _Told:
+    document = payload.get("document", {})
+    header = document.get("context_checkpoint", {})
+    text = f"{len(document.get('decisions', ()))} decisions, {header.get('checkpoint_count', 0)} checkpoints"
+    return "", str(header.get("last_checkpoint", "")), "import", text
+
+
+def _revert(payload: Mapping[str, Any], label: str) -> _Told:
+    because = f": {payload['because']}" if payload.get("because") else ""
+    return label, str(payload.get("timestamp", "")), "user", f"{payload.get('title', '')}{because}"
+
+
+def _drop(payload: Mapping[str, Any], _: str) -> _Told:
+    label = str(payload.get("tombstone", {}).get("id", ""))
+    return label, str(payload.get("timestamp", "")), "user", str(payload.get("because", ""))
+
+
+def _forget(payload: Mapping[str, Any], _: str) -> _Told:
+    ids = _few([str(one) for one in payload.get("ids", ())])
+    return ids, str(payload.get("timestamp", "")), "user", "its words were purged" if ids else "a text was purged"
+
+
+def _other(payload: Mapping[str, Any], _: str) -> _Told:
+    """A kind that this module has no words for: what its payload says of itself."""
+    ids = payload.get("id") or payload.get("ids") or ""
+    named = _few([str(one) for one in ids]) if isinstance(ids, list) else str(ids)
+    time = str(payload.get("timestamp", ""))
+    return named, time, str(payload.get("origin", "")), str(payload.get("because", ""))
+
+
+def _decided(payload: Mapping[str, Any]) -> str:
+    labels = [str(item.get("id", "")) for item in payload.get("decisions", ())]
+    return f"decided {_few(labels)}" if labels else ""
+
+
+def _few(names: list[str]) -> str:
+    more = f" and {len(names) - _MOST} more" if len(names) > _MOST else ""
+    return ", ".join(names[:_MOST]) + more
+
+
+_TOLD = {
+    "checkpoint": _checkpoint,
+    "refinement": _refinement,
+    "unrefined": _unrefined,
+    "decision": _decision,
+    "edit": _edit,
+    "import": _import,
+    "drop": _drop,
+    "forget": _forget,
+    "revert": _revert,
+}

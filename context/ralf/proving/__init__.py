@@ -1,0 +1,1 @@
+"""Whether a checkpoint holds what its segment says, and what it lost."""

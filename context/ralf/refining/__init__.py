@@ -1,0 +1,1 @@
+"""What a model adds to a checkpoint, and what it took."""

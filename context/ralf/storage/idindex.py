@@ -1,0 +1,106 @@
+"""Which ids a journal holds, and where: a cache of 16 bytes a record, so that looking one up does not read the journal.
+
+Layout: for each record the first 8 bytes of the sha256 of its id and the offset of its line, both big-endian; first an
+entry whose hash is zero and whose offset is the end of what has been indexed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import struct
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from ralf.files.opening import content_of, ours_alone
+
+_ENTRY = struct.Struct(">8sQ")
+_HEADER = b"ralfids1"
+_FLAGS = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW  # never through a link that somebody laid
+
+
+class IdIndex:
+    """The index of one journal. Only for who holds the journal's lock."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    @property
+    def exists(self) -> bool:
+        """Whether there is an index; what it would be of is read otherwise."""
+        return self._path.exists()
+
+    def find(
+        self,
+        id: str,  # noqa: A002
+        end: int,
+        id_at: Callable[[int], str | None],
+        ids: Callable[[int], Iterable[tuple[str, int, int]]],
+    ) -> int | None:
+        """Where the record with this id begins, None if the journal (which ends at `end`) has none.
+
+        id_at  reads the id of the line at an offset
+        ids    reads id, start and end of the lines from an offset on, for what is not indexed yet
+        """
+        entries, indexed = self._load(end)
+        if entries:
+            last, at = _ENTRY.unpack_from(entries, len(entries) - _ENTRY.size)
+            if _hash(id_at(at) or "") != last:
+                entries, indexed = b"", 0  # of a journal that was rewritten since
+        if indexed < end or not entries:
+            added = b"".join(_ENTRY.pack(_hash(known), start) for known, start, _ in ids(indexed))
+            entries += added
+            self._save(entries, end)
+        wanted, place = _hash(id), -1
+        while (place := entries.find(wanted, place + 1)) >= 0:
+            if place % _ENTRY.size == 0:
+                offset: int = _ENTRY.unpack_from(entries, place)[1]
+                if offset < end and id_at(offset) == id:
+                    return offset
+        return None
+
+    def add(self, id: str, start: int, end: int) -> None:  # noqa: A002
+        """Note a record that was just appended at `start` and ends at `end`. What cannot be noted is indexed later."""
+        with suppress(OSError), os.fdopen(ours_alone(os.fspath(self._path), _FLAGS), "r+b") as file:
+            file.seek(0, os.SEEK_END)
+            if file.tell() == 0:
+                file.write(_ENTRY.pack(_HEADER, 0))
+            file.write(_ENTRY.pack(_hash(id), start))
+            file.seek(0)
+            file.write(_ENTRY.pack(_HEADER, end))
+
+    def drop(self) -> None:
+        """Forget it all, as the journal was rewritten."""
+        with suppress(OSError):
+            self._path.unlink(missing_ok=True)
+
+    def agrees(self, known: Sequence[tuple[str, int]]) -> bool:
+        """Whether what is noted is what a journal holds, by id and place, as far as it goes."""
+        try:
+            content = content_of(self._path)[_ENTRY.size :]
+        except OSError:
+            return False
+        expected = b"".join(_ENTRY.pack(_hash(id_), start) for id_, start in known)
+        return expected.startswith(content)
+
+    def _load(self, end: int) -> tuple[bytes, int]:
+        try:
+            content = content_of(self._path)
+            header, indexed = _ENTRY.unpack_from(content)
+        except (OSError, struct.error):
+            return b"", 0
+        if header != _HEADER or indexed > end or len(content) % _ENTRY.size:
+            return b"", 0  # of another journal, or torn: read the journal again
+        return content[_ENTRY.size :], indexed
+
+    def _save(self, entries: bytes, end: int) -> None:
+        with suppress(OSError):  # a cache that cannot be written costs time, not data
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            self._path.unlink(missing_ok=True)
+            with self._path.open("xb") as file:
+                file.write(_ENTRY.pack(_HEADER, end) + entries)
+
+
+def _hash(id: str) -> bytes:  # noqa: A002
+    return hashlib.sha256(id.encode("utf-8", "surrogatepass")).digest()[:8]

@@ -1,0 +1,296 @@
+"""A journal's file: how its lines are framed, found from either end, written whole and made durable.
+
+Places in a journal are counted over all that it holds, also what has moved to the archive
+(`ralf.storage.journalparts`). A file whose beginning has moved, or that was rewritten, begins with a line that says
+where its own lines begin.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import hashlib
+import json
+import os
+import re
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import BinaryIO, NamedTuple
+
+from ralf.errors import MEND_JOURNAL, DamagedJournal, UnknownToken
+from ralf.store import Entry, Token
+
+CAREFUL = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK  # the last: a pipe would wait for its other end
+_FRAME = re.compile(rb'\{"id":("(?:[^"\\]|\\.)*"),"length":(\d+),"sha256":"([0-9a-f]{32})","record":')
+_FRAME_BYTES = 4096  # more than a frame before its record ever takes
+_BACKWARD = 64 * 1024  # how much of a journal's end is read at a time when its last line is looked for
+_HEADER = re.compile(rb'\{"header":(\{.*\}),"sha256":"([0-9a-f]{32})"\}\n')
+_PART = re.compile(r"\d{6}-[0-9a-f]{12}\.jsonl\.gz")
+MOST = 1 << 30
+"""Bytes of lines that a part is believed to have."""
+_HEADER_BEGINS = b'{"header":'
+
+
+class Part(NamedTuple):
+    """A part of a journal that lies in the archive: its file's name, how many bytes its lines have, and the file's
+    sha256.
+    """
+
+    file: str
+    size: int
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """Where a file's own lines begin.
+
+    offset  their place in the journal
+    length  bytes of the header's own line, 0 where there is none
+    parts   what lies before them, oldest first
+    last    the token of the last record of that, "" where there is none
+    """
+
+    offset: int = 0
+    length: int = 0
+    parts: tuple[Part, ...] = ()
+    last: Token = ""
+    begin: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "begin", self.offset - sum(part.size for part in self.parts))
+
+    def line(self) -> bytes:
+        """The header as the first line of a file."""
+        tree = {"offset": self.offset, "last": self.last, "archived": [part._asdict() for part in self.parts]}
+        text = json.dumps(tree, separators=(",", ":")).encode()
+        return b'{"header":%s,"sha256":"%s"}\n' % (text, _sum(text))
+
+
+class Line(NamedTuple):
+    """A line's token, and where the line ends."""
+
+    token: Token
+    end: int
+
+
+class Journal:
+    """A journal's file that is open. Leave it with `with`.
+
+    descriptor, header  of the file as it was when it was opened, whatever takes its name since
+    """
+
+    def __init__(self, path: Path, flags: int = os.O_RDONLY) -> None:
+        """FileNotFoundError where there is none, DamagedJournal where something else than a journal lies in its
+        place.
+        """
+        self.path = path
+        self.descriptor = _opened(path, flags)
+        try:
+            self.header = _header_of(path, self.descriptor)
+        except BaseException:
+            os.close(self.descriptor)
+            raise
+        self._shift = self.header.length - self.header.offset  # from a place in the journal to one in the file
+
+    def __enter__(self) -> Journal:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        with suppress(OSError):  # what has to be on the disk was synced; and the descriptor is gone in any case
+            os.close(self.descriptor)
+
+    def end(self) -> int:
+        """The place where the last complete line ends."""
+        return self._behind_newline(os.fstat(self.descriptor).st_size)
+
+    def cut_torn_tail(self) -> int:
+        """Remove a last line without its newline (it was never acknowledged); returns where the journal ends now."""
+        end = self.end()
+        if end + self._shift != os.fstat(self.descriptor).st_size:
+            os.ftruncate(self.descriptor, end + self._shift)
+        return end
+
+    def last_line(self, end: int) -> int | None:
+        """Where the last complete line of the file begins, which ends at `end`; None where the file has none."""
+        if end <= self.header.offset:
+            return None
+        return self._behind_newline(end + self._shift - 1)
+
+    def _behind_newline(self, end: int) -> int:
+        """The place behind the last newline before byte `end` of the file, where the first line begins for none."""
+        while end > self.header.length:
+            start = max(0, end - _BACKWARD)
+            found = os.pread(self.descriptor, end - start, start).rfind(b"\n")
+            if found >= 0:
+                return start + found + 1 - self._shift
+            end = start
+        return self.header.offset
+
+    def line_at(self, offset: int) -> Line:
+        """The line of this file at a place, by its frame alone."""
+        frame = self._frame(offset)
+        match = _FRAME.match(frame)
+        if match is None:
+            return Line(token_at(offset, frame), offset + len(frame))
+        return Line(token_at(offset, frame), offset + match.end() + int(match[2]) + 2)
+
+    def id_at(self, offset: int) -> str | None:
+        """The id of the line of this file at a place."""
+        return id_of(self._frame(offset))
+
+    def lines(self, offset: int) -> Iterator[tuple[int, bytes]]:
+        """Place and bytes of this file's complete lines from a place on."""
+        with _reading(self.descriptor) as file:
+            file.seek(offset + self._shift)
+            for line in file:
+                if not line.endswith(b"\n"):
+                    return  # never acknowledged
+                yield offset, line
+                offset += len(line)
+
+    def write(self, line: bytes, end: int) -> None:
+        """One write; a short one (a full disk) is undone and raised, so that no part of a record stays."""
+        try:
+            written = os.write(self.descriptor, line)
+            while written < len(line):
+                written += os.write(self.descriptor, line[written:])
+        except OSError:
+            self._take_back(end)
+            raise
+
+    def sync(self, end: int) -> None:
+        """The acknowledgement. When it fails nothing was promised, and it is not tried again: the line goes.
+
+        After a failure the kernel takes the pages for clean: a second fsync would succeed, and the line be lost.
+        """
+        try:
+            os.fsync(self.descriptor)
+        except OSError:
+            self._take_back(end)
+            raise
+
+    def _take_back(self, end: int) -> None:
+        """Undo a line that nobody was promised. Where it cannot be cut off, its newline goes: then it is none."""
+        try:
+            os.ftruncate(self.descriptor, end + self._shift)
+        except OSError:
+            with suppress(OSError):
+                fcntl.fcntl(self.descriptor, fcntl.F_SETFL, 0)  # with O_APPEND a write goes to the end, wherever meant
+                last = os.fstat(self.descriptor).st_size - 1
+                if last >= end + self._shift:
+                    os.pwrite(self.descriptor, b" ", last)
+
+    def _frame(self, offset: int) -> bytes:
+        return os.pread(self.descriptor, _FRAME_BYTES, offset + self._shift)
+
+
+def framed(id: str, record: bytes) -> bytes:  # noqa: A002
+    """A record as a line."""
+    quoted = json.dumps(id).encode()
+    return b'{"id":%s,"length":%d,"sha256":"%s","record":%s}\n' % (quoted, len(record), _sum(record), record)
+
+
+def _sum(record: bytes) -> bytes:
+    return hashlib.sha256(record).hexdigest()[:32].encode()
+
+
+def token_at(offset: int, line: bytes) -> Token:
+    """The token of a line at a place."""
+    match = _FRAME.match(line)
+    checksum = match[3].decode() if match else _sum(line[:_FRAME_BYTES]).decode()  # a damaged line has a place, too
+    return f"{offset}-{checksum}"
+
+
+def offset_of(token: Token) -> int:
+    """Where the line of a token begins; UnknownToken for what is none."""
+    number, _, _ = token.partition("-")
+    if not number.isdecimal() or len(number) > 18:
+        raise UnknownToken(ascii(token), "no such place in this stream")
+    return int(number)
+
+
+def parsed(path: Path, start: int, line: bytes) -> Entry:
+    """The entry in a line; DamagedJournal where it is not what was written."""
+    match = _FRAME.match(line)
+    record = line[match.end() : -2] if match else b""
+    id_ = id_of(line)
+    if match is None or id_ is None or len(record) != int(match[2]) or _sum(record) != match[3] or line[-2:] != b"}\n":
+        raise DamagedJournal(path, f"the record at byte {start} is not what was written", MEND_JOURNAL)
+    return Entry(token_at(start, line), id_, record)
+
+
+def record_at(content: bytes, start: int, base: int = 0) -> tuple[bytes, Entry] | None:
+    """The whole record that begins at a place of some bytes, with its line break if it has one; None where none does.
+
+    base  where the bytes begin in the journal
+    """
+    match = _FRAME.match(content, start)
+    if match is None or len(match[2]) > 12:
+        return None
+    end = match.end() + int(match[2])
+    record, id_ = content[match.end() : end], id_of(match[0])
+    if id_ is None or content[end : end + 1] != b"}" or _sum(record) != match[3]:
+        return None
+    raw = content[start : end + (2 if content[end + 1 : end + 2] == b"\n" else 1)]
+    return raw, Entry(token_at(base + start, match[0]), id_, record)
+
+
+def id_of(line: bytes) -> str | None:
+    """The id in a line's frame, None where the line is damaged."""
+    match = _FRAME.match(line)
+    try:
+        return str(json.loads(match[1])) if match is not None else None
+    except ValueError:
+        return None
+
+
+@contextmanager
+def _reading(descriptor: int) -> Iterator[BinaryIO]:
+    """The file behind a descriptor. What goes wrong when it is closed is nobody's matter: nothing was written."""
+    file = os.fdopen(os.dup(descriptor), "rb")
+    try:
+        yield file
+    finally:
+        with suppress(OSError):
+            file.close()
+
+
+def _opened(path: Path, flags: int) -> int:
+    try:
+        descriptor = os.open(path, flags | CAREFUL, 0o600)
+    except OSError as error:
+        if error.errno in (errno.EISDIR, errno.ENXIO):
+            raise DamagedJournal(path, "is no regular file", MEND_JOURNAL) from None
+        raise
+    found = os.fstat(descriptor)
+    if not stat.S_ISREG(found.st_mode):
+        os.close(descriptor)
+        raise DamagedJournal(path, "is no regular file", MEND_JOURNAL)
+    if found.st_nlink > 1 and flags & (os.O_WRONLY | os.O_RDWR):
+        os.close(descriptor)
+        what = "has a second name (a hard link), whose file would be written, too"
+        raise DamagedJournal(path, what, f"cp -p {path} {path}.copy && mv {path}.copy {path}")
+    return descriptor
+
+
+def _header_of(path: Path, descriptor: int) -> Header:
+    if os.pread(descriptor, len(_HEADER_BEGINS), 0) != _HEADER_BEGINS:
+        return Header()
+    with os.fdopen(os.dup(descriptor), "rb") as file:
+        file.seek(0)
+        line = file.readline(1 << 26)
+    match = _HEADER.fullmatch(line)
+    if match is not None and _sum(match[1]) == match[2]:
+        with suppress(ValueError, KeyError, TypeError):
+            tree = json.loads(match[1])
+            parts = tuple(Part(str(one["file"]), int(one["size"]), str(one["sha256"])) for one in tree["archived"])
+            if all(_PART.fullmatch(part.file) and 0 < part.size <= MOST for part in parts):
+                return Header(int(tree["offset"]), len(line), parts, str(tree["last"]))
+    raise DamagedJournal(path, "its first line is not what was written", MEND_JOURNAL)
