@@ -14,7 +14,10 @@ from ralf import yamltext
 from ralf.text import clean, one_line
 from ralf.trim import trimmed
 
-_QUOTED = re.compile(r""""(?:[^"\\\n]|\\.)*"|'(?:[^'\n]|'')*'""")
+# Not `(?:[^"]|\\.)*`: that keeps every character on a stack, 80 MB for a long scalar.
+_QUOTED = re.compile(
+    r""""[^"\\\n]*(?:\\.[^"\\\n]*)*"|'[^'\n]*(?:''[^'\n]*)*'"""
+)
 _MARK = re.compile(r"(?m)(?:^|(?<=[ \t]))#")
 _INDICATOR = re.compile(r"[|>][-+0-9]*")
 _ABOUT = 80  # characters of the line that a comment was about

@@ -213,7 +213,12 @@ def estimate(context: RouteContext) -> int:
     return sum(_estimated(piece) if piece else 1 for piece in _pieces(context))
 
 
-_estimated = lru_cache(maxsize=4096)(tokens.estimate)
+def _estimated(piece: str) -> int:
+    return _remembered(piece) if len(piece) <= _REMEMBERED else tokens.estimate(piece)
+
+
+_REMEMBERED = 2_000  # characters of a piece: longer ones are few, and many of them would fill the memory
+_remembered = lru_cache(maxsize=4096)(tokens.estimate)
 
 
 def _pieces(context: RouteContext) -> list[str]:

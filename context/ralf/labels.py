@@ -79,7 +79,10 @@ def _linked(item: Mapping[str, Any], labels: Mapping[str, str]) -> dict[str, Any
 
 def said(decision: Decision) -> str:
     """What a decision says, white space and case aside."""
-    return _words(decision.decision)
+    return _words(decision.decision) if len(decision.decision) < _LONG else _words.__wrapped__(decision.decision)
+
+
+_LONG = 2_000
 
 
 @lru_cache(maxsize=4096)  # each write asks it of every decision

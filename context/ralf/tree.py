@@ -87,7 +87,7 @@ def _plain(value: Any, of_item: Callable[[Any], Any]) -> Any:
     return _tree(value, of_item) if hasattr(value, "__dataclass_fields__") else value
 
 
-_MOST_KNOWN = 8_192
+_MOST_KNOWN, _LARGEST_KNOWN = 4_096, 2_000  # items, and characters of one: what is remembered takes a few megabytes
 _texts: dict[int, tuple[Any, Item]] = {}
 """By the id of a dataclass: itself, which keeps the id from being used again, and its text."""
 _values: dict[tuple[Any, str], Any] = {}
@@ -103,6 +103,8 @@ def _json(tree: object) -> str:
 
 
 def _remember(value: Any, text: Item) -> Item:
+    if len(text) > _LARGEST_KNOWN:
+        return text
     if len(_texts) >= _MOST_KNOWN:
         _texts.clear()
         _values.clear()

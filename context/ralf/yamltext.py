@@ -229,9 +229,16 @@ def _items(items: list[Any], indent: str, compact: bool) -> list[str]:
     return [_item_of(item if item.__class__ is Item else json.dumps(item), indent, compact) for item in items]
 
 
-@lru_cache(maxsize=4096)
 def _item_of(text: str, indent: str, compact: bool) -> str:
+    return _remembered(text, indent, compact) if len(text) <= _REMEMBERED else _written(text, indent, compact)
+
+
+def _written(text: str, indent: str, compact: bool) -> str:
     return "\n".join(_item(json.loads(text), indent, compact))
+
+
+_REMEMBERED = 2_000  # characters of an item: longer ones are few, and many of them would fill the memory
+_remembered = lru_cache(maxsize=4096)(_written)
 
 
 def _item(item: Any, indent: str, compact: bool) -> list[str]:
