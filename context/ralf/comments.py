@@ -15,9 +15,7 @@ from ralf.text import clean, one_line
 from ralf.trim import trimmed
 
 # Not `(?:[^"]|\\.)*`: that keeps every character on a stack, 80 MB for a long scalar.
-_QUOTED = re.compile(
-    r""""[^"\\\n]*(?:\\.[^"\\\n]*)*"|'[^'\n]*(?:''[^'\n]*)*'"""
-)
+_QUOTED = re.compile(r""""[^"\\\n]*(?:\\.[^"\\\n]*)*"|'[^'\n]*(?:''[^'\n]*)*'""")
 _MARK = re.compile(r"(?m)(?:^|(?<=[ \t]))#")
 _INDICATOR = re.compile(r"[|>][-+0-9]*")
 _ABOUT = 80  # characters of the line that a comment was about
