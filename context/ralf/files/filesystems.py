@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import os
 import sys
 from functools import cache
@@ -30,10 +29,6 @@ REFUSED = {
 _HINT = "keep the project on a local disk, or name a folder on one: RALF_PROJECT_DIR=DIR"
 
 
-class _Statfs(ctypes.Structure):
-    _fields_ = (("type", ctypes.c_long), ("rest", ctypes.c_long * 31))  # no architecture has more
-
-
 @cache
 def check(folder: Path) -> None:
     """UsageError where a folder, or the nearest one above that is there, lies on a network or FUSE file system.
@@ -50,9 +45,11 @@ def kind_of(folder: Path) -> int:
     """The number of the file system on which a folder lies, or will; 0 where the system does not tell."""
     if sys.platform != "linux":
         return 0
+    import ctypes  # only writers pay for it
+
     there = next((one for one in (folder, *folder.parents) if one.exists()), Path("/"))
-    found = _Statfs()
+    found = (ctypes.c_long * 32)()  # a `struct statfs`, which begins with the type; no architecture has more
     statfs = getattr(ctypes.CDLL(None, use_errno=True), "statfs", None)
     if statfs is None or statfs(os.fsencode(there), ctypes.byref(found)) != 0:
         return 0
-    return int(found.type) & 0xFFFFFFFF
+    return int(found[0]) & 0xFFFFFFFF
