@@ -11,8 +11,9 @@ import pytest
 
 import ralf
 from ralf import config
+from ralf.config import parse_size
 from ralf.errors import Damaged, UsageError
-from ralf.retention import GRACE, Pruned, parse_age, parse_size, prune
+from ralf.retention import GRACE, Pruned, parse_age, prune
 from storekit import Cli, context_of, journal_file, kept_bytes, records_of, write_session
 
 BEGIN = datetime(2026, 3, 1, 8, tzinfo=UTC).timestamp()  # about when the made sessions took place

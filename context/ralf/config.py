@@ -86,8 +86,6 @@ def load(path: Path) -> Config:
     try:
         _ = found.limits
         if found.evidence_size:
-            from ralf.retention import parse_size
-
             parse_size(found.evidence_size)
     except UsageError as error:
         raise UsageError(path, str(error), error.hint) from None
@@ -137,3 +135,17 @@ def checked(path: Path, key: str, value: Any, kind: Any) -> Any:
         hint = "a model is named in config.local.yaml: docs/config.md" if key == "summarizer" else ""
         raise UsageError(path, f"{key}: expected {' or '.join(_CHOICES[key])}, got {text!r}", hint)
     return text
+
+
+_SIZES = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
+
+
+def parse_size(text: str) -> int:
+    """The bytes that `500MB`, `1.5GB` or `1000` mean; UsageError for anything else."""
+    import re  # few set a size
+
+    match = re.fullmatch(r"\s*([0-9]{1,9}(?:\.[0-9]{1,3})?)\s*([KMGT]?B?)\s*", text.upper())
+    if match is None:
+        raise UsageError(ascii(text), "is no size", "write 500MB or 2GB")
+    unit = match[2] if match[2].endswith("B") or not match[2] else f"{match[2]}B"
+    return int(float(match[1]) * _SIZES[unit])

@@ -25,7 +25,6 @@ GRACE = 600
 
 _DAY = timedelta(days=1)
 _AGES = {"h": timedelta(hours=1), "d": _DAY, "w": timedelta(weeks=1), "": _DAY}
-_SIZES = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +99,7 @@ def prune(
     settings = config.load(project.config_file)
     age = parse_age(older_than) if older_than else settings.evidence_days * _DAY
     size_text = keep_under or settings.evidence_size
-    room = parse_size(size_text) if size_text else None
+    room = config.parse_size(size_text) if size_text else None
     clock = time.time() if now is None else now
     uses, named = _uses(project)
     blobs = {blob.digest: blob for blob in project.store.blobs()}
@@ -140,15 +139,6 @@ def parse_age(text: str) -> timedelta:
     if match is None:
         raise UsageError(ascii(text), "is no age", "write 90d, 12h or 4w")
     return int(match[1]) * _AGES[match[2]]
-
-
-def parse_size(text: str) -> int:
-    """The bytes that `500MB`, `1.5GB` or `1000` mean; UsageError for anything else."""
-    match = re.fullmatch(r"\s*([0-9]{1,9}(?:\.[0-9]{1,3})?)\s*([KMGT]?B?)\s*", text.upper())
-    if match is None:
-        raise UsageError(ascii(text), "is no size", "write 500MB or 2GB")
-    unit = match[2] if match[2].endswith("B") or not match[2] else f"{match[2]}B"
-    return int(float(match[1]) * _SIZES[unit])
 
 
 def _uses(project: Project) -> tuple[dict[Digest, list[_Use]], set[Digest]]:

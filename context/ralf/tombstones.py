@@ -21,7 +21,7 @@ _WORD = re.compile(r"\w+")
 
 def tombstone(decision: Decision) -> Tombstone:
     """The tombstone of a decision."""
-    from ralf.summarizers.supersession import affirmed  # here and below: only who buries something pays for it
+    from ralf.summarizers.replacing import affirmed  # here and below: only who buries something pays for it
 
     words = _fingerprints(affirmed(decision.decision))
     return Tombstone(decision.id, decision.kind, _hash(decision), "".join(sorted(words)))
@@ -43,7 +43,7 @@ def _covers(stone: Tombstone, decision: Decision) -> bool:
     if (stone.kind == "failed-approach") != (decision.kind == "failed-approach"):
         return False
     from ralf.summarizers.grammar import takes_back
-    from ralf.summarizers.supersession import affirmed, alike
+    from ralf.summarizers.replacing import affirmed, alike
 
     pairs = frozenset(stone.words[place : place + 2] for place in range(0, len(stone.words), 2))
     return alike(_fingerprints(affirmed(decision.decision)), pairs) and not takes_back(decision.decision)

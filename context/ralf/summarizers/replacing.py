@@ -187,3 +187,16 @@ def _words(text: str) -> tuple[tuple[int, str, bool], ...]:
         found += [(place, word, word in _PLAIN and not named) for word in sorted(words)]
         end = match.end()
     return tuple(found)
+
+
+@lru_cache(maxsize=1024)
+def affirmed(text: str) -> frozenset[str]:
+    """The words of a decision without those of what it turns away from."""
+    words = content_words(text)
+    return words.difference(*replaced_terms(text)) or words
+
+
+def alike(words: frozenset[str], before: frozenset[str]) -> bool:
+    """Whether two sets of words, or of what stands for words, are nearly the same, or one within the other."""
+    least = min(len(words), len(before))
+    return least >= 3 and min(len(words - before), len(before - words)) <= least // 7

@@ -10,7 +10,7 @@ from functools import lru_cache
 from ralf.model import MOST_SOURCES, Decision, Tombstone
 from ralf.summarizers.directives import leans
 from ralf.summarizers.grammar import any_of, content_words, takes_back
-from ralf.summarizers.replacing import may_replace, phrases, replaced_terms, replaces
+from ralf.summarizers.replacing import affirmed, alike, may_replace, phrases, replaced_terms, replaces
 from ralf.tombstones import cover
 
 _CHANGE = any_of(
@@ -109,13 +109,6 @@ def _line(decision: Decision) -> int:
     return decision.source.first_line if decision.source is not None else 0
 
 
-@lru_cache(maxsize=1024)
-def affirmed(text: str) -> frozenset[str]:
-    """The words of a decision without those of what it turns away from."""
-    words = content_words(text)
-    return words.difference(*replaced_terms(text)) or words
-
-
 def _related(new: Decision, old: Decision) -> bool:
     """Whether two decisions have words enough in common to be compared at all; "undo that" has none of its own."""
     words = content_words(new.decision)
@@ -165,12 +158,6 @@ def _restates(new: Decision, old: Decision) -> bool:
     said, beside = (" ".join(text.lower().split()) for text in (new.decision, old.rationale))
     about = len(before) < 4 or len(words & before) >= 2
     return new.origin == "agent" and about and len(words) >= 3 and said.rstrip(".:") in beside
-
-
-def alike(words: frozenset[str], before: frozenset[str]) -> bool:
-    """Whether two sets of words, or of what stands for words, are nearly the same, or one within the other."""
-    least = min(len(words), len(before))
-    return least >= 3 and min(len(words - before), len(before - words)) <= least // 7
 
 
 def _told_again(old: Decision, new: Decision) -> Decision:
