@@ -39,8 +39,8 @@ def found(front: str) -> dict[str, str]:
             key = next((name for at, name in keys if at > number), "")
         else:
             at, key = max(((at, name) for at, name in keys if at <= number), default=(number, ""))
-            if at != number or not line[:place].strip():
-                said = f"{said} ← {_about(lines, number, place)}"
+            if (at != number or not line[:place].strip()) and (about := _about(lines, number, place)):
+                said = f"{said} ← {about}"
         comments.setdefault(key, []).append(said)
     return {key: "\n".join(said) for key, said in comments.items()}
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from codecs import BOM_UTF8
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from functools import lru_cache
 from math import inf
 from typing import Any
@@ -15,14 +16,14 @@ from frontmatter.default_handlers import BaseHandler
 from ralf import comments, tokens, yamltext
 from ralf.context import BODY, RouteContext
 from ralf.errors import DamagedRouteFile
-from ralf.model import Section
+from ralf.model import Comment, Section
 from ralf.tree import BadTree, Tree, from_tree, outline
 
 FENCE = "---"
 HISTORY = "## Compressed History"
 FOOTER = "*Kept by ralf. Edit freely: changes are taken in at the next write.*"
 
-MAX_LINES, MAX_SECTIONS = 200_000, 2_000
+MAX_LINES, MAX_SECTIONS = 200_000, 1_000
 """A file with more is not read: ours hold a few, and what compares sections takes time by their square."""
 
 _HISTORIES = (HISTORY, "## Checkpoint History")
@@ -76,10 +77,19 @@ def parse(content: bytes, where: object) -> RouteContext:
     except yamltext.BadYaml as error:
         raise DamagedRouteFile(where, error.what, _hint(where), line=error.line + 1 if error.line else 0) from None
     try:
-        kept = [{"key": key, "text": said} for key, said in comments.found(front).items()]
-        return from_tree(RouteContext, {**tree, BODY: {**_body(body), "comments": kept, **layout}})
+        context = from_tree(RouteContext, {**tree, BODY: {**_body(body), **layout}})
     except BadTree as error:
         raise DamagedRouteFile(where, str(error), _hint(where)) from None
+    noted = comments.found(front)
+    return replace(context, body=replace(context.body, comments=_kept(noted, context))) if noted else context
+
+
+def _kept(noted: Mapping[str, str], context: RouteContext) -> tuple[Comment, ...]:
+    """The comments by the key above which they will stand; at the end those of a key that holds nothing."""
+    shown = outline(context)
+    kept = [Comment(key, said) for key, said in noted.items() if key in shown]
+    rest = [said for key, said in noted.items() if key not in shown]
+    return (*kept, Comment(text="\n".join(rest))) if rest else tuple(kept)
 
 
 def _split(text: str, where: object) -> tuple[str, str]:

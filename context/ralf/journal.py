@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -38,6 +39,20 @@ class Record:
     purged: bool = False
     lineage: str = ""
     encoded: bytes = field(default=b"", compare=False, repr=False)
+
+
+MALFORMED = (ValueError, KeyError, TypeError, AttributeError, IndexError, RecursionError)
+"""What comes of a payload that no writer of ours has made."""
+
+
+@contextmanager
+def understood(route: str, record: Record) -> Iterator[None]:
+    """Raise DamagedJournal where a block stumbles over what a record's payload holds."""
+    try:
+        yield
+    except MALFORMED as error:
+        what = f"the record of revision {record.revision} is no {record.kind}: {type(error).__name__}: {error}"
+        raise DamagedJournal(route, what, MEND_JOURNAL) from error
 
 
 def stream_of(route: str) -> str:

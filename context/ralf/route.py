@@ -11,10 +11,9 @@ from typing import Any
 from ralf import merge, tombstones, unresolved
 from ralf.cap import capped
 from ralf.context import FORMAT_VERSION, RouteContext
-from ralf.errors import MEND_JOURNAL, DamagedJournal
 from ralf.extraction import attempts
 from ralf.extraction.combining import combine
-from ralf.journal import Record, digest_of
+from ralf.journal import Record, digest_of, understood
 from ralf.labels import all_labelled, labelled, said, with_decision
 from ralf.model import ActiveWork, Checkpoint, Decision, Facts, Section, Spend, Todo, Tombstone
 from ralf.past import reversion
@@ -51,13 +50,14 @@ def apply(context: RouteContext, record: Record) -> RouteContext:
 
     DamagedJournal for one whose payload is not what its kind holds: no writer of ours has made it.
     """
+    with understood(context.route, record):
+        return capped(_changed(context, record))
+
+
+def _changed(context: RouteContext, record: Record) -> RouteContext:
     change = _KINDS.get(record.kind)
     if change is not None:
-        try:
-            changed = change(context, labelled(context, record.kind, record.payload))
-        except (ValueError, KeyError, TypeError, AttributeError, IndexError, RecursionError) as error:
-            what = f"the record of revision {record.revision} is no {record.kind}: {type(error).__name__}: {error}"
-            raise DamagedJournal(context.route, what, MEND_JOURNAL) from error
+        changed = change(context, labelled(context, record.kind, record.payload))
         context = changed if record.kind == reversion.KIND else unresolved.settled(context, changed)
     header = replace(
         context.context_checkpoint,
@@ -65,7 +65,7 @@ def apply(context: RouteContext, record: Record) -> RouteContext:
         lineage=lineage(context.context_checkpoint.lineage, record),
         version=FORMAT_VERSION,
     )
-    return capped(replace(context, context_checkpoint=header))
+    return replace(context, context_checkpoint=header)
 
 
 def lineage(before: str, record: Record) -> str:

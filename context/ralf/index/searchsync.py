@@ -10,6 +10,7 @@ from ralf.errors import UnknownToken
 from ralf.index import searchdocs
 from ralf.index.searchdocs import Document
 from ralf.index.searchindex import FILE, ROUTE_BITS, span_of
+from ralf.journal import Record
 from ralf.past import history
 from ralf.project import Project
 
@@ -48,26 +49,33 @@ def _take_records(writer: _Writer, project: Project, route: str) -> None:
         checkpoints = 0
         writer.forget()
     for _, record in records:
-        if record.kind == "checkpoint":
-            checkpoints += 1
-            for document in searchdocs.of_checkpoint(project.store, record.payload, f"cp-{checkpoints:03d}"):
-                writer.put(document, again=True)
-        else:
-            checkpoints = max([checkpoints, *history.numbers(record)])
-        for document in searchdocs.of_record(record):
-            writer.put(document)
-        for decision in searchdocs.decisions(record):
-            if record.kind != "checkpoint":
-                writer.put(searchdocs.of_decision(decision))
-            writer.mark(decision.supersedes, "superseded", decision.id)
-        for label, status, successor in searchdocs.statuses(record):
-            writer.mark(label, status, successor)
+        with journal.understood(route, record):
+            checkpoints = _take_record(writer, project, record, checkpoints)
     state = states.load(project, route)
     for decision in state.recorded.decisions if state is not None else ():  # as edits have left them
         document = searchdocs.of_decision(decision)
         writer.put(document, again=cap.is_bare(decision) and writer.has(document))
     if records:
         writer.synced(str(records[-1][0]), checkpoints)
+
+
+def _take_record(writer: _Writer, project: Project, record: Record, checkpoints: int) -> int:
+    """Take in one record; how many checkpoints there are with it."""
+    if record.kind == "checkpoint":
+        checkpoints += 1
+        for document in searchdocs.of_checkpoint(project.store, record.payload, f"cp-{checkpoints:03d}"):
+            writer.put(document, again=True)
+    else:
+        checkpoints = max([checkpoints, *history.numbers(record)])
+    for document in searchdocs.of_record(record):
+        writer.put(document)
+    for decision in searchdocs.decisions(record):
+        if record.kind != "checkpoint":
+            writer.put(searchdocs.of_decision(decision))
+        writer.mark(decision.supersedes, "superseded", decision.id)
+    for label, status, successor in searchdocs.statuses(record):
+        writer.mark(label, status, successor)
+    return checkpoints
 
 
 class _Writer:

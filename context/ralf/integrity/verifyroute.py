@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from ralf import route as heart, sessions, snapshot, state as states
 from ralf.context import RouteContext
 from ralf.document import parse
-from ralf.errors import Damaged
+from ralf.errors import Damaged, DamagedJournal
 from ralf.files.opening import content_of
 from ralf.integrity.findings import Finding
 from ralf.integrity.journalscan import Scan
@@ -17,11 +17,10 @@ from ralf.past import history
 from ralf.project import Project
 from ralf.storage.idindex import IdIndex
 from ralf.store import Token
-from ralf.tree import BadTree, outline
+from ralf.tree import outline
 
 _ASIDE = "move what is damaged to damaged/, note it in the journal, and go on with what can be read"
 _ANEW = "remove it: it is made anew"
-_NOT_FOLDED = (BadTree, ValueError, KeyError, TypeError, AttributeError, RecursionError)
 
 
 def findings(project: Project, route: str, scan: Scan) -> Iterator[Finding]:
@@ -39,7 +38,7 @@ def findings(project: Project, route: str, scan: Scan) -> Iterator[Finding]:
             context = heart.apply(context, record)
             if kept is not None and token == kept.token:
                 remembered = context
-    except _NOT_FOLDED as error:
+    except DamagedJournal as error:
         yield Finding(scan.lines[-1].path, f"its records make no route: {error}")
         return
     yield from _file(project, route, context, records)
@@ -60,10 +59,7 @@ def evidence(scan: Scan) -> Iterator[tuple[str, str]]:
             if isinstance(digest, str) and len(digest) == 64 and not set(digest) - set("0123456789abcdef"):
                 yield f"cp-{count:03d}", digest
         elif record is not None:
-            try:
-                count = max([count, *history.numbers(record)])
-            except _NOT_FOLDED:
-                continue
+            count = max([count, *history.numbers(record)])
 
 
 def _journal(scan: Scan) -> Iterator[Finding]:

@@ -130,8 +130,17 @@ def lines_of(payload: Mapping[str, Any]) -> str:
     return f"{int(source.get('from_line', 0)) + 1}-{source.get('to_line', 0)}"
 
 
-def numbers(record: Record) -> Iterator[int]:
-    """The checkpoint numbers that a record of another kind brings in: those of an imported file, or of an edit."""
+def numbers(record: Record) -> list[int]:
+    """The checkpoint numbers that a record of another kind brings in: those of an imported file, or of an edit. None of
+    one that is malformed: the fold says so.
+    """
+    try:
+        return list(_numbers(record))
+    except journal.MALFORMED:
+        return []
+
+
+def _numbers(record: Record) -> Iterator[int]:
     if record.kind == "revert":
         yield int(record.payload.get("number", 0))
     document = record.payload.get("document", {})

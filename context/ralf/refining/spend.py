@@ -13,6 +13,7 @@ from ralf.model import Spend
 from ralf.project import Project
 from ralf.refining.refinement import IN_A_ROW
 
+_MOST = 1e15  # tokens or dollars
 _AMOUNT = re.compile(r"(?:(\$)\s*)?(\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d[\d_]*(?:\.\d+)?)\s*(tokens?|usd|dollars?)?\Z", re.I)
 
 
@@ -36,6 +37,8 @@ class Cap:
                     "daily_cap", f"expected tokens or USD, got {part.strip()!r}", "daily_cap: 200000 tokens, 2.50 USD"
                 )
             number = found[2].replace("_", "").replace(",", "")
+            if not float(number) < _MOST:
+                raise UsageError("daily_cap", f"{part.strip()[:40]!r} is more than anybody has", "leave the line out")
             if found[1] or unit.startswith(("usd", "dollar")):
                 usd = float(number)
             else:

@@ -46,7 +46,7 @@ class IdIndex:
         entries, indexed = self._load(end)
         if entries:
             last, at = _ENTRY.unpack_from(entries, len(entries) - _ENTRY.size)
-            if _hash(id_at(at) or "") != last:
+            if at >= end or _hash(id_at(at) or "") != last:
                 entries, indexed = b"", 0  # of a journal that was rewritten since
         if indexed < end or not entries:
             added = b"".join(_ENTRY.pack(_hash(known), start) for known, start, _ in ids(indexed))

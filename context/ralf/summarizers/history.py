@@ -83,12 +83,14 @@ def lines_of(exchanges: Sequence[Exchange], room: int, *, keep: Sequence[str] = 
     told = one_line("\n".join((told, *wanted))).casefold()
     candidates = [_once(candidate, told) for candidate in _candidates(exchanges)]
     kept = _chosen(candidates, room - spent)
+    texts: dict[tuple[int, int], list[str]] = {}
+    for at in sorted(kept):
+        texts.setdefault(at[:2], []).append(kept[at])
     for number, exchange in enumerate(exchanges):
         if number in asked:
             out.append(asked[number])
         for place, statement in enumerate(exchange.statements):
-            said = [kept[at] for at in sorted(kept) if at[:2] == (number, place)]
-            if said:
+            if said := texts.get((number, place)):
                 thought = "thought: " if statement.voice == "thought" else ""
                 out.append(("  " if number in asked else "- ") + thought + joined(said))
     return out
