@@ -5,10 +5,11 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from ralf.errors import MEND_JOURNAL, DamagedJournal
+from ralf.errors import MEND_JOURNAL, DamagedJournal, UnknownToken
 from ralf.store import Entry, Store, Token
 
 VERSION = 2
@@ -24,7 +25,8 @@ class Record:
     render    digest of the route file that shows this revision, "" where none was rendered for it
     version   of the record's format: 1 has no digest
     digest    sha256 of the payload as it was written (`digest_of`), "" where it is not known yet
-    purged    words were taken out of the payload since (`ralf.forgetting`): it does not match its digest any more
+    purged    words were taken out of the payload since (`ralf.forgetting.forget`): it does not match its digest any more
+    outdated  words were purged since that the file of `render` may show: it is ours, but not what the route comes to
     lineage   the name of the history up to here, in a record of version 1 that was purged; else ""
     encoded   the payload's bytes, where they are known, so that they are made once
     """
@@ -36,6 +38,7 @@ class Record:
     version: int = field(default=VERSION, compare=False)
     digest: str = field(default="", compare=False)
     purged: bool = False
+    outdated: bool = False
     lineage: str = ""
     encoded: bytes = field(default=b"", compare=False, repr=False)
 
@@ -96,6 +99,24 @@ def at(store: Store, route: str, token: Token) -> Record:
     return parsed(route, store.entry(stream_of(route), token))
 
 
+@contextmanager
+def understood(route: str) -> Iterator[None]:
+    """DamagedJournal for what a payload raises that is not what its kind holds: no writer of ours has made it."""
+    try:
+        yield
+    except (ValueError, KeyError, TypeError, AttributeError, IndexError, ArithmeticError, RecursionError) as error:
+        what = f"a record is not what its kind holds: {type(error).__name__}: {error}"
+        raise DamagedJournal(route, what, MEND_JOURNAL) from error
+
+
+def newest(store: Store, route: str) -> Record | None:
+    """A route's newest record, None where it has none. Errors: `Store.entry`."""
+    while (token := store.head(stream_of(route))) is not None:
+        with suppress(UnknownToken):  # rewritten in between
+            return at(store, route, token)
+    return None
+
+
 def parsed(route: str, entry: Entry) -> Record:
     """The record in an entry of a route's stream; DamagedJournal where it is none."""
     try:
@@ -110,6 +131,7 @@ def parsed(route: str, entry: Entry) -> Record:
             version=int(line.get("v", 1)),
             digest=str(line.get("digest", "")),
             purged=line.get("purged") is True,
+            outdated=line.get("outdated") is True,
             lineage=str(line.get("lineage", "")),
         )
     except (ValueError, KeyError, TypeError, RecursionError) as error:

@@ -14,7 +14,7 @@ from ralf.errors import BlobNotFound, NotFound
 from ralf.evidence import Line
 from ralf.extraction.facts import said_in_refusal
 from ralf.forgetting.wording import MARK
-from ralf.journal import Record
+from ralf.journal import Record, understood
 from ralf.model import SHA256_DIGITS, Decision, Source
 from ralf.past import history
 from ralf.project import Project
@@ -47,7 +47,7 @@ class Reason:
     revision   of the journal's record that brought it, 0 where it has not been taken in yet
     edited     a person has put the claim in other words since: the quotes are what it was taken from
     source     where it was found; None for what no transcript holds
-    evidence   kept; purged: kept, but some of its words were forgotten (`ralf.forgetting`); pruned: it is known which
+    evidence   kept; purged: kept, but some of its words were forgotten (`ralf.forgetting.forget`); pruned: it is known which
                lines, but their words are gone; none: there are no lines behind it
     matches    whether the words are those that the claim was taken from, by their hash; None where nobody can tell
     quotes     those words, oldest first; where they do not match, all that stands in these lines
@@ -82,9 +82,10 @@ def why(route: str, id: str, *, root: str | os.PathLike[str] | None = None) -> R
     found = history.existing(project, route)
     label = history.label(id, "DEC")
     records = list(history.records(project, found))
-    if label.startswith("cp-"):
-        return _checkpoint(project, found, label, records)
-    return _decision(project, found, label, records)
+    with understood(found):
+        if label.startswith("cp-"):
+            return _checkpoint(project, found, label, records)
+        return _decision(project, found, label, records)
 
 
 # ---- decisions ----

@@ -7,7 +7,9 @@ import json
 from collections.abc import Sequence
 
 from ralf import journal
+from ralf.errors import DamagedJournal
 from ralf.integrity.journalscan import ROUTES, Scan
+from ralf.journal import Record
 from ralf.past.history import numbers
 from ralf.storage import journalfile
 
@@ -33,12 +35,21 @@ def chained(scan: Scan, damaged: Sequence[str], shown: int) -> list[bytes]:
                     payload["changes"] = [{"at": at, "value": count}]
                 made.append(_repair_line(revision, payload))
             expected = record.revision + 1
-            count = count + 1 if record.kind == "checkpoint" else max([count, *numbers(record)])
+            count = count + 1 if record.kind == "checkpoint" else max([count, *_numbers(record)])
         made.append(piece.raw.rstrip(b"\n") + b"\n")
     if scan.damaged and scan.stream.startswith(ROUTES):
         missing = [list(gap) for gap in scan.gaps]
         made.append(_repair_line(expected, {"damaged": list(damaged), "missing": missing}))
     return made
+
+
+def _numbers(record: Record) -> list[int]:
+    """The numbers of checkpoints that a record brings in, as far as it can be understood."""
+    try:
+        with journal.understood(""):
+            return list(numbers(record))
+    except DamagedJournal:
+        return []
 
 
 def _lost_checkpoints(scan: Scan, shown: int) -> dict[int, int]:
@@ -54,7 +65,7 @@ def _lost_checkpoints(scan: Scan, shown: int) -> dict[int, int]:
             continue
         marks = max(remains.count(mark) for mark in (b'{"id":"checkpoint-', b'"kind":"checkpoint"'))
         found[piece.record.revision] = min(gaps.get(piece.record.revision, 0), marks)
-        count = count + 1 if piece.record.kind == "checkpoint" else max([count, *numbers(piece.record)])
+        count = count + 1 if piece.record.kind == "checkpoint" else max([count, *_numbers(piece.record)])
         remains = b""
     missing = shown - count - sum(found.values())
     for revision, size in sorted(gaps.items()):
