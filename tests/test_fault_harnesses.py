@@ -38,6 +38,7 @@ QUICK = {
     "kills": ("--rounds", 8),
     "writers": ("--rounds", 2, "--only", "decide"),
     "editors": ("--rounds", 8),
+    "mixed": ("--rounds", 1),
 }
 
 
@@ -49,7 +50,7 @@ def test_a_small_run_finds_nothing(tmp_path: Path, name: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["kills", "calls", "editors", "gits"])  # .ci/run runs the writers, alone
+@pytest.mark.parametrize("name", ["kills", "calls", "editors", "gits", "mixed"])  # .ci/run runs the writers, alone
 def test_a_run_of_the_size_that_is_promised_finds_nothing(tmp_path: Path, name: str) -> None:
     done = harness(name, cwd=tmp_path)
     assert faults(done) == []
@@ -66,6 +67,8 @@ BROKEN = {
     "writers, no lock": ("writers", UNLOCKED, "--rounds", 5),
     "writers, one temporary name": ("writers", UNLOCKED, "--rounds", 5),
     "writers, plain write": ("writers", "lost", "--rounds", 5),
+    "mixed, no lock": ("mixed", "failed: [a-z ]+|lost|torn", "--rounds", 3),
+    "mixed, rename": ("mixed", "lost", "--rounds", 5, "--only", "save", "--only", "decide", "--only", "revert"),
     "editors, rename": ("editors", "lost", "--rounds", 40, "--only", "by rename"),
     "editors, no look at open files": ("editors", "lost", "--rounds", 40, "--only", "in pieces"),
     "gits, a store that git sees": ("gits", "lost", "--rounds", 10, "--only", "hidden"),

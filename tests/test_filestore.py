@@ -562,3 +562,25 @@ def test_a_blob_half_written_by_a_dead_process_is_not_there(store: FileStore, tm
     with pytest.raises(BlobNotFound):
         store.open_blob(digest)
     assert store.put_blob([b"words"]) == digest
+
+
+@pytest.mark.parametrize("died", [True, False])
+def test_the_name_of_a_journal_is_durable_before_its_first_record(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, died: bool
+) -> None:
+    """Also where somebody has made the file and died: who finds it there cannot tell."""
+    path = tmp_path / "journal" / "routes" / "r.jsonl"
+    if died:
+        path.parent.mkdir(parents=True)
+        path.touch(0o600)
+    synced: list[tuple[str, int]] = []
+    fsync = os.fsync
+
+    def seen(descriptor: int) -> None:
+        synced.append((os.readlink(f"/proc/self/fd/{descriptor}"), path.stat().st_size))
+        fsync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", seen)
+    FileStore(tmp_path).append("routes/r", b"{}", id="1", after=None)
+    assert (str(path.parent), 0) in synced
+    assert synced[-1] == (str(path), path.stat().st_size)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -15,12 +15,18 @@ import ralf
 import storekit
 from ralf import evidence, journal, project as projects, route as heart
 from ralf.errors import NotFound, RouteNotFound, UsageError
+from ralf.files import locks
 from ralf.forgetting import forget as forgetting
 from ralf.forgetting.forget import Forgotten, forget
 from ralf.forgetting.remains import remains
 from ralf.forgetting.wording import MARK, Wording
 from ralf.integrity.repair import repair
 from ralf.journal import Record
+from ralf.storage.filestore import FileStore
+from ralf.store import Digest, Entry, Store
+from ralf.summarizers import Segment, Summary
+from ralf.summarizers.registry import named
+from ralf.transcripts.events import Event
 from ralf.writer import writing
 
 ROUTE = "tide"
@@ -348,6 +354,124 @@ def test_what_a_repair_kept_because_it_could_not_be_read_is_purged_too(root: Pat
     assert remains(kept, Wording([WORDS]))
     assert forget(ROUTE, label_of(root), root=root).left == ()
     assert places(root, WORDS) == []
+
+
+@pytest.mark.parametrize("what", ["a blob", "an archive of blobs", "a part of a journal"])
+def test_what_a_repair_kept_of_a_damaged_compressed_file_is_purged_too(root: Path, what: str) -> None:
+    """Its end is damaged: whoever unpacks it to its end is told so, but has the words by then."""
+    project = projects.find(root)
+    store = project.store
+    if what == "an archive of blobs":
+        store.archive_blobs([blob.digest for blob in store.blobs()])
+        (path,) = (project.folder / "archive" / "blobs").glob("*.zip")
+    elif what == "a part of a journal":
+        store.archive(journal.stream_of(ROUTE), list(journal.read(store, ROUTE))[-1][0])
+        (path,) = (project.folder / "archive" / "journal" / "routes" / ROUTE).glob("*.gz")
+    else:
+        (path,) = (project.folder / "blobs").glob("??/*")
+    content = bytearray(path.read_bytes())
+    end = content.rfind(b"PK\1\2") if what == "an archive of blobs" else len(content)
+    content[end - 3] ^= 1
+    path.write_bytes(content)
+    repair(root=root)
+    kept = [path for path in (project.folder / "damaged").rglob("*") if path.is_file()]
+    assert len(kept) == 1
+    assert remains(kept[0].parent, Wording([WORDS])) == kept
+    assert forget(ROUTE, text=WORDS, root=root).left == ()
+    assert places(root, WORDS) == []
+    assert b"forgotten" in kept[0].read_bytes()
+    assert b"We use the third key" in kept[0].read_bytes() or what == "a part of a journal"
+
+
+class Forgetful:
+    """A summariser during whose work a person has words forgotten."""
+
+    name = "forgetful"
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+
+    def summarize(self, segment: Segment) -> Summary:
+        """What the embedded one says of the segment, after the words have gone."""
+        if places(self.root, WORDS):
+            assert forget(ROUTE, text=WORDS, root=self.root).left == ()
+        return named("extractive").summarize(segment)
+
+
+def with_a_to_do(root: Path) -> None:
+    """A session whose to-do list says the words; they are carried on into each of its later checkpoints."""
+    todo = {"content": f"Ask him: {WORDS}?", "status": "pending", "activeForm": "Asking"}
+    call = {"type": "tool_use", "id": "todo", "name": "TodoWrite", "input": {"todos": [todo]}}
+    done = {"type": "tool_result", "tool_use_id": "todo", "content": "Todos have been modified", "is_error": False}
+    with (root / "session.jsonl").open("a", encoding="utf-8") as file:
+        for role, block in (("assistant", call), ("user", done)):
+            record = storekit.turn(1)[0] | {"type": role, "message": {"role": role, "content": [block]}}
+            file.write(json.dumps(record) + "\n")
+    ralf.checkpoint(ROUTE, root / "session.jsonl", root=root)
+    assert any(WORDS in todo.content for todo in ralf.get_context(ROUTE, root=root).active_work.todos)
+    storekit.grow(root / "session.jsonl", 500, 50)
+
+
+def test_a_checkpoint_that_was_at_work_meanwhile_writes_nothing_of_it_again(root: Path) -> None:
+    with_a_to_do(root)
+    report = ralf.checkpoint(ROUTE, root / "session.jsonl", root=root, summarizer=Forgetful(root))
+    assert len(report.checkpoints) == 1
+    assert places(root, WORDS) == []
+    assert [todo.content for todo in ralf.get_context(ROUTE, root=root).active_work.todos] == ["Ask him: [forgotten]?"]
+    verify(root)
+
+
+def test_a_checkpoint_whose_evidence_was_forgotten_before_its_record_puts_it_again(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    storekit.grow(root / "session.jsonl", 500, 50)
+    keep = evidence.keep
+
+    def kept(store: Store, events: Iterable[Event]) -> Digest:
+        monkeypatch.setattr(evidence, "keep", keep)
+        digest = keep(store, events)
+        forget("other", text="src/part_51.py", root=root)
+        assert not store.has_blob(digest)
+        return digest
+
+    monkeypatch.setattr(evidence, "keep", kept)
+    assert len(ralf.checkpoint(ROUTE, root / "session.jsonl", root=root).checkpoints) == 1
+    verify(root)
+
+
+def test_the_file_is_made_without_the_words_though_other_writers_wait(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Left to one of them that dies, it would bring them back, as a file that a person has changed."""
+    monkeypatch.setattr(locks, "is_waited_for", lambda _: True)
+    assert forget(ROUTE, label_of(root), root=root).left == ()
+    assert places(root, WORDS) == []
+
+
+def test_words_do_not_come_back_from_a_file_that_a_killed_forget_left_when_the_cache_goes_too(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The newest record tells that file's hash: it is ours, but not what the route comes to any more."""
+    project = projects.find(root)
+
+    rewrite = FileStore.rewrite
+
+    def killed(self: FileStore, stream: str, change: Callable[[Entry], bytes]) -> int:
+        changed = rewrite(self, stream, change)
+        if stream == journal.stream_of(ROUTE):
+            raise KeyboardInterrupt
+        return changed
+
+    with monkeypatch.context() as own:
+        own.setattr(FileStore, "rewrite", killed)
+        with pytest.raises(KeyboardInterrupt):
+            forget(ROUTE, label_of(root), root=root)
+    assert f"{ROUTE}.md" in places(root, WORDS)
+    shutil.rmtree(project.cache)
+    assert WORDS not in ralf.get_context(ROUTE, root=root).render()
+    ralf.record_decision(ROUTE, "Go on", root=root)
+    assert f"{ROUTE}.md" not in places(root, WORDS)
+    assert [record.kind for record in records(root)].count("edit") == 0
 
 
 # ---- broken off ----

@@ -10,14 +10,18 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import ralf
 import storekit
 from ralf import document, snapshot, state as states
+from ralf.corrections import drop
+from ralf.files import atomic
+from ralf.past.revert import revert
 from ralf.project import Project
-from ralf.writer import writing
+from ralf.writer import RouteWriter, writing
 from storekit import V100, context_of, grow, kept_bytes, records_of, route_file, write_session
 
 
@@ -202,6 +206,72 @@ def test_an_edit_whose_writer_died_before_it_wrote_the_file_is_taken_in_once(pro
     said = [decision.decision for decision in context.decisions]
     assert len(said) == len(set(said))
     assert context.checkpoint_count == 3
+
+
+def dies_before_the_file_shows(work: Callable[[], object], revision: int) -> None:
+    """Do something in a process that is killed when it would make the file show this revision or a later one."""
+    child = os.fork()
+    if not child:
+        show = RouteWriter.show
+
+        def killed(self: RouteWriter) -> None:
+            if self.context.revision >= revision:
+                os._exit(9)
+            show(self)
+
+        RouteWriter.show = killed  # type: ignore[method-assign]
+        try:
+            work()
+        finally:
+            os._exit(1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 9
+
+
+@pytest.mark.parametrize("undo", ["revert", "drop"])
+def test_an_edit_that_was_undone_before_any_file_showed_it_stays_undone(project: Path, undo: str) -> None:
+    edit(project, "Keep the old columns", "Keep the OLD columns")
+    edit(project, "\ndecisions:\n", '\ndecisions:\n  - {decision: "Number from zero"}\n')
+    before = len(records_of(project, "tide"))
+    dies_before_the_file_shows(lambda: ralf.record_decision("tide", "Go on", root=project), before + 1)
+    known = len(records_of(project, "tide"))
+    label = {item.decision: item.id for item in ralf.get_context("tide", root=project).decisions}["Number from zero"]
+    assert records_of(project, "tide")[before]["kind"] == "edit"
+
+    def undone() -> None:
+        if undo == "revert":
+            revert("tide", f"r{before}", root=project)
+        else:
+            drop("tide", label, root=project)
+
+    dies_before_the_file_shows(undone, known + 1)
+    ralf.record_decision("tide", "Carry on", root=project)
+    assert [record["kind"] for record in records_of(project, "tide")[known:]] == [undo, "decision"]
+    found = {item.decision: item.status for item in ralf.get_context("tide", root=project).decisions}
+    assert found.get("Number from zero") == (None if undo == "revert" else "dropped")
+
+
+def test_what_is_saved_between_two_times_that_one_writer_makes_the_file_is_taken_in(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first time is for an edit that waited, the second one for what is written."""
+    path = route_file(project, "tide")
+    before = path.read_text()
+    edit(project, "\ndecisions:", "\nfirst: true\ndecisions:")
+    exchange, times = atomic.exchange, [0]
+
+    def saved_after(*args: Any) -> atomic.Aside | None:
+        displaced = exchange(*args)
+        times[0] += 1
+        if times[0] == 1:
+            path.write_text(before.replace("\ndecisions:", "\nsecond: true\ndecisions:", 1))
+        return displaced
+
+    monkeypatch.setattr(atomic, "exchange", saved_after)
+    ralf.record_decision("tide", "Go on", root=project)
+    assert times[0] > 1
+    found = ralf.get_context("tide", root=project)
+    assert found.extra == {"first": True, "second": True}
+    assert "Go on" in [item.decision for item in found.decisions]
 
 
 def test_a_decision_written_by_hand_gets_the_next_label_and_says_where_it_comes_from(project: Path) -> None:

@@ -4,17 +4,26 @@ from __future__ import annotations
 
 import hashlib
 import json
+import shutil
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
+import ralf
 from contexts import mapping, quick, text
-from ralf import journal, route as heart
+from ralf import journal, project as projects, route as heart
 from ralf.errors import Conflict, DamagedJournal
+from ralf.forgetting.forget import forget
+from ralf.integrity.repair import repair
 from ralf.journal import Record
+from ralf.past.log import log
 from ralf.storage.filestore import FileStore
+from ralf.why import why
+from storekit import context_of
 
 OLD = [Record(1, "decision", {"b": "\u00e9", "a": [1, 2.5]}, version=1), Record(2, "x", {}, version=1)]
 
@@ -141,3 +150,34 @@ def test_records_of_both_versions_stand_in_one_journal(store: FileStore) -> None
     records = [record for _, record in journal.read(store, ROUTE)]
     assert [(record.version, record.payload["a"]) for record in records] == [(1, 1), (2, 2)]
     assert all(map(journal.is_intact, records))
+
+
+MALFORMED: dict[str, tuple[str, dict[str, Any]]] = {
+    "changes that are none": ("edit", {"changes": [1]}),
+    "a change without a place": ("edit", {"changes": [{"value": 1}]}),
+    "a document that is none": ("import", {"document": 1}),
+    "a number that is none": ("revert", {"number": [1], "changes": []}),
+    "a decision that is none": ("decision", {"decision": "x"}),
+    "tombstones that are none": ("forget", {"tombstones": [1]}),
+    "a source that is none": ("checkpoint", {"source": "x"}),
+}
+
+
+@pytest.mark.parametrize("case", MALFORMED)
+def test_a_record_whose_payload_is_not_what_its_kind_holds_is_told_as_damage_by_whoever_reads_it(
+    tmp_path: Path, case: str
+) -> None:
+    ralf.record_decision("tide", "Keep the old columns", root=tmp_path)
+    store = projects.find(tmp_path).store
+    kind, payload = MALFORMED[case]
+    journal.append(store, "tide", Record(2, kind, payload), id="x", after=store.head("routes/tide"))
+    shutil.rmtree(context_of(tmp_path) / "cache")
+    for read in (
+        lambda: log("tide", root=tmp_path),
+        lambda: why("tide", "DEC-001", root=tmp_path),
+        lambda: ralf.search("old columns", route="tide", root=tmp_path),
+        lambda: forget("tide", "DEC-001", root=tmp_path, dry_run=True),
+        lambda: repair(root=tmp_path),
+    ):
+        with suppress(DamagedJournal):
+            read()

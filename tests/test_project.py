@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from pathlib import Path
 
@@ -270,8 +271,6 @@ def test_routes_are_known_by_their_file_or_their_journal_and_case_makes_no_secon
 
 
 def test_sessions_of_this_project_are_found_newest_first(tmp_path: Path) -> None:
-    import os
-
     root = tmp_path / "my project.x"
     root.mkdir()
     name = "".join(c if c.isascii() and c.isalnum() else "-" for c in str(root))
@@ -282,3 +281,26 @@ def test_sessions_of_this_project_are_found_newest_first(tmp_path: Path) -> None
         (folder / file).write_text("{}")
         os.utime(folder / file, (number, number))
     assert [path.name for path in projects.session_transcripts(Project(root))] == ["a.jsonl", "b.jsonl"]
+
+
+def test_a_user_without_a_home_has_no_sessions_and_reads_as_anybody(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A container may run under a number that no user has."""
+    monkeypatch.delenv("CLAUDE_CONFIG_DIR", raising=False)
+    monkeypatch.delenv("HOME", raising=False)
+    monkeypatch.setattr(os, "getuid", lambda: 54_321)
+    ralf.record_decision("tide", "Keep the old columns", root=tmp_path)
+    assert projects.session_transcripts(Project(tmp_path)) == []
+    assert len(ralf.get_context("tide", root=tmp_path).decisions) == 1
+
+
+def test_a_session_that_goes_while_its_project_is_looked_through_is_none(tmp_path: Path) -> None:
+    root = tmp_path / "p"
+    root.mkdir()
+    name = "".join(c if c.isascii() and c.isalnum() else "-" for c in str(root))
+    folder = tmp_path / "client" / "projects" / name
+    folder.mkdir(parents=True)
+    (folder / "a.jsonl").write_text("{}")
+    (folder / "gone.jsonl").symlink_to(folder / "nothing")
+    assert [path.name for path in projects.session_transcripts(Project(root))] == ["a.jsonl"]

@@ -10,7 +10,7 @@ import pytest
 
 import ralf
 import storekit
-from ralf import tokens
+from ralf import project as projects, state as states, tokens
 from ralf.errors import DamagedRouteFile, NotFound, RouteNotFound, UsageError
 from ralf.past.history import context_at
 from storekit import context_of, kept_bytes, route_file, write_session
@@ -238,3 +238,13 @@ def test_the_list_reads_the_head_of_a_file_however_large_it_is(made: Path, tmp_p
     os.utime(path, ns=(0, 0))  # as old as a file that nobody touched
     (summary,) = ralf.list_routes(root=tmp_path / "p")
     assert (summary.damage, summary.checkpoint_count) == ("", ralf.get_context("tide", root=made).checkpoint_count)
+
+
+def test_a_file_that_shows_the_newest_revision_is_not_behind_with_or_without_a_cache(tmp_path: Path) -> None:
+    ralf.record_decision("tide", "Keep the old columns", root=tmp_path)
+    project = projects.find(tmp_path)
+    for _ in range(2):
+        state = states.load(project, "tide")
+        assert state is not None
+        assert (state.status, state.behind) == ("current", False)
+        shutil.rmtree(project.cache, ignore_errors=True)

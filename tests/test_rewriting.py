@@ -2,26 +2,36 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import shutil
 import signal
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 import ralf
+from ralf.archive import archive
+from ralf.corrections import take_in
 from ralf.integrity.repair import repair
 from ralf.integrity.verify import verify
+from ralf.storage import blobzip
 from ralf.storage.filestore import FileStore
-from storekit import context_of, journal_file, start, write_session
+from ralf.storage.journalstream import Stream
+from storekit import context_of, journal_file, route_file, start, write_session
 
 STREAM = "routes/r"
 REWRITE = """
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from ralf import atomic, locks, idindex
+from ralf.archive import archive
+from ralf.corrections import take_in
 from ralf.storage.filestore import FileStore
+from ralf.journalstream import Stream
 store = FileStore(Path(sys.argv[1]))
 print("go", flush=True)
 store.rewrite("routes/r", lambda entry: entry.record.replace(b"secret", b"------"))
@@ -107,3 +117,100 @@ def test_a_repair_that_is_killed_loses_nothing_and_done_again_completes(
     kept = everything(context_of(root) / "damaged")
     assert b"x" * 500 in kept
     assert b"broken" in kept
+
+
+def _look(root: Path) -> object:
+    return ralf.get_context("tide", root=root).revision
+
+
+def _edit(root: Path) -> object:
+    return take_in("tide", root=root).revision
+
+
+WHOEVER_HOLDS_A_PLACE: dict[str, Callable[[Path], object]] = {
+    "a reader": _look,
+    "who takes an edit in": _edit,
+    "a verify": lambda root: verify(root=root).damaged,
+    "an archive": lambda root: archive("tide", older_than="1d", now=2e9, root=root).moved,
+}
+
+
+@pytest.mark.parametrize("who", WHOEVER_HOLDS_A_PLACE)
+def test_whoever_holds_a_place_in_a_journal_that_is_rewritten_begins_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, who: str
+) -> None:
+    """A purge comes in before each of the first times that a place is looked up."""
+    write_session(tmp_path / "session.jsonl", 800)
+    ralf.checkpoint("tide", tmp_path / "session.jsonl", root=tmp_path)
+    for number in range(30):
+        ralf.record_decision("tide", f"Choose {number}", root=tmp_path)
+    path = route_file(tmp_path, "tide")
+    path.write_text(path.read_text().replace("\ndecisions:", "\nby_hand: true\ndecisions:"))
+    shutil.rmtree(context_of(tmp_path) / "cache")
+    store, times = FileStore(context_of(tmp_path)), [0]
+
+    def purged_first(name: str) -> None:
+        method = getattr(Stream, name)
+
+        def wrapped(self: Stream, *args: object, **named: object) -> object:
+            if times[0] < 3 and not (name == "read" and args == (None,)):
+                times[0] += 1
+                with monkeypatch.context() as own:
+                    own.setattr(Stream, name, method)
+                    store.rewrite("routes/tide", lambda entry: entry.record + b" ")
+            return method(self, *args, **named)
+
+        monkeypatch.setattr(Stream, name, wrapped)
+
+    for name in ("read", "entry", "archive"):
+        purged_first(name)
+    WHOEVER_HOLDS_A_PLACE[who](tmp_path)
+    assert times[0]
+
+
+def test_a_repair_that_dies_before_an_archive_is_written_anew_leaves_what_can_be_read_of_it_in_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = FileStore(context_of(tmp_path))
+    digests = [store.put_blob([bytes([number]) * 500]) for number in range(6)]
+    store.archive_blobs(digests)
+    (path,) = (context_of(tmp_path) / "archive" / "blobs").glob("*.zip")
+    content = bytearray(path.read_bytes())
+    content[-30] ^= 0xFF  # of its directory
+    path.write_bytes(content)
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as own:
+        own.setattr(blobzip, "write", full)
+        with pytest.raises(OSError, match="No space"):
+            repair(root=tmp_path)
+    repair(root=tmp_path)
+    assert [store.has_blob(digest) for digest in digests] == [True] * 6
+    assert not verify(root=tmp_path).damaged
+    kept = context_of(tmp_path) / "damaged" / "archive" / "blobs"
+    assert [one.read_bytes() for one in kept.iterdir()] == [content]
+
+
+def test_a_repair_that_dies_before_a_journal_is_written_anew_leaves_each_part_in_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(6):
+        ralf.record_decision("tide", f"Choose {number}", root=tmp_path)
+    store = FileStore(context_of(tmp_path))
+    records = [entry.record for entry in store.read("routes/tide")]
+    store.archive("routes/tide", list(store.read("routes/tide"))[3].token)
+    journal = journal_file(tmp_path, "tide")
+    journal.write_bytes(b"".join(journal.read_bytes().splitlines(keepends=True)[1:]))  # it names its part no more
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as own:
+        own.setattr(Stream, "replace", full)
+        with pytest.raises(OSError, match="No space"):
+            repair(root=tmp_path)
+    repair(root=tmp_path)
+    assert [entry.record for entry in store.read("routes/tide")][:6] == records
+    assert not verify(root=tmp_path).damaged

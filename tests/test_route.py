@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -402,6 +403,40 @@ def test_a_snapshot_that_is_torn_or_of_another_version_counts_for_nothing(tmp_pa
     for torn in (b"", whole[:-1], whole.replace(b'"v":2', b'"v":99'), b"[]", b"null", b"\xff", b'{"v":2}'):
         path.write_bytes(torn)
         assert snapshot.load(tmp_path, ROUTE) is None
+
+
+@pytest.mark.parametrize("value", [["x"], {"#items": ["x"]}, "x", 1, [{"#items": ["x"], "b": [1]}], {"##items": []}])
+@pytest.mark.parametrize("at", ["top", "within", "decision"])
+def test_a_persons_keys_come_back_from_a_snapshot_as_they_are_whatever_the_cache_calls_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, value: object, at: str
+) -> None:
+    keys = {"#items": value, "##items": 2, "#body-like": 3}
+    context = folded(decided("a"))
+    if at == "decision":
+        context = replace(context, decisions=(replace(context.decisions[0], extra={"mine": keys, **keys}),))
+    else:
+        context = replace(context, extra=keys if at == "top" else {"mine": keys})
+    snapshot.save(tmp_path, ROUTE, Snapshot("t", context))
+    snapshot.keep_shown(tmp_path, ROUTE, context)
+    monkeypatch.setattr(snapshot, "_last", None)  # as another process reads it
+    kept = snapshot.load(tmp_path, ROUTE)
+    assert kept is not None
+    assert kept.context == context
+    assert snapshot.shown_at(tmp_path, ROUTE, context.revision) == context
+
+
+def test_a_snapshot_is_not_taken_for_another_of_the_same_file_number_size_and_time(tmp_path: Path) -> None:
+    context = folded(decided("a"))
+    snapshot.save(tmp_path, ROUTE, Snapshot("token-1", context, ((1, "one"),)), shown=False)
+    path = snapshot.path_of(tmp_path, ROUTE)
+    before = path.stat()
+    path.write_bytes(path.read_bytes().replace(b"token-1", b"token-2").replace(b'"one"', b'"two"'))
+    os.utime(path, ns=(0, 0))
+    after = path.stat()
+    assert (before.st_ino, before.st_size, before.st_mtime_ns) == (after.st_ino, after.st_size, after.st_mtime_ns)
+    kept = snapshot.load(tmp_path, ROUTE)
+    assert kept is not None
+    assert (kept.token, kept.renders) == ("token-2", ((1, "two"),))
 
 
 def test_a_cache_that_cannot_be_written_is_no_error(tmp_path: Path) -> None:

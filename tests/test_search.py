@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import shutil
 import sqlite3
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,7 +15,10 @@ import ralf
 from ralf import writer
 from ralf.errors import Busy, RouteNotFound, UsageError
 from ralf.index import searchindex
+from ralf.index.searchindex import SearchIndex
+from ralf.past.revert import revert
 from ralf.project import Project
+from storekit import context_of, small_disk, write_session
 
 SESSION = Path(__file__).parents[1] / "examples" / "session.jsonl"
 
@@ -467,3 +471,56 @@ def test_a_context_is_served_where_the_search_index_cannot_be_made(tmp_path: Pat
     ralf.record_decision("r", "Use tabs", root=tmp_path)
     (tmp_path / ".autonomous" / "context" / "cache" / "search.sqlite").mkdir(parents=True)
     assert "Use tabs" in ralf.get_context("r", root=tmp_path, query="tabs").render(400)
+
+
+@pytest.mark.parametrize("times", [1, 2, 10])
+def test_an_index_that_is_removed_while_it_is_written_is_made_anew_or_else_in_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, times: int
+) -> None:
+    """As words are forgotten again and again."""
+    ralf.record_decision("tide", "Keep the levels in centimetres", root=tmp_path)
+    renew, left = SearchIndex.renew, [times]
+
+    def removed(self: SearchIndex, *args: Any) -> None:
+        if left[0]:
+            left[0] -= 1
+            (context_of(tmp_path) / "cache" / "search.sqlite").unlink(missing_ok=True)
+        renew(self, *args)
+
+    monkeypatch.setattr(SearchIndex, "renew", removed)
+    assert [hit.id for hit in ralf.search("levels in centimetres", root=tmp_path)] == ["DEC-001"]
+
+
+def test_a_full_disk_costs_neither_an_answer_nor_the_index(tmp_path: Path) -> None:
+    with small_disk(tmp_path / "disk", "512k") as disk:
+        ralf.record_decision("tide", "Keep the levels in centimetres", root=disk)
+        ralf.search("levels", root=disk)
+        ralf.record_decision("tide", "Number the stations from zero", rationale="x y z " * 8_000, root=disk)
+        with suppress(OSError), (disk / "filler").open("wb", buffering=0) as file:
+            while True:
+                file.write(b"x" * 1024)
+        index = context_of(disk) / "cache" / "search.sqlite"
+        before = index.stat().st_ino
+        assert [hit.id for hit in ralf.search("stations from zero", root=disk)] == ["DEC-002"]
+        assert index.stat().st_ino == before
+
+
+def test_what_a_revert_took_back_says_so_until_it_is_brought_back(tmp_path: Path) -> None:
+    write_session(tmp_path / "session.jsonl", 4_000)
+    ralf.checkpoint("tide", tmp_path / "session.jsonl", root=tmp_path, segment_tokens=1_500)
+
+    def told() -> dict[str, set[str]]:
+        found: dict[str, set[str]] = {}
+        for number in range(9):
+            for hit in ralf.search(f"level part_{number} station pytest", root=tmp_path, limit=20):
+                found.setdefault(hit.id, set()).add(hit.status)
+        return {label: found[label] for label in ("cp-001", "cp-002", "cp-003")}
+
+    assert told() == {"cp-001": {""}, "cp-002": {""}, "cp-003": {""}}
+    revert("tide", "cp-001", root=tmp_path)
+    undone = {"cp-001": {""}, "cp-002": {"reverted"}, "cp-003": {"reverted"}}
+    assert told() == undone
+    (context_of(tmp_path) / "cache" / "search.sqlite").unlink()
+    assert told() == undone
+    revert("tide", "cp-003", root=tmp_path)
+    assert told() == {"cp-001": {""}, "cp-002": {""}, "cp-003": {""}}

@@ -8,14 +8,19 @@ from typing import Any
 
 import pytest
 
-from ralf import journal
+from ralf import journal, sessions
+from ralf.errors import DamagedJournal
 from ralf.journal import Record
 from ralf.project import Project
 from ralf.sessions import Standing, standing
 from ralf.transcripts.events import Position
 
 ROUTE = "TASK-001"
-PENDING = ({"tool": "Bash", "call_id": "c1", "input": {"command": "make"}, "text": "make"},)
+AT = {"byte": 10, "line": 1}
+PENDING = (
+    {"tool": "Bash", "call_id": "c1", "input": {"command": "make"}, "text": "make", "timestamp": "", "cwd": "/srv"}
+    | {"start": AT, "end": AT},
+)
 
 
 @pytest.fixture
@@ -87,7 +92,7 @@ def test_a_session_read_again_from_its_start_stands_where_the_second_reading_is(
 @pytest.mark.parametrize("name", ['a","byte":9', 'a"', "\u00e9\u2028", "a\\", "", "a\nb", "{", "\U0001f980"])
 def test_a_session_may_have_any_name(project: Project, writer: Writer, name: str) -> None:
     writer.take("a", 100)
-    expected = writer.take(name, 200, ({"text": f'{{"session":"{name}",'},))
+    expected = writer.take(name, 200, ({**PENDING[0], "text": f'{{"session":"{name}",'},))
     writer.take("b", 300)
     assert standing(project, ROUTE, name) == expected
     assert standing(project, ROUTE, "a").position.byte == 100
@@ -157,3 +162,56 @@ def test_two_readers_that_renew_the_cache_at_once_leave_it_right(project: Projec
     cache.write_bytes(cache.read_bytes() + added)  # the slower one
     assert standing(project, ROUTE, "s") == expected
     assert standing(project, ROUTE, "s") == expected
+
+
+def test_of_two_who_renew_the_cache_at_once_one_writes(
+    project: Project, writer: Writer, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    writer.take("s", 100)
+    standing(project, ROUTE, "s")
+    expected = writer.take("s", 200)
+    lines_since = sessions.lines_since
+
+    def slower(*args: Any) -> bytes:
+        monkeypatch.setattr(sessions, "lines_since", lines_since)
+        found = lines_since(*args)
+        assert standing(project, ROUTE, "s") == expected
+        return found
+
+    monkeypatch.setattr(sessions, "lines_since", slower)
+    assert standing(project, ROUTE, "s") == expected
+    assert cache.read_bytes() == b"\n" + lines_since(project, ROUTE, None)
+
+
+CARRIED = {
+    "pending": [
+        None,
+        1,
+        "x",
+        [1],
+        {"a": 1},
+        [{}],
+        [{**PENDING[0], "text": 1}],
+        [{**PENDING[0], "start": {"byte": "1"}}],
+    ],
+    "asked": [None, 1, [], {"text": 1}, {"text": "x"}, {"text": "x", "start": AT, "end": {"byte": 1, "line": None}}],
+    "tails": [None, 1, [], {"user": 1}, {"user": ["x"]}],
+}
+
+
+@pytest.mark.parametrize(("key", "value"), [(key, value) for key, values in CARRIED.items() for value in values])
+def test_what_a_record_hands_on_counts_for_nothing_where_no_writer_of_ours_made_it(
+    project: Project, writer: Writer, key: str, value: object
+) -> None:
+    writer.append("checkpoint", {"source": {"session": "s", "to_byte": 10, "to_line": 1}, key: value})
+    for _ in range(2):  # from the journal, and from the cache
+        assert standing(project, ROUTE, "s") == Standing("s", Position(10, 1))
+
+
+@pytest.mark.parametrize("source", [{"to_byte": "x"}, {"to_byte": 1, "to_line": None}, {"to_byte": [1]}])
+def test_a_record_that_does_not_say_how_far_it_goes_is_damage(
+    project: Project, writer: Writer, source: dict[str, Any]
+) -> None:
+    writer.append("checkpoint", {"source": {"session": "s", **source}})
+    with pytest.raises(DamagedJournal, match="where the session"):
+        standing(project, ROUTE, "s")

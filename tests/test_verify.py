@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import sqlite3
 import time
 import zlib
 from collections.abc import Callable
@@ -330,3 +331,25 @@ def test_a_repair_that_is_broken_off_is_completed_by_the_next(
     ralf.record_decision("tide", "Go on", root=project)  # takes in what the file has
     now = ralf.get_context("tide", root=project)
     assert {section.title for section in now.body.sections} == {section.title for section in shown.body.sections}
+
+
+def test_an_index_whose_writer_died_is_not_damaged_and_the_next_search_goes_on(project: Path) -> None:
+    database = sqlite3.connect(context_of(project) / "cache" / "search.sqlite", isolation_level=None)
+    if not (child := os.fork()):
+        database.execute("pragma cache_size = 1")  # pages go to the file before they are committed
+        database.execute("begin immediate")
+        database.execute("update said set text = text || ' ' || text")
+        os._exit(9)
+    os.waitpid(child, 0)
+    assert (context_of(project) / "cache" / "search.sqlite-journal").stat().st_size
+    assert found(project) == [("cache/search.sqlite", False)]
+    assert search("levels in centimetres", root=project)
+    assert found(project) == []
+
+
+def test_what_the_cache_knows_of_sessions_in_a_journal_that_is_another_by_now_is_no_damage(
+    project: Path, journal: Path
+) -> None:
+    store = FileStore(context_of(project))
+    store.rewrite("routes/tide", lambda entry: entry.record.replace(b'"render":', b'"render" :', 1))
+    assert ("cache/sessions/tide.jsonl", False) in found(project)

@@ -13,6 +13,7 @@ import pytest
 
 import ralf
 from ralf import document, project as projects, state as states
+from ralf.corrections import open_file
 from ralf.errors import Busy
 from ralf.files import atomic, leases, locks
 from ralf.writer import RouteWriter
@@ -345,3 +346,11 @@ def test_beside_an_edit_nothing_is_left_to_the_next_writer(
     ralf.record_decision(ROUTE, "Go on", root=root)
     found = document.parse(path.read_bytes(), path)
     assert (found.extra["by_hand"], found.decisions[-1].decision) == (True, "Go on")
+
+
+def test_a_file_that_is_opened_in_an_editor_shows_everything_though_other_writers_wait(
+    root: Path, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(locks, "is_waited_for", lambda _: True)
+    ralf.record_decision(ROUTE, "The last", root=root)
+    assert open_file(ROUTE, root=root).revision == document.parse(path.read_bytes(), path).revision

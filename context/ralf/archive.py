@@ -17,7 +17,7 @@ from itertools import islice, takewhile
 from typing import Any, NamedTuple
 
 from ralf import config, project as projects
-from ralf.errors import DamagedJournal, RalfError
+from ralf.errors import Busy, DamagedJournal, RalfError, UnknownToken
 from ralf.journal import stream_of
 from ralf.past import history
 from ralf.project import Project
@@ -37,6 +37,7 @@ _PAYS = 16
 
 _LONGEST = 8 << 20  # bytes of a journal from which writing it anew takes too long for a checkpoint, whatever moves
 _DAY = 86_400
+_MOST_TRIES = 20
 _EVIDENCE = re.compile(rb'"evidence":"([0-9a-f]{64})"')
 
 
@@ -110,7 +111,7 @@ def archive(
     found, damaged = [], []
     for name in names if older_than or days else ():
         try:
-            found.append(_archive_route(project, name, limit, blobs, dry=dry_run))
+            found.append(_archive_all(project, name, limit, blobs, dry=dry_run))
         except DamagedJournal as error:
             damaged.append(str(error))
     return ArchiveReport(tuple(one for one in found if one.records or one.blobs), not dry_run, tuple(damaged))
@@ -149,6 +150,13 @@ def _archive_some(project: Project, route: str, limit: float) -> None:
         # Evidence that a record further on shares would be read from the archive, too: no harm, and not worth a search.
         shared = {digest.decode() for entry in after for digest in _EVIDENCE.findall(entry.record)}
         project.store.archive_blobs([one.evidence for one in old if one.evidence not in shared], wait=False)
+
+
+def _archive_all(project: Project, route: str, limit: float, blobs: Mapping[Digest, Blob], *, dry: bool) -> Archived:
+    for _ in range(_MOST_TRIES):
+        with suppress(UnknownToken):  # somebody has rewritten the journal meanwhile
+            return _archive_route(project, route, limit, blobs, dry=dry)
+    raise Busy(route, "its journal is rewritten again and again", "try again")
 
 
 def _archive_route(project: Project, route: str, limit: float, blobs: Mapping[Digest, Blob], *, dry: bool) -> Archived:

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 from ralf import config, names, project as projects, sessions, state as states, tokens
 from ralf.briefing.since import remember
-from ralf.errors import Busy, DamagedRouteFile
+from ralf.errors import Busy, DamagedRouteFile, UnknownToken
 from ralf.files.opening import content_of
+from ralf.journal import stream_of
 from ralf.model import Checkpoint
 from ralf.payload import Payloads
 from ralf.project import Project
@@ -119,6 +120,7 @@ class _Run:
         self._reason = reason
         self._payloads = Payloads(project, source, summarizer, reason, agent_type, keep)
         self._before: Token | None = None  # the journal's newest record before ours
+        self._known: Token | None = None  # the newest one when what the work begins with was read
         self._refinements: tuple[Refinement, ...] = ()
         self._written: list[Checkpoint] = []
         self._warnings: list[str] = []
@@ -128,6 +130,7 @@ class _Run:
 
     def take(self, limit: int, *, restart: bool, progress: Progress | None) -> bool:
         """Take the segments that are new; False when another writer took one of them first."""
+        self._known = self._project.store.head(stream_of(self._route))
         stand = standing(self._project, self._route, self._source.session)
         restart = restart and not sessions.unchanged(stand, self._source.path)
         if restart:
@@ -248,17 +251,29 @@ class _Run:
         with writing(self._project, self._route) as writer:
             if not restart and standing(self._project, self._route, stand.session).position != stand.position:
                 return None
+            if self._is_rewritten(writer.token) or not self._project.store.has_blob(payload["evidence"]):
+                return None  # words were forgotten that the work began with
             before, token = writer.context.revision, writer.token
             landed = writer.append("checkpoint", payload, id=id_, shown=last).revision > before
             if last:
                 writer.show()
                 remember(self._project, writer.context)
-        self._context = writer.context
+        self._context, self._known = writer.context, writer.token
         self._warnings += writer.warnings
         if landed:
             self._before = self._before if self._written else token
             self._note(writer, payload)
         return after
+
+    def _is_rewritten(self, head: Token | None) -> bool:
+        """Whether the journal is another than the one that the work began with."""
+        if self._known in (None, head):
+            return False
+        try:
+            self._project.store.entry(stream_of(self._route), str(self._known))
+        except UnknownToken:
+            return True
+        return False
 
     def _note(self, writer: RouteWriter, payload: Mapping[str, Any]) -> None:
         self._written.append(writer.context.checkpoint_history[-1])

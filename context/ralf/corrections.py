@@ -66,7 +66,7 @@ def open_file(route: str, *, root: str | os.PathLike[str] | None = None) -> Open
     """
     project = projects.find(root)
     found = history.existing(project, route)
-    with writing(project, found) as writer:
+    with writing(project, found, leave=False) as writer:
         writer.show()
         return Opened(found, project.route_file(found), writer.context.revision, writer.damage)
 
@@ -103,8 +103,8 @@ def take_in(route: str, *, since: int | None = None, root: str | os.PathLike[str
 
 def _revision(project: Project, route: str) -> int:
     """The newest revision in a route's journal, 0 where there is none."""
-    head = project.store.head(journal.stream_of(route))
-    return journal.at(project.store, route, head).revision if head is not None else 0
+    record = journal.newest(project.store, route)
+    return record.revision if record is not None else 0
 
 
 def drop(route: str, id: str, *, because: str = "", root: str | os.PathLike[str] | None = None) -> Dropped:  # noqa: A002

@@ -5,11 +5,11 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from ralf.errors import MEND_JOURNAL, DamagedJournal
+from ralf.errors import MEND_JOURNAL, DamagedJournal, UnknownToken
 from ralf.store import Entry, Store, Token
 
 VERSION = 2
@@ -26,6 +26,7 @@ class Record:
     version   of the record's format: 1 has no digest
     digest    sha256 of the payload as it was written (`digest_of`), "" where it is not known yet
     purged    words were taken out of the payload since (`ralf.forgetting`): it does not match its digest any more
+    outdated  words were purged since that the file of `render` may show: it is ours, but not what the route comes to
     lineage   the name of the history up to here, in a record of version 1 that was purged; else ""
     encoded   the payload's bytes, where they are known, so that they are made once
     """
@@ -37,22 +38,28 @@ class Record:
     version: int = field(default=VERSION, compare=False)
     digest: str = field(default="", compare=False)
     purged: bool = False
+    outdated: bool = False
     lineage: str = ""
     encoded: bytes = field(default=b"", compare=False, repr=False)
 
 
-MALFORMED = (ValueError, KeyError, TypeError, AttributeError, IndexError, RecursionError)
+MALFORMED = (ValueError, KeyError, TypeError, AttributeError, IndexError, ArithmeticError, RecursionError)
 """What comes of a payload that no writer of ours has made."""
 
 
 @contextmanager
-def understood(route: str, record: Record) -> Iterator[None]:
-    """Raise DamagedJournal where a block stumbles over what a record's payload holds."""
+def understood(route: str, record: Record | None = None) -> Iterator[None]:
+    """DamagedJournal for what a block raises over a payload that is not what its kind holds.
+
+    record  the one that the block reads, where it reads one
+    """
     try:
         yield
     except MALFORMED as error:
-        what = f"the record of revision {record.revision} is no {record.kind}: {type(error).__name__}: {error}"
-        raise DamagedJournal(route, what, MEND_JOURNAL) from error
+        which = (
+            f"the record of revision {record.revision} is no {record.kind}" if record else "a record is not of its kind"
+        )
+        raise DamagedJournal(route, f"{which}: {type(error).__name__}: {error}", MEND_JOURNAL) from error
 
 
 def stream_of(route: str) -> str:
@@ -111,6 +118,14 @@ def at(store: Store, route: str, token: Token) -> Record:
     return parsed(route, store.entry(stream_of(route), token))
 
 
+def newest(store: Store, route: str) -> Record | None:
+    """A route's newest record, None where it has none. Errors: `Store.entry`."""
+    while (token := store.head(stream_of(route))) is not None:
+        with suppress(UnknownToken):  # rewritten in between
+            return at(store, route, token)
+    return None
+
+
 def parsed(route: str, entry: Entry) -> Record:
     """The record in an entry of a route's stream; DamagedJournal where it is none."""
     try:
@@ -125,6 +140,7 @@ def parsed(route: str, entry: Entry) -> Record:
             version=int(line.get("v", 1)),
             digest=str(line.get("digest", "")),
             purged=line.get("purged") is True,
+            outdated=line.get("outdated") is True,
             lineage=str(line.get("lineage", "")),
         )
     except (ValueError, KeyError, TypeError, RecursionError) as error:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -326,10 +327,15 @@ def _of_git(path: Path) -> str:
 
 
 def session_transcripts(project: Project) -> list[Path]:
-    """This project's Claude Code transcripts, newest first; [] where the client keeps none."""
-    home = os.environ.get("CLAUDE_CONFIG_DIR", "") or str(Path.home() / ".claude")
-    folder = Path(home, "projects", "".join(c if c.isascii() and c.isalnum() else "-" for c in str(project.root)))
-    if not folder.is_dir():
+    """This project's Claude Code transcripts, newest first; [] where the client keeps none, or nobody may look."""
+    try:
+        home = os.environ.get("CLAUDE_CONFIG_DIR", "") or str(Path.home() / ".claude")
+    except RuntimeError:  # a user whom the machine does not know, as in many a container
         return []
-    found = [(path.stat().st_mtime, path) for path in folder.glob("*.jsonl")]
+    folder = Path(home, "projects", "".join(c if c.isascii() and c.isalnum() else "-" for c in str(project.root)))
+    found = []
+    with suppress(OSError):
+        for path in folder.glob("*.jsonl"):
+            with suppress(FileNotFoundError):  # the client has removed it meanwhile
+                found.append((path.stat().st_mtime, path))
     return [path for _, path in sorted(found, reverse=True)]

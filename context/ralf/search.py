@@ -36,7 +36,8 @@ class SearchHit:
             in which it was said
     score   larger is better; comparable within one answer only
     source  where it stands: session and lines
-    status  of a decision: active, superseded, reversed, dropped; "" otherwise
+    status  of a decision: active, superseded, reversed, dropped; of all else "", or reverted where a revert took the
+            checkpoint back that it belongs to: then it comes after what stands
     """
 
     route: str
@@ -69,14 +70,14 @@ def search(
         route = found
     if not searchwords.words(query) or limit < 1 or not project.folder.exists():
         return []
-    return rebuilt_when_damaged(_index_path(project), lambda: _search(project, query, route, limit))
+    return rebuilt_when_damaged(_index_path(project), lambda path: _search(project, path, query, route, limit))
 
 
 def valued(project: Project, query: str, route: str) -> tuple[tuple[Word, float], ...]:
     """The words of a query, each with how rare it is in a route: what its context is ordered by."""
 
-    def look_up() -> tuple[tuple[Word, float], ...]:
-        with closing(SearchIndex(_index_path(project))) as index:
+    def look_up(path: Path | None) -> tuple[tuple[Word, float], ...]:
+        with closing(SearchIndex(path)) as index:
             index.renew(project, [route])
             return Question(index, query, index.within(route)).valued
 
@@ -87,8 +88,8 @@ def _index_path(project: Project) -> Path:
     return project.cache / "search.sqlite"
 
 
-def _search(project: Project, query: str, route: str | None, limit: int) -> list[SearchHit]:
-    with closing(SearchIndex(_index_path(project))) as index:
+def _search(project: Project, path: Path | None, query: str, route: str | None, limit: int) -> list[SearchHit]:
+    with closing(SearchIndex(path)) as index:
         index.renew(project, [route] if route is not None else projects.route_names(project))
         question = Question(index, query, index.within(route))
         found = passages.found(index, question, _MANY * limit)

@@ -5,6 +5,7 @@ Remembered in the cache, one line a checkpoint, so that asking does not read the
 
 from __future__ import annotations
 
+import fcntl
 import json
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -13,13 +14,14 @@ from pathlib import Path
 from typing import Any
 
 from ralf import fingerprint, journal
-from ralf.errors import TranscriptChanged, UnknownToken
+from ralf.errors import MEND_JOURNAL, DamagedJournal, TranscriptChanged, UnknownToken
 from ralf.files.opening import content_of, ours_alone
 from ralf.project import Project
 from ralf.store import Token
 from ralf.transcripts.events import Event, Position
 
 _SPEECH = ("user", "assistant", "call", "result")
+_OF_A_CALL = ("tool", "call_id", "text", "timestamp", "cwd")
 _MOST_ASKED = 4_000  # characters: an offer stands at the end of a message
 _UNREADABLE = (ValueError, KeyError, TypeError, AttributeError, RecursionError)
 """What a line of the cache raises that is not as we wrote it."""
@@ -46,15 +48,12 @@ class Standing:
 
 
 def standing(project: Project, route: str, session: str) -> Standing:
-    """Where a session stands; at the start when the route has nothing of it."""
+    """Where a session stands; at the start when the route has nothing of it. DamagedJournal where it does not say."""
     path = _path(project, route)
     head = project.store.head(journal.stream_of(route))
     if head is None:
         return Standing(session)
-    try:
-        return _found(project, route, path, _known(path), head, session)
-    except (ValueError, KeyError, TypeError):  # a line that nobody of ours wrote: make it anew
-        return _found(project, route, path, b"", head, session)
+    return _found(project, route, path, _known(path), head, session)
 
 
 def unchanged(stand: Standing, transcript: Path) -> bool:
@@ -109,13 +108,16 @@ def asked_event(tree: Mapping[str, Any]) -> Event:
 
 
 def _found(project: Project, route: str, path: Path, known: bytes, head: Token, session: str) -> Standing:
-    if _token_of(known) != head:
+    if place_of(known) != head:
         known = _renewed(project, route, path, known)
     try:
         found = _standing_in(known, session)
-        _ = [pending_event(tree) for tree in found.pending], found.asked and asked_event(found.asked)
     except _UNREADABLE:  # a cache may hold anything: the journal knows
-        found = _standing_in(_renewed(project, route, path, b""), session)
+        try:
+            found = _standing_in(_renewed(project, route, path, b""), session)
+        except _UNREADABLE as error:
+            what = f"its records do not say where the session {session!r} stands: {error}"
+            raise DamagedJournal(route, what, MEND_JOURNAL) from None
     return found
 
 
@@ -129,7 +131,7 @@ def _standing_in(known: bytes, session: str) -> Standing:
 
 def _renewed(project: Project, route: str, path: Path, known: bytes) -> bytes:
     """The lines, with those of the records that were appended since; kept for the next time."""
-    after = _token_of(known)
+    after = place_of(known)
     try:
         added = lines_since(project, route, after)
     except UnknownToken:
@@ -139,7 +141,9 @@ def _renewed(project: Project, route: str, path: Path, known: bytes) -> bytes:
         if not known:
             path.unlink(missing_ok=True)
         with open(path, "ab", opener=ours_alone) as file:
-            file.write(added if known else b"\n" + added)
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if file.tell() == len(known):  # else somebody else was first
+                file.write(added if known else b"\n" + added)
     return (known or b"\n") + added
 
 
@@ -150,25 +154,52 @@ def lines_since(project: Project, route: str, after: Token | None) -> bytes:
         source = record.payload.get("source") if record.kind == "checkpoint" else None
         line: dict[str, Any] = {"token": token}
         if source:
-            line = {
-                "session": source.get("session", ""),
-                "byte": source.get("to_byte", 0),
-                "line": source.get("to_line", 0),
-                "head": source.get("head", ""),
-                "tail": source.get("tail", ""),
-                "pending": record.payload.get("pending", []),
-                "asked": record.payload.get("asked", {}),
-                "tails": record.payload.get("tails", {}),
-                "token": token,
-            }
+            with journal.understood(route):
+                line = {
+                    "session": source.get("session", ""),
+                    "byte": source.get("to_byte", 0),
+                    "line": source.get("to_line", 0),
+                    "head": source.get("head", ""),
+                    "tail": source.get("tail", ""),
+                    **_carried(record.payload),
+                    "token": token,
+                }
         lines.append(json.dumps(line, separators=(",", ":")).encode() + b"\n")
     return b"".join(lines)
+
+
+def _carried(payload: Mapping[str, Any]) -> dict[str, Any]:
+    """What a checkpoint hands on to the next one. What no writer of ours has made of it counts for nothing: it helps
+    the next one to understand its segment, no more.
+    """
+    pending, asked, tails = payload.get("pending"), payload.get("asked"), payload.get("tails")
+    return {
+        "pending": [tree for tree in pending if _is_event(tree, _OF_A_CALL)] if isinstance(pending, list) else [],
+        "asked": asked if _is_event(asked, ("text",)) else {},
+        "tails": tails if isinstance(tails, dict) and all(isinstance(text, str) for text in tails.values()) else {},
+    }
+
+
+def _is_event(tree: object, texts: Sequence[str]) -> bool:
+    return (
+        isinstance(tree, dict)
+        and all(isinstance(tree.get(key), str) for key in texts)
+        and (texts != _OF_A_CALL or isinstance(tree.get("input"), dict))
+        and all(_is_position(tree.get(key)) for key in ("start", "end"))
+    )
+
+
+def _is_position(tree: object) -> bool:
+    return isinstance(tree, dict) and tree.keys() == {"byte", "line"} and all(type(n) is int for n in tree.values())
 
 
 def _parsed(line: bytes) -> Standing:
     tree = json.loads(line)
     position = Position(int(tree["byte"]), int(tree["line"]))
-    pending, asked, tails = tuple(tree["pending"]), tree.get("asked", {}), tree.get("tails", {})
+    carried = _carried(tree)
+    if any(tree.get(key, value) != value for key, value in carried.items()):
+        raise ValueError("no line of ours")
+    pending, asked, tails = tuple(carried["pending"]), carried["asked"], carried["tails"]
     return Standing(str(tree["session"]), position, str(tree["head"]), str(tree["tail"]), pending, asked, tails)
 
 
@@ -180,8 +211,8 @@ def _known(path: Path) -> bytes:
     return content if content.endswith(b"\n") and content.startswith(b"\n") else b""  # torn: make it anew
 
 
-def _token_of(known: bytes) -> Token | None:
-    """The record that the last line is of."""
+def place_of(known: bytes) -> Token | None:
+    """The place of the record that the last line of the cache is of, None where it has none."""
     last = known[known.rfind(b"\n", 0, -1) + 1 :] if known else b""
     try:
         return str(json.loads(last)["token"])

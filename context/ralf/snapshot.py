@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import zlib
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -27,7 +28,7 @@ KEPT_RENDERS = 16
 class Snapshot:
     """The state after the record at `token`.
 
-    renders  revision and digest of the last route files that were written, oldest first
+    renders  revision and digest of the last route files that were written, oldest first (`state.State`)
     """
 
     token: Token
@@ -40,9 +41,10 @@ def path_of(cache: Path, route: str) -> Path:
     return cache / "routes" / f"{route}.json"
 
 
-_Key = tuple[str, int, int, int]
-_last: tuple[_Key, Snapshot] | None = None
-"""The snapshot that was read or written last, with what tells its file from any other: a write reads it twice."""
+_last: tuple[Path, bytes, Snapshot] | None = None
+"""The snapshot that was read or written last, with its file's bytes: a write reads it twice. Nothing less tells a file
+from any other, whose time may be made up, and which may have the number and the size of one that is gone.
+"""
 
 
 def load(cache: Path, route: str) -> Snapshot | None:
@@ -50,23 +52,18 @@ def load(cache: Path, route: str) -> Snapshot | None:
     global _last
     path = path_of(cache, route)
     try:
-        key = _key(path)
-        if _last is None or _last[0] != key:
-            tree = json.loads(content_of(path), object_hook=_unmarked)
+        content = content_of(path)
+        if _last is None or _last[:2] != (path, content):
+            tree = json.loads(content, object_hook=_unmarked)
             if tree["v"] != VERSION:
                 return None
             counts = {str(name): int(count) for name, count in tree["counts"].items()}
             context = replace(from_tree(RouteContext, tree["context"]), counts=counts)
             renders = tuple((int(revision), str(digest)) for revision, digest in tree["renders"])
-            _last = (key, Snapshot(str(tree["token"]), context, renders))
+            _last = (path, content, Snapshot(str(tree["token"]), context, renders))
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError, BadTree):
         return None
-    return _last[1]
-
-
-def _key(path: Path) -> _Key:
-    found = path.stat()
-    return str(path), found.st_mtime_ns, found.st_ino, found.st_size
+    return _last[2]
 
 
 def save(cache: Path, route: str, snapshot: Snapshot, *, shown: bool = True) -> None:
@@ -91,28 +88,34 @@ def save(cache: Path, route: str, snapshot: Snapshot, *, shown: bool = True) -> 
         path.parent.mkdir(parents=True, exist_ok=True)
         try:
             temporary.unlink(missing_ok=True)
+            content = _json(tree)
             with temporary.open("xb") as file:
-                file.write(_json(tree))
+                file.write(content)
             if not shown:
                 os.utime(temporary, ns=(0, 0))
             temporary.replace(path)
-            _last = (_key(path), snapshot)
+            _last = (path, content, snapshot)
         finally:
             temporary.unlink(missing_ok=True)
 
 
 _ITEMS = "#items"
+_ALIKE = re.compile("#+items")
 
 
 def _marked(tree: Any) -> Any:
-    """An outline as JSON can hold it: a list of items is told from one of texts."""
+    """An outline as JSON can hold it: a list of items is told from one of texts, and from what a person calls so."""
     if isinstance(tree, dict):
-        return {key: _marked(inner) for key, inner in tree.items()}
-    return {_ITEMS: tree} if isinstance(tree, list) and tree and tree[0].__class__ is Item else tree
+        return {f"#{key}" if _ALIKE.fullmatch(key) else key: _marked(inner) for key, inner in tree.items()}
+    if not isinstance(tree, list):
+        return tree
+    return {_ITEMS: tree} if tree and tree[0].__class__ is Item else [_marked(inner) for inner in tree]
 
 
 def _unmarked(tree: dict[str, Any]) -> Any:
-    return list(map(Item, tree[_ITEMS])) if _ITEMS in tree else tree
+    if _ITEMS in tree:
+        return list(map(Item, tree[_ITEMS]))
+    return {key[1:] if _ALIKE.fullmatch(key) else key: inner for key, inner in tree.items()}
 
 
 def keep_shown(cache: Path, route: str, context: RouteContext) -> None:

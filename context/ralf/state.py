@@ -6,12 +6,13 @@ import errno
 import hashlib
 import os
 import stat
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 from ralf import journal, snapshot
 from ralf.context import RouteContext
-from ralf.errors import DamagedJournal, DamagedRouteFile, UnknownToken
+from ralf.errors import Busy, DamagedJournal, DamagedRouteFile, UnknownToken
 from ralf.files.opening import not_through_a_link
 from ralf.journal import Record
 from ralf.project import Project
@@ -23,6 +24,11 @@ if TYPE_CHECKING:
 
 MAX_BYTES = 64 << 20
 """More of a route file is never read."""
+
+_MOST_TRIES = 20
+
+TAKEN_IN = 0
+"""In the place of a file's revision: a person's, which the journal has all of. It is no edit of what came after it."""
 
 FileStatus = Literal["current", "stale", "missing", "edited", "damaged", "foreign"]
 """What the route file is to its journal.
@@ -47,7 +53,8 @@ class State:
     status    what the file is to the journal
     changes   what a person changed in the file, not yet in the journal
     behind    whether the journal has more than the file, edited or not, shows
-    renders   revision and digest of the last files that we wrote
+    renders   revision and digest of the last files that we wrote; `TAKEN_IN` and its digest for one that a person saved
+              and no file of ours has taken the place of yet
     damage    what is wrong with the file, "" for nothing
     """
 
@@ -65,14 +72,20 @@ class State:
 def load(project: Project, route: str) -> State | None:
     """The route's state, None when there is neither journal nor file.
 
-    DamagedRouteFile when there is no journal to serve from, DamagedJournal when there is no file to serve from.
+    DamagedRouteFile when there is no journal to serve from, DamagedJournal when there is no file to serve from; Busy
+    where the journal is rewritten faster than it is read.
     """
-    state = of(project, route, read_file(project, route))
-    return _with_edit(state) if state is not None and state.changes else state
+    for _ in range(_MOST_TRIES):
+        with suppress(UnknownToken):  # the journal was rewritten meanwhile: what was read of it is of no journal
+            state = of(project, route, read_file(project, route))
+            return _with_edit(state) if state is not None and state.changes else state
+    raise Busy(route, "its journal is rewritten again and again", "try again")
 
 
 def of(project: Project, route: str, content: bytes | None) -> State | None:
-    """As `load`, for a route file that has been read, and for a writer: unrecorded edits stand in `changes` alone."""
+    """As `load`, for a route file that has been read, and for a writer: unrecorded edits stand in `changes` alone.
+    UnknownToken where the journal is rewritten meanwhile, as it is not for who holds the route's lock.
+    """
     head = project.store.head(journal.stream_of(route))
     if head is None:
         return _without_journal(project, route, content) if content else None
@@ -117,7 +130,8 @@ def read_file(project: Project, route: str) -> bytes | None:
 
 def _shown(project: Project, route: str, head: Token, content: bytes) -> RouteContext | None:
     """The context in a route file that is, byte for byte, what the newest record says it should be; else None."""
-    if journal.at(project.store, route, head).render != digest_of(content):
+    newest = journal.at(project.store, route, head)
+    if newest.render != digest_of(content) or newest.outdated:
         return None
     from ralf.document import render
 
@@ -171,7 +185,7 @@ def with_file(project: Project, route: str, state: State, content: bytes) -> Sta
     digest = digest_of(content)
     recorded = state.recorded
     if (recorded.revision, digest) in state.renders:
-        return replace(state, status="current")
+        return replace(state, status="current", behind=False)
     if any(digest == known for _, known in state.renders):
         return replace(state, status="stale", behind=True)
     from ralf import route as heart
@@ -190,8 +204,10 @@ def with_file(project: Project, route: str, state: State, content: bytes) -> Sta
         return replace(state, status="stale" if state.behind else "current", renders=renders)
     else:
         changes = tuple(heart.changes_of_edit(base, found, recorded))
+    if not changes and state.behind:
+        return replace(state, status="stale", renders=(*state.renders, (TAKEN_IN, digest)))
     if not changes:
-        return replace(state, status="stale" if state.behind else "edited")
+        return replace(state, status="edited")
     if base is not None and _is_ours(project, route, state, found.revision, digest):
         renders = (*state.renders, (found.revision, digest))
         return replace(state, status="stale" if state.behind else "current", renders=renders)

@@ -14,7 +14,7 @@ from ralf.errors import BlobNotFound, NotFound
 from ralf.evidence import Line
 from ralf.extraction.facts import said_in_refusal
 from ralf.forgetting.wording import MARK
-from ralf.journal import Record
+from ralf.journal import Record, understood
 from ralf.model import SHA256_DIGITS, Decision, Source
 from ralf.past import history
 from ralf.project import Project
@@ -82,9 +82,10 @@ def why(route: str, id: str, *, root: str | os.PathLike[str] | None = None) -> R
     found = history.existing(project, route)
     label = history.label(id, "DEC")
     records = list(history.records(project, found))
-    if label.startswith("cp-"):
-        return _checkpoint(project, found, label, records)
-    return _decision(project, found, label, records)
+    with understood(found):
+        if label.startswith("cp-"):
+            return _checkpoint(project, found, label, records)
+        return _decision(project, found, label, records)
 
 
 # ---- decisions ----

@@ -30,19 +30,29 @@ class RouteWriter:
     """Who may write to a route now. Made by `writing`; everything is read under the lock that it holds."""
 
     def __init__(
-        self, project: Project, route: str, state: State, *, saving: bool = False, unseen: Sequence[atomic.Aside] = ()
+        self,
+        project: Project,
+        route: str,
+        state: State,
+        *,
+        saving: bool = False,
+        unseen: Sequence[atomic.Aside] = (),
+        leave: bool = True,
     ) -> None:
         """Take in what a person saved.
 
         saving  whether an editor is in the middle of it: then the file is neither read nor written
         unseen  saves that a writer displaced and did not live to take in
+        leave   whether `show` may be left to the next writer
         """
         self._project = project
         self._route = route
         self._path = project.route_file(route)
-        self._content = state.content
+        self._content = state.content  # what is known of the file, and in the journal
+        self._stands = True  # as far as is known, it is that still
         self._saving = saving
-        self._renders = list(state.renders)
+        file = states.digest_of(state.content or b"")
+        self._renders = [known for known in state.renders if known[0] or saving or known[1] == file]
         self.damage = state.damage  # a file that cannot be read is never overwritten
         self.token: Token | None = state.token
         self.context: RouteContext = state.recorded
@@ -50,7 +60,7 @@ class RouteWriter:
         self.warnings: list[str] = []
         self.owes = state.behind and not state.damage  # the journal has more than the file shows
         self._waited_for = locks.is_waited_for(project.route_lock(route))
-        self._leaves = self._waited_for and self._may_leave(state)
+        self._leaves = leave and self._waited_for and self._may_leave(state)
         if state.status == "foreign":
             self._import(state)
         rescued = [self._rescue(aside) for aside in unseen]
@@ -60,6 +70,10 @@ class RouteWriter:
         elif state.changes:
             self._record_edit(state)
             self.owes = True
+        if (states.TAKEN_IN, file) in self._renders:  # before anything else: what undoes it would be undone by the file
+            with suppress(OSError):  # it is remembered as well
+                self.show()
+                self.owes = False
 
     def append(self, kind: str, payload: Mapping[str, Any], *, id: str, shown: bool = True) -> RouteContext:  # noqa: A002
         """Append one record and return what the route comes to; acknowledged, and read back, when this returns.
@@ -87,8 +101,9 @@ class RouteWriter:
         """
         if not self.damage and not self._leaves:
             problem = _SAVING if self._saving else self._write_until_shown()
-            if problem:
-                self.warnings.append(f"{self._path}: {problem}; the next write shows what this one wrote")
+            warning = f"{self._path}: {problem}; the next write shows what this one wrote"
+            if problem and warning not in self.warnings:
+                self.warnings.append(warning)
         self.owes = False
 
     def remember(self) -> None:
@@ -98,7 +113,7 @@ class RouteWriter:
             if not self._waited_for:  # who comes next counts what is new since
                 context = replace(context, counts=brief.counted(context))
             kept = snapshot.Snapshot(self.token, context, tuple(self._renders))
-            shown = (self.context.revision, states.digest_of(self._content or b"")) in self._renders
+            shown = self._stands and (self.context.revision, states.digest_of(self._content or b"")) in self._renders
             snapshot.save(self._project.cache, self._route, kept, shown=shown)
 
     # ---- the file ----
@@ -107,7 +122,7 @@ class RouteWriter:
         """Whether showing what is written may be left to the writer that waits: it looks at the journal first, as each
         does. Not where the file is anything but ours, and not for more than a few records, whoever keeps coming.
         """
-        if state.status not in ("current", "stale") or not self._renders:
+        if state.status not in ("current", "stale") or not self._renders or not self._renders[-1][0]:
             return False
         return self.context.revision - self._renders[-1][0] < _MOST_OWED
 
@@ -131,7 +146,7 @@ class RouteWriter:
         """Write the file once; False when that displaced an edit, which is then in the journal and has to be shown."""
         content = render(self.context).encode()
         shown = (self.context.revision, states.digest_of(content))
-        self._renders = [*(known for known in self._renders if known != shown), shown]
+        self._renders = [*(known for known in self._renders if known != shown and known[0]), shown]
         # Remembered before it can be seen: whoever saves it at once has it known as the base of the edit.
         snapshot.keep_shown(self._project.cache, self._route, self.context)
         if self._content != content:
@@ -141,9 +156,8 @@ class RouteWriter:
                 displaced.drop()
             elif displaced is not None and self._rescue(displaced):
                 return False
-        found = states.read_file(self._project, self._route)
-        if found != content:  # saved or taken away by a person since: the next write sees to it
-            self._content = found
+        # Where a person has saved or taken it away since, the next write sees to it: ours is what that one expects.
+        self._stands = states.read_file(self._project, self._route) == content
         return True
 
     def _rescue(self, displaced: atomic.Aside) -> bool:
@@ -174,6 +188,7 @@ class RouteWriter:
         digest = states.digest_of(state.content or b"")
         document = self._project.redactor.tree(to_tree(state.context))
         self.append("import", {"document": document}, id=f"import-{digest}", shown=False)
+        self._renders.append((states.TAKEN_IN, digest))
         self.owes = True
 
     def _record_edit(self, state: State) -> None:
@@ -181,6 +196,7 @@ class RouteWriter:
         taken = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         payload = {"timestamp": taken, "changes": self._project.redactor.tree(list(state.changes))}
         self.append("edit", payload, id=f"edit-{self.context.revision}-{digest}", shown=False)
+        self._renders.append((states.TAKEN_IN, digest))
         for place in unresolved.places(state.changes):
             path = self._project.route_file(self._route)
             what = "changed by hand, and meanwhile otherwise: the edit stands"
@@ -198,8 +214,11 @@ class RouteWriter:
 
 
 @contextmanager
-def writing(project: Project, route: str) -> Iterator[RouteWriter]:
+def writing(project: Project, route: str, *, leave: bool = True) -> Iterator[RouteWriter]:
     """Hold a route for a block of writing. Made on first use; a person's edits are taken in first.
+
+    leave  whether the file may be left as it is where another writer waits, who makes it show all; else it shows this
+           block's work when that is done
 
     Busy when another writer holds it too long, OSError when the folder cannot be written, DamagedJournal when the
     journal cannot be read: then nothing was written.
@@ -218,7 +237,7 @@ def writing(project: Project, route: str) -> Iterator[RouteWriter]:
         if state is None:
             fresh = heart.empty(route)
             state = State(fresh, fresh, None, content, "missing")
-        writer = RouteWriter(project, route, state, saving=saving, unseen=unseen)
+        writer = RouteWriter(project, route, state, saving=saving, unseen=unseen, leave=leave)
         try:
             yield writer
         finally:

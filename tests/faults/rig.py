@@ -29,6 +29,7 @@ import ralf
 from ralf import document, journal, project as projects, route as heart, state as states
 from ralf.errors import RalfError
 from ralf.files import atomic
+from ralf.forgetting.wording import MARK
 from ralf.summarizers import Summarizer
 from ralf.tree import to_tree
 
@@ -221,7 +222,7 @@ def whole(root: Path, acknowledged: set[str], found: Found, when: str, route: st
     said = markers_in(root, route)
     lost = acknowledged - set(said)
     found.note("lost", f"{when}: {sorted(lost)[:3]}", len(lost))
-    doubled = [marker for marker, count in said.items() if count > 1]
+    doubled = [marker for marker, count in said.items() if count > 1 and marker != MARK]
     found.note("doubled", f"{when}: {doubled[:3]}", len(doubled))
     try:
         recorded = folded(root, route)

@@ -24,7 +24,7 @@ from ralf.errors import Busy, DamagedRouteFile, UsageError
 from ralf.files import locks
 from ralf.forgetting.forgettable import Target, of_item, of_text
 from ralf.forgetting.purge import Item, Purge, purged_evidence
-from ralf.forgetting.remains import holds, remains
+from ralf.forgetting.remains import holds, remains, unpacked
 from ralf.past import history
 from ralf.project import Project
 from ralf.store import Digest
@@ -147,8 +147,10 @@ class _Forgetting:
             self._purge_file(path)
         if self._store.head(self._stream) is not None:
             self._purge(self._stream)
+        now = evidence.named(self._store)
         for digest in (*self._digests, *self._gone, *broken_off):
-            self._store.drop_blob(digest)
+            if now.get(digest, set()) <= named.get(digest, set()):  # else a checkpoint has come that needs it
+                self._store.drop_blob(digest)
         return self._report(self._drop_caches(), done=True)
 
     # ---- blobs ----
@@ -173,11 +175,12 @@ class _Forgetting:
     def _begin(self, named: Mapping[Digest, set[str]]) -> list[Digest]:
         """Say what is forgotten, and put the evidence anew; returns the old blobs of a call that was broken off."""
         label = self._target.item.label
-        told = [
-            record.payload
-            for _, record in journal.read(self._store, self._route)
-            if record.kind == "forget" and label and label in record.payload.get("ids", ())
-        ]
+        with journal.understood(self._route):
+            told = [
+                record.payload
+                for _, record in journal.read(self._store, self._route)
+                if record.kind == "forget" and label and label in record.payload.get("ids", ())
+            ]
         old = [*self._digests, *self._gone]
         if self._store.head(self._stream) is not None and (self._target.wording or not told):
             payload = {
@@ -226,7 +229,7 @@ class _Forgetting:
                     continue
                 rewritten = True
                 before = states.read_file(self._project, route)
-                with writing(self._project, route) as writer:
+                with writing(self._project, route, leave=False) as writer:
                     writer.show()
                     damaged = bool(writer.damage)
                 if states.read_file(self._project, route) != before:  # also where the words are not known any more
@@ -251,12 +254,13 @@ class _Forgetting:
             if content and not ours and not self._is_apart(route):
                 return False
             stream = journal.stream_of(route)
-            if self._changed(stream):  # what names places of the journal goes first: it would be of another
-                (self._project.cache / "sessions" / f"{route}.jsonl").unlink(missing_ok=True)
+            if not self._changed(stream):
+                return True
+            # What names places of the journal goes first: it would be of another.
+            (self._project.cache / "sessions" / f"{route}.jsonl").unlink(missing_ok=True)
             purge = self._purge_of(stream)
             self._store.rewrite(stream, purge)
-            if purge.changed:
-                self._records[route] = self._records.get(route, 0) + purge.changed
+            self._records[route] = self._records.get(route, 0) + purge.changed
             return True
 
     # ---- files and caches ----
@@ -284,12 +288,18 @@ class _Forgetting:
             return
         from ralf.files import atomic
 
-        content = path.read_bytes()
         try:
+            content = path.read_bytes()
+        except FileNotFoundError:  # what a writer set aside, and has taken in by now
+            return
+        try:
+            if packed := list(unpacked(content)):  # of what is damaged the words cannot be taken out as it is
+                content = b"".join(packed)
             tree = to_tree(parse(content, path))
             purged = render(from_tree(RouteContext, self._purge_of(journal.stream_of(route)).purged(tree))).encode()
         except DamagedRouteFile:
-            purged = wording.without(content.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
+            plain = wording.without(content.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
+            purged = purged_evidence(content, wording) if packed else plain
         atomic.write(path, purged)
         self._files.append(self._told(path))
 

@@ -11,7 +11,7 @@ from ralf.context import BODY
 from ralf.errors import NotFound, UsageError
 from ralf.forgetting.purge import Item
 from ralf.forgetting.wording import MARK, Wording, is_telling, weight
-from ralf.journal import Record
+from ralf.journal import Record, understood
 from ralf.model import Decision, Tombstone
 from ralf.past import history
 from ralf.project import Project
@@ -56,7 +56,8 @@ def of_item(project: Project, route: str, label: str) -> Target:
     records = list(history.records(project, route))
     state = states.load(project, route)
     present = to_tree(state.context) if state is not None else {}
-    found = _section(label, records, present) if label.startswith("cp-") else _decision(label, records, present)
+    with understood(route):
+        found = _section(label, records, present) if label.startswith("cp-") else _decision(label, records, present)
     if found is None:
         raise NotFound(route, f"has no {label}", f"ralf context show {route}")
     return found

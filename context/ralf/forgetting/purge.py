@@ -94,13 +94,18 @@ class Purge:
             return self._other(entry)
         record = journal.parsed(self.stream, entry)
         self._lineage = heart.lineage(self._lineage, record)
-        payload = self.purged(record.payload, record.revision)
-        if payload == record.payload:
+        with journal.understood(self.stream.removeprefix(journal.stream_of("")), record):
+            payload = self.purged(record.payload, record.revision)
+        line = json.loads(entry.record)
+        if record.render and not record.outdated:
+            line["outdated"] = True
+        if payload != record.payload:
+            self.changed += 1
+            line |= {"payload": payload, "purged": True}
+            if record.version == 1:
+                line["lineage"] = self._lineage
+        elif record.outdated or not record.render:
             return entry.record
-        self.changed += 1
-        line = {**json.loads(entry.record), "payload": payload, "purged": True}
-        if record.version == 1:
-            line["lineage"] = self._lineage
         return json.dumps(line, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass")
 
     def _other(self, entry: Entry) -> bytes:

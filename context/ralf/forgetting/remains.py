@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import gzip
-import io
 import json
 import os
-import zipfile
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,8 +11,9 @@ from typing import Any
 
 from ralf.document import parse
 from ralf.errors import DamagedRouteFile
-from ralf.files.opening import content_of
+from ralf.files.opening import MAX_BYTES, content_of
 from ralf.forgetting.wording import Wording
+from ralf.storage import blobfiles, blobzip, journalparts
 from ralf.tree import to_tree
 
 
@@ -34,7 +32,7 @@ def holds(path: Path, wording: Wording) -> bool:
         content = content_of(path)
     except OSError:
         return False
-    if not any(_stands_in(part, wording) for part in _unpacked(content)):
+    if not any(_stands_in(part, wording) for part in (content, *unpacked(content))):
         return False
     return path.suffix != ".md" or _is_in_route_file(path, content, wording)
 
@@ -47,19 +45,15 @@ def _is_in_route_file(path: Path, content: bytes, wording: Wording) -> bool:
         return True
 
 
-def _unpacked(content: bytes) -> Iterator[bytes]:
-    """What a file holds, as it stands and as what it was compressed from."""
-    yield content
-    try:
-        if content[:2] == b"PK":
-            with zipfile.ZipFile(io.BytesIO(content)) as archive:
-                yield from (archive.read(name) for name in archive.namelist())
-        elif content[:2] == b"\x1f\x8b":
-            yield gzip.decompress(content)
-        elif content[:1] == b"\x78":
-            yield zlib.decompress(content)
-    except (zipfile.BadZipFile, zlib.error, OSError, EOFError, ValueError, RuntimeError):
-        return  # damaged: what stands in it plainly has been looked at
+def unpacked(content: bytes) -> Iterator[bytes]:
+    """What was compressed in a file's bytes, nothing for a plain one: of a damaged one, what can be had."""
+    if content[:2] == b"PK":
+        for member in blobzip.remains(content):
+            yield journalparts.unpacked(member.deflated, blobfiles.LARGEST, -zlib.MAX_WBITS)
+    elif content[:2] == b"\x1f\x8b":
+        yield journalparts.unpacked(content, MAX_BYTES)
+    elif content[:1] == b"\x78":
+        yield journalparts.unpacked(content, MAX_BYTES, zlib.MAX_WBITS)
 
 
 def _stands_in(content: bytes, wording: Wording) -> bool:

@@ -17,10 +17,11 @@ from ralf.errors import Busy, Damaged
 from ralf.journal import stream_of
 from ralf.project import Project
 
-VERSION = 6
+VERSION = 7
 ROUTE_BITS = 32
 WAIT = 30.0
 """Seconds for which we wait for another process that writes the index."""
+_MOST_TRIES = 5
 _LINES = 8  # a message and the decision in it begin no further apart than this
 _FOLLOWING = 8  # documents among which what follows a message is looked for
 FILE = "file:"  # begins the token of a route that has no journal
@@ -88,19 +89,25 @@ class Extent(NamedTuple):
     average: float
 
 
-def rebuilt_when_damaged(path: Path, work: Callable[[], T]) -> T:
-    """`work()`; when the index turns out to be damaged, it is removed and `work` is done once more.
+def rebuilt_when_damaged(path: Path, work: Callable[[Path | None], T]) -> T:
+    """`work(path)`; when the index turns out to be damaged, it is removed and `work` is done once more, and where it
+    cannot be written (a full disk) with None: in memory.
 
     Busy when somebody else has locked it for longer than we wait: it is not damaged, and stays.
     """
-    try:
-        return work()
-    except sqlite3.DatabaseError as error:
-        if _is_locked(error):
-            raise Busy(path, f"locked by another process for {WAIT:g} s", "try again") from None
-        for name in (path, path.with_name(path.name + "-journal")):
-            name.unlink(missing_ok=True)
-        return work()
+    for _ in range(_MOST_TRIES):
+        try:
+            return work(path)
+        except sqlite3.DatabaseError as error:
+            if _is_locked(error):
+                raise Busy(path, f"locked by another process for {WAIT:g} s", "try again") from None
+            code = getattr(error, "sqlite_errorcode", 0)
+            if code == sqlite3.SQLITE_FULL:
+                break
+            if code != sqlite3.SQLITE_READONLY_DBMOVED:  # else somebody has removed it, and perhaps made it anew
+                for name in (path, path.with_name(path.name + "-journal")):
+                    name.unlink(missing_ok=True)
+    return work(None)
 
 
 def _is_locked(error: sqlite3.Error) -> bool:
@@ -108,11 +115,11 @@ def _is_locked(error: sqlite3.Error) -> bool:
 
 
 class SearchIndex:
-    """The index in one file; made when missing. sqlite3.DatabaseError when it is damaged."""
+    """The index in one file, made when missing, or in memory. sqlite3.DatabaseError when it is damaged."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path | None) -> None:
         try:
-            self._db = sqlite3.connect(_writable(path), timeout=WAIT)
+            self._db = sqlite3.connect(_writable(path) if path is not None else ":memory:", timeout=WAIT)
             self._prepare()
         except (sqlite3.OperationalError, OSError) as error:
             if isinstance(error, sqlite3.Error) and _is_locked(error):

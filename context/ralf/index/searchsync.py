@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import re
 import sqlite3
+from collections.abc import Iterable
 
 from ralf import cap, journal, state as states
 from ralf.errors import UnknownToken
@@ -51,6 +53,8 @@ def _take_records(writer: _Writer, project: Project, route: str) -> None:
     for _, record in records:
         with journal.understood(route, record):
             checkpoints = _take_record(writer, project, record, checkpoints)
+    if any(record.kind == "revert" for _, record in records):
+        writer.mark_undone(history.undone(project, route))
     state = states.load(project, route)
     for decision in state.recorded.decisions if state is not None else ():  # as edits have left them
         document = searchdocs.of_decision(decision)
@@ -167,6 +171,14 @@ class _Writer:
         self._db.execute(
             "update doc set status = ?, successor = ? where kind = 'decision' and label glob ? and id between ? and ?",
             (status, successor, label, *span_of(self._number)),
+        )
+
+    def mark_undone(self, labels: Iterable[str]) -> None:
+        """Say of what belongs to these checkpoints that a revert took it back; of all else that it stands."""
+        self._db.execute(
+            "update doc set status = case when label in (select value from json_each(?)) then 'reverted' else '' end"
+            " where kind <> 'decision' and id between ? and ?",
+            (json.dumps(sorted(labels)), *span_of(self._number)),
         )
 
 

@@ -134,12 +134,15 @@ def _blobs(mending: _Repair, damaged: set[Path]) -> None:
             mending.aside(path)
     for path in blobs.zip_files():
         if path in damaged:
-            members = _readable(path)
             with blobs.archiving():
-                mending.aside(path)
-                if members:
-                    blobzip.write(path, members)
-                    mending.note(path, f"written anew with the {len(members)} members that can be read")
+                members = _readable(path)
+                if not members:
+                    mending.aside(path)
+                    continue
+                # A copy, and the new one by one rename: whoever dies in between leaves all that can be read in place.
+                mending.keep(path, path.read_bytes(), "is damaged")
+                blobzip.write(path, members)
+                mending.note(path, f"written anew with the {len(members)} members that can be read")
 
 
 def _readable(path: Path) -> list[blobzip.Member]:
@@ -216,7 +219,7 @@ def _show(mending: _Repair, route: str, *, taken: bool) -> None:
         return
     path = project.route_file(route)
     before = project.store.head(journals.stream_of(route))
-    with writing(project, route) as writer:
+    with writing(project, route, leave=False) as writer:
         writer.show()
         taken = taken or writer.token != before
     mending.note(path, "written anew from the journal" + (", what it had more was taken in" if taken else ""))
@@ -264,9 +267,10 @@ def _journal(mending: _Repair, stream: Stream, scan: Scan, shown: int) -> None:
     if scan.torn and scan.torn not in lines_of_whole:
         kept.append(mending.keep(stream.path, scan.torn, "its torn end was cut off"))
     stray = journalparts.stray(stream.parts, scan.header.parts)
+    read = {lines.path for lines in scan.lines}  # what is wrong with these is kept, and what is whole goes on
     for path in stray if scan.damaged else ():
-        if path.suffix == ".gz":
-            mending.aside(path)
+        if path.suffix == ".gz" and path not in read and path.is_file() and not path.is_symlink():
+            mending.keep(path, path.read_bytes(), "is named by no journal")
     missing = sum(last - first + 1 for first, last in scan.gaps)
     made = chained(scan, [path.relative_to(mending.project.folder).as_posix() for path in kept], shown)
     begin = scan.header.offset + sum(len(piece.raw) for piece in scan.lines[-1].pieces) + len(scan.torn) + 1

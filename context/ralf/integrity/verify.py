@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ralf import names, project as projects
-from ralf.errors import Busy, DamagedBlob
+from ralf.errors import Busy, DamagedBlob, UnknownToken
 from ralf.files import locks, placing
 from ralf.integrity import journalscan, verifyroute
 from ralf.integrity.findings import Finding
@@ -23,6 +23,9 @@ from ralf.storage.journalstream import Stream
 
 _KEPT = ("journal", "archive", "blobs", "cache", "locks", "routes")
 _PRIVATE = ("journal", "archive", "blobs")  # what others on this machine have no business with
+
+_MOST_TRIES = 20
+_IS_WRITTEN = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_READONLY)  # who only looks rolls nothing back
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +47,7 @@ class VerifyReport:
 def verify(route: str | None = None, *, root: str | os.PathLike[str] | None = None) -> VerifyReport:
     """Look at everything of a route, or of the whole project; nothing is changed.
 
-    Raises RouteNotFound, UsageError, OSError.
+    Raises RouteNotFound, UsageError, Busy, OSError.
     """
     project = projects.find(root)
     routes = [history.existing(project, route)] if route is not None else route_names(project)
@@ -71,16 +74,22 @@ def verify(route: str | None = None, *, root: str | os.PathLike[str] | None = No
 
 def _route(project: Project, route: str) -> tuple[Scan, list[Finding]]:
     """A route's journal, and what is to be said of it; what looks damaged is looked at again while nobody writes."""
-    scan = journalscan.scan(stream_of(project, route))
-    found = list(verifyroute.findings(project, route, scan))
+    scan, found = _looked(project, route)
     if any(finding.damage for finding in found):
         with suppress(OSError, Busy), locks.held(project.route_lock(route), route):
-            scan = journalscan.scan(stream_of(project, route))
-            found = list(verifyroute.findings(project, route, scan))
+            scan, found = _looked(project, route)
     if not scan.damaged:
         stray = journalparts.stray(stream_of(project, route).parts, scan.header.parts)
         found += [_left(path) for path in stray if path.suffix == ".gz"]
     return scan, found
+
+
+def _looked(project: Project, route: str) -> tuple[Scan, list[Finding]]:
+    for _ in range(_MOST_TRIES):
+        scan = journalscan.scan(stream_of(project, route))
+        with suppress(UnknownToken):  # somebody has rewritten the journal meanwhile
+            return scan, list(verifyroute.findings(project, route, scan))
+    raise Busy(route, "its journal is rewritten again and again", "try again")
 
 
 def route_names(project: Project) -> list[str]:
@@ -182,6 +191,11 @@ def _search(project: Project) -> Iterator[Finding]:
             said = [row[0] for row in database.execute("pragma integrity_check(1)")]
             version = database.execute("pragma user_version").fetchone()[0]
     except sqlite3.Error as error:
+        if getattr(error, "sqlite_errorcode", 0) & 0xFF in _IS_WRITTEN:
+            yield Finding(
+                path, "is being written, or was by somebody who died: the next search sees to it", damage=False
+            )
+            return
         yield Finding(path, f"is no index that can be read: {error}", "remove it: the next search makes it anew")
         return
     if said != ["ok"]:

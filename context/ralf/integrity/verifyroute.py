@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 
 from ralf import route as heart, sessions, snapshot, state as states
 from ralf.context import RouteContext
@@ -44,7 +44,7 @@ def findings(project: Project, route: str, scan: Scan) -> Iterator[Finding]:
     yield from _file(project, route, context, records)
     yield from _snapshot(project, route, kept, remembered)
     yield from _shown(project, route)
-    yield from _sessions(project, route)
+    yield from _sessions(project, route, {token for token, _ in records})
     yield from _ids(project, route, scan)
 
 
@@ -156,7 +156,7 @@ def _shown(project: Project, route: str) -> Iterator[Finding]:
                 yield Finding(path, "cannot be read: it counts for nothing", _ANEW, damage=False)
 
 
-def _sessions(project: Project, route: str) -> Iterator[Finding]:
+def _sessions(project: Project, route: str, places: Container[Token | None]) -> Iterator[Finding]:
     path = project.cache / "sessions" / f"{route}.jsonl"
     if not os.path.lexists(path):
         return
@@ -165,7 +165,9 @@ def _sessions(project: Project, route: str) -> Iterator[Finding]:
         content = content_of(path)
     except OSError:
         content = b""
-    if not expected.startswith(content) or not content.endswith(b"\n"):
+    if sessions.place_of(content) not in places:  # a reader may be late: the journal was rewritten meanwhile
+        yield Finding(path, "is of no record of the journal: it counts for nothing", _ANEW, damage=False)
+    elif not expected.startswith(content) or not content.endswith(b"\n"):
         yield Finding(path, "does not hold what the journal comes to", _ANEW)
 
 

@@ -124,6 +124,22 @@ def checkpoints(project: Project, route: str) -> Iterator[tuple[str, Record]]:
     return ((label, record) for label, record in records(project, route) if record.kind == "checkpoint")
 
 
+def undone(project: Project, route: str) -> set[str]:
+    """The labels of a route's checkpoints that a revert has taken back, and none has brought back since."""
+    known: set[str] = set()
+    standing: list[frozenset[str]] = [frozenset()]  # at each revision
+    for name, record in records(project, route):
+        now = standing[-1]
+        if record.kind == "revert":
+            to = int(record.payload.get("to_revision", 0))
+            now = standing[to] if 0 <= to < len(standing) else now
+        elif name:
+            known.add(name)
+            now |= {name}
+        standing.append(now)
+    return known - standing[-1]
+
+
 def lines_of(payload: Mapping[str, Any]) -> str:
     """The lines of its session that a checkpoint's record covers, from 1: `12-300`."""
     source = payload.get("source", {})

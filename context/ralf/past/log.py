@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ralf import project as projects
-from ralf.journal import Record
+from ralf.journal import Record, understood
 from ralf.past import history
 from ralf.past.changes import place, value
 
@@ -41,7 +41,8 @@ def log(route: str, *, limit: int | None = None, root: str | os.PathLike[str] | 
     """
     project = projects.find(root)
     found = history.existing(project, route)
-    events = [_event(label, record) for label, record in history.records(project, found)]
+    with understood(found):
+        events = [_event(label, record) for label, record in history.records(project, found)]
     return events[::-1][:limit]
 
 

@@ -165,11 +165,14 @@ def ids(path: Path) -> set[str]:
     return {id_ for line in content.split(b"\n") if (id_ := journalfile.id_of(line)) is not None}
 
 
-def unpacked(packed: bytes, most: int) -> bytes:
-    """What can be had of a gzip file, up to the byte where it is damaged, at most so many bytes."""
+def unpacked(packed: bytes, most: int, kind: int = _GZIP) -> bytes:
+    """What can be had of a gzip file, up to the byte where it is damaged, at most so many bytes.
+
+    kind  of stream, as zlib numbers them (`wbits`)
+    """
     content = bytearray()
     while packed and len(content) < most:
-        machine = zlib.decompressobj(_GZIP)
+        machine = zlib.decompressobj(kind)
         step = _STEP
         while not machine.eof and len(content) < most:
             before = machine.copy() if step > 1 else machine

@@ -44,7 +44,6 @@ class Stream:
             raise UsageError(self.name, f"a record is one line, and its id has at most {_MAX_ID} characters")
         line = journalfile.framed(id, record)
         with self.writing():
-            new = not self.path.exists()
             self.path.parent.mkdir(parents=True, exist_ok=True)
             with Journal(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND) as journal:
                 if (
@@ -59,12 +58,12 @@ class Stream:
                     return journalfile.token_at(known, self._line(journal, known))
                 if head != after:
                     raise Conflict(self.name, head)
+                if not end:  # the name first: whoever finds records here takes it for durable
+                    sync_parents(self.path.parent, self._folder)
                 with atomic.naming(self.path):
                     journal.write(line, end)
                     journal.sync(end)
                 self._ids.add(id, end, end + len(line))
-            if new:
-                sync_parents(self.path.parent, self._folder)
         return journalfile.token_at(end, line)
 
     def rewrite(self, change: Callable[[Entry], bytes]) -> int:
