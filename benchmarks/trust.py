@@ -70,6 +70,12 @@ HARNESSES = (
         {"a store that git sees": "--rounds 10 --only hidden --broken 'a store that git sees'"},
     ),
     Harness(
+        "mixed",
+        "--rounds 10",
+        "--rounds 200",
+        {name: f"--rounds 10 --broken '{name}'" for name in ("no lock", "rename")},
+    ),
+    Harness(
         "fuzz",
         "--rounds 100000",
         "--rounds 1000000",
