@@ -17,7 +17,7 @@ from faults.planted_secrets import KINDS, left, plants
 from ralf.errors import UsageError
 from ralf.files import ownfile
 from ralf.project import Project
-from ralf.secrets import redaction, secretformats, secretnames, secretspans
+from ralf.secrets import redaction, secretends, secretformats, secretnames, secretspans
 from ralf.secrets.redact import Redactor
 from ralf.secrets.secretspans import MARKER
 from ralf.transcripts.events import START, Event
@@ -72,6 +72,16 @@ def test_a_password_is_found_however_it_is_written(text: str) -> None:
     shown = REDACTOR.text(text)
     assert PASSWORD not in shown
     assert len(MARKER.findall(shown)) == 1
+
+
+@pytest.mark.parametrize("value", ["aIwNdtoQZUJWJLaaByvcJcnoReELbkbvyebjXxp", "Pep_uNKhJLfsgP_AuXDGJUHGYeSXWiwsODQJ"])
+def test_a_random_value_of_letters_alone_is_found_by_its_name(value: str) -> None:
+    assert value not in REDACTOR.text(f"aws_secret_access_key: '{value}'") + REDACTOR.text(f"API_TOKEN={value}")
+
+
+def test_a_name_of_letters_alone_is_not_taken_for_a_random_value() -> None:
+    text = 'secret = "AuthorizationHandlerFactory"\ntoken: GetByAgentTypeOrDefault\nAPI_KEY=DumbXMLWriterExample'
+    assert REDACTOR.text(text) == text
 
 
 @pytest.mark.parametrize(
@@ -169,6 +179,91 @@ def test_a_private_key_that_two_segments_share_stands_in_neither() -> None:
         behind, _ = REDACTOR.events([result(f"{key[cut:]}\ndone")], tails=ends)
         shown = before[0].text + "\n" + behind[0].text
         assert not any(line[at : at + 12] in shown for line in lines for at in range(len(line) - 11)), cut
+
+
+@pytest.mark.parametrize("rest", ["tulip", "2", "-x-"])
+def test_of_a_cut_secret_as_much_is_taken_as_is_known_to_follow(rest: str) -> None:
+    """The password has no form by which its rest could be told from the words behind it."""
+    first, second = result("mysql -u root -pseaside"), result(f"{rest} tide < dump.sql")
+    before, ends = REDACTOR.events([first], following=[second])
+    assert re.search(rf":[0-9a-f]{{8}}\]\+{len(rest)}\Z", ends["result"])
+    behind, _ = REDACTOR.events([second], tails=ends)
+    assert re.fullmatch(r"\[REDACTED:password:[0-9a-f]{8}\] tide < dump.sql", behind[0].text)
+    assert "seaside" not in before[0].text
+
+
+def test_a_text_cannot_tell_how_much_of_the_next_one_is_to_be_taken() -> None:
+    _, ends = REDACTOR.events([result("as said: [REDACTED:token:0a1b2c3d]+5000")])
+    behind, _ = REDACTOR.events([result("all is well")], tails=ends)
+    assert behind[0].text == "all is well"
+
+
+def test_what_follows_a_cut_secret_is_counted_over_several_checkpoints() -> None:
+    token = "ghp_" + "abcdefghi" * 4
+    pieces = [result(f"the key is {token[:20]}"), result(token[20:30]), result(f"{token[30:]} works")]
+    shown, ends = REDACTOR.events(pieces[:1], following=pieces[1:])
+    for number in (1, 2):
+        clean, ends = REDACTOR.events(pieces[number : number + 1], tails=ends, following=pieces[number + 1 :])
+        shown += clean
+    assert [MARKER.sub("#", event.text) for event in shown] == ["the key is #", "#", "# works"]
+
+
+@pytest.mark.parametrize(
+    "end",
+    [
+        "echo DeIGWuKJ2CVI7 | docker lo",
+        "postgresql://app:GuYqd1W9sDZhRKlOqk0@",
+        "apiVersion: v1\ndata:\n  first: cUhOIyUwM2FSNCVSUXB2\n",
+        "NRAK-CHNRTWJLRDHLMQWKQ",
+        "SKbe8adcfae2423cc91837592a2f",
+        "MQcAWWvyULEoT0ksT4p8zXrBZX.T05SFC.CSpUH_sls86L",
+        "SharedAccessKey=eto0EFHYqGjtw1hmkFgwD2",
+    ],
+)
+def test_what_would_be_a_secret_with_more_behind_it_is_one_at_an_end_after_which_anything_may_come(end: str) -> None:
+    shown, _ = REDACTOR.events([result(f"log\n{end}")])
+    assert MARKER.search(shown[0].text)
+
+
+@pytest.mark.parametrize(
+    "end",
+    [
+        *("On branch fix/tide-table-2", "commit 3f786850e387550fdab836ed7e6dc881de23001b", "855e84b..fecc0ed"),
+        *(
+            "see docs/architecture",
+            "class TestFrozenUtf8_4",
+            "    paths.CurrentSessionFile",
+            '"path":"cmd/tide/main.go","add',
+        ),
+        *(
+            '"sessionId": "550e8400-e29b-41d4-a716-446655440000',
+            "toolu_01AbCdEf23GhIjKl45MnOp",
+            "dist/index-BxK92aLq7Rt2.js",
+        ),
+        *(
+            "token = parser",
+            "export API_KEY=$SECRET",
+            "max_tokens: 4096",
+            'password: str = "',
+            "request id: q7Rt2bVx9MpL4sKd8",
+        ),
+        *(
+            'echo "8c029afd834cc328647ace3b48773331453a3dca" | git',
+            "apiVersion: v1\ndata:\n  level: debug\n  region: eu-west-1",
+        ),
+    ],
+)
+def test_what_is_no_secret_stays_at_an_end_after_which_anything_may_come(end: str) -> None:
+    shown, _ = REDACTOR.events([result(f"log\n{end}")])
+    assert shown[0].text == f"log\n{end}"
+
+
+def test_a_long_manifest_is_followed_over_the_border_of_two_checkpoints() -> None:
+    entries = [f"  key-{number}: cUhOIyUwM2FSNCVSUXB{number}" for number in range(10, 50)]
+    lines = ["apiVersion: v1", "kind: Secret", "metadata:", "  name: db", "data:", *entries, "---"]
+    before, ends = REDACTOR.events([result("\n".join(lines[:30]) + "\n")])
+    behind, _ = REDACTOR.events([result("\n".join(lines[30:]))], tails=ends)
+    assert "cUhO" not in before[0].text + behind[0].text
 
 
 def test_a_random_value_is_found_again_where_nothing_tells_it() -> None:
@@ -292,8 +387,8 @@ def test_of_planted_secrets_nothing_is_left_in_the_store_or_in_what_a_model_was_
 
 
 def test_redacting_each_event_by_itself_is_caught(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(secretspans, "_over_borders", lambda *_: iter(()))
-    monkeypatch.setattr(secretspans, "_cut_off", lambda _: iter(()))
+    monkeypatch.setattr(secretspans, "_over_borders", lambda *_, **__: iter(()))
+    monkeypatch.setattr(secretends, "cut_off", lambda _: iter(()))
     found = planted_secrets.batch(1, 200, folder=tmp_path / "p", model=False)
     assert any(one.plant.form.startswith("cut") for one in found)
 

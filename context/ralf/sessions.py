@@ -35,7 +35,7 @@ class Standing:
     head, tail   hashes of the transcript's beginning and of what lies before `position` (`ralf.fingerprint`)
     pending      calls without a result at that place, as trees
     asked        the end of the agent's message that waits for an answer at that place, as a tree; {} where none does
-    tails        by kind of event, the redacted end of the last text there, where a secret may go on from it
+    tails        by kind of event, the redacted end of what was said there: a secret may go on from it
     """
 
     session: str

@@ -64,10 +64,10 @@ class Redactor:
         tails      such ends of what came before
         following  the first events of what comes next, where it is known
         """
-        found = secretspans.spans(self, [*events, *following], tails or {})
+        found, rests = secretspans.spans(self, events, tails or {}, following)
         names = self._names(events)
-        clean = [self._event(event, its, names) for event, its in zip(events, found, strict=False)]
-        return clean, secretspans.open_ends(clean, tails or {})
+        clean = [self._event(event, its, names) for event, its in zip(events, found, strict=True)]
+        return clean, secretspans.open_ends(clean, tails or {}, rests)
 
     def _names(self, events: Sequence[Event]) -> dict[str, str]:
         """The names that events bear, each redacted; all at once, for they are many and short."""
@@ -114,9 +114,12 @@ class Redactor:
 
     # ---- one text ----
 
-    def hits(self, text: str) -> list[Hit]:
-        """The secrets of a text, in order, none over another."""
-        found = [*secretformats.find(text), *secretnames.find(text), *self._of_the_user(text)]
+    def hits(self, text: str, border: int | None = None) -> list[Hit]:
+        """The secrets of a text, in order, none over another.
+
+        border  where two texts meet, each of which was looked at: what one of them tells alone may be left out
+        """
+        found = [*secretformats.find(text, border), *secretnames.find(text), *self._of_the_user(text)]
         if not found:
             return []
         known = [marker.span() for marker in MARKER.finditer(text)] if "[REDACTED:" in text else []

@@ -7,10 +7,12 @@ The formats are those that the vendors describe.
 from __future__ import annotations
 
 import re
+import string
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from ralf.secrets import privatekeys
 from ralf.secrets.secretvalues import is_placeholder, is_random, is_sample
 
 
@@ -170,7 +172,12 @@ FORMATS: tuple[Format, ...] = (
 )
 
 
+_AWS = next(one for one in FORMATS if one.kind == "aws-key-id")
 _OF_LITERAL = {literal: one for one in FORMATS for literal in one.literals}
+_LITERALS: dict[str, list[str]] = {}  # by the first sign in them, which many texts do not have
+for _literal in _OF_LITERAL:
+    _LITERALS.setdefault("".join(re.findall(r"[^A-Za-z0-9]", _literal)[:1]), []).append(_literal)
+
 _MARKED: tuple[tuple[str, str, re.Pattern[str]], ...] = (
     ("telegram", ":AA", re.compile(r"(?<![0-9])[0-9]{8,10}:AA[A-Za-z0-9_-]{32,35}(?![A-Za-z0-9_-])")),
     ("terraform", ".atlasv1.", re.compile(r"[A-Za-z0-9]{14}\.atlasv1\.[A-Za-z0-9_=-]{30,}+")),
@@ -180,7 +187,9 @@ _MARKED: tuple[tuple[str, str, re.Pattern[str]], ...] = (
 )
 """Tokens whose literal does not stand at their beginning: the kind, the literal, the token."""
 
-_RUN = re.compile(r"[A-Za-z0-9_+/=.:$%{}?&~\\-]{18,}")  # no token is shorter, and most text has no such run
+_IN_TOKENS = string.ascii_letters + string.digits + "_+/=.:$%{}?&~\\-"
+_SHORTEST = 18  # no token is shorter, and most text has no such run
+_RUN = re.compile(rf"[{re.escape(_IN_TOKENS)}]{{{_SHORTEST},}}")
 _DISCORD_END = re.compile(r"\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27}")
 _DISCORD = re.compile(r"(?<![A-Za-z0-9_-])[MNO][A-Za-z0-9_-]{22,27}\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27,40}")
 _ESCAPED = re.compile(r"(?:\\[nrtbf]|\\u[0-9a-fA-F]{4}|%[0-9A-Fa-f]{2}|\\x[0-9a-fA-F]{2}|\[[0-9;]{0,6}m)\Z")
@@ -189,23 +198,34 @@ _AWS_SECRET = re.compile(r"(?<![A-Za-z0-9+/=])[A-Za-z0-9+/]{40}(?![A-Za-z0-9+/=]
 _NEAR = 200  # characters behind a key's id in which its secret is looked for
 
 
-def find(text: str) -> Iterator[Hit]:
-    """The secrets of a text that their own shape tells, in no order; they may overlap."""
-    runs = "\n".join(_RUN.findall(text))
+def find(text: str, border: int | None = None) -> Iterator[Hit]:
+    """The secrets of a text that their own shape tells, in no order; they may overlap.
+
+    border  where two texts meet, each of which was looked at: only what goes over it has to be found
+    """
+    runs = "\n".join(_RUN.findall(text)) if border is None else _run_over(text, border)
     if runs:
-        for one in dict.fromkeys([_OF_LITERAL[literal] for literal in _OF_LITERAL if literal in runs]):
+        there = [literal for sign, its in _LITERALS.items() if sign in runs for literal in its if literal in runs]
+        for one in dict.fromkeys(map(_OF_LITERAL.__getitem__, there)):
             yield from _of_format(text, one)
         for kind, literal, pattern in _MARKED:
             if literal in runs:
                 yield from (Hit(*found.span(), kind) for found in pattern.finditer(text))
         if _DISCORD_END.search(runs):
             yield from (Hit(*found.span(), "discord") for found in _DISCORD.finditer(text) if _mixed_digit(found[0]))
-    if "-----" in text:
-        yield from _private_keys(text)
+    yield from (Hit(start, end, "private-key") for start, end in privatekeys.find(text))
     if "://" in text:
         yield from _in_urls(text)
-    if "Private-Lines: " in text:
-        yield from _putty(text)
+
+
+def _run_over(text: str, border: int) -> str:
+    """What a token can be made of that stands on both sides of a border; all before it where a key's id tells more."""
+    before = text[:border]
+    if any(literal in before for literal in _AWS.literals):
+        return text
+    start = len(before.rstrip(_IN_TOKENS))
+    end = len(text) - len(text[border:].lstrip(_IN_TOKENS))
+    return text[start:end] if end - start >= _SHORTEST else ""
 
 
 def _of_format(text: str, one: Format) -> Iterator[Hit]:
@@ -221,7 +241,7 @@ def _of_format(text: str, one: Format) -> Iterator[Hit]:
         token = text[start:place]
         if (one.check is None or one.check(token)) and not is_sample(token):
             yield Hit(start, place, one.kind)
-            if one.kind == "aws-key-id":
+            if one is _AWS:
                 secret = _AWS_SECRET.search(text, place, place + _NEAR)
                 if secret is not None and _mixed(secret[0]):
                     yield Hit(*secret.span(), "aws-secret")
@@ -233,72 +253,6 @@ def _begins(text: str, start: int, *, alone: bool) -> bool:
     if not before.isalnum() and not (alone and before in ("_", "-") and before):
         return True
     return _ESCAPED.search(text, max(0, start - _LONGEST_ESCAPE), start) is not None
-
-
-# ---- private keys ----
-
-_BEGIN = re.compile(
-    r"-----BEGIN (?:[A-Z0-9]{2,12} ){0,3}PRIVATE KEY(?: BLOCK)?-----|-----BEGIN SSH2 ENCRYPTED PRIVATE KEY-----"
-)
-_KEY_END = re.compile(r"-----END (?:[A-Z0-9]{2,12} ){0,3}PRIVATE KEY(?: BLOCK)?-----")
-_FRAME = r"(?:\s|\\+[nrt]|\\+u000[aAdD]|[\"'`,+>|│→:]|(?:^|(?<=n))-(?!-)|(?<=[ \n])[0-9]{1,6}(?=[\t→:|]))"
-_BODY = re.compile(rf"(?:{_FRAME}*+(?:[A-Za-z0-9+/=]{{16,}}+|[A-Za-z-]{{4,24}}: [^\n\\]{{1,80}}+))*+", re.M)
-_TAIL = re.compile(rf"{_FRAME}*+(?:=?[A-Za-z0-9+/=]{{1,100}}+)?{_FRAME}*+", re.M)
-_LONGEST_KEY = 32 << 10
-
-
-def _private_keys(text: str) -> Iterator[Hit]:
-    """Private keys in armour; one whose beginning or end was cut off, as far as it goes."""
-    place = 0
-    begun, ended = _BEGIN.search(text), _KEY_END.search(text)
-    while True:
-        if begun is not None and begun.start() < place:  # each is looked for only behind what was read
-            begun = _BEGIN.search(text, place)
-        if ended is not None and ended.start() < place:
-            ended = _KEY_END.search(text, place)
-        if ended is not None and (begun is None or ended.start() < begun.start()):
-            start = _start_of_key(text, place, ended.start())
-            if start is not None:
-                yield Hit(start, ended.end(), "private-key")
-            place = ended.end()
-        elif begun is not None:
-            place = max(begun.start() + 1, end_of_key(text, begun.end()))
-            if place > begun.end():
-                yield Hit(begun.start(), place, "private-key")
-        else:
-            return
-
-
-def end_of_key(text: str, start: int) -> int:
-    """Where the lines of a key end that begin at `start`, its last line included; `start` where there are none."""
-    body = _BODY.match(text, start, start + _LONGEST_KEY)
-    end = body.end() if body is not None else start
-    rest = _TAIL.match(text, end, end + 200)
-    closed = _KEY_END.match(text, rest.end()) if rest is not None else None
-    if closed is not None:
-        return closed.end()
-    return len(text) if rest is not None and end > start and rest.end() == len(text) else end  # its last line, cut
-
-
-def _start_of_key(text: str, after: int, end: int) -> int | None:
-    """Where the lines of a key begin whose end alone is there."""
-    start = place = end
-    while place > max(after, end - _LONGEST_KEY):
-        line = text.rfind("\n", after, place)
-        words = text[max(line + 1, after) : place].replace("\\n", " ").split()
-        if not all(_LINE_OF_KEY.fullmatch(word.strip("\"'`,+")) for word in words[-2:]):
-            break
-        start = max(line + 1, after) if words else start
-        place = line
-    return start if start < end else None
-
-
-_LINE_OF_KEY = re.compile(r"[A-Za-z0-9+/=]{16,}|=?[A-Za-z0-9+/=]{1,76}|[0-9]{1,6}[→|:]?")
-
-
-def _putty(text: str) -> Iterator[Hit]:
-    for found in re.finditer(r"Private-Lines: [0-9]{1,4}\s{1,4}((?:[A-Za-z0-9+/=]{4,}+\s{0,4}+){1,400}+)", text):
-        yield Hit(*found.span(1), "private-key")
 
 
 # ---- URLs ----

@@ -11,7 +11,7 @@ from functools import lru_cache
 from itertools import pairwise
 
 from ralf.secrets.secretformats import Hit
-from ralf.secrets.secretvalues import is_chosen, is_credential, is_placeholder, is_random, is_unspoken
+from ralf.secrets.secretvalues import is_chosen, is_credential, is_placeholder, is_random, is_unspeakable, is_unspoken
 
 _STEM = re.compile(
     "passw|passphrase|pwd|pass|secret|token|key|auth|credential|cookie|bearer|signature|dockerconfigjson"
@@ -174,7 +174,7 @@ def _value(text: str, after: re.Match[str], kind: str, name: str, *, option: boo
 
 def _is_secret(text: str, kind: str, start: int, end: int, *, quoted: bool, env: bool, option: bool, sign: str) -> bool:
     value = text[start : min(end, start + _JUDGED)]
-    if is_random(value) or (is_unspoken(value) and (quoted or env or option)):
+    if is_random(value) or (is_unspoken(value) and (quoted or env or option)) or is_unspeakable(value):
         return not (kind == "authorization" and value.startswith("http"))
     if kind == "authorization":
         return is_credential(value)
@@ -240,17 +240,16 @@ _COMMANDS: tuple[tuple[str, tuple[str, ...]], ...] = (
             rf"\b7za?{_ARGS}-p['\"]?{_PASSWORD}",
         ),
     ),
+    ("sshpass", (rf"sshpass\s+-p\s*['\"]?{_PASSWORD}",)),
+    ("pass:", (rf"\s-pass(?:in|out)?\s+['\"]?pass:{_PASSWORD}",)),
+    ("storepass", (rf"-(?:src|dest)?storepass\s+['\"]?{_PASSWORD}",)),
+    ("-keypass", (rf"-keypass\s+['\"]?{_PASSWORD}",)),
+    ("htpasswd", (rf"htpasswd\s+-[a-zA-Z]*b[a-zA-Z]*\s+\S{{1,200}}\s+\S{{1,100}}\s+['\"]?{_PASSWORD}",)),
     (
-        "pass",
-        (
-            rf"sshpass\s+-p\s*['\"]?{_PASSWORD}",
-            rf"\s-pass(?:in|out)?\s+['\"]?pass:{_PASSWORD}",
-            rf"-(?:storepass|keypass|srcstorepass|deststorepass)\s+['\"]?{_PASSWORD}",
-            rf"htpasswd\s+-[a-zA-Z]*b[a-zA-Z]*\s+\S{{1,200}}\s+\S{{1,100}}\s+['\"]?{_PASSWORD}",
-            rf"(?:echo|printf)\s+(?:-n\s+)?['\"]?{_PASSWORD}['\"]?\s*\|[^\n|]{{0,200}}password-stdin",
-            rf"echo\s+(?:-e\s+)?['\"]?[\w.-]{{1,64}}:{_PASSWORD}['\"]?\s*\|\s*(?:sudo\s+)?chpasswd",
-        ),
+        "password-stdin",
+        (rf"(?:echo|printf)\s+(?:-n\s+)?['\"]?{_PASSWORD}['\"]?\s*\|[^\n|]{{0,200}}password-stdin",),
     ),
+    ("chpasswd", (rf"echo\s+(?:-e\s+)?['\"]?[\w.-]{{1,64}}:{_PASSWORD}['\"]?\s*\|\s*(?:sudo\s+)?chpasswd",)),
     ("sudo -S", (rf"echo\s+['\"]?{_PASSWORD}['\"]?\s*\|\s*sudo\s+-S",)),
     ("redis-cli", (rf"redis-cli{_ARGS}-a\s*['\"]?{_PASSWORD}",)),
     ("ldap", (rf"\bldap(?:search|modify|add|delete|whoami|passwd){_ARGS}-w\s*['\"]?{_PASSWORD}",)),
@@ -264,11 +263,15 @@ _COMMANDS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ),
     ("IDENTIFIED", (r"IDENTIFIED\s+(?:WITH\s+\w{1,40}\s+)?BY\s+(?:PASSWORD\s+)?['\"]([^'\"\n]{2,256})['\"]",)),
 )
-_PATTERNS = [(literal, [re.compile(pattern) for pattern in patterns]) for literal, patterns in _COMMANDS]
+_PATTERNS: dict[str, list[tuple[str, list[re.Pattern[str]]]]] = {}  # by what many literals have and few texts
+for _literal, _patterns in _COMMANDS:
+    _common = "pass" if "pass" in _literal else ""
+    _PATTERNS.setdefault(_common, []).append((_literal, [re.compile(pattern) for pattern in _patterns]))
 
 
 def _in_commands(text: str) -> Iterator[Hit]:
-    for patterns in [patterns for literal, patterns in _PATTERNS if literal in text]:
+    likely = [its for common, its in _PATTERNS.items() if common in text]
+    for patterns in [patterns for its in likely for literal, patterns in its if literal in text]:
         for pattern in patterns:
             for found in pattern.finditer(text):
                 if not is_placeholder(found[1]):

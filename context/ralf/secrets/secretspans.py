@@ -5,10 +5,10 @@ cuts in two, those whose end is not there, and the same secret again elsewhere.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from ralf.secrets import secretformats
+from ralf.secrets import secretends
 from ralf.secrets.secretformats import Hit
 from ralf.secrets.secretvalues import is_random
 from ralf.transcripts.events import Event
@@ -17,16 +17,13 @@ if TYPE_CHECKING:
     from ralf.secrets.redact import Redactor
 
 MARKER = re.compile(r"\[REDACTED:([a-z0-9-]{1,40}):[0-9a-f]{8}\]")
-_MARKER_END = re.compile(MARKER.pattern + r"\Z")
+_GOES_ON = re.compile(rf"{MARKER.pattern}(?:\+([0-9]{{1,6}}))?\Z")  # how many characters of it follow, where known
 OVERLAP = 8 << 10
 """Characters before a border that are looked at together with what follows it, where a private key is open."""
 
 _STREAMS = ("result", "assistant")  # what comes in pieces
-_KEPT = 120  # characters of a segment's last text that are kept for the next one
-_NEAR = 300  # such characters elsewhere, and the rest of a word that begins there
-_CLOSED = frozenset("\n)]}`!?,;")  # what ends with one of these is not cut within a secret
-_WORD = re.compile(r"[^\s\"'`<>()\\,;]+")
-_LONGEST_WORD = 4096
+_NEAR, _BEHIND = 300, 200  # characters before and behind a border that are looked at together, and the rest of a word
+_LONGEST_OPEN = 2 << 10  # of what is kept for the next segment
 _SHORTEST_AGAIN = 12
 
 
@@ -46,54 +43,86 @@ class _Place(NamedTuple):
     size: int
 
 
-def spans(redactor: Redactor, events: Sequence[Event], tails: Mapping[str, str]) -> list[list[Span]]:
-    """The parts of each event's text that are secrets, in order, none over another.
+def spans(
+    redactor: Redactor, events: Sequence[Event], tails: Mapping[str, str], following: Sequence[Event]
+) -> tuple[list[list[Span]], dict[str, int]]:
+    """The parts of each event's text that are secrets, in order, none over another; and how many characters of what
+    follows belong to the secret, by kind, that the last text of the kind ends with.
 
-    tails  the redacted ends, by kind, of what came before
+    tails      the redacted ends, by kind, of what came before
+    following  the first events behind these, where they are known
     """
     found: list[list[Span]] = []
-    for event in events:
+    every = [*events, *following]
+    for event in every:
         text = event.text
-        hits = [*redactor.hits(text), *_cut_off(text)]
+        hits = [*redactor.hits(text), *secretends.cut_off(text)]
         found.append([Span(*hit[:2], redactor.marker(hit.kind, text[hit.start : hit.end])) for hit in hits])
     for kind in _STREAMS:
-        for number, span in _over_borders(redactor, events, kind, tails.get(kind, "")):
+        unknown = not any(event.kind == kind and event.text for event in following)
+        for number, span in _over_borders(redactor, every, kind, tails.get(kind, ""), unknown=unknown):
             found[number].append(span)
-    for number, event in enumerate(events):
+    for number, event in enumerate(every):
         if event.input:
             found[number] += [
                 span for value, marker in redactor.named(event.input) for span in _all(event.text, value, marker)
             ]
     known = {
         secret: span.marker
-        for event, its in zip(events, found, strict=True)
+        for event, its in zip(every, found, strict=True)
         for span in its
-        if _SHORTEST_AGAIN <= len(secret := event.text[span.start : span.end]) <= _LONGEST_WORD and is_random(secret)
+        if _SHORTEST_AGAIN <= len(secret := event.text[span.start : span.end]) <= secretends.LONGEST_WORD
+        and is_random(secret)
     }
     for secret, marker in known.items():
-        for number, event in enumerate(events):
+        for number, event in enumerate(every):
             if secret in event.text:
                 found[number] += _all(event.text, secret, marker)
-    return [_merged(its) for its in found]
+    merged = [_merged(its) for its in found]
+    return merged[: len(events)], _rests(following, merged[len(events) :])
 
 
-def open_ends(events: Sequence[Event], before: Mapping[str, str]) -> dict[str, str]:
-    """The ends, by kind, of redacted events that a secret may go on from; `before`, those of what came before."""
+def _rests(following: Sequence[Event], found: Sequence[Sequence[Span]]) -> dict[str, int]:
+    """How much of the texts of each kind is secret from their beginning."""
+    rests = {}
+    for kind in _STREAMS:
+        size = 0
+        for event, its in zip(following, found, strict=True):
+            if event.kind == kind and event.text:
+                first = its[0].end if its and not its[0].start else 0
+                size += first
+                if first < len(event.text):
+                    break
+        rests[kind] = size
+    return rests
+
+
+def open_ends(events: Sequence[Event], before: Mapping[str, str], rests: Mapping[str, int]) -> dict[str, str]:
+    """The ends, by kind, of redacted events that a secret may go on from.
+
+    before  those of what came before
+    rests   how many characters of what follows belong to it, where that is known
+    """
     ends = {}
     for kind in _STREAMS:
-        end = ""
-        for event in reversed(events):
-            if len(end) >= _KEPT:
-                break
-            if event.kind == kind:
-                end = event.text[-_KEPT:] + end
-        end = (before.get(kind, "") + end)[-_KEPT:] if len(end) < _KEPT else end[-_KEPT:]
-        if end and (end[-1] not in _CLOSED or _MARKER_END.search(end)):
+        texts = [event.text for event in events if event.kind == kind and event.text]
+        end = before.get(kind, "")
+        if texts:
+            for text in texts:
+                end = (_plain(end) + text)[-_LONGEST_OPEN:]
+            end = _plain(end)  # whatever a text says of itself
+            end = end[-max(_NEAR, _opened(end, manifest=_of_manifest(end))) :]
+            if rests[kind] and _GOES_ON.search(end):
+                end += f"+{rests[kind]}"
+        if end:
             ends[kind] = end
     return ends
 
 
-_LITERALS = tuple(literal for one in secretformats.FORMATS for literal in one.literals if len(literal) > len("s."))
+def _plain(end: str) -> str:
+    """An end without the number of characters that follow."""
+    goes_on = _GOES_ON.search(end)
+    return end[: goes_on.start(2) - 1] if goes_on is not None and goes_on[2] else end
 
 
 def _merged(spans: Sequence[Span]) -> list[Span]:
@@ -112,98 +141,95 @@ def _all(text: str, secret: str, marker: str) -> Iterator[Span]:
         yield Span(place, place := place + len(secret), marker)
 
 
-# ---- cut off ----
-
-_IN_URL = re.compile(r"://(?:[^\s:/@]{0,100}:(?![0-9]+\Z))?([^\s/@:.]{6,})\Z")
-_CUT = (re.compile(r"[0-9]{8,10}:AA[A-Za-z0-9_-]{6,}\Z"), re.compile(r"[A-Za-z0-9_~.-]{3}[0-9]Q~[A-Za-z0-9_~.-]{6,}\Z"))
-_PARTS = re.compile(r"[=:/@,\"'`(\[<{]")
-
-
-def _last_word(text: str) -> str:
-    words = text[-_LONGEST_WORD:].rsplit(None, 1)
-    return words[-1] if words else ""
-
-
-def _cut_off(text: str) -> Iterator[Hit]:
-    """A token whose beginning ends the text: a client cut it short, or the rest comes later."""
-    word = _last_word(text).rstrip("…")
-    if len(word) < len("ghp_0123") or not (word[-1].isalnum() or word[-1] in "_-"):
-        return
-    end = len(text.rstrip().rstrip("…"))
-    for start in (0, *(found.end() for found in _PARTS.finditer(word))):
-        rest = word[start:]
-        literal = next((literal for literal in _LITERALS if rest.startswith(literal)), "")
-        body = rest[len(literal) :]
-        if literal and len(body) >= len("012345") and _is_part(body):
-            yield Hit(end - len(rest), end, "cut-off")
-            return
-    url = _IN_URL.search(word)
-    if url is not None and (word[url.start(1) - 1] == ":" or is_random(url[1])):
-        yield Hit(end - len(url[1]), end, "cut-off")
-    for pattern in _CUT:
-        if found := pattern.search(word):
-            yield Hit(end - len(found[0]), end, "cut-off")
-
-
-def _is_part(body: str) -> bool:
-    """Whether this can be the beginning of what stands behind a token's literal, and no word."""
-    mixed = len(body) >= len("01234567") and body[1:].upper() != body[1:] != body[1:].lower()
-    return "..." not in body and (mixed or any(map(str.isdigit, body)))
-
-
 # ---- borders ----
 
 
-def _over_borders(redactor: Redactor, events: Sequence[Event], kind: str, before: str) -> Iterator[tuple[int, Span]]:
-    """The parts of secrets that begin in one event's text and end in another's, each with its event's number."""
-    tail, places = before, [_Place(None, 0, len(before))]  # the places make up the tail
-    begun = _MARKER_END.search(before)
-    under_way = begun[1] if begun is not None else ""
+def _over_borders(
+    redactor: Redactor, events: Sequence[Event], kind: str, before: str, *, unknown: bool
+) -> Iterator[tuple[int, Span]]:
+    """The parts of secrets that begin in one event's text and end in another's, each with its event's number.
+
+    before   the redacted end of what came before
+    unknown  whether nobody knows what follows the last event
+    """
+    goes_on = _GOES_ON.search(before)
+    under_way, left = (goes_on[1], int(goes_on[2] or 0)) if goes_on is not None else ("", 0)
+    tail = _plain(before)
+    places = [_Place(None, 0, len(tail))]  # they make up the tail
+    since = 0  # characters since something that a manifest has
     for number, event in enumerate(events):
         if event.kind != kind or not event.text:
             continue
-        if under_way:  # its beginning was redacted: nothing but the form of what follows can tell
-            end, ends = _rest(event.text, under_way)
+        if under_way:  # its beginning was redacted: its size or else the form of what follows tells
+            end, ends = (left, left < len(event.text)) if left else secretends.rest(event.text, under_way)
+            end = min(end, len(event.text))
+            left -= min(left, end)
             if end:
                 yield number, Span(0, end, redactor.marker(under_way, event.text[:end]))
             under_way = "" if ends else under_way
-        if tail and (near := _near(tail, event.text)):
-            head = event.text[: _head(event.text, key="PRIVATE KEY" in tail[-near:])]
-            whole = len(head) == len(event.text)
-            yield from _over_one(
-                redactor, tail[-near:] + head, near, [*places, _Place(number, 0, len(head))], whole=whole
-            )
+        since = 0 if _of_manifest(tail[-_NEAR:] + event.text) else since + len(event.text)
+        if tail:
+            near = _near(tail, manifest=since < OVERLAP)
+            head = event.text[: _head(tail[-near:], event.text)]
+            window = tail[-near:] + head
+            hits = redactor.hits(window, near)  # also those on one side, whose name stands on the other
+            if len(head) == len(event.text):
+                hits += secretends.cut_off(window)
+            yield from _in_events(redactor, window, hits, [*places, _Place(number, 0, len(head))])
         tail += event.text
         places.append(_Place(number, 0, len(event.text)))
         if len(tail) > 2 * OVERLAP:
             tail, places = tail[-OVERLAP:], _last(places, OVERLAP)
+    if unknown and tail:
+        window = tail[-_near(tail, manifest=True) :]
+        yield from _in_events(redactor, window, secretends.unfinished(redactor.hits, window), places)
 
 
-def _near(tail: str, head: str) -> int:
-    """How many characters before a border have to be looked at with what follows it; 0 where no secret goes over it."""
+_MANIFEST = re.compile(r"kind[\"\\]*:\s*[\"\\]*Secret(?![A-Za-z])|(?:string)?[dD]ata[\"\\]*:(?=\s|\\|\{)")
+
+
+def _of_manifest(text: str) -> bool:
+    return "Secret" in text or "apiVersion" in text
+
+
+def _opened(tail: str, *, manifest: bool) -> int:
+    """How many characters before an end the private key or the manifest begins that is still open there; 0 for none."""
     begun = tail.rfind("-----BEGIN", max(0, len(tail) - OVERLAP))
     if begun >= 0 and "PRIVATE KEY" in tail[begun : begun + 80] and "-----END" not in tail[begun:]:
         return len(tail) - begun
-    if tail[-1] in _CLOSED or (head[0].isspace() and tail[-1] not in ":="):
-        return 0
+    if manifest:
+        document = max(tail.rfind("\n---"), len(tail) - OVERLAP, 0)
+        data = _MANIFEST.search(tail, document)
+        return len(tail) - data.start() if data is not None else 0
+    return 0
+
+
+def _near(tail: str, *, manifest: bool) -> int:
+    """How many characters before a border have to be looked at with what follows it.
+
+    manifest  there may be the beginning of one
+    """
     start = max(0, len(tail) - _NEAR)
-    before = tail[max(0, start - _LONGEST_WORD) : start]  # from the beginning of the word that begins there
-    return len(tail) - start + len(before) - 1 - max(before.rfind(" "), before.rfind("\n"))
+    first = max(0, start - secretends.LONGEST_WORD)
+    start = max(tail.rfind(" ", first, start), tail.rfind("\n", first, start), first - 1) + 1  # where a word begins
+    return max(len(tail) - start, _opened(tail, manifest=manifest))
 
 
-def _head(text: str, *, key: bool) -> int:
-    """How many characters behind a border have to be looked at."""
-    if key or "KEY" in text[:80]:
+def _head(tail: str, text: str) -> int:
+    """How many characters behind a border have to be looked at with a tail."""
+    border = tail + text[:80]
+    if "PRIVATE KEY" in border:
         return 4 * OVERLAP
-    word = _WORD.match(text, _NEAR, _NEAR + _LONGEST_WORD)
-    return word.end() if word is not None else _NEAR
+    if "Secret" in border or ("ata" in border and "Secret" in text and _MANIFEST.search(border)):
+        return OVERLAP
+    word = secretends.WORD.match(text, _BEHIND, _BEHIND + secretends.LONGEST_WORD)
+    return word.end() if word is not None else _BEHIND
 
 
-def _over_one(
-    redactor: Redactor, window: str, border: int, places: Sequence[_Place], *, whole: bool
+def _in_events(
+    redactor: Redactor, window: str, hits: Iterable[Hit], places: Sequence[_Place]
 ) -> Iterator[tuple[int, Span]]:
-    hits = redactor.hits(window)  # also those on one side, whose name stands on the other
-    hits += _cut_off(window) if whole else ()
+    """The parts of each event that hits in a window take, which ends where the last place ends."""
     for hit in hits:
         shown = redactor.marker(hit.kind, window[hit.start : hit.end])
         end = len(window)
@@ -215,27 +241,6 @@ def _over_one(
             end -= place.size
             if end <= hit.start:
                 break
-
-
-_COOKIES = re.compile(r"[^\n\"'`\\;]{0,4096}(?:;[^\n\"'`\\]{1,4096})")
-
-
-def _rest(text: str, kind: str) -> tuple[int, bool]:
-    """Where the rest of a secret of this kind ends with which a text begins, 0 for none; and whether it ends there."""
-    if kind == "private-key":
-        end = secretformats.end_of_key(text, 0)
-        return end, end < len(text) or text.endswith("-----")
-    if kind == "cookie" and (line := _COOKIES.match(text)):
-        return line.end(), line.end() < len(text)
-    word = _WORD.match(text)
-    if word is None:
-        return 0, True
-    whole = word.end() == len(text)
-    if whole and len(word[0]) < _SHORTEST_AGAIN:  # too little to tell
-        return word.end() if any(map(str.isdigit, word[0])) else 0, False
-    if len(word[0]) < len("1234") or word[0].isdigit():
-        return 0, True
-    return word.end() if is_random(word[0]) or any(map(str.isdigit, word[0])) else 0, not whole
 
 
 def _last(places: Sequence[_Place], size: int) -> list[_Place]:

@@ -28,6 +28,19 @@ _HUMP = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|[0-9]+")
 _VOWEL = re.compile("[aeiouy]", re.I)
 _UNSPEAKABLE = re.compile("[b-df-hj-np-tv-xz]{5}", re.I)
 _DIGITS = re.compile("[0-9]+")
+_RARE = frozenset(
+    letters[0] + second
+    for letters in (
+        "aehjoqz bdfghkmnpqtvwxz cbgjnqvwxz dhjkqvwxz ejz fbdghjkmnpqvwxyz gbdfjkpqvwxyz hbcdfghjknpvwxz ihijquy "
+        "jbcdfghijklmnpqrstuvwxyz kbdfghjkmqruvxyz lghjkmqrwxz mfghjknqtvwxyz njqwxz ohjqyz pbfgjmnqvxz "
+        "qabcdefghijkmnopqrstvwxyz rhjqwxz sjqvxz tjkqxz uhjkoquvwxyz vbcdfghjklmnpqrstuvwxyz wbcdfgjklmpqtuvwxyz "
+        "xabdfghjklmnoqruvwxyz ybfghjkoqruvwxyz zbcdfghjklmopqrsuvwxyz"
+    ).split()
+    for second in letters[1:]
+)
+"""Pairs of letters that hardly stand in a word or name: 3 of 100 pairs there, 46 of 100 of random ones. Each word here
+is a letter, and those that rarely follow it."""
+_MOST_RARE = 0.18  # of the pairs in a word or name
 _DISTINCT = 5  # a secret has at least as many characters that differ
 _BITS = 2.6  # of entropy for each character of a value made at random; hexadecimal ones of 16 have 2.9 and more
 _SHORTEST = 12
@@ -83,6 +96,19 @@ def _wild(value: str) -> int:
 
 def _no_word(piece: str) -> bool:
     return len(piece) > len("word") and (_UNSPEAKABLE.search(piece) is not None or not _VOWEL.search(piece))
+
+
+def is_gibberish(value: str) -> bool:
+    """Whether letters follow on one another as in no word or name; for what is likely to be a secret."""
+    low = value.lower()
+    pairs = [low[place : place + 2] for place in range(len(low) - 1)]
+    rare = sum(pair in _RARE for pair in pairs)
+    return rare > 1 and rare >= _MOST_RARE * sum(map(str.isalpha, pairs))
+
+
+def is_unspeakable(value: str) -> bool:
+    """Whether a value is long and its letters stand as in no word; for what is known to be a secret."""
+    return len(value) >= len("0123456789abcdef") and not is_placeholder(value) and is_gibberish(value)
 
 
 def is_chosen(value: str, *, bare: bool) -> bool:

@@ -1,0 +1,28 @@
+"""The harness of cut secrets: 2,000 cuts each time, 40,000 in CI; and it sees redaction that leaves out a part."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
+
+from tests.faults import cut_secrets
+
+
+def test_of_secrets_cut_by_borders_nothing_is_left() -> None:
+    assert list(cut_secrets.run(1, 2_000)) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [2, 3])
+def test_of_secrets_cut_at_many_more_places_nothing_is_left(seed: int) -> None:
+    assert list(cut_secrets.run(seed, 20_000)) == []
+
+
+@pytest.mark.parametrize("part", cut_secrets.BROKEN)
+def test_redaction_without_one_of_its_parts_is_caught(part: str) -> None:
+    with cut_secrets.BROKEN[part]():
+        assert any(cut_secrets.run(1, 8_000))
