@@ -83,6 +83,7 @@ HARNESSES = (
     ),
     Harness("roundtrip", "--rounds 20000", "--rounds 1000000", {"nothing is quoted": "--rounds 150 --broken"}),
     Harness("planted_secrets", "--rounds 2000", "--rounds 100000"),
+    Harness("cut_secrets", "--rounds 40000", "--rounds 500000"),
     Harness(
         "forget",
         "--rounds 200",

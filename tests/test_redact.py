@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 from hypothesis import given, strategies as st
+from tests.faults import planted_secrets
+from tests.faults.planted_secrets import KINDS, left, plants
 
 import ralf
-from faults import planted_secrets
-from faults.planted_secrets import KINDS, left, plants
 from ralf.errors import UsageError
 from ralf.files import ownfile
 from ralf.project import Project

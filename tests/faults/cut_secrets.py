@@ -10,18 +10,17 @@ from __future__ import annotations
 
 import argparse
 import random
-import time
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from unittest.mock import patch
 
+from tests.faults.figures import told
+from tests.faults.planted_secrets import KINDS, RUN, Plant, plants
+
 from ralf.secrets import secretends, secretspans
 from ralf.secrets.redact import Redactor
 from ralf.transcripts.events import START, Event
-
-from .planted_secrets import KINDS, RUN, Plant, plants
 
 CUTS = 20
 """So many times each secret is cut."""
@@ -96,20 +95,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--rounds", type=int, default=100_000, help="how many cuts")
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args(arguments)
-    begin = time.monotonic()
-    found = list(run(options.seed, options.rounds))
-    for one in found:
-        print(
-            f"  {one.plant.kind}: {one.run!r} of {one.pieces} (checkpoint after {one.border}, known: {one.known})"[
-                :1_000
-            ]
-        )
-    by_kind = dict(Counter(one.plant.kind for one in found))
-    print(
-        f"{options.rounds:,} cuts of secrets of {KINDS} kinds in {time.monotonic() - begin:.0f} s: "
-        f"{len(found)} left {by_kind}"
-    )
-    return 1 if found else 0
+    left = [
+        f"{one.plant.kind}: {one.run!r} of {one.pieces} (checkpoint after {one.border}, known: {one.known})"[:1_000]
+        for one in run(options.seed, options.rounds)
+    ]
+    return told([(f"{options.rounds:,} cuts of secrets of {KINDS} kinds: left", len(left), "0")], left)
 
 
 if __name__ == "__main__":

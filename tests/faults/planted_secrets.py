@@ -17,14 +17,14 @@ import random
 import string
 import sys
 import tempfile
-import time
 import zlib
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from tests.faults.figures import told
 
 import ralf
 
@@ -531,24 +531,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--no-model", action="store_true", help="without asking a model")
     options = parser.parse_args(arguments)
-    begin, done, all_found = time.monotonic(), 0, []
-    by_kind: Counter[str] = Counter()
+    all_found: list[Found] = []
     for number in range(-(-options.rounds // BATCH)):
         with tempfile.TemporaryDirectory() as name:
             found = batch(options.seed * 1_000_003 + number, folder=Path(name, "project"), model=not options.no_model)
-        done += BATCH
         all_found += found
-        by_kind.update(one.plant.kind for one in found)
-        for one in found:
-            print(f"  {one.plant.kind} ({one.plant.form}) in {one.where}: {one.run!r} of {one.plant.text[:100]!r}")
     many = max(20_000, options.rounds)
     wrong = false_hits(options.seed, many)
-    for line in wrong[:20]:
-        print(f"  no secret: {line!r}")
-    print(
-        f"{done:,} secrets of {KINDS} kinds in {time.monotonic() - begin:.0f} s: {len(all_found)} found {dict(by_kind)}"
-    )
-    print(f"{len(wrong)} of {many:,} harmless lines changed ({len(wrong) / many:.3%})")
+    left_over = [
+        f"{one.plant.kind} ({one.plant.form}) in {one.where}: {one.run!r} of {one.plant.text[:100]!r}"
+        for one in all_found
+    ]
+    figures = [
+        (f"{options.rounds:,} secrets of {KINDS} kinds: found in the store or in a prompt", len(all_found), "0"),
+        (f"{many:,} harmless lines: changed", f"{len(wrong)} ({len(wrong) / many:.3%})", "≤ 0.5 %"),
+    ]
+    told(figures, [*left_over, *(f"no secret: {line!r}" for line in wrong[:20])])
     return 1 if all_found or len(wrong) > many * 0.005 else 0
 
 
