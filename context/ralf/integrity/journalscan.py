@@ -18,7 +18,6 @@ from ralf.errors import DamagedJournal
 from ralf.journal import Record
 from ralf.storage import journalfile, journalparts
 from ralf.storage.journalfile import Header, Part
-from ralf.storage.journalparts import PartGone
 from ralf.storage.journalstream import Stream
 from ralf.store import Entry
 
@@ -190,8 +189,6 @@ def _part(stream: Stream, part: Part, base: int) -> Lines:
     path = stream.parts / part.file
     try:
         descriptor = journalparts.opened(path)
-    except PartGone:
-        return Lines(path, wrong="is missing")
     except DamagedJournal as error:
         return Lines(path, wrong=error.what)
     with os.fdopen(descriptor, "rb") as file:

@@ -40,11 +40,13 @@ class _Placed(NamedTuple):
     descriptor: int
 
 
-class PartGone(Exception):  # not an error: the journal names others by now
-    """A part that a journal's header named is not there: it was replaced meanwhile, or is lost."""
+class PartGone(DamagedJournal):
+    """A part that the journal names is not there. Whoever reads without the lock looks first whether it names others
+    by now.
+    """
 
     def __init__(self, path: Path) -> None:
-        super().__init__(path)
+        super().__init__(path, "is missing", MEND_JOURNAL)
         self.path = path
 
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 
-from ralf.errors import MEND_JOURNAL, Busy, Conflict, DamagedJournal, UnknownToken, UsageError
+from ralf.errors import Busy, Conflict, UnknownToken, UsageError
 from ralf.files import filesystems, locks
 from ralf.files.placing import placed, sync_parents, temporaries_of
 from ralf.storage import journalfile, journalparts
@@ -245,7 +245,7 @@ class Stream:
                         parts = attempt.enter_context(Parts(self.parts, journal.header, start))
                     except PartGone as gone:
                         if journal.header == header:
-                            raise DamagedJournal(gone.path, "is missing", MEND_JOURNAL) from None
+                            raise gone from None
                         header = journal.header
                         continue
                     stack.push(attempt.pop_all())
