@@ -24,7 +24,7 @@ from measure import BARE, Row, commands, main, python
 from synthetic import session
 
 import ralf
-from ralf import evidence, journal, project
+from ralf import evidence, journal, project, routing
 
 TITLE = "Search"
 
@@ -124,7 +124,7 @@ def _indexing(root: Path) -> tuple[float, float]:
     ralf.search("anything", root=root)
     seconds = time.process_time() - begin
     size = 0
-    for route in project.route_names(found):
+    for route in routing.names_of(found):
         for _, record in journal.read(found.store, route):
             if digest := record.payload.get("evidence"):
                 size += sum(len(line.text.encode()) for line in evidence.read(found.store, digest))

@@ -9,7 +9,9 @@ import os
 import shutil
 import signal
 import time
+import tracemalloc
 import zipfile
+import zlib
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -131,12 +133,17 @@ def test_the_command_names_a_damaged_journal_and_does_the_others(project: Path, 
 # ---- by itself ----
 
 
-def test_a_checkpoint_moves_a_little_of_what_is_old(project: Path) -> None:
-    grow(project / "session.jsonl", 1_500, 200)
+def test_a_checkpoint_moves_a_little_of_what_is_old_the_evidence_first(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The clock says that all of it is old."""
+    monkeypatch.setattr(archives, "LITTLE", 20_000)
     before = count(project)
-    ralf.checkpoint("tide", project / "session.jsonl", root=project, segment_tokens=600)
-    first = len(live(project))
-    assert first < count(project)  # the clock says that all of it is old
+    for turns, moved in ((200, False), (220, True)):
+        grow(project / "session.jsonl", 1_500, turns)
+        ralf.checkpoint("tide", project / "session.jsonl", root=project, segment_tokens=600)
+        assert any(blob.archived for blob in FileStore(context_of(project)).blobs())
+        assert (len(live(project)) < count(project)) == moved
     assert len(live(project)) >= NEWEST
     assert count(project) > before
 
@@ -147,7 +154,8 @@ def test_a_clock_that_jumped_moves_no_more_than_a_little_at_a_time(
     monkeypatch.setattr(archives, "LITTLE", 20_000)
     total, before = count(project), live(project)
     while True:
-        archives.a_little(Project(project), "tide", now=NOW + 10_000 * DAY)
+        for _ in ("evidence", "records"):
+            archives.a_little(Project(project), "tide", now=NOW + 10_000 * DAY)
         left = live(project)
         moved = before[: len(before) - len(left)]
         if not moved:
@@ -203,3 +211,19 @@ def test_killed_at_any_moment_it_loses_nothing_and_done_again_it_completes(proje
     assert left == []
     parts = json.loads(journal_file(project, "tide").read_bytes().splitlines()[0])["header"]["archived"]
     assert sorted(os.listdir(context_of(project) / "archive/journal/routes/tide")) == [one["file"] for one in parts]
+
+
+def test_a_part_that_swells_when_it_is_unpacked_costs_a_writer_little(tmp_path: Path) -> None:
+    ralf.record_decision("r", "Go on", root=tmp_path)
+    folder = tmp_path / ".autonomous" / "context" / "archive" / "journal" / "routes" / "r"
+    folder.mkdir(parents=True)
+    machine = zlib.compressobj(9, zlib.DEFLATED, 31)
+    swelling = b"".join(machine.compress(b"\n" * (1 << 20)) for _ in range(16)) + machine.flush()
+    (folder / "000001-aaaaaaaaaaaa.jsonl.gz").write_bytes(swelling)
+    tracemalloc.start()
+    try:
+        ralf.record_decision("r", "Stop", root=tmp_path)
+        assert tracemalloc.get_traced_memory()[1] < 96 << 20  # with a list of its lines 160 MB
+    finally:
+        tracemalloc.stop()
+    assert not any(folder.iterdir())

@@ -85,7 +85,7 @@ def test_a_library_is_imported_in_its_one_place_only(module: str, home: str) -> 
             assert path.relative_to(ROOT).as_posix().startswith(home), path
 
 
-def test_only_project_py_looks_at_the_environment() -> None:
+def test_only_environment_py_looks_at_the_environment() -> None:
     for path in ROOT.glob("*/ralf*/**/*.py"):
         if re.search(r"\bos\.(?:environ|getenv)\b", path.read_text(encoding="utf-8")):
-            assert path.name == "project.py", path
+            assert path.name == "environment.py", path

@@ -18,7 +18,11 @@ from pathlib import Path
 import pytest
 
 from ralf.errors import BlobNotFound, Conflict, DamagedBlob, DamagedJournal
+from ralf.files import atomic, locks
+from ralf.project import Project
 from ralf.storage.filestore import FileStore
+from ralf.storage.idindex import IdIndex
+from ralf.storage.journalstream import Stream
 from ralf.store import Token
 
 STREAM = "routes/r"
@@ -88,8 +92,17 @@ def test_a_line_is_framed_as_the_format_says(store: FileStore, journal: Path) ->
 
 def test_journals_and_locks_are_for_their_owner_only(store: FileStore, journal: Path, tmp_path: Path) -> None:
     filled(store, 1)
-    for path in (journal, tmp_path / "locks" / "routes" / "r.journal.lock"):
+    for path in (journal, tmp_path / "locks" / "streams" / "routes" / "r.journal.lock"):
         assert path.stat().st_mode & 0o077 == 0
+
+
+def test_no_lock_of_a_route_is_that_of_another_ones_journal(tmp_path: Path) -> None:
+    project = Project(tmp_path)
+    with (
+        locks.held(project.route_lock("r.journal"), "r.journal"),
+        Stream(project.folder, "routes/r").writing(timeout=0),
+    ):
+        pass
 
 
 # ---- a torn tail ----
@@ -173,6 +186,30 @@ def test_a_record_that_is_not_what_was_written_is_said_after_all_records_before_
     assert store.head(STREAM) is not None
 
 
+@pytest.mark.parametrize(
+    "said",
+    [
+        '{"offset":1e999,"last":"","archived":[]}',
+        '{"offset":-5,"last":"","archived":[]}',
+        '{"offset":1000000000000000000000000,"last":"","archived":[]}',
+        '{"offset":5,"last":"0-aa","archived":[]}',
+        '{"offset":5,"last":"","archived":[{"file":"000001-aaaaaaaaaaaa.jsonl.gz","size":1e999,"sha256":""}]}',
+        '{"offset":5,"last":"","archived":[{"file":"000001-aaaaaaaaaaaa.jsonl.gz","size":6,"sha256":""}]}',
+        '{"offset":0,"last":"","archived":%s}' % ("[" * 100_000 + "]" * 100_000),
+    ],
+)
+def test_a_first_line_that_no_writer_has_made_is_damage_to_readers_and_writers(
+    store: FileStore, journal: Path, said: str
+) -> None:
+    tokens = filled(store, 2)
+    sum_ = hashlib.sha256(said.encode()).hexdigest()[:32]
+    journal.write_bytes(b'{"header":%s,"sha256":"%s"}\n' % (said.encode(), sum_.encode()) + journal.read_bytes())
+    with pytest.raises(DamagedJournal, match="its first line"):
+        store.head(STREAM)
+    with pytest.raises(DamagedJournal, match="its first line"):
+        store.append(STREAM, record(2), id="id-2", after=tokens[-1])
+
+
 def test_reading_after_the_damage_goes_on_and_so_does_writing(store: FileStore, journal: Path) -> None:
     tokens = filled(store, 5)
     damaged(journal, 2, lambda line: line.replace(b'"n": 2', b'"n": 3'))
@@ -189,6 +226,19 @@ def test_a_damaged_last_record_has_a_place_that_a_writer_can_go_on_from(store: F
     assert [entry.token for entry in store.read(STREAM, after=head)] == [token]
 
 
+def test_an_index_whose_writer_died_in_the_middle_of_an_entry_is_that_of_the_journal_again(
+    store: FileStore, journal: Path, index: Path
+) -> None:
+    tokens = filled(store, 3)
+    header = index.read_bytes()[:16]
+    tokens.append(store.append(STREAM, record(3), id="id-3", after=tokens[-1]))
+    index.write_bytes(header + index.read_bytes()[16:])  # the entry is there, and the header does not say so
+    store.append(STREAM, record(4), id="id-4", after=tokens[-1])
+    places = [(entry.id, int(entry.token.partition("-")[0])) for entry in store.read(STREAM)]
+    assert IdIndex(index).agrees(places)
+    assert index.stat().st_size == 16 * 6
+
+
 # ---- the id index ----
 
 
@@ -199,11 +249,23 @@ def test_a_damaged_last_record_has_a_place_that_a_writer_can_go_on_from(store: F
         lambda path: path.write_bytes(b""),
         lambda path: path.write_bytes(path.read_bytes()[:-1]),
         lambda path: path.write_bytes(path.read_bytes()[:7]),
+        lambda path: path.write_bytes(path.read_bytes()[:16]),
+        lambda path: path.write_bytes(path.read_bytes()[:-16]),
         lambda path: path.write_bytes(b"rubbish " * 8),
         lambda path: path.write_bytes(path.read_bytes()[:8] + b"\xff" * 8 + path.read_bytes()[16:]),
         lambda path: (path.unlink(), path.mkdir()),
     ],
-    ids=["lost", "empty", "torn", "torn head", "rubbish", "ahead of the journal", "a folder"],
+    ids=[
+        "lost",
+        "empty",
+        "torn",
+        "torn head",
+        "the head alone",
+        "torn between entries",
+        "rubbish",
+        "ahead of the journal",
+        "a folder",
+    ],
 )
 def test_an_index_that_cannot_be_used_costs_no_id(
     store: FileStore, index: Path, harm: Callable[[Path], object]
@@ -213,6 +275,17 @@ def test_an_index_that_cannot_be_used_costs_no_id(
     for number, token in enumerate(tokens):
         assert store.append(STREAM, record(number), id=f"id-{number}", after="other") == token
     assert store.append(STREAM, record(6), id="new", after=tokens[-1]) == store.head(STREAM)
+
+
+def test_a_record_is_not_noted_where_those_before_it_could_not_be(
+    store: FileStore, index: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tokens = filled(store, 3)
+    index.unlink()
+    with monkeypatch.context() as patch:
+        patch.setattr(IdIndex, "_save", lambda *_: None)  # a disk that was full at that moment
+        tokens.append(store.append(STREAM, record(3), id="id-3", after=tokens[-1]))
+    assert [store.append(STREAM, record(n), id=f"id-{n}", after=None) for n in range(4)] == tokens
 
 
 def test_an_index_that_lags_behind_is_brought_up_to_date(store: FileStore, index: Path) -> None:
@@ -452,7 +525,7 @@ def test_a_journal_that_is_a_symbolic_link_is_neither_read_nor_written(
 
 def test_a_lock_that_is_a_symbolic_link_is_not_followed(store: FileStore, tmp_path: Path) -> None:
     target = tmp_path / "target"
-    lock = tmp_path / "locks" / "routes" / "r.journal.lock"
+    lock = tmp_path / "locks" / "streams" / "routes" / "r.journal.lock"
     lock.parent.mkdir(parents=True)
     lock.symlink_to(target)
     with pytest.raises(OSError, match="symbolic links"):
@@ -551,6 +624,15 @@ def test_putting_a_blob_again_leaves_the_file_alone(store: FileStore, tmp_path: 
     before = blob_of(tmp_path, digest).stat()
     store.put_blob([b"words"])
     assert blob_of(tmp_path, digest).stat() == before
+
+
+def test_a_blob_that_is_there_is_durable_whoever_put_it(store: FileStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its writer may have died between the rename and the fsync of the folder."""
+    store.put_blob([b"text"])
+    synced: list[str] = []
+    monkeypatch.setattr(atomic, "sync_folder", lambda folder: synced.append(Path(folder).name))
+    digest = store.put_blob([b"text"])
+    assert synced[:2] == [digest[:2], "blobs"]
 
 
 def test_a_blob_half_written_by_a_dead_process_is_not_there(store: FileStore, tmp_path: Path) -> None:

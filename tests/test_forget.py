@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import nullcontext
@@ -13,9 +14,9 @@ import pytest
 
 import ralf
 import storekit
-from ralf import evidence, journal, project as projects, route as heart
+from ralf import evidence, journal, project as projects, route as heart, routing
 from ralf.errors import NotFound, RouteNotFound, UsageError
-from ralf.files import locks
+from ralf.files import locks, opening
 from ralf.forgetting import forget as forgetting
 from ralf.forgetting.forget import Forgotten, forget
 from ralf.forgetting.remains import remains
@@ -70,7 +71,7 @@ def records(root: Path, route: str = ROUTE) -> list[Record]:
 def verify(root: Path) -> None:
     """Every record has the payload that it says, or says that it was purged; every blob is whole; files are current."""
     project = projects.find(root)
-    for route in projects.route_names(project):
+    for route in routing.names_of(project):
         found = records(root, route)
         assert [record.revision for record in found] == list(range(1, len(found) + 1))
         assert all(map(journal.is_intact, found))
@@ -346,6 +347,28 @@ def test_archived_records_and_evidence_are_purged_too(root: Path) -> None:
     verify(root)
 
 
+def test_a_part_of_the_archive_that_a_killed_forget_left_is_gone_when_it_is_done_again(root: Path) -> None:
+    """Of what it held nobody knows the words any more."""
+    project = projects.find(root)
+    project.store.archive(journal.stream_of(ROUTE), list(journal.read(project.store, ROUTE))[-1][0])
+    (part,) = (project.folder / "archive" / "journal" / "routes" / ROUTE).iterdir()
+    before, label = part.read_bytes(), label_of(root)
+    forget(ROUTE, label, root=root)
+    part.write_bytes(before)
+    assert places(root, WORDS)
+    forget(ROUTE, label, root=root)
+    assert places(root, WORDS) == []
+
+
+@pytest.mark.parametrize("folder", ["blobs", "archive/blobs"])
+def test_what_a_writer_of_evidence_left_who_died_goes_too(root: Path, folder: str) -> None:
+    left = store_of(root) / folder / ".ralf-000001.zip-0123456789ab.tmp"
+    left.parent.mkdir(parents=True, exist_ok=True)
+    left.write_bytes(WORDS.encode())
+    assert forget(ROUTE, label_of(root), root=root).left == ()
+    assert not left.exists()
+
+
 def test_what_a_repair_kept_because_it_could_not_be_read_is_purged_too(root: Path) -> None:
     file = projects.find(root).route_file(ROUTE)
     file.write_text(file.read_text(encoding="utf-8").replace("context_checkpoint:", "context_checkpoint: ["), "utf-8")
@@ -381,6 +404,15 @@ def test_what_a_repair_kept_of_a_damaged_compressed_file_is_purged_too(root: Pat
     assert places(root, WORDS) == []
     assert b"forgotten" in kept[0].read_bytes()
     assert b"We use the third key" in kept[0].read_bytes() or what == "a part of a journal"
+
+
+def test_a_file_that_is_too_large_to_be_looked_through_is_not_said_to_be_free_of_the_words(tmp_path: Path) -> None:
+    large = tmp_path / "large"
+    large.touch()
+    os.truncate(large, opening.MAX_BYTES + 1)
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "link").symlink_to("gone")
+    assert remains(tmp_path, Wording([WORDS])) == [large]
 
 
 class Forgetful:

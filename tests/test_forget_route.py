@@ -11,11 +11,12 @@ import pytest
 
 import ralf
 import storekit
-from ralf import journal, project as projects, reader
+from ralf import journal, project as projects, reader, routing
 from ralf.errors import RouteNotFound
 from ralf.forgetting.forget_route import forget_route
 from ralf.forgetting.remains import remains
 from ralf.forgetting.wording import Wording
+from ralf.integrity.repair import repair
 
 ASKED = "Please carry part 0 of the tide table over"
 
@@ -28,7 +29,7 @@ def root(tmp_path: Path) -> Path:
     ralf.record_decision("other", "Never push to main", root=tmp_path)
     ralf.search("tide table", root=tmp_path)
     project = projects.find(tmp_path)
-    projects.use_route(project, "tide")
+    routing.use(project, "tide")
     for name in ("tide.displaced-12345678", ".ralf-tide.md-0123456789ab-0123456789ab.old"):
         (project.routes / name).write_text(ASKED, encoding="utf-8")
     return tmp_path
@@ -47,7 +48,7 @@ def test_nothing_of_it_is_left(root: Path) -> None:
     assert named(root) == []
     assert remains(projects.find(root).folder, Wording([ASKED])) == []
     assert [route.route for route in reader.list_routes(root=root)] == ["other"]
-    assert projects.choose_route(projects.find(root)).route != "tide"
+    assert routing.choose(projects.find(root)).route != "tide"
     with pytest.raises(RouteNotFound):
         forget_route("tide", root=root)
 
@@ -83,9 +84,46 @@ def test_archived_records_and_evidence_go_too(root: Path) -> None:
     assert named(root) == []
 
 
+@pytest.mark.parametrize("what", ["the journal", "a part of it", "the file", "a blob", "an archive of blobs"])
+def test_what_a_repair_kept_of_it_goes_too(root: Path, what: str) -> None:
+    project = projects.find(root)
+    store, stream = project.store, journal.stream_of("tide")
+    if what == "a part of it":
+        store.archive(stream, list(journal.read(store, "tide"))[-1][0])
+    if what == "an archive of blobs":
+        store.archive_blobs([blob.digest for blob in store.blobs()])
+    places = {
+        "the journal": "journal/routes/tide.jsonl",
+        "a part of it": "archive/journal/routes/tide/*.gz",
+        "the file": "routes/tide.md",
+        "a blob": "blobs/??/*",
+        "an archive of blobs": "archive/blobs/*.zip",
+    }
+    (path,) = project.folder.glob(places[what])
+    content = bytearray(path.read_bytes())
+    content[0 if what == "the file" else len(content) - 9] ^= 1
+    path.write_bytes(content)
+    repair(root=root)
+    kept = [path for path in (project.folder / "damaged").rglob("*") if path.is_file()]
+    assert kept
+    looked = forget_route("tide", dry_run=True, root=root)
+    done = forget_route("tide", root=root)
+    assert done.left == ()
+    assert (looked.files, looked.blobs) == (done.files, done.blobs)
+    assert remains(project.folder, Wording([ASKED])) == []
+    assert not [path for path in kept if path.exists()]
+
+
 def test_a_route_that_is_a_file_alone_can_be_forgotten(root: Path) -> None:
     (projects.find(root).routes / "brought.md").write_text(storekit.V100, encoding="utf-8")
     assert forget_route("brought", root=root).files == ("routes/brought.md",)
+
+
+def test_a_route_whose_name_begins_like_what_is_set_aside_stays(root: Path) -> None:
+    ralf.record_decision("tide.displaced-now", "Use one writer", root=root)
+    forget_route("tide", root=root)
+    assert ralf.get_context("tide.displaced-now", root=root).decisions
+    assert projects.find(root).route_file("tide.displaced-now").exists()
 
 
 def test_it_may_be_begun_anew(root: Path) -> None:
@@ -103,7 +141,7 @@ def test_killed_at_any_moment_it_leaves_a_store_that_reads_and_is_completed_by_t
         forget_route("tide", root=root)
         os._exit(0)
     os.waitpid(child, 0)
-    for route in projects.route_names(projects.find(root)):
+    for route in routing.names_of(projects.find(root)):
         with suppress(RouteNotFound):  # a journal without a record, the last that goes
             assert ralf.get_context(route, root=root).warnings == ()
     with suppress(RouteNotFound):

@@ -250,6 +250,19 @@ def test_an_edit_that_was_undone_before_any_file_showed_it_stays_undone(project:
     assert found.get("Number from zero") == (None if undo == "revert" else "dropped")
 
 
+def test_who_goes_on_in_a_file_that_was_taken_in_does_not_bring_back_what_was_undone_of_it(project: Path) -> None:
+    """An editor that does not load the file anew has all in it that was saved from there before."""
+    edit(project, "\ndecisions:", "\nfirst: true\ndecisions:")
+    stale = route_file(project, "tide").read_text()
+    ralf.record_decision("tide", "Go on", root=project)
+    revert("tide", "r1", root=project)
+    assert "first" not in ralf.get_context("tide", root=project).extra
+    route_file(project, "tide").write_text(stale.replace("\ndecisions:", "\nsecond: true\ndecisions:"))
+    assert ralf.get_context("tide", root=project).extra.keys() & {"first", "second"} == {"second"}
+    ralf.record_decision("tide", "Carry on", root=project)
+    assert ralf.get_context("tide", root=project).extra.keys() & {"first", "second"} == {"second"}
+
+
 def test_what_is_saved_between_two_times_that_one_writer_makes_the_file_is_taken_in(
     project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

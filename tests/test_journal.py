@@ -87,6 +87,8 @@ def test_of_two_writers_of_the_same_revision_one_is_told(store: FileStore) -> No
         "5",
         '{"revision":"x","kind":"y","payload":{}}',
         '{"revision":1,"kind":"y","payload":5}',
+        '{"revision":1e999,"kind":"y","payload":{}}',
+        '{"v":1e999,"revision":2,"kind":"y","payload":{}}',
         "{not json}",
     ],
 )

@@ -10,16 +10,19 @@ import signal
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 
 import pytest
 from tests.faults import samples
 
 import ralf
-from ralf import project as projects, retention
+from ralf import checkout, project as projects, retention, routing
+from ralf.briefing.since import remember
 from ralf.config import Config
 from ralf.errors import RalfError, UsageError
+from ralf.files import ownfile
+from ralf.model import OpenFile
 from ralf.project import Project
 from storekit import context_of
 
@@ -140,8 +143,8 @@ def everything(root: Path) -> str:
         lambda: ralf.record_decision(ROUTE, "Go on", root=root),
         lambda: ralf.checkpoint(ROUTE, session, root=root, restart=True),
         lambda: ralf.record_decision("other", "Go on", root=root),
-        lambda: projects.use_route(Project(root), ROUTE),
-        lambda: projects.choose_route(projects.find(root)),
+        lambda: routing.use(Project(root), ROUTE),
+        lambda: routing.choose(projects.find(root)),
         lambda: retention.prune(keep_under="0", remove=True, now=2e9, root=root),
         lambda: ralf.get_context(ROUTE, root=root).render(),
         lambda: ralf.list_routes(root=root),
@@ -275,7 +278,36 @@ def test_a_pipe_or_a_device_among_gits_files_hangs_nobody(
     (tmp_path / place).parent.mkdir(parents=True, exist_ok=True)
     lay(tmp_path / place)
     with soon(5):
-        assert projects.choose_route(projects.find(tmp_path)).route == "default"
+        assert routing.choose(projects.find(tmp_path)).route == "default"
+
+
+@pytest.mark.parametrize("lay", [os.mkfifo, lambda path: path.symlink_to("/dev/zero")], ids=["a pipe", "a device"])
+def test_a_pipe_or_a_device_in_place_of_gits_index_hangs_no_writer(
+    tmp_path: Path, lay: Callable[[Path], object]
+) -> None:
+    (tmp_path / ".git").mkdir()
+    lay(tmp_path / ".git" / "index")
+    with soon(10):
+        assert not checkout.tracks(tmp_path, Path("x"))
+        assert ownfile.may_be_cloned(tmp_path / "config.local.yaml")
+
+
+def test_links_that_go_round_in_a_circle_stop_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    root, other = tmp_path / "root", tmp_path / "other"
+    root.mkdir()
+    (root / "round").symlink_to("round")
+    (root / ".git").write_text("gitdir: round/worktrees/x")
+    ralf.record_decision("R", "Go on", root=root)
+    shown = ralf.get_context("R", root=root)
+    remember(
+        projects.find(root), replace(shown, active_work=replace(shown.active_work, open_files=(OpenFile("round"),)))
+    )
+    assert ralf.get_context("R", root=root).decisions == shown.decisions
+    other.mkdir()
+    (other / ".autonomous").symlink_to(".autonomous")
+    monkeypatch.chdir(other)
+    with pytest.raises(OSError, match="symbolic links"):
+        ralf.list_routes()
 
 
 @pytest.mark.parametrize("content", [b"x: 1\n" * 300_000, b"\0", b"threshold: [1]\n", b"threshold: {a: &a [*a]}\n"])

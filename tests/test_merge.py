@@ -11,7 +11,8 @@ from hypothesis import given, settings, strategies as st
 
 from contexts import contexts, quick, scalar, texts
 from ralf.context import BODY
-from ralf.merge import IDENTITY, Conflict, apply, diff, merge, open_changes
+from ralf.merge import Conflict, apply, diff, merge, open_changes
+from ralf.places import IDENTITY
 from ralf.tree import to_tree
 
 _name = st.sampled_from(["a", "b", "c", "DEC-001", "paths"])

@@ -10,9 +10,10 @@ import pytest
 
 import ralf
 import storekit
-from ralf import project as projects
+from ralf import project as projects, routing
 from ralf.errors import UsageError
 from ralf.project import Project
+from ralf.transcripts import ofproject
 from storekit import context_of, records_of
 
 
@@ -94,7 +95,7 @@ def test_looking_for_a_project_makes_nothing(tmp_path: Path, monkeypatch: pytest
     monkeypatch.chdir(tmp_path)
     found = projects.find()
     assert (found.folder, found.route_file("x").parent) == (context_of(tmp_path), context_of(tmp_path) / "routes")
-    projects.choose_route(found)
+    routing.choose(found)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -102,6 +103,15 @@ def test_the_first_write_makes_the_folder_hidden_from_git(repository: Path) -> N
     ralf.record_decision("tide", "One", root=repository)
     assert git("status", "--porcelain", cwd=repository) == ""
     assert (context_of(repository) / ".gitignore").read_text() == "*\n"
+
+
+def test_a_project_within_one_that_shares_its_routes_is_hidden_from_git(repository: Path) -> None:
+    (context_of(repository)).mkdir(parents=True)
+    (context_of(repository) / ".gitignore").write_text("*\n!.gitignore\n!routes/\n!routes/*\n")
+    git("add", "-A", cwd=repository)
+    (repository / "examples").mkdir()
+    ralf.record_decision("tide", "One", root=repository / "examples")
+    assert git("status", "--porcelain", "examples", cwd=repository) == ""
 
 
 def test_stash_clean_and_checkout_touch_nothing_that_was_acknowledged(repository: Path) -> None:
@@ -182,28 +192,28 @@ def test_a_moved_or_broken_link_file_leaves_the_project_to_itself(tmp_path: Path
 
 def test_each_rule_gives_way_to_the_one_before_it(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     project = Project(repository)
-    assert projects.choose_route(project) == ("default", "default")
+    assert routing.choose(project) == ("default", "default")
     git("checkout", "-q", "-b", "fix-tides", cwd=repository)
-    assert projects.choose_route(project) == ("fix-tides", "git branch fix-tides")
-    projects.use_route(project, "chosen")
-    assert projects.choose_route(project) == ("chosen", "ralf route use")
+    assert routing.choose(project) == ("fix-tides", "git branch fix-tides")
+    routing.use(project, "chosen")
+    assert routing.choose(project) == ("chosen", "ralf route use")
     for variable in ("BB5_TASK_ID", "RALF_TASK_ID", "BB5_ROUTE"):
         monkeypatch.setenv(variable, variable.replace("_", "-"))
-        assert projects.choose_route(project) == (variable.replace("_", "-"), f"${variable}")
-    assert projects.choose_route(project, "named") == ("named", "named")
+        assert routing.choose(project) == (variable.replace("_", "-"), f"${variable}")
+    assert routing.choose(project, "named") == ("named", "named")
 
 
 @pytest.mark.parametrize("branch", ["main", "master", "trunk"])
 def test_a_main_branch_chooses_no_route(repository: Path, branch: str) -> None:
     git("checkout", "-q", "-B", branch, cwd=repository)
-    assert projects.choose_route(Project(repository)).route == "default"
+    assert routing.choose(Project(repository)).route == "default"
 
 
 def test_a_branch_name_that_is_no_route_name_becomes_a_slug_of_its_own(repository: Path) -> None:
     found = set()
     for branch in ("feature/tides", "feature-tides", "Feature/Tides", "fix_#12"):
         git("checkout", "-q", "-b", branch, cwd=repository)
-        choice = projects.choose_route(Project(repository))
+        choice = routing.choose(Project(repository))
         assert choice.rule == f"git branch {branch}"
         assert choice.route == projects.names.check(choice.route)
         found.add(choice.route)
@@ -212,48 +222,48 @@ def test_a_branch_name_that_is_no_route_name_becomes_a_slug_of_its_own(repositor
 
 def test_a_detached_head_and_a_folder_without_git_choose_the_default(repository: Path, tmp_path: Path) -> None:
     git("checkout", "-q", "--detach", cwd=repository)
-    assert projects.choose_route(Project(repository)).route == "default"
+    assert routing.choose(Project(repository)).route == "default"
     (tmp_path / "plain").mkdir()
-    assert projects.choose_route(Project(tmp_path / "plain")).route == "default"
+    assert routing.choose(Project(tmp_path / "plain")).route == "default"
 
 
 def test_a_linked_worktree_is_on_its_own_branch(repository: Path, tmp_path: Path) -> None:
     git("worktree", "add", "-q", "-b", "side", tmp_path / "linked", cwd=repository)
-    assert projects.choose_route(Project(tmp_path / "linked")).route == "side"
-    assert projects.choose_route(Project(repository)).route == "default"
+    assert routing.choose(Project(tmp_path / "linked")).route == "side"
+    assert routing.choose(Project(repository)).route == "default"
 
 
 def test_a_refused_name_in_the_environment_is_refused(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BB5_ROUTE", "../x")
     with pytest.raises(UsageError, match=r"^\.\./x: refused as a route name"):
-        projects.choose_route(Project(repository))
+        routing.choose(Project(repository))
 
 
 def test_an_empty_variable_counts_for_nothing(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BB5_ROUTE", " ")
     monkeypatch.setenv("RALF_TASK_ID", "")
-    assert projects.choose_route(Project(repository)).route == "default"
+    assert routing.choose(Project(repository)).route == "default"
 
 
 def test_the_choice_of_one_session_is_not_that_of_another(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     project = Project(repository)
     monkeypatch.setenv("CLAUDE_CODE_SESSION_ID", "one")
-    projects.use_route(project, "chosen")
+    routing.use(project, "chosen")
     monkeypatch.setenv("CLAUDE_CODE_SESSION_ID", "../../two")
-    assert projects.choose_route(project).route == "default"
-    projects.use_route(project, "other")
+    assert routing.choose(project).route == "default"
+    routing.use(project, "other")
     monkeypatch.setenv("CLAUDE_CODE_SESSION_ID", "one")
-    assert projects.choose_route(project).route == "chosen"
+    assert routing.choose(project).route == "chosen"
     assert all(path.is_relative_to(project.cache) for path in project.folder.rglob("*other*"))
 
 
 def test_a_choice_that_cannot_be_read_counts_for_nothing(repository: Path) -> None:
     project = Project(repository)
-    projects.use_route(project, "chosen")
+    routing.use(project, "chosen")
     (path,) = (project.cache / "chosen").iterdir()
     for content in (b"\xff\xfe", b"../x\n", b""):
         path.write_bytes(content)
-        assert projects.choose_route(project).route == "default"
+        assert routing.choose(project).route == "default"
 
 
 def test_routes_are_known_by_their_file_or_their_journal_and_case_makes_no_second(tmp_path: Path) -> None:
@@ -262,12 +272,12 @@ def test_routes_are_known_by_their_file_or_their_journal_and_case_makes_no_secon
     project = Project(tmp_path)
     project.route_file("one").unlink()
     storekit.journal_file(tmp_path, "two").unlink()
-    assert projects.route_names(project) == ["Three", "one", "two"]
-    assert projects.existing_route(project, "three") == "Three"
-    assert projects.existing_route(project, "ONE") == "one"
-    assert projects.existing_route(project, "four") is None
+    assert routing.names_of(project) == ["Three", "one", "two"]
+    assert routing.known(project, "three") == "Three"
+    assert routing.known(project, "ONE") == "one"
+    assert routing.known(project, "four") is None
     with pytest.raises(UsageError, match="differs only in case from the route Three"):
-        projects.check_new(project, "three")
+        routing.check_new(project, "three")
 
 
 def test_sessions_of_this_project_are_found_newest_first(tmp_path: Path) -> None:
@@ -275,12 +285,12 @@ def test_sessions_of_this_project_are_found_newest_first(tmp_path: Path) -> None
     root.mkdir()
     name = "".join(c if c.isascii() and c.isalnum() else "-" for c in str(root))
     folder = tmp_path / "client" / "projects" / name
-    assert projects.session_transcripts(Project(root)) == []
+    assert ofproject.newest_first(Project(root)) == []
     folder.mkdir(parents=True)
     for number, file in enumerate(("b.jsonl", "a.jsonl", "c.txt")):
         (folder / file).write_text("{}")
         os.utime(folder / file, (number, number))
-    assert [path.name for path in projects.session_transcripts(Project(root))] == ["a.jsonl", "b.jsonl"]
+    assert [path.name for path in ofproject.newest_first(Project(root))] == ["a.jsonl", "b.jsonl"]
 
 
 def test_a_user_without_a_home_has_no_sessions_and_reads_as_anybody(
@@ -291,7 +301,7 @@ def test_a_user_without_a_home_has_no_sessions_and_reads_as_anybody(
     monkeypatch.delenv("HOME", raising=False)
     monkeypatch.setattr(os, "getuid", lambda: 54_321)
     ralf.record_decision("tide", "Keep the old columns", root=tmp_path)
-    assert projects.session_transcripts(Project(tmp_path)) == []
+    assert ofproject.newest_first(Project(tmp_path)) == []
     assert len(ralf.get_context("tide", root=tmp_path).decisions) == 1
 
 
@@ -303,4 +313,4 @@ def test_a_session_that_goes_while_its_project_is_looked_through_is_none(tmp_pat
     folder.mkdir(parents=True)
     (folder / "a.jsonl").write_text("{}")
     (folder / "gone.jsonl").symlink_to(folder / "nothing")
-    assert [path.name for path in projects.session_transcripts(Project(root))] == ["a.jsonl"]
+    assert [path.name for path in ofproject.newest_first(Project(root))] == ["a.jsonl"]

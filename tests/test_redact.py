@@ -19,7 +19,7 @@ from ralf.files import ownfile
 from ralf.project import Project
 from ralf.secrets import redaction, secretends, secretformats, secretnames, secretspans
 from ralf.secrets.redact import Redactor
-from ralf.secrets.secretspans import MARKER
+from ralf.secrets.secretspans import MARKER, Known
 from ralf.transcripts.events import START, Event
 from storekit import write_session
 
@@ -402,7 +402,7 @@ def test_redacting_after_the_evidence_is_kept_is_caught(tmp_path: Path, monkeypa
 @pytest.mark.slow
 def test_another_scanner_finds_no_planted_secret_in_the_store(tmp_path: Path) -> None:
     scan = pytest.importorskip("detect_secrets.core.scan", reason="detect-secrets is not installed")
-    settings = pytest.importorskip("detect_secrets.settings")
+    settings = pytest.importorskip("detect_secrets.settings", reason="detect-secrets is not installed")
     _, planted = planted_secrets.sown(random.Random(300))  # noqa: S311  # repeatable
     raw = tmp_path / "raw.txt"
     raw.write_text("\n".join(plant.text for plant in planted))
@@ -426,3 +426,26 @@ def test_the_file_that_holds_the_key_is_not_read_through_a_link(tmp_path: Path) 
     (tmp_path / "config.local.yaml").symlink_to(tmp_path / "there")
     with pytest.raises(UsageError, match="symbolic link"):
         ownfile.read(tmp_path / "config.local.yaml")
+
+
+# ---- many secrets ----
+
+
+def _many(count: int) -> list[str]:
+    generator = random.Random(count)  # noqa: S311
+    return ["".join(generator.choices("ABCDEFGHJKabcdefghjk0123456789", k=24)) for _ in range(count)]
+
+
+def test_of_many_secrets_each_is_found_again_as_of_few() -> None:
+    secrets = [*_many(300), "short1", "sh0rt", "x9"]
+    text = "".join(f"{secret} and {secret[:12]} " for secret in secrets)
+    few = [span for secret in secrets for span in Known({secret: f"[{secret}]"}).spans(text)]
+    assert sorted(Known({secret: f"[{secret}]" for secret in secrets}).spans(text)) == sorted(few)
+
+
+def test_a_text_of_many_secrets_is_gone_through_in_time_by_its_length() -> None:
+    secrets = _many(30_000)
+    text = "\n".join(secrets)
+    begin = time.process_time()
+    assert Known(dict.fromkeys(secrets, "gone")).replaced(text) == "\n".join(["gone"] * len(secrets))
+    assert time.process_time() - begin < 1.5

@@ -168,6 +168,19 @@ def test_whoever_holds_a_place_in_a_journal_that_is_rewritten_begins_anew(
     assert times[0]
 
 
+def repair_twice(root: Path, monkeypatch: pytest.MonkeyPatch, owner: object, name: str) -> None:
+    """Repair: first on a disk that is full when it comes to this call, then on one that has room."""
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as own:
+        own.setattr(owner, name, full)
+        with pytest.raises(OSError, match="No space"):
+            repair(root=root)
+    repair(root=root)
+
+
 def test_a_repair_that_dies_before_an_archive_is_written_anew_leaves_what_can_be_read_of_it_in_place(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -179,14 +192,7 @@ def test_a_repair_that_dies_before_an_archive_is_written_anew_leaves_what_can_be
     content[-30] ^= 0xFF  # of its directory
     path.write_bytes(content)
 
-    def full(*_: object) -> None:
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    with monkeypatch.context() as own:
-        own.setattr(blobzip, "write", full)
-        with pytest.raises(OSError, match="No space"):
-            repair(root=tmp_path)
-    repair(root=tmp_path)
+    repair_twice(tmp_path, monkeypatch, blobzip, "write")
     assert [store.has_blob(digest) for digest in digests] == [True] * 6
     assert not verify(root=tmp_path).damaged
     kept = context_of(tmp_path) / "damaged" / "archive" / "blobs"
@@ -204,13 +210,6 @@ def test_a_repair_that_dies_before_a_journal_is_written_anew_leaves_each_part_in
     journal = journal_file(tmp_path, "tide")
     journal.write_bytes(b"".join(journal.read_bytes().splitlines(keepends=True)[1:]))  # it names its part no more
 
-    def full(*_: object) -> None:
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    with monkeypatch.context() as own:
-        own.setattr(Stream, "replace", full)
-        with pytest.raises(OSError, match="No space"):
-            repair(root=tmp_path)
-    repair(root=tmp_path)
+    repair_twice(tmp_path, monkeypatch, Stream, "replace")
     assert [entry.record for entry in store.read("routes/tide")][:6] == records
     assert not verify(root=tmp_path).damaged

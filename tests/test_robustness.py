@@ -8,12 +8,15 @@ import os
 import subprocess
 import sys
 import time
+import tracemalloc
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 import ralf
+from ralf import journal, project as projects, snapshot
 from ralf.errors import Busy, DamagedJournal, DamagedRouteFile, UsageError
 from ralf.project import Project
 from ralf.retention import prune
@@ -73,6 +76,8 @@ def test_a_decision_is_in_the_file_when_the_file_was_mended_after_it(tmp_path: P
         ("ids/routes/r.idx", b"ralfids1" + b"\xff" * 24),
         ("routes/r.json", b"[" * 100_000),
         ("routes/r.json", b'{"v":2,"token":"x","renders":[],"counts":{"a":"b"},"context":{}}'),
+        ("routes/r.json", b'{"v":2,"token":"x","renders":[],"counts":{"a":1e999},"context":{}}'),
+        ("routes/r.json", b'{"v":2,"token":"x","renders":[[1e999,"a"]],"counts":{},"context":{}}'),
         ("renders/r/1.json.z", b"torn"),
     ],
 )
@@ -208,3 +213,43 @@ def test_the_work_does_not_grow_without_end(tmp_path: Path) -> None:
     report = ralf.checkpoint("r", path, root=tmp_path)
     assert report.path.stat().st_size < 80_000
     assert ralf.record_decision("r", "Go on", root=tmp_path).id == "DEC-001"
+
+
+def test_a_list_passes_over_a_number_that_is_none(tmp_path: Path) -> None:
+    ralf.record_decision("r", "Go on", root=tmp_path)
+    path = store(tmp_path) / "routes" / "r.md"
+    path.write_bytes(path.read_bytes().replace(b"revision: 1", b"revision: " + b"9" * 5_000))
+    os.utime(path, (1, 1))  # as old as a file that is known
+    assert [route.revision for route in ralf.list_routes(root=tmp_path)] == [0]
+
+
+def test_a_remembered_file_that_swells_when_it_is_unpacked_counts_for_nothing(tmp_path: Path) -> None:
+    ralf.record_decision("r", "Go on", root=tmp_path)
+    path = store(tmp_path) / "cache" / "renders" / "r" / "1.json.z"
+    machine = zlib.compressobj(9)
+    path.write_bytes(b"".join(machine.compress(b" " * (1 << 20)) for _ in range(200)) + machine.flush())
+    tracemalloc.start()
+    try:
+        assert snapshot.shown_at(store(tmp_path) / "cache", "r", 1) is None
+        assert tracemalloc.get_traced_memory()[1] < 2.5 * snapshot.MOST_SHOWN
+    finally:
+        tracemalloc.stop()
+
+
+def test_a_checkpoint_that_does_not_say_when_it_was_is_damage_to_whoever_prunes(tmp_path: Path) -> None:
+    project = projects.find(tmp_path)
+    payload = {"source": {"session": "s"}, "period": 5}
+    journal.append(project.store, "r", journal.Record(1, "checkpoint", payload), id="x", after=None)
+    with pytest.raises(DamagedJournal, match="is no checkpoint"):
+        prune(root=tmp_path)
+
+
+def test_who_reads_makes_no_key(tmp_path: Path) -> None:
+    ralf.record_decision("r", "Go on", root=tmp_path)
+    file, key = store(tmp_path) / "routes" / "r.md", store(tmp_path) / "config.local.yaml"
+    old = file.read_bytes()
+    ralf.record_decision("r", "Stop", root=tmp_path)
+    file.write_bytes(old.replace(b"Go on", b"Go on and on"))  # by an editor that had the old one open
+    key.unlink()
+    assert [one.decision for one in ralf.get_context("r", root=tmp_path).decisions] == ["Go on and on", "Stop"]
+    assert not key.exists()

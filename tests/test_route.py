@@ -417,12 +417,12 @@ def test_a_persons_keys_come_back_from_a_snapshot_as_they_are_whatever_the_cache
     else:
         context = replace(context, extra=keys if at == "top" else {"mine": keys})
     snapshot.save(tmp_path, ROUTE, Snapshot("t", context))
-    snapshot.keep_shown(tmp_path, ROUTE, context)
+    snapshot.keep_shown(tmp_path, ROUTE, context, "0-a")
     monkeypatch.setattr(snapshot, "_last", None)  # as another process reads it
     kept = snapshot.load(tmp_path, ROUTE)
     assert kept is not None
     assert kept.context == context
-    assert snapshot.shown_at(tmp_path, ROUTE, context.revision) == context
+    assert snapshot.shown_at(tmp_path, ROUTE, context.revision) == (context, "0-a")
 
 
 def test_a_snapshot_is_not_taken_for_another_of_the_same_file_number_size_and_time(tmp_path: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import pkgutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -164,23 +166,39 @@ def test_two_readers_that_renew_the_cache_at_once_leave_it_right(project: Projec
     assert standing(project, ROUTE, "s") == expected
 
 
+@pytest.mark.parametrize("place", ["ralf.sessions.lines_since", "fcntl.flock"])
 def test_of_two_who_renew_the_cache_at_once_one_writes(
-    project: Project, writer: Writer, cache: Path, monkeypatch: pytest.MonkeyPatch
+    project: Project, writer: Writer, cache: Path, monkeypatch: pytest.MonkeyPatch, place: str
 ) -> None:
     writer.take("s", 100)
     standing(project, ROUTE, "s")
     expected = writer.take("s", 200)
+    with monkeypatch.context() as patched:
+
+        def slower(*args: Any) -> Any:
+            patched.undo()
+            assert standing(project, ROUTE, "s") == expected
+            return pkgutil.resolve_name(place)(*args)
+
+        patched.setattr(place, slower)
+        assert standing(project, ROUTE, "s") == expected
+    assert cache.read_bytes() == b"\n" + sessions.lines_since(project, ROUTE, None)
+
+
+def test_who_renews_the_cache_from_a_journal_that_is_purged_meanwhile_leaves_none(
+    project: Project, writer: Writer, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected = writer.take("s", 100)
     lines_since = sessions.lines_since
 
-    def slower(*args: Any) -> bytes:
-        monkeypatch.setattr(sessions, "lines_since", lines_since)
+    def purged(*args: Any) -> bytes:
         found = lines_since(*args)
-        assert standing(project, ROUTE, "s") == expected
+        project.store.rewrite(journal.stream_of(ROUTE), lambda entry: entry.record + b" ")
         return found
 
-    monkeypatch.setattr(sessions, "lines_since", slower)
+    monkeypatch.setattr(sessions, "lines_since", purged)
     assert standing(project, ROUTE, "s") == expected
-    assert cache.read_bytes() == b"\n" + lines_since(project, ROUTE, None)
+    assert not cache.exists()
 
 
 CARRIED = {
@@ -208,7 +226,9 @@ def test_what_a_record_hands_on_counts_for_nothing_where_no_writer_of_ours_made_
         assert standing(project, ROUTE, "s") == Standing("s", Position(10, 1))
 
 
-@pytest.mark.parametrize("source", [{"to_byte": "x"}, {"to_byte": 1, "to_line": None}, {"to_byte": [1]}])
+@pytest.mark.parametrize(
+    "source", [{"to_byte": value} for value in ("x", [1], -1, math.inf)] + [{"to_byte": 1, "to_line": None}]
+)
 def test_a_record_that_does_not_say_how_far_it_goes_is_damage(
     project: Project, writer: Writer, source: dict[str, Any]
 ) -> None:

@@ -9,13 +9,16 @@ import sqlite3
 import time
 import zlib
 from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 import ralf
 from ralf.archive import archive
-from ralf.errors import DamagedJournal
+from ralf.errors import Busy, DamagedJournal
+from ralf.files.opening import content_of
 from ralf.integrity import repair as repairs
 from ralf.integrity.repair import repair
 from ralf.integrity.verify import verify
@@ -78,6 +81,29 @@ def test_an_archived_store_is_whole(project: Path, monkeypatch: pytest.MonkeyPat
     report = verify(root=project)
     assert report.findings == ()
     assert report.archives == 2
+
+
+@pytest.mark.parametrize("how", ["archived", "rewritten"])
+def test_a_journal_that_is_changed_while_it_is_looked_at_is_whole(
+    project: Path, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    store = FileStore(context_of(project))
+    tokens = [entry.token for entry in store.read("routes/tide")]
+    store.archive("routes/tide", tokens[0])
+    late = {
+        "archived": [partial(store.archive, "routes/tide", token, wait=False) for token in tokens[1:3]],
+        "rewritten": [partial(store.rewrite, "routes/tide", lambda entry: entry.record + b" ")],
+    }[how]
+
+    def read(path: Path) -> bytes:
+        content = content_of(path)
+        if late:
+            with suppress(Busy):  # whoever looks again holds the journal
+                late.pop(0)()
+        return content
+
+    monkeypatch.setattr("ralf.integrity.journalscan.content_of", read)
+    assert [finding for finding in verify(root=project).findings if finding.damage] == []
 
 
 def test_what_a_crash_leaves_behind_is_said_and_is_no_damage(project: Path, journal: Path, cli: Cli) -> None:

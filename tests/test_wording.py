@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 
 import pytest
 from hypothesis import given, strategies as st
@@ -113,3 +114,11 @@ def test_one_or_two_words_are_not_looked_for_everywhere() -> None:
     assert not is_telling("incomprehensibilities")
     assert not is_telling("a b c d")
     assert is_telling("it needs no server")
+
+
+@pytest.mark.parametrize("sign", ["\\", "\u2026", "\\u00e9\\", "x\u2026\\"])
+def test_a_text_of_nothing_but_backslashes_and_cuts_is_looked_through_at_once(sign: str) -> None:
+    wording = Wording([f"{TEXT} {number}" * 20 for number in range(20)])
+    begin = time.process_time()
+    assert not wording.stands_in(sign * 100_000)
+    assert time.process_time() - begin < 2

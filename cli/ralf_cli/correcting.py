@@ -65,10 +65,10 @@ def _run_editor(opened: Opened) -> None:
     import shlex
     import subprocess
 
+    from ralf import environment
     from ralf.errors import RalfError
-    from ralf.project import editor
 
-    command = editor()
+    command = environment.editor()
     try:
         status = subprocess.call([*shlex.split(command), str(opened.path)])
     except (OSError, ValueError) as error:
@@ -218,8 +218,9 @@ def _told(found: Forgotten) -> list[str]:
 def _is_shared(root: str | None) -> bool:
     """Whether git sees the route files."""
     from ralf import project as projects
+    from ralf.files.opening import content_of
 
     try:
-        return "!routes/" in (projects.find(root).folder / ".gitignore").read_text(encoding="utf-8")
+        return b"!routes/" in content_of(projects.find(root).folder / ".gitignore", follow=True)
     except OSError:
         return False

@@ -26,12 +26,12 @@ def route(ctx: click.Context, root: str | None, as_json: bool) -> None:
     \b
     Exit status: 0 · 2 refused name
     """
-    from ralf import project as projects
+    from ralf import project as projects, routing
     from ralf_cli.output import emit_json
 
     if ctx.invoked_subcommand is not None:
         return
-    choice = projects.choose_route(projects.find(root))
+    choice = routing.choose(projects.find(root))
     if as_json:
         emit_json({"route": choice.route, "rule": choice.rule})
     else:
@@ -51,8 +51,8 @@ def use(name: str, root: str | None) -> None:
     \b
     Exit status: 0 · 1 the folder cannot be written · 2 refused name
     """
-    from ralf import names, project as projects
+    from ralf import project as projects, routing
 
     project = projects.find(root)
-    projects.use_route(project, projects.existing_route(project, names.check(name)) or name)
+    routing.use(project, routing.known(project, name) or name)
     click.echo(f"{name}: the route of this session")

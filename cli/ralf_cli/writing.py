@@ -193,11 +193,12 @@ def _complained(damage: str) -> bool:
 def _transcript(named: str | None, root: str | None) -> Path:
     from ralf import project as projects
     from ralf.errors import TranscriptNotFound
+    from ralf.transcripts import ofproject
 
     if named is not None:
         return Path(named)
     project = projects.find(root)
-    found = projects.session_transcripts(project)
+    found = ofproject.newest_first(project)
     if not found:
         raise TranscriptNotFound(project.root, "no client has kept a session of this project here", "--transcript FILE")
     return found[0]

@@ -7,19 +7,17 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
-from itertools import islice, takewhile
+from itertools import takewhile
 from typing import Any, NamedTuple
 
-from ralf import config, project as projects
+from ralf import config, project as projects, routing
 from ralf.errors import Busy, DamagedJournal, RalfError, UnknownToken
-from ralf.journal import stream_of
-from ralf.past import history
+from ralf.journal import MALFORMED, stream_of
 from ralf.project import Project
 from ralf.retention import parse_age
 from ralf.store import Blob, Digest, Entry, Token
@@ -38,7 +36,6 @@ _PAYS = 16
 _LONGEST = 8 << 20  # bytes of a journal from which writing it anew takes too long for a checkpoint, whatever moves
 _DAY = 86_400
 _MOST_TRIES = 20
-_EVIDENCE = re.compile(rb'"evidence":"([0-9a-f]{64})"')
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,9 +71,12 @@ class ArchiveReport:
 
 
 class _Seen(NamedTuple):
-    """A record on its way: its place, its bytes, when what it tells ended ("" where it does not say), its evidence."""
+    """A record on its way: its place, its revision, its bytes, when what it tells ended ("" where it does not say), its
+    evidence.
+    """
 
     token: Token
+    revision: int
     size: int
     ended: str
     evidence: Digest
@@ -107,7 +107,7 @@ def archive(
     age = parse_age(older_than).total_seconds() if older_than else days * _DAY
     limit = (time.time() if now is None else now) - age
     blobs = {blob.digest: blob for blob in project.store.blobs()}
-    names = [history.existing(project, route)] if route is not None else projects.route_names(project)
+    names = [routing.existing(project, route)] if route is not None else routing.names_of(project)
     found, damaged = [], []
     for name in names if older_than or days else ():
         try:
@@ -130,26 +130,24 @@ def a_little(project: Project, route: str, *, now: float | None = None) -> None:
 
 
 def _archive_some(project: Project, route: str, limit: float) -> None:
-    stream = stream_of(route)
-    length = project.store.unarchived(stream)
-    if length > _LONGEST:
+    stream, store = stream_of(route), project.store
+    length, head = store.unarchived(stream), store.head(stream)
+    if head is None or length > _LONGEST:
         return
     most = max(LITTLE, length // _PAYS)
-    entries = project.store.read(stream, after=project.store.archived(stream))
     old: list[_Seen] = []
-    after: list[Entry] = []
-    for entry in entries:
+    for entry in store.read(stream, after=store.archived(stream)):
         record = _seen(entry)
         if not _is_old(record, limit) or sum(one.size for one in old) >= most:
-            after = [entry, *islice(entries, NEWEST - 1)]
             break
         old.append(record)
-    old = _prefix(old, len(after))
-    if old and sum(record.size for record in old) * _PAYS >= length:
-        project.store.archive(stream, old[-1].token, wait=False)
-        # Evidence that a record further on shares would be read from the archive, too: no harm, and not worth a search.
-        shared = {digest.decode() for entry in after for digest in _EVIDENCE.findall(entry.record)}
-        project.store.archive_blobs([one.evidence for one in old if one.evidence not in shared], wait=False)
+    if old:
+        old = _prefix(old, _seen(store.entry(stream, head)).revision - old[-1].revision)
+    if not old or sum(record.size for record in old) * _PAYS < length:
+        return
+    # Evidence that a record further on shares is read from the archive, too: no harm, and not worth a search.
+    if not store.archive_blobs([record.evidence for record in old], wait=False):
+        store.archive(stream, old[-1].token, wait=False)  # not both at one checkpoint: that would be too much for one
 
 
 def _archive_all(project: Project, route: str, limit: float, blobs: Mapping[Digest, Blob], *, dry: bool) -> Archived:
@@ -214,13 +212,15 @@ def _seen(entry: Entry) -> _Seen:
     try:
         record = json.loads(entry.record)
         payload = record["payload"]
-        kind = record["kind"]
-    except (ValueError, KeyError, TypeError):
-        payload, kind = {}, ""
+        kind, revision = record["kind"], int(record["revision"])
+    except MALFORMED:
+        payload, kind, revision = {}, "", 0
     if not isinstance(payload, dict):
         payload = {}
     evidence = payload.get("evidence", "") if kind == "checkpoint" else ""
-    return _Seen(entry.token, len(entry.record), _ended(payload), evidence if isinstance(evidence, str) else "")
+    if not isinstance(evidence, str):
+        evidence = ""
+    return _Seen(entry.token, revision, len(entry.record), _ended(payload), evidence)
 
 
 def _ended(payload: Mapping[str, Any]) -> str:

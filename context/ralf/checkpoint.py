@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ralf import config, names, project as projects, sessions, state as states, tokens
+from ralf import config, project as projects, routing, sessions, state as states, tokens
 from ralf.briefing.since import remember
 from ralf.errors import Busy, DamagedRouteFile, UnknownToken
 from ralf.files.opening import content_of
@@ -78,7 +78,7 @@ def checkpoint(
     replaced), DamagedJournal, Busy, OSError; the route is then as before, or has the checkpoints of the first segments.
     """
     project = projects.find(root)
-    projects.check_new(project, names.check(route))
+    routing.check_new(project, route)
     project.check_links()
     source = open_transcript(Path(transcript))
     settings = config.load(project.config_file)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from ralf import journal, project as projects
+from ralf import journal, project as projects, routing
 from ralf.context import RouteContext
 from ralf.errors import NotFound
 from ralf.merge import Change
@@ -65,7 +65,7 @@ def open_file(route: str, *, root: str | os.PathLike[str] | None = None) -> Open
     Raises RouteNotFound, UsageError (a refused name), Busy, OSError, DamagedJournal.
     """
     project = projects.find(root)
-    found = history.existing(project, route)
+    found = routing.existing(project, route)
     with writing(project, found, leave=False) as writer:
         writer.show()
         return Opened(found, project.route_file(found), writer.context.revision, writer.damage)
@@ -80,7 +80,7 @@ def take_in(route: str, *, since: int | None = None, root: str | os.PathLike[str
     DamagedJournal.
     """
     project = projects.find(root)
-    found = history.existing(project, route)
+    found = routing.existing(project, route)
     known = since if since is not None else _revision(project, found)
     with writing(project, found) as writer:
         writer.show()
@@ -117,7 +117,7 @@ def drop(route: str, id: str, *, because: str = "", root: str | os.PathLike[str]
     NotFound (no such decision), UsageError (a refused name), Busy, OSError, DamagedJournal.
     """
     project = projects.find(root)
-    found = history.existing(project, route)
+    found = routing.existing(project, route)
     label = history.label(id, "DEC")
     with writing(project, found) as writer:
         decision = decision_of(project, writer.context, label)

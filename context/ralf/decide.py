@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from ralf import names, project as projects, tombstones
+from ralf import names, project as projects, routing, tombstones
 from ralf.context import RouteContext
 from ralf.errors import Busy, NotFound, UsageError
 from ralf.labels import labelled, said as words_of
@@ -59,7 +59,7 @@ def record_decision(
     if origin not in ORIGINS or kind not in KINDS:
         raise UsageError(route, f"origin is one of {', '.join(ORIGINS)}, kind one of {', '.join(KINDS)}")
     project = projects.find(root)
-    projects.check_new(project, names.check(route))
+    routing.check_new(project, route)
     project.check_links()
     redacted = project.redactor.text
     made = Decision(

@@ -45,9 +45,14 @@ def named(store: Store) -> dict[Digest, set[str]]:
     found: dict[Digest, set[str]] = {}
     for stream in store.streams(""):
         for entry in store.read(stream):
-            for match in _DIGEST.findall(entry.record):
-                found.setdefault(match.decode(), set()).add(stream)
+            for digest in digests_in(entry.record):
+                found.setdefault(digest, set()).add(stream)
     return found
+
+
+def digests_in(content: bytes) -> set[Digest]:
+    """What some bytes name that may be the digest of a blob."""
+    return {match.decode() for match in _DIGEST.findall(content)}
 
 
 def _number(line: bytes) -> int:

@@ -20,7 +20,7 @@ class Record:
     """One record of a route.
 
     revision  1 for the route's first record, then one more per record
-    kind      checkpoint, refinement, unrefined, decision, drop, forget, edit, import; others are kept and passed over
+    kind      one of those in `route._KINDS`; others are kept and passed over
     payload   by kind, a plain tree
     render    digest of the route file that shows this revision, "" where none was rendered for it
     version   of the record's format: 1 has no digest
@@ -143,5 +143,5 @@ def parsed(route: str, entry: Entry) -> Record:
             outdated=line.get("outdated") is True,
             lineage=str(line.get("lineage", "")),
         )
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
+    except MALFORMED as error:
         raise DamagedJournal(route, f"the record {entry.id!r} is not one of a route: {error}", MEND_JOURNAL) from None

@@ -9,10 +9,10 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from ralf import config
+from ralf import config, environment
 from ralf.errors import UsageError
 from ralf.files import ownfile
-from ralf.project import Project, environment_of_a_model
+from ralf.project import Project
 from ralf.refining.spend import Cap
 from ralf.summarizers.command import TIMEOUT, Command, named
 from ralf.summarizers.registry import MODELS
@@ -96,7 +96,7 @@ def _check(found: LocalConfig) -> None:
 def of(project: Project) -> LocalConfig:
     """What this machine may run for a project. Errors: `load`, `ownfile.check_not_cloned`, `check_meant`."""
     found = load(project.local_config_file)
-    ownfile.check_not_cloned(project.local_config_file, environment_of_a_model())
+    ownfile.check_not_cloned(project.local_config_file, environment.of_a_model())
     check_meant(project, found)
     return found
 

@@ -1,7 +1,6 @@
 """Three-way merge of trees: what changed from one to another, as data, and those changes made to a third.
 
-List items are told apart by the key in `IDENTITY`, those with the same by their number: the second `a` is `a (2)`. A
-list with an item that has none changes as a whole.
+List items are told apart as `ralf.places` says; a list with an item that has no name changes as a whole.
 """
 
 from __future__ import annotations
@@ -9,24 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
+from ralf.places import IDENTITY, Places, identity_of, names_of
 from ralf.tree import Tree
-
-IDENTITY = {
-    "decisions": "id",
-    "checkpoint_history": "checkpoint_id",
-    "sections": "number",
-    "paths": "path",
-    "commands": "command",
-    "errors": "error",
-    "commits": "commit",
-    "requests": "request",
-    "todos": "content",
-    "open_files": "path",
-    "dropped": "id",
-    "forgotten": "id",
-    "unresolved": "at",
-    "comments": "key",
-}
 
 _NOTHING = object()
 
@@ -70,8 +53,9 @@ def diff(base: Tree, theirs: Tree) -> list[Change]:
 def apply(tree: Tree, changes: Sequence[Change]) -> Tree:
     """A copy of `tree` with the changes made; what a change needs and does not find is made."""
     made: Tree = _copy(tree)
+    places = Places()
     for change in changes:
-        _make(made, [str(key) for key in change["at"]], change)
+        _make(made, [str(key) for key in change["at"]], change, places)
     return made
 
 
@@ -86,12 +70,13 @@ def conflicts(base: Tree, ours: Tree, changes: Sequence[Change]) -> Iterator[Con
 
     The changes win; but a field of an item that `ours` has no longer cannot be set: then its new value is the other.
     """
+    places = Places()
     for change in changes:
         if "order" in change or change.get("removed") == "empty":
             continue
         at = tuple(str(key) for key in change["at"])
-        was, now, wanted = find(base, at), find(ours, at), change.get("value")
-        if not _takes(ours, at):
+        was, now, wanted = places.find(base, at), places.find(ours, at), change.get("value")
+        if not _takes(ours, at, places):
             if wanted is not None:
                 yield Conflict(at, _copy(wanted))
         elif not _same(was, now) and not _same(now, wanted):
@@ -100,28 +85,13 @@ def conflicts(base: Tree, ours: Tree, changes: Sequence[Change]) -> Iterator[Con
 
 def open_changes(changes: Sequence[Change], tree: Tree) -> list[Change]:
     """The changes that `tree` does not show yet, and an order or an emptiness that one of these is about."""
-    open_ = [not _shows(tree, change) for change in changes]
+    places = Places()
+    open_ = [not _shows(tree, change, places) for change in changes]
     around = {
         tuple(c["at"][:n]) for c, is_open in zip(changes, open_, strict=True) if is_open for n in range(len(c["at"]))
     }
     depends = [("order" in c or c.get("removed") == "empty") and tuple(c["at"]) in around for c in changes]
     return [c for c, is_open, too in zip(changes, open_, depends, strict=True) if is_open or too]
-
-
-def find(tree: Tree, at: Sequence[str], default: Any = None) -> Any:
-    """What stands at a place of a tree, `default` for nothing."""
-    found: Any = tree
-    for number, key in enumerate(at):
-        step = _step(found, str(key), str(at[number - 1]) if number else "")
-        if step is None:
-            return default
-        found = step[1]
-    return found
-
-
-def holds(tree: Tree, at: Sequence[str]) -> bool:
-    """Whether something stands at a place of a tree."""
-    return find(tree, at) is not None
 
 
 # ---- what changed ----
@@ -149,7 +119,7 @@ def _diff(base: Any, theirs: Any, at: list[str], changes: list[Change]) -> None:
         for key, item in after.items():
             if key not in before:
                 _insert(made, at[-1], item)
-        if _names(made, at[-1]) != list(after):
+        if names_of(made, at[-1]) != list(after):
             changes.append({"at": at, "order": list(after)})
 
 
@@ -180,7 +150,7 @@ def _parts(value: Any, at: list[str]) -> dict[str, Any] | None:
         return value
     if not at or at[-1] not in IDENTITY or not isinstance(value, list):
         return None
-    names = _names(value, at[-1])
+    names = names_of(value, at[-1])
     if None in names or len(set(names)) < len(names):
         return None
     return dict(zip(map(str, names), value, strict=True))
@@ -197,49 +167,10 @@ def _same(one: Any, other: Any) -> bool:
     return bool(one == other)
 
 
-# ---- the places of a tree ----
-
-
-def _identity(item: Any, parent: str) -> str | None:
-    """What tells a list item from the others; a section that a person wrote, without a number, has its title."""
-    if not isinstance(item, dict):
-        return None
-    name = item.get(IDENTITY[parent])
-    if name is None and parent == "sections" and "title" in item:
-        return f"### {item['title']}"
-    if isinstance(name, list):
-        return "/".join(map(str, name))
-    return None if name is None else str(name)
-
-
-def _names(items: Sequence[Any], parent: str) -> list[str | None]:
-    """What tells the items of a list apart, None for one that has nothing."""
-    seen: dict[str, int] = {}
-    names: list[str | None] = []
-    for item in items:
-        name = _identity(item, parent)
-        if name is not None:
-            seen[name] = seen.get(name, 0) + 1
-            name = f"{name} ({seen[name]})" if seen[name] > 1 else name
-        names.append(name)
-    return names
-
-
-def _step(tree: Any, key: str, parent: str) -> tuple[Any, Any] | None:
-    """Where `key` leads from `tree`: the container's own key or index, and what stands there; None if nothing does."""
-    if isinstance(tree, dict):
-        return (key, tree[key]) if key in tree else None
-    if isinstance(tree, list) and parent in IDENTITY:
-        for index, name in enumerate(_names(tree, parent)):
-            if name == key:
-                return index, tree[index]
-    return None
-
-
-def _takes(tree: Any, at: Sequence[str]) -> bool:
+def _takes(tree: Any, at: Sequence[str], places: Places) -> bool:
     """Whether a change can be made at a place: all on the way there is, or can be made."""
     for number, key in enumerate(at[:-1]):
-        step = _step(tree, key, at[number - 1] if number else "")
+        step = places.step(tree, key, at[number - 1] if number else "")
         if step is None and not isinstance(tree, dict):
             return False
         tree = step[1] if step is not None else _container(key)
@@ -251,9 +182,9 @@ def _container(key: str) -> Any:
     return [] if key in IDENTITY else {}
 
 
-def _shows(tree: Tree, change: Change) -> bool:
+def _shows(tree: Tree, change: Change, places: Places) -> bool:
     """Whether a change would make nothing of a tree but what it is."""
-    found = find(tree, change["at"], _NOTHING)
+    found = places.find(tree, change["at"], _NOTHING)
     if found is _NOTHING:
         return "value" not in change
     if "order" in change:
@@ -274,46 +205,64 @@ def _copy(tree: Any) -> Any:
     return [_copy(inner) for inner in tree] if isinstance(tree, list) else tree
 
 
-def _make(tree: Any, at: list[str], change: Change) -> None:
-    if not at or not _takes(tree, at):
+def _make(tree: Any, at: list[str], change: Change, places: Places) -> None:
+    if not at or not _takes(tree, at, places):
         return  # what should change is gone
+    above: Any = None
     for number, key in enumerate(at[:-1]):
-        step = _step(tree, key, at[number - 1] if number else "")
+        step = places.step(tree, key, at[number - 1] if number else "")
         if step is None and "value" not in change:
             return
         if step is None:
             tree[key] = _container(key)
-        tree = step[1] if step is not None else tree[key]
+        above, tree = tree, tree[key] if step is None else step[1]
     parent, key = at[-2] if len(at) > 1 else "", at[-1]
-    step = _step(tree, key, parent)
+    step = places.step(tree, key, parent)
     if "order" in change:
         if step is not None and isinstance(step[1], list) and key in IDENTITY:
             step[1][:] = _ordered(step[1], key, change["order"])
-    elif change.get("removed"):
-        if step is not None and (change["removed"] != "empty" or not step[1]):
-            del tree[step[0]]
-    elif step is not None:
-        tree[step[0]] = _copy(change["value"])
-    elif isinstance(tree, dict):
-        tree[key] = _copy(change["value"])
+            places.changed(step[1], 0)
     elif isinstance(tree, list):
-        _insert(tree, parent, _copy(change["value"]))
+        places.changed(tree, _make_item(tree, parent, step, change))
+    elif "value" in change:
+        tree[key] = _copy(change["value"])
+    elif step is not None and (change["removed"] != "empty" or not step[1]):
+        del tree[key]
+    if isinstance(above, list) and key in (IDENTITY[at[-3]], "title"):  # by which an item is told from the others
+        places.changed(above, 0)
 
 
-def _insert(items: list[Any], parent: str, item: Any) -> None:
-    """Sections stand newest first, everything else oldest first; one of a name that is there stands behind it."""
+def _make_item(items: list[Any], parent: str, step: tuple[Any, Any] | None, change: Change) -> int:
+    """Change, add or remove an item; from which place on the list is another."""
+    if step is None:
+        return _insert(items, parent, _copy(change["value"])) if "value" in change else len(items)
+    place, item = step
+    if "value" in change:
+        items[place] = _copy(change["value"])
+        return len(items) if identity_of(items[place], parent) == identity_of(item, parent) else place
+    if change["removed"] == "empty" and item:
+        return len(items)
+    del items[place]
+    return int(place)
+
+
+def _insert(items: list[Any], parent: str, item: Any) -> int:
+    """Sections stand newest first, everything else oldest first; one of a name that is there stands behind it. Where it
+    stands now.
+    """
     place = len(items)
     if parent == "sections" and isinstance(item, dict):
-        number, name = item.get("number") or 0, _identity(item, parent)
-        alike = [n for n, other in enumerate(items) if _identity(other, parent) == name]
+        number, name = item.get("number") or 0, identity_of(item, parent)
+        alike = [n for n, other in enumerate(items) if identity_of(other, parent) == name]
         older = (n for n, other in enumerate(items) if (other.get("number") or 0) < number)
         place = alike[-1] + 1 if alike else next(older, place)
     items.insert(place, item)
+    return place
 
 
 def _ordered(items: list[Any], parent: str, order: Sequence[str]) -> list[Any]:
     """Items in an order; one that it does not name stays behind the one that it stood behind."""
-    names = _names(items, parent)
+    names = names_of(items, parent)
     by_name = dict(zip(names, items, strict=True))
     made = [by_name[name] for name in dict.fromkeys(order) if name in by_name]
     named = set(order)

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ralf.files import atomic
+from ralf.files.opening import content_of
 from ralf.project import Project
 
 CONFIG_TEXT = """\
@@ -36,7 +37,7 @@ def plan_init(project: Project, *, share: bool) -> list[Step]:
         steps.append(
             Step(ignore, "create: " + ("git sees the route files alone" if share else "git sees nothing of it"))
         )
-    elif share and ignore.read_text(encoding="utf-8") != wanted:
+    elif share and content_of(ignore, follow=True) != wanted.encode():
         steps.append(Step(ignore, "change: git sees the route files"))
     return steps
 

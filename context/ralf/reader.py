@@ -1,4 +1,4 @@
-"""Reading: a route's context, and the list of routes. Takes no lock, writes nothing.
+"""Reading: a route's context, and the list of routes. Takes no lock, writes nothing but caches.
 
 The state of a route and its model are imported when a route is read: the list needs neither.
 """
@@ -11,8 +11,8 @@ import stat
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from ralf import names, project as projects
-from ralf.errors import Busy, Damaged, RouteNotFound
+from ralf import project as projects, routing
+from ralf.errors import Busy, Damaged
 from ralf.files.opening import not_through_a_link
 from ralf.project import Project
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 _HEAD_BYTES = 16 * 1024
 _FIRST_BYTES = 4 * 1024  # these do for most files
 _WORK_BYTES = 512  # what a list shows of the work comes first in the files that we wrote
+_DIGITS = 18  # of a number; one with more is none
 _HEADER = b"context_checkpoint:"
 _WORK = b"\nactive_work:"
 _END = re.compile(rb"\n(?![ \r])")  # a line that is not indented ends a block
@@ -66,10 +67,10 @@ def get_context(
     from ralf.briefing import since
 
     project = projects.find(root)
-    found = projects.existing_route(project, names.check(route))
+    found = routing.known(project, route)
     state = states.load(project, found) if found is not None else None
     if state is None:
-        raise RouteNotFound(route, closest(project, route))
+        raise routing.not_found(project, route)
     context = replace(state.context, since=since.look(project, state.context))
     return context.with_defaults(max_tokens, query, _valued(project, query, context.route) if query else ())
 
@@ -84,15 +85,6 @@ def _valued(project: Project, query: str, route: str) -> tuple[tuple[Word, float
         return ()
 
 
-def closest(project: Project, route: str) -> tuple[str, ...]:
-    """The names of up to three routes that resemble `route`, best first."""
-    import difflib  # only a name that is not found pays for it
-
-    by_folded = {name.casefold(): name for name in projects.route_names(project)}
-    found = difflib.get_close_matches(route.casefold(), by_folded, n=3, cutoff=0.5)
-    return tuple(by_folded[name] for name in found)
-
-
 def list_routes(*, root: str | os.PathLike[str] | None = None) -> list[RouteSummary]:
     """All routes of a project, the one with the newest checkpoint first; [] for a project without routes.
 
@@ -103,7 +95,7 @@ def list_routes(*, root: str | os.PathLike[str] | None = None) -> list[RouteSumm
     files, snapshots = str(project.routes), f"{project.cache}/routes"  # a path object for each would double the time
     found = [
         _summary(project, name, _head_fields(f"{files}/{name}.md", f"{snapshots}/{name}.json"))
-        for name in projects.route_names(project)
+        for name in routing.names_of(project)
     ]
     found.sort(key=lambda summary: summary.route)
     found.sort(key=lambda summary: summary.last_checkpoint, reverse=True)
@@ -190,4 +182,4 @@ def _time_of(snapshot: str) -> float:
 
 
 def _number(text: str | None) -> int:
-    return int(text) if text and text.isdecimal() else 0
+    return int(text) if text and text.isdecimal() and len(text) <= _DIGITS else 0

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from ralf import config, evidence, project as projects
+from ralf import config, evidence, journal, project as projects, routing
 from ralf.errors import UsageError
 from ralf.past import history
 from ralf.project import Project
@@ -144,10 +144,11 @@ def parse_age(text: str) -> timedelta:
 def _uses(project: Project) -> tuple[dict[Digest, list[_Use]], set[Digest]]:
     """The checkpoints that need each blob, and every digest that any record of any stream names."""
     uses: dict[Digest, list[_Use]] = {}
-    for route in projects.route_names(project):
+    for route in routing.names_of(project):
         checkpoints = list(history.checkpoints(project, route))
         for label, record in checkpoints:
-            time_ = str((*record.payload.get("period", ()), "", "")[1])
+            with journal.understood(route, record):
+                time_ = str((*record.payload.get("period", ()), "", "")[1])
             use = _Use(route, label, time_, _seconds(time_), label == checkpoints[-1][0])
             uses.setdefault(str(record.payload.get("evidence", "")), []).append(use)
     return uses, set(evidence.named(project.store))

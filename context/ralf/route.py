@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from ralf import merge, tombstones, unresolved
+from ralf import merge, places, tombstones, unresolved
 from ralf.cap import capped
 from ralf.context import FORMAT_VERSION, RouteContext
 from ralf.extraction import attempts
@@ -215,12 +215,18 @@ _KINDS: dict[str, Callable[[RouteContext, Mapping[str, Any]], RouteContext]] = {
 # ---- hand edits ----
 
 
-def changes_of_edit(base: RouteContext, theirs: RouteContext, newest: RouteContext | None = None) -> list[merge.Change]:
+def changes_of_edit(
+    base: RouteContext,
+    theirs: RouteContext,
+    newest: RouteContext | None = None,
+    is_known: Callable[[merge.Change], bool] = lambda _: False,
+) -> list[merge.Change]:
     """What a person changed in a route file that was rendered from `base`; the bookkeeping of the header is ours.
 
-    newest  what the route has come to since; a decision that they added gets a label that it uses for no other, and
-            what it says already (a writer took it in, and died before the file showed that) is no change. What both
-            changed is told under `unresolved`, too
+    newest    what the route has come to since; a decision that they added gets a label that it uses for no other, and
+              what it says already (a writer took it in, and died before the file showed that) is no change. What both
+              changed is told under `unresolved`, too
+    is_known  whether a change was taken in before: then it is none, whatever became of it
     """
     edited: Tree = to_tree(all_labelled(_unclashing(base, theirs, newest or base)))
     original = to_tree(base)
@@ -231,7 +237,7 @@ def changes_of_edit(base: RouteContext, theirs: RouteContext, newest: RouteConte
     if newest is None:
         return changes
     now = to_tree(newest)
-    changes = merge.open_changes(changes, now)
+    changes = [change for change in merge.open_changes(changes, now) if not is_known(change)]
     return changes + unresolved.of_edit(original, now, changes)
 
 
@@ -285,4 +291,4 @@ def changes_of_foreign(ours: RouteContext, theirs: RouteContext, *, same: bool =
     )
     tree = to_tree(ours)
     changes = merge.diff(tree, to_tree(all_labelled(added)))
-    return [change for change in changes if "value" in change and not merge.holds(tree, change["at"])]
+    return [change for change in changes if "value" in change and not places.holds(tree, change["at"])]

@@ -12,8 +12,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
-from ralf import names, project as projects
-from ralf.errors import RouteNotFound
+from ralf import project as projects, routing
 from ralf.index import passages, searchwords
 from ralf.index.passages import Passage, plain
 from ralf.index.ranking import Question
@@ -62,12 +61,7 @@ def search(
     """
     project = projects.find(root)
     if route is not None:
-        found = projects.existing_route(project, names.check(route))
-        if found is None:
-            from ralf.reader import closest
-
-            raise RouteNotFound(route, closest(project, route))
-        route = found
+        route = routing.existing(project, route)
     if not searchwords.words(query) or limit < 1 or not project.folder.exists():
         return []
     return rebuilt_when_damaged(_index_path(project), lambda path: _search(project, path, query, route, limit))
@@ -90,7 +84,7 @@ def _index_path(project: Project) -> Path:
 
 def _search(project: Project, path: Path | None, query: str, route: str | None, limit: int) -> list[SearchHit]:
     with closing(SearchIndex(path)) as index:
-        index.renew(project, [route] if route is not None else projects.route_names(project))
+        index.renew(project, [route] if route is not None else routing.names_of(project))
         question = Question(index, query, index.within(route))
         found = passages.found(index, question, _MANY * limit)
         if not any(passage.answers for passage in found):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import fcntl
 import json
+import os
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
@@ -23,8 +24,6 @@ from ralf.transcripts.events import Event, Position
 _SPEECH = ("user", "assistant", "call", "result")
 _OF_A_CALL = ("tool", "call_id", "text", "timestamp", "cwd")
 _MOST_ASKED = 4_000  # characters: an offer stands at the end of a message
-_UNREADABLE = (ValueError, KeyError, TypeError, AttributeError, RecursionError)
-"""What a line of the cache raises that is not as we wrote it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,10 +111,10 @@ def _found(project: Project, route: str, path: Path, known: bytes, head: Token, 
         known = _renewed(project, route, path, known)
     try:
         found = _standing_in(known, session)
-    except _UNREADABLE:  # a cache may hold anything: the journal knows
+    except journal.MALFORMED:  # a cache may hold anything: the journal knows
         try:
             found = _standing_in(_renewed(project, route, path, b""), session)
-        except _UNREADABLE as error:
+        except journal.MALFORMED as error:
             what = f"its records do not say where the session {session!r} stands: {error}"
             raise DamagedJournal(route, what, MEND_JOURNAL) from None
     return found
@@ -142,9 +141,18 @@ def _renewed(project: Project, route: str, path: Path, known: bytes) -> bytes:
             path.unlink(missing_ok=True)
         with open(path, "ab", opener=ours_alone) as file:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if file.tell() == len(known):  # else somebody else was first
+            if os.fstat(file.fileno()).st_size == len(known):  # else somebody else was first
                 file.write(added if known else b"\n" + added)
+        if not known and _is_gone(project, route, place_of(added)):
+            path.unlink(missing_ok=True)  # the words of a journal that was purged meanwhile are not to come back
     return (known or b"\n") + added
+
+
+def _is_gone(project: Project, route: str, place: Token | None) -> bool:
+    try:
+        return place is None or not project.store.entry(journal.stream_of(route), place)
+    except UnknownToken:
+        return True
 
 
 def lines_since(project: Project, route: str, after: Token | None) -> bytes:
@@ -197,7 +205,7 @@ def _parsed(line: bytes) -> Standing:
     tree = json.loads(line)
     position = Position(int(tree["byte"]), int(tree["line"]))
     carried = _carried(tree)
-    if any(tree.get(key, value) != value for key, value in carried.items()):
+    if min(position.byte, position.line) < 0 or any(tree.get(key, value) != value for key, value in carried.items()):
         raise ValueError("no line of ours")
     pending, asked, tails = tuple(carried["pending"]), carried["asked"], carried["tails"]
     return Standing(str(tree["session"]), position, str(tree["head"]), str(tree["tail"]), pending, asked, tails)
@@ -216,7 +224,7 @@ def place_of(known: bytes) -> Token | None:
     last = known[known.rfind(b"\n", 0, -1) + 1 :] if known else b""
     try:
         return str(json.loads(last)["token"])
-    except _UNREADABLE:
+    except journal.MALFORMED:
         return None
 
 

@@ -13,15 +13,18 @@ import zlib
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from ralf.context import RouteContext
 from ralf.files.opening import content_of
+from ralf.journal import MALFORMED
 from ralf.store import Token
-from ralf.tree import BadTree, Item, from_tree, outline
+from ralf.tree import Item, from_tree, outline
 
 VERSION = 2
 KEPT_RENDERS = 16
+MOST_SHOWN = 64 << 20
+"""Bytes of a remembered context that are read, whatever its file makes itself out to be."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +64,7 @@ def load(cache: Path, route: str) -> Snapshot | None:
             context = replace(from_tree(RouteContext, tree["context"]), counts=counts)
             renders = tuple((int(revision), str(digest)) for revision, digest in tree["renders"])
             _last = (path, content, Snapshot(str(tree["token"]), context, renders))
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError, BadTree):
+    except (OSError, *MALFORMED):
         return None
     return _last[2]
 
@@ -118,8 +121,15 @@ def _unmarked(tree: dict[str, Any]) -> Any:
     return {key[1:] if _ALIKE.fullmatch(key) else key: inner for key, inner in tree.items()}
 
 
-def keep_shown(cache: Path, route: str, context: RouteContext) -> None:
-    """Remember the context that a route file shows: the base of an edit of it, which need not be folded for that."""
+class Shown(NamedTuple):
+    """The context that a route file showed, and the token of the journal's record of that revision."""
+
+    context: RouteContext
+    token: Token
+
+
+def keep_shown(cache: Path, route: str, context: RouteContext, token: Token) -> None:
+    """Remember what a route file shows: the base of an edit of it, which need not be folded for that."""
     path = _shown_path(cache, route, context.revision)
     if path.parent.is_symlink():
         return
@@ -127,18 +137,22 @@ def keep_shown(cache: Path, route: str, context: RouteContext) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.unlink(missing_ok=True)
         with path.open("xb") as file:  # a new file: never through a link that somebody laid
-            file.write(zlib.compress(_json(_marked(outline(context))), 1))
+            file.write(zlib.compress(_json({"token": token, "context": _marked(outline(context))}), 1))
         revisions = sorted(int(name.split(".")[0]) for name in os.listdir(path.parent))  # noqa: PTH208
         for old in revisions[:-KEPT_RENDERS]:
             _shown_path(cache, route, old).unlink(missing_ok=True)
 
 
-def shown_at(cache: Path, route: str, revision: int) -> RouteContext | None:
-    """The context that the route file of a revision showed, None where it is not remembered."""
+def shown_at(cache: Path, route: str, revision: int) -> Shown | None:
+    """What the route file of a revision showed, None where it is not remembered."""
     try:
-        tree = json.loads(zlib.decompress(content_of(_shown_path(cache, route, revision))), object_hook=_unmarked)
-        return from_tree(RouteContext, tree)
-    except (OSError, zlib.error, ValueError, TypeError, AttributeError, RecursionError):
+        machine = zlib.decompressobj()
+        content = machine.decompress(content_of(_shown_path(cache, route, revision)), MOST_SHOWN)
+        if not machine.eof:
+            return None
+        tree = json.loads(content, object_hook=_unmarked)
+        return Shown(from_tree(RouteContext, tree["context"]), str(tree["token"]))
+    except (OSError, zlib.error, *MALFORMED):
         return None
 
 

@@ -6,6 +6,7 @@ import errno
 import hashlib
 import os
 import stat
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
@@ -196,7 +197,7 @@ def with_file(project: Project, route: str, state: State, content: bytes) -> Sta
         warned = replace(recorded, warnings=(f"{error}; this is what the journal holds", error.hint))
         return replace(state, context=warned, status="damaged", damage=str(error))
     state = replace(state, behind=found.revision != recorded.revision)
-    base = _base(project, route, recorded, found)
+    base, place = _base(project, route, recorded, found)
     if base is None:
         changes = tuple(heart.changes_of_foreign(recorded, found))
     elif outline(base) == outline(found):
@@ -204,6 +205,10 @@ def with_file(project: Project, route: str, state: State, content: bytes) -> Sta
         return replace(state, status="stale" if state.behind else "current", renders=renders)
     else:
         changes = tuple(heart.changes_of_edit(base, found, recorded))
+        if changes and found.revision < recorded.revision:
+            changes = tuple(
+                heart.changes_of_edit(base, found, recorded, _taken_in_since(project, route, found.revision, place))
+            )
     if not changes and state.behind:
         return replace(state, status="stale", renders=(*state.renders, (TAKEN_IN, digest)))
     if not changes:
@@ -225,14 +230,39 @@ def _with_edit(state: State) -> State:
     return replace(state, context=context)
 
 
-def _base(project: Project, route: str, recorded: RouteContext, found: RouteContext) -> RouteContext | None:
-    """What a person's file was before they edited it; None for a file of another history."""
+def _base(
+    project: Project, route: str, recorded: RouteContext, found: RouteContext
+) -> tuple[RouteContext | None, Token | None]:
+    """What a person's file was before they edited it, None for a file of another history; and the place of its record,
+    where that is remembered.
+    """
     if found.lineage == recorded.lineage:
-        return recorded
+        return recorded, None
     if not 0 < found.revision < recorded.revision:
-        return None
-    base = snapshot.shown_at(project.cache, route, found.revision) or _folded_to(project, route, found.revision)
-    return base if base.lineage == found.lineage else None
+        return None, None
+    shown = snapshot.shown_at(project.cache, route, found.revision)
+    base = shown.context if shown is not None else _folded_to(project, route, found.revision)
+    return base if base.lineage == found.lineage else None, shown.token if shown is not None else None
+
+
+def _taken_in_since(project: Project, route: str, revision: int, place: Token | None) -> Callable[[Change], bool]:
+    """Whether people have made a change since a revision, as far as the journal can be read. Whoever goes on in a file
+    that they saved before has it in theirs still: it is no new edit, and where it was undone it stays so.
+    """
+    changes: list[Change] = []
+    with suppress(DamagedJournal), journal.understood(route):
+        for record in _records_since(project, route, place):
+            if record.kind == "edit" and record.revision > revision:
+                changes += record.payload.get("changes", ())
+    secret = any("[REDACTED:" in str(change) for change in changes)  # else no key is needed: who reads makes none
+    return lambda change: change in changes or (secret and project.redactor.tree(change) in changes)
+
+
+def _records_since(project: Project, route: str, place: Token | None) -> list[Record]:
+    """The records after a place, or all where there is no such place."""
+    with suppress(UnknownToken):
+        return [record for _, record in journal.read(project.store, route, after=place or None)]
+    return [record for _, record in journal.read(project.store, route)]
 
 
 def _is_ours(project: Project, route: str, state: State, revision: int, digest: str) -> bool:

@@ -6,12 +6,12 @@ import os
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ralf import config, project as projects, sessions, state as states, tokens
+from ralf import config, routing, sessions, state as states, tokens
 from ralf.errors import RalfError
 from ralf.model import Spend
 from ralf.project import Project
 from ralf.refining.refinement import owed
-from ralf.transcripts import open_transcript
+from ralf.transcripts import ofproject, open_transcript
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,9 +54,9 @@ class Status:
 
 def status(project: Project, route: str | None = None) -> Status:
     """The status of a project and of the route that is meant. Raises UsageError for a refused name or configuration."""
-    choice = projects.choose_route(project, route)
+    choice = routing.choose(project, route)
     settings = config.load(project.config_file)
-    name = projects.existing_route(project, choice.route) or choice.route
+    name = routing.known(project, choice.route) or choice.route
     state = states.load(project, name)
     header = state.context.context_checkpoint if state is not None else None
     transcript, since, problem = _newest_session(project, name)
@@ -103,7 +103,7 @@ def _model(project: Project, route: str) -> tuple[str, str, Spend]:
 
 
 def _newest_session(project: Project, route: str) -> tuple[Path | None, int | None, str]:
-    found = projects.session_transcripts(project)
+    found = ofproject.newest_first(project)
     if not found:
         return None, None, ""
     try:

@@ -141,3 +141,10 @@ class Store(Protocol):
         Those that are not kept, are archived or are damaged are passed over. The other methods go on as before.
         """
         ...
+
+    def sweep(self) -> int:
+        """Remove what those have left who died in the middle of a call, and return how many pieces; durable.
+
+        Waits for whoever is at it, Busy when that takes too long. DamagedJournal as in `read`.
+        """
+        ...

@@ -14,6 +14,7 @@ from typing import Any
 from ralf import merge
 from ralf.context import RouteContext
 from ralf.past.changes import place, value
+from ralf.places import find
 from ralf.tree import Tree, to_tree
 
 KEY = "unresolved"
@@ -46,7 +47,7 @@ def settled(before: RouteContext, after: RouteContext) -> RouteContext:
     left = tuple(
         entry
         for entry in after.unresolved
-        if entry not in before.unresolved or merge.find(was, entry.at) == merge.find(now, entry.at)
+        if entry not in before.unresolved or find(was, entry.at) == find(now, entry.at)
     )
     return replace(after, unresolved=left)
 
@@ -55,7 +56,7 @@ def told(context: RouteContext) -> Iterator[str]:
     """Each entry on one line: the place, what stands there, and what was said, too."""
     tree = to_tree(context) if context.unresolved else {}
     for entry in context.unresolved:
-        yield f"{place(entry.at)}: {value(merge.find(tree, entry.at))}; also said: {said(entry.also)}"
+        yield f"{place(entry.at)}: {value(find(tree, entry.at))}; also said: {said(entry.also)}"
 
 
 def said(values: Sequence[Any]) -> str:
@@ -81,7 +82,7 @@ def _only_said_again(base: Tree, newest: Tree, at: Sequence[str]) -> bool:
     """Whether a decision says what it said: only where it was found has become more."""
     if at[0] != "decisions":
         return False
-    was, now = merge.find(base, at[:2]), merge.find(newest, at[:2])
+    was, now = find(base, at[:2]), find(newest, at[:2])
     return bool(was and now) and all(was.get(key) == now.get(key) for key in _CLAIM)
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from ralf import config, names, project as projects, sessions, tokens
+from ralf import config, project as projects, routing, sessions, tokens
 from ralf.budget import BudgetWatcher
 from ralf.checkpoint import checkpoint
 from ralf.errors import TranscriptNotFound, UsageError
@@ -38,7 +38,7 @@ def watch(
     if every is not None and every < 1:
         raise UsageError("--every", f"{every} is no number of tokens", "--every 50000")
     project = projects.find(root)
-    projects.check_new(project, names.check(route))
+    routing.check_new(project, route)
     path = Path(transcript)
     limits = config.load(project.config_file).limits
     if every is not None:

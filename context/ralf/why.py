@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any
 
-from ralf import evidence, project as projects, state as states
+from ralf import evidence, project as projects, routing, state as states
 from ralf.errors import BlobNotFound, NotFound
 from ralf.evidence import Line
 from ralf.extraction.facts import said_in_refusal
@@ -79,7 +79,7 @@ def why(route: str, id: str, *, root: str | os.PathLike[str] | None = None) -> R
     Raises RouteNotFound, NotFound (no such claim), UsageError (a refused name), DamagedJournal, DamagedBlob.
     """
     project = projects.find(root)
-    found = history.existing(project, route)
+    found = routing.existing(project, route)
     label = history.label(id, "DEC")
     records = list(history.records(project, found))
     with understood(found):

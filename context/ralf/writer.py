@@ -148,7 +148,7 @@ class RouteWriter:
         shown = (self.context.revision, states.digest_of(content))
         self._renders = [*(known for known in self._renders if known != shown and known[0]), shown]
         # Remembered before it can be seen: whoever saves it at once has it known as the base of the edit.
-        snapshot.keep_shown(self._project.cache, self._route, self.context)
+        snapshot.keep_shown(self._project.cache, self._route, self.context, self.token or "")
         if self._content != content:
             displaced = atomic.exchange(self._path, content, self._content or b"")
             expected, self._content = self._content, content
@@ -224,7 +224,7 @@ def writing(project: Project, route: str, *, leave: bool = True) -> Iterator[Rou
     journal cannot be read: then nothing was written.
     """
     project.prepare()
-    with locks.held(project.route_lock(route), route):
+    with locks.held(project.route_lock(route), route, seen=True):
         unseen = atomic.sweep(project.route_file(route))
         saving, content = _file_of(project, route)
         try:

@@ -589,6 +589,15 @@ def test_an_archived_blob_can_be_put_again_and_dropped(opened: Callable[[], Stor
     assert list(opened().blobs()) == []
 
 
+def test_sweeping_takes_nothing_that_is_kept(opened: Callable[[], Store]) -> None:
+    assert opened().sweep() == 0
+    archived, loose = opened().put_blob([b"archived"]), opened().put_blob([b"loose"])
+    opened().archive_blobs([archived])
+    assert opened().sweep() == 0
+    assert opened().has_blob(archived)
+    assert opened().has_blob(loose)
+
+
 def test_blobs_are_archived_by_several_at_once_and_none_is_lost(opened: Callable[[], Store]) -> None:
     digests = [opened().put_blob([bytes([n]) * 5_000]) for n in range(24)]
     errors: list[BaseException] = []

@@ -20,12 +20,12 @@ from ralf.files import atomic, leases, locks
 
 
 @contextmanager
-def _unlocked(path: Path, what: str, timeout: float = 0) -> Iterator[None]:
+def _unlocked(path: Path, what: str, timeout: float = 0, *, seen: bool = False) -> Iterator[None]:
     yield
 
 
 @contextmanager
-def _locked_by_a_file(path: Path, what: str, timeout: float = 0.3) -> Iterator[None]:
+def _locked_by_a_file(path: Path, what: str, timeout: float = 0.3, *, seen: bool = False) -> Iterator[None]:
     """The lock is that a file exists: whoever is killed leaves it."""
     path.parent.mkdir(parents=True, exist_ok=True)
     held, deadline = path.with_suffix(".held"), time.monotonic() + timeout

@@ -26,12 +26,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 from tests.faults.figures import told
 from tests.storekit import V100, context_of, route_file, write_session
 
 import ralf
 from ralf import corrections, evidence, journal, project as projects
+from ralf.forgetting import loosefiles
 from ralf.forgetting.forget import _Forgetting, forget
 from ralf.forgetting.wording import MARK
 from ralf.integrity.verify import verify
@@ -294,17 +296,14 @@ def _plain(text: str) -> str:
 @contextmanager
 def broken(part: str) -> Iterator[None]:
     """A forget that leaves out a part: blobs, caches, files or records."""
-    name = {"blobs": "_find_blobs", "caches": "_drop_caches", "files": "_purge_file", "records": "_changed"}[part]
-    real = getattr(_Forgetting, name)
-
-    def left_out(self: _Forgetting, *_: object) -> object:
-        return {"caches": [], "records": 0}.get(part)
-
-    setattr(_Forgetting, name, left_out)
-    try:
+    owner, name = {
+        "blobs": (_Forgetting, "_find_blobs"),
+        "caches": (_Forgetting, "_drop_caches"),
+        "files": (loosefiles, "purge"),
+        "records": (_Forgetting, "_changed"),
+    }[part]
+    with patch.object(owner, name, lambda *_: {"caches": [], "records": 0}.get(part)):
         yield
-    finally:
-        setattr(_Forgetting, name, real)
 
 
 def run(rounds: int, seed: int = 0, *, stop: bool = True) -> dict[str, object]:

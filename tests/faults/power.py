@@ -32,12 +32,15 @@ from tests.faults.figures import Figure, told
 import ralf
 from ralf import archive, document, evidence, journal, project as projects, route as heart
 from ralf.errors import RalfError
+from ralf.forgetting import forget, remains
+from ralf.forgetting.wording import Wording
 from ralf.past import revert
 
 SESSION = Path(__file__).parents[2] / "examples" / "session.jsonl"
 MODES = ("ordered", "writeback", "journal")
 ROUTE = "TASK-1"
 IMAGE_BYTES = 12 << 20
+_WORDS = "the harbour master of berth nine"
 _MOST_SECONDS = 1.0  # a writer that comes after waits no longer
 
 Work = Callable[[Path, Callable[[str], None]], None]
@@ -111,7 +114,7 @@ def run(states: int, seed: int, mode: str = "ordered", work: Work | None = None)
 
 
 def ordinary_work(root: Path, acknowledged: Callable[[str], None]) -> None:
-    """Decisions, a checkpoint of several segments, edits by a person between them, an archive, a revert."""
+    """Decisions, a checkpoint of several segments, edits by a person between them, an archive, a revert, a forget."""
     ralf.record_decision(ROUTE, "Keep the journal as JSON lines", rationale="a person can read it", root=root)
     acknowledged("decision Keep the journal as JSON lines")
     for entry in ralf.checkpoint(ROUTE, SESSION, root=root).checkpoints:
@@ -128,6 +131,10 @@ def ordinary_work(root: Path, acknowledged: Callable[[str], None]) -> None:
     archive.archive(ROUTE, older_than="0d", root=root)
     revert.revert(ROUTE, "r1", root=root)
     acknowledged("a revert")
+    ralf.record_decision(ROUTE, f"Ask {_WORDS}", rationale="to be forgotten", root=root)
+    ralf.search(_WORDS, root=root)
+    forget.forget(ROUTE, text=_WORDS, root=root)
+    acknowledged("a forget")
 
 
 def _without_fsync(root: Path, acknowledged: Callable[[str], None]) -> None:
@@ -261,6 +268,8 @@ def check(root: Path, marks: Sequence[str]) -> Iterator[str]:
     yield from (f"lost {mark}" for mark in marks if mark not in held)
     if records and ralf.get_context(ROUTE, root=root).decisions[0].decision != folded.decisions[0].decision:
         yield "torn what is read is not what the journal comes to"
+    if "a forget" in marks and (found := remains.remains(project.folder, Wording([_WORDS]))):
+        yield f"lost a forget: the words are in {found}"
     for record in records:
         if record.kind == "checkpoint" and not list(evidence.read(project.store, record.payload["evidence"])):
             yield f"lost the evidence of revision {record.revision}"

@@ -121,10 +121,10 @@ def _measured(waits: rig.Pipe) -> Iterator[None]:
     held: Callable[..., object] = locks.held
 
     @contextmanager
-    def measured(path: Path, what: str, timeout: float = locks.TIMEOUT) -> Iterator[None]:
+    def measured(path: Path, what: str, timeout: float = locks.TIMEOUT, *, seen: bool = False) -> Iterator[None]:
         started = time.monotonic()
-        with held(path, what, timeout):  # type: ignore[attr-defined]
-            if not path.name.endswith(".journal.lock"):
+        with held(path, what, timeout, seen=seen):  # type: ignore[attr-defined]
+            if seen:  # a writer of the route
                 waits.acknowledge(f"{time.monotonic() - started:.6f}")
             yield
 

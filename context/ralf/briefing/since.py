@@ -17,13 +17,14 @@ from datetime import datetime
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from ralf import project as projects, sessions
+from ralf import sessions
 from ralf.context import RouteContext, Since
 from ralf.errors import RalfError
 from ralf.files.opening import content_of, without_waiting
 from ralf.model import OpenFile
 from ralf.project import Project
 from ralf.text import clean
+from ralf.transcripts import ofproject
 from ralf.transcripts.events import Position
 
 CHANGED, GONE = "changed since the checkpoint", "gone since the checkpoint"
@@ -91,7 +92,7 @@ def _marked(root: Path, name: str, before: Sequence[Any] | None) -> list[Any] | 
     if not _within(name):
         return None
     try:
-        if not (root / name).resolve().is_relative_to(root.resolve()):
+        if not Path(os.path.realpath(root / name)).is_relative_to(os.path.realpath(root)):
             return None
         with open(root / name, "rb", opener=without_waiting) as file:
             found = os.fstat(file.fileno())
@@ -121,7 +122,7 @@ def _uncovered(project: Project, context: RouteContext) -> tuple[int, int | None
     if not any(entry.session for entry in context.checkpoint_history):
         return 0, None
     try:
-        found = projects.session_transcripts(project)[:_SESSIONS]
+        found = ofproject.newest_first(project)[:_SESSIONS]
     except OSError:
         return 0, None
     for path in found:

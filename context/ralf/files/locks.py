@@ -6,6 +6,7 @@ import fcntl
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 
 from ralf.errors import Busy
@@ -14,16 +15,18 @@ TIMEOUT = 30.0
 
 
 @contextmanager
-def held(path: Path, what: str, timeout: float = TIMEOUT) -> Iterator[None]:
+def held(path: Path, what: str, timeout: float = TIMEOUT, *, seen: bool = False) -> Iterator[None]:
     """Hold the lock file `path` (made if missing, never deleted) for a block.
 
     what      the route or stream, for the message
     timeout   seconds; Busy when somebody else has held it all that time
+    seen      whether the holder is to see that this one waits, as `is_waited_for` says
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     try:
-        if not _free(descriptor) and not (timeout and _queued(path, descriptor, timeout)):
+        waits = partial(_queued, path) if seen else _waited
+        if not _free(descriptor) and not (timeout and waits(descriptor, timeout)):
             raise Busy(what, f"locked by another process for {timeout:g} s", "try again")
         yield
     finally:

@@ -40,9 +40,9 @@ def content_of(path: Path, *, follow: bool = False, most: int = MAX_BYTES) -> by
     """
     flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | (0 if follow else os.O_NOFOLLOW)
     with os.fdopen(os.open(path, flags), "rb") as file:
-        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+        found = os.fstat(file.fileno())
+        if not stat.S_ISREG(found.st_mode):
             raise OSError(errno.EINVAL, "is no regular file", str(path))
-        content = file.read(most + 1)
-    if len(content) > most:
-        raise OSError(errno.EFBIG, f"has more than {most:,} bytes", str(path))
-    return content
+        if found.st_size > most:
+            raise OSError(errno.EFBIG, f"has more than {most:,} bytes", str(path))
+        return file.read(found.st_size)  # not `most`: room for all that is asked for is made beforehand

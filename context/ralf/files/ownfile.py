@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from ralf.errors import Damaged, UsageError
+from ralf.files.opening import content_of
 
 _NOT_TRACKED = 1  # git's exit status for it
 _MOST_BYTES = 1 << 20
@@ -49,6 +50,8 @@ def check_not_cloned(path: Path, environment: Mapping[str, str]) -> None:
         done = subprocess.run(ask, cwd=path.parent, env=environment, capture_output=True, timeout=20, check=False)
     except OSError:
         return  # no git, no clone
+    except subprocess.TimeoutExpired:
+        raise UsageError(path, "git does not say whether it is committed", f"git -C {path.parent} status") from None
     if done.returncode == 0:
         raise UsageError(path, "is committed: nothing in it is run", f"git rm --cached {path}")
     if done.returncode != _NOT_TRACKED:
@@ -63,7 +66,7 @@ def may_be_cloned(path: Path) -> bool:
 
 def _may_track(git: Path, name: str) -> bool:
     try:
-        index = (git / "index").read_bytes()
+        index = content_of(git / "index", follow=True)
     except FileNotFoundError:
         return False
     except OSError:  # a linked worktree has its index elsewhere

@@ -1,4 +1,5 @@
-"""Putting a new file in the place of an old one for good: written beside it, made durable, read back, then renamed.
+"""Putting a new file in the place of an old one for good: written beside it, made durable, read back, then renamed;
+and removing files for good.
 
 Unlike `atomic.write` it takes a stream of any length, and looks at what the disk holds before anything is replaced.
 """
@@ -36,6 +37,29 @@ def placed(path: Path, chunks: Iterable[bytes], *, beside: Path | None = None) -
                 temporary.unlink(missing_ok=True)
             raise
         atomic.sync_folder(path.parent)
+
+
+def removed(paths: Iterable[Path]) -> None:
+    """Remove files for good: after a power loss none of them is back. Those that are gone already are passed over."""
+    from ralf.files import atomic
+
+    folders = set()
+    for path in paths:
+        with suppress(FileNotFoundError):
+            path.unlink()
+            folders.add(path.parent)
+    for folder in sorted(folders):
+        with suppress(FileNotFoundError):
+            atomic.sync_folder(folder)
+
+
+def sync_below(folder: Path) -> None:
+    """Make the names in a folder and in all those below it durable, and the removals of whoever died before that."""
+    from ralf.files import atomic
+
+    for top, _, _ in os.walk(folder):
+        with suppress(FileNotFoundError):
+            atomic.sync_folder(top)
 
 
 def is_temporary(name: str) -> bool:

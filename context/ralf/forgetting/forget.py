@@ -17,23 +17,22 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
-from ralf import evidence, journal, names, project as projects, snapshot, state as states
-from ralf.context import RouteContext
-from ralf.document import parse, render
-from ralf.errors import Busy, DamagedRouteFile, UsageError
+from ralf import evidence, journal, project as projects, routing, snapshot, state as states
+from ralf.errors import Busy, UsageError
 from ralf.files import locks
+from ralf.files.placing import removed, sync_below, temporaries_of
+from ralf.forgetting import loosefiles
 from ralf.forgetting.forgettable import Target, of_item, of_text
 from ralf.forgetting.purge import Item, Purge, purged_evidence
-from ralf.forgetting.remains import holds, remains, unpacked
+from ralf.forgetting.remains import holds, remains
 from ralf.past import history
 from ralf.project import Project
 from ralf.store import Digest
-from ralf.tree import from_tree, to_tree
+from ralf.tree import to_tree
 from ralf.writer import writing
 
 _DIGITS = 32  # of a digest in a record: whoever looks for the blobs that records name does not take it for one
 _ROUTES = journal.stream_of("")
-_MADE_ANEW = ("routes", "renders", "sessions", "open")  # folders of the cache
 _MOST_TRIES = 5  # at a route into which somebody writes the words again
 
 
@@ -89,7 +88,7 @@ def forget(
     """
     project = projects.find(root)
     project.check_links()
-    found = history.existing(project, route)
+    found = routing.existing(project, route)
     if (id is None) == (text is None):
         raise UsageError(found, "forget an item or a text", f"ralf context forget {found} DEC-001")
     label = history.label(id or "", "DEC")
@@ -124,34 +123,43 @@ class _Forgetting:
         for stream in self._store.streams(""):
             if changed := self._changed(stream):
                 self._records[_route_of(stream)] = changed
-        self._files = [self._told(path) for path in self._route_files() if holds(path, self._target.wording)]
-        return self._report(self._caches(), done=False)
+        self._files = self._files_held()
+        return self._report(loosefiles.caches(self._project, self._target.wording), done=False)
 
     def run(self) -> Forgotten:
         """Do it."""
+        self._purge_all()
+        self._store.sweep()
+        dropped = self._drop_caches()
+        sync_below(self._project.folder)
+        return self._report(dropped, done=True)
+
+    def _purge_all(self) -> None:
         named = evidence.named(self._store)
         self._find_blobs(named)
         held = [
             stream for stream in sorted(self._store.streams("")) if self._changed(stream) or self._is_in_file(stream)
         ]
-        self._files = [self._told(path) for path in self._route_files() if holds(path, self._target.wording)]
+        self._files = self._files_held()
         if not held and not self._digests and not self._gone and not self._target.item.label:
-            return self._report(self._drop_caches(), done=True)
+            return
         broken_off = self._begin(named)
         for stream in held:
             if not stream.startswith(_ROUTES):
                 self._store.rewrite(stream, self._purge_of(stream))
             elif stream != self._stream:
                 self._purge(stream)
-        for path in self._route_files():
-            self._purge_file(path)
+        loosefiles.sweep(self._project)
+        for path in loosefiles.files(self._project):
+            stream = journal.stream_of(loosefiles.route_of(path, self._project))
+            if loosefiles.purge(self._project, path, self._purge_of(stream)):
+                self._files.append(self._told(path))
         if self._store.head(self._stream) is not None:
             self._purge(self._stream)
         now = evidence.named(self._store)
         for digest in (*self._digests, *self._gone, *broken_off):
             if now.get(digest, set()) <= named.get(digest, set()):  # else a checkpoint has come that needs it
                 self._store.drop_blob(digest)
-        return self._report(self._drop_caches(), done=True)
 
     # ---- blobs ----
 
@@ -213,8 +221,10 @@ class _Forgetting:
         return purge.changed
 
     def _is_in_file(self, stream: str) -> bool:
+        """Whether a route's file holds the words, or what a dead writer of it left."""
         path = self._project.routes / f"{_route_of(stream)}.md"
-        return stream.startswith(_ROUTES) and holds(path, self._target.wording)
+        found = (path, *temporaries_of(path)) if stream.startswith(_ROUTES) else ()
+        return any(holds(one, self._target.wording) for one in found)
 
     def _purge(self, stream: str) -> None:
         """Purge a route's records, and then its file; a person who saves the old words meanwhile is taken in first."""
@@ -251,13 +261,13 @@ class _Forgetting:
             kept = snapshot.load(self._project.cache, route)
             content = states.read_file(self._project, route)
             ours = kept is not None and states.digest_of(content or b"") in {digest for _, digest in kept.renders}
-            if content and not ours and not self._is_apart(route):
+            if content and not ours and not loosefiles.is_apart(self._project, route):
                 return False
             stream = journal.stream_of(route)
             if not self._changed(stream):
                 return True
             # What names places of the journal goes first: it would be of another.
-            (self._project.cache / "sessions" / f"{route}.jsonl").unlink(missing_ok=True)
+            removed([self._project.cache / "sessions" / f"{route}.jsonl"])
             purge = self._purge_of(stream)
             self._store.rewrite(stream, purge)
             self._records[route] = self._records.get(route, 0) + purge.changed
@@ -265,59 +275,18 @@ class _Forgetting:
 
     # ---- files and caches ----
 
-    def _route_files(self) -> Iterator[Path]:
-        """Route files, what was set aside beside them, and what a repair kept because it could not be read."""
-        for path in sorted([*self._project.routes.glob("*"), *(self._project.folder / "damaged").rglob("*")]):
-            if path.is_file() and not path.is_symlink():
-                yield path
-
-    def _is_apart(self, route: str) -> bool:
-        """Whether a route's file is not made from its journal: somebody brought it, or it cannot be read."""
-        try:
-            state = states.load(self._project, route)
-        except DamagedRouteFile:
-            return True
-        return state is not None and state.status in ("foreign", "damaged")
-
-    def _purge_file(self, path: Path) -> None:
-        """Purge a file that is not made from a journal: brought, damaged, or set aside."""
-        wording = self._target.wording
-        route = path.name.removesuffix(".md") if path.name.endswith(".md") else ""
-        ours = path.parent == self._project.routes and names.is_valid(route)
-        if not holds(path, wording) or (ours and not self._is_apart(route)):
-            return
-        from ralf.files import atomic
-
-        try:
-            content = path.read_bytes()
-        except FileNotFoundError:  # what a writer set aside, and has taken in by now
-            return
-        try:
-            if packed := list(unpacked(content)):  # of what is damaged the words cannot be taken out as it is
-                content = b"".join(packed)
-            tree = to_tree(parse(content, path))
-            purged = render(from_tree(RouteContext, self._purge_of(journal.stream_of(route)).purged(tree))).encode()
-        except DamagedRouteFile:
-            plain = wording.without(content.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
-            purged = purged_evidence(content, wording) if packed else plain
-        atomic.write(path, purged)
-        self._files.append(self._told(path))
-
-    def _caches(self) -> list[Path]:
-        """The files of the cache that hold the words, and the search index, which does in its own way."""
-        cache = self._project.cache
-        return sorted({*remains(cache, self._target.wording), *cache.glob("search*")})
-
     def _drop_caches(self) -> list[Path]:
         """Remove what holds the words; where they are not known any more, all that can be made anew."""
-        gone = self._caches()
+        gone = loosefiles.caches(self._project, self._target.wording)
         if not self._target.wording:
-            gone += [path for name in _MADE_ANEW for path in (self._project.cache / name).rglob("*") if path.is_file()]
-        for path in gone:
-            path.unlink(missing_ok=True)
+            gone += loosefiles.made_anew(self._project)
+        removed(gone)
         return gone
 
     # ---- telling ----
+
+    def _files_held(self) -> list[str]:
+        return [self._told(path) for path in loosefiles.files(self._project) if holds(path, self._target.wording)]
 
     def _told(self, path: Path) -> str:
         return path.relative_to(self._project.folder).as_posix()

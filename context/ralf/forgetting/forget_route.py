@@ -1,4 +1,5 @@
-"""Forgetting a whole route: its journal and archive, its file, its caches, and the evidence that no other route needs.
+"""Forgetting a whole route: its journal and archive, its file, its caches, the evidence that no other route needs, and
+what a repair kept of all that.
 
 The journal goes last, and leaves a route that may be forgotten again until it is gone: what a kill leaves verifies.
 """
@@ -6,14 +7,16 @@ The journal goes last, and leaves a route that may be forgotten again until it i
 from __future__ import annotations
 
 import os
+import re
 import shutil
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from ralf import evidence, journal, project as projects
+from ralf import evidence, journal, project as projects, routing
 from ralf.files import atomic, locks
+from ralf.files.placing import removed, sync_below
+from ralf.forgetting import loosefiles
 from ralf.forgetting.forget import Forgotten, alone
-from ralf.past import history
 from ralf.project import Project
 
 _ENDINGS = (".md", ".json", ".jsonl", ".idx", "")
@@ -27,7 +30,7 @@ def forget_route(route: str, *, dry_run: bool = False, root: str | os.PathLike[s
     """
     project = projects.find(root)
     project.check_links()
-    found = history.existing(project, route)
+    found = routing.existing(project, route)
     if dry_run:
         return _gone(project, found, dry_run=True)
     with (
@@ -41,28 +44,36 @@ def forget_route(route: str, *, dry_run: bool = False, root: str | os.PathLike[s
 def _gone(project: Project, route: str, *, dry_run: bool) -> Forgotten:
     stream = journal.stream_of(route)
     named = evidence.named(project.store)
-    blobs = [blob.digest for blob in project.store.blobs() if named.get(blob.digest) == {stream}]
+    kept = loosefiles.kept(project, route)
+    lost = loosefiles.digests_in(kept) - named.keys()  # of records that were damaged
+    own = lost | {digest for digest, streams in named.items() if streams == {stream}}
+    blobs = [blob.digest for blob in project.store.blobs() if blob.digest in own]
+    kept_blobs = loosefiles.kept_blobs(project, own)
     count = sum(1 for _ in project.store.read(stream))
     files, caches = list(_files(project, route)), list(_caches(project, route))
     if not dry_run:
         atomic.sweep(project.route_file(route))
-        for path in files:
-            path.unlink(missing_ok=True)
-        if project.routes.exists():
-            atomic.sync_folder(project.routes)
+        removed(files)
         for digest in blobs:
             project.store.drop_blob(digest)
+        for path in kept_blobs:
+            loosefiles.drop_blobs(path, own)
+        removed(kept)  # now that nothing is needed any more that these name
         _remove(caches)
         project.store.drop(stream)
+        project.store.sweep()
         _remove(_caches(project, route))  # a search may have come in between
-    left = [] if dry_run else [*_files(project, route), *_caches(project, route)]
+        sync_below(project.folder)
+    left = []
+    if not dry_run:
+        left = [*_files(project, route), *_caches(project, route), *loosefiles.kept_blobs(project, own)]
     return Forgotten(
         route=route,
         ids=(),
         done=not dry_run,
         whole=True,
         records={route: count} if count else {},
-        files=tuple(path.relative_to(project.folder).as_posix() for path in files),
+        files=tuple(path.relative_to(project.folder).as_posix() for path in [*files, *kept, *kept_blobs]),
         blobs=len(blobs),
         caches=tuple(path.relative_to(project.folder).as_posix() for path in caches),
         left=tuple(path.relative_to(project.folder).as_posix() for path in left),
@@ -71,8 +82,12 @@ def _gone(project: Project, route: str, *, dry_run: bool) -> Forgotten:
 
 def _files(project: Project, route: str) -> Iterator[Path]:
     """The route's file, and what was set aside beside it, also under a hidden name."""
+    name = re.escape(route)
+    ours = re.compile(
+        rf"{name}\.(?:md|displaced-[0-9a-f]+)|\.ralf-{name}\.md-(?:[0-9a-f]{{12}}-)?[0-9a-f]{{12}}\.(?:tmp|old)"
+    )
     for path in sorted(project.routes.glob("*")):
-        if path.name == f"{route}.md" or path.name.startswith((f"{route}.displaced-", f".ralf-{route}.md-")):
+        if ours.fullmatch(path.name):
             yield path
 
 
@@ -89,8 +104,9 @@ def _caches(project: Project, route: str) -> Iterator[Path]:
 
 
 def _remove(paths: Iterable[Path]) -> None:
-    for path in list(paths):
+    found = list(paths)
+    for path in found:
         if path.is_dir() and not path.is_symlink():
             shutil.rmtree(path)
-        else:
-            path.unlink(missing_ok=True)
+            atomic.sync_folder(path.parent)
+    removed(path for path in found if not path.is_dir() or path.is_symlink())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import zlib
@@ -16,6 +17,8 @@ from ralf.forgetting.wording import Wording
 from ralf.storage import blobfiles, blobzip, journalparts
 from ralf.tree import to_tree
 
+_NO_FILE = (errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.ELOOP, errno.ENXIO, errno.EINVAL)
+
 
 def remains(folder: Path, wording: Wording) -> list[Path]:
     """The files below `folder` in which the words stand, sorted; links are not followed."""
@@ -27,11 +30,13 @@ def remains(folder: Path, wording: Wording) -> list[Path]:
 
 
 def holds(path: Path, wording: Wording) -> bool:
-    """Whether the words stand in a file; one that is gone, or none, holds nothing."""
+    """Whether the words stand in a file; one that is gone, or none, holds nothing. One that cannot be read, or is too
+    large for that, may: nobody can say that they are gone.
+    """
     try:
         content = content_of(path)
-    except OSError:
-        return False
+    except OSError as error:
+        return error.errno not in _NO_FILE
     if not any(_stands_in(part, wording) for part in (content, *unpacked(content))):
         return False
     return path.suffix != ".md" or _is_in_route_file(path, content, wording)
@@ -48,12 +53,16 @@ def _is_in_route_file(path: Path, content: bytes, wording: Wording) -> bool:
 def unpacked(content: bytes) -> Iterator[bytes]:
     """What was compressed in a file's bytes, nothing for a plain one: of a damaged one, what can be had."""
     if content[:2] == b"PK":
-        for member in blobzip.remains(content):
-            yield journalparts.unpacked(member.deflated, blobfiles.LARGEST, -zlib.MAX_WBITS)
+        yield from map(text_of, blobzip.remains(content))
     elif content[:2] == b"\x1f\x8b":
         yield journalparts.unpacked(content, MAX_BYTES)
     elif content[:1] == b"\x78":
         yield journalparts.unpacked(content, MAX_BYTES, zlib.MAX_WBITS)
+
+
+def text_of(member: blobzip.Member) -> bytes:
+    """What a blob held in an archive: of a damaged one, what can be had."""
+    return journalparts.unpacked(member.deflated, blobfiles.LARGEST, -zlib.MAX_WBITS)
 
 
 def _stands_in(content: bytes, wording: Wording) -> bool:

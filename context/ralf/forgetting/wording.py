@@ -21,8 +21,9 @@ _CUT = "…"
 _AROUND = 8  # characters, of which an escape before a word has no more
 _PASSED_OVER = re.compile(r"""[\s*_`~>#|+\-"'\\]+""")
 _LONE = re.compile("(?s).")
-_ESCAPED = re.compile(r"((?:\\+u[0-9a-fA-F]{4})+)|\\+[nrt]")
-_TOKEN = re.compile(r"(?s)(?:\\+u[0-9a-fA-F]{4})+|\\+[nrt]|.")
+_ESCAPE = r"(?<!\\)(?:((?:\\+u[0-9a-fA-F]{4})+)|\\+[nrt])"  # from its first backslash on, for there may be many
+_ESCAPED = re.compile(_ESCAPE)
+_TOKEN = re.compile(rf"(?s){_ESCAPE}|.")
 
 
 class _Read(NamedTuple):
@@ -102,18 +103,18 @@ class Wording:
 
     def _cut(self, essence: str) -> Iterator[tuple[int, int, bool, bool]]:
         """Where the beginning of a text stands before the sign of a cut, or its end behind one."""
-        place = essence.find(_CUT)
-        while place >= 0:
-            for key in self._keys:
-                most = len(key) - 1
-                lengths = range(most, LEAST - 1, -1)
-                head = next((n for n in lengths if n <= place and essence.endswith(key[:n], 0, place)), 0)
-                tail = next((n for n in lengths if essence.startswith(key[-n:], place + 1)), 0)
+        start = 0
+        for piece in essence.split(_CUT):
+            end = start + len(piece)
+            for key in self._keys if len(piece) >= LEAST else ():
+                lengths = range(min(len(key) - 1, len(piece)), LEAST - 1, -1)
+                head = next((n for n in lengths if piece.endswith(key[:n])), 0) if end < len(essence) else 0
+                tail = next((n for n in lengths if piece.startswith(key[-n:])), 0) if start else 0
                 if head:
-                    yield place - head, place, True, False
+                    yield end - head, end, True, False
                 if tail:
-                    yield place + 1, place + 1 + tail, False, True
-            place = essence.find(_CUT, place + 1)
+                    yield start, start + tail, False, True
+            start = end + len(_CUT)
 
 
 def is_telling(text: str, words: int = 3) -> bool:

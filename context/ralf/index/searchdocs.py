@@ -116,13 +116,13 @@ def of_record(record: journal.Record) -> Iterator[Document]:
         yield _section(str(record.payload.get("refines", "")), record.payload)
 
 
-def statuses(record: journal.Record) -> Iterator[tuple[str, str, str]]:
-    """The decisions that a record takes out of force, each with its status and successor: `*` where the list as a whole
-    was changed by hand.
+def statuses(record: journal.Record) -> Iterator[tuple[str | None, str, str]]:
+    """The decisions that a record takes out of force, each with its status and successor: None for all, where the list
+    as a whole was changed by hand.
     """
     for change in record.payload.get("changes", ()):
         if change["at"] == ["decisions"]:
-            yield "*", "dropped", ""
+            yield None, "dropped", ""
         elif len(change["at"]) == 2 and change["at"][0] == "decisions" and change.get("removed"):
             yield str(change["at"][1]), "dropped", ""
     stones = [record.payload["tombstone"]] if record.kind == "drop" else record.payload.get("tombstones", ())

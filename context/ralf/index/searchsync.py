@@ -166,10 +166,11 @@ class _Writer:
             self._counted[1] += size - former
         return True
 
-    def mark(self, label: str, status: str, successor: str = "") -> None:
-        """Say of a decision (`*`: of all) that it no longer holds, and what replaced it."""
+    def mark(self, label: str | None, status: str, successor: str = "") -> None:
+        """Say of a decision (None: of all) that it no longer holds, and what replaced it."""
         self._db.execute(
-            "update doc set status = ?, successor = ? where kind = 'decision' and label glob ? and id between ? and ?",
+            "update doc set status = ?, successor = ?"
+            " where kind = 'decision' and label = coalesce(?, label) and id between ? and ?",
             (status, successor, label, *span_of(self._number)),
         )
 

@@ -5,7 +5,6 @@ A reader stops at the first byte that is wrong; this one goes on at the next rec
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import os
 from collections.abc import Iterator
@@ -15,6 +14,7 @@ from typing import NamedTuple
 
 from ralf import journal as journals
 from ralf.errors import DamagedJournal
+from ralf.files.opening import content_of
 from ralf.journal import Record
 from ralf.storage import journalfile, journalparts
 from ralf.storage.journalfile import Header, Part
@@ -92,21 +92,19 @@ class Scan:
 
 
 def scan(stream: Stream) -> Scan:
-    """Read all of a stream; nothing is written. OSError where a file cannot be read."""
+    """Read all of a stream; nothing is written. OSError where a file cannot be read.
+
+    Without the stream held a part may be gone that the journal's file still named when it was read.
+    """
     found = Scan(stream.name)
-    content, wrong = _content(stream.path)
+    content, wrong = _content(stream)
     end = 0
-    try:
-        with journalfile.Journal(stream.path) as journal:
-            found.header, end = journal.header, journal.header.length
-    except FileNotFoundError:
-        wrong = "is missing" if journalparts.stray(stream.parts, ()) else ""
-    except DamagedJournal as error:
-        wrong = error.what
-    except OSError as error:
-        if error.errno != errno.ELOOP:
-            raise
-        wrong = "is a symbolic link"
+    if content:
+        try:
+            found.header = journalfile.header_in(stream.path, content)
+            end = found.header.length
+        except DamagedJournal as error:
+            wrong = error.what
     if wrong or (not end and not _is_first(content)):
         found.header = _header_of_parts(stream.parts)
     base = found.header.begin
@@ -131,7 +129,7 @@ def _unnamed(stream: Stream, found: Scan) -> list[Lines]:
     known = {piece.entry.id for lines in found.lines for piece in lines.pieces if piece.entry} if stray else set()
     unnamed = []
     for path in stray:
-        if path.is_file() and not path.is_symlink() and not journalparts.ids(path) <= known:
+        if path.is_file() and not path.is_symlink() and not journalparts.holds_only(path, known):
             lines = Lines(path, list(_pieces(stream, journalparts.unpacked(path.read_bytes(), journalfile.MOST), 0)))
             lines.wrong = "is named by no journal, and holds records that are nowhere else"
             unnamed.append(lines)
@@ -215,19 +213,18 @@ def _header_of_parts(folder: Path) -> Header:
     return Header(sum(part.size for part in parts), parts=parts)
 
 
-def _content(path: Path) -> tuple[bytes, str]:
-    from ralf.files.opening import content_of
-
+def _content(stream: Stream) -> tuple[bytes, str]:
+    """The bytes of a journal's file, and what is wrong with it as a file, "" for nothing."""
     try:
-        return content_of(path), ""
+        return content_of(stream.path), ""
     except FileNotFoundError:
-        return b"", ""
-    except IsADirectoryError:
-        return b"", "is no regular file"
-    except OSError as error:
-        if path.is_symlink() or not path.is_file():
+        return b"", "is missing" if journalparts.stray(stream.parts, ()) else ""
+    except OSError:
+        if stream.path.is_symlink():
+            return b"", "is a symbolic link"
+        if not stream.path.is_file():
             return b"", "is no regular file"
-        raise error from None
+        raise
 
 
 def _is_first(content: bytes) -> bool:

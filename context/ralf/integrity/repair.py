@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ralf import journal as journals, route as heart, state as states
+from ralf import journal as journals, route as heart, routing, state as states
 from ralf.document import parse
 from ralf.errors import Damaged, DamagedBlob, RalfError
 from ralf.files import locks
@@ -22,7 +22,6 @@ from ralf.integrity import journalscan, verify as verifying, verifyroute
 from ralf.integrity.journalmend import chained
 from ralf.integrity.journalscan import Scan
 from ralf.integrity.verify import VerifyReport
-from ralf.past import history
 from ralf.project import Project, find
 from ralf.storage import blobfiles, blobzip, journalparts
 from ralf.storage.blobfiles import Blobs
@@ -120,7 +119,7 @@ def repair(route: str | None = None, *, root: str | os.PathLike[str] | None = No
 
 def _still(project: Project, route: str | None) -> str | None:
     with suppress(RalfError):
-        return history.existing(project, route) if route is not None else None
+        return routing.existing(project, route) if route is not None else None
     return None
 
 
@@ -163,8 +162,9 @@ def _route(mending: _Repair, route: str) -> None:
     project = mending.project
     stream, path = verifying.stream_of(project, route), project.route_file(route)
     with locks.held(project.route_lock(route), route):
-        scan = journalscan.scan(stream)
-        findings = list(verifyroute.findings(project, route, scan))
+        with stream.writing():
+            scan = journalscan.scan(stream)
+            findings = list(verifyroute.findings(project, route, scan))
         for found in findings:
             if project.cache in found.path.parents and os.path.lexists(found.path):
                 mending.remove(found.path, _ANEW)
@@ -262,7 +262,7 @@ def _journal(mending: _Repair, stream: Stream, scan: Scan, shown: int) -> None:
         elif lines.wrong and os.path.lexists(lines.path) and not regular:
             kept.append(mending.aside(lines.path))
         part = lines.path != stream.path and bool(lines.wrong)  # kept as a whole
-        lost = [piece for piece in lines.pieces if piece not in whole and piece.raw not in lines_of_whole and not part]
+        lost = [piece for piece in lines.pieces if piece.raw not in lines_of_whole and not part]
         kept += [mending.keep(lines.path, one.raw, f"from byte {one.start} on {one.wrong or _TWICE}") for one in lost]
     if scan.torn and scan.torn not in lines_of_whole:
         kept.append(mending.keep(stream.path, scan.torn, "its torn end was cut off"))
@@ -288,7 +288,7 @@ def _rest(mending: _Repair, before: VerifyReport) -> None:
         if finding.path.parent == project.cache and finding.damage and finding.path.exists():
             mending.remove(finding.path, _ANEW)
     left = list(verifying.leftovers(project))
-    Blobs(project.folder).sweep()
+    project.store.sweep()
     for path in left:
         with suppress(FileNotFoundError):
             if time.time() - path.stat().st_mtime > _DEAD:

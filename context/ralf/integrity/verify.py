@@ -9,13 +9,12 @@ from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from ralf import names, project as projects
-from ralf.errors import Busy, DamagedBlob, UnknownToken
+from ralf import names, project as projects, routing
+from ralf.errors import Busy, DamagedBlob, UnknownToken, UsageError
 from ralf.files import locks, placing
 from ralf.integrity import journalscan, verifyroute
 from ralf.integrity.findings import Finding
 from ralf.integrity.journalscan import Scan
-from ralf.past import history
 from ralf.project import Project
 from ralf.storage import blobfiles, blobzip, journalparts
 from ralf.storage.blobfiles import Blobs
@@ -50,7 +49,7 @@ def verify(route: str | None = None, *, root: str | os.PathLike[str] | None = No
     Raises RouteNotFound, UsageError, Busy, OSError.
     """
     project = projects.find(root)
-    routes = [history.existing(project, route)] if route is not None else route_names(project)
+    routes = [routing.existing(project, route)] if route is not None else route_names(project)
     findings: list[Finding] = []
     records = 0
     named: dict[str, list[str]] = {}
@@ -74,27 +73,29 @@ def verify(route: str | None = None, *, root: str | os.PathLike[str] | None = No
 
 def _route(project: Project, route: str) -> tuple[Scan, list[Finding]]:
     """A route's journal, and what is to be said of it; what looks damaged is looked at again while nobody writes."""
+    stream = stream_of(project, route)
     scan, found = _looked(project, route)
     if any(finding.damage for finding in found):
-        with suppress(OSError, Busy), locks.held(project.route_lock(route), route):
+        # Where nobody can write, no lock can be had either, and none is needed.
+        with suppress(OSError, UsageError), locks.held(project.route_lock(route), route), stream.writing():
             scan, found = _looked(project, route)
     if not scan.damaged:
-        stray = journalparts.stray(stream_of(project, route).parts, scan.header.parts)
+        stray = journalparts.stray(stream.parts, scan.header.parts)
         found += [_left(path) for path in stray if path.suffix == ".gz"]
     return scan, found
 
 
 def _looked(project: Project, route: str) -> tuple[Scan, list[Finding]]:
     for _ in range(_MOST_TRIES):
-        scan = journalscan.scan(stream_of(project, route))
-        with suppress(UnknownToken):  # somebody has rewritten the journal meanwhile
+        with suppress(UnknownToken, FileNotFoundError):  # somebody has rewritten the journal meanwhile
+            scan = journalscan.scan(stream_of(project, route))
             return scan, list(verifyroute.findings(project, route, scan))
     raise Busy(route, "its journal is rewritten again and again", "try again")
 
 
 def route_names(project: Project) -> list[str]:
     """All routes that have a file, a journal, or a part of one in the archive."""
-    found = set(projects.route_names(project))
+    found = set(routing.names_of(project))
     with suppress(FileNotFoundError, NotADirectoryError):
         folders = [path.name for path in (project.folder / "archive/journal/routes").iterdir() if path.is_dir()]
         found |= {name for name in folders if names.is_valid(name)}
@@ -135,16 +136,28 @@ def links(project: Project) -> Iterator[Path]:
 def _blobs(blobs: Blobs, only: set[str] | None) -> tuple[set[str], list[Finding]]:
     """The digests of the blobs that are whole, and what is wrong with the others."""
     held: set[str] = set()
-    damaged: dict[str, Finding] = {}
+    found: list[Finding] = []
     for path in blobs.files():
         if only is None or path.name in only:
             try:
                 for _ in blobfiles.verified(path, path.name):
                     pass
                 held.add(path.name)
+            except FileNotFoundError:  # dropped or archived meanwhile
+                pass
             except (DamagedBlob, OSError) as error:
-                damaged[path.name] = Finding(path, _what(error), "move it to damaged/; `why` says that it is gone")
-    found = list(damaged.values())
+                found.append(Finding(path, _what(error), "move it to damaged/; `why` says that it is gone"))
+    archived, damaged = _archived(blobs, only)
+    if damaged:
+        with suppress(OSError), blobs.archiving():  # again, while nobody writes a zip file anew
+            archived, damaged = _archived(blobs, only)
+    return held | archived, found + damaged
+
+
+def _archived(blobs: Blobs, only: set[str] | None) -> tuple[set[str], list[Finding]]:
+    """The same of the archive."""
+    held: set[str] = set()
+    found: list[Finding] = []
     for path in blobs.zip_files():
         try:
             infos = blobzip.listed(path)
@@ -191,6 +204,8 @@ def _search(project: Project) -> Iterator[Finding]:
             said = [row[0] for row in database.execute("pragma integrity_check(1)")]
             version = database.execute("pragma user_version").fetchone()[0]
     except sqlite3.Error as error:
+        if not path.exists():  # removed meanwhile, as a forget does
+            return
         if getattr(error, "sqlite_errorcode", 0) & 0xFF in _IS_WRITTEN:
             yield Finding(
                 path, "is being written, or was by somebody who died: the next search sees to it", damage=False

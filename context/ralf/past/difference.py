@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, replace
 
-from ralf import journal, merge, project as projects, route as heart, state as states
+from ralf import journal, merge, project as projects, route as heart, routing, state as states
 from ralf.cap import is_bare
 from ralf.context import RouteContext
 from ralf.model import Decision
@@ -47,7 +47,7 @@ def diff(
     Raises RouteNotFound, NotFound (no such checkpoint or revision), UsageError (a refused name), Damaged.
     """
     project = projects.find(root)
-    found = history.existing(project, route)
+    found = routing.existing(project, route)
     if before is None:
         labels = [entry.checkpoint_id for entry in at_present(project, found).checkpoint_history]
         before = labels[-2] if len(labels) > 1 else "r0"

@@ -9,9 +9,9 @@ import re
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
-from ralf import journal, merge, names, project as projects, route as heart
+from ralf import journal, merge, project as projects, route as heart, routing
 from ralf.context import BODY, RouteContext
-from ralf.errors import NotFound, RouteNotFound
+from ralf.errors import NotFound
 from ralf.journal import Record
 from ralf.model import Decision
 from ralf.project import Project
@@ -27,7 +27,7 @@ def context_at(route: str, moment: str, *, root: str | os.PathLike[str] | None =
     Raises RouteNotFound, NotFound (no such checkpoint or revision), UsageError (a refused name), DamagedJournal.
     """
     project = projects.find(root)
-    found, name = existing(project, route), label(moment)
+    found, name = routing.existing(project, route), label(moment)
     return contexts_at(project, found, [name])[name]
 
 
@@ -86,16 +86,6 @@ def decision_after(tree: Tree, label: str, record: Record) -> Tree:
     edited = merge.apply({"decisions": [tree] if tree else []}, changes).get("decisions", [])
     now = next((item for item in edited if str(item.get("id", "")).casefold() == label.casefold()), None)
     return now if now is not None else {**tree, "status": "dropped"} if tree else {}
-
-
-def existing(project: Project, route: str) -> str:
-    """The name under which a route exists; RouteNotFound where it does not, UsageError for a refused name."""
-    found = projects.existing_route(project, names.check(route))
-    if found is None:
-        from ralf.reader import closest
-
-        raise RouteNotFound(route, closest(project, route))
-    return found
 
 
 def label(said: str, kind: str = "cp") -> str:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ralf import project as projects
+from ralf import project as projects, routing
 from ralf.journal import Record, understood
 from ralf.past import history
 from ralf.past.changes import place, value
@@ -40,7 +40,7 @@ def log(route: str, *, limit: int | None = None, root: str | os.PathLike[str] | 
     Reads the whole journal. Raises RouteNotFound, UsageError (a refused name), DamagedJournal.
     """
     project = projects.find(root)
-    found = history.existing(project, route)
+    found = routing.existing(project, route)
     with understood(found):
         events = [_event(label, record) for label, record in history.records(project, found)]
     return events[::-1][:limit]

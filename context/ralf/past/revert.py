@@ -6,7 +6,7 @@ import os
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from ralf import names, project as projects, route as heart
+from ralf import names, project as projects, route as heart, routing
 from ralf.journal import Record
 from ralf.model import Checkpoint
 from ralf.past import difference, history, reversion
@@ -51,7 +51,7 @@ def revert(
     refused name), Busy, DamagedJournal, OSError.
     """
     project = projects.find(root)
-    found = history.existing(project, names.check(route))
+    found = routing.existing(project, names.check(route))
     moment = history.label(to)
     if dry_run:
         then = history.contexts_at(project, found, [moment])[moment]

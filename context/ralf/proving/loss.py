@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ralf import project as projects
+from ralf import project as projects, routing
 from ralf.errors import NotFound
 from ralf.labels import said
 from ralf.model import Decision
@@ -146,7 +146,7 @@ def loss_reports(route: str, *, at: str | None = None, root: str | os.PathLike[s
     Raises RouteNotFound, NotFound (no such checkpoint), UsageError (a refused name), DamagedJournal.
     """
     project = projects.find(root)
-    found = history.existing(project, route)
+    found = routing.existing(project, route)
     wanted = history.label(at) if at is not None else None
     reports = [
         report(project, found, checkpoint_id, record.payload)

@@ -11,10 +11,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ralf import (
+    environment,
     evidence,
     journal,
     labels,
-    project as projects,
     route as heart,
     state as states,
     tokens,
@@ -159,7 +159,7 @@ class _Refining:
         redactor = self._project.redactor
         self._called = spend.now()
         try:  # redacted already, but for what was kept before there was redaction
-            answer, self._usage = self._command.ask(redactor.text(text), SCHEMA, projects.environment_of_a_model())
+            answer, self._usage = self._command.ask(redactor.text(text), SCHEMA, environment.of_a_model())
         except NoAnswer as error:
             self._usage = error.usage
             raise

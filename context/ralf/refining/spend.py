@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from ralf import project as projects, state as states
+from ralf import routing, state as states
 from ralf.errors import Damaged, UsageError
 from ralf.model import Spend
 from ralf.project import Project
@@ -70,7 +70,7 @@ def of(project: Project, route: str) -> Spend:
 
 def of_project(project: Project) -> dict[str, Spend]:
     """What models have cost each route."""
-    return {route: of(project, route) for route in projects.route_names(project)}
+    return {route: of(project, route) for route in routing.names_of(project)}
 
 
 def as_fields(spend: Spend) -> dict[str, int | float | str]:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from ralf import localconfig, project as projects, state as states
+from ralf import environment, localconfig, project as projects, state as states
 from ralf.errors import Busy, RalfError
 from ralf.files import locks
 from ralf.localconfig import LocalConfig
@@ -124,7 +124,6 @@ def _spawn(arguments: Sequence[str]) -> None:
     code = "import sys; sys.path.insert(0, sys.argv[1]); from ralf.refining.worker import main; main(sys.argv[2:])"
     tree = str(Path(__file__).parents[2])
     devices = [(os.POSIX_SPAWN_OPEN, number, os.devnull, os.O_RDWR, 0) for number in range(3)]
-    environment = projects.environment_of_a_model()
     argv = [sys.executable, "-P", "-c", code, tree, *arguments]
-    child = os.posix_spawn(sys.executable, argv, environment, file_actions=devices, setsid=True)
+    child = os.posix_spawn(sys.executable, argv, environment.of_a_model(), file_actions=devices, setsid=True)
     _started.append(child)

@@ -15,7 +15,7 @@ from typing import Any
 
 from ralf.secrets import secretformats, secretnames, secretspans
 from ralf.secrets.secretformats import Hit
-from ralf.secrets.secretspans import MARKER, Span
+from ralf.secrets.secretspans import MARKER, Known, Span, marked
 from ralf.transcripts.events import Event
 
 _ESCAPED_BREAK = re.compile(r"(?:\\+r)?\\+n|\r\n")
@@ -40,7 +40,7 @@ class Redactor:
             hits = self.hits(text)
             if not hits:
                 break
-            text = _marked(
+            text = marked(
                 text, [Span(hit.start, hit.end, self.marker(hit.kind, text[hit.start : hit.end])) for hit in hits]
             )
         return text
@@ -77,10 +77,10 @@ class Redactor:
         return {name: self.text(name) for name in known}
 
     def _event(self, event: Event, hits: Sequence[Span], names: Mapping[str, str]) -> Event:
-        text = self.text(_marked(event.text, hits)) if hits else event.text
+        text = self.text(marked(event.text, hits)) if hits else event.text
         tree = event.input
         if tree and (hits or any(map(secretnames.is_name, _keys(tree)))):
-            secrets = {event.text[span.start : span.end]: span.marker for span in hits}
+            secrets = Known({event.text[span.start : span.end]: span.marker for span in hits})
             tree = _replaced(self.tree(tree), secrets)
         tool, call, cwd = names[event.tool], names[event.call_id], names[event.cwd]
         if (text, tree, tool, call, cwd) == (event.text, event.input, event.tool, event.call_id, event.cwd):
@@ -147,14 +147,6 @@ class Redactor:
         return f"[REDACTED:{kind}:{tag}]"
 
 
-def _marked(text: str, spans: Sequence[Span]) -> str:
-    parts, place = [], 0
-    for span in spans:
-        parts += [text[place : span.start], span.marker]
-        place = span.end
-    return "".join([*parts, text[place:]])
-
-
 def _keys(tree: Any) -> Iterator[str]:
     if isinstance(tree, Mapping):
         for key, item in tree.items():
@@ -165,11 +157,9 @@ def _keys(tree: Any) -> Iterator[str]:
             yield from _keys(item)
 
 
-def _replaced(tree: Any, secrets: Mapping[str, str]) -> Any:
+def _replaced(tree: Any, secrets: Known) -> Any:
     if isinstance(tree, str):
-        for secret, marker in secrets.items():
-            tree = tree.replace(secret, marker)
-        return tree
+        return secrets.replaced(tree)
     if isinstance(tree, Mapping):
         return {key: _replaced(item, secrets) for key, item in tree.items()}
     if isinstance(tree, list):

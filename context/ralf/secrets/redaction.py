@@ -8,10 +8,10 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from ralf import config
+from ralf import config, environment
 from ralf.errors import Damaged, UsageError
 from ralf.files import atomic, locks, ownfile
-from ralf.project import Project, environment_of_a_model
+from ralf.project import Project
 from ralf.secrets.redact import Redactor
 
 _KEY = re.compile(r"^redaction_key:[ \t]*(['\"]?)([0-9a-f]{64})\1[ \t]*(?:#.*)?$", re.M)
@@ -44,7 +44,7 @@ def _key(project: Project) -> bytes:
         with locks.held(project.folder / "locks" / "config.local.lock", str(path)):
             key = _made(path)
     if ownfile.may_be_cloned(path):
-        ownfile.check_not_cloned(path, environment_of_a_model())
+        ownfile.check_not_cloned(path, environment.of_a_model())
     return key
 
 

@@ -25,6 +25,7 @@ _STREAMS = ("result", "assistant")  # what comes in pieces
 _NEAR, _BEHIND = 300, 200  # characters before and behind a border that are looked at together, and the rest of a word
 _LONGEST_OPEN = 2 << 10  # of what is kept for the next segment
 _SHORTEST_AGAIN = 12
+_MANY = 100  # secrets, from which on a text is gone through once, not once for each
 
 
 class Span(NamedTuple):
@@ -64,9 +65,7 @@ def spans(
             found[number].append(span)
     for number, event in enumerate(every):
         if event.input:
-            found[number] += [
-                span for value, marker in redactor.named(event.input) for span in _all(event.text, value, marker)
-            ]
+            found[number] += Known(dict(redactor.named(event.input))).spans(event.text)
     known = {
         secret: span.marker
         for event, its in zip(every, found, strict=True)
@@ -74,10 +73,9 @@ def spans(
         if _SHORTEST_AGAIN <= len(secret := event.text[span.start : span.end]) <= secretends.LONGEST_WORD
         and is_random(secret)
     }
-    for secret, marker in known.items():
-        for number, event in enumerate(every):
-            if secret in event.text:
-                found[number] += _all(event.text, secret, marker)
+    again = Known(known)
+    for number, event in enumerate(every):
+        found[number] += again.spans(event.text)
     merged = [_merged(its) for its in found]
     return merged[: len(events)], _rests(following, merged[len(events) :])
 
@@ -125,7 +123,7 @@ def _plain(end: str) -> str:
     return end[: goes_on.start(2) - 1] if goes_on is not None and goes_on[2] else end
 
 
-def _merged(spans: Sequence[Span]) -> list[Span]:
+def _merged(spans: Iterable[Span]) -> list[Span]:
     merged: list[Span] = []
     for span in sorted(spans, key=lambda span: (span.start, -span.end)):
         if merged and span.start < merged[-1].end:
@@ -135,10 +133,41 @@ def _merged(spans: Sequence[Span]) -> list[Span]:
     return merged
 
 
-def _all(text: str, secret: str, marker: str) -> Iterator[Span]:
-    place = 0
-    while (place := text.find(secret, place)) >= 0:
-        yield Span(place, place := place + len(secret), marker)
+class Known:
+    """Secrets with their markers, found wherever they stand, in time that does not grow with their square."""
+
+    def __init__(self, markers: Mapping[str, str]) -> None:
+        self._markers = markers
+        self._heads: dict[int, dict[str, list[str]]] = {}  # by how long they are, how the secrets begin
+        for secret in markers if len(markers) > _MANY else ():
+            head = secret[:_SHORTEST_AGAIN]
+            self._heads.setdefault(len(head), {}).setdefault(head, []).append(secret)
+
+    def spans(self, text: str) -> Iterator[Span]:
+        """Where they stand in a text; in no order, and they may overlap."""
+        if not self._heads:
+            for secret, marker in self._markers.items():
+                place = 0
+                while (place := text.find(secret, place)) >= 0:
+                    yield Span(place, place := place + len(secret), marker)
+        for size, heads in self._heads.items():
+            for place in range(len(text) - size + 1):
+                for secret in heads.get(text[place : place + size], ()):
+                    if text.startswith(secret, place):
+                        yield Span(place, place + len(secret), self._markers[secret])
+
+    def replaced(self, text: str) -> str:
+        """A text with the markers in their places."""
+        return marked(text, _merged(self.spans(text)))
+
+
+def marked(text: str, spans: Iterable[Span]) -> str:
+    """A text with what is to stand in the spans, which are in order."""
+    parts, place = [], 0
+    for span in spans:
+        parts += [text[place : span.start], span.marker]
+        place = span.end
+    return "".join([*parts, text[place:]])
 
 
 # ---- borders ----

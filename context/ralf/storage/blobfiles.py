@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from ralf.errors import BlobNotFound, DamagedBlob, UsageError
 from ralf.files import filesystems, locks
-from ralf.files.placing import is_temporary, placed, sync_parents
+from ralf.files.placing import is_temporary, placed, removed, sync_parents
 from ralf.storage.journalfile import CAREFUL
 from ralf.store import Blob, Digest
 
@@ -45,6 +45,7 @@ class Blobs:
         self._folder = folder
         self._top = folder / "blobs"
         self.zips = folder / "archive" / "blobs"
+        self._lock = folder / "locks" / "blobs.lock"
 
     def put(self, chunks: Iterable[bytes]) -> Digest:
         """See `ralf.store.Store.put_blob`."""
@@ -57,6 +58,7 @@ class Blobs:
         if self._is_whole(path, digest):
             with suppress(FileNotFoundError):  # archived or dropped meanwhile
                 os.utime(path)  # somebody needs it now: whoever prunes must not take it for an old one
+                sync_parents(path.parent, self._folder)  # who put it may have died before that
                 return digest
         if path.parent.is_symlink():
             raise UsageError(path.parent, "is a symbolic link: not followed", "remove the link")
@@ -120,13 +122,13 @@ class Blobs:
         path = self.path_of(digest)
         with self.archiving():
             if not path.parent.is_symlink():
-                path.unlink(missing_ok=True)
+                removed([path])
             while (found := self._archived(digest)) is not None:
                 rest = [info for name, info in _listing(found[0]).items() if name != digest]
                 if rest:
                     blobzip.write(found[0], [blobzip.member(found[0], info) for info in rest])
                 else:
-                    found[0].unlink()
+                    removed([found[0]])
 
     def archive(self, digests: Iterable[Digest], *, wait: bool = True) -> int:
         """See `ralf.store.Store.archive_blobs`."""
@@ -134,7 +136,9 @@ class Blobs:
         moved = 0
         if wanted:
             with self.archiving(locks.TIMEOUT if wait else 0.0):
-                self.zips.mkdir(parents=True, exist_ok=True)
+                if not self.zip_files():  # the folder's name first: whoever finds a zip file takes that for durable
+                    self.zips.mkdir(parents=True, exist_ok=True)
+                    sync_parents(self.zips, self._folder)
                 _sweep(self.zips)
                 for batch in self._batches(wanted):
                     moved += self._archive(batch)
@@ -195,6 +199,7 @@ class Blobs:
 
     def _archive(self, digests: list[Digest]) -> int:
         """Move blobs into the newest zip file, or the next one where that is full; how many bytes they took."""
+        from ralf.files import atomic
         from ralf.storage import blobzip
 
         members = []
@@ -210,7 +215,8 @@ class Blobs:
                 path = self.zips / f"{int(path.stem) + 1:06d}.zip"
             before = [blobzip.member(path, info) for info in _listing(path).values()] if path.exists() else []
             blobzip.write(path, [*before, *new])
-            sync_parents(self.zips, self._folder)
+        else:
+            atomic.sync_folder(self.zips)  # who put them there may have died before that
         moved = 0
         for one in members:
             found = self._archived(one.digest)
@@ -223,29 +229,28 @@ class Blobs:
         return moved
 
     def sweep(self) -> int:
-        """Remove what dead writers left; how many files."""
+        """See `ralf.store.Store.sweep`."""
         swept = 0
         if self._top.is_dir():
-            with self._putting() as found:
-                swept += found + sum(_sweep(folder) for folder in self._top.glob("??") if not folder.is_symlink())
+            with locks.held(self._lock, "blobs"):
+                folders = (self._top, *(path for path in self._top.glob("??") if not path.is_symlink()))
+                swept += sum(map(_sweep, folders))
         if self.zips.is_dir():
             with self.archiving():
                 swept += _sweep(self.zips)
         return swept
 
     @contextmanager
-    def _putting(self) -> Iterator[int]:
+    def _putting(self) -> Iterator[None]:
         """While blobs are written, beside others who do; who is alone sweeps first what the dead have left."""
-        lock = self._folder / "locks" / "blobs.lock"
-        lock.parent.mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-        swept = 0
+        self._lock.parent.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(self._lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         try:
             with suppress(BlockingIOError):
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                swept = _sweep(self._top)
+                _sweep(self._top)
             fcntl.flock(descriptor, fcntl.LOCK_SH)
-            yield swept
+            yield
         finally:
             os.close(descriptor)
 
@@ -323,10 +328,8 @@ def _listing(path: Path) -> dict[Digest, Info]:
 
 def _sweep(folder: Path) -> int:
     """Remove the temporary files in a folder; only for who knows that nobody writes there."""
-    swept = 0
+    left = []
     with suppress(FileNotFoundError):
-        for path in folder.iterdir():
-            if is_temporary(path.name):
-                path.unlink(missing_ok=True)
-                swept += 1
-    return swept
+        left = [path for path in folder.iterdir() if is_temporary(path.name)]
+    removed(left)
+    return len(left)

@@ -8,14 +8,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator
+from functools import cached_property
 from pathlib import Path
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 from ralf import names
 from ralf.errors import UsageError
-from ralf.storage.blobfiles import Blobs
 from ralf.storage.journalstream import Stream
 from ralf.store import Blob, Digest, Entry, Token
+
+if TYPE_CHECKING:
+    from ralf.storage.blobfiles import Blobs
 
 
 class FileStore:
@@ -23,7 +26,13 @@ class FileStore:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._blobs = Blobs(folder)
+        self._streams: dict[str, Stream] = {}
+
+    @cached_property
+    def _blobs(self) -> Blobs:
+        from ralf.storage.blobfiles import Blobs  # who only reads a route never pays for it
+
+        return Blobs(self._folder)
 
     # ---- streams ----
 
@@ -62,9 +71,11 @@ class FileStore:
                         yield stream
 
     def _stream(self, stream: str) -> Stream:
-        if not all(names.is_valid(part) for part in stream.split("/")):
-            raise UsageError(ascii(stream), "refused as a stream name")
-        return Stream(self._folder, stream)
+        if stream not in self._streams:
+            if not all(names.is_valid(part) for part in stream.split("/")):
+                raise UsageError(ascii(stream), "refused as a stream name")
+            self._streams[stream] = Stream(self._folder, stream)
+        return self._streams[stream]
 
     def archive(self, stream: str, upto: Token, *, wait: bool = True) -> int:
         """Move a stream's oldest records to the archive; see `ralf.store.Store.archive`."""
@@ -103,3 +114,15 @@ class FileStore:
     def archive_blobs(self, digests: Iterable[Digest], *, wait: bool = True) -> int:
         """Move blobs to the archive; see `ralf.store.Store.archive_blobs`."""
         return self._blobs.archive(digests, wait=wait)
+
+    # ---- both ----
+
+    def sweep(self) -> int:
+        """Remove what the dead have left; see `ralf.store.Store.sweep`."""
+        swept = self._blobs.sweep()
+        for name in self.streams(""):
+            stream = self._stream(name)
+            if stream.may_have_left():
+                with stream.writing():
+                    swept += len(stream.sweep())
+        return swept

@@ -17,7 +17,6 @@ from ralf.files.opening import content_of, ours_alone
 
 _ENTRY = struct.Struct(">8sQ")
 _HEADER = b"ralfids1"
-_FLAGS = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW  # never through a link that somebody laid
 
 
 class IdIndex:
@@ -35,19 +34,21 @@ class IdIndex:
         self,
         id: str,  # noqa: A002
         end: int,
-        id_at: Callable[[int], str | None],
+        known_at: Callable[[int], tuple[str, int]],
         ids: Callable[[int], Iterable[tuple[str, int, int]]],
     ) -> int | None:
         """Where the record with this id begins, None if the journal (which ends at `end`) has none.
 
-        id_at  reads the id of the line at an offset
-        ids    reads id, start and end of the lines from an offset on, for what is not indexed yet
+        known_at  reads the id of the line at an offset, and where the line ends
+        ids       reads id, start and end of the lines from an offset on, for what is not indexed yet
         """
         entries, indexed = self._load(end)
         if entries:
             last, at = _ENTRY.unpack_from(entries, len(entries) - _ENTRY.size)
-            if at >= end or _hash(id_at(at) or "") != last:
-                entries, indexed = b"", 0  # of a journal that was rewritten since
+            known, until = known_at(at) if at < end else ("", end)
+            if until != indexed or _hash(known) != last:
+                entries = b""  # of a journal that was rewritten since, or what is left of one that was torn
+        indexed = indexed if entries else 0
         if indexed < end or not entries:
             added = b"".join(_ENTRY.pack(_hash(known), start) for known, start, _ in ids(indexed))
             entries += added
@@ -56,16 +57,18 @@ class IdIndex:
         while (place := entries.find(wanted, place + 1)) >= 0:
             if place % _ENTRY.size == 0:
                 offset: int = _ENTRY.unpack_from(entries, place)[1]
-                if offset < end and id_at(offset) == id:
+                if offset < end and known_at(offset)[0] == id:
                     return offset
         return None
 
     def add(self, id: str, start: int, end: int) -> None:  # noqa: A002
-        """Note a record that was just appended at `start` and ends at `end`. What cannot be noted is indexed later."""
-        with suppress(OSError), os.fdopen(ours_alone(os.fspath(self._path), _FLAGS), "r+b") as file:
+        """Note a record that was just appended at `start` and ends at `end`. What cannot be noted, or not behind all
+        that comes before it, is indexed later.
+        """
+        with suppress(OSError), os.fdopen(ours_alone(os.fspath(self._path), os.O_RDWR), "r+b") as file:
+            if file.read(_ENTRY.size) != _ENTRY.pack(_HEADER, start):
+                return
             file.seek(0, os.SEEK_END)
-            if file.tell() == 0:
-                file.write(_ENTRY.pack(_HEADER, 0))
             file.write(_ENTRY.pack(_hash(id), start))
             file.seek(0)
             file.write(_ENTRY.pack(_HEADER, end))
@@ -92,7 +95,10 @@ class IdIndex:
             return b"", 0
         if header != _HEADER or indexed > end or len(content) % _ENTRY.size:
             return b"", 0  # of another journal, or torn: read the journal again
-        return content[_ENTRY.size :], indexed
+        entries = content[_ENTRY.size :]
+        while entries and _ENTRY.unpack_from(entries, len(entries) - _ENTRY.size)[1] >= indexed:
+            entries = entries[: -_ENTRY.size]  # whoever noted it died before the header said so: it is read again
+        return entries, indexed
 
     def _save(self, entries: bytes, end: int) -> None:
         with suppress(OSError):  # a cache that cannot be written costs time, not data

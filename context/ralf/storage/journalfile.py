@@ -26,13 +26,15 @@ from ralf.store import Entry, Token
 
 CAREFUL = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK  # the last: a pipe would wait for its other end
 _FRAME = re.compile(rb'\{"id":("(?:[^"\\]|\\.)*"),"length":(\d+),"sha256":"([0-9a-f]{32})","record":')
-_FRAME_BYTES = 4096  # more than a frame before its record ever takes
+FRAME_BYTES = 4096  # more than a frame before its record ever takes
 _BACKWARD = 64 * 1024  # how much of a journal's end is read at a time when its last line is looked for
 _HEADER = re.compile(rb'\{"header":(\{.*\}),"sha256":"([0-9a-f]{32})"\}\n')
 _PART = re.compile(r"\d{6}-[0-9a-f]{12}\.jsonl\.gz")
-MOST = 1 << 30
+MOST = 256 << 20
 """Bytes of lines that a part is believed to have."""
 _HEADER_BEGINS = b'{"header":'
+_FARTHEST = 10**17
+"""A place that no journal has: from there on a token would have more digits than one may have."""
 
 
 class Part(NamedTuple):
@@ -156,7 +158,9 @@ class Journal:
                 offset += len(line)
 
     def write(self, line: bytes, end: int) -> None:
-        """One write; a short one (a full disk) is undone and raised, so that no part of a record stays."""
+        """One write, gone on with where it was short. What a full disk took of it is undone, and the error raised, so
+        that no part of a record stays.
+        """
         try:
             written = os.write(self.descriptor, line)
             while written < len(line):
@@ -188,7 +192,7 @@ class Journal:
                     os.pwrite(self.descriptor, b" ", last)
 
     def _frame(self, offset: int) -> bytes:
-        return os.pread(self.descriptor, _FRAME_BYTES, offset + self._shift)
+        return os.pread(self.descriptor, FRAME_BYTES, offset + self._shift)
 
 
 def framed(id: str, record: bytes) -> bytes:  # noqa: A002
@@ -204,7 +208,7 @@ def _sum(record: bytes) -> bytes:
 def token_at(offset: int, line: bytes) -> Token:
     """The token of a line at a place."""
     match = _FRAME.match(line)
-    checksum = match[3].decode() if match else _sum(line[:_FRAME_BYTES]).decode()  # a damaged line has a place, too
+    checksum = match[3].decode() if match else _sum(line[:FRAME_BYTES]).decode()  # a damaged line has a place, too
     return f"{offset}-{checksum}"
 
 
@@ -280,17 +284,29 @@ def _opened(path: Path, flags: int) -> int:
     return descriptor
 
 
+def header_in(path: Path, content: bytes) -> Header:
+    """The header in all bytes of a journal's file; DamagedJournal where it is not what was written."""
+    if not content.startswith(_HEADER_BEGINS):
+        return Header()
+    return _header(path, content[: content.find(b"\n") + 1])
+
+
 def _header_of(path: Path, descriptor: int) -> Header:
     if os.pread(descriptor, len(_HEADER_BEGINS), 0) != _HEADER_BEGINS:
         return Header()
     with os.fdopen(os.dup(descriptor), "rb") as file:
         file.seek(0)
-        line = file.readline(1 << 26)
+        return _header(path, file.readline(1 << 26))
+
+
+def _header(path: Path, line: bytes) -> Header:
     match = _HEADER.fullmatch(line)
     if match is not None and _sum(match[1]) == match[2]:
-        with suppress(ValueError, KeyError, TypeError):
+        with suppress(ValueError, KeyError, TypeError, OverflowError, RecursionError):
             tree = json.loads(match[1])
             parts = tuple(Part(str(one["file"]), int(one["size"]), str(one["sha256"])) for one in tree["archived"])
-            if all(_PART.fullmatch(part.file) and 0 < part.size <= MOST for part in parts):
-                return Header(int(tree["offset"]), len(line), parts, str(tree["last"]))
+            header = Header(int(tree["offset"]), len(line), parts, str(tree["last"]))
+            known = all(_PART.fullmatch(part.file) and 0 < part.size <= MOST for part in parts)
+            if known and 0 <= header.begin <= header.offset < _FARTHEST and bool(header.last) == bool(parts):
+                return header
     raise DamagedJournal(path, "its first line is not what was written", MEND_JOURNAL)

@@ -11,7 +11,7 @@ import os
 import re
 import stat
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -28,6 +28,7 @@ _STEP = 1 << 16
 _GZIP = zlib.MAX_WBITS | 16
 _LEVEL = 6
 _NAME = r"\d{6}-[0-9a-f]{12}\.jsonl\.gz"
+_HEAD = re.compile(rb'(?m)^\{"id":"')  # no list of all lines: of a hundred million there may be
 _OURS = re.compile(rf"{_NAME}|\.ralf-{_NAME}-[0-9a-f]{{12}}\.tmp")
 
 
@@ -161,10 +162,13 @@ def stray(folder: Path, parts: Sequence[Part]) -> list[Path]:
     return []
 
 
-def ids(path: Path) -> set[str]:
-    """The ids of the records in a part, as far as it can be read; what a journal does not have is not to be lost."""
-    content = unpacked(path.read_bytes(), MOST) if path.suffix == ".gz" else b""
-    return {id_ for line in content.split(b"\n") if (id_ := journalfile.id_of(line)) is not None}
+def holds_only(path: Path, known: Container[str]) -> bool:
+    """Whether the records in a part, as far as it can be read, all have these ids. What a journal does not have is not
+    to be lost: of a part that is too large to be looked through nobody can say it.
+    """
+    content = unpacked(path.read_bytes(), MOST + 1) if path.suffix == ".gz" else b""
+    heads = (content[found.start() : found.start() + journalfile.FRAME_BYTES] for found in _HEAD.finditer(content))
+    return len(content) <= MOST and all(id_ is None or id_ in known for id_ in map(journalfile.id_of, heads))
 
 
 def unpacked(packed: bytes, most: int, kind: int = _GZIP) -> bytes:
@@ -191,9 +195,3 @@ def unpacked(packed: bytes, most: int, kind: int = _GZIP) -> bytes:
                 break
         packed = machine.unused_data
     return bytes(content)
-
-
-def drop(paths: Iterable[Path]) -> None:
-    """Remove files."""
-    for path in paths:
-        path.unlink(missing_ok=True)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from ralf.errors import Busy, Conflict, UnknownToken, UsageError
 from ralf.files import filesystems, locks
-from ralf.files.placing import placed, sync_parents, temporaries_of
+from ralf.files.placing import placed, removed, sync_parents, temporaries_of
 from ralf.storage import journalfile, journalparts
 from ralf.storage.idindex import IdIndex
 from ralf.storage.journalfile import Header, Journal, Part
@@ -31,7 +31,7 @@ class Stream:
         self.path = folder.joinpath("journal", *above, f"{last}.jsonl")
         self.parts = folder.joinpath("archive", "journal", *above, last)
         self._folder = folder
-        self._lock = folder / "locks" / f"{name}.journal.lock"
+        self._lock = folder / "locks" / "streams" / f"{name}.journal.lock"
         self._ids = IdIndex(folder / "cache" / "ids" / f"{name}.idx")
 
     # ---- writing ----
@@ -52,7 +52,9 @@ class Stream:
                     self._sweep(journal)
                 end = journal.cut_torn_tail()
                 head = self._last_token(journal, end)
-                known = self._ids.find(id, end, lambda at: self._id_at(journal, at), lambda at: self._all(journal, at))
+                known = self._ids.find(
+                    id, end, lambda at: self._known_at(journal, at), lambda at: self._all(journal, at)
+                )
                 if known is not None:
                     os.fsync(journal.descriptor)  # who appended it may have died before that
                     return journalfile.token_at(known, self._line(journal, known))
@@ -100,7 +102,7 @@ class Stream:
             if self.path.exists():
                 atomic.sweep(self.path)
                 placed(self.path, [])
-            journalparts.drop(journalparts.stray(self.parts, ()))
+            removed(journalparts.stray(self.parts, ()))
             with suppress(OSError):  # somebody keeps something there that is not ours
                 self.parts.rmdir()
             self._ids.drop()
@@ -123,6 +125,9 @@ class Stream:
             if cut <= header.offset:
                 return 0
             parts = list(header.parts)
+            if not parts:  # the folder's name first: whoever finds parts in it takes that for durable
+                self.parts.mkdir(parents=True, exist_ok=True)
+                sync_parents(self.parts, self._folder)
             for batch in self._batches(journal, cut):
                 journalparts.extend(self.parts, parts, batch)
             rest = (line for _, line in journal.lines(cut))
@@ -162,7 +167,13 @@ class Stream:
     def replace(self, header: Header, lines: Iterable[bytes]) -> None:
         """Make the stream one of these lines alone, for who holds it and knows what is in all its parts."""
         self._switch(Header(), header, lines)
-        journalparts.drop(journalparts.stray(self.parts, header.parts))
+        removed(journalparts.stray(self.parts, header.parts))
+
+    def may_have_left(self) -> bool:
+        """Whether a dead writer may have left something."""
+        with suppress(FileNotFoundError), Journal(self.path) as journal:
+            return bool(temporaries_of(self.path) or journalparts.stray(self.parts, journal.header.parts))
+        return False
 
     def sweep(self) -> list[Path]:
         """Remove what dead writers left, for who holds the stream; the files that went."""
@@ -174,12 +185,10 @@ class Stream:
 
     def _switch(self, before: Header, header: Header, lines: Iterable[bytes]) -> None:
         """Make the journal's file one of this header and these lines, and drop the parts that it no longer names."""
-        if header.parts:
-            sync_parents(self.parts, self._folder)
         self._ids.drop()  # before: whoever is killed in between leaves none that is of another file
         placed(self.path, chain([header.line()], lines))
         named = {part.file for part in header.parts}
-        journalparts.drop(self.parts / part.file for part in before.parts if part.file not in named)
+        removed(self.parts / part.file for part in before.parts if part.file not in named)
 
     def writing(self, timeout: float = locks.TIMEOUT) -> AbstractContextManager[None]:
         """Hold the stream: who writes to its files. UsageError where they lie on a file system that is refused."""
@@ -191,8 +200,8 @@ class Stream:
         stray = journalparts.stray(self.parts, journal.header.parts)
         if stray:
             known = {id_ for id_, _, _ in self._all(journal, 0)}
-            left += [path for path in stray if journalparts.ids(path) <= known]
-        journalparts.drop(left)
+            left += [path for path in stray if journalparts.holds_only(path, known)]
+        removed(left)
         return left
 
     # ---- reading ----
@@ -203,7 +212,9 @@ class Stream:
         try:
             with self._opened(start) as (journal, parts):
                 lines = self._lines(journal, parts, start)
-                if after is not None:
+                if after and after == journal.header.last:  # all that follows lies in the file: no part is unpacked
+                    lines = self._live(journal, start)
+                elif after is not None:
                     _, place, line = next(lines, (self.path, -1, b""))
                     if journalfile.token_at(place, line) != after:
                         raise UnknownToken(self.name, "no such place in this stream")
@@ -255,8 +266,10 @@ class Stream:
             yield journal, parts
 
     def _lines(self, journal: Journal, parts: Parts, start: int) -> Iterator[tuple[Path, int, bytes]]:
-        live = journal.lines(max(start, journal.header.offset))
-        return chain(parts.lines(), ((self.path, place, line) for place, line in live))
+        return chain(parts.lines(), self._live(journal, start))
+
+    def _live(self, journal: Journal, start: int) -> Iterator[tuple[Path, int, bytes]]:
+        return ((self.path, place, line) for place, line in journal.lines(max(start, journal.header.offset)))
 
     def _all(self, journal: Journal, start: int) -> Iterator[tuple[str, int, int]]:
         """Id, start and end of every line from a place on, for who holds the stream."""
@@ -270,10 +283,12 @@ class Stream:
             found = next(self._lines(journal, parts, place), None)
         return found[2] if found is not None and found[1] == place else b""
 
-    def _id_at(self, journal: Journal, place: int) -> str | None:
+    def _known_at(self, journal: Journal, place: int) -> tuple[str, int]:
+        """The id of the line at a place, and where the line ends; for who holds the stream."""
         if place >= journal.header.offset:
-            return journal.id_at(place)
-        return journalfile.id_of(self._line(journal, place))
+            return journal.id_at(place) or "", journal.line_at(place).end
+        line = self._line(journal, place)
+        return journalfile.id_of(line) or "", place + len(line)
 
     def _last_token(self, journal: Journal, end: int) -> Token | None:
         start = journal.last_line(end)

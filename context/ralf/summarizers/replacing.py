@@ -84,10 +84,11 @@ def replaces(new: str, old: str) -> bool:
     if not may_replace(new):
         return False
     old = _choice(old)
-    if not old:
+    subjects = phrases(new) & phrases(old)
+    if not subjects:
         return False
-    after, before = (frozenset(word for _, word, _ in _words(text)) for text in (new, old))
-    plain = frozenset(word for text in (new, old) for _, word, plain in _words(text) if plain)
+    after, before = _all_words(new), _all_words(old)
+    plain = _plain_words(new) | _plain_words(old)
     if max(len(after - plain), len(before - plain)) > _MOST_NAMED:
         return False
     brought = frozenset(word for word in after - before - plain if not _turns(word))
@@ -95,7 +96,7 @@ def replaces(new: str, old: str) -> bool:
         return False
     if any(_other_phrase(word, new, old) for word in after & before):
         return False
-    for subject in phrases(new) & phrases(old):
+    for subject in subjects:
         chosen = before.difference(subject) - plain
         turned_from = chosen & after
         if (
@@ -187,6 +188,16 @@ def _words(text: str) -> tuple[tuple[int, str, bool], ...]:
         found += [(place, word, word in _PLAIN and not named) for word in sorted(words)]
         end = match.end()
     return tuple(found)
+
+
+@lru_cache(maxsize=2048)
+def _all_words(text: str) -> frozenset[str]:
+    return frozenset(word for _, word, _ in _words(text))
+
+
+@lru_cache(maxsize=2048)
+def _plain_words(text: str) -> frozenset[str]:
+    return frozenset(word for _, word, plain in _words(text) if plain)
 
 
 @lru_cache(maxsize=1024)

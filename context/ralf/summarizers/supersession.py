@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect, insort
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
@@ -24,6 +25,7 @@ _REASON = re.compile(r"\b(?:because|since|so that|as it|to avoid|in order to)\b|
 _NEAR = 60  # lines of a transcript: some turns
 _SLOT = 9  # content words: in more, one other word is no other choice
 _MANY = 8  # content words, of which three quarters make two sentences that follow each other the same
+_COMMON = 60  # open decisions: a word that more of them have tells the newest of them apart, and no more
 _BY_SUBJECT = 30  # the score from which a decision replaces another by what both are about, whatever the verb
 
 
@@ -42,8 +44,7 @@ def linked(
     known one, stands in the list again under its label. What is replaced or taken back is marked so if it was found
     here too; it is named by its label, or as `#n`, the nth of the list, until the route gives it one.
     """
-    out: list[Decision] = []
-    retold: set[str] = set()  # labels of known decisions that stand in `out`
+    pool = _Pool([one for one in known if one.id])
     buried: list[Decision] = []
     told: dict[int, frozenset[str]] = {}  # lines of messages that replace something as a whole, with their words
     candidates = sorted(
@@ -57,42 +58,97 @@ def linked(
         if cover(dropped, new):
             buried.append(new)
             continue
-        known_still = [one for one in known if one.id and one.id not in retold]
-        pool = [
-            (_replaced_by(new, one), n, one)
-            for n, one in enumerate([*known_still, *out])
-            if _is_open(one) and _related(new, one)
-        ]
-        score, place, old = max(pool, key=lambda one: one[:2], default=(0, 0, new))
+        like = [n for n in pool.like(new) if _related(new, pool[n])]
+        score, place = max(((_replaced_by(new, pool[n]), n) for n in like), default=(0, 0))
         if not listed:
             if score < _BY_SUBJECT:
                 continue
             told[_line(new)] = content_words(new.decision)
         elif score < _BY_SUBJECT:
-            here = next((n for n in reversed(range(len(out))) if _is_open(out[n]) and _repeats(new, out[n])), None)
-            if here is not None:
-                out[here] = _told_again(out[here], new)
+            again = [n for n in like if _restates(new, pool[n])]
+            if again and pool.is_found(again[-1]):
+                pool.put(again[-1], _told_again(pool[again[-1]], new))
                 continue
             if any(_repeats(new, one) for one in buried):
                 continue
-            before = next((one for one in reversed(known_still) if _repeats(new, one)), None)
-            if before is not None:
-                retold.add(before.id)
-                out.append(_told_again(before, new))
+            if again:
+                pool.retell(again[-1], _told_again(pool[again[-1]], new))
                 continue
         if not score:
-            out.append(new)
+            pool.add(new)
             continue
-        label = f"#{len(out) + 1}"
-        if place >= len(known_still):
-            here = place - len(known_still)
-            out[here] = replace(old, status=_status(new, score), superseded_by=label)
-            old = replace(old, id=old.id or f"#{here + 1}")
+        old, label = pool[place], pool.label()
+        if pool.is_found(place):
+            pool.put(place, replace(old, status=_status(new, score), superseded_by=label))
+            old = replace(old, id=old.id or pool.label(place))
         elif _status(new, score) == "reversed":
-            retold.add(old.id)
-            out.append(replace(old, status="reversed", superseded_by=f"#{len(out) + 2}"))
-        out.append(replace(new, supersedes=old.id))
-    return out
+            pool.retell(place, replace(old, status="reversed", superseded_by=pool.label(1 + len(pool))))
+        pool.add(replace(new, supersedes=old.id))
+    return pool.found()
+
+
+class _Pool:
+    """The decisions that a new one may have to do with: the known ones, oldest first, then those that are found."""
+
+    def __init__(self, known: Sequence[Decision]) -> None:
+        self._all: list[Decision] = []
+        self._by_word: dict[str, list[int]] = {}
+        self._by_line: dict[str, list[tuple[int, int]]] = {}  # of each session
+        self._retold: set[int] = set()
+        self._known = len(known)
+        for one in known:
+            self.add(one)
+
+    def __getitem__(self, place: int) -> Decision:
+        return self._all[place]
+
+    def __len__(self) -> int:
+        return len(self._all)
+
+    def found(self) -> list[Decision]:
+        """Those that are not known, and known ones that were told again."""
+        return self._all[self._known :]
+
+    def is_found(self, place: int) -> bool:
+        """Whether the one at a place is none of the known ones."""
+        return place >= self._known
+
+    def label(self, place: int | None = None) -> str:
+        """`#n` for the nth that is found: at a place, or the next one."""
+        return f"#{(len(self) if place is None else place) - self._known + 1}"
+
+    def add(self, decision: Decision) -> None:
+        """One more is found."""
+        self._all.append(decision)
+        self._note(len(self) - 1, content_words(decision.decision) | content_words(decision.rationale))
+        if decision.source is not None:
+            insort(self._by_line.setdefault(decision.source.session, []), (decision.source.first_line, len(self) - 1))
+
+    def put(self, place: int, decision: Decision) -> None:
+        """Say another thing of the one at a place, or more."""
+        added = content_words(decision.rationale) - content_words(self._all[place].rationale)
+        self._note(place, added - content_words(decision.decision))
+        self._all[place] = decision
+
+    def retell(self, place: int, decision: Decision) -> None:
+        """A known one stands among the found ones from now on."""
+        self._retold.add(place)
+        self.add(decision)
+
+    def _note(self, place: int, words: frozenset[str]) -> None:
+        for word in words:
+            self._by_word.setdefault(word, []).append(place)
+
+    def like(self, new: Decision) -> list[int]:
+        """Where open ones stand that share a word with a new one, or were said right before it."""
+        places: set[int] = set()
+        for word in content_words(new.decision):
+            found = self._by_word.get(word, ())
+            places.update(found if len(found) <= _COMMON else found[-_COMMON:])
+        if new.source is not None:
+            lines, line = self._by_line.get(new.source.session, []), new.source.first_line
+            places.update(n for _, n in lines[bisect(lines, (line - _NEAR, -1)) : bisect(lines, (line, -1))])
+        return sorted(place for place in places - self._retold if _is_open(self[place]))
 
 
 def _same_subject(new: Decision, old: Decision) -> bool:

@@ -1,0 +1,52 @@
+"""What the environment says of us; the only module that looks at it."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+_ROUTE_VARIABLES = ("BB5_ROUTE", "RALF_TASK_ID", "BB5_TASK_ID")
+_OURS = ("GIT_", "RALF_", "BB5_")
+_OF_A_SESSION = frozenset(
+    {"CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT", "CLAUDE_CODE_SESSION_ID", "CLAUDE_CODE_SSE_PORT", "CLAUDE_PROJECT_DIR"}
+)
+
+
+def project_directory() -> str:
+    """The project that is meant, or its `.autonomous`; "" where nothing says it."""
+    return os.environ.get("RALF_PROJECT_DIR", "")
+
+
+def route() -> tuple[str, str]:
+    """The route that is meant, and the variable that says so; two empty texts where none does."""
+    for variable in _ROUTE_VARIABLES:
+        if value := os.environ.get(variable, "").strip():
+            return value, variable
+    return "", ""
+
+
+def session() -> str:
+    """The session of the client that runs us, "" for none."""
+    return os.environ.get("CLAUDE_CODE_SESSION_ID", "")
+
+
+def claude_folder() -> Path | None:
+    """Where Claude Code keeps what is the user's; None for a user whom the machine does not know, as in a container."""
+    try:
+        return Path(os.environ.get("CLAUDE_CONFIG_DIR", "") or Path.home() / ".claude")
+    except RuntimeError:
+        return None
+
+
+def editor() -> str:
+    """The command line of the person's editor: `$VISUAL`, else `$EDITOR`, else `vi`."""
+    return os.environ.get("VISUAL", "").strip() or os.environ.get("EDITOR", "").strip() or "vi"
+
+
+def of_a_model() -> dict[str, str]:
+    """The environment for a command that is not part of this session: without what points at a repository, a route,
+    or the client that runs us; with the user's login.
+    """
+    return {
+        name: value for name, value in os.environ.items() if not name.startswith(_OURS) and name not in _OF_A_SESSION
+    }
