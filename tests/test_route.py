@@ -400,7 +400,20 @@ def test_a_snapshot_that_is_torn_or_of_another_version_counts_for_nothing(tmp_pa
     assert kept.renders[-1] == (19, "d19")
     path = snapshot.path_of(tmp_path, ROUTE)
     whole = path.read_bytes()
-    for torn in (b"", whole[:-1], whole.replace(b'"v":2', b'"v":99'), b"[]", b"null", b"\xff", b'{"v":2}'):
+    version = b'"v":%d' % snapshot.VERSION
+    assert version in whole
+    of_another = whole.replace(version, b'"v":99')
+    cut = [whole[:size] for size in range(0, len(whole), 7)]
+    for torn in (
+        *cut,
+        whole[: whole.rindex(b"\n")],
+        whole[:-1],
+        of_another,
+        b"[]",
+        b"null",
+        b"\xff",
+        b"{%s}" % version,
+    ):
         path.write_bytes(torn)
         assert snapshot.load(tmp_path, ROUTE) is None
 

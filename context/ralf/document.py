@@ -6,7 +6,6 @@ import re
 from codecs import BOM_UTF8
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from functools import lru_cache
 from math import inf
 from typing import Any
 
@@ -17,6 +16,7 @@ from ralf import comments, tokens, yamltext
 from ralf.context import BODY, RouteContext
 from ralf.errors import DamagedRouteFile
 from ralf.model import Comment, Section
+from ralf.remembered import Remembered
 from ralf.tree import BadTree, Tree, from_tree, outline
 
 FENCE = "---"
@@ -220,15 +220,11 @@ def estimate(context: RouteContext) -> int:
     """About how many tokens the route file has: what `tokens.estimate` says of its text, made anew only where the text
     is new.
     """
-    return sum(_estimated(piece) if piece else 1 for piece in _pieces(context))
+    pieces = _pieces(context)
+    return sum(map(_estimates.__getitem__, pieces)) + pieces.count("")  # a line break, too, where there is no more
 
 
-def _estimated(piece: str) -> int:
-    return _remembered(piece) if len(piece) <= _REMEMBERED else tokens.estimate(piece)
-
-
-_REMEMBERED = 2_000  # characters of a piece: longer ones are few, and many of them would fill the memory
-_remembered = lru_cache(maxsize=4096)(tokens.estimate)
+_estimates = Remembered(tokens.estimate)
 
 
 def _pieces(context: RouteContext) -> list[str]:
@@ -251,17 +247,18 @@ def _made(context: RouteContext) -> list[str]:
     return front + [piece for text in below if text for piece in ("", text)]
 
 
-def _front(tree: Tree, noted: Mapping[str, str]) -> Iterator[str]:
+def _front(tree: Tree, noted: Mapping[str, str]) -> list[str]:
     """The front matter, each comment above its key; what was noted above a key that is gone stands at the end."""
     if not noted:
-        yield from yamltext.pieces(tree)
-        return
+        return yamltext.pieces(tree)
+    lines: list[str] = []
     for key, value in tree.items():
-        yield from comments.lines_of(noted, key)
-        yield from yamltext.pieces({key: value})
+        lines += comments.lines_of(noted, key)
+        lines += yamltext.pieces({key: value})
     for key in noted:
         if key not in tree:
-            yield from comments.lines_of(noted, key)
+            lines += comments.lines_of(noted, key)
+    return lines
 
 
 def render_sections(sections: tuple[Section, ...]) -> str:

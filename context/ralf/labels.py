@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import lru_cache
 from typing import Any
 
 from ralf.context import RouteContext
 from ralf.model import MOST_SOURCES, Decision, Tombstone
+from ralf.remembered import Remembered
 from ralf.text import one_line
 from ralf.tree import from_tree
 
@@ -29,9 +29,12 @@ def labelled(context: RouteContext, kind: str, payload: Mapping[str, Any]) -> Ma
     if kind not in ("checkpoint", "refinement", "decision"):
         return payload
     items = [payload.get("decision", {})] if kind == "decision" else payload.get("decisions", ())
-    active = {said(known): known for known in context.decisions if known.status == "active"}
+    active: dict[str, Decision] = {}
+    taken: set[str] = set()
+    if not all(item.get("id") for item in items):  # else they have been labelled, and nothing need be looked up
+        active = {said(known): known for known in context.decisions if known.status == "active"}
+        taken = {known.id for known in context.decisions}
     count = context.context_checkpoint.decision_count
-    taken = {known.id for known in context.decisions}
     made = []
     labels: dict[str, str] = {}  # `#n` to label
     stones = (*context.dropped, *context.forgotten) if kind != "decision" else ()
@@ -79,15 +82,10 @@ def _linked(item: Mapping[str, Any], labels: Mapping[str, str]) -> dict[str, Any
 
 def said(decision: Decision) -> str:
     """What a decision says, white space and case aside."""
-    return _words(decision.decision) if len(decision.decision) < _LONG else _words.__wrapped__(decision.decision)
+    return _words[decision.decision]
 
 
-_LONG = 2_000
-
-
-@lru_cache(maxsize=4096)  # each write asks it of every decision
-def _words(text: str) -> str:
-    return one_line(text).casefold()
+_words: Remembered[str] = Remembered(lambda text: one_line(text).casefold())  # each write asks it of every decision
 
 
 def with_decision(context: RouteContext, decision: Decision) -> RouteContext:

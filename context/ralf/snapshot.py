@@ -12,16 +12,17 @@ import re
 import zlib
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ralf.context import RouteContext
+from ralf.context import Counts, RouteContext
 from ralf.files.opening import content_of
 from ralf.journal import MALFORMED
 from ralf.store import Token
-from ralf.tree import Item, from_tree, outline
+from ralf.tree import Items, from_tree, outline
 
-VERSION = 2
+VERSION = 3
 KEPT_RENDERS = 16
 MOST_SHOWN = 64 << 20
 """Bytes of a remembered context that are read, whatever its file makes itself out to be."""
@@ -57,11 +58,11 @@ def load(cache: Path, route: str) -> Snapshot | None:
     try:
         content = content_of(path)
         if _last is None or _last[:2] != (path, content):
-            tree = json.loads(content, object_hook=_unmarked)
+            first, _, rest = content.partition(b"\n")
+            tree = _read(rest)
             if tree["v"] != VERSION:
                 return None
-            counts = {str(name): int(count) for name, count in tree["counts"].items()}
-            context = replace(from_tree(RouteContext, tree["context"]), counts=counts)
+            context = replace(from_tree(RouteContext, tree["context"]), counts=_counts_of(first))
             renders = tuple((int(revision), str(digest)) for revision, digest in tree["renders"])
             _last = (path, content, Snapshot(str(tree["token"]), context, renders))
     except (OSError, *MALFORMED):
@@ -81,8 +82,7 @@ def save(cache: Path, route: str, snapshot: Snapshot, *, shown: bool = True) -> 
         "v": VERSION,
         "token": snapshot.token,
         "renders": [list(render) for render in snapshot.renders],
-        "counts": dict(snapshot.context.counts),
-        "context": _marked(outline(snapshot.context)),
+        "context": outline(snapshot.context),
     }
     global _last
     path = path_of(cache, route)
@@ -91,7 +91,7 @@ def save(cache: Path, route: str, snapshot: Snapshot, *, shown: bool = True) -> 
         path.parent.mkdir(parents=True, exist_ok=True)
         try:
             temporary.unlink(missing_ok=True)
-            content = _json(tree)
+            content = _counted(snapshot.context.counts) + b"\n" + _written(tree)
             with temporary.open("xb") as file:
                 file.write(content)
             if not shown:
@@ -102,22 +102,62 @@ def save(cache: Path, route: str, snapshot: Snapshot, *, shown: bool = True) -> 
             temporary.unlink(missing_ok=True)
 
 
+_counts: tuple[Counts, bytes] = ({}, b"{}")
+"""The counts that were read or written last: of many writers who queue, each hands them on as they are."""
+
+
+def _counts_of(written: bytes) -> Counts:
+    global _counts
+    if written != _counts[1]:
+        counts = json.loads(written)
+        if not {int}.issuperset(map(type, counts.values())):
+            raise ValueError("a count is a whole number")
+        _counts = (counts, written)
+    return _counts[0]
+
+
+def _counted(counts: Counts) -> bytes:
+    global _counts
+    if counts is not _counts[0]:
+        _counts = (counts, json.dumps(dict(counts), separators=(",", ":")).encode())
+    return _counts[1]
+
+
 _ITEMS = "#items"
 _ALIKE = re.compile("#+items")
 
 
-def _marked(tree: Any) -> Any:
-    """An outline as JSON can hold it: a list of items is told from one of texts, and from what a person calls so."""
+def _written(tree: Any) -> bytes:
+    """An outline: JSON on one line, then the texts of all items as they are, one a line."""
+    texts: list[str] = []
+    head = json.dumps(_marked(tree, texts), ensure_ascii=False, separators=(",", ":"))
+    return "\n".join((head, *texts)).encode()
+
+
+def _read(content: bytes) -> Any:
+    """What `_written` made the bytes of."""
+    head, *texts = content.decode().split("\n")
+    return json.loads(head, object_hook=partial(_unmarked, texts))
+
+
+def _marked(tree: Any, texts: list[str]) -> Any:
+    """An outline as JSON can hold it, its items among the texts: the first and how many. What a person calls so has
+    another mark.
+    """
     if isinstance(tree, dict):
-        return {f"#{key}" if _ALIKE.fullmatch(key) else key: _marked(inner) for key, inner in tree.items()}
-    if not isinstance(tree, list):
-        return tree
-    return {_ITEMS: tree} if tree and tree[0].__class__ is Item else [_marked(inner) for inner in tree]
+        return {f"#{key}" if _ALIKE.fullmatch(key) else key: _marked(inner, texts) for key, inner in tree.items()}
+    if tree.__class__ is Items:
+        texts += tree
+        return {_ITEMS: [len(texts) - len(tree), len(tree)]}
+    return [_marked(inner, texts) for inner in tree] if isinstance(tree, list) else tree
 
 
-def _unmarked(tree: dict[str, Any]) -> Any:
+def _unmarked(texts: list[str], tree: dict[str, Any]) -> Any:
     if _ITEMS in tree:
-        return list(map(Item, tree[_ITEMS]))
+        first, many = tree[_ITEMS]
+        if not 0 <= first <= first + many <= len(texts):
+            raise ValueError("texts are missing")
+        return Items(texts[first : first + many])
     return {key[1:] if _ALIKE.fullmatch(key) else key: inner for key, inner in tree.items()}
 
 
@@ -137,7 +177,7 @@ def keep_shown(cache: Path, route: str, context: RouteContext, token: Token) -> 
         path.parent.mkdir(parents=True, exist_ok=True)
         path.unlink(missing_ok=True)
         with path.open("xb") as file:  # a new file: never through a link that somebody laid
-            file.write(zlib.compress(_json({"token": token, "context": _marked(outline(context))}), 1))
+            file.write(zlib.compress(_written({"token": token, "context": outline(context)}), 1))
         revisions = sorted(int(name.split(".")[0]) for name in os.listdir(path.parent))  # noqa: PTH208
         for old in revisions[:-KEPT_RENDERS]:
             _shown_path(cache, route, old).unlink(missing_ok=True)
@@ -150,7 +190,7 @@ def shown_at(cache: Path, route: str, revision: int) -> Shown | None:
         content = machine.decompress(content_of(_shown_path(cache, route, revision)), MOST_SHOWN)
         if not machine.eof:
             return None
-        tree = json.loads(content, object_hook=_unmarked)
+        tree = _read(content)
         return Shown(from_tree(RouteContext, tree["context"]), str(tree["token"]))
     except (OSError, zlib.error, *MALFORMED):
         return None
@@ -158,7 +198,3 @@ def shown_at(cache: Path, route: str, revision: int) -> Shown | None:
 
 def _shown_path(cache: Path, route: str, revision: int) -> Path:
     return cache / "renders" / route / f"{revision}.json.z"
-
-
-def _json(tree: Any) -> bytes:
-    return json.dumps(tree, ensure_ascii=False, separators=(",", ":")).encode()

@@ -29,33 +29,33 @@ class BadTree(ValueError):
         self.at = at
 
 
-class Item(str):
-    """A dataclass in a list, as the JSON of its tree; see `outline`."""
+class Items(list[str]):
+    """A list of dataclasses, each as the JSON of its tree; see `outline`."""
 
     __slots__ = ()
 
 
 def to_tree(value: Any) -> Tree:
     """A dataclass of `ralf.model` as a tree: fields in their order, empty ones left out, then the unknown ones."""
-    return _tree(value, to_tree)
+    return _tree(value, _trees_of)
 
 
 def outline(value: Any) -> Tree:
-    """As `to_tree`, but each dataclass in a list is an `Item`.
+    """As `to_tree`, but a list of dataclasses is `Items`.
 
     The text of one is remembered, and so is what `from_tree` makes of it: of a context that grows by a few items, only
     these have to be looked at.
     """
-    return _tree(value, _item_of)
+    return _tree(value, _texts_of)
 
 
-def _tree(value: Any, of_item: Callable[[Any], Any]) -> Tree:
+def _tree(value: Any, of_items: Callable[[tuple[Any, ...]], list[Any]]) -> Tree:
     keys, defaults, values = _shape(_hashable(type(value))).written
     always = getattr(value, "always_written", ())
     tree: Tree = {}
     for key, default, inner in zip(keys, defaults, values(value), strict=True):
         if inner != default or (always and key in always):
-            tree[key] = inner if inner.__class__ in _SCALARS else _plain(inner, of_item)
+            tree[key] = inner if inner.__class__ in _SCALARS else _plain(inner, of_items)
     tree.update(getattr(value, "extra", ()))
     return tree
 
@@ -81,46 +81,56 @@ def from_tree(cls: type[T], tree: object, at: tuple[str, ...] = ()) -> T:
     return cls(**known)
 
 
-def _plain(value: Any, of_item: Callable[[Any], Any]) -> Any:
+def _plain(value: Any, of_items: Callable[[tuple[Any, ...]], list[Any]]) -> Any:
     if isinstance(value, tuple):
-        return [of_item(item) if hasattr(item, "__dataclass_fields__") else item for item in value]
-    return _tree(value, of_item) if hasattr(value, "__dataclass_fields__") else value
+        return of_items(value) if value and hasattr(value[0], "__dataclass_fields__") else list(value)
+    return _tree(value, of_items) if hasattr(value, "__dataclass_fields__") else value
+
+
+def _trees_of(values: tuple[Any, ...]) -> list[Tree]:
+    return [to_tree(value) for value in values]
 
 
 _MOST_KNOWN, _LARGEST_KNOWN = 4_096, 2_000  # items, and characters of one: what is remembered takes a few megabytes
-_texts: dict[int, tuple[Any, Item]] = {}
-"""By the id of a dataclass: itself, which keeps the id from being used again, and its text."""
-_values: dict[tuple[Any, str], Any] = {}
+_texts: dict[int, str] = {}
+"""By the id of a dataclass, its text."""
+_alive: dict[int, Any] = {}
+"""By its id, the dataclass, which keeps the id from being used again."""
+_values: dict[type, dict[str, Any]] = {}
 
 
-def _item_of(value: Any) -> Item:
-    known = _texts.get(id(value))
-    return known[1] if known is not None else _remember(value, Item(_json(to_tree(value))))
+def _texts_of(values: tuple[Any, ...]) -> Items:
+    texts: list[Any] = list(map(_texts.get, map(id, values)))
+    for number, text in enumerate(texts):
+        if text is None:
+            texts[number] = _remember(values[number], _json(to_tree(values[number])))
+    return Items(texts)
 
 
 def _json(tree: object) -> str:
     return json.dumps(tree, ensure_ascii=False)
 
 
-def _remember(value: Any, text: Item) -> Item:
+def _remember(value: Any, text: str) -> str:
     if len(text) > _LARGEST_KNOWN:
         return text
     if len(_texts) >= _MOST_KNOWN:
-        _texts.clear()
-        _values.clear()
-    _texts[id(value)] = value, text
-    _values[type(value), text] = value
+        for known in (_texts, _alive, _values):
+            known.clear()
+    _texts[id(value)] = text
+    _alive[id(value)] = value
+    _values.setdefault(type(value), {})[text] = value
     return text
 
 
-def _values_of(cls: Any, texts: list[Item], at: tuple[str, ...]) -> tuple[Any, ...]:
+def _values_of(cls: Any, texts: Items, at: tuple[str, ...]) -> tuple[Any, ...]:
     """The dataclasses in a list of items; ValueError for one that is no JSON."""
-    new = [text for text in texts if (cls, text) not in _values]
-    made = {text: from_tree(cls, tree, at) for text, tree in zip(new, json.loads(f"[{','.join(new)}]"), strict=True)}
-    values = tuple(made[text] if text in made else _values[cls, text] for text in texts)
-    for text, value in made.items():
-        _remember(value, text)
-    return values
+    values = list(map(_values.get(cls, {}).get, texts))
+    new = [number for number, value in enumerate(values) if value is None]
+    for number, tree in zip(new, json.loads(f"[{','.join(texts[n] for n in new)}]"), strict=True):
+        values[number] = from_tree(cls, tree, at)
+        _remember(values[number], texts[number])
+    return tuple(values)
 
 
 def _hashable(cls: Any) -> Any:
@@ -215,12 +225,12 @@ def _number(value: object, at: tuple[str, ...]) -> float:
 def _items(value: object, at: tuple[str, ...], cls: Any, item: _Read) -> tuple[Any, ...]:
     if not isinstance(value, list):
         raise BadTree(at, "a list", value)
-    if value and value[0].__class__ is Item:
+    if value.__class__ is Items:
         return _values_of(cls, value, at)
     if value and value[0].__class__ is dict:  # written out, and perhaps known all the same
+        known = _values.get(cls, {})
         return tuple(
-            _values.get((cls, _json(inner))) or item(inner, (*at, str(number)))
-            for number, inner in enumerate(value, start=1)
+            known.get(_json(inner)) or item(inner, (*at, str(number))) for number, inner in enumerate(value, start=1)
         )
     return tuple(item(inner, (*at, str(number))) for number, inner in enumerate(value, start=1))
 

@@ -14,7 +14,8 @@ from typing import Any, NamedTuple
 
 import yaml
 
-from ralf.tree import Item
+from ralf.remembered import Remembered
+from ralf.tree import Items
 
 MAX_BYTES = 1 << 20
 MAX_DEPTH = 8
@@ -196,8 +197,8 @@ def dump(tree: dict[str, Any]) -> str:
 def pieces(tree: dict[str, Any]) -> list[str]:
     """What `dump` joins by line breaks: lines, and the lines of each item of a list as one text.
 
-    The items' texts are remembered, for a route file is written again and again with a few items more. An item may be
-    the JSON of one, as `ralf.tree.outline` has it.
+    The items' texts are remembered, for a route file is written again and again with a few items more. A list may be
+    that of their JSON, as `ralf.tree.outline` has it.
     """
     return _block(tree, "", False)
 
@@ -214,7 +215,8 @@ def _block(tree: dict[str, Any], indent: str, compact: bool) -> list[str]:
             else:
                 lines += [f"{indent}{name}:", *_block(value, indent + _INDENT, narrow)]
         elif isinstance(value, list) and value:
-            flow = None if any(isinstance(item, (dict, Item)) for item in value) else _flow(value)
+            whole = value.__class__ is Items or any(isinstance(item, dict) for item in value)
+            flow = None if whole else _flow(value)
             if flow is not None and len(flow) <= _LIST_WIDTH:
                 lines.append(f"{indent}{name}: {flow}")
             else:
@@ -225,20 +227,14 @@ def _block(tree: dict[str, Any], indent: str, compact: bool) -> list[str]:
 
 
 def _items(items: list[Any], indent: str, compact: bool) -> list[str]:
-    # By its JSON, which tells 1 from true and one order of keys from another.
-    return [_item_of(item if item.__class__ is Item else json.dumps(item), indent, compact) for item in items]
+    # By their JSON, which tells 1 from true and one order of keys from another.
+    texts = items if isinstance(items, Items) else map(json.dumps, items)
+    return list(map(_written_at(indent, compact).__getitem__, texts))
 
 
-def _item_of(text: str, indent: str, compact: bool) -> str:
-    return _remembered(text, indent, compact) if len(text) <= _REMEMBERED else _written(text, indent, compact)
-
-
-def _written(text: str, indent: str, compact: bool) -> str:
-    return "\n".join(_item(json.loads(text), indent, compact))
-
-
-_REMEMBERED = 2_000  # characters of an item: longer ones are few, and many of them would fill the memory
-_remembered = lru_cache(maxsize=4096)(_written)
+@lru_cache(maxsize=32)
+def _written_at(indent: str, compact: bool) -> Remembered[str]:
+    return Remembered(lambda text: "\n".join(_item(json.loads(text), indent, compact)))
 
 
 def _item(item: Any, indent: str, compact: bool) -> list[str]:
