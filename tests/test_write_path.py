@@ -6,17 +6,18 @@ import os
 import threading
 import time
 from collections.abc import Iterator
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 
 import pytest
 
 import ralf
-from ralf import document, project as projects, state as states
+from ralf import document, project as projects
 from ralf.corrections import open_file
 from ralf.errors import Busy
 from ralf.files import atomic, leases, locks
-from ralf.writer import RouteWriter
+from ralf.writer import writing
 from storekit import records_of, route_file
 
 ROUTE = "tide"
@@ -308,22 +309,23 @@ def test_those_who_wait_have_their_turn_in_order(tmp_path: Path) -> None:
     assert turns == [0, 1, 2, 3, 4]
 
 
-def test_a_writer_that_another_waits_for_leaves_it_to_that_one_to_show_both(root: Path, path: Path) -> None:
+def test_a_writer_that_another_waits_for_leaves_it_to_that_one_to_show_both(
+    root: Path, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files: list[bytes] = []
+    exchange = atomic.exchange
+    monkeypatch.setattr(atomic, "exchange", lambda path, new, old: (files.append(new), exchange(path, new, old))[1])
+    decide = partial(ralf.record_decision, ROUTE, root=root)
+    writers = [threading.Thread(target=decide, args=(text,)) for text in ("The first", "The second")]
     project = projects.find(root)
-    before = path.read_bytes()
-    waiting = threading.Thread(target=ralf.record_decision, args=(ROUTE, "The second"), kwargs={"root": root})
     with locks.held(project.route_lock(ROUTE), ROUTE):
-        waiting.start()
-        while not locks.is_waited_for(project.route_lock(ROUTE)):
-            time.sleep(0.001)
-        writer = RouteWriter(project, ROUTE, states.load(project, ROUTE))
-        writer.append("decision", {"decision": {"decision": "The first"}}, id="first")
-        writer.show()
-        writer.remember()
-        assert path.read_bytes() == before
-        assert [d.decision for d in ralf.get_context(ROUTE, root=root).decisions][-1] == "The first"
-    waiting.join(10)
+        for writer in writers:
+            writer.start()
+            time.sleep(0.2)  # so that both wait when the first has its turn
+    for writer in writers:
+        writer.join(10)
     assert not locks.is_waited_for(project.route_lock(ROUTE))
+    assert files == [path.read_bytes()]
     assert [d.decision for d in document.parse(path.read_bytes(), path).decisions][-2:] == ["The first", "The second"]
 
 
@@ -332,20 +334,52 @@ def test_not_more_than_a_few_records_are_left_to_the_next_writer(
 ) -> None:
     monkeypatch.setattr(locks, "is_waited_for", lambda _: True)
     shown = []
-    for number in range(40):
+    for number in range(140):
         ralf.record_decision(ROUTE, f"Choose {number}", root=root)
         shown.append(len(document.parse(path.read_bytes(), path).decisions))
-    assert sorted(set(shown)) == [1, 18, 35]
+    assert sorted(set(shown)) == [1, 66, 131]
 
 
-def test_beside_an_edit_nothing_is_left_to_the_next_writer(
+def test_an_edit_is_left_to_the_next_writer_too_and_read_meanwhile(
     root: Path, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(locks, "is_waited_for", lambda _: True)
-    path.write_text(noted(path), encoding="utf-8")
+    waits = [True]
+    monkeypatch.setattr(locks, "is_waited_for", lambda _: waits[0])
+    saved = noted(path)
+    path.write_text(saved, encoding="utf-8")
     ralf.record_decision(ROUTE, "Go on", root=root)
+    assert path.read_text(encoding="utf-8") == saved
+    read = ralf.get_context(ROUTE, root=root)
+    assert (read.extra["by_hand"], read.decisions[-1].decision) == (True, "Go on")
+    waits[0] = False
+    ralf.record_decision(ROUTE, "And on", root=root)
     found = document.parse(path.read_bytes(), path)
-    assert (found.extra["by_hand"], found.decisions[-1].decision) == (True, "Go on")
+    assert (found.extra["by_hand"], [item.decision for item in found.decisions][-2:]) == (True, ["Go on", "And on"])
+
+
+def test_an_edit_that_comes_while_the_file_is_written_is_taken_in_and_left_to_the_next_writer_to_show(
+    root: Path, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waits = [False]
+    monkeypatch.setattr(locks, "is_waited_for", lambda _: waits[0])
+    exchange = atomic.exchange
+
+    def saved_meanwhile(target: Path, content: bytes, expected: bytes) -> atomic.Aside | None:
+        if "by_hand" not in target.read_text(encoding="utf-8"):
+            path.write_text(noted(path), encoding="utf-8")
+        return exchange(target, content, expected)
+
+    with monkeypatch.context() as patch, writing(projects.find(root), ROUTE) as writer:
+        patch.setattr(atomic, "exchange", saved_meanwhile)
+        patch.setattr(writer, "_waited_for", True)
+        writer.append("decision", {"decision": {"decision": "Go on"}}, id="first")
+        writer.show()
+    assert "by_hand" not in path.read_text(encoding="utf-8")
+    read = ralf.get_context(ROUTE, root=root)
+    assert (read.extra["by_hand"], read.decisions[-1].decision) == (True, "Go on")
+    ralf.record_decision(ROUTE, "And on", root=root)
+    found = document.parse(path.read_bytes(), path)
+    assert (found.extra["by_hand"], [item.decision for item in found.decisions][-2:]) == (True, ["Go on", "And on"])
 
 
 def test_a_file_that_is_opened_in_an_editor_shows_everything_though_other_writers_wait(

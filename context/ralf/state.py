@@ -6,9 +6,10 @@ import errno
 import hashlib
 import os
 import stat
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from ralf import journal, snapshot
@@ -204,11 +205,8 @@ def with_file(project: Project, route: str, state: State, content: bytes) -> Sta
         renders = (*state.renders, (found.revision, digest))
         return replace(state, status="stale" if state.behind else "current", renders=renders)
     else:
-        changes = tuple(heart.changes_of_edit(base, found, recorded))
-        if changes and found.revision < recorded.revision:
-            changes = tuple(
-                heart.changes_of_edit(base, found, recorded, _taken_in_since(project, route, found.revision, place))
-            )
+        known = _TakenInSince(project, route, found.revision, place)
+        changes = tuple(heart.changes_of_edit(base, found, recorded, known))
     if not changes and state.behind:
         return replace(state, status="stale", renders=(*state.renders, (TAKEN_IN, digest)))
     if not changes:
@@ -245,17 +243,33 @@ def _base(
     return base if base.lineage == found.lineage else None, shown.token if shown is not None else None
 
 
-def _taken_in_since(project: Project, route: str, revision: int, place: Token | None) -> Callable[[Change], bool]:
+class _TakenInSince:
     """Whether people have made a change since a revision, as far as the journal can be read. Whoever goes on in a file
     that they saved before has it in theirs still: it is no new edit, and where it was undone it stays so.
     """
-    changes: list[Change] = []
-    with suppress(DamagedJournal), journal.understood(route):
-        for record in _records_since(project, route, place):
-            if record.kind == "edit" and record.revision > revision:
-                changes += record.payload.get("changes", ())
-    secret = any("[REDACTED:" in str(change) for change in changes)  # else no key is needed: who reads makes none
-    return lambda change: change in changes or (secret and project.redactor.tree(change) in changes)
+
+    def __init__(self, project: Project, route: str, revision: int, place: Token | None) -> None:
+        self._project = project
+        self._route = route
+        self._revision = revision
+        self._place = place
+
+    def __call__(self, change: Change) -> bool:
+        # No key is needed where nothing was redacted: who reads makes none.
+        return change in self._changes or (self._secret and self._project.redactor.tree(change) in self._changes)
+
+    @cached_property
+    def _changes(self) -> list[Change]:
+        changes: list[Change] = []
+        with suppress(DamagedJournal), journal.understood(self._route):
+            for record in _records_since(self._project, self._route, self._place):
+                if record.kind == "edit" and record.revision > self._revision:
+                    changes += record.payload.get("changes", ())
+        return changes
+
+    @cached_property
+    def _secret(self) -> bool:
+        return any("[REDACTED:" in str(change) for change in self._changes)
 
 
 def _records_since(project: Project, route: str, place: Token | None) -> list[Record]:
@@ -287,7 +301,15 @@ def _folded_to(project: Project, route: str, revision: int) -> RouteContext:
     return context
 
 
+_parsed: tuple[Path, bytes, RouteContext] | None = None
+"""The file that was parsed last: a person's edit is read again and again until a writer takes it in."""
+
+
 def _parse(project: Project, route: str, content: bytes) -> RouteContext:
     from ralf.document import parse  # a read that finds the file untouched never pays for YAML
 
-    return parse(content, project.route_file(route))
+    global _parsed
+    path = project.route_file(route)
+    if _parsed is None or _parsed[:2] != (path, content):
+        _parsed = (path, content, parse(content, path))
+    return _parsed[2]

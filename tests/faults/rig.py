@@ -8,6 +8,7 @@ happens to the worker, the marker has to be found in the journal, once, for ever
 from __future__ import annotations
 
 import argparse
+import gc
 import json
 import os
 import shutil
@@ -130,6 +131,7 @@ def warm() -> None:
     with store() as root:
         for work in (decide, checkpoint, take_in):
             work(root, "warm", lambda marker: None)
+    gc.freeze()  # else the first full collection of each child copies every page that it shares with the others
 
 
 # ---- processes ----
