@@ -121,8 +121,8 @@ def revert(
     """
     from ralf.past.revert import revert as revert_to
     from ralf.tree import to_tree
-    from ralf_cli.main import complain
     from ralf_cli.output import emit_json, fields_of, say
+    from ralf_cli.terminal import complain
 
     done = revert_to(route, to, because=because, dry_run=dry_run, root=root)
     for warning in done.warnings:

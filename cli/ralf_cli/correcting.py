@@ -36,8 +36,8 @@ def edit(ctx: click.Context, route: str, root: str | None, as_json: bool) -> Non
     """
     from ralf import corrections
     from ralf_cli.changing import emit_words
-    from ralf_cli.main import complain
     from ralf_cli.output import emit_json, fields_of, say
+    from ralf_cli.terminal import complain
 
     opened = corrections.open_file(route, root=root)
     if opened.damage:
@@ -151,8 +151,8 @@ def forget(
     2 refused name, a text too short, not confirmed · 3 no such route or item · 4 damaged data (nothing is purged) ·
     5 busy
     """
-    from ralf_cli.main import complain
     from ralf_cli.output import emit_json, fields_of, say
+    from ralf_cli.terminal import complain
 
     if id is not None and text is not None:
         raise click.UsageError("ID and --text: which of them?")

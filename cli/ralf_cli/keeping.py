@@ -59,8 +59,8 @@ def verify(ctx: click.Context, route: str | None, repair: bool, root: str | None
 
 
 def _emit(report: VerifyReport) -> None:
-    from ralf_cli.main import complain
     from ralf_cli.output import say
+    from ralf_cli.terminal import complain
 
     notes = [finding for finding in report.findings if not finding.damage]
     for finding in report.findings:
@@ -114,8 +114,8 @@ def archive(
     3 no such route · 4 damaged data (the other routes are done) · 5 busy
     """
     from ralf import archive as archives
-    from ralf_cli.main import complain
     from ralf_cli.output import emit_json, fields_of, table
+    from ralf_cli.terminal import complain
 
     report = archives.archive(route, older_than=older_than, dry_run=dry_run, root=root)
     if as_json:

@@ -81,11 +81,11 @@ def run() -> NoReturn:
         status = main.main(standalone_mode=False, prog_name="ralf")
         sys.stdout.flush()
     except RalfError as error:
-        complain(str(error), error.hint)
+        _complain(str(error), error.hint)
         status = error.exit_status
     except click.UsageError as error:
         where = error.ctx.command_path if error.ctx else "ralf"
-        complain(f"{where}: {error.format_message()}", f"{where} --help")
+        _complain(f"{where}: {error.format_message()}", f"{where} --help")
         status = 2
     except click.exceptions.Exit as error:
         status = error.exit_code
@@ -96,19 +96,16 @@ def run() -> NoReturn:
         status = 0
     except OSError as error:
         where = error.filename or "ralf"
-        complain(f"{os.fsdecode(where)}: {error.strerror or error}", _os_hint(error))
+        _complain(f"{os.fsdecode(where)}: {error.strerror or error}", _os_hint(error))
         status = 1
     gc.freeze()  # the process ends: nothing is worth the collector's look at everything, a tenth of a short command
     sys.exit(status if isinstance(status, int) else 0)
 
 
-def complain(message: str, hint: str = "") -> None:
-    """Say on stderr what is wrong and what to type next."""
-    from ralf.text import clean
+def _complain(message: str, hint: str) -> None:
+    from ralf_cli.terminal import complain
 
-    click.echo(f"error: {clean(message)}", err=True)
-    if hint:
-        click.echo(f"hint: {clean(hint)}", err=True)
+    complain(message, hint)
 
 
 def _os_hint(error: OSError) -> str:

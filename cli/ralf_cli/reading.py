@@ -37,8 +37,8 @@ def list_(ctx: click.Context, cost: bool, root: str | None, as_json: bool) -> No
     Exit status: 0, also without any route · 4 a route file is damaged (the others are listed)
     """
     import ralf
-    from ralf_cli.main import complain
     from ralf_cli.output import emit_json, fields_of, table
+    from ralf_cli.terminal import complain
 
     routes = ralf.list_routes(root=root)
     if cost:
@@ -137,8 +137,8 @@ def show(
     Exit status: 0 · 2 refused name · 3 no such route or checkpoint · 4 damaged data (what can be served is printed)
     """
     import ralf
-    from ralf_cli.main import complain
     from ralf_cli.output import context_as_json, emit_json
+    from ralf_cli.terminal import complain
 
     if loss:
         from ralf.proving.loss import loss_reports

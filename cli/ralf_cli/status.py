@@ -57,7 +57,7 @@ def status(route: str | None, root: str | None, as_json: bool) -> None:
         )
     _show_model(found)
     if found.damage:
-        from ralf_cli.main import complain
+        from ralf_cli.terminal import complain
 
         complain(found.damage, f"ralf context show {found.route}")
         click.get_current_context().exit(4)

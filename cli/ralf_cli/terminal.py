@@ -6,6 +6,8 @@ import re
 import sys
 from io import TextIOWrapper
 
+import click
+
 from ralf.text import clean
 
 _OURS = re.compile(r"(\x1b\[(?:0|1|3[0-7])(?:;(?:0|1|3[0-7]))*m)")
@@ -26,6 +28,13 @@ def shown(text: str) -> str:
     if "\x1b" not in text:
         return clean(text)
     return "".join(part if number % 2 else clean(part) for number, part in enumerate(_OURS.split(text)))
+
+
+def complain(message: str, hint: str = "") -> None:
+    """Say on stderr what is wrong and what to type next."""
+    click.echo(f"error: {clean(message)}", err=True)
+    if hint:
+        click.echo(f"hint: {clean(hint)}", err=True)
 
 
 class _Guarded(TextIOWrapper):

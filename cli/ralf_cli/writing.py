@@ -184,7 +184,7 @@ def decide(
 def _complained(damage: str) -> bool:
     """Whether a route file could not be made to show what was written; said on stderr."""
     if damage:
-        from ralf_cli.main import complain
+        from ralf_cli.terminal import complain
 
         complain(damage, "what was written is in the journal; mend the file, then run the same command again")
     return bool(damage)
