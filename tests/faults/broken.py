@@ -59,8 +59,8 @@ def _renamed(path: Path, content: bytes, expected: bytes) -> None:
     atomic.write(path, content)
 
 
-def _read(path: Path, most: int = -1) -> leases.Read:
-    return leases.Read(path.read_bytes()[: most if most >= 0 else None], True)
+def _read(path: str | Path, most: int = -1) -> leases.Read:
+    return leases.Read(Path(path).read_bytes()[: most if most >= 0 else None], True)
 
 
 def _patched(*changes: tuple[object, str, Any]) -> AbstractContextManager[Any]:

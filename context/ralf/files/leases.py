@@ -26,7 +26,7 @@ class Read(NamedTuple):
     closed: bool | None
 
 
-def read(path: Path, most: int = -1) -> Read:
+def read(path: str | Path, most: int = -1) -> Read:
     """The file as it is now, so many bytes at most. OSError as it comes, also where no regular file is there, or only a
     link.
     """
