@@ -54,6 +54,29 @@ def test_where_the_kernel_cannot_tell_a_file_counts_as_closed(path: Path, monkey
         assert leases.settled(path, 0) == path.read_bytes()
 
 
+@pytest.mark.parametrize("leases_known", [True, False])
+@pytest.mark.parametrize("lay", [os.mkfifo, os.mkdir, lambda path: path.symlink_to("/dev/zero")])
+def test_what_is_no_regular_file_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lay: Callable[[Path], None], leases_known: bool
+) -> None:
+    if not leases_known:
+        monkeypatch.delattr("fcntl.F_SETLEASE")
+    lay(tmp_path / "x")
+    with pytest.raises(OSError, match=r"regular|symbolic"):
+        leases.read(tmp_path / "x")
+
+
+def test_a_file_that_the_kernel_hands_out_in_pieces_is_read_whole_and_never_beyond_what_is_asked_for(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    content, pread = path.read_bytes(), os.pread
+    monkeypatch.setattr(os, "pread", lambda file, size, at: pread(file, min(size, 7), at))
+    assert leases.read(path).content == content
+    assert leases.read(path, 10).content == content[:10]
+    path.write_bytes(b"")
+    assert leases.read(path) == (b"", True)
+
+
 def test_whoever_opens_a_file_while_it_is_looked_at_ends_nobody(path: Path) -> None:
     """The kernel sends whoever holds a lease a signal, which by default ends the process."""
     until = time.monotonic() + 0.3

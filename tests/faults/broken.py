@@ -6,6 +6,7 @@ Each is a design that is in use somewhere: what it lacks is what it is named aft
 from __future__ import annotations
 
 import os
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -59,8 +60,8 @@ def _renamed(path: Path, content: bytes, expected: bytes) -> None:
     atomic.write(path, content)
 
 
-def _read(path: str | Path, most: int = -1) -> leases.Read:
-    return leases.Read(Path(path).read_bytes()[: most if most >= 0 else None], True)
+def _read(path: str | Path, most: int = sys.maxsize) -> leases.Read:
+    return leases.Read(Path(path).read_bytes()[:most], True)
 
 
 def _patched(*changes: tuple[object, str, Any]) -> AbstractContextManager[Any]:
