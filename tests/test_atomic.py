@@ -7,6 +7,7 @@ import os
 import threading
 import time
 from collections.abc import Callable
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,10 @@ def path(tmp_path: Path) -> Path:
     path = tmp_path / "tide.md"
     path.write_bytes(OLD)
     return path
+
+
+def digest(content: bytes) -> str:
+    return sha256(content).hexdigest()
 
 
 def hidden(path: Path) -> list[str]:
@@ -100,7 +105,7 @@ def test_whoever_opens_a_file_while_it_is_looked_at_ends_nobody(path: Path) -> N
 
 def test_what_is_displaced_is_handed_back_and_stays_until_it_is_dropped(path: Path) -> None:
     old = path.read_bytes()
-    displaced = atomic.exchange(path, b"new", b"something else")
+    displaced = atomic.exchange(path, b"new", digest(b"something else"))
     assert displaced is not None
     assert (path.read_bytes(), displaced.content, displaced.closed) == (b"new", old, True)
     assert Path(displaced.path).read_bytes() == old
@@ -113,7 +118,7 @@ def test_a_file_that_an_editor_has_open_stays_in_its_place(path: Path) -> None:
     with path.open("ab") as file:
         inode = os.fstat(file.fileno()).st_ino
         with pytest.raises(atomic.BeingSaved):
-            atomic.exchange(path, b"new", old)
+            atomic.exchange(path, b"new", digest(old))
         assert path.stat().st_ino == inode
     assert path.read_bytes() == old
     assert hidden(path) == []
@@ -121,7 +126,7 @@ def test_a_file_that_an_editor_has_open_stays_in_its_place(path: Path) -> None:
 
 def test_a_file_that_is_not_there_is_made_and_nothing_displaced(path: Path) -> None:
     path.unlink()
-    assert atomic.exchange(path, b"new", b"") is None
+    assert atomic.exchange(path, b"new", digest(b"")) is None
     assert (path.read_bytes(), hidden(path)) == (b"new", [])
 
 
@@ -139,14 +144,14 @@ def test_a_file_that_appears_at_the_last_moment_is_displaced_and_not_written_ove
         return renamed(source, target, flags)
 
     monkeypatch.setattr(atomic, "_renamed", racing)
-    displaced = atomic.exchange(path, b"new", b"")
+    displaced = atomic.exchange(path, b"new", digest(b""))
     assert displaced is not None
     assert (path.read_bytes(), displaced.content) == (b"new", b"saved")
 
 
 def test_an_old_kernel_that_cannot_exchange_renames(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(atomic, "_renameat2", lambda: None)
-    assert atomic.exchange(path, b"new", b"") is None
+    assert atomic.exchange(path, b"new", digest(b"")) is None
     assert (path.read_bytes(), hidden(path)) == (b"new", [])
 
 
@@ -154,12 +159,12 @@ def test_a_link_that_appears_at_the_last_moment_is_taken_away_and_what_it_names_
     named = path.rename(path.with_name("named"))
     path.symlink_to(named)
     old = named.read_bytes()
-    assert atomic.exchange(path, b"new", old) is None
+    assert atomic.exchange(path, b"new", digest(old)) is None
     assert (path.is_symlink(), path.read_bytes(), named.read_bytes()) == (False, b"new", old)
     assert hidden(path) == []
 
 
-@pytest.mark.parametrize("write", [atomic.write, lambda path, content: atomic.exchange(path, content, b"")])
+@pytest.mark.parametrize("write", [atomic.write, lambda path, content: atomic.exchange(path, content, "0" * 64)])
 @pytest.mark.parametrize("failing", ["write", "fsync", "close"])
 def test_a_write_that_fails_leaves_the_old_file_alone_and_says_which_it_was(
     path: Path, monkeypatch: pytest.MonkeyPatch, write: Callable[[Path, bytes], object], failing: str
@@ -181,7 +186,7 @@ def test_a_write_that_fails_leaves_the_old_file_alone_and_says_which_it_was(
 
 def test_a_file_is_written_under_a_name_without_a_folder_too(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(path.parent)
-    displaced = atomic.exchange(Path(path.name), b"new", b"")
+    displaced = atomic.exchange(Path(path.name), b"new", "0" * 64)
     assert displaced is not None
     displaced.drop()
     assert (path.read_bytes(), hidden(path)) == (b"new", [])

@@ -44,19 +44,19 @@ def _locked_by_a_file(path: Path, what: str, timeout: float = 0.3, *, seen: bool
         held.unlink()
 
 
-def _written_in_place(path: Path, content: bytes, expected: bytes) -> None:
+def _written_in_place(path: Path, content: bytes, known: str) -> None:
     with path.open("wb", buffering=1 << 12) as file:
         for start in range(0, len(content), 1 << 12):
             file.write(content[start : start + (1 << 12)])
 
 
-def _written_under_one_name(path: Path, content: bytes, expected: bytes) -> None:
+def _written_under_one_name(path: Path, content: bytes, known: str) -> None:
     temporary = path.with_name(f"{path.name}.tmp")
     temporary.write_bytes(content)
     os.replace(temporary, path)
 
 
-def _renamed(path: Path, content: bytes, expected: bytes) -> None:
+def _renamed(path: Path, content: bytes, known: str) -> None:
     atomic.write(path, content)
 
 

@@ -95,17 +95,17 @@ def add(path: Path, content: bytes) -> None:
         sync_folder(path.parent)
 
 
-def exchange(path: Path, content: bytes, expected: bytes) -> Aside | None:
+def exchange(path: Path, content: bytes, known: str) -> Aside | None:
     """Write a file that a person may be saving: as `write`, but what is displaced is handed back, for `drop`.
 
-    expected  what is known to lie there; it is remembered in the name of what is set aside
+    known   the sha256 (hexadecimal) of what is known to lie there; the name of what is set aside remembers it
 
     None where there was no file, or the kernel cannot exchange. BeingSaved where another program has the file open for
     writing; OSError as it comes. The file is then the old one, or both files are there.
     """
     folder, beside = _place(path)
     target, mark = os.fspath(path), os.urandom(6).hex()
-    aside = f"{beside}{_hash(expected)}-{mark}{ASIDE_SUFFIX}"
+    aside = f"{beside}{known[:_HASH]}-{mark}{ASIDE_SUFFIX}"
     try:
         # Once it is whole it has a name that no sweep removes unseen: soon it may be a person's.
         _make(f"{beside}{mark}{TEMPORARY_SUFFIX}", content, aside)
