@@ -11,10 +11,12 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from measure import Row, main, python
 
+from ralf import state as states
 from ralf.files import atomic
 
 TITLE = "The durable write of a route file"
@@ -40,9 +42,9 @@ def bare(path: Path, content: bytes) -> None:
         os.close(descriptor)
 
 
-def exchange(path: Path, content: bytes) -> None:
-    """As a writer of a route does it when nobody has saved the file meanwhile."""
-    displaced = atomic.exchange(path, content, content)
+def exchange(path: Path, content: bytes, known: str) -> None:
+    """As a writer of a route does it when nobody has saved the file meanwhile, knowing the hash of what it read."""
+    displaced = atomic.exchange(path, content, known)
     if displaced is not None:
         displaced.drop()
 
@@ -60,8 +62,12 @@ def produce(rounds: int) -> list[Row]:
 
 def _compared(folder: Path, size: int, writes: int) -> list[Row]:
     content = os.urandom(size)
+    known = states.digest_of(content)
     taken: dict[str, list[tuple[float, float]]] = {"bare": [], "ralf": []}
-    ways: tuple[tuple[str, Callable[[Path, bytes], object]], ...] = (("bare", bare), ("ralf", exchange))
+    ways: tuple[tuple[str, Callable[[Path, bytes], object]], ...] = (
+        ("bare", bare),
+        ("ralf", partial(exchange, known=known)),
+    )
     for number in range(writes):
         for name, write in ways if number % 2 else ways[::-1]:
             path = folder / f"{name}-{size}.md"
@@ -88,7 +94,7 @@ def _counted(folder: Path) -> list[Row]:
     target = folder / "traced.md"
     target.write_bytes(b"old")
     log = folder / "trace"
-    call = f"atomic.exchange(Path({str(target)!r}), b'new' * 7_000, b'old').drop()"
+    call = f"atomic.exchange(Path({str(target)!r}), b'new' * 7_000, {states.digest_of(b'old')!r}).drop()"
     code = f"from pathlib import Path\nfrom ralf.files import atomic\n{call}"
     done = subprocess.run(
         [strace, "-f", "-y", "-e", "trace=fsync,fdatasync,sync,syncfs", "-o", str(log), *python(code)],

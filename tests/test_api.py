@@ -14,7 +14,7 @@ import pytest
 import ralf
 import storekit
 
-HEAVY = ("click", "yaml", "tiktoken", "frontmatter", "atomicwrites", "rich", "regex", "sqlite3")
+HEAVY = ("click", "yaml", "tiktoken", "frontmatter", "rich", "regex", "sqlite3")
 
 
 def python(code: str, tmp_path: Path) -> str:

@@ -72,7 +72,6 @@ def test_links_between_the_documents_lead_somewhere() -> None:
     [
         ("click", "cli/ralf_cli"),
         ("rich", "cli/ralf_cli"),
-        ("atomicwrites", "context/ralf/files/atomic.py"),
         ("tiktoken", "context/ralf/tokens.py"),
         ("frontmatter", "context/ralf/document.py"),
         ("yaml", "context/ralf/yamltext.py"),

@@ -1,8 +1,7 @@
-"""The write path, step by step: who waits for whom, what is displaced, and what a dead writer leaves."""
+"""The write path, step by step: who waits for whom, and what a dead writer or an editor leaves."""
 
 from __future__ import annotations
 
-import os
 import threading
 import time
 from collections.abc import Iterator
@@ -16,7 +15,7 @@ import ralf
 from ralf import document, project as projects
 from ralf.corrections import open_file
 from ralf.errors import Busy
-from ralf.files import atomic, leases, locks
+from ralf.files import atomic, locks
 from ralf.writer import writing
 from storekit import records_of, route_file
 
@@ -48,106 +47,6 @@ def set_aside(path: Path, content: bytes, known: bytes) -> Path:
     aside = path.with_name(f".ralf-{path.name}-{sha256(known).hexdigest()[:12]}-0123456789ab.old")
     aside.write_bytes(content)
     return aside
-
-
-# ---- whether somebody is saving ----
-
-
-def test_a_file_that_somebody_has_open_for_writing_is_not_closed(path: Path) -> None:
-    content = path.read_bytes()
-    assert leases.read(path) == (content, True)
-    with path.open("rb"):
-        assert leases.read(path) == (content, True)
-    with path.open("ab"):
-        assert leases.read(path) == (content, False)
-    assert leases.settled(path, 0) == content
-
-
-def test_a_save_is_waited_for_but_not_for_ever(path: Path) -> None:
-    with path.open("ab") as file:
-        assert leases.settled(path, 0.01) is None
-        threading.Timer(0.05, file.close).start()
-        assert leases.settled(path, 5) == path.read_bytes()
-
-
-def test_where_the_kernel_cannot_tell_a_file_counts_as_closed(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delattr("fcntl.F_SETLEASE")
-    with path.open("ab"):
-        assert leases.read(path).closed is None
-        assert leases.settled(path, 0) == path.read_bytes()
-
-
-def test_whoever_opens_a_file_while_it_is_looked_at_ends_nobody(path: Path) -> None:
-    """The kernel sends whoever holds a lease a signal, which by default ends the process."""
-    until = time.monotonic() + 0.3
-
-    def opening() -> None:
-        while time.monotonic() < until:
-            path.open("ab").close()
-
-    thread = threading.Thread(target=opening)
-    thread.start()
-    looks = 0
-    while time.monotonic() < until:
-        assert leases.read(path).content
-        looks += 1
-    thread.join()
-    assert looks > 10
-
-
-# ---- the exchange ----
-
-
-def test_what_is_displaced_is_handed_back_and_stays_until_it_is_dropped(path: Path) -> None:
-    old = path.read_bytes()
-    displaced = atomic.exchange(path, b"new", b"something else")
-    assert displaced is not None
-    assert (path.read_bytes(), displaced.content, displaced.closed) == (b"new", old, True)
-    assert displaced.path.read_bytes() == old
-    displaced.drop()
-    assert hidden(path) == []
-
-
-def test_a_file_that_an_editor_has_open_stays_in_its_place(path: Path) -> None:
-    old = path.read_bytes()
-    with path.open("ab") as file:
-        inode = os.fstat(file.fileno()).st_ino
-        with pytest.raises(atomic.BeingSaved):
-            atomic.exchange(path, b"new", old)
-        assert path.stat().st_ino == inode
-    assert path.read_bytes() == old
-    assert hidden(path) == []
-
-
-def test_a_file_that_is_not_there_is_made_and_nothing_displaced(path: Path) -> None:
-    path.unlink()
-    assert atomic.exchange(path, b"new", b"") is None
-    assert (path.read_bytes(), hidden(path)) == (b"new", [])
-
-
-def test_a_file_that_appears_at_the_last_moment_is_displaced_and_not_written_over(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """An editor makes the file anew between our look and our rename."""
-    path.unlink()
-    renamed, calls = atomic._renamed, []
-
-    def racing(source: str, target: str, flags: int) -> int:
-        calls.append(flags)
-        if len(calls) == 2:
-            path.write_bytes(b"saved")
-        return renamed(source, target, flags)
-
-    monkeypatch.setattr(atomic, "_renamed", racing)
-    displaced = atomic.exchange(path, b"new", b"")
-    assert displaced is not None
-    assert (path.read_bytes(), displaced.content) == (b"new", b"saved")
-
-
-def test_an_old_kernel_that_cannot_exchange_renames(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(atomic, "_renameat2", lambda: None)
-    assert atomic.exchange(path, b"new", b"") is None
-    assert (path.read_bytes(), hidden(path)) == (b"new", [])
 
 
 # ---- what a dead writer leaves ----
@@ -364,10 +263,10 @@ def test_an_edit_that_comes_while_the_file_is_written_is_taken_in_and_left_to_th
     monkeypatch.setattr(locks, "is_waited_for", lambda _: waits[0])
     exchange = atomic.exchange
 
-    def saved_meanwhile(target: Path, content: bytes, expected: bytes) -> atomic.Aside | None:
+    def saved_meanwhile(target: Path, content: bytes, known: str) -> atomic.Aside | None:
         if "by_hand" not in target.read_text(encoding="utf-8"):
             path.write_text(noted(path), encoding="utf-8")
-        return exchange(target, content, expected)
+        return exchange(target, content, known)
 
     with monkeypatch.context() as patch, writing(projects.find(root), ROUTE) as writer:
         patch.setattr(atomic, "exchange", saved_meanwhile)

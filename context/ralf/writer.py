@@ -53,7 +53,7 @@ class RouteWriter:
         self._content = state.content  # what is known of the file, and in the journal
         self._stands = True  # as far as is known, it is that still
         self._saving = saving
-        file = states.digest_of(state.content or b"")
+        file = self._digest = states.digest_of(state.content or b"")
         self._renders = [known for known in state.renders if known[0] or saving or known[1] == file]
         self.damage = state.damage  # a file that cannot be read is never overwritten
         self.token: Token | None = state.token
@@ -115,7 +115,7 @@ class RouteWriter:
             if not self._waited_for:  # who comes next counts what is new since
                 context = replace(context, counts=brief.counted(context))
             kept = snapshot.Snapshot(self.token, context, tuple(self._renders))
-            shown = self._stands and (self.context.revision, states.digest_of(self._content or b"")) in self._renders
+            shown = self._stands and (self.context.revision, self._digest) in self._renders
             snapshot.save(self._project.cache, self._route, kept, shown=shown)
 
     # ---- the file ----
@@ -133,7 +133,7 @@ class RouteWriter:
                     return _SAVING
                 if found != self._content:
                     self._merge(found)
-                    self._content = found
+                    self._content, self._digest = found, states.digest_of(found)
         return "changes faster than it can be written"
 
     def _write_file(self) -> bool:
@@ -144,8 +144,8 @@ class RouteWriter:
         # Remembered before it can be seen: whoever saves it at once has it known as the base of the edit.
         snapshot.keep_shown(self._project.cache, self._route, self.context, self.token or "")
         if self._content != content:
-            displaced = atomic.exchange(self._path, content, self._content or b"")
-            expected, self._content = self._content, content
+            displaced = atomic.exchange(self._path, content, self._digest)
+            expected, self._content, self._digest = self._content, content, shown[1]
             if displaced is not None and displaced.content == expected:
                 displaced.drop()
             elif displaced is not None and self._rescue(displaced):

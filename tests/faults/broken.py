@@ -6,6 +6,7 @@ Each is a design that is in use somewhere: what it lacks is what it is named aft
 from __future__ import annotations
 
 import os
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -43,24 +44,24 @@ def _locked_by_a_file(path: Path, what: str, timeout: float = 0.3, *, seen: bool
         held.unlink()
 
 
-def _written_in_place(path: Path, content: bytes, expected: bytes) -> None:
+def _written_in_place(path: Path, content: bytes, known: str) -> None:
     with path.open("wb", buffering=1 << 12) as file:
         for start in range(0, len(content), 1 << 12):
             file.write(content[start : start + (1 << 12)])
 
 
-def _written_under_one_name(path: Path, content: bytes, expected: bytes) -> None:
+def _written_under_one_name(path: Path, content: bytes, known: str) -> None:
     temporary = path.with_name(f"{path.name}.tmp")
     temporary.write_bytes(content)
     os.replace(temporary, path)
 
 
-def _renamed(path: Path, content: bytes, expected: bytes) -> None:
+def _renamed(path: Path, content: bytes, known: str) -> None:
     atomic.write(path, content)
 
 
-def _read(path: Path, most: int = -1) -> leases.Read:
-    return leases.Read(path.read_bytes()[: most if most >= 0 else None], True)
+def _read(path: str | Path, most: int = sys.maxsize) -> leases.Read:
+    return leases.Read(Path(path).read_bytes()[:most], True)
 
 
 def _patched(*changes: tuple[object, str, Any]) -> AbstractContextManager[Any]:

@@ -59,6 +59,7 @@ FAULTS = {
     "flock": ("EINTR", "ENOLCK"),
     "fcntl": ("EACCES", "EINTR"),
     "fstat64": ("EIO",),
+    "lseek64": ("EIO",),
 }
 """What each call is failed with; all others that change something with `_MORE`, those that look with `_ANY`."""
 _MORE = (*_FULL, "EACCES", "EINTR")

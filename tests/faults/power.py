@@ -24,7 +24,6 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import atomicwrites
 from tests.faults import blocklog
 from tests.faults.blocklog import BLOCK, Entry, Flush, Mark, Write
 from tests.faults.figures import Figure, told
@@ -32,6 +31,7 @@ from tests.faults.figures import Figure, told
 import ralf
 from ralf import archive, document, evidence, journal, project as projects, route as heart
 from ralf.errors import RalfError
+from ralf.files import atomic
 from ralf.forgetting import forget, remains
 from ralf.forgetting.wording import Wording
 from ralf.past import revert
@@ -143,7 +143,14 @@ def _without_fsync(root: Path, acknowledged: Callable[[str], None]) -> None:
 
 
 def _without_fsync_of_the_route_file(root: Path, acknowledged: Callable[[str], None]) -> None:
-    atomicwrites._proper_fsync = lambda _: None
+    """All else that is written on the way to a new route file is synced: the journal, its blobs, the folders."""
+    fsync, hidden = os.fsync, f"{atomic.TEMPORARY_PREFIX}{ROUTE}.md-"
+
+    def sync_others(descriptor: int) -> None:
+        if not Path(f"/proc/self/fd/{descriptor}").readlink().name.startswith(hidden):
+            fsync(descriptor)
+
+    os.fsync = sync_others
     ordinary_work(root, acknowledged)
 
 

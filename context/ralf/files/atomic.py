@@ -1,7 +1,7 @@
 """The durable write of one file: whole or not at all, and what a person saved in its place meanwhile is not lost.
 
 `write` is for files that only we write; `exchange` for route files, which people edit, at any moment, without a lock.
-The only module that imports atomicwrites.
+It makes plain calls: beside a fast disk, the objects of pathlib and contextlib would be a tenth of what it takes.
 """
 
 from __future__ import annotations
@@ -15,21 +15,22 @@ import stat
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import IO, Any
-
-from atomicwrites import AtomicWriter
+from typing import Any, NamedTuple
 
 from ralf.files import leases
 
 _AT_FDCWD = -100
 _RENAME_NOREPLACE = 1
 _RENAME_EXCHANGE = 2
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+_ADDING = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 TEMPORARY_PREFIX = ".ralf-"
 TEMPORARY_SUFFIX = ".tmp"
 ASIDE_SUFFIX = ".old"
+_HASH = 12  # hexadecimal digits of one that a name holds
 _KEPT = 10.0  # seconds that a file stays aside where the kernel cannot tell whether somebody still saves into it
 
 
@@ -40,8 +41,7 @@ class BeingSaved(OSError):
         super().__init__(errno.ETXTBSY, "another program is saving it", os.fspath(path))
 
 
-@dataclass(frozen=True, slots=True)
-class Aside:
+class Aside(NamedTuple):
     """What lay in the place of a file that was written, under a hidden name beside it until it is dropped.
 
     The name holds a hash of what is known of it already; where the content differs, a person saved it and nobody has
@@ -50,79 +50,22 @@ class Aside:
     closed   whether nobody can save into it any more; None: the kernel cannot tell
     """
 
-    path: Path
+    path: str
     content: bytes
     closed: bool | None
 
     def drop(self) -> None:
         """Forget it: its content is in the journal. Where it may still be saved into, a later write looks again."""
         if self.closed:
-            self.path.unlink(missing_ok=True)
+            _remove(self.path)
         else:
-            beside, _, _ = self.path.name.rsplit("-", 2)
-            self.path.rename(self.path.with_name(f"{beside}-{_hidden(self.content)}"))
+            beside, _, end = self.path.rsplit("-", 2)
+            os.rename(self.path, f"{beside}-{_hash(self.content)}-{end}")
 
     def keep(self, path: Path) -> None:
         """Give it a name that is seen, durably."""
-        self.path.rename(path)
+        os.rename(self.path, path)
         sync_folder(path.parent)
-
-
-class _Durable(AtomicWriter):  # type: ignore[misc]  # the library carries no types
-    """Temporary file, fsync (the library's part), rename, fsync of the folder."""
-
-    def get_fileobject(self, **_: Any) -> IO[bytes]:
-        """Made and opened in one call, without a buffer; the library does it in two and reopens by name."""
-        return open(
-            f"{_beside(self._path)}-{os.urandom(6).hex()}{TEMPORARY_SUFFIX}", "xb", buffering=0, opener=_private
-        )
-
-    def commit(self, f: IO[bytes]) -> None:
-        os.rename(f.name, self._path)  # noqa: PTH104
-        sync_folder(os.path.dirname(self._path))  # noqa: PTH120  # else the name may be the old file's after a power loss
-
-
-class _Exchanging(_Durable):
-    """Exchanges the new file with the old one instead, so that what was displaced can be looked at."""
-
-    displaced: Aside | None = None
-
-    def __init__(self, path: Path, content: bytes, expected: bytes) -> None:
-        super().__init__(path, mode="wb", overwrite=True)
-        self._content = content
-        self._expected = expected
-
-    def commit(self, f: IO[bytes]) -> None:
-        # From here on the file is whole, and soon it may be a person's: it takes a name that no sweep removes unseen.
-        aside = f"{_beside(self._path)}-{_hidden(self._expected)}"
-        os.rename(f.name, aside)  # noqa: PTH104
-        try:
-            exchanged = _put(aside, self._path)
-        except OSError:
-            with suppress(OSError):
-                os.unlink(aside)  # noqa: PTH108
-            raise
-        sync_folder(os.path.dirname(self._path))  # noqa: PTH120
-        if exchanged:
-            self.displaced = self._looked_at(Path(aside))
-
-    def _looked_at(self, aside: Path) -> Aside | None:
-        """What was displaced; BeingSaved, and all in its old place again, where somebody has it open for writing.
-
-        Such a save would go into a file that nobody sees any more. Looking after the fsync gives whoever had found the
-        file, but not opened it yet, the time to do so.
-        """
-        if aside.is_symlink():
-            aside.unlink()  # what it names stays where it is
-            return None
-        found = leases.read(aside)
-        if found.closed is not False:
-            return Aside(aside, found.content, found.closed)
-        if _renamed(os.fspath(aside), self._path, _RENAME_EXCHANGE) == 0:
-            ours = leases.read(aside)
-            if ours.closed and ours.content == self._content:
-                aside.unlink()  # else somebody saved into that one, too: whoever sweeps takes it in
-        raise BeingSaved(self._path)
 
 
 def write(path: Path, content: bytes) -> None:
@@ -130,41 +73,74 @@ def write(path: Path, content: bytes) -> None:
 
     OSError as it comes; the old file is then untouched and the temporary one gone.
     """
-    _fill(_Durable(path, mode="wb", overwrite=True), content)
+    folder, beside = _place(path)
+    with naming(path):
+        _make(f"{beside}{os.urandom(6).hex()}{TEMPORARY_SUFFIX}", content, os.fspath(path))
+        sync_folder(folder)  # else the name may be the old file's after a power loss
 
 
 def add(path: Path, content: bytes) -> None:
     """Add a few bytes to a file, made where there is none, durably. OSError also where no file lies there, or one that
     has another name, too, under which it may be anybody's.
     """
-    flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-    with naming(path), os.fdopen(os.open(path, flags, 0o600), "ab", buffering=0) as file:
-        found = os.fstat(file.fileno())
-        if not stat.S_ISREG(found.st_mode) or found.st_nlink > 1:
-            raise OSError(errno.EINVAL, "is no regular file, or has a second name", os.fspath(path))
-        file.write(content)
-        os.fsync(file.fileno())
-    sync_folder(path.parent)
+    with naming(path):
+        descriptor = os.open(path, _ADDING, 0o600)
+        try:
+            found = os.fstat(descriptor)
+            if not stat.S_ISREG(found.st_mode) or found.st_nlink > 1:
+                raise OSError(errno.EINVAL, "is no regular file, or has a second name", os.fspath(path))
+            _fill(descriptor, content)
+        finally:
+            os.close(descriptor)
+        sync_folder(path.parent)
 
 
-def exchange(path: Path, content: bytes, expected: bytes) -> Aside | None:
+def exchange(path: Path, content: bytes, known: str) -> Aside | None:
     """Write a file that a person may be saving: as `write`, but what is displaced is handed back, for `drop`.
 
-    expected  what is known to lie there; it is remembered in the name of what is set aside
+    known   the sha256 (hexadecimal) of what is known to lie there; the name of what is set aside remembers it
 
     None where there was no file, or the kernel cannot exchange. BeingSaved where another program has the file open for
     writing; OSError as it comes. The file is then the old one, or both files are there.
     """
-    writer = _Exchanging(path, content, expected)
-    _fill(writer, content)
-    return writer.displaced
+    folder, beside = _place(path)
+    target, mark = os.fspath(path), os.urandom(6).hex()
+    aside = f"{beside}{known[:_HASH]}-{mark}{ASIDE_SUFFIX}"
+    try:
+        # Once it is whole it has a name that no sweep removes unseen: soon it may be a person's.
+        _make(f"{beside}{mark}{TEMPORARY_SUFFIX}", content, aside)
+        try:
+            exchanged = _put(aside, target)
+        except OSError:
+            _discard(aside)
+            raise
+        sync_folder(folder)
+        return _looked_at(aside, target, content) if exchanged else None
+    except OSError as error:
+        _name(error, target)
+        raise
 
 
-def _fill(writer: _Durable, content: bytes) -> None:
-    with naming(Path(writer._path)), writer.open() as file:
-        rest = memoryview(content)
-        while rest:  # the last bytes before a disk is full are taken, then it says so
-            rest = rest[file.write(rest) :]
+def _looked_at(aside: str, target: str, content: bytes) -> Aside | None:
+    """What was displaced; BeingSaved, and all in its old place again, where somebody has it open for writing.
+
+    Such a save would go into a file that nobody sees any more. Looking after the fsync gives whoever had found the
+    file, but not opened it yet, the time to do so.
+    """
+    try:
+        found = leases.read(aside)
+    except OSError as error:
+        if error.errno != errno.ELOOP:
+            raise
+        os.unlink(aside)  # a link: what it names stays where it is
+        return None
+    if found.closed is not False:
+        return Aside(aside, found.content, found.closed)
+    if _renamed(aside, target, _RENAME_EXCHANGE) == 0:
+        ours = leases.read(aside)
+        if ours.closed and ours.content == content:
+            os.unlink(aside)  # else somebody saved into that one, too: whoever sweeps takes it in
+    raise BeingSaved(target)
 
 
 @contextmanager
@@ -173,14 +149,18 @@ def naming(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        if error.filename is None:
-            error.filename = os.fspath(path)
+        _name(error, os.fspath(path))
         raise
+
+
+def _name(error: OSError, path: str) -> None:
+    if error.filename is None:
+        error.filename = path
 
 
 def sync_folder(folder: str | Path) -> None:
     """Make the names in a folder durable."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    descriptor = os.open(folder, _FOLDER)
     try:
         os.fsync(descriptor)
     finally:
@@ -194,30 +174,64 @@ def sweep(path: Path) -> list[Aside]:
     """
     ours = re.compile(
         re.escape(TEMPORARY_PREFIX + path.name)
-        + rf"-(?:([0-9a-f]{{12}})-)?[0-9a-f]{{12}}(?:{re.escape(TEMPORARY_SUFFIX)}|{re.escape(ASIDE_SUFFIX)})"
+        + rf"-(?:([0-9a-f]{{{_HASH}}})-)?[0-9a-f]{{12}}(?:{re.escape(TEMPORARY_SUFFIX)}|{re.escape(ASIDE_SUFFIX)})"
     )
     unseen = []
     with suppress(FileNotFoundError), os.scandir(path.parent) as entries:
         found = [(entry.path, match) for entry in entries if (match := ours.fullmatch(entry.name))]
         for name, match in found:
-            if name.endswith(TEMPORARY_SUFFIX) or os.path.islink(name):  # noqa: PTH114
-                with suppress(FileNotFoundError):
-                    os.unlink(name)  # noqa: PTH108
-            elif (aside := _unseen(Path(name), match[1])) is not None:
+            if name.endswith(TEMPORARY_SUFFIX) or os.path.islink(name):
+                _remove(name)
+            elif (aside := _unseen(name, match[1])) is not None:
                 unseen.append(aside)
     return unseen
 
 
-def _unseen(path: Path, known: str | None) -> Aside | None:
+def _unseen(name: str, known: str | None) -> Aside | None:
     """What was set aside, if nobody has looked at what it is now; what somebody has open is left for later."""
-    found = leases.read(path)
+    found = leases.read(name)
     if found.closed is False:
         return None
     if _hash(found.content) != known:
-        return Aside(path, found.content, found.closed)
-    if found.closed or time.time() - path.stat().st_ctime > _KEPT:
-        path.unlink()
+        return Aside(name, found.content, found.closed)
+    if found.closed or time.time() - os.stat(name).st_ctime > _KEPT:
+        os.unlink(name)
     return None
+
+
+def _make(temporary: str, content: bytes, name: str) -> None:
+    """Make a new file, and give it its name when it is whole and durable; where that fails nothing is left of it."""
+    descriptor = os.open(temporary, _NEW, 0o600)
+    try:
+        try:
+            _fill(descriptor, content)
+        finally:
+            os.close(descriptor)
+        os.rename(temporary, name)
+    except BaseException:
+        _discard(temporary)
+        raise
+
+
+def _fill(descriptor: int, content: bytes) -> None:
+    rest = memoryview(content)
+    while rest:  # the last bytes before a disk is full are taken, then it says so
+        rest = rest[os.write(descriptor, rest) :]
+    os.fsync(descriptor)
+
+
+def _discard(name: str) -> None:
+    """Remove what an error leaves, which is the one to be told."""
+    with suppress(OSError):
+        os.unlink(name)
+
+
+def _remove(name: str) -> None:
+    """Remove a file that may be gone."""
+    try:  # noqa: SIM105
+        os.unlink(name)
+    except FileNotFoundError:
+        pass
 
 
 def _put(source: str, target: str) -> bool:
@@ -236,7 +250,7 @@ def _put(source: str, target: str) -> bool:
             if code == errno.EEXIST:
                 continue
         if code in (errno.ENOSYS, errno.EINVAL):
-            os.rename(source, target)  # noqa: PTH104
+            os.rename(source, target)
             return False
         if code != errno.EINTR:
             raise OSError(code, os.strerror(code), target)
@@ -258,19 +272,11 @@ def _renameat2() -> Any:
     return getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
 
 
-def _beside(path: str) -> str:
-    """How the hidden names beside a file begin."""
-    return os.path.join(os.path.dirname(path), TEMPORARY_PREFIX + os.path.basename(path))  # noqa: PTH118, PTH119, PTH120
-
-
-def _hidden(known: bytes) -> str:
-    """How the name of what is set aside ends: with what is known to be in it."""
-    return f"{_hash(known)}-{os.urandom(6).hex()}{ASIDE_SUFFIX}"
+def _place(path: Path) -> tuple[str, str]:
+    """The folder of a file, and how the hidden names beside it begin."""
+    folder, slash, name = os.fspath(path).rpartition("/")
+    return folder + slash or ".", f"{folder}{slash}{TEMPORARY_PREFIX}{name}-"
 
 
 def _hash(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()[:12]
-
-
-def _private(name: str, flags: int) -> int:
-    return os.open(name, flags | os.O_NOFOLLOW, 0o600)
+    return hashlib.sha256(content).hexdigest()[:_HASH]

@@ -12,11 +12,14 @@ import fcntl
 import os
 import signal
 import stat
+import sys
 import time
 from pathlib import Path
 from typing import NamedTuple
 
+_READING = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
 _PAUSE = 0.001
+_SIGNAL = int(signal.SIGURG)  # ignored by default
 
 
 class Read(NamedTuple):
@@ -26,22 +29,24 @@ class Read(NamedTuple):
     closed: bool | None
 
 
-def read(path: Path, most: int = -1) -> Read:
+def read(path: str | Path, most: int = sys.maxsize) -> Read:
     """The file as it is now, so many bytes at most. OSError as it comes, also where no regular file is there, or only a
-    link.
+    link (ELOOP).
     """
-    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
-    with os.fdopen(descriptor, "rb") as file:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise OSError(errno.EINVAL, "is no regular file", os.fspath(path))
+    descriptor = os.open(path, _READING)
+    try:
         closed = _lease(descriptor)
-        content = file.read(most)
+        if closed is None and not stat.S_ISREG(os.fstat(descriptor).st_mode):  # no other file can be leased
+            raise OSError(errno.EINVAL, "is no regular file", os.fspath(path))
+        content = _content(descriptor, most)
         if closed and fcntl.fcntl(descriptor, fcntl.F_GETLEASE) != fcntl.F_RDLCK:
             closed = False  # somebody waits to write
         return Read(content, closed)
+    finally:
+        os.close(descriptor)
 
 
-def settled(path: Path, patience: float, most: int = -1) -> bytes | None:
+def settled(path: Path, patience: float, most: int = sys.maxsize) -> bytes | None:
     """The file's bytes, `most` at most, once nobody writes them; None when that takes longer than `patience` seconds.
     OSError as `read`.
     """
@@ -53,13 +58,22 @@ def settled(path: Path, patience: float, most: int = -1) -> bytes | None:
     return found.content
 
 
+def _content(descriptor: int, most: int) -> bytes:
+    """What an open file holds now, `most` bytes at most."""
+    size = min(os.lseek(descriptor, 0, os.SEEK_END), most)
+    content = os.pread(descriptor, size, 0)
+    while len(content) < size and (more := os.pread(descriptor, size - len(content), len(content))):
+        content += more
+    return content
+
+
 def _lease(descriptor: int) -> bool | None:
     """Take a read lease, which goes with the descriptor; False when somebody has the file open for writing."""
     if not hasattr(fcntl, "F_SETLEASE"):
         return None
     try:
         # Whoever opens the file meanwhile has a signal sent to us, SIGIO by default, which would end the process.
-        fcntl.fcntl(descriptor, fcntl.F_SETSIG, signal.SIGURG)
+        fcntl.fcntl(descriptor, fcntl.F_SETSIG, _SIGNAL)
         fcntl.fcntl(descriptor, fcntl.F_SETLEASE, fcntl.F_RDLCK)
     except BlockingIOError:
         return False

@@ -1,0 +1,194 @@
+"""The durable write of one file: whether somebody saves it meanwhile, what is displaced, and what an error leaves."""
+
+from __future__ import annotations
+
+import errno
+import os
+import threading
+import time
+from collections.abc import Callable
+from hashlib import sha256
+from pathlib import Path
+
+import pytest
+
+from ralf.files import atomic, leases
+
+OLD = b"the old columns\n" * 100
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    path = tmp_path / "tide.md"
+    path.write_bytes(OLD)
+    return path
+
+
+def digest(content: bytes) -> str:
+    return sha256(content).hexdigest()
+
+
+def hidden(path: Path) -> list[str]:
+    return sorted(found.name for found in path.parent.iterdir() if found.name.startswith("."))
+
+
+# ---- whether somebody is saving ----
+
+
+def test_a_file_that_somebody_has_open_for_writing_is_not_closed(path: Path) -> None:
+    content = path.read_bytes()
+    assert leases.read(path) == (content, True)
+    with path.open("rb"):
+        assert leases.read(path) == (content, True)
+    with path.open("ab"):
+        assert leases.read(path) == (content, False)
+    assert leases.settled(path, 0) == content
+
+
+def test_a_save_is_waited_for_but_not_for_ever(path: Path) -> None:
+    with path.open("ab") as file:
+        assert leases.settled(path, 0.01) is None
+        threading.Timer(0.05, file.close).start()
+        assert leases.settled(path, 5) == path.read_bytes()
+
+
+def test_where_the_kernel_cannot_tell_a_file_counts_as_closed(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr("fcntl.F_SETLEASE")
+    with path.open("ab"):
+        assert leases.read(path).closed is None
+        assert leases.settled(path, 0) == path.read_bytes()
+
+
+@pytest.mark.parametrize("leases_known", [True, False])
+@pytest.mark.parametrize("lay", [os.mkfifo, os.mkdir, lambda path: path.symlink_to("/dev/zero")])
+def test_what_is_no_regular_file_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lay: Callable[[Path], None], leases_known: bool
+) -> None:
+    if not leases_known:
+        monkeypatch.delattr("fcntl.F_SETLEASE")
+    lay(tmp_path / "x")
+    with pytest.raises(OSError, match=r"regular|symbolic"):
+        leases.read(tmp_path / "x")
+
+
+def test_a_file_that_the_kernel_hands_out_in_pieces_is_read_whole_and_never_beyond_what_is_asked_for(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    content, pread = path.read_bytes(), os.pread
+    monkeypatch.setattr(os, "pread", lambda file, size, at: pread(file, min(size, 7), at))
+    assert leases.read(path).content == content
+    assert leases.read(path, 10).content == content[:10]
+    path.write_bytes(b"")
+    assert leases.read(path) == (b"", True)
+
+
+def test_whoever_opens_a_file_while_it_is_looked_at_ends_nobody(path: Path) -> None:
+    """The kernel sends whoever holds a lease a signal, which by default ends the process."""
+    until = time.monotonic() + 0.3
+
+    def opening() -> None:
+        while time.monotonic() < until:
+            path.open("ab").close()
+
+    thread = threading.Thread(target=opening)
+    thread.start()
+    looks = 0
+    while time.monotonic() < until:
+        assert leases.read(path).content
+        looks += 1
+    thread.join()
+    assert looks > 10
+
+
+# ---- the exchange ----
+
+
+def test_what_is_displaced_is_handed_back_and_stays_until_it_is_dropped(path: Path) -> None:
+    old = path.read_bytes()
+    displaced = atomic.exchange(path, b"new", digest(b"something else"))
+    assert displaced is not None
+    assert (path.read_bytes(), displaced.content, displaced.closed) == (b"new", old, True)
+    assert Path(displaced.path).read_bytes() == old
+    displaced.drop()
+    assert hidden(path) == []
+
+
+def test_a_file_that_an_editor_has_open_stays_in_its_place(path: Path) -> None:
+    old = path.read_bytes()
+    with path.open("ab") as file:
+        inode = os.fstat(file.fileno()).st_ino
+        with pytest.raises(atomic.BeingSaved):
+            atomic.exchange(path, b"new", digest(old))
+        assert path.stat().st_ino == inode
+    assert path.read_bytes() == old
+    assert hidden(path) == []
+
+
+def test_a_file_that_is_not_there_is_made_and_nothing_displaced(path: Path) -> None:
+    path.unlink()
+    assert atomic.exchange(path, b"new", digest(b"")) is None
+    assert (path.read_bytes(), hidden(path)) == (b"new", [])
+
+
+def test_a_file_that_appears_at_the_last_moment_is_displaced_and_not_written_over(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An editor makes the file anew between our look and our rename."""
+    path.unlink()
+    renamed, calls = atomic._renamed, []
+
+    def racing(source: str, target: str, flags: int) -> int:
+        calls.append(flags)
+        if len(calls) == 2:
+            path.write_bytes(b"saved")
+        return renamed(source, target, flags)
+
+    monkeypatch.setattr(atomic, "_renamed", racing)
+    displaced = atomic.exchange(path, b"new", digest(b""))
+    assert displaced is not None
+    assert (path.read_bytes(), displaced.content) == (b"new", b"saved")
+
+
+def test_an_old_kernel_that_cannot_exchange_renames(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(atomic, "_renameat2", lambda: None)
+    assert atomic.exchange(path, b"new", digest(b"")) is None
+    assert (path.read_bytes(), hidden(path)) == (b"new", [])
+
+
+def test_a_link_that_appears_at_the_last_moment_is_taken_away_and_what_it_names_left_alone(path: Path) -> None:
+    named = path.rename(path.with_name("named"))
+    path.symlink_to(named)
+    old = named.read_bytes()
+    assert atomic.exchange(path, b"new", digest(old)) is None
+    assert (path.is_symlink(), path.read_bytes(), named.read_bytes()) == (False, b"new", old)
+    assert hidden(path) == []
+
+
+@pytest.mark.parametrize("write", [atomic.write, lambda path, content: atomic.exchange(path, content, "0" * 64)])
+@pytest.mark.parametrize("failing", ["write", "fsync", "close"])
+def test_a_write_that_fails_leaves_the_old_file_alone_and_says_which_it_was(
+    path: Path, monkeypatch: pytest.MonkeyPatch, write: Callable[[Path, bytes], object], failing: str
+) -> None:
+    old, real = path.read_bytes(), getattr(os, failing)
+
+    def fails(descriptor: int, *rest: object) -> None:
+        if failing == "close":
+            real(descriptor)
+        raise OSError(errno.ENOSPC, "the disk is full")
+
+    monkeypatch.setattr(os, failing, fails)
+    with pytest.raises(OSError, match="the disk is full") as raised:
+        write(path, b"new")
+    monkeypatch.undo()
+    assert raised.value.filename == str(path)
+    assert (path.read_bytes(), hidden(path)) == (old, [])
+
+
+def test_a_file_is_written_under_a_name_without_a_folder_too(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(path.parent)
+    displaced = atomic.exchange(Path(path.name), b"new", "0" * 64)
+    assert displaced is not None
+    displaced.drop()
+    assert (path.read_bytes(), hidden(path)) == (b"new", [])
+    atomic.write(Path(path.name), b"newer")
+    assert (path.read_bytes(), hidden(path)) == (b"newer", [])
