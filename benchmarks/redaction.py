@@ -15,6 +15,7 @@ from ralf.secrets.redact import Redactor
 from ralf.transcripts import open_transcript
 
 SIZE = 1_000_000
+LEAST, LEAST_HOSTILE = 10.0, 2.0  # MB/s
 REDACTOR = Redactor(b"k" * 32)
 _OWN_WORDS = (
     *(
@@ -25,6 +26,8 @@ _OWN_WORDS = (
         "authorization: bearer ",
         "AccountKey=",
         "curl -u ",
+        "mysql -p ",
+        "docker login ",
         "://a:",
     ),
     *("-----END PRIVATE KEY-----\n", "-----BEGIN PRIVATE KEY-----\n", "kind: Secret\ndata:\n", "login a password b "),
@@ -32,7 +35,7 @@ _OWN_WORDS = (
 
 
 def produce(rounds: int) -> list[measure.Row]:
-    """The rows; the hostile ones are the slowest five. Goals: these above 2 MB/s, real text above 10."""
+    """The rows; the hostile ones are the slowest five. The ratio is that of the goal to the figure."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "session.jsonl")
         path.write_bytes(b"".join(synthetic.session(range(300), "s-1")))
@@ -49,11 +52,12 @@ def produce(rounds: int) -> list[measure.Row]:
     texts = {f"hostile: {word.strip()}": (word * (SIZE // len(word) + 1))[:SIZE] for word in words}
     hostile = measure.functions({name: partial(REDACTOR.hits, text) for name, text in texts.items()}, rounds=1)
     worst = sorted(hostile, key=lambda row: -row.value)[:5]
-    return [_speed(row, size) for row in usual] + [_speed(row, SIZE) for row in worst]
+    return [_speed(row, size, LEAST) for row in usual] + [_speed(row, SIZE, LEAST_HOSTILE) for row in worst]
 
 
-def _speed(row: measure.Row, size: int) -> measure.Row:
-    return measure.Row(row.name, size / row.value / 1000, "MB/s")
+def _speed(row: measure.Row, size: int, least: float) -> measure.Row:
+    speed = size / row.value / 1000
+    return measure.Row(row.name, speed, "MB/s", least / speed, 0, 1)
 
 
 if __name__ == "__main__":

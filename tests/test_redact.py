@@ -17,7 +17,7 @@ import ralf
 from ralf.errors import UsageError
 from ralf.files import ownfile
 from ralf.project import Project
-from ralf.secrets import redaction, secretends, secretformats, secretnames, secretspans
+from ralf.secrets import redaction, secretcommands, secretends, secretformats, secretnames, secretspans
 from ralf.secrets.redact import Redactor
 from ralf.secrets.secretspans import MARKER, Known
 from ralf.transcripts.events import START, Event
@@ -366,7 +366,7 @@ def test_no_text_made_of_the_rules_own_words_takes_long() -> None:
         def taken(size: int, piece: str = piece) -> float:
             text = piece * (size // len(piece))
             begin = time.process_time()
-            for _ in (*secretformats.find(text), *secretnames.find(text)):
+            for _ in (*secretformats.find(text), *secretnames.find(text), *secretcommands.find(text)):
                 pass
             return time.process_time() - begin
 

@@ -13,7 +13,7 @@ from dataclasses import replace
 from hashlib import sha256
 from typing import Any
 
-from ralf.secrets import secretformats, secretnames, secretspans
+from ralf.secrets import secretcommands, secretformats, secretnames, secretspans
 from ralf.secrets.secretformats import Hit
 from ralf.secrets.secretspans import MARKER, Known, Span, marked
 from ralf.transcripts.events import Event
@@ -119,7 +119,12 @@ class Redactor:
 
         border  where two texts meet, each of which was looked at: what one of them tells alone may be left out
         """
-        found = [*secretformats.find(text, border), *secretnames.find(text), *self._of_the_user(text)]
+        found = [
+            *secretformats.find(text, border),
+            *secretnames.find(text),
+            *secretcommands.find(text),
+            *self._of_the_user(text),
+        ]
         if not found:
             return []
         known = [marker.span() for marker in MARKER.finditer(text)] if "[REDACTED:" in text else []

@@ -1,25 +1,37 @@
-"""Secrets that are known by what stands before them: assignments, headers, options of commands, Kubernetes' secrets.
+"""Secrets that are known by what stands before them: assignments, headers, Kubernetes' secrets.
 
-`DB_PASSWORD=…`, `"api_key": "…"` at any depth of escaping, `Authorization: Bearer …`, `curl -u user:…`.
+`DB_PASSWORD=…`, `"api_key": "…"` at any depth of escaping, `Authorization: Bearer …`.
 """
 
 from __future__ import annotations
 
 import re
+import string
 from collections.abc import Iterator
 from functools import lru_cache
 from itertools import pairwise
 
 from ralf.secrets.secretformats import Hit
-from ralf.secrets.secretvalues import is_chosen, is_credential, is_placeholder, is_random, is_unspeakable, is_unspoken
+from ralf.secrets.secretvalues import (
+    SHORTEST,
+    is_chosen,
+    is_credential,
+    is_placeholder,
+    is_random,
+    is_unspeakable,
+    is_unspoken,
+)
 
 _STEM = re.compile(
     "passw|passphrase|pwd|pass|secret|token|key|auth|credential|cookie|bearer|signature|dockerconfigjson"
 )
-_NAME_START = re.compile(r"[a-z0-9_.-]{0,60}\Z")
+_IN_NAMES = string.ascii_lowercase + string.digits + "_.-"
+_LONGEST_START = 60
 _MARGIN = r"(?:[+-](?=\s)|[ \t]*+[0-9]{1,6}[→\t|:])?+"  # what a diff or a listing puts before a line
-_WRAP = rf"(?:\\\r?\n{_MARGIN}|\\+n{_MARGIN})"  # the end of a command's line that goes on
-_SPACE = rf"(?:[ \t]|{_WRAP})"
+WRAP = rf"(?:\\\r?\n{_MARGIN}|\\+n{_MARGIN})"
+"""Matches the end of a command's line that goes on, as a regular expression."""
+
+_SPACE = rf"(?:[ \t]|{WRAP})"
 _QUOTE = r"\\*+(?:[\"'`]|u0022|u0027|&quot;)"
 _AFTER = re.compile(
     r"([a-z0-9_-]{0,40}+)"
@@ -32,7 +44,7 @@ _AFTER = re.compile(
     r"(?:[rbuf]{1,2}(?=[\"']))?"
     rf"(?P<open>{_QUOTE})?+(?:(?:bearer|basic|token|apikey|negotiate|ssws|digest)(?:{_SPACE}|%20|\+)++)?+"
 )
-_BARE = re.compile(r"(?:[^\s\"'`\\<>|]|\\(?![nrtu\"'`\\\r\n]))+")
+_BARE = re.compile(r"(?:[^\s\"'`\\<>|]++|\\(?![nrtu\"'`\\\r\n]))+")
 _CUT = re.compile(r"[;&,](?=[\s\w]|\Z)|[)\]},;]+\Z|&(?:amp|quot|gt|lt);")
 _LONGEST = 2048
 _LONGEST_BARE = 512
@@ -61,7 +73,6 @@ def find(text: str) -> Iterator[Hit]:
     if len(low) != len(text):  # a few letters become two
         low = "".join(character.lower() if len(character.lower()) == 1 else character for character in text)
     yield from _assigned(text, low)
-    yield from _in_commands(text)
     if "earer" in text:
         yield from _checked(text, _BEARER, "bearer")
     if "kind" in text and "Secret" in text:
@@ -100,8 +111,8 @@ def _assigned(text: str, low: str) -> Iterator[Hit]:
         after = _AFTER.match(low, place)
         if after is None:
             continue
-        before = _NAME_START.search(low, max(0, stem.start() - 60), stem.start())
-        name = (before[0] if before else "") + stem[0] + after[1]
+        before = low[max(0, stem.start() - _LONGEST_START) : stem.start()]
+        name = before[len(before.rstrip(_IN_NAMES)) :] + stem[0] + after[1]
         kind = _kind(name, stem[0])
         if not kind or after.end() >= len(text):
             continue
@@ -155,6 +166,8 @@ def _value(text: str, after: re.Match[str], kind: str, name: str, *, option: boo
         if bare is None:
             return None, start
         read = end = bare.end()
+        if kind != "password" and end - start < SHORTEST:
+            return None, read
         cut = _CUT.search(text, start, end)
         env = after["sign"] == "=" and _is_env(text, after, start)
         if cut is not None and not (
@@ -221,61 +234,6 @@ def _quoted_end(text: str, start: int, quote: str) -> int | None:
 
 _COOKIE = re.compile(r"\s{0,4}[\\\"'`]{0,4}[\w.%-]{1,80}=([^\n\"'`\\]{8,4096})")
 _SET_COOKIE = re.compile(r"\s{0,4}[\\\"'`]{0,4}[\w.%-]{1,80}=([^;\n\"'`\\]{8,4096})")
-
-
-# ---- commands ----
-
-_PASSWORD = r"([^\s'\"`\\|;&<>]{2,256})"  # noqa: S105
-_USER = rf"[ =]?\s*['\"]?[^\s:'\"]{{1,100}}:{_PASSWORD}"
-_ARGS = r"\b[^\n|;]{0,150}?\s"
-_COMMANDS: tuple[tuple[str, tuple[str, ...]], ...] = (
-    ("curl", (rf"curl\b[^\n|;]{{0,150}}?\s(?:-u|--user|-U|--proxy-user){_USER}", rf"{_WRAP}\s*(?:-u|--user){_USER}")),
-    (
-        " -p",
-        (
-            rf"\b(?:mysql|mysqldump|mysqladmin|mariadb|mariadb-dump|mysqlimport){_ARGS}-p['\"]?{_PASSWORD}",
-            rf"\b(?:docker|podman|helm|buildah|skopeo|nerdctl|oc|az|cf)\b[^\n|;]{{0,60}}\blogin{_ARGS}"
-            rf"-p[ =]?['\"]?{_PASSWORD}",
-            rf"\bmongo(?:sh|dump|restore|export|import)?{_ARGS}-p\s*['\"]?{_PASSWORD}",
-            rf"\b7za?{_ARGS}-p['\"]?{_PASSWORD}",
-        ),
-    ),
-    ("sshpass", (rf"sshpass\s+-p\s*['\"]?{_PASSWORD}",)),
-    ("pass:", (rf"\s-pass(?:in|out)?\s+['\"]?pass:{_PASSWORD}",)),
-    ("storepass", (rf"-(?:src|dest)?storepass\s+['\"]?{_PASSWORD}",)),
-    ("-keypass", (rf"-keypass\s+['\"]?{_PASSWORD}",)),
-    ("htpasswd", (rf"htpasswd\s+-[a-zA-Z]*b[a-zA-Z]*\s+\S{{1,200}}\s+\S{{1,100}}\s+['\"]?{_PASSWORD}",)),
-    (
-        "password-stdin",
-        (rf"(?:echo|printf)\s+(?:-n\s+)?['\"]?{_PASSWORD}['\"]?\s*\|[^\n|]{{0,200}}password-stdin",),
-    ),
-    ("chpasswd", (rf"echo\s+(?:-e\s+)?['\"]?[\w.-]{{1,64}}:{_PASSWORD}['\"]?\s*\|\s*(?:sudo\s+)?chpasswd",)),
-    ("sudo -S", (rf"echo\s+['\"]?{_PASSWORD}['\"]?\s*\|\s*sudo\s+-S",)),
-    ("redis-cli", (rf"redis-cli{_ARGS}-a\s*['\"]?{_PASSWORD}",)),
-    ("ldap", (rf"\bldap(?:search|modify|add|delete|whoami|passwd){_ARGS}-w\s*['\"]?{_PASSWORD}",)),
-    ("%", (rf"\s-U\s+['\"]?[\w.\\/-]{{1,64}}%{_PASSWORD}",)),
-    ("zip ", (rf"\b(?:un)?zip{_ARGS}-P\s*['\"]?{_PASSWORD}",)),
-    ("vault login", (rf"vault\s+login\s+(?:token=)?['\"]?{_PASSWORD}",)),
-    ("--from-literal", (rf"--from-literal[ =]['\"]?[\w.-]{{1,80}}=['\"]?{_PASSWORD}",)),
-    (
-        "dentified",
-        (r"(?:[Ii]dentified|IDENTIFIED)\s+(?:with\s+\w{1,40}\s+)?by\s+(?:password\s+)?['\"]([^'\"\n]{2,256})['\"]",),
-    ),
-    ("IDENTIFIED", (r"IDENTIFIED\s+(?:WITH\s+\w{1,40}\s+)?BY\s+(?:PASSWORD\s+)?['\"]([^'\"\n]{2,256})['\"]",)),
-)
-_PATTERNS: dict[str, list[tuple[str, list[re.Pattern[str]]]]] = {}  # by what many literals have and few texts
-for _literal, _patterns in _COMMANDS:
-    _common = "pass" if "pass" in _literal else ""
-    _PATTERNS.setdefault(_common, []).append((_literal, [re.compile(pattern) for pattern in _patterns]))
-
-
-def _in_commands(text: str) -> Iterator[Hit]:
-    likely = [its for common, its in _PATTERNS.items() if common in text]
-    for patterns in [patterns for its in likely for literal, patterns in its if literal in text]:
-        for pattern in patterns:
-            for found in pattern.finditer(text):
-                if not is_placeholder(found[1]):
-                    yield Hit(*found.span(1), "password")
 
 
 # ---- Kubernetes ----

@@ -43,7 +43,9 @@ is a letter, and those that rarely follow it."""
 _MOST_RARE = 0.18  # of the pairs in a word or name
 _DISTINCT = 5  # a secret has at least as many characters that differ
 _BITS = 2.6  # of entropy for each character of a value made at random; hexadecimal ones of 16 have 2.9 and more
-_SHORTEST = 12
+SHORTEST = 12
+"""Characters of a value that is one by how it looks alone."""
+
 _SHORTEST_CHOSEN = 4
 
 
@@ -69,7 +71,7 @@ def is_random(value: str) -> bool:
     """Whether a value looks as if it was made at random: long, of letters and digits mixed, no words, no path."""
     size = len(value)
     if (
-        size < _SHORTEST
+        size < SHORTEST
         or value.isdigit()
         or _WORDS_ONLY.match(value)
         or is_placeholder(value)
@@ -88,7 +90,7 @@ def _wild(value: str) -> int:
     for part in _PART.split(value):
         pieces = _HUMP.findall(part)
         most = 3.5 if part.isalpha() else 4.5  # letters to a piece: words have more
-        short = len(pieces) * most > len(part) >= _SHORTEST or len(pieces) * 4 > len(part) + 3
+        short = len(pieces) * most > len(part) >= SHORTEST or len(pieces) * 4 > len(part) + 3
         if short or sum(map(len, filter(_no_word, pieces))) * 2 > len(part) > len("short"):
             wild += len(part)
     return wild + sum(not character.isalnum() for character in value) * bool(wild)
