@@ -360,6 +360,8 @@ def test_no_text_made_of_the_rules_own_words_takes_long() -> None:
         "-----END PRIVATE KEY-----\n",
         "-----BEGIN PRIVATE KEY-----\n",
         "://a:",
+        "curl -u ",
+        "mysql -p ",
     ]
     for piece in pieces:
 
