@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import partial
 from pathlib import Path
 
@@ -44,7 +44,7 @@ class Chat:
 
     format = "chat"
 
-    def __init__(self, path: Path, records: list[Record], *, in_lines: bool = False) -> None:
+    def __init__(self, path: Path, records: Iterable[Record], *, in_lines: bool = False) -> None:
         self.path = path
         self.session = first(records, "session_id") or first(records, "sessionId") or words(path.stem)
         self.cwd = first(records, "cwd")

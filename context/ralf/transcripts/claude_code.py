@@ -64,7 +64,7 @@ class ClaudeCode:
 
     format = "claude-code"
 
-    def __init__(self, path: Path, records: list[Record]) -> None:
+    def __init__(self, path: Path, records: Iterable[Record]) -> None:
         self.path = path
         self.session = first(records, "sessionId") or words(path.stem)
         self.cwd = first(records, "cwd")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from ralf.text import clean
@@ -82,6 +82,6 @@ def _cleaned(value: object, depth: int = 0) -> Any:
 _DEEPEST = 50
 
 
-def first(records: list[Record], key: str) -> str:
+def first(records: Iterable[Record], key: str) -> str:
     """The first string that a record has under a key, "" if none has."""
     return next((found for record in records if (found := words(record.get(key)))), "")

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import count
 from pathlib import Path
 
 from ralf.errors import DamagedTranscript
@@ -40,11 +42,9 @@ class Head:
         return [line for line in complete if line.strip()]
 
     @cached_property
-    def records(self) -> list[Record]:
+    def records(self) -> Records:
         """The JSON objects that stand on a complete line each."""
-        if not self.opening.startswith(b"{"):
-            return []
-        return [record for line in self._lines if (record := _object(line)) is not None]
+        return Records(self._lines if self.opening.startswith(b"{") else [])
 
     @cached_property
     def document(self) -> Record:
@@ -78,6 +78,26 @@ class Head:
             if line.strip() and _object(line) is None:
                 return number
         return 0
+
+
+class Records:
+    """The JSON objects among lines, each read when it is asked for: mostly the first tells all."""
+
+    def __init__(self, lines: Iterable[bytes]) -> None:
+        self._new = (record for line in lines if (record := _object(line)) is not None)
+        self._read: list[Record] = []
+
+    def __iter__(self) -> Iterator[Record]:
+        for number in count():
+            if number == len(self._read):
+                record = next(self._new, None)
+                if record is None:
+                    return
+                self._read.append(record)
+            yield self._read[number]
+
+    def __bool__(self) -> bool:
+        return next(iter(self), None) is not None
 
 
 def _object(line: bytes) -> Record | None:

@@ -33,7 +33,7 @@ def reader(path: Path, head: Head) -> Plain:
     if not head.is_text():
         raise head.damaged("is binary, not a transcript")
     if head.in_lines:
-        keys = ", ".join(sorted(ascii(key) for key in head.records[0])[:6])
+        keys = ", ".join(sorted(ascii(key) for key in next(iter(head.records)))[:6])
         raise head.damaged(f"is JSON lines, but of no client known here: its records have {keys}")
     bad = head.first_bad_line()
     if bad and (path.suffix.lower() in _JSON or re.match(rb'\{\s*(?:"|\}|\Z)', head.opening)):
