@@ -68,6 +68,19 @@ def test_changes_that_a_tree_shows_already_are_not_open(base: dict[str, Any], th
         assert bool(open_changes([change], base)) == (strict(apply(base, [change])) != strict(base))
 
 
+@given(_trees, _trees, _trees)
+@settings(quick)
+def test_a_tree_that_changes_are_made_to_stays_as_it_is(
+    tree: dict[str, Any], base: dict[str, Any], theirs: dict[str, Any]
+) -> None:
+    before = copy.deepcopy(tree)
+    changes = diff(base, theirs)
+    made = apply(tree, changes)
+    assert tree == before
+    apply(made, diff(theirs, base))
+    assert made == apply(before, changes)
+
+
 @given(_trees)
 @quick
 def test_another_order_of_the_items_is_one_change_a_list(tree: dict[str, Any]) -> None:

@@ -51,11 +51,13 @@ def diff(base: Tree, theirs: Tree) -> list[Change]:
 
 
 def apply(tree: Tree, changes: Sequence[Change]) -> Tree:
-    """A copy of `tree` with the changes made; what a change needs and does not find is made."""
-    made: Tree = _copy(tree)
-    places = Places()
+    """`tree` with the changes made; what a change needs and does not find is made. `tree` stays as it is, and what the
+    changes leave alone is the same in both.
+    """
+    own, places = _Own(), Places()
+    made: Tree = own.of(tree)
     for change in changes:
-        _make(made, [str(key) for key in change["at"]], change, places)
+        _make(made, [str(key) for key in change["at"]], change, places, own)
     return made
 
 
@@ -158,6 +160,8 @@ def _parts(value: Any, at: list[str]) -> dict[str, Any] | None:
 
 def _same(one: Any, other: Any) -> bool:
     """Whether two trees are equal, where 1, 1.0 and true are three things."""
+    if one is other:
+        return True
     if one.__class__ is not other.__class__:
         return False
     if isinstance(one, dict):
@@ -198,6 +202,21 @@ def _shows(tree: Tree, change: Change, places: Places) -> bool:
 # ---- making changes ----
 
 
+class _Own:
+    """The parts of a tree that are ours to change: each is copied when it is first asked for."""
+
+    def __init__(self) -> None:
+        self._parts: dict[int, Any] = {}  # by their ids, which they keep
+
+    def of(self, part: Any) -> Any:
+        """A mapping or a list as one to be changed; what is in it stays as it is."""
+        if id(part) in self._parts or not isinstance(part, (dict, list)):
+            return part
+        made = part.copy()
+        self._parts[id(made)] = made
+        return made
+
+
 def _copy(tree: Any) -> Any:
     """A copy to be changed; `copy.deepcopy` looks for cycles, too, and takes five times as long."""
     if isinstance(tree, dict):
@@ -205,7 +224,7 @@ def _copy(tree: Any) -> Any:
     return [_copy(inner) for inner in tree] if isinstance(tree, list) else tree
 
 
-def _make(tree: Any, at: list[str], change: Change, places: Places) -> None:
+def _make(tree: Any, at: list[str], change: Change, places: Places, own: _Own) -> None:
     if not at or not _takes(tree, at, places):
         return  # what should change is gone
     above: Any = None
@@ -213,15 +232,14 @@ def _make(tree: Any, at: list[str], change: Change, places: Places) -> None:
         step = places.step(tree, key, at[number - 1] if number else "")
         if step is None and "value" not in change:
             return
-        if step is None:
-            tree[key] = _container(key)
-        above, tree = tree, tree[key] if step is None else step[1]
+        place, inner = step if step is not None else (key, _container(key))
+        tree[place] = own.of(inner)
+        above, tree = tree, tree[place]
     parent, key = at[-2] if len(at) > 1 else "", at[-1]
     step = places.step(tree, key, parent)
     if "order" in change:
         if step is not None and isinstance(step[1], list) and key in IDENTITY:
-            step[1][:] = _ordered(step[1], key, change["order"])
-            places.changed(step[1], 0)
+            tree[step[0]] = own.of(_ordered(step[1], key, change["order"]))
     elif isinstance(tree, list):
         places.changed(tree, _make_item(tree, parent, step, change))
     elif "value" in change:

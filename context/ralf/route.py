@@ -19,7 +19,7 @@ from ralf.model import ActiveWork, Checkpoint, Decision, Facts, Section, Spend, 
 from ralf.past import reversion
 from ralf.refining import refinement
 from ralf.text import as_section, one_line
-from ralf.tree import Tree, from_tree, to_tree
+from ralf.tree import Tree, from_tree, shared, to_tree
 from ralf.trim import trimmed
 
 MAX_COMPLETED_TODOS, MAX_OPEN_TODOS, MAX_TODO_LENGTH = (
@@ -179,7 +179,7 @@ def _forget(context: RouteContext, payload: Mapping[str, Any]) -> RouteContext:
 
 
 def _edit(context: RouteContext, payload: Mapping[str, Any]) -> RouteContext:
-    tree = merge.apply(to_tree(context), payload.get("changes", ()))
+    tree = merge.apply(shared(context), payload.get("changes", ()))
     return tombstones.as_edited(context, all_labelled(from_tree(RouteContext, tree)))
 
 
@@ -228,15 +228,15 @@ def changes_of_edit(
               changed is told under `unresolved`, too
     is_known  whether a change was taken in before: then it is none, whatever became of it
     """
-    edited: Tree = to_tree(all_labelled(_unclashing(base, theirs, newest or base)))
-    original = to_tree(base)
+    edited: Tree = shared(all_labelled(_unclashing(base, theirs, newest or base)))
+    original = shared(base)
     for key in (*_BOOKKEEPING, "decision_count"):
         for tree in (edited, original):
             tree.get("context_checkpoint", {}).pop(key, None)
     changes = merge.diff(original, edited)
     if newest is None:
         return changes
-    now = to_tree(newest)
+    now = shared(newest)
     changes = [change for change in merge.open_changes(changes, now) if not is_known(change)]
     return changes + unresolved.of_edit(original, now, changes)
 

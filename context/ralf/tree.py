@@ -60,6 +60,13 @@ def _tree(value: Any, of_items: Callable[[tuple[Any, ...]], list[Any]]) -> Tree:
     return tree
 
 
+def shared(value: Any) -> Tree:
+    """As `to_tree`, but the trees of dataclasses in lists are remembered, and nobody's to change: two contexts with an
+    item in common have its tree in common, and `from_tree` gives the same item back.
+    """
+    return _tree(value, _shared_of)
+
+
 def from_tree(cls: type[T], tree: object, at: tuple[str, ...] = ()) -> T:
     """The dataclass that a tree holds; BadTree where the tree does not fit. Unknown keys go to `extra`."""
     if not isinstance(tree, Mapping):
@@ -97,6 +104,9 @@ _texts: dict[int, str] = {}
 _alive: dict[int, Any] = {}
 """By its id, the dataclass, which keeps the id from being used again."""
 _values: dict[type, dict[str, Any]] = {}
+_trees: dict[int, Tree] = {}
+"""By the id of a dataclass, its tree; `_of_tree`: by its class and the tree's id, the dataclass."""
+_of_tree: dict[tuple[type, int], Any] = {}
 
 
 def _texts_of(values: tuple[Any, ...]) -> Items:
@@ -107,6 +117,19 @@ def _texts_of(values: tuple[Any, ...]) -> Items:
     return Items(texts)
 
 
+def _shared_of(values: tuple[Any, ...]) -> list[Tree]:
+    _texts_of(values)  # what is remembered of an item is forgotten together
+    trees: list[Any] = list(map(_trees.get, map(id, values)))
+    for number, tree in enumerate(trees):
+        if tree is None:
+            value = values[number]
+            trees[number] = made = to_tree(value)
+            if id(value) in _alive:
+                _trees[id(value)] = made
+                _of_tree[type(value), id(made)] = value
+    return trees
+
+
 def _json(tree: object) -> str:
     return json.dumps(tree, ensure_ascii=False)
 
@@ -115,7 +138,7 @@ def _remember(value: Any, text: str) -> str:
     if len(text) > _LARGEST_KNOWN:
         return text
     if len(_texts) >= _MOST_KNOWN:
-        for known in (_texts, _alive, _values):
+        for known in (_texts, _alive, _values, _trees, _of_tree):
             known.clear()
     _texts[id(value)] = text
     _alive[id(value)] = value
@@ -230,7 +253,8 @@ def _items(value: object, at: tuple[str, ...], cls: Any, item: _Read) -> tuple[A
     if value and value[0].__class__ is dict:  # written out, and perhaps known all the same
         known = _values.get(cls, {})
         return tuple(
-            known.get(_json(inner)) or item(inner, (*at, str(number))) for number, inner in enumerate(value, start=1)
+            _of_tree.get((cls, id(inner))) or known.get(_json(inner)) or item(inner, (*at, str(number)))
+            for number, inner in enumerate(value, start=1)
         )
     return tuple(item(inner, (*at, str(number))) for number, inner in enumerate(value, start=1))
 
