@@ -233,9 +233,10 @@ def _pieces(context: RouteContext) -> list[str]:
     Those of the last context are remembered: a write renders the same one to measure it, to hash it and to store it.
     """
     global _last
-    if _last[0] is not context:
-        _last = (context, _made(context))
-    return _last[1]
+    last = _last  # another thread may put another context's there
+    if last[0] is not context:
+        last = _last = (context, _made(context))
+    return last[1]
 
 
 def _made(context: RouteContext) -> list[str]:

@@ -55,19 +55,20 @@ def load(cache: Path, route: str) -> Snapshot | None:
     """A route's snapshot, None where there is none that can be used."""
     global _last
     path = path_of(cache, route)
+    last = _last  # another thread may put another route's there
     try:
         content = content_of(path)
-        if _last is None or _last[:2] != (path, content):
+        if last is None or last[:2] != (path, content):
             first, _, rest = content.partition(b"\n")
             tree = _read(rest)
             if tree["v"] != VERSION:
                 return None
             context = replace(from_tree(RouteContext, tree["context"]), counts=_counts_of(first))
             renders = tuple((int(revision), str(digest)) for revision, digest in tree["renders"])
-            _last = (path, content, Snapshot(str(tree["token"]), context, renders))
+            last = _last = (path, content, Snapshot(str(tree["token"]), context, renders))
     except (OSError, *MALFORMED):
         return None
-    return _last[2]
+    return last[2]
 
 
 def save(cache: Path, route: str, snapshot: Snapshot, *, shown: bool = True) -> None:
@@ -108,19 +109,21 @@ _counts: tuple[Counts, bytes] = ({}, b"{}")
 
 def _counts_of(written: bytes) -> Counts:
     global _counts
-    if written != _counts[1]:
+    known = _counts
+    if written != known[1]:
         counts = json.loads(written)
         if not {int}.issuperset(map(type, counts.values())):
             raise ValueError("a count is a whole number")
-        _counts = (counts, written)
-    return _counts[0]
+        known = _counts = (counts, written)
+    return known[0]
 
 
 def _counted(counts: Counts) -> bytes:
     global _counts
-    if counts is not _counts[0]:
-        _counts = (counts, json.dumps(dict(counts), separators=(",", ":")).encode())
-    return _counts[1]
+    known = _counts
+    if counts is not known[0]:
+        known = _counts = (counts, json.dumps(dict(counts), separators=(",", ":")).encode())
+    return known[1]
 
 
 _ITEMS = "#items"

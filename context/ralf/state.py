@@ -310,6 +310,7 @@ def _parse(project: Project, route: str, content: bytes) -> RouteContext:
 
     global _parsed
     path = project.route_file(route)
-    if _parsed is None or _parsed[:2] != (path, content):
-        _parsed = (path, content, parse(content, path))
-    return _parsed[2]
+    known = _parsed  # another thread may put another route's there
+    if known is None or known[:2] != (path, content):
+        known = _parsed = (path, content, parse(content, path))
+    return known[2]

@@ -99,18 +99,31 @@ def _trees_of(values: tuple[Any, ...]) -> list[Tree]:
 
 
 _MOST_KNOWN, _LARGEST_KNOWN = 4_096, 2_000  # items, and characters of one: what is remembered takes a few megabytes
-_texts: dict[int, str] = {}
-"""By the id of a dataclass, its text."""
-_alive: dict[int, Any] = {}
-"""By its id, the dataclass, which keeps the id from being used again."""
-_values: dict[type, dict[str, Any]] = {}
-_trees: dict[int, Tree] = {}
-"""By the id of a dataclass, its tree; `_of_tree`: by its class and the tree's id, the dataclass."""
-_of_tree: dict[tuple[type, int], Any] = {}
+
+
+class _Known(NamedTuple):
+    """What is remembered of items.
+
+    texts    by the id of a dataclass, its text
+    alive    by its id, the dataclass, which keeps the id from being used again
+    values   by class and text, the dataclass
+    trees    by the id of a dataclass, its shared tree
+    of_tree  by class and that tree's id, the dataclass
+    """
+
+    texts: dict[int, str]
+    alive: dict[int, Any]
+    values: dict[type, dict[str, Any]]
+    trees: dict[int, Tree]
+    of_tree: dict[tuple[type, int], Any]
+
+
+_known = _Known({}, {}, {}, {}, {})
+"""Never emptied but replaced as a whole: another thread may be between the one and the other."""
 
 
 def _texts_of(values: tuple[Any, ...]) -> Items:
-    texts: list[Any] = list(map(_texts.get, map(id, values)))
+    texts: list[Any] = list(map(_known.texts.get, map(id, values)))
     for number, text in enumerate(texts):
         if text is None:
             texts[number] = _remember(values[number], _json(to_tree(values[number])))
@@ -118,15 +131,16 @@ def _texts_of(values: tuple[Any, ...]) -> Items:
 
 
 def _shared_of(values: tuple[Any, ...]) -> list[Tree]:
-    _texts_of(values)  # what is remembered of an item is forgotten together
-    trees: list[Any] = list(map(_trees.get, map(id, values)))
+    _texts_of(values)  # what is remembered of an item goes together
+    known = _known
+    trees: list[Any] = list(map(known.trees.get, map(id, values)))
     for number, tree in enumerate(trees):
         if tree is None:
             value = values[number]
             trees[number] = made = to_tree(value)
-            if id(value) in _alive:
-                _trees[id(value)] = made
-                _of_tree[type(value), id(made)] = value
+            if id(value) in known.alive:
+                trees[number] = made = known.trees.setdefault(id(value), made)
+                known.of_tree[type(value), id(made)] = value
     return trees
 
 
@@ -135,25 +149,32 @@ def _json(tree: object) -> str:
 
 
 def _remember(value: Any, text: str) -> str:
+    global _known
     if len(text) > _LARGEST_KNOWN:
         return text
-    if len(_texts) >= _MOST_KNOWN:
-        for known in (_texts, _alive, _values, _trees, _of_tree):
-            known.clear()
-    _texts[id(value)] = text
-    _alive[id(value)] = value
-    _values.setdefault(type(value), {})[text] = value
+    if len(_known.texts) >= _MOST_KNOWN:
+        _known = _Known({}, {}, {}, {}, {})
+    known = _known
+    known.alive[id(value)] = value
+    known.texts[id(value)] = text
+    known.values.setdefault(type(value), {})[text] = value
     return text
 
 
 def _values_of(cls: Any, texts: Items, at: tuple[str, ...]) -> tuple[Any, ...]:
     """The dataclasses in a list of items; ValueError for one that is no JSON."""
-    values = list(map(_values.get(cls, {}).get, texts))
-    new = [number for number, value in enumerate(values) if value is None]
-    for number, tree in zip(new, json.loads(f"[{','.join(texts[n] for n in new)}]"), strict=True):
-        values[number] = from_tree(cls, tree, at)
-        _remember(values[number], texts[number])
+    values = list(map(_known.values.get(cls, {}).get, texts))
+    for number, value in enumerate(values):
+        if value is None:
+            tree, end = _decoder.raw_decode(texts[number])
+            if end < len(texts[number]):
+                raise BadTree(at, "one item", texts[number])
+            values[number] = from_tree(cls, tree, at)
+            _remember(values[number], texts[number])
     return tuple(values)
+
+
+_decoder = json.JSONDecoder()
 
 
 def _hashable(cls: Any) -> Any:
@@ -251,9 +272,9 @@ def _items(value: object, at: tuple[str, ...], cls: Any, item: _Read) -> tuple[A
     if value.__class__ is Items:
         return _values_of(cls, value, at)
     if value and value[0].__class__ is dict:  # written out, and perhaps known all the same
-        known = _values.get(cls, {})
+        same, equal = _known.of_tree, _known.values.get(cls, {})
         return tuple(
-            _of_tree.get((cls, id(inner))) or known.get(_json(inner)) or item(inner, (*at, str(number)))
+            same.get((cls, id(inner))) or equal.get(_json(inner)) or item(inner, (*at, str(number)))
             for number, inner in enumerate(value, start=1)
         )
     return tuple(item(inner, (*at, str(number))) for number, inner in enumerate(value, start=1))
