@@ -236,6 +236,57 @@ def test_a_remembered_file_that_swells_when_it_is_unpacked_counts_for_nothing(tm
         tracemalloc.stop()
 
 
+@pytest.mark.parametrize(
+    ("items", "texts"),
+    [
+        ({"x": {"#items": 1}}, [b"no json"]),
+        ({"x": {"y": [{"#items": [0, 1]}]}}, [b"no json"]),
+        ({"decisions": {"#items": -1}}, [b"{}"]),
+        ({"decisions": {"#items": 1 << 80}}, [b"{}"]),
+        ({"decisions": {"#items": "1"}}, [b"{}"]),
+        ({"decisions": {"#items": 2}}, [b"{}"]),
+        ({"decisions": {"#items": 1}}, [b"1"]),
+        ({"decisions": {"#items": 1}}, [b'{"decision":"\xff"}']),
+        ({"decisions": {"#items": 3}}, [b"{},{}", b'{"id":"A"', b'"id":"B"}']),
+        ({f"x{n}": {"#items": [0, 50_000]} for n in range(200)}, [b"{}"] * 50_000),
+        ({f"x{n}": {"#items": 50_000} for n in range(200)}, [b"{}"] * 50_000),
+        ({}, [b"{}"] * 10_000_000),
+    ],
+    ids=[
+        "unknown",
+        "deep",
+        "negative",
+        "huge",
+        "text",
+        "missing",
+        "no item",
+        "not UTF-8",
+        "across",
+        "one place",
+        "all",
+        "many",
+    ],
+)
+def test_a_snapshot_with_items_that_nobody_wrote_counts_for_nothing(
+    tmp_path: Path, items: dict[str, object], texts: list[bytes]
+) -> None:
+    ralf.record_decision("r", "Go on", root=tmp_path)
+    before = ralf.get_context("r", root=tmp_path)
+    path = snapshot.path_of(store(tmp_path) / "cache", "r")
+    counts, head, *_ = path.read_bytes().split(b"\n")
+    tree = json.loads(head)
+    tree["context"] = {**tree["context"], "decisions": [], **items}
+    path.write_bytes(b"\n".join((counts, json.dumps(tree).encode(), *texts)))
+    tracemalloc.start()
+    try:
+        assert snapshot.load(store(tmp_path) / "cache", "r") is None
+        assert tracemalloc.get_traced_memory()[1] < 100 << 20
+    finally:
+        tracemalloc.stop()
+    assert ralf.get_context("r", root=tmp_path) == before
+    ralf.record_decision("r", "And on", root=tmp_path)
+
+
 def test_a_checkpoint_that_does_not_say_when_it_was_is_damage_to_whoever_prunes(tmp_path: Path) -> None:
     project = projects.find(tmp_path)
     payload = {"source": {"session": "s"}, "period": 5}

@@ -10,9 +10,11 @@ import json
 import os
 import re
 import zlib
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -26,6 +28,8 @@ VERSION = 3
 KEPT_RENDERS = 16
 MOST_SHOWN = 64 << 20
 """Bytes of a remembered context that are read, whatever its file makes itself out to be."""
+MOST_ITEMS = 100_000
+"""Items of one: a file's are a few hundred."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,28 +143,32 @@ def _written(tree: Any) -> bytes:
 
 def _read(content: bytes) -> Any:
     """What `_written` made the bytes of."""
+    if content.count(b"\n") > MOST_ITEMS:
+        raise ValueError("more items than any context has")
     head, *texts = content.decode().split("\n")
-    return json.loads(head, object_hook=partial(_unmarked, texts))
+    return json.loads(head, object_hook=partial(_unmarked, iter(texts)))
 
 
 def _marked(tree: Any, texts: list[str]) -> Any:
-    """An outline as JSON can hold it, its items among the texts: the first and how many. What a person calls so has
-    another mark.
+    """An outline as JSON can hold it, its items among the texts, in order: how many. What a person calls so has another
+    mark.
     """
     if isinstance(tree, dict):
         return {f"#{key}" if _ALIKE.fullmatch(key) else key: _marked(inner, texts) for key, inner in tree.items()}
     if tree.__class__ is Items:
         texts += tree
-        return {_ITEMS: [len(texts) - len(tree), len(tree)]}
+        return {_ITEMS: len(tree)}
     return [_marked(inner, texts) for inner in tree] if isinstance(tree, list) else tree
 
 
-def _unmarked(texts: list[str], tree: dict[str, Any]) -> Any:
+def _unmarked(texts: Iterator[str], tree: dict[str, Any]) -> Any:
     if _ITEMS in tree:
-        first, many = tree[_ITEMS]
-        if not 0 <= first <= first + many <= len(texts):
+        items = Items(
+            islice(texts, tree[_ITEMS])
+        )  # each stands in one place: what is read is never more than was written
+        if len(items) != tree[_ITEMS]:
             raise ValueError("texts are missing")
-        return Items(texts[first : first + many])
+        return items
     return {key[1:] if _ALIKE.fullmatch(key) else key: inner for key, inner in tree.items()}
 
 

@@ -82,10 +82,17 @@ def from_tree(cls: type[T], tree: object, at: tuple[str, ...] = ()) -> T:
             name, read = field
             known[name] = read(value, (*at, key))
     if "extra" in cls.__dataclass_fields__:  # type: ignore[attr-defined]
+        if any(map(_has_items, extra.values())):  # nobody knows what they are items of
+            raise BadTree(at, "no items", extra)
         known["extra"] = extra
     elif extra:
         raise BadTree((*at, next(iter(extra))), "no such key", extra)
     return cls(**known)
+
+
+def _has_items(tree: object) -> bool:
+    inner = tree.values() if isinstance(tree, dict) else tree if isinstance(tree, list) else ()
+    return tree.__class__ is Items or any(map(_has_items, inner))
 
 
 def _plain(value: Any, of_items: Callable[[tuple[Any, ...]], list[Any]]) -> Any:
