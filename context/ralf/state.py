@@ -198,7 +198,7 @@ def with_file(project: Project, route: str, state: State, content: bytes) -> Sta
         warned = replace(recorded, warnings=(f"{error}; this is what the journal holds", error.hint))
         return replace(state, context=warned, status="damaged", damage=str(error))
     state = replace(state, behind=found.revision != recorded.revision)
-    base, place = _base(project, route, recorded, found)
+    base, place = _base(project, route, state, found)
     if base is None:
         changes = tuple(heart.changes_of_foreign(recorded, found))
     elif outline(base) == outline(found):
@@ -228,14 +228,13 @@ def _with_edit(state: State) -> State:
     return replace(state, context=context)
 
 
-def _base(
-    project: Project, route: str, recorded: RouteContext, found: RouteContext
-) -> tuple[RouteContext | None, Token | None]:
+def _base(project: Project, route: str, state: State, found: RouteContext) -> tuple[RouteContext | None, Token | None]:
     """What a person's file was before they edited it, None for a file of another history; and the place of its record,
     where that is remembered.
     """
+    recorded = state.recorded
     if found.lineage == recorded.lineage:
-        return recorded, None
+        return recorded, state.token
     if not 0 < found.revision < recorded.revision:
         return None, None
     shown = snapshot.shown_at(project.cache, route, found.revision)

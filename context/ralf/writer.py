@@ -37,15 +37,13 @@ class RouteWriter:
         *,
         saving: bool = False,
         unseen: Sequence[atomic.Aside] = (),
-        waited_for: bool = False,
-        leaves: bool = False,
+        leave: bool = True,
     ) -> None:
         """Take in what a person saved.
 
-        saving      whether an editor is in the middle of it: then the file is neither read nor written
-        unseen      saves that a writer displaced and did not live to take in
-        waited_for  whether another writer waits for the route
-        leaves      whether the file is left to that one: it has not been looked at, and is neither read nor written
+        saving  whether an editor is in the middle of it: then the file is neither read nor written
+        unseen  saves that a writer displaced and did not live to take in
+        leave   whether `show` may be left to the next writer
         """
         self._project = project
         self._route = route
@@ -61,8 +59,9 @@ class RouteWriter:
         self._counts = state.recorded.counts
         self.warnings: list[str] = []
         self.owes = state.behind and not state.damage  # the journal has more than the file shows
-        self._waited_for = waited_for
-        self._leaves = leaves
+        self._waited_for = locks.is_waited_for(project.route_lock(route))
+        self._may_leave = leave and self._waited_for
+        self._leaves = self._may_leave and self._is_ours(state)
         if state.status == "foreign":
             self._import(state)
         rescued = [self._rescue(aside) for aside in unseen]
@@ -120,11 +119,19 @@ class RouteWriter:
 
     # ---- the file ----
 
+    def _is_ours(self, state: State) -> bool:
+        """Whether showing what is written may be left to the writer that waits: it looks at the journal first, as each
+        does. Not where the file is anything but ours, and not for more than a few records, whoever keeps coming.
+        """
+        if state.status not in ("current", "stale") or not self._renders or not self._renders[-1][0]:
+            return False
+        return self.context.revision - self._renders[-1][0] < _MOST_OWED
+
     def _write_until_shown(self) -> str:
         """Write the file until it shows everything; why it does not, "" where it does."""
         for _ in range(_MOST_MERGES):
             try:
-                if self._write_file() or self._waited_for:
+                if self._write_file() or self._may_leave:
                     return ""
             except atomic.BeingSaved:  # their file is in its place: ours would have hidden what is saved into it
                 found = leases.settled(self._path, _PATIENCE)
@@ -218,16 +225,11 @@ def writing(project: Project, route: str, *, leave: bool = True) -> Iterator[Rou
     journal cannot be read: then nothing was written.
     """
     project.prepare()
-    lock = project.route_lock(route)
-    with locks.held(lock, route, seen=True):
+    with locks.held(project.route_lock(route), route, seen=True):
         unseen = atomic.sweep(project.route_file(route))
-        waited_for = locks.is_waited_for(lock)
-        state = _left(project, route) if leave and waited_for and not unseen else None
-        leaves, saving, content = state is not None, False, None
-        if not leaves:
-            saving, content = _file_of(project, route)
+        saving, content = _file_of(project, route)
         try:
-            state = state or states.of(project, route, content)
+            state = states.of(project, route, content)
         except DamagedRouteFile as error:  # no journal yet: the record goes there, the file stays as it is
             fresh = heart.empty(route)
             state = State(fresh, fresh, None, content, "damaged", damage=str(error))
@@ -236,7 +238,7 @@ def writing(project: Project, route: str, *, leave: bool = True) -> Iterator[Rou
         if state is None:
             fresh = heart.empty(route)
             state = State(fresh, fresh, None, content, "missing")
-        writer = RouteWriter(project, route, state, saving=saving, unseen=unseen, waited_for=waited_for, leaves=leaves)
+        writer = RouteWriter(project, route, state, saving=saving, unseen=unseen, leave=leave)
         try:
             yield writer
         finally:
@@ -244,18 +246,6 @@ def writing(project: Project, route: str, *, leave: bool = True) -> Iterator[Rou
                 with suppress(OSError):  # what was to be written tells its own error
                     writer.show()
             writer.remember()
-
-
-def _left(project: Project, route: str) -> State | None:
-    """What the journal comes to, where all that concerns the file may be left to the writer that waits: it looks at
-    the journal first, as each does. None where the file was not ours, or has been left for many records, whoever keeps
-    coming.
-    """
-    with suppress(DamagedJournal):
-        state = states.of(project, route, None)
-        if state is not None and state.renders and state.renders[-1][0] != states.TAKEN_IN:
-            return state if state.recorded.revision - state.renders[-1][0] < _MOST_OWED else None
-    return None
 
 
 def _file_of(project: Project, route: str) -> tuple[bool, bytes | None]:

@@ -1,0 +1,150 @@
+"""What is done to a route after a person's edit of its file, while other writers wait."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+
+import ralf
+from ralf import document, journal
+from ralf.corrections import drop, open_file, take_in
+from ralf.errors import UsageError
+from ralf.files import atomic, locks
+from ralf.forgetting.forget import forget
+from ralf.model import Decision
+from ralf.past.revert import revert
+from storekit import journal_file, records_of, route_file
+
+ROUTE = "tide"
+BY_HAND = "Name tables in the singular"
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    for text in ("Keep the old columns", "Store the ledger rows in partitions by month"):
+        ralf.record_decision(ROUTE, text, root=tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def path(root: Path) -> Path:
+    return route_file(root, ROUTE)
+
+
+@pytest.fixture(autouse=True)
+def waits(root: Path, monkeypatch: pytest.MonkeyPatch) -> list[bool]:
+    """Whether another writer waits for the route."""
+    waits = [True]
+    monkeypatch.setattr(locks, "is_waited_for", lambda _: waits[0])
+    return waits
+
+
+def add(path: Path, label: str = "DEC-003") -> None:
+    """Add a decision, as a person does in an editor."""
+    text = path.read_text(encoding="utf-8")
+    added = f'  - id: "{label}"\n    decision: "{BY_HAND}"\n    status: "active"\n'
+    path.write_text(re.sub(r"(\ndecisions:\n(?:  .*\n)+)", lambda found: found[1] + added, text), encoding="utf-8")
+
+
+def take_out(path: Path, label: str) -> None:
+    """Take a decision out, as a person does in an editor."""
+    text = path.read_text(encoding="utf-8")
+    path.write_text(re.sub(rf'  - id: "{label}"\n(?:    .*\n)+', "", text), encoding="utf-8")
+
+
+def decisions(root: Path, waits: list[bool]) -> dict[str, Decision]:
+    """The decisions after the next writer, for which nobody waits."""
+    waits[0] = False
+    ralf.record_decision(ROUTE, "Go on", root=root)
+    file = route_file(root, ROUTE)
+    found = document.parse(file.read_bytes(), file).decisions
+    assert found == ralf.get_context(ROUTE, root=root).decisions
+    return {item.decision: item for item in found}
+
+
+def test_who_takes_an_edit_in_has_it(root: Path, path: Path) -> None:
+    add(path)
+    assert take_in(ROUTE, root=root).words
+    assert records_of(root, ROUTE)[-1]["kind"] == "edit"
+
+
+def test_a_decision_that_a_person_wrote_into_the_file_can_be_dropped(root: Path, path: Path, waits: list[bool]) -> None:
+    add(path)
+    assert drop(ROUTE, "DEC-003", root=root).changed
+    assert decisions(root, waits)[BY_HAND].status == "dropped"
+
+
+def test_a_decision_that_a_person_wrote_into_the_file_can_be_superseded(
+    root: Path, path: Path, waits: list[bool]
+) -> None:
+    add(path)
+    made = ralf.record_decision(ROUTE, "Name tables in the plural", supersedes="DEC-003", root=root)
+    assert decisions(root, waits)[BY_HAND].superseded_by == made.id
+
+
+def test_a_revert_goes_back_behind_what_a_person_wrote_into_the_file(root: Path, path: Path, waits: list[bool]) -> None:
+    add(path)
+    revert(ROUTE, "r1", root=root)
+    assert BY_HAND not in decisions(root, waits)
+
+
+@pytest.mark.parametrize("what", [{"text": BY_HAND}, {"id": "DEC-003"}])
+def test_what_a_person_wrote_into_the_file_can_be_forgotten(root: Path, path: Path, what: dict[str, str]) -> None:
+    add(path)
+    forget(ROUTE, root=root, **what)
+    assert BY_HAND not in path.read_text(encoding="utf-8")
+    assert BY_HAND.encode() not in journal_file(root, ROUTE).read_bytes()
+
+
+def test_what_a_person_took_out_of_the_file_and_then_decides_again_stays(
+    root: Path, path: Path, waits: list[bool]
+) -> None:
+    take_out(path, "DEC-001")
+    ralf.record_decision(ROUTE, "Keep the old columns", root=root)
+    assert decisions(root, waits)["Keep the old columns"].status == "active"
+
+
+def test_what_a_person_took_out_of_the_file_is_not_decided_again_by_an_agent(root: Path, path: Path) -> None:
+    take_out(path, "DEC-002")
+    with pytest.raises(UsageError, match="was dropped"):
+        ralf.record_decision(ROUTE, "Store ledger rows in partitions per month", origin="agent", root=root)
+
+
+def test_a_file_that_is_opened_in_an_editor_shows_what_a_person_saved_while_it_was_written(
+    root: Path, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    exchange, saved = atomic.exchange, []
+
+    def saved_meanwhile(target: Path, content: bytes, expected: bytes) -> atomic.Aside | None:
+        if not saved:
+            saved.append(add(path))
+        return exchange(target, content, expected)
+
+    ralf.record_decision(ROUTE, "Leave the file behind", root=root)
+    monkeypatch.setattr(atomic, "exchange", saved_meanwhile)
+    open_file(ROUTE, root=root)
+    assert saved
+    assert BY_HAND in path.read_text(encoding="utf-8")
+
+
+def test_without_a_cache_the_file_stands_in_for_the_journal(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shutil.rmtree(root / ".autonomous" / "context" / "cache")
+    monkeypatch.setattr(journal, "read", None)
+    ralf.record_decision(ROUTE, "Go on", root=root)
+    assert ralf.get_context(ROUTE, root=root).decisions[-1].decision == "Go on"
+
+
+def test_an_edit_of_the_newest_file_is_read_without_the_journals_older_records(
+    root: Path, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add(path)
+    reads: list[str | None] = []
+    read = journal.read
+    monkeypatch.setattr(
+        journal, "read", lambda store, route, after=None: (reads.append(after), read(store, route, after=after))[1]
+    )
+    assert ralf.get_context(ROUTE, root=root).decisions[-1].decision == BY_HAND
+    assert None not in reads
