@@ -232,7 +232,7 @@ def _items(items: list[Any], indent: str, compact: bool) -> list[str]:
     return list(map(_written_at(indent, compact).__getitem__, texts))
 
 
-@lru_cache(maxsize=32)
+@lru_cache(maxsize=16)
 def _written_at(indent: str, compact: bool) -> Remembered[str]:
     return Remembered(lambda text: "\n".join(_item(json.loads(text), indent, compact)))
 
