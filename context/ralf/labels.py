@@ -14,7 +14,7 @@ from ralf.text import one_line
 from ralf.tree import from_tree
 
 _LABEL = re.compile(r"DEC-[0-9]{1,9}\Z")
-_LINKS = ("supersedes", "superseded_by")
+LINKS = ("supersedes", "superseded_by")
 
 
 def labelled(context: RouteContext, kind: str, payload: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -76,7 +76,7 @@ def _is_buried(stones: Sequence[Tombstone], item: Mapping[str, Any]) -> bool:
 
 def _linked(item: Mapping[str, Any], labels: Mapping[str, str]) -> dict[str, Any]:
     """A decision with labels for `#n`; what is replaced by one that is left out is not replaced."""
-    made = {**item, **{key: labels.get(item[key], item[key]) for key in _LINKS if item.get(key)}}
+    made = {**item, **{key: labels.get(item[key], item[key]) for key in LINKS if item.get(key)}}
     return {**made, "status": "active"} if item.get("superseded_by") and not made["superseded_by"] else made
 
 

@@ -14,7 +14,7 @@ from ralf.context import FORMAT_VERSION, RouteContext
 from ralf.extraction import attempts
 from ralf.extraction.combining import combine
 from ralf.journal import Record, digest_of, understood
-from ralf.labels import all_labelled, labelled, said, with_decision
+from ralf.labels import LINKS, all_labelled, labelled, said, with_decision
 from ralf.model import ActiveWork, Checkpoint, Decision, Facts, Section, Spend, Todo, Tombstone
 from ralf.past import reversion
 from ralf.refining import refinement
@@ -228,7 +228,7 @@ def changes_of_edit(
               changed is told under `unresolved`, too
     is_known  whether a change was taken in before: then it is none, whatever became of it
     """
-    edited: Tree = shared(all_labelled(_unclashing(base, theirs, newest or base)))
+    edited: Tree = shared(_unclashing(base, theirs, newest or base))
     original = shared(base)
     for key in (*_BOOKKEEPING, "decision_count"):
         for tree in (edited, original):
@@ -242,10 +242,10 @@ def changes_of_edit(
 
 
 def _unclashing(base: RouteContext, theirs: RouteContext, newest: RouteContext) -> RouteContext:
-    """`theirs`, with the labels of added decisions taken off where they stand for another, and kept where it is the
-    same one that was taken in before.
+    """`theirs`, all labelled: added decisions get another label where theirs stands for another, and keep it where it
+    is the same one that was taken in before. What they linked to a label is linked to what it has become.
     """
-    before = {item.id for item in base.decisions}
+    before = {item.id: item for item in base.decisions}
     since = {item.id: item for item in newest.decisions if item.id not in before}
     same = {said(item): item for item in since.values()}
     decisions = []
@@ -256,7 +256,17 @@ def _unclashing(base: RouteContext, theirs: RouteContext, newest: RouteContext) 
         decisions.append(item)
     count = max(theirs.context_checkpoint.decision_count, newest.context_checkpoint.decision_count)
     header = replace(theirs.context_checkpoint, decision_count=count)
-    return replace(theirs, context_checkpoint=header, decisions=tuple(decisions))
+    made = all_labelled(replace(theirs, context_checkpoint=header, decisions=tuple(decisions)))
+    pairs = zip(theirs.decisions, made.decisions, strict=True)
+    labels = {old.id: new.id for old, new in pairs if old.id and old.id != new.id}
+    return replace(made, decisions=tuple(_relinked(item, labels, before.get(item.id)) for item in made.decisions))
+
+
+def _relinked(item: Decision, labels: Mapping[str, str], was: Decision | None) -> Decision:
+    links: dict[str, Any] = {
+        key: labels[link] for key in LINKS if (link := getattr(item, key)) in labels and link != getattr(was, key, "")
+    }
+    return replace(item, **links) if links else item
 
 
 def changes_of_foreign(ours: RouteContext, theirs: RouteContext, *, same: bool = False) -> list[merge.Change]:
