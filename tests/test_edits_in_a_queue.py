@@ -88,11 +88,13 @@ def test_a_decision_that_a_person_wrote_into_the_file_can_be_superseded(
 def test_what_a_person_linked_to_a_label_that_was_given_meanwhile_is_linked_to_their_decision(
     root: Path, path: Path, waits: list[bool]
 ) -> None:
+    before = path.read_bytes()
     add(path)
-    text = path.read_text(encoding="utf-8")
     replaced = 'status: "superseded"\n    superseded_by: "DEC-003"'
-    path.write_text(text.replace('status: "active"', replaced, 1), encoding="utf-8")
+    saved = path.read_text(encoding="utf-8").replace('status: "active"', replaced, 1)
+    path.write_bytes(before)
     assert ralf.record_decision(ROUTE, "Decided meanwhile", root=root).id == "DEC-003"
+    path.write_text(saved, encoding="utf-8")  # out of an editor that had the file open all the time
     found = decisions(root, waits)
     assert found["Decided meanwhile"].id == "DEC-003"
     assert found["Keep the old columns"].superseded_by == found[BY_HAND].id == "DEC-004"
