@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 import yaml
-from hypothesis import example, given, strategies as st
+from hypothesis import example, given, settings, strategies as st
 
 from contexts import key, mapping, quick, text, trees
 from ralf import yamltext
@@ -244,3 +244,87 @@ def test_an_installation_without_libyaml_reads_the_same() -> None:
 @pytest.mark.parametrize("source", [source for source, _, _ in HOSTILE.values()], ids=HOSTILE.keys())
 def test_an_installation_without_libyaml_refuses_the_same(source: str) -> None:
     assert refused(source).line > 0
+
+
+# ---- items that were written here before ----
+
+_STRANGE = st.sampled_from(
+    [
+        '"',
+        "'",
+        "x: |",
+        "x: >",
+        'x: "',
+        "x: {a: 1,",
+        "x: [",
+        "x: ?",
+        "decisions:",
+        "decisions: []",
+        "  - id: 'a",
+        "  -",
+        "  - |",
+        '  - decision: "ab',
+        "    more: 1",
+        "    - a",
+        "# a note",
+        "  # a note",
+        "...",
+        "--- ",
+        "%YAML 1.1",
+        "\t",
+        "",
+        "  ]",
+        "  - &a b",
+        "  - *a",
+        "  - a",
+        "    decision: |",
+        "\n      f",
+        "  - a: |\n      u",
+        " x",
+        "     plain",
+        "}",
+        "? decisions",
+        ": - a",
+        "!!str x: y",
+        '"decisions":',
+    ]
+)
+_EDITS = st.lists(st.tuples(st.integers(0, 60), st.sampled_from("idr"), _STRANGE), max_size=3)
+
+
+def read(source: str) -> Any:
+    try:
+        return load(source)
+    except BadYaml as error:
+        return error.what, error.line
+
+
+@given(st.lists(mapping, min_size=1, max_size=8), mapping, _EDITS)
+@example([{"id": "DEC-001", "n": 1.5e300}], {}, [])
+@example([{"id": "DEC-001", "n": 10**17}], {}, [])
+@example([{"a": "b"}, {"c": "d\ne"}], {}, [(2, "i", "  - a: |\n      u"), (8, "i", "\n      f")])
+@example([{"a": '"'}, {"b": "c"}, {"d": "e"}], {}, [(0, "i", 'x: "')])
+@settings(quick, max_examples=300)
+def test_items_that_were_written_here_before_are_read_as_if_they_were_read_for_the_first_time(
+    decisions: list[dict[str, Any]], further: dict[str, Any], edits: list[tuple[int, str, str]]
+) -> None:
+    yamltext._written_at.cache_clear()
+    lines = dump({"before": 1, "decisions": decisions, **further}).split("\n")
+    for place, how, line in edits:
+        at = min(place, len(lines))
+        lines[at : at + (how != "i")] = [] if how == "d" else [line]
+    source = "\n".join(lines)
+    known = read(source)
+    yamltext._read_at.cache_clear()
+    assert repr(known) == repr(read(source))
+
+
+def test_of_many_items_only_those_that_are_new_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    yamltext._written_at.cache_clear()
+    source = dump({"decisions": [{"id": f"DEC-{number}", "decision": "x" * 50} for number in range(50)]})
+    sizes: list[int] = []
+    read_all = yamltext._load
+    monkeypatch.setattr(yamltext, "_load", lambda text: (sizes.append(len(text)), read_all(text))[1])
+    edited = source + '  - id: "DEC-50"\n    decision: "new"\n'
+    assert [item["id"] for item in load(edited)["decisions"]] == [f"DEC-{number}" for number in range(51)]
+    assert sizes == [len('decisions:\n  - id: "DEC-50"\n    decision: "new"\n')]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
 import yaml
@@ -54,6 +54,13 @@ def load(text: str) -> dict[str, Any]:
     found = _FORBIDDEN.search(text) or _LINE_BREAKS.search(text)
     if found:
         raise BadYaml(f"control character U+{ord(found[0]):04X}", text.count("\n", 0, found.start()) + 1)
+    known = _known(text)
+    if known is not None:
+        return known
+    return _load(text)
+
+
+def _load(text: str) -> dict[str, Any]:
     loader = _LOADER(text)
     try:
         return _document(loader)
@@ -67,6 +74,41 @@ def load(text: str) -> dict[str, Any]:
         raise BadYaml(str(error).splitlines()[0]) from None
     finally:
         loader.dispose()
+
+
+_LIST = "decisions"
+_LISTED = re.compile(rf"^{_LIST}:\n(  - [^\n]*\n(?:(?:  [^\n]*)?\n)*+)(?![ \t])", re.M)
+_NEXT = re.compile(r"\n(?=  - )")
+
+
+def _known(text: str) -> dict[str, Any] | None:
+    """What `_load` makes of a text in which most decisions are as we have written them: these are not read again. None
+    where they are not, or nobody can be sure.
+
+    Those items are taken out. Whatever stands before them that would make of them something else (a quotation that
+    is open, a second key) leaves another number of items, or none; then, and after any error, all is read.
+    """
+    text = text if text.endswith("\n") else f"{text}\n"
+    listed = _LISTED.search(text)
+    if listed is None:
+        return None
+    written = _read_at(_INDENT, False)
+    items = _NEXT.split(listed[1][:-1])
+    trees = [written.get(item) for item in items]
+    new = [item for item, tree in zip(items, trees, strict=True) if tree is None]
+    if len(items) > MAX_ITEMS or 2 * len(new) > len(items):
+        return None
+    rest = "\n".join([f"{_LIST}:", *new]) if new else f"{_LIST}: []"
+    try:
+        tree = _load(f"{text[: listed.start()]}{rest}\n{text[listed.end() :]}")
+    except BadYaml:
+        return None
+    found = tree.get(_LIST)
+    if not isinstance(found, list) or len(found) != len(new):
+        return None
+    others = iter(found)
+    tree[_LIST] = [next(others) if known is None else known for known in trees]
+    return tree
 
 
 class Scalar(NamedTuple):
@@ -162,15 +204,21 @@ def _mapping(loader: Any, depth: int) -> dict[str, Any]:
 def _scalar(event: Any) -> Any:
     text: str = event.value
     if not event.style:  # None, or "" from libyaml: plain
-        if text in _WORDS:
-            return _WORDS[text]
-        if _WHOLE.match(text):
-            return int(text)
-        if _FLOAT.match(text) and repr(float(text)) == text:
-            return float(text)
-    elif found := _FORBIDDEN.search(text):
+        return _scalar_of(text)
+    if found := _FORBIDDEN.search(text):
         raise BadYaml(f"control character U+{ord(found[0]):04X}", _line(event))
     return text
+
+
+def _scalar_of(plain: str) -> Any:
+    """What a scalar without quotes means."""
+    if plain in _WORDS:
+        return _WORDS[plain]
+    if _WHOLE.match(plain):
+        return int(plain)
+    if _FLOAT.match(plain) and repr(float(plain)) == plain:
+        return float(plain)
+    return plain
 
 
 def _line(event: Any) -> int:
@@ -234,7 +282,36 @@ def _items(items: list[Any], indent: str, compact: bool) -> list[str]:
 
 @lru_cache(maxsize=16)
 def _written_at(indent: str, compact: bool) -> Remembered[str]:
-    return Remembered(lambda text: "\n".join(_item(json.loads(text), indent, compact)))
+    return Remembered(partial(_write, indent, compact))
+
+
+@lru_cache(maxsize=16)
+def _read_at(indent: str, compact: bool) -> dict[str, Any]:
+    """By its lines, the tree of an item that was written; nobody's to change."""
+    return {}
+
+
+def _write(indent: str, compact: bool, text: str) -> str:
+    tree = json.loads(text)
+    lines = "\n".join(_item(tree, indent, compact))
+    read = _read_at(indent, compact)
+    if len(read) >= _MOST_READ:
+        read.clear()
+    if len(lines) <= _LONGEST_READ and _is_exact(tree):
+        read[lines] = tree
+    return lines
+
+
+def _is_exact(tree: Any) -> bool:
+    """Whether a tree comes back as it is: a number that is not canonical is read as text."""
+    if isinstance(tree, dict):
+        return all(map(_is_exact, tree.values()))
+    if isinstance(tree, list):
+        return all(map(_is_exact, tree))
+    return not isinstance(tree, (int, float)) or _scalar_of(_inline(tree)) == tree
+
+
+_MOST_READ, _LONGEST_READ = 4_096, 2_000  # items, and characters of one: what is remembered takes a few megabytes
 
 
 def _item(item: Any, indent: str, compact: bool) -> list[str]:
