@@ -261,7 +261,7 @@ def test_an_edit_that_comes_while_the_file_is_written_is_taken_in_and_left_to_th
 
     with monkeypatch.context() as patch, writing(projects.find(root), ROUTE) as writer:
         patch.setattr(atomic, "exchange", saved_meanwhile)
-        patch.setattr(writer, "_may_leave", True)
+        patch.setattr(writer, "_next_shows", True)
         writer.append("decision", {"decision": {"decision": "Go on"}}, id="first")
         writer.show()
     assert "by_hand" not in path.read_text(encoding="utf-8")

@@ -60,8 +60,8 @@ class RouteWriter:
         self.warnings: list[str] = []
         self.owes = state.behind and not state.damage  # the journal has more than the file shows
         self._waited_for = locks.is_waited_for(project.route_lock(route))
-        self._may_leave = leave and self._waited_for
-        self._leaves = self._may_leave and self._is_ours(state)
+        self._next_shows = leave and self._waited_for
+        self._leaves = self._next_shows and self._may_leave(state)
         if state.status == "foreign":
             self._import(state)
         rescued = [self._rescue(aside) for aside in unseen]
@@ -119,7 +119,7 @@ class RouteWriter:
 
     # ---- the file ----
 
-    def _is_ours(self, state: State) -> bool:
+    def _may_leave(self, state: State) -> bool:
         """Whether showing what is written may be left to the writer that waits: it looks at the journal first, as each
         does. Not where the file is anything but ours, and not for more than a few records, whoever keeps coming.
         """
@@ -131,7 +131,7 @@ class RouteWriter:
         """Write the file until it shows everything; why it does not, "" where it does."""
         for _ in range(_MOST_MERGES):
             try:
-                if self._write_file() or self._may_leave:
+                if self._write_file() or self._next_shows:
                     return ""
             except atomic.BeingSaved:  # their file is in its place: ours would have hidden what is saved into it
                 found = leases.settled(self._path, _PATIENCE)
