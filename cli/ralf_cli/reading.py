@@ -38,7 +38,6 @@ def list_(ctx: click.Context, cost: bool, root: str | None, as_json: bool) -> No
     """
     import ralf
     from ralf_cli.output import emit_json, fields_of, table
-    from ralf_cli.terminal import complain
 
     routes = ralf.list_routes(root=root)
     if cost:
@@ -65,6 +64,8 @@ def list_(ctx: click.Context, cost: bool, root: str | None, as_json: bool) -> No
         click.echo("no routes yet; make one with: ralf context checkpoint ROUTE --transcript FILE", err=True)
     for route in routes:
         if route.damage:
+            from ralf_cli.terminal import complain  # only what is wrong pays for it
+
             complain(route.damage, f"ralf context show {route.route}")
     if any(route.damage for route in routes):
         ctx.exit(4)
@@ -138,7 +139,6 @@ def show(
     """
     import ralf
     from ralf_cli.output import context_as_json, emit_json
-    from ralf_cli.terminal import complain
 
     if loss:
         from ralf.proving.loss import loss_reports
@@ -166,6 +166,8 @@ def show(
         text = context.render(budget, query=query, section=part, fenced=not sys.stdout.isatty())  # in a pipe: an agent
         click.echo(text, nl=False)
     if context.warnings:
+        from ralf_cli.terminal import complain  # only what is wrong pays for it
+
         complain(context.warnings[0], context.warnings[1] if len(context.warnings) > 1 else "")
         click.get_current_context().exit(4)
 
