@@ -84,8 +84,13 @@ def checkpoint(
     route: str = ROUTE,
     *,
     summarizer: Summarizer | None = None,
+    when: str = "",
 ) -> None:
-    """Let a transcript of this process grow by a request that says the marker, and take it in."""
+    """Let a transcript of this process grow by a request that says the marker, and take it in.
+
+    when  the time of its records; else they are of a spring that is long gone, and a checkpoint also archives some of
+          what is old
+    """
     path = root / f"session-{os.getpid()}.jsonl"
     session = f"s-{os.getpid()}"
     request = {
@@ -96,9 +101,8 @@ def checkpoint(
         "message": {"role": "user", "content": f"Please carry c-{marker} of the tide table over to the new reader."},
     }
     with path.open("a", encoding="utf-8") as file:
-        file.write(json.dumps(request) + "\n")
-        for record in storekit.turn(7, session):
-            file.write(json.dumps(record) + "\n")
+        for record in (request, *storekit.turn(7, session)):
+            file.write(json.dumps(record | ({"timestamp": when} if when else {})) + "\n")
     if ralf.checkpoint(route, path, root=root, summarizer=summarizer).checkpoints:
         acknowledge(f"c-{marker}")
 

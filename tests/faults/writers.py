@@ -14,6 +14,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from unittest.mock import patch
@@ -112,7 +113,9 @@ def _work(root: Path, kind: str, name: str, rounds: int, seed: int, pipe: rig.Pi
                 rig.save(root, marker, pipe.acknowledge)
                 time.sleep(random_.uniform(0, 2 * _SAVE_PAUSE))
             else:
-                rig.checkpoint(root, marker, pipe.acknowledge, summarizer=slow if kind != "checkpoint" else None)
+                now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.000Z")  # of a session that goes on nothing is old
+                model = slow if kind != "checkpoint" else None
+                rig.checkpoint(root, marker, pipe.acknowledge, summarizer=model, when=now)
 
 
 @contextmanager
