@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given, settings
 
 from contexts import contexts, mapping, quick, text
-from ralf import yamltext
+from ralf import yamltext, yamlwriting
 from ralf.comments import found, lines_of
 from ralf.context import Body, RouteContext
 from ralf.document import parse, render
@@ -20,7 +20,7 @@ from ralf.tree import to_tree
 @example({"x": "a # b\n# c\n", "y": ["# d", " # e\n f"], "z": "\n# g", "'": '" # h'})
 @quick
 def test_no_text_of_a_value_is_a_comment(tree: dict[str, Any]) -> None:
-    assert found(yamltext.dump(tree)) == {}
+    assert found(yamlwriting.dump(tree)) == {}
 
 
 @given(contexts)
@@ -29,7 +29,7 @@ def test_a_comment_between_any_two_keys_is_found_again(context: RouteContext) ->
     tree = to_tree(context)
     for name in ("#body", ""):
         tree.pop(name, None)
-    front = "".join(f"# above: {len(key)}\n" + yamltext.dump({key: value}) for key, value in tree.items()) + "#end\n"
+    front = "".join(f"# above: {len(key)}\n" + yamlwriting.dump({key: value}) for key, value in tree.items()) + "#end\n"
     assert found(front) == {**{key: f"# above: {len(key)}" for key in tree}, "": "#end"}
 
 

@@ -12,9 +12,10 @@ import yaml
 from hypothesis import example, given, settings, strategies as st
 
 from contexts import key, mapping, quick, text, trees
-from ralf import yamltext
+from ralf import yamltext, yamlwriting
 from ralf.text import clean
-from ralf.yamltext import BadYaml, dump, load
+from ralf.yamltext import BadYaml, load
+from ralf.yamlwriting import dump
 
 LAUGHS = 'a: &a ["lol"]\n' + "".join(f"{chr(98 + n)}: &{chr(98 + n)} [{f'*{chr(97 + n)},' * 9}]\n" for n in range(8))
 
@@ -303,28 +304,29 @@ def read(source: str) -> Any:
 @example([{"id": "DEC-001", "n": 1.5e300}], {}, [])
 @example([{"id": "DEC-001", "n": 10**17}], {}, [])
 @example([{"a": "b"}, {"c": "d\ne"}], {}, [(2, "i", "  - a: |\n      u"), (8, "i", "\n      f")])
+@example([{}], {"body": ""}, [(4, "i", "x: |"), (6, "i", "  - id: 'a")])
 @example([{"a": '"'}, {"b": "c"}, {"d": "e"}], {}, [(0, "i", 'x: "')])
 @settings(quick, max_examples=300)
 def test_items_that_were_written_here_before_are_read_as_if_they_were_read_for_the_first_time(
     decisions: list[dict[str, Any]], further: dict[str, Any], edits: list[tuple[int, str, str]]
 ) -> None:
-    yamltext._written_at.cache_clear()
+    yamlwriting._written_at.cache_clear()
     lines = dump({"before": 1, "decisions": decisions, **further}).split("\n")
     for place, how, line in edits:
         at = min(place, len(lines))
         lines[at : at + (how != "i")] = [] if how == "d" else [line]
     source = "\n".join(lines)
     known = read(source)
-    yamltext._read_at.cache_clear()
+    yamlwriting._read.clear()
     assert repr(known) == repr(read(source))
 
 
 def test_of_many_items_only_those_that_are_new_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    yamltext._written_at.cache_clear()
+    yamlwriting._written_at.cache_clear()
     source = dump({"decisions": [{"id": f"DEC-{number}", "decision": "x" * 50} for number in range(50)]})
     sizes: list[int] = []
     read_all = yamltext._load
     monkeypatch.setattr(yamltext, "_load", lambda text: (sizes.append(len(text)), read_all(text))[1])
     edited = source + '  - id: "DEC-50"\n    decision: "new"\n'
     assert [item["id"] for item in load(edited)["decisions"]] == [f"DEC-{number}" for number in range(51)]
-    assert sizes == [len('decisions:\n  - id: "DEC-50"\n    decision: "new"\n')]
+    assert sum(sizes) < 200

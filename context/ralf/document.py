@@ -12,7 +12,7 @@ from typing import Any
 import frontmatter
 from frontmatter.default_handlers import BaseHandler
 
-from ralf import comments, tokens, yamltext
+from ralf import comments, tokens, yamltext, yamlwriting
 from ralf.context import BODY, RouteContext
 from ralf.errors import DamagedRouteFile
 from ralf.model import Comment, Section
@@ -251,11 +251,11 @@ def _made(context: RouteContext) -> list[str]:
 def _front(tree: Tree, noted: Mapping[str, str]) -> list[str]:
     """The front matter, each comment above its key; what was noted above a key that is gone stands at the end."""
     if not noted:
-        return yamltext.pieces(tree)
+        return yamlwriting.pieces(tree)
     lines: list[str] = []
     for key, value in tree.items():
         lines += comments.lines_of(noted, key)
-        lines += yamltext.pieces({key: value})
+        lines += yamlwriting.pieces({key: value})
     for key in noted:
         if key not in tree:
             lines += comments.lines_of(noted, key)

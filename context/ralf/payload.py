@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ralf import evidence, fingerprint, sessions, tokens, tombstones, yamltext
+from ralf import evidence, fingerprint, sessions, tokens, tombstones, yamlwriting
 from ralf.context import RouteContext
 from ralf.errors import TranscriptChanged
 from ralf.extraction import facts
@@ -91,7 +91,7 @@ class Payloads:
             "added": proved.added,
             "refused": proved.refused,
             **loss.to_record(loss.account(seen, proved.words, proved.summary.decisions, segment.decisions)),
-            "tokens_stored": tokens.count(yamltext.dump(kept)),
+            "tokens_stored": tokens.count(yamlwriting.dump(kept)),
             "evidence": digest,
             "pending": list(pending),
             **({"asked": asked} if asked else {}),

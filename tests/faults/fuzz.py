@@ -40,7 +40,7 @@ from tests.faults import mutations, samples, unguarded
 from tests.faults.figures import told
 
 import ralf
-from ralf import config, document, localconfig, names, yamltext
+from ralf import config, document, localconfig, names, yamltext, yamlwriting
 from ralf.errors import RalfError
 from ralf.project import Project
 from ralf.storage import journalfile
@@ -144,7 +144,7 @@ def name(world: World, rng: random.Random, data: bytes) -> None:
 def front_matter(_: World, __: random.Random, data: bytes) -> None:
     """Front matter is a mapping that can be written and read again, or refused."""
     tree = yamltext.load(data.decode("utf-8", "surrogateescape"))
-    again = yamltext.load(yamltext.dump(tree))
+    again = yamltext.load(yamlwriting.dump(tree))
     assert repr(again) == repr(tree)
 
 

@@ -31,7 +31,7 @@ from tests.faults import unguarded
 from tests.faults.figures import told
 from tests.faults.mutations import TOKENS
 
-from ralf import document, journal, yamltext
+from ralf import document, journal, yamlwriting
 from ralf.context import BODY, Body, RouteContext
 from ralf.journal import Record
 from ralf.model import Decision, Section
@@ -171,7 +171,7 @@ def _of_file(context: RouteContext, render: Render) -> list[str]:
     lines = written.split("\n")
     end = lines.index("---", 1)
     margin = [line for line in lines[1:end] if line[:1] not in ("", " ")]
-    keys = [yamltext.dump({key: 1}).removesuffix(" 1\n") for key in to_tree(context) if key != BODY]
+    keys = [yamlwriting.dump({key: 1}).removesuffix(" 1\n") for key in to_tree(context) if key != BODY]
     if len(margin) != len(keys) or not all(line.startswith(key) for line, key in zip(margin, keys, strict=True)):
         wrong.append(f"at the margin: {margin}, expected {keys}")
     body = lines[end + 1 :]

@@ -19,7 +19,7 @@ from ralf import (
     state as states,
     tokens,
     tombstones,
-    yamltext,
+    yamlwriting,
 )
 from ralf.context import RouteContext
 from ralf.errors import BlobNotFound, DamagedBlob, NotFound, RalfError, UnknownToken
@@ -238,7 +238,7 @@ class _Refining:
         if text and section is not None:
             text = enlarged(text, body_of(section)[1], now, {"decisions": decisions, "active_work": work})
         added = {"title": title, "text": text, "decisions": decisions}
-        stored = tokens.count(yamltext.dump(added))
+        stored = tokens.count(yamlwriting.dump(added))
         before = tokens.count(body_of(section)[1]) if section is not None and text else 0
         return {
             **self._call(),
