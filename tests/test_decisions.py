@@ -57,6 +57,18 @@ def test_a_choice_with_a_cue_is_a_decision_with_its_reason_and_what_was_rejected
     assert (found.kind, found.origin, found.status) == ("decision", "agent", "active")
 
 
+def test_the_steps_of_a_plan_are_no_decisions_and_no_reasons_but_what_is_chosen_in_one_is() -> None:
+    found = only(
+        ("user", "The orchard's tables are to go from CSV to SQLite."),
+        ("agent", "Step 1 of 4: look at what is there."),
+        ("agent", "Step 2 of 4. Use one file instead of a server, because nobody has to run it."),
+        ("agent", "Step 3: read the harvests, and drop the empty rows."),
+        ("agent", "Step 3 is done. Next: carry the rows over, then drop the old reader."),
+    )
+    assert found.decision == "Use one file instead of a server, because nobody has to run it."
+    assert "Step" not in found.rationale
+
+
 def test_a_message_that_only_states_how_something_is_to_be_is_a_decision() -> None:
     found = only(("agent", "Store every harvest record with the id of its field, so that a report needs no join."))
     assert found.decision.startswith("Store every harvest record")

@@ -134,7 +134,10 @@ def test_a_segment_of_fifty_thousand_tokens_takes_a_moment() -> None:
     said = events(*lines)
     start = time.process_time()
     Extractive().summarize(Segment("s1", said, Facts(), 50_000))
-    assert time.process_time() - start < 0.5
+    taken = time.process_time() - start
+    start = time.process_time()
+    assert sum(number & 7 for number in range(4_000_000))  # what this machine takes for something known
+    assert taken < max(0.5, 3.5 * (time.process_time() - start))
 
 
 MARKUP = st.text(alphabet=st.sampled_from("ab.`#*->| \n:1?!~…"), max_size=120)

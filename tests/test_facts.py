@@ -392,6 +392,15 @@ def test_single_tasks_are_followed_by_their_numbers(session: Session) -> None:
     assert [t.status for t in later.extract(work=first).work.todos] == ["completed", "completed"]
 
 
+def test_without_a_to_do_list_the_agent_tells_the_step_by_saying_it(session: Session) -> None:
+    session.add("assistant", "Step 6 of 10 is done.")
+    session.add("assistant", "All is well.\n\n**Step 7/10**: pack the pears. After that comes step 8 of 10.")
+    work = session.extract().work
+    assert (work.plan_step, work.total_steps) == (7, 10)
+    session.tool("TodoWrite", {"todos": [{"content": "Pick", "status": "in_progress"}]})
+    assert session.extract().work.plan_step == 1
+
+
 def test_work_without_to_do_calls_keeps_its_plan(session: Session) -> None:
     work = ActiveWork(current_task="TASK-001", plan_step=7, total_steps=9)
     session.bash("ls")

@@ -253,7 +253,12 @@ _PATCH_DID = {"Add File": "created", "Update File": "edited", "Delete File": "de
 
 
 def patched(text: str) -> list[tuple[str, str]]:
-    """(path, what was done to it) from the headers of an `apply_patch` envelope."""
+    """(path, what was done to it) from the headers of an `apply_patch` envelope; a file that was moved is gone."""
     if "*** Begin Patch" not in text:
         return []
-    return [(match[2].strip(), _PATCH_DID[match[1]]) for match in _PATCHED.finditer(text)]
+    found: list[tuple[str, str]] = []
+    for match in _PATCHED.finditer(text):
+        if match[1] == "Move to" and found and found[-1][1] == "edited":
+            found[-1] = (found[-1][0], "deleted")
+        found.append((match[2].strip(), _PATCH_DID[match[1]]))
+    return found

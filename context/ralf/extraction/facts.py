@@ -146,6 +146,7 @@ class _Reader:
     # ---- what people said ----
 
     def _stated(self, text: str) -> None:
+        self.todos.said(text)
         if text.strip():
             self.unanswered = ""
         for promise in _PROMISE.findall(text):
@@ -189,7 +190,7 @@ class _Reader:
             if not did and result.text.strip() and not self.todos.is_mine(tool):
                 self.troubles.failed(outcomes.error_line(result.text), tool, result.timestamp)
             return
-        for name, done in commands.patched(call.text):
+        for name, done in (*commands.patched(call.text), *filetools.changed(call.input)):
             self._touched(self._relative(name, call.cwd), done, result.timestamp)
         named = filetools.named_in(call.input)
         if did and named:

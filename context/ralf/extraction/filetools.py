@@ -51,6 +51,23 @@ def did_by(tool: str, arguments: Mapping[str, Any]) -> str:
     return ""
 
 
+_CHANGES = {"add": "created", "update": "edited", "delete": "deleted"}
+
+
+def changed(arguments: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """(path, what was done to it) of a call whose arguments list changes by path, as Codex tells a patch's outcome."""
+    changes = arguments.get("changes")
+    found: list[tuple[str, str]] = []
+    for path, change in changes.items() if isinstance(changes, Mapping) else ():
+        did = _CHANGES.get(str(change.get("type"))) if isinstance(change, Mapping) else None
+        moved = change.get("move_path") if did else None
+        if did and isinstance(moved, str) and moved:
+            found += [(path, "deleted"), (moved, "created")]
+        elif did:
+            found.append((path, did))
+    return found
+
+
 def shown_by(tool: str, output: str) -> tuple[str, ...]:
     """The files of which a search over folders shows lines, where they are few enough to have been looked at."""
     if "grep" not in tool.lower():

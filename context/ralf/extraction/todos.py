@@ -1,4 +1,4 @@
-"""Follows a client's to-do list through the calls that change it."""
+"""Follows a client's to-do list through the calls that change it; without one, the step that the agent names."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ _WHOLE = frozenset({"todowrite", "updateplan", "todolist", "writetodos"})
 _TASK = frozenset({"taskcreate", "taskupdate", "tasklist"})
 _NUMBER = re.compile(r"#(\w+)")
 _LISTED = re.compile(r"(?m)^#(\w+)[.:]? \[(\w+)\] (.+?)(?: \[blocked by [^\]\n]*\])?$")
+_PLACE = re.compile(r"(?:\A|\n)[#*\s]*(?:now )?step #?(\d{1,3}) ?(?:of|/) ?(\d{1,3})\b", re.IGNORECASE)
 _STATUSES = {
     "pending": "pending",
     "open": "pending",
@@ -37,6 +38,7 @@ class TodoList:
     def __init__(self, work: ActiveWork) -> None:
         self.todos = list(work.todos)
         self.changed = False
+        self._place: tuple[int, int] | None = None
 
     @staticmethod
     def is_mine(tool: str) -> bool:
@@ -64,8 +66,17 @@ class TodoList:
         else:
             self._set([self._known(m[1], m[3], m[2]) for m in _LISTED.finditer(result.text)] or self.todos)
 
+    def said(self, text: str) -> None:
+        """Follow what the agent says of its place in a plan: "Step 7 of 10", at the beginning of a line."""
+        for match in _PLACE.finditer(text):
+            step, total = int(match[1]), int(match[2])
+            if 0 <= step <= total:
+                self._place = step, total
+
     def renew(self, work: ActiveWork) -> ActiveWork:
         """The work with its to-dos, and with the steps that the list tells, if the list was touched."""
+        if not self.changed and not self.todos and self._place is not None:
+            return replace(work, plan_step=self._place[0], total_steps=self._place[1])
         if not self.changed:
             return work
         done = tuple(

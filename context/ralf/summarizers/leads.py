@@ -55,6 +55,14 @@ _LABEL_REJECTED = any_of(
 )
 
 
+# "Step 3 of 10:", "Phase 2 is done."
+_PLACE = re.compile(
+    r"(?:now )?(?:step|phase|stage|part|task|milestone|iteration|round) #?\d+(?: ?(?:of|/) ?\d+)?"
+    r"(?:,? (?:is |was )?(?:now )?(?:done|complete|completed|finished))?(?: ?[.:,]| [-\u2013\u2014]|$) ?",
+    re.IGNORECASE,
+)
+
+
 def section(text: str) -> str:
     """What a sentence opens: "rejected" options, the "reason", "more" of what its lead-in does not name, or ""."""
     if _LABEL_REJECTED.search(text):
@@ -81,6 +89,20 @@ def without(said: Sequence[Sentence]) -> tuple[bool, list[Sentence]]:
     if rest and rest[0].kind == "text" and is_lead(first.text):
         return announces(first.text), rest
     return False, list(said)
+
+
+def says_place(said: Sequence[Sentence]) -> bool:
+    """Whether a message begins by saying at which step of its plan the agent is: what follows is that step's work."""
+    return bool(said) and bool(_PLACE.match(said[0].text))
+
+
+def behind_place(said: Sequence[Sentence]) -> list[Sentence]:
+    """The sentences of such a message without that; of any other, all."""
+    place = _PLACE.match(said[0].text) if said else None
+    if place is None:
+        return list(said)
+    first = replace(said[0], text=said[0].text[place.end() :])
+    return [first, *said[1:]] if first.text else list(said[1:])
 
 
 def is_lead(text: str) -> bool:

@@ -11,7 +11,7 @@ from ralf.extraction.facts import said_in_refusal
 from ralf.extraction.filetools import changes_file
 from ralf.model import SHA256_DIGITS, Decision, Source
 from ralf.prose import Sentence, joined, sentences
-from ralf.summarizers import grammar
+from ralf.summarizers import grammar, leads
 from ralf.transcripts.events import Event
 from ralf.trim import trimmed
 
@@ -96,10 +96,10 @@ def source(session: str, said: Sequence[Message]) -> Source:
 
 def whole_of(message: Message) -> str:
     """A short message of statements on one line; "" for a longer one, and for one that asks or tells what it is about
-    to look at.
+    to look at, or at which step it is.
     """
     words = sum(len(sentence.text.split()) for sentence in message.said)
-    if not 4 <= words <= _SHORT or message.declined:
+    if not 4 <= words <= _SHORT or message.declined or leads.says_place(message.said):
         return ""
     if any(grammar.is_question(s.text) or grammar.looks_around(s.text) for s in message.said):
         return ""

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from ralf.prose import Sentence
-from ralf.summarizers import answers, choices, directives, grammar, said
+from ralf.summarizers import answers, choices, directives, grammar, leads, said
 from ralf.summarizers.messages import REASON_WORDS, Message, clip, join, room_beside
 
 _LISTED = 6
@@ -19,8 +19,8 @@ def reply_of(replies: Sequence[Message], answered: str) -> str:
     """What the agent made of it: the sentences of its first messages and its last that give reasons and name things."""
     told: list[tuple[int, int, str]] = []
     for number, reply in enumerate([*replies[:2], *replies[2:][-1:]]):
-        if _decides(reply, answered):
-            continue  # a decision of its own, not the reason of this one
+        if _decides(reply, answered) or leads.says_place(reply.said):
+            continue  # a decision of its own, or the work that it led to: not the reason of this one
         for sentence in reply.said[:12]:
             text = sentence.text
             if sentence.kind == "heading" or "?" in text or grammar.looks_around(text) or grammar.is_status(text):

@@ -15,14 +15,15 @@ _MOST = 4  # decisions of one message
 
 def decided(message: Message, before: Message | None = None) -> Made:
     """The decisions in a message of the agent, with their scores; `before`: what it said right before."""
-    said = quoted.own([s for s in message.said if s.kind != "heading"])
+    own = quoted.own([s for s in message.said if s.kind != "heading"])
+    said = leads.behind_place(own)
     if not said:
         return []
     edits = message.does == "edits"
     words = sum(len(s.text.split()) for s in said)
     announced, rest = leads.without(said)
     whole = 0
-    if words <= _SHORT_MESSAGE + 60:
+    if words <= _SHORT_MESSAGE + 60 and not leads.says_place(own):  # a step's work is no design
         led = bool(rest) and rest[0] is not said[0] and leads.reacts(said[0].text)
         whole = _states(rest, announced=announced, led=led)
         said = rest if whole and (announced or len(rest) < len(said)) else said  # "the index: B" keeps its subject
