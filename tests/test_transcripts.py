@@ -102,7 +102,7 @@ def test_json_lines_of_which_none_can_be_read_name_the_first_bad_one(tmp_path: P
 
 def test_json_lines_of_an_unknown_client_are_damaged_rather_than_read_as_text(tmp_path: Path) -> None:
     with pytest.raises(DamagedTranscript, match="'payload'") as caught:
-        read(tmp_path / "x", '{"timestamp":"t","type":"session_meta","payload":{}}\n')
+        read(tmp_path / "x", '{"timestamp":"t","type":"another","payload":{}}\n')
     assert caught.value.hint
 
 

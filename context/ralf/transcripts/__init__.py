@@ -19,9 +19,10 @@ class Transcript(Protocol):
     """A session log of one format.
 
     path     the file
-    format   "claude-code", "chat", "text"
+    format   "claude-code", "codex", "chat", "text"
     session  the session's id; the file's name without its suffix where the format has none
     cwd      the first working directory that the head of the file names, or ""
+    branch   the first git branch that the head of the file names, or ""
     skipped  records that were not used, by reason or type, in the last reading: "sidechain", "malformed", "oversized"
     """
 
@@ -29,6 +30,7 @@ class Transcript(Protocol):
     format: str
     session: str
     cwd: str
+    branch: str
     skipped: Counter[str]
     malformed: list[int]
     """Numbers, from 1, of the first lines that could not be read."""
@@ -53,9 +55,9 @@ def readers() -> tuple[Callable[[Path, Head], Transcript | None], ...]:
 
     A new format is one module and one entry here, before `plain`, which takes any text.
     """
-    from ralf.transcripts import chat, claude_code, plain  # not where only events are spoken of: reads are to be quick
+    from ralf.transcripts import chat, claude_code, codex, plain  # not where only events are spoken of: reads are quick
 
-    return claude_code.reader, chat.reader, plain.reader
+    return claude_code.reader, codex.reader, chat.reader, plain.reader
 
 
 def open_transcript(path: Path) -> Transcript:

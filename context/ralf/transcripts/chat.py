@@ -48,6 +48,7 @@ class Chat:
         self.path = path
         self.session = first(records, "session_id") or first(records, "sessionId") or words(path.stem)
         self.cwd = first(records, "cwd")
+        self.branch = ""
         self.skipped: Counter[str] = Counter()
         self.malformed: list[int] = []
         self.end = START

@@ -7,6 +7,7 @@ import re
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +43,7 @@ _REFUSED = (
 )
 _CONTINUED = "This session is being continued from a previous conversation"
 _MALFORMED_SHOWN = 20
+_HEAD_RECORDS = 20  # records that are looked at for the branch: outside a repository none names one
 
 
 def reader(path: Path, head: Head) -> ClaudeCode | None:
@@ -68,6 +70,7 @@ class ClaudeCode:
         self.path = path
         self.session = first(records, "sessionId") or words(path.stem)
         self.cwd = first(records, "cwd")
+        self.branch = first(islice(records, _HEAD_RECORDS), "gitBranch")
         self.skipped: Counter[str] = Counter()
         self.malformed: list[int] = []
         self._end = (0, 0)

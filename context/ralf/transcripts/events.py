@@ -50,7 +50,8 @@ class Event:
     refused      results: the call never ran (declined by a person, rejected by the client)
     created      results: the tool says that it created the file (rather than changed it)
     cwd          working directory at that moment, "" where unknown
-    window       assistant and compaction: tokens in the client's window after this event, None where unknown
+    window       assistant, compaction and other: tokens in the client's window after this event, None where unknown
+    capacity     the size of that window in tokens, where the client tells it with this event, else None
     cut          characters of the record that were not held in memory (lines over 8 MiB)
     """
 
@@ -68,4 +69,5 @@ class Event:
     created: bool = False
     cwd: str = ""
     window: int | None = None
+    capacity: int | None = None
     cut: int = 0

@@ -1,23 +1,102 @@
-"""The transcripts that the client keeps of a project."""
+"""The transcripts that the clients keep of a project."""
 
 from __future__ import annotations
 
+import json
+import os
+import posixpath
+import re
+import stat
+from collections.abc import Iterator
 from contextlib import suppress
+from itertools import islice
 from pathlib import Path
 
 from ralf import environment
+from ralf.files.opening import without_waiting
 from ralf.project import Project
+from ralf.text import clean
+
+_ROLLOUT = re.compile(r"rollout-.+-([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\Z")
+_FIRST = 4 << 10  # bytes in which Codex's newer versions say where a session works
+_HEAD = 64 << 10  # bytes in which older ones do
+_CWD = re.compile(rb'"cwd"\s*:\s*("(?:[^"\\]|\\.)*")|<cwd>([^<>\\\n"]{1,4096})</cwd>')
+_OTHERS = re.compile(rb'"source"\s*:\s*\{\s*"(?:subagent|internal)"|"thread_source"\s*:\s*"(?!user")')
+
+LOOKED_AT = 200
+"""Codex keeps the sessions of all projects in one place: how many beginnings are read to find a project's newest."""
 
 
-def newest_first(project: Project) -> list[Path]:
-    """This project's Claude Code transcripts, newest first; [] where the client keeps none, or nobody may look."""
+def newest_first(project: Project, *, most: int = LOOKED_AT) -> list[Path]:
+    """This project's transcripts of Claude Code and Codex, newest first; [] where none is kept, or nobody may look.
+
+    Of Codex those that are among its `most` newest sessions of all projects.
+    """
+    found = [*of_claude_code(project), *of_codex(project, most=most)]
+    return [path for _, path in sorted(found, reverse=True)]
+
+
+def session_of(path: Path) -> str:
+    """The session that a file of `newest_first` is of, as its reader would say, told by its name."""
+    rollout = _ROLLOUT.match(path.stem)
+    return rollout[1] if rollout else clean(path.stem)
+
+
+def of_claude_code(project: Project) -> Iterator[tuple[float, Path]]:
+    """Claude Code's transcripts of a project, and when each was last written, in no particular order."""
     home = environment.claude_folder()
     if home is None:
-        return []
+        return
     folder = home / "projects" / "".join(c if c.isascii() and c.isalnum() else "-" for c in str(project.root))
-    found = []
     with suppress(OSError):
         for path in folder.glob("*.jsonl"):
             with suppress(FileNotFoundError):  # the client has removed it meanwhile
-                found.append((path.stat().st_mtime, path))
-    return [path for _, path in sorted(found, reverse=True)]
+                yield path.stat().st_mtime, path
+
+
+def of_codex(project: Project, *, most: int = LOOKED_AT) -> Iterator[tuple[float, Path]]:
+    """Codex's transcripts of a project, and when each was last written: those that began last come first.
+
+    A session is the project's where its working directory is the project's or lies in it. Sessions of the client's own
+    agents are left out. `most` beginnings are read.
+    """
+    home = environment.codex_folder()
+    if home is None:
+        return
+    roots = {os.fspath(project.root), os.path.realpath(project.root)}
+    for path in islice(_rollouts(home / "sessions"), most):
+        with suppress(OSError):
+            cwd = posixpath.normpath(_working_directory(path))
+            if any(cwd == root or cwd.startswith(root.rstrip("/") + "/") for root in roots):
+                yield path.stat().st_mtime, path
+
+
+def _rollouts(folder: Path) -> Iterator[Path]:
+    """All rollouts, those of the newest day first; a day's folder is `YYYY/MM/DD`, its files have their time's name."""
+    for year in _named(folder):
+        for month in _named(year):
+            for day in _named(month):
+                for path in _named(day):
+                    if path.name.startswith("rollout-") and path.suffix == ".jsonl":
+                        yield path
+
+
+def _named(folder: Path) -> list[Path]:
+    try:
+        return sorted(folder.iterdir(), reverse=True)
+    except OSError:
+        return []
+
+
+def _working_directory(path: Path) -> str:
+    """Where the session of a rollout works; "" where it does not say, or is none of the user's own."""
+    with open(path, "rb", buffering=0, opener=without_waiting) as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            return ""
+        data = file.read(_FIRST)
+        found = _CWD.search(data) or _CWD.search(data := data + file.read(_HEAD))
+    if found is None or _OTHERS.search(data[:_FIRST]):
+        return ""
+    with suppress(ValueError):
+        return str(json.loads(found[1])) if found[1] else found[2].decode()
+    return ""

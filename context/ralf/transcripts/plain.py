@@ -50,6 +50,7 @@ class Plain:
         self.path = path
         self.session = clean(path.stem)
         self.cwd = ""
+        self.branch = ""
         self.skipped: Counter[str] = Counter()
         self.malformed: list[int] = []
         self.end = START

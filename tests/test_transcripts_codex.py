@@ -1,0 +1,472 @@
+"""Codex rollouts: what becomes which event, and what never becomes one."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings, strategies as st
+
+import ralf
+import rollouts as r
+import storekit
+from ralf.briefing.fence import fenced
+from ralf.budget import BudgetWatcher, Limits
+from ralf.extraction.facts import Extracted, extract
+from ralf.transcripts import Event, Position, Transcript, open_transcript
+from ralf.transcripts.events import START
+from ralf.transcripts.lines import LINE_LIMIT
+from rollouts import Record
+
+
+def read(folder: Path, *records: Record | Sequence[Record]) -> tuple[Transcript, list[Event]]:
+    transcript = open_transcript(r.write(folder / "rollout.jsonl", r.meta(), r.turn(), *records))
+    return transcript, list(transcript.events())
+
+
+def told(folder: Path, *records: Record | Sequence[Record]) -> list[tuple[str, str]]:
+    return [(event.kind, event.text) for event in read(folder, *records)[1] if event.kind != "other"]
+
+
+def facts(folder: Path, *records: Record | Sequence[Record]) -> Extracted:
+    return extract(read(folder, *records)[1], base="/w")
+
+
+def test_a_session_is_told_in_the_order_in_which_it_went(tmp_path: Path) -> None:
+    think = r.item("reasoning", id="rs", summary=[{"type": "summary_text", "text": "hm"}], encrypted_content="xx")
+    transcript, events = read(
+        tmp_path,
+        r.typed("Please build it"),
+        think,
+        r.agent("I will"),
+        r.call("exec_command", {"cmd": "ls", "workdir": "src", "yield_time_ms": 250}),
+        r.ran("a.py\n"),
+        r.counted(60_060),
+    )
+    assert (transcript.format, transcript.session, transcript.cwd) == ("codex", r.SESSION, "/w")
+    assert [(event.kind, event.text) for event in events] == [
+        ("user", "Please build it"),
+        ("thinking", "hm"),
+        ("assistant", "I will"),
+        ("call", "ls\nsrc\n250"),
+        ("result", "a.py\n"),
+        ("other", ""),
+    ]
+    call, result, usage = events[3:]
+    assert (call.tool, call.call_id, call.input["cmd"], call.cwd) == ("exec_command", "call_1", "ls", "/w/src")
+    assert (result.tool, result.call_id, result.exit_status, result.failed) == ("exec_command", "call_1", 0, False)
+    assert (usage.window, usage.capacity, usage.timestamp) == (60_060, 258_400, r.WHEN)
+    assert transcript.end == events[-1].end == Position((tmp_path / "rollout.jsonl").stat().st_size, 10)
+
+
+def test_every_request_is_told_once_however_often_it_was_typed(tmp_path: Path) -> None:
+    records = [*r.typed("go on"), *r.typed("go on"), *r.typed_before("stop"), *r.typed_before("go on")]
+    assert told(tmp_path, records) == [("user", text) for text in ("go on", "go on", "stop", "go on")]
+    first = [records[0]["payload"], records[2]["payload"]]
+    assert told(tmp_path, [r.wrapped("response_item", payload) for payload in first]) == [("user", "go on")] * 2
+    assert told(tmp_path, records[1], records[3]) == [("user", "go on")] * 2  # events alone
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        r.injected("<environment_context>\n  <cwd>/w</cwd>\n</environment_context>"),
+        r.injected("# AGENTS.md instructions for /w\n\n<INSTRUCTIONS>\nbe short\n</INSTRUCTIONS>", kind="agents_md.x"),
+        r.message("user", "<environment_context>\n  <cwd>/w</cwd>\n</environment_context>"),
+        r.message("user", "# AGENTS.md instructions for /w\n\n<INSTRUCTIONS>\nbe short\n</INSTRUCTIONS>"),
+        r.message("user", "<user_instructions>\n\nbe short\n\n</user_instructions>"),
+        r.message("user", "<turn_aborted>\n  <reason>interrupted</reason>\n</turn_aborted>"),
+        r.message("user", "<user_shell_command>\n<command>\nls\n</command>\n</user_shell_command>"),
+        r.message("user", '<skill name="x">\nDo as I say\n</skill>'),
+        r.message("user", "Another language model started to solve this problem and produced a summary: x"),
+        r.handed("Notes of ralf"),
+        r.message("developer", "<permissions instructions>all</permissions instructions>"),
+        r.message("system", "You are Codex"),
+        r.event("user_message", message="<user_instructions>x</user_instructions>", kind="user_instructions"),
+        r.event("agent_reasoning", text="hm"),
+        r.event("exec_command_end", call_id="call_1", stdout="x"),
+        r.wrapped("world_state", {"full": True, "state": {"agents_md": {"text": "be short"}}}),
+        r.wrapped("inter_agent_communication", {"text": "from another agent"}),
+        r.wrapped("some_later_kind", {"type": "message", "role": "user", "content": "no"}),
+        r.item("some_later_item", role="user", content="no"),
+    ],
+)
+def test_what_the_client_or_a_hook_wrote_is_never_told(tmp_path: Path, record: Record) -> None:
+    transcript, events = read(tmp_path, record, r.typed("go"))
+    assert [(event.kind, event.text) for event in events] == [("user", "go")]
+    assert sum(transcript.skipped.values()) > 2
+
+
+def test_an_editor_puts_what_is_open_before_the_words_that_were_typed(tmp_path: Path) -> None:
+    around = "# Context from my IDE setup:\n\n## Active file: a.py\n\n## My request for Codex:\nfix it\n"
+    assert told(tmp_path, r.typed(around)) == [("user", "fix it")]
+    assert told(tmp_path, r.typed("say ## My request for Codex: twice"))[0][1].startswith("say")
+
+
+def test_an_image_beside_the_words_is_no_part_of_them(tmp_path: Path) -> None:
+    texts, kinds = ("<image name=[Image #1]>", "</image>", "look"), ["user.image", "user.image", "user.text"]
+    event = r.event("user_message", message="look", images=["data:"])
+    assert told(tmp_path, r.message("user", *texts, kinds=kinds), event) == [("user", "look")]
+    assert told(tmp_path, r.message("user", *texts), event) == [("user", "look")]
+
+
+def test_what_ralf_handed_over_is_nobodys_words(tmp_path: Path) -> None:
+    own = fenced("Goal: build it")
+    records = [r.typed(f"{own}\ngo on"), r.agent(own), r.call("exec_command", {"cmd": "ralf show"}), r.ran(own)]
+    assert told(tmp_path, *records) == [("user", "go on"), ("call", "ralf show"), ("result", "")]
+
+
+@pytest.mark.parametrize(
+    ("text", "status", "words"),
+    [
+        ("Wall time: 0.1 seconds\nProcess exited with code 3\nOutput:\nno such file\n", 3, "no such file\n"),
+        ("Exit code: 2\nWall time: 0.1 seconds\nTotal output lines: 9\nOutput:\nno\n", 2, "no\n"),
+        (json.dumps({"output": "no\n", "metadata": {"exit_code": 127, "duration_seconds": 0.1}}), 127, "no\n"),
+        ("Wall time: 0 seconds\nOutput:\nExit code: 1\nWall time: 0 seconds\nOutput:\nbad patch\n", 1, "bad patch\n"),
+        ("exec_command failed for `x`: not found", None, "exec_command failed for `x`: not found"),
+        ({"content": "no", "success": False}, None, "no"),
+    ],
+)
+def test_a_command_that_failed_says_so_in_every_versions_form(
+    tmp_path: Path, text: Any, status: int | None, words: str
+) -> None:
+    call = r.call("shell", {"command": ["bash", "-lc", "run it"], "workdir": "/w"})
+    result = read(tmp_path, call, r.output(text))[1][-1]
+    assert (result.exit_status, result.failed, result.text) == (status, True, words)
+    assert [(c.command, c.status, c.exit) for c in facts(tmp_path, call, r.output(text)).facts.commands] == [
+        ("run it", "failed", status)
+    ]
+
+
+@pytest.mark.parametrize("text", ["unsupported call: shell", "exec command rejected by user", "patch rejected by user"])
+def test_a_call_that_never_ran_is_no_command_that_failed(tmp_path: Path, text: str) -> None:
+    records = [r.call("exec_command", {"cmd": "rm -rf /"}), r.output(text)]
+    assert read(tmp_path, *records)[1][-1].refused
+    assert facts(tmp_path, *records).facts.commands == ()
+
+
+def test_commands_are_read_as_lists_as_texts_and_as_the_models_own_shell(tmp_path: Path) -> None:
+    local = r.item("local_shell_call", call_id="call_3", action={"type": "exec", "command": ["ls", "src"]})
+    found = facts(
+        tmp_path,
+        [r.call("shell", {"command": ["bash", "-lc", "make one"]}), r.ran("")],
+        [r.call("shell_command", {"command": "make two"}, "call_2"), r.ran("", 1, "call_2")],
+        [local, r.output("Exit code: 0\nOutput:\n", "call_3")],
+        [r.call("exec_command", "{no json", "call_4"), r.output("failed to parse function arguments", "call_4")],
+    )
+    ran = [(fact.command, fact.status) for fact in found.facts.commands]
+    assert ran == [("make one", "passed"), ("make two", "failed"), ("ls src", "passed")]
+
+
+def test_a_patch_names_the_files_that_it_made_changed_moved_and_removed(tmp_path: Path) -> None:
+    patch = (
+        "*** Begin Patch\n*** Add File: src/new.py\n+x\n*** Update File: src/old.py\n@@\n-a\n+b\n"
+        "*** Update File: src/from.py\n*** Move to: src/to.py\n@@\n-a\n+b\n*** Delete File: /w/gone.py\n*** End Patch"
+    )
+    wanted = {
+        "src/new.py": ("created",),
+        "src/old.py": ("edited",),
+        "src/from.py": ("deleted",),
+        "src/to.py": ("created",),
+        "gone.py": ("deleted",),
+    }
+    done = "Exit code: 0\nWall time: 0 seconds\nOutput:\nSuccess. Updated the following files:\n"
+    heredoc = f"apply_patch <<'EOF'\n{patch}\nEOF"
+    for call, of in (
+        (r.custom("apply_patch", patch), "custom_tool_call_output"),
+        (r.call("apply_patch", {"input": patch}), "function_call_output"),
+        (r.call("exec_command", {"cmd": heredoc}), "function_call_output"),
+        (r.call("shell", {"command": ["apply_patch", patch]}), "function_call_output"),
+        (r.call("shell", {"command": ["bash", "-lc", heredoc]}), "function_call_output"),
+    ):
+        found = facts(tmp_path, call, r.output(done, of=of))
+        assert {fact.path: fact.did for fact in found.facts.paths} == wanted
+    refused = r.output("apply_patch verification failed: no such file", of="custom_tool_call_output")
+    assert facts(tmp_path, r.custom("apply_patch", patch), refused).facts.paths == ()
+
+
+def test_a_script_tells_its_commands_and_changes_by_events_alone(tmp_path: Path) -> None:
+    """Newer models call tools from a script: its items name none of them."""
+    command = ["/bin/bash", "-lc", "make all"]
+    ended = {"status": "failed", "exit_code": 2, "aggregated_output": "error: no rule\n", "cwd": "file:///w/a%20b"}
+    changes = {"/w/a.py": {"type": "add", "content": "x"}, "/w/b.py": {"type": "update", "move_path": "/w/c.py"}}
+    records = [
+        r.custom("exec", "await tools.exec_command({cmd: 'make all'})"),
+        r.completed("CommandExecution", "exec-1", command=command, **ended),
+        r.completed("FileChange", "exec-2", changes=changes, status="completed", stdout="done"),
+        r.output([{"type": "input_text", "text": "Script completed\nOutput:\n"}], of="custom_tool_call_output"),
+    ]
+    found = facts(tmp_path, *records)
+    assert [(fact.command, fact.exit) for fact in found.facts.commands] == [("make all", 2)]
+    assert [fact.error for fact in found.facts.errors] == ["error: no rule"]
+    assert {fact.path: fact.did for fact in found.facts.paths} == {
+        "a.py": ("created",),
+        "b.py": ("deleted",),
+        "c.py": ("created",),
+    }
+    assert found.pending == ()
+    assert next(event.cwd for event in read(tmp_path, *records)[1] if event.text.startswith("/bin/bash")) == "/w/a b"
+    direct = r.completed("CommandExecution", "call_1", command=command, **ended)
+    assert told(tmp_path, r.call("exec_command", {"cmd": "x"}), direct, r.ran("")) == [("call", "x"), ("result", "")]
+
+
+def test_a_command_in_the_background_ends_when_its_process_does(tmp_path: Path) -> None:
+    start = r.call("exec_command", {"cmd": "make test", "yield_time_ms": 250})
+    running = r.output("Wall time: 0.2 seconds\nProcess running with session ID 71\nOutput:\ncollecting\n")
+    poll = r.call("write_stdin", {"session_id": 71, "chars": ""}, "call_2")
+    still = r.output("Wall time: 5 seconds\nProcess running with session ID 71\nOutput:\n…\n", "call_2")
+    again = r.call("write_stdin", {"session_id": 71, "chars": ""}, "call_3")
+    ended = r.output("Wall time: 5 seconds\nProcess exited with code 1\nOutput:\nerror: 1 test failed\n", "call_3")
+    found = facts(tmp_path, start, running, poll, still)
+    assert found.facts.commands == () and [call.call_id for call in found.pending] == ["call_1"]
+    found = facts(tmp_path, start, running, poll, still, again, ended)
+    assert [(fact.command, fact.exit, fact.runs) for fact in found.facts.commands] == [("make test", 1, 1)]
+    assert [fact.error for fact in found.facts.errors] == ["error: 1 test failed"] and found.pending == ()
+
+    over = r.completed("CommandExecution", "call_1", exit_code=1, aggregated_output="error: 1 test failed\n")
+    for records in ([over], [over, poll, ended]):
+        found = facts(tmp_path, start, running, *records)
+        assert [(fact.command, fact.exit, fact.runs) for fact in found.facts.commands] == [("make test", 1, 1)]
+        assert [fact.command for fact in found.facts.errors] == ["make test"]
+    stopped = r.completed("CommandExecution", "call_1", exit_code=-1, status="failed", aggregated_output="")
+    assert facts(tmp_path, start, running, stopped).facts.commands == ()
+
+
+def test_a_plan_its_steps_and_a_commit_are_taken(tmp_path: Path) -> None:
+    plan = [{"step": "Write", "status": "completed"}, {"step": "Test", "status": "in_progress"}, {"step": "Ship"}]
+    found = facts(
+        tmp_path,
+        [r.call("update_plan", {"explanation": "so far", "plan": plan}), r.output("Plan updated")],
+        [r.call("exec_command", {"cmd": "git commit -m Done"}, "call_2"), r.ran("[main 1a2b3c4] Done\n", 0, "call_2")],
+    )
+    assert [(todo.content, todo.status) for todo in found.work.todos] == [
+        ("Write", "completed"),
+        ("Test", "in_progress"),
+        ("Ship", "pending"),
+    ]
+    assert (found.work.plan_step, found.work.total_steps) == (2, 3)
+    assert [(fact.commit, fact.message) for fact in found.facts.commits] == [("1a2b3c4", "Done")]
+
+
+def test_an_answer_to_the_agents_question_is_a_request_and_a_secret_one_is_nobodys(tmp_path: Path) -> None:
+    questions = [{"id": "db", "question": "Which one?"}, {"id": "pw", "question": "Password?", "isSecret": True}]
+    given = {"answers": {"db": {"answers": ["SQLite", "user_note: one file"]}}}
+    ask = r.call("request_user_input", {"questions": questions})
+    assert told(tmp_path, ask, r.output(json.dumps(given)))[-1] == ("user", "Which one? SQLite one file")
+    given["answers"]["pw"] = {"answers": ["hunter2"]}
+    assert "hunter2" not in str(told(tmp_path, ask, r.output(json.dumps(given))))
+    for broken in ("", "{", "[]", '{"answers": 3}', '{"answers": {"db": 3}}'):
+        assert told(tmp_path, ask, r.output(broken))[-1] == ("result", broken)
+
+
+def test_the_summary_of_a_compaction_is_told_as_nothing_else(tmp_path: Path) -> None:
+    summary = r.message("assistant", "We did one and two")
+    records = [*r.agent("two"), r.counted(240_060), summary, r.counted(1_020), r.compacted("We did one and two")]
+    transcript, events = read(tmp_path, *records, r.counted(6_041), r.agent("three"))
+    kinds = [(event.kind, event.window) for event in events]
+    assert kinds == [
+        ("assistant", None),
+        ("other", 240_060),
+        ("compaction", None),
+        ("other", 6_041),
+        ("assistant", None),
+    ]
+    assert events[2].text.endswith("We did one and two") and "replacement" not in events[2].text
+
+    path = r.write(tmp_path / "torn.jsonl", r.meta(), *records[:-2])
+    torn = open_transcript(path)
+    assert [event.kind for event in torn.events()] == ["assistant", "other"]
+    before = torn.end
+    r.write(path, r.meta(), *records)
+    assert [event.kind for event in torn.events(before)] == ["compaction"]
+    assert transcript.session == torn.session == r.SESSION
+
+
+@pytest.mark.parametrize(
+    "after", [r.call("exec_command", {"cmd": "ls"}), r.event("task_complete"), r.typed("more"), r.compacted("else")]
+)
+def test_a_message_that_was_not_announced_is_told_as_soon_as_it_is_no_summary(
+    tmp_path: Path, after: Record | list[Record]
+) -> None:
+    said = r.message("assistant", "It is done")
+    assert told(tmp_path, said, r.counted(10)) == []
+    assert told(tmp_path, said, r.counted(10), after)[0] == ("assistant", "It is done")
+    late = r.event("agent_message", message="It is done")
+    assert told(tmp_path, said, late, r.counted(10)) == [("assistant", "It is done")]
+
+
+def test_of_two_messages_that_were_not_announced_the_first_is_told_once(tmp_path: Path) -> None:
+    transcript, events = read(tmp_path, r.message("assistant", "one"), r.message("assistant", "two"))
+    assert [event.text for event in events] == ["one"]
+    assert transcript.end == events[-1].end
+    assert list(transcript.events(transcript.end)) == []
+
+
+def test_the_first_versions_wrote_items_without_a_wrapper(tmp_path: Path) -> None:
+    head = {"id": r.SESSION, "timestamp": r.WHEN, "instructions": None, "git": {"branch": "feature/x"}}
+    shell = r.call("shell", {"command": ["bash", "-lc", "ls"]})
+    outcome = r.output(json.dumps({"output": "no", "metadata": {"exit_code": 1}}))
+    context = r.message("user", "<environment_context>\n  <cwd>/w</cwd>\n</environment_context>")
+    items = [record["payload"] for record in (context, r.message("user", "go"), shell, outcome)]
+    said = [r.message("assistant", text)["payload"] for text in ("one", "two")]
+    transcript = open_transcript(r.write(tmp_path / "r.jsonl", head, {"record_type": "state"}, *items, *said))
+    assert (transcript.format, transcript.session) == ("codex", r.SESSION)
+    assert (transcript.cwd, transcript.branch) == ("/w", "feature/x")
+    events = list(transcript.events())
+    assert [(event.kind, event.text) for event in events] == [
+        ("user", "go"),
+        ("call", "bash\n-lc\nls"),
+        ("result", "no"),
+        ("assistant", "one"),
+        ("assistant", "two"),
+    ]
+    assert events[2].exit_status == 1 and {event.cwd for event in events} == {"/w"}
+
+
+def test_the_window_and_its_size_reach_the_watcher(tmp_path: Path) -> None:
+    watcher = BudgetWatcher(Limits(pressure=0.6))
+    started = r.event("task_started", turn_id="t", model_context_window=1_000)
+    used = r.wrapped("token_usage_record", {"usage": {"input_tokens": 590, "output_tokens": 20, "total_tokens": 610}})
+    reasons = [
+        watcher.see(event, len(event.text)) for event in read(tmp_path, started, r.typed("go"), used, r.agent("a"))[1]
+    ]
+    assert reasons == [None, None, "pressure", None]
+    assert (watcher.window, watcher.pressure) == (1_000, 0.61)
+    empty = r.event("token_count", info=None, rate_limits={})
+    assert [event.window for event in read(tmp_path, empty, r.counted(5, None))[1]] == [5]
+
+
+def test_a_line_that_is_too_long_is_told_by_its_ends_and_a_bad_one_is_counted(tmp_path: Path) -> None:
+    path = r.write(tmp_path / "r.jsonl", r.meta(), r.turn(), r.typed("go"), r.call("exec_command", {"cmd": "cat x"}))
+    with path.open("a") as file:
+        file.write('{"timestamp":"t","type":"response_item","payload":oops}\n')
+        file.write(json.dumps(r.ran("first" + "x" * LINE_LIMIT + "last", 1)) + "\n")
+        file.write(json.dumps(r.typed("more")[0]) + "\n" + '{"timestamp":"t","type":"event_msg","pay')
+    transcript = open_transcript(path)
+    events = list(transcript.events())
+    assert [event.kind for event in events] == ["user", "call", "result", "user"]
+    assert events[2].text.startswith("first") and events[2].text.endswith("last") and events[2].exit_status == 1
+    assert events[2].cut > LINE_LIMIT // 2
+    assert transcript.skipped["oversized"] == transcript.skipped["malformed"] == transcript.skipped["unfinished"] == 1
+    assert transcript.malformed == [6] and transcript.end == events[-1].end
+
+
+def test_a_last_line_without_its_end_is_taken_when_it_is_whole(tmp_path: Path) -> None:
+    path = r.write(tmp_path / "r.jsonl", r.meta(), r.typed("go")[0])
+    path.write_text(path.read_text().removesuffix("\n"))
+    transcript = open_transcript(path)
+    assert [event.text for event in transcript.events()] == ["go"]
+    r.write(path, r.meta(), r.typed("go"), r.agent("yes"))
+    assert [event.text for event in transcript.events(transcript.end)] == ["yes"]
+
+
+_TEXTS = st.sampled_from(["go on", "why?", "<b>bold</b> move", "# Title\nbody", "x" * 200, "héllo ✅", "No."])
+
+
+@st.composite
+def _moves(draw: st.DrawFn) -> list[Record]:
+    """A few records that belong together."""
+    text, id_ = draw(_TEXTS), f"call_{draw(st.integers(0, 9))}"
+    kind = draw(st.integers(0, 10))
+    if kind == 0:
+        return r.typed(text)
+    if kind == 1:
+        return r.typed_before(text)
+    if kind == 2:
+        return [r.injected("<environment_context>x</environment_context>"), r.handed(text)]
+    if kind == 3:
+        return [*r.agent(text), r.counted(draw(st.integers(1, 10**6)))]
+    if kind == 4:
+        return [r.message("assistant", text), r.event("task_complete", last_agent_message=text)]
+    if kind == 5:
+        return [r.message("assistant", text), r.counted(9), r.compacted(text), r.counted(6_041)]
+    if kind == 10:
+        return [r.message("assistant", text)]
+    if kind == 6:
+        return [r.turn(draw(st.sampled_from(["/w", "/w/sub"]))), r.event("task_started", model_context_window=9)]
+    if kind == 7:
+        return [r.call("exec_command", {"cmd": text}, id_), r.ran(text, draw(st.integers(0, 2)), id_)]
+    if kind == 8:
+        running = f"Wall time: 1 seconds\nProcess running with session ID {draw(st.integers(1, 3))}\nOutput:\n{text}"
+        poll = r.call("write_stdin", {"session_id": draw(st.integers(1, 3))}, f"{id_}b")
+        return [r.call("exec_command", {"cmd": text}, id_), r.output(running, id_), poll, r.ran(text, 1, f"{id_}b")]
+    return [r.completed("CommandExecution", f"exec-{id_}", command=["a"], exit_code=1, aggregated_output=text)]
+
+
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(_moves(), max_size=12), st.data())
+def test_reading_in_pieces_tells_what_reading_at_once_tells(
+    tmp_path: Path, moves: list[list[Record]], data: st.DataObject
+) -> None:
+    whole = r.write(tmp_path / "whole.jsonl", r.meta(), *moves)
+    at_once = list(open_transcript(whole).events())
+    content = whole.read_bytes()
+    path, place, events = tmp_path / "growing.jsonl", START, []
+    ends = sorted(data.draw(st.lists(st.integers(0, len(content)), max_size=6)))
+    for end in [*(at for at in ends if content[at : at + 1] != b"\n"), len(content)]:
+        path.write_bytes(content[:end])
+        if end > 20:
+            transcript = open_transcript(whole)  # its head tells what it is from the first byte on
+            transcript.path = path
+            events += list(transcript.events(place))
+            place = transcript.end
+    assert events == at_once
+    if at_once:
+        event = data.draw(st.sampled_from(at_once))
+        rest = [later for later in at_once if later.start.byte >= event.end.byte]
+        assert list(open_transcript(whole).events(event.end)) == rest
+
+
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(_moves(), max_size=12))
+def test_every_typed_text_is_a_request_as_often_as_it_was_typed(tmp_path: Path, moves: list[list[Record]]) -> None:
+    wanted = [
+        record["payload"]["content"][0]["text"]
+        for record in r.flat(*moves)
+        if record["payload"].get("role") == "user" and "environment" not in str(record)
+    ]
+    assert [text for kind, text in told(tmp_path, *moves) if kind == "user"] == wanted
+
+
+def test_a_rollout_becomes_a_checkpoint_once_and_all_of_it_is_found(tmp_path: Path) -> None:
+    choice = "Decision: use SQLite instead of Postgres, because one file needs no server."
+    path = r.write(
+        tmp_path / f"rollout-2026-11-22T07-36-57-{r.SESSION}.jsonl",
+        r.meta(str(tmp_path)),
+        r.turn(str(tmp_path)),
+        r.injected("<environment_context>SECRET-OF-THE-CLIENT</environment_context>"),
+        r.typed("Move the tide table from CSV to SQLite, and keep the old columns."),
+        r.handed("HANDED-OVER-BY-A-HOOK"),
+        r.agent(choice),
+        [r.call("exec_command", {"cmd": "make migrate"}), r.ran("make: *** no rule to make target\n", 2)],
+        [r.custom("apply_patch", "*** Begin Patch\n*** Add File: tides.py\n+x\n*** End Patch", "call_2")],
+        [r.output("Exit code: 0\nOutput:\nSuccess.", "call_2", of="custom_tool_call_output")],
+        r.counted(60_000),
+    )
+    report = ralf.checkpoint("tides", path, root=tmp_path)
+    assert len(report.checkpoints) == 1 and report.checkpoints[0].session == r.SESSION
+    context = ralf.get_context("tides", root=tmp_path)
+    assert context.goal == "Move the tide table from CSV to SQLite, and keep the old columns."
+    assert [decision.decision for decision in context.decisions if "SQLite" in decision.decision]
+    assert [(fact.command, fact.exit) for fact in context.facts.commands] == [("make migrate", 2)]
+    assert [fact.path for fact in context.facts.paths] == ["tides.py"]
+    kept = b"".join(storekit.kept_bytes(tmp_path).values())
+    assert b"HANDED-OVER-BY-A-HOOK" not in kept and b"SECRET-OF-THE-CLIENT" not in kept
+    before = storekit.kept_bytes(tmp_path)
+    assert ralf.checkpoint("tides", path, root=tmp_path).checkpoints == ()
+    assert storekit.kept_bytes(tmp_path) == before
+
+
+def test_the_rollout_of_a_real_session_is_read_whole() -> None:
+    path = storekit.SOURCE.parent / "shared" / "data" / "transcripts" / "codex-0.169.0-autocompact-rollout.jsonl"
+    if not path.exists():
+        pytest.skip(f"no rollout at {path}")
+    events = [(event.kind, event.text.strip()) for event in open_transcript(path).events() if event.kind != "other"]
+    assert [text for kind, text in events if kind == "user"] == ["go"]
+    assert [text for kind, text in events if kind == "assistant"] == ["one", "two", "three", "Finished."]
+    assert [text for kind, text in events if kind == "result"] == ["one", "two", "three"]
+    assert [text.split("\n")[-1] for kind, text in events if kind == "compaction"] == ["FAKE-CODEX-SUMMARY"]
+    assert "MARKER" not in str(events)
