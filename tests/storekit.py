@@ -261,6 +261,7 @@ def environment(home: Path, **more: str) -> dict[str, str]:
     return kept | {
         "HOME": str(home),
         "CLAUDE_CONFIG_DIR": str(home / ".claude"),
+        "CODEX_HOME": str(home / ".codex"),
         "PYTHONPATH": os.pathsep.join(paths),
         "PYTHONUTF8": "1",
         "COLUMNS": "100",

@@ -82,7 +82,14 @@ def project(made: Path, tmp_path: Path) -> Path:
 
 @pytest.fixture
 def cli(project: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Cli:
-    for name in ("BB5_ROUTE", "RALF_TASK_ID", "BB5_TASK_ID", "RALF_PROJECT_DIR", "CLAUDE_CODE_SESSION_ID"):
+    for name in (
+        "BB5_ROUTE",
+        "RALF_TASK_ID",
+        "BB5_TASK_ID",
+        "RALF_PROJECT_DIR",
+        "CLAUDE_CODE_SESSION_ID",
+        "CODEX_THREAD_ID",
+    ):
         monkeypatch.delenv(name, raising=False)
     return Cli(project, monkeypatch, capfd)
 

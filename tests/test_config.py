@@ -48,12 +48,32 @@ def test_a_threshold_is_a_number_a_share_of_the_window_or_adaptive(tmp_path: Pat
 
 
 def test_every_key_can_be_set(tmp_path: Path) -> None:
-    text = "threshold: 9000\nwindow: 1000\npressure: 80\nsummarizer: extractive\nagent_type: executor\n"
-    text += "worktrees: isolated\narchive_days: 30\nevidence_days: 90\nevidence_size: 500MB\n"
-    text += "redact_patterns: ['ACME-[0-9]{8}']\n"
-    expected = Config("9000", 1000, 80, "extractive", "executor", "isolated", 30, 90, "500MB", ("ACME-[0-9]{8}",))
+    expected = Config(
+        threshold="9000",
+        window=1000,
+        pressure=80,
+        pressure_again=85,
+        pressure_from=90,
+        pressure_step=2,
+        hooks="off",
+        summarizer="extractive",
+        agent_type="executor",
+        worktrees="isolated",
+        archive_days=30,
+        evidence_days=90,
+        evidence_size="500MB",
+        redact_patterns=("ACME-[0-9]{8}",),
+        route_by="goal",
+        inject="off",
+        brief_tokens=900,
+        health_pressure=60,
+        health_silent=5,
+        health_repeats=4,
+    )
+    written = {field.name: getattr(expected, field.name) for field in fields(Config)}
+    text = "".join(f"{key}: {list(value) if key == 'redact_patterns' else value}\n" for key, value in written.items())
+    assert all(written[field.name] != field.default for field in fields(Config) if field.name != "summarizer")
     assert load(tmp_path, text) == expected
-    assert {line.split(":")[0] for line in text.splitlines()} == {field.name for field in fields(Config)}
 
 
 @pytest.mark.parametrize(

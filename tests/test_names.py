@@ -69,3 +69,27 @@ def test_an_allowed_name_never_leaves_its_folder(name: str) -> None:
     if names.is_valid(name):
         assert name not in (".", "..")
         assert not set(name) & set("/\\\0\n: ")
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("Please fix the login form: it forgets the user's name", "fix-the-login-form-it-forgets-the-users"),
+        ("Can you, please, add a test?", "add-a-test"),
+        ("Überarbeite die Größe der Schrift", "uberarbeite-die-groe-der-schrift"),
+        ("Fix src/a.py\nand more", "fix-src-a-py-and-more"),
+        ("hi", ""),
+        ("ok, so", ""),
+        ("潮汐表を新しいリーダーへ移す", ""),
+        ("x" * 300 + " is long", ""),
+    ],
+)
+def test_a_readable_name_is_made_of_the_first_words(text: str, name: str) -> None:
+    assert names.readable(text) == name
+
+
+@given(st.text(max_size=500))
+@quick
+def test_a_readable_name_is_always_allowed_and_short(text: str) -> None:
+    name = names.readable(text)
+    assert not name or (names.is_valid(name) and len(name) <= 40 and name == name.lower())

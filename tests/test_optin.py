@@ -10,6 +10,7 @@ import pytest
 
 import ralf
 from ralf import config, optin
+from ralf.errors import UsageError
 from ralf.project import Project
 from storekit import context_of, kept_bytes
 
@@ -33,6 +34,37 @@ def test_init_done_twice_changes_nothing(tmp_path: Path) -> None:
     before = kept_bytes(tmp_path)
     assert optin.init(Project(tmp_path), share=False) == []
     assert kept_bytes(tmp_path) == before
+
+
+def test_hooks_are_switched_by_one_line_and_all_else_stays_as_it_is(tmp_path: Path) -> None:
+    optin.init(Project(tmp_path), share=False)
+    path = context_of(tmp_path) / "config.yaml"
+    before = "# mine\nthreshold: 9000   # so\nhooks:  on  # keep this\nwindow: 100000\n"
+    path.write_text(before)
+    assert optin.switch(Project(tmp_path), on=False)
+    assert path.read_text() == before.replace("hooks:  on", "hooks: off")
+    assert config.load(path).hooks == "off"
+    assert not optin.switch(Project(tmp_path), on=False)
+    assert optin.switch(Project(tmp_path), on=True)
+    assert path.read_text() == before.replace("hooks:  on", "hooks: on")
+    path.write_text("threshold: 9000")
+    assert optin.switch(Project(tmp_path), on=False)
+    assert path.read_text() == "threshold: 9000\nhooks: off\n"
+
+
+def test_hooks_of_a_project_that_has_not_opted_in_cannot_be_switched(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="has not opted in"):
+        optin.switch(Project(tmp_path), on=False)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_configuration_with_no_room_for_the_line_is_left_alone(tmp_path: Path) -> None:
+    optin.init(Project(tmp_path), share=False)
+    path = context_of(tmp_path) / "config.yaml"
+    path.write_text("{threshold: 9000}\n")
+    with pytest.raises(UsageError, match="cannot be changed by a line"):
+        optin.switch(Project(tmp_path), on=False)
+    assert path.read_text() == "{threshold: 9000}\n"
 
 
 def test_a_plan_does_nothing(tmp_path: Path) -> None:

@@ -19,10 +19,18 @@ from storekit import context_of, records_of
 
 @pytest.fixture(autouse=True)
 def _alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    for name in ("BB5_ROUTE", "RALF_TASK_ID", "BB5_TASK_ID", "RALF_PROJECT_DIR", "CLAUDE_CODE_SESSION_ID"):
+    for name in (
+        "BB5_ROUTE",
+        "RALF_TASK_ID",
+        "BB5_TASK_ID",
+        "RALF_PROJECT_DIR",
+        "CLAUDE_CODE_SESSION_ID",
+        "CODEX_THREAD_ID",
+    ):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path / "client"))
+    monkeypatch.setenv("CODEX_HOME", str(tmp_path / "codex"))
 
 
 def git(*args: object, cwd: Path) -> str:
@@ -298,6 +306,7 @@ def test_a_user_without_a_home_has_no_sessions_and_reads_as_anybody(
 ) -> None:
     """A container may run under a number that no user has."""
     monkeypatch.delenv("CLAUDE_CONFIG_DIR", raising=False)
+    monkeypatch.delenv("CODEX_HOME", raising=False)
     monkeypatch.delenv("HOME", raising=False)
     monkeypatch.setattr(os, "getuid", lambda: 54_321)
     ralf.record_decision("tide", "Keep the old columns", root=tmp_path)

@@ -39,6 +39,7 @@ def edited(root: Path, *names: str) -> Path:
 def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A project with two files that a session has edited, checkpointed."""
     monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path / "client"))
+    monkeypatch.setenv("CODEX_HOME", str(tmp_path / "codex"))
     root = tmp_path / "project"
     (root / "src").mkdir(parents=True)
     for name in ("src/valve.py", "src/pump.py"):

@@ -15,6 +15,7 @@ import pytest
 
 import ralf
 import storekit
+from ralf import detached
 from ralf.files import locks
 from ralf.model import Checkpoint, Spend
 from ralf.project import Project
@@ -59,7 +60,7 @@ def wait(condition: Callable[[], object], seconds: float = 20) -> None:
 def workers() -> list[int]:
     """The workers of this process that still run, itself reaping those that do not."""
     running = []
-    for child in worker._started:
+    for child in detached.started:
         try:
             done, _ = os.waitpid(child, os.WNOHANG)
         except ChildProcessError:
@@ -88,7 +89,7 @@ def _no_worker_is_left() -> Any:
     for child in workers():
         os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
-    worker._started.clear()
+    detached.started.clear()
 
 
 def test_a_configured_model_improves_the_checkpoint_in_the_background(project: Path) -> None:

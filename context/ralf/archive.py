@@ -40,7 +40,7 @@ _MOST_TRIES = 20
 
 @dataclass(frozen=True, slots=True)
 class Archived:
-    """What moved of one route, or would.
+    """What moved of one route, or of another stream such as an inbox (`route` is then its name), or would.
 
     records, size   of the journal: how many, and their bytes
     first, until    when the first and the last checkpoint among them ended, "" where none is
@@ -114,6 +114,14 @@ def archive(
             found.append(_archive_all(project, name, limit, blobs, dry=dry_run))
         except DamagedJournal as error:
             damaged.append(str(error))
+    others = (stream for stream in sorted(project.store.streams("")) if not stream.startswith(stream_of("")))
+    for stream in others if route is None and (older_than or days) else ():
+        try:
+            found.append(_archive_other(project, stream, limit, dry=dry_run))
+        except UnknownToken:  # somebody has rewritten it meanwhile: the next time
+            continue
+        except DamagedJournal as error:
+            damaged.append(str(error))
     return ArchiveReport(tuple(one for one in found if one.records or one.blobs), not dry_run, tuple(damaged))
 
 
@@ -183,6 +191,19 @@ def _archive_route(project: Project, route: str, limit: float, blobs: Mapping[Di
     )
 
 
+def _archive_other(project: Project, stream: str, limit: float, *, dry: bool) -> Archived:
+    """The same of a stream that is no route's, such as an inbox: all that is old of it."""
+    seen = map(_seen_other, project.store.read(stream, after=project.store.archived(stream)))
+    moving = list(takewhile(lambda one: _is_old(one, limit), seen))
+    while moving and not moving[-1].ended:
+        moving.pop()
+    if moving and not dry:
+        project.store.archive(stream, moving[-1].token)
+    times = [one.ended for one in moving if one.ended]
+    size = sum(one.size for one in moving)
+    return Archived(stream, len(moving), size, times[0] if times else "", times[-1] if times else "", 0, 0)
+
+
 def _prefix(old: list[_Seen], following: int, *, of: int = 0) -> list[_Seen]:
     """What of the old records may go, with so many behind them, or so many records in all: not the newest, and nothing
     behind the last one whose time is known.
@@ -221,6 +242,14 @@ def _seen(entry: Entry) -> _Seen:
     if not isinstance(evidence, str):
         evidence = ""
     return _Seen(entry.token, revision, len(entry.record), _ended(payload), evidence)
+
+
+def _seen_other(entry: Entry) -> _Seen:
+    try:
+        ended = str(json.loads(entry.record)["at"])
+    except MALFORMED:
+        ended = ""
+    return _Seen(entry.token, 0, len(entry.record), ended, "")
 
 
 def _ended(payload: Mapping[str, Any]) -> str:

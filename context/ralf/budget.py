@@ -230,6 +230,7 @@ class BudgetWatcher:
             estimated=old.estimated or bool(counted and not exact),
             edits=old.edits + (fresh and event.kind == "call" and event.tool in EDIT_TOOLS),
             decisions=old.decisions + (fresh and self.limits.adaptive and _decides(event)),
+            window=event.capacity or old.window,
         )
         crossed = self._fills(event) and fresh
         reason: Reason

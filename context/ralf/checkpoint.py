@@ -57,6 +57,7 @@ def checkpoint(
     keep: Sequence[str] = (),
     segment_tokens: int | None = None,
     restart: bool = False,
+    begin: Position | None = None,
     progress: Progress | None = None,
 ) -> CheckpointReport:
     """Take what is new in a transcript, cut it into segments, and write a checkpoint for each.
@@ -71,6 +72,7 @@ def checkpoint(
     keep        what has to be kept, in a few words each; recorded, and passed on to every summariser
     segment_tokens  o200k_base tokens that a segment has at most; None: the configured threshold, 50,000 by default
     restart     read the transcript from its beginning, as a new file under the same session
+    begin       take nothing that lies before this place: it is another route's
 
     Nothing new: no write. With `summarizer` None the model that the local configuration names, if any, is started in
     the background and not waited for. Every checkpoint is acknowledged (durable) when this returns, and read back.
@@ -89,7 +91,7 @@ def checkpoint(
     tries = 0
     while tries < _MOST_TRIES:
         before = standing(project, route, source.session).position
-        if run.take(segment_tokens or settings.segment_limit, restart=restart, progress=progress):
+        if run.take(segment_tokens or settings.segment_limit, restart=restart, begin=begin, progress=progress):
             if model is not None:
                 run.ask(*model)
             elif summarizer is None:
@@ -119,6 +121,7 @@ class _Run:
         self._summarizer = summarizer
         self._reason = reason
         self._payloads = Payloads(project, source, summarizer, reason, agent_type, keep)
+        self._taken = Position()  # how far the journal says that the transcript was taken
         self._before: Token | None = None  # the journal's newest record before ours
         self._known: Token | None = None  # the newest one when what the work begins with was read
         self._refinements: tuple[Refinement, ...] = ()
@@ -128,7 +131,7 @@ class _Run:
         self._losses: list[LossReport] = []
         self._context = empty(route)
 
-    def take(self, limit: int, *, restart: bool, progress: Progress | None) -> bool:
+    def take(self, limit: int, *, restart: bool, begin: Position | None, progress: Progress | None) -> bool:
         """Take the segments that are new; False when another writer took one of them first."""
         self._known = self._project.store.head(stream_of(self._route))
         stand = standing(self._project, self._route, self._source.session)
@@ -137,6 +140,9 @@ class _Run:
             stand = Standing(stand.session)
         else:
             sessions.check_unchanged(stand, self._source.path, self._route)
+        self._taken = stand.position
+        if begin is not None and begin.byte > stand.position.byte:
+            stand = Standing(stand.session, begin)
         state = self._state()
         self._context = state.context if state is not None else empty(self._route)
         size = self._source.path.stat().st_size
@@ -249,7 +255,7 @@ class _Run:
         identity = "\0".join((self._route, stand.session, span, after.tail))
         id_ = f"checkpoint-{hashlib.sha256(identity.encode('utf-8', 'surrogatepass')).hexdigest()[:40]}"
         with writing(self._project, self._route) as writer:
-            if not restart and standing(self._project, self._route, stand.session).position != stand.position:
+            if not restart and standing(self._project, self._route, stand.session).position != self._taken:
                 return None
             if self._is_rewritten(writer.token) or not self._project.store.has_blob(payload["evidence"]):
                 return None  # words were forgotten that the work began with
@@ -258,6 +264,7 @@ class _Run:
             if last:
                 writer.show()
                 remember(self._project, writer.context)
+        self._taken = after.position
         self._context, self._known = writer.context, writer.token
         self._warnings += writer.warnings
         if landed:

@@ -25,6 +25,10 @@ class Config:
                    `25%`, or `adaptive` (sooner when decisions and edits are dense)
     window         the client's window in tokens, where the client does not tell
     pressure       percent of the window at which a checkpoint falls due, once per crossing
+    pressure_again  percent at which the agent is told again; above 100: never
+    pressure_from  percent from which it is told each further `pressure_step` points; above 100: never
+    pressure_step  0: at `pressure_from` alone
+    hooks          `off`: clients' hooks do nothing in this project
     summarizer     what sums a segment up: `extractive`
     agent_type     written into new route files
     worktrees      `shared`: linked git worktrees use the main worktree's store; `isolated`: each its own
@@ -32,11 +36,23 @@ class Config:
     evidence_days  days for which `ralf context prune` leaves evidence, 0 for ever
     evidence_size  the room that it leaves to it, such as `500MB`; "": as much as there is
     redact_patterns  regular expressions of what has to be redacted, too; the first group is the secret, if there is one
+    route_by       which rules choose a session's route where nobody has: `task`, all; `goal`, not the git branch;
+                   `branch`, not the session's first request; `project`, neither
+    inject         what a hook hands to a session that starts: `auto`, `line`, `brief` or `off`
+    brief_tokens   tokens that such a text has at most; clients take 10,000 characters
+    health_pressure  percent of the window from which `ralf health` warns, and tells the session where it may
+    health_silent    minutes without a record after which an open turn counts as silent
+    health_repeats   times that the same call fails with the same output, or attempts without any change, after which a
+                     session counts as stuck
     """
 
     threshold: str = "50000"
     window: int = 200_000
     pressure: int = 60
+    pressure_again: int = 70
+    pressure_from: int = 80
+    pressure_step: int = 5
+    hooks: str = "on"
     summarizer: str = "extractive"
     agent_type: str = ""
     worktrees: str = "shared"
@@ -44,6 +60,12 @@ class Config:
     evidence_days: int = 0
     evidence_size: str = ""
     redact_patterns: tuple[str, ...] = ()
+    route_by: str = "task"
+    inject: str = "auto"
+    brief_tokens: int = 2_500
+    health_pressure: int = 70
+    health_silent: int = 10
+    health_repeats: int = 3
 
     @property
     def limits(self) -> Limits:
@@ -61,9 +83,15 @@ class Config:
 
 
 _HINT = "mend the file: one `key: value` a line; the keys are in docs/config.md"
-_FROM_ZERO = ("archive_days", "evidence_days")
+_FROM_ZERO = ("archive_days", "evidence_days", "pressure_step")
 _MOST = 1 << 20  # bytes
-_CHOICES = {"summarizer": ("extractive",), "worktrees": ("shared", "isolated")}
+_CHOICES = {
+    "summarizer": ("extractive",),
+    "worktrees": ("shared", "isolated"),
+    "route_by": ("task", "goal", "branch", "project"),
+    "hooks": ("on", "off"),
+    "inject": ("auto", "line", "brief", "off"),
+}
 
 
 def load(path: Path) -> Config:

@@ -183,7 +183,8 @@ class RouteContext:
                     all. Goal, active work, pinned rules and active decisions are the last to go. The text ends by
                     saying what was left out and how to get it.
         query       what is kept is ordered by relevance to it
-        section     only this part: brief (what comes before the history), goal, work, decisions, facts or history
+        section     only this part: brief (what comes before the history), resume (what a session is handed that goes on
+                    with the work), goal, work, decisions, facts or history
         fenced      between two lines that say that this is data, not instructions, and that no content can forge
                     (`ralf.briefing.fence`); they count within `max_tokens`, and a budget too small for them gives ""
         """

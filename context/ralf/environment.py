@@ -7,8 +7,18 @@ from pathlib import Path
 
 _ROUTE_VARIABLES = ("BB5_ROUTE", "RALF_TASK_ID", "BB5_TASK_ID")
 _OURS = ("GIT_", "RALF_", "BB5_")
+_SESSIONS = ("CODEX_THREAD_ID", "CLAUDE_CODE_SESSION_ID")  # a Codex that Claude Code runs has both
 _OF_A_SESSION = frozenset(
-    {"CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT", "CLAUDE_CODE_SESSION_ID", "CLAUDE_CODE_SSE_PORT", "CLAUDE_PROJECT_DIR"}
+    {
+        *_SESSIONS,
+        "CLAUDECODE",
+        "CLAUDE_CODE_ENTRYPOINT",
+        "CLAUDE_CODE_SSE_PORT",
+        "CLAUDE_PROJECT_DIR",
+        "CODEX_CI",
+        "CODEX_SESSION_ID",
+        "CODEX_TOOL_CALL_ID",
+    }
 )
 
 
@@ -27,13 +37,21 @@ def route() -> tuple[str, str]:
 
 def session() -> str:
     """The session of the client that runs us, "" for none."""
-    return os.environ.get("CLAUDE_CODE_SESSION_ID", "")
+    return next((value for variable in _SESSIONS if (value := os.environ.get(variable, ""))), "")
 
 
 def claude_folder() -> Path | None:
     """Where Claude Code keeps what is the user's; None for a user whom the machine does not know, as in a container."""
     try:
         return Path(os.environ.get("CLAUDE_CONFIG_DIR", "") or Path.home() / ".claude")
+    except RuntimeError:
+        return None
+
+
+def codex_folder() -> Path | None:
+    """Where Codex keeps what is the user's; None for a user whom the machine does not know."""
+    try:
+        return Path(os.environ.get("CODEX_HOME", "") or Path.home() / ".codex")
     except RuntimeError:
         return None
 

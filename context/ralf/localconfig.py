@@ -112,6 +112,35 @@ def check_meant(project: Project, found: LocalConfig) -> None:
         raise UsageError(where, f"{what}: nothing in it is run", f'if you wrote it, add the line: project: "{root}"')
 
 
+def choose(project: Project, summarizer: str) -> bool:
+    """Have a model improve each checkpoint of a project from now on; whether that changed the file. Only for who has
+    said so. All else in the file stays as it is. Errors: as `of`; OSError, Busy.
+    """
+    import json
+    import re
+
+    from ralf.files import atomic, locks
+
+    path = project.local_config_file
+    project.prepare()
+    with locks.held(project.folder / "locks" / "config.local.lock", str(path)):
+        if of(project).summarizer == summarizer:
+            return False
+        text = ownfile.read(path) or ""
+        before = config.tree_of(path, text)
+        wanted = {"project": os.path.realpath(project.folder.parent.parent), "summarizer": summarizer}
+        for key, value in wanted.items():
+            line = f"{key}: {json.dumps(value, ensure_ascii=False)}"
+            if key in before:
+                text = re.sub(rf"(?m)^{key}[ \t]*:.*$", lambda _, line=line: line, text)  # type: ignore[misc]
+            else:
+                text += ("\n" if text and not text.endswith("\n") else "") + f"{line}\n"
+        if config.tree_of(path, text) != {**before, **wanted}:
+            raise UsageError(path, "cannot be changed by a line", f"write into the file: summarizer: {summarizer}")
+        atomic.write(path, text.encode())
+    return True
+
+
 def _value(path: Path, key: str, value: Any, kind: str) -> Any:
     if kind == "int":
         return config.checked(path, key, value, kind)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+import unicodedata
 
 from ralf.errors import UsageError
 
@@ -12,6 +13,12 @@ _ENDINGS = (".md", ".tmp", ".lock")
 _RESERVED = frozenset(
     ["con", "prn", "aux", "nul", *(f"com{n}" for n in range(1, 10)), *(f"lpt{n}" for n in range(1, 10))]
 )  # names that Windows keeps for devices, whatever follows the first dot
+
+_READ = 400  # characters of a request of which a name is made
+_POLITE = re.compile(
+    r"\A(?:(?:please|hi|hello|hey|ok|okay|so|now|well|thanks|(?:can|could|would|will) you|i (?:want|need) you to|lets)"
+    r"\b[\s,.!:]*)+"
+)
 
 
 def is_valid(name: str) -> bool:
@@ -35,6 +42,21 @@ def check(name: str) -> str:
             f"ralf context show {slug(name)}",
         )
     return name
+
+
+def readable(text: str, most: int = 40) -> str:
+    """A route name made of the first words of a request, "" where they make none: `Please fix the login form, it …` →
+    `fix-the-login-form-it`. Different texts may give the same name.
+    """
+    plain = unicodedata.normalize("NFKD", text[:_READ]).encode("ascii", "ignore").decode().lower()
+    words = re.findall(r"[a-z0-9]+", _POLITE.sub("", plain.replace("'", "")))
+    name = ""
+    for word in words:
+        longer = f"{name}-{word}" if name else word
+        if len(longer) > most:
+            break
+        name = longer
+    return name if name.count("-") and is_valid(name) else ""
 
 
 def slug(name: str) -> str:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import NamedTuple
 
+from ralf import config
+from ralf.errors import Damaged, UsageError
 from ralf.files import atomic
 from ralf.files.opening import content_of
 from ralf.project import Project
@@ -65,3 +68,34 @@ def uninstall(project: Project) -> list[Step]:
     for step in steps:
         step.path.unlink()
     return steps
+
+
+_HOOKS = re.compile(r"^hooks[ \t]*:[^\n#]*?(?=[ \t]*(?:#|\r?$))", re.M)
+
+
+def switch(project: Project, *, on: bool) -> bool:
+    """Switch the clients' hooks in this project; whether that changed anything. The rest of the file stays as it is.
+
+    UsageError where the project has not opted in, and where the file has no room for the line; Damaged for a file that
+    is no configuration.
+    """
+    path = project.config_file
+    if not path.exists():
+        raise UsageError(path.parent, "this project has not opted in", "ralf init")
+    wanted = "on" if on else "off"
+    if config.load(path).hooks == wanted:
+        return False
+    text = config.decoded(path, content_of(path, follow=True))
+    line = f"hooks: {wanted}"
+    changed, found = _HOOKS.subn(line, text)
+    if not found:
+        changed = f"{text}{'' if text.endswith(chr(10)) or not text else chr(10)}{line}\n"
+    meant = {**config.tree_of(path, text), "hooks": wanted}
+    try:
+        is_so = config.tree_of(path, changed) == meant
+    except Damaged:
+        is_so = False
+    if not is_so:
+        raise UsageError(path, "cannot be changed by a line", f"write into the file: {line}")
+    atomic.write(path, changed.encode())
+    return True

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 CONTEXT = Path(".autonomous", "context")
 _REMOVE = "remove the link"
-_LEAVES = frozenset({"routes", "blobs", "workers", "chosen", "open", "renders", "sessions"})
+_LEAVES = frozenset({"routes", "blobs", "workers", "chosen", "open", "renders", "sessions", "hooks", "inbox"})
 """Folders of the store that hold a file or a folder for each route, blob or session: what lies in them is looked at
 when it is opened, so that a write does not cost more the more of them there are.
 """
@@ -129,13 +129,15 @@ class Project:
         return (IGNORE_ALL_BUT_ROUTES if shared else IGNORE_ALL).encode()
 
 
-def find(root: str | os.PathLike[str] | None = None) -> Project:
+def find(root: str | os.PathLike[str] | None = None, *, here: Path | None = None) -> Project:
     """The project at `root`; None: `RALF_PROJECT_DIR` (the project or its `.autonomous`), else the nearest parent
     that has opted in, else the nearest with `.autonomous/`, else the current directory. UsageError when `root` is no
     directory.
+
+    here  where to look upwards from, an absolute path; None: the current directory
     """
     named = os.fspath(root) if root is not None else environment.project_directory()
-    project = _named(named) if named else _within(_nearest())
+    project = _named(named) if named else _within(_nearest(here or Path.cwd()))
     project.check_links()
     return project
 
@@ -156,8 +158,7 @@ def _within(project: Project) -> Project:
     return project
 
 
-def _nearest() -> Project:
-    here = Path.cwd()
+def _nearest(here: Path) -> Project:
     above = (here, *here.parents)
     for marker in (CONTEXT / "config.yaml", Path(".autonomous")):
         for folder in above:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
+import re
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -12,6 +15,10 @@ from ralf.files.opening import content_of
 from ralf.project import Project
 
 DEFAULT = "default"
+CHOSEN, FIRST_REQUEST = "ralf route use", "first request"
+"""The rules by which somebody has chosen a session's route, and by which it is named after its first request."""
+_BY_BRANCH, _BY_REQUEST = ("task", "branch"), ("task", "goal")
+_MARKER = re.compile(r"\[REDACTED:[^\]]*\]")
 _MAIN_BRANCHES = frozenset({"main", "master", "trunk", "HEAD"})
 
 
@@ -72,8 +79,11 @@ def check_new(project: Project, route: str) -> str:
     return route
 
 
-def choose(project: Project, named: str | None = None) -> Choice:
-    """The route that is meant: the one that is named, else by environment, session, git branch, else `default`.
+def choose(project: Project, named: str | None = None, *, session: str | None = None) -> Choice:
+    """The route that is meant: the one that is named, else by environment, session, git branch, the session's first
+    request, else `default`; `route_by` of the configuration leaves out some of these.
+
+    session  the client's id of the session; None: that of the client that runs us
 
     A branch name that is no route name becomes a slug; a name from anywhere else that is refused raises UsageError.
     """
@@ -82,32 +92,106 @@ def choose(project: Project, named: str | None = None) -> Choice:
     value, variable = environment.route()
     if value:
         return Choice(names.check(value), f"${variable}")
-    chosen = _chosen(project)
+    chosen = _chosen(project, session)
     if chosen:
-        return Choice(chosen, "ralf route use")
-    branch = checkout.branch(project.root)
+        return Choice(chosen, CHOSEN)
+    by = _by(project)
+    branch = checkout.branch(project.root) if by in _BY_BRANCH else ""
     if branch and branch not in _MAIN_BRANCHES:
         return Choice(names.slug(branch), f"git branch {branch}")
-    return Choice(DEFAULT, "default")
+    if by in _BY_REQUEST and (found := _kept(_named_file(project, session))):
+        return Choice(found, FIRST_REQUEST)
+    return Choice(DEFAULT, DEFAULT)
 
 
-def use(project: Project, route: str) -> None:
-    """Choose the route of this session (of this project, where the client names no session)."""
+def of_past(project: Project, session: str, branch: str) -> Choice | None:
+    """The route of a session that is over: the one that was chosen for it, else by the git branch that it worked on;
+    None where neither tells. What the environment and the checkout say now is not asked.
+    """
+    if chosen := _chosen(project, session):
+        return Choice(chosen, "ralf route use")
+    if branch and branch not in _MAIN_BRANCHES:
+        return Choice(names.slug(branch), f"git branch {branch}")
+    return None
+
+
+def use(project: Project, route: str, *, session: str | None = None) -> None:
+    """Choose the route of a session; None: of the client's that runs us (of this project, where it names none)."""
     from ralf.files import atomic
 
-    path = _choice_file(project)
+    path = _choice_file(project, session)
     project.prepare()
     path.parent.mkdir(parents=True, exist_ok=True)
     atomic.write(path, names.check(route).encode() + b"\n")
 
 
-def _chosen(project: Project) -> str:
+def name(project: Project, request: str, *, session: str) -> str:
+    """Name a session's route by its first request, which is redacted first; no other session has or gets that name.
+
+    "" where the request makes no name, or `route_by` asks for none. A session that has such a name keeps it.
+    """
+    from ralf.files import atomic
+
+    if _by(project) not in _BY_REQUEST:
+        return ""
+    if found := _kept(_named_file(project, session)):
+        return found
+    readable = names.readable(_MARKER.sub(" ", project.redactor.text(request)))
+    own = hashlib.sha256(session.encode("utf-8", "surrogatepass")).hexdigest()[:8]
+    for made in (readable, f"{readable[:31].rstrip('-')}-{own}") if readable else ():
+        if made != DEFAULT and known(project, made) is None and _claimed(project, made, session):
+            path = _named_file(project, session)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            atomic.write(path, made.encode() + b"\n")
+            return made
+    return ""
+
+
+def _claimed(project: Project, route: str, session: str) -> bool:
+    """Whether a name is this session's: the first one to make its file has it."""
+    project.prepare()
+    path = project.cache / "named" / "routes" / route
+    path.parent.mkdir(parents=True, exist_ok=True)
     try:
-        name = content_of(_choice_file(project)).decode("ascii").strip()
+        with path.open("x", encoding="utf-8") as file:
+            file.write(names.slug(session))
+    except FileExistsError:
+        with suppress(OSError):
+            return content_of(path) == names.slug(session).encode()
+        return False
+    return True
+
+
+def _by(project: Project) -> str:
+    """The configured `route_by`; the configuration is parsed only where it says one."""
+    try:
+        if b"route_by" not in content_of(project.config_file, follow=True):
+            return _BY_REQUEST[0]
+    except OSError:
+        return _BY_REQUEST[0]
+    from ralf.config import load
+
+    return load(project.config_file).route_by
+
+
+def _chosen(project: Project, session: str | None) -> str:
+    return _kept(_choice_file(project, session))
+
+
+def _kept(path: Path) -> str:
+    """The route that a file of the cache names, "" for none."""
+    try:
+        name = content_of(path).decode("ascii").strip()
     except (OSError, UnicodeDecodeError):
         return ""
     return name if names.is_valid(name) else ""
 
 
-def _choice_file(project: Project) -> Path:
-    return project.cache / "chosen" / names.slug(environment.session() or "project")
+def _choice_file(project: Project, session: str | None) -> Path:
+    name = environment.session() if session is None else session
+    return project.cache / "chosen" / names.slug(name or "project")
+
+
+def _named_file(project: Project, session: str | None) -> Path:
+    name = environment.session() if session is None else session
+    return project.cache / "named" / "sessions" / names.slug(name or "project")

@@ -55,6 +55,24 @@ def standing(project: Project, route: str, session: str) -> Standing:
     return _found(project, route, path, _known(path), head, session)
 
 
+def taken(project: Project, route: str) -> dict[str, int]:
+    """By session, how many bytes of its transcript were taken into a route."""
+    head = project.store.head(journal.stream_of(route))
+    if head is None:
+        return {}
+    path = _path(project, route)
+    known = _known(path)
+    if place_of(known) != head:
+        known = _renewed(project, route, path, known)
+    found: dict[str, int] = {}
+    for line in known.split(b"\n"):
+        if line.startswith(b'{"session":'):
+            with suppress(*journal.MALFORMED):
+                stand = _parsed(line)
+                found[stand.session] = stand.position.byte
+    return found
+
+
 def unchanged(stand: Standing, transcript: Path) -> bool:
     """Whether what was taken of a session still stands at the beginning of its transcript."""
     if not stand.position.byte:

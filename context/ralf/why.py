@@ -220,9 +220,11 @@ def _checkpoint(project: Project, route: str, label: str, records: Sequence[tupl
         timestamp=str((*payload.get("period", ()), "", "")[1]),
         recorded=f"summarizer {payload.get('summarizer', '')}",
         revision=record.revision,
-        source=source,
-        evidence="pruned",
+        source=source if digest else None,
+        evidence="pruned" if digest else "none",  # an orchestrator's own has no transcript
     )
+    if not digest:
+        return reason
     try:
         lines = list(evidence.read(project.store, digest))
     except BlobNotFound:

@@ -55,7 +55,7 @@ def counted(context: RouteContext) -> dict[str, int]:
     """
     from ralf import tokens
 
-    texts = {key(text): text for text in _countable(context)}
+    texts = {key(text): text for text in _countable(context) if text}
     counts = {name: context.counts[name] for name in texts if name in context.counts}
     missing = [name for name in texts if name not in counts]
     counts.update(zip(missing, tokens.count_many(texts[name] for name in missing), strict=True))
@@ -71,11 +71,12 @@ def _countable(context: RouteContext) -> Iterator[str]:
     group = ""
     for piece in pieces(context):
         yield piece.text
-        if piece.short:
-            yield piece.short
+        yield piece.short
         if piece.group != group:
             group = piece.group
             yield _heading(group)
+    for piece in pieces(context, "resume"):
+        yield piece.short
     for nouns in (_NOUNS, _NOUNS[1:]):
         yield _closing(context, dict.fromkeys(nouns, 99_999), short=False)
     yield _closing(context, {}, short=True)

@@ -31,6 +31,10 @@ REORDERED_FROM = FAILED_APPROACH
 _REASONED = 4  # of the newest decisions, whose reasons come before the history
 _SHORT = 200  # characters from which a decision has a short form
 _NAMES_PER_LINE, _PATHS_PER_LINE = 15, 8
+_FAILED = "Commands that failed"
+_EARLY = {CHANGED: 12, DONE: 8, UNSOLVED: 6, FAILED_COMMAND: 6}
+"""How many of each, the newest, come before what was said and seen last, for who goes on with the work."""
+_LONGEST_STATEMENT = 1_000  # characters of a decision that is handed over as it stands, without its reasons
 _LINE_BREAK = re.compile(r"\r\n|[\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
 
 
@@ -83,6 +87,23 @@ def lead(context: RouteContext) -> Iterator[Piece]:
     yield from _files(context)
     yield from _since(context)
     yield from _names(context)
+
+
+def resumed(context: RouteContext) -> Iterator[Piece]:
+    """What a session is handed that goes on with the work: `lead` and the commands that failed. Within a budget every
+    active decision comes in its own words before any comes with its reasons, and some of each kind before all of any.
+    """
+    said = {_decision(item): _statement(item) for item in context.decisions if item.status == "active"}
+    shown = set(_last_requests(context))
+    asked = {_quoted(fact.request) for fact in context.facts.requests if fact.request not in shown}
+    record = (piece for piece in _record(context) if piece.group == _FAILED or piece.text in asked)
+    for piece in (*lead(context), *record):
+        if piece.short:
+            yield replace(piece, short=said.get(piece.text, piece.short))
+        elif piece.order < _EARLY.get(piece.rank, 0):
+            yield replace(piece, rank=STATEMENT)
+        else:
+            yield replace(piece, rank=SEEN) if piece.rank == STATEMENT else piece
 
 
 def _goal(context: RouteContext) -> Iterator[Piece]:
@@ -216,6 +237,10 @@ def _piece(decision: Decision, group: str, rank: int, number: int) -> Piece:
     )
 
 
+def _statement(decision: Decision) -> str:
+    return f"- {trimmed(f'{_name(decision.id)}: {one_line(decision.decision)}', _LONGEST_STATEMENT)}\n"
+
+
 def _decision(decision: Decision) -> str:
     by = f" by {decision.superseded_by}" if decision.superseded_by else ""
     label = _name(decision.id if decision.status == "active" else f"{decision.id} [{decision.status}{by}]")
@@ -297,7 +322,7 @@ def _record(context: RouteContext) -> Iterator[Piece]:
     for failed in (True, False):
         for number, command in enumerate(reversed(facts.commands)):
             if (command.status == "failed") == failed:
-                group = "Commands that failed" if failed else "Commands that passed"
+                group = _FAILED if failed else "Commands that passed"
                 yield Piece(_command(command), group, FAILED_COMMAND if failed else PASSED, number, noun="fact")
     read = [_name(path.path) for path in reversed(facts.paths) if set(path.did) <= {"read"}]
     for start in range(0, len(read), _PATHS_PER_LINE):
@@ -324,6 +349,7 @@ def _quoted(text: str) -> str:
 
 SECTIONS: dict[str, Callable[[RouteContext], Iterator[Piece]]] = {
     "brief": lead,
+    "resume": resumed,
     "goal": _goal,
     "work": _work,
     "decisions": _decided,

@@ -23,7 +23,6 @@ from ralf.errors import RalfError
 from ralf.files.opening import content_of, without_waiting
 from ralf.model import OpenFile
 from ralf.project import Project
-from ralf.text import clean
 from ralf.transcripts import ofproject
 from ralf.transcripts.events import Position
 
@@ -127,7 +126,7 @@ def _uncovered(project: Project, context: RouteContext) -> tuple[int, int | None
         return 0, None
     for path in found:
         with suppress(OSError, RalfError):
-            position = sessions.standing(project, context.route, clean(path.stem)).position
+            position = sessions.standing(project, context.route, ofproject.session_of(path)).position
             size = path.stat().st_size
             if 0 < position.byte < size:
                 return _tokens(path, position, size), _minutes(path, size, context.last_checkpoint)

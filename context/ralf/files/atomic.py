@@ -27,6 +27,7 @@ _RENAME_EXCHANGE = 2
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _ADDING = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+_MODE = 0o600
 TEMPORARY_PREFIX = ".ralf-"
 TEMPORARY_SUFFIX = ".tmp"
 ASIDE_SUFFIX = ".old"
@@ -68,14 +69,14 @@ class Aside(NamedTuple):
         sync_folder(path.parent)
 
 
-def write(path: Path, content: bytes) -> None:
+def write(path: Path, content: bytes, *, mode: int = _MODE) -> None:
     """Write a file durably: temporary file in the same folder, fsync, rename, fsync of the folder.
 
     OSError as it comes; the old file is then untouched and the temporary one gone.
     """
     folder, beside = _place(path)
     with naming(path):
-        _make(f"{beside}{os.urandom(6).hex()}{TEMPORARY_SUFFIX}", content, os.fspath(path))
+        _make(f"{beside}{os.urandom(6).hex()}{TEMPORARY_SUFFIX}", content, os.fspath(path), mode)
         sync_folder(folder)  # else the name may be the old file's after a power loss
 
 
@@ -199,11 +200,13 @@ def _unseen(name: str, known: str | None) -> Aside | None:
     return None
 
 
-def _make(temporary: str, content: bytes, name: str) -> None:
+def _make(temporary: str, content: bytes, name: str, mode: int = _MODE) -> None:
     """Make a new file, and give it its name when it is whole and durable; where that fails nothing is left of it."""
-    descriptor = os.open(temporary, _NEW, 0o600)
+    descriptor = os.open(temporary, _NEW, _MODE)
     try:
         try:
+            if mode != _MODE:
+                os.fchmod(descriptor, mode)
             _fill(descriptor, content)
         finally:
             os.close(descriptor)

@@ -146,7 +146,7 @@ class _Forgetting:
         broken_off = self._begin(named)
         for stream in held:
             if not stream.startswith(_ROUTES):
-                self._store.rewrite(stream, self._purge_of(stream))
+                self._records[stream] = self._store.rewrite(stream, self._purge_of(stream))
             elif stream != self._stream:
                 self._purge(stream)
         loosefiles.sweep(self._project)

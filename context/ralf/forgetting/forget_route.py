@@ -6,6 +6,7 @@ The journal goes last, and leaves a route that may be forgotten again until it i
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -92,15 +93,23 @@ def _files(project: Project, route: str) -> Iterator[Path]:
 
 
 def _caches(project: Project, route: str) -> Iterator[Path]:
-    """What the cache has of the route, by name, the choices of it, and the search index, which has all routes."""
+    """What the cache has of the route, by name, the choices of it, the sessions that hooks have seen to work on it, and
+    the search index, which has all routes.
+    """
+    seen = f'"route": {json.dumps(route)}'.encode()
     for top, folders, files in os.walk(project.cache):
         for name in [*folders, *files]:
             path = Path(top, name)
             ours = path.parent != project.cache and name in {f"{route}{ending}" for ending in _ENDINGS}
-            chosen = path.parent.name == "chosen" and path.is_file() and path.read_bytes().strip() == route.encode()
-            if ours or chosen:
+            chosen = path.parent in _choices(project) and path.is_file() and path.read_bytes().strip() == route.encode()
+            worked = path.parent == project.cache / "hooks" and path.is_file() and seen in path.read_bytes()
+            if ours or chosen or worked:
                 yield path
     yield from project.cache.glob("search*")
+
+
+def _choices(project: Project) -> tuple[Path, Path]:
+    return project.cache / "chosen", project.cache / "named" / "sessions"
 
 
 def _remove(paths: Iterable[Path]) -> None:

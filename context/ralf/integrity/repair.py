@@ -112,6 +112,8 @@ def repair(route: str | None = None, *, root: str | os.PathLike[str] | None = No
         for name in before.routes:
             _route(mending, name)
         if route is None:
+            for stream in verifying.other_streams(project):
+                _other(mending, stream)
             _rest(mending, before)
     after = verifying.verify(_still(project, route), root=root) if mending.done else before
     return RepairReport(before, tuple(mending.done), after)
@@ -280,6 +282,17 @@ def _journal(mending: _Repair, stream: Stream, scan: Scan, shown: int) -> None:
 
 
 # ---- the rest ----
+
+
+def _other(mending: _Repair, stream: Stream) -> None:
+    """Mend a stream that is no route's: what can be read goes on."""
+    with stream.writing():
+        scan = journalscan.scan(stream)
+        ids = mending.project.cache / "ids" / f"{stream.name}.idx"
+        if os.path.lexists(ids) and list(verifyroute.of_ids(mending.project, scan)):
+            mending.remove(ids, _ANEW)
+        if scan.damaged or scan.torn:
+            _journal(mending, stream, scan, 0)
 
 
 def _rest(mending: _Repair, before: VerifyReport) -> None:

@@ -29,7 +29,9 @@ _IS_WRITTEN = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_READON
 
 @dataclass(frozen=True, slots=True)
 class VerifyReport:
-    """What was looked at, and what was found: records, blobs (archived ones included), files of the archive."""
+    """What was looked at, and what was found: records of all streams, blobs (archived ones included), files of the
+    archive.
+    """
 
     routes: tuple[str, ...]
     records: int
@@ -67,7 +69,14 @@ def verify(route: str | None = None, *, root: str | os.PathLike[str] | None = No
     findings += _gone(project, named, held)
     if route is None:
         findings += [*_vanished(project, routes), *_search(project), *map(_left, leftovers(project)), *_modes(project)]
-    archives = len(blobs.zip_files()) + sum(len(_parts(project, name)) for name in routes)
+    archives = len(blobs.zip_files()) + sum(len(_parts(stream_of(project, name))) for name in routes)
+    if route is None:
+        for stream in other_streams(project):
+            scan = _other(project, stream)
+            records += len(scan.whole())
+            findings += verifyroute.of_journal(scan)
+            findings += () if scan.damaged else verifyroute.of_ids(project, scan)
+            archives += len(_parts(stream))
     return VerifyReport(tuple(routes), records, len(held), archives, tuple(findings))
 
 
@@ -107,8 +116,26 @@ def stream_of(project: Project, route: str) -> Stream:
     return Stream(project.folder, f"{journalscan.ROUTES}{route}")
 
 
-def _parts(project: Project, route: str) -> list[Path]:
-    return [path for path in journalparts.stray(stream_of(project, route).parts, ()) if path.suffix == ".gz"]
+def other_streams(project: Project) -> list[Stream]:
+    """The streams that are no route's, such as inboxes: those with a journal, or a part of one in the archive."""
+    top = project.folder / "archive/journal"
+    found = set(project.store.streams(""))
+    found |= {folder.relative_to(top).as_posix() for folder in top.glob("*/*") if folder.is_dir()}
+    mine = (name for name in sorted(found) if not name.startswith(journalscan.ROUTES))
+    return [Stream(project.folder, name) for name in mine if all(map(names.is_valid, name.split("/")))]
+
+
+def _other(project: Project, stream: Stream) -> Scan:
+    """A stream that is no route's; what looks damaged is looked at again while nobody writes."""
+    scan = journalscan.scan(stream)
+    if scan.damaged:
+        with suppress(OSError, UsageError), stream.writing():
+            scan = journalscan.scan(stream)
+    return scan
+
+
+def _parts(stream: Stream) -> list[Path]:
+    return [path for path in journalparts.stray(stream.parts, ()) if path.suffix == ".gz"]
 
 
 def _links(project: Project) -> Iterator[Finding]:

@@ -25,7 +25,7 @@ _ANEW = "remove it: it is made anew"
 
 def findings(project: Project, route: str, scan: Scan) -> Iterator[Finding]:
     """What is to be said of a route."""
-    yield from _journal(scan)
+    yield from of_journal(scan)
     if scan.damaged:
         yield from _file_alone(project, route)
         return
@@ -45,7 +45,7 @@ def findings(project: Project, route: str, scan: Scan) -> Iterator[Finding]:
     yield from _snapshot(project, route, kept, remembered)
     yield from _shown(project, route)
     yield from _sessions(project, route, {token for token, _ in records})
-    yield from _ids(project, route, scan)
+    yield from of_ids(project, scan)
 
 
 def evidence(scan: Scan) -> Iterator[tuple[str, str]]:
@@ -62,7 +62,8 @@ def evidence(scan: Scan) -> Iterator[tuple[str, str]]:
             count = max([count, *history.numbers(record)])
 
 
-def _journal(scan: Scan) -> Iterator[Finding]:
+def of_journal(scan: Scan) -> Iterator[Finding]:
+    """What is to be said of a journal, of a route or of anything else."""
     for lines in scan.lines:
         if lines.wrong:
             yield Finding(lines.path, lines.wrong, _ASIDE)
@@ -171,8 +172,9 @@ def _sessions(project: Project, route: str, places: Container[Token | None]) -> 
         yield Finding(path, "does not hold what the journal comes to", _ANEW)
 
 
-def _ids(project: Project, route: str, scan: Scan) -> Iterator[Finding]:
-    path = project.cache / "ids" / "routes" / f"{route}.idx"
+def of_ids(project: Project, scan: Scan) -> Iterator[Finding]:
+    """What is to be said of what the cache holds of a journal's ids."""
+    path = project.cache / "ids" / f"{scan.stream}.idx"
     if not os.path.lexists(path):
         return
     entries = [piece.entry for piece in scan.whole() if piece.entry is not None]

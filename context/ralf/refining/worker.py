@@ -6,12 +6,10 @@ Nothing is queued. What is owed is read off the journal, so whatever starts the 
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Sequence
 from contextlib import suppress
-from pathlib import Path
 
-from ralf import environment, localconfig, project as projects, state as states
+from ralf import detached, localconfig, project as projects, state as states
 from ralf.errors import Busy, RalfError
 from ralf.files import locks
 from ralf.localconfig import LocalConfig
@@ -20,8 +18,6 @@ from ralf.refining import refine, spend
 from ralf.refining.refinement import owed
 from ralf.store import Token
 from ralf.summarizers.command import Command
-
-_started: list[int] = []  # by this process: reaped when the next one is started
 
 
 def start(project: Project, route: str, *, after: Token | None = None, written: int = 0) -> str:
@@ -47,7 +43,7 @@ def start(project: Project, route: str, *, after: Token | None = None, written: 
             entries = state.recorded.checkpoint_history[:-written] if written else ()
             first = bool(entries) and bool(entries[-1].unrefined)
             return f"{route}: {switched_off(settings.summarizer, route, reason)}" if first else ""
-        _spawn([str(project.root), route, after or ""])
+        detached.start(__name__, __file__, [str(project.root), route, after or ""])
     except (RalfError, OSError, NotImplementedError) as error:  # the last: a system without `setsid` in `posix_spawn`
         return str(error)
     return ""
@@ -112,18 +108,3 @@ def ask_now(
 def _owed(project: Project, route: str) -> tuple[str, ...]:
     state = states.load(project, route)
     return owed(state.recorded) if state is not None else ()
-
-
-def _spawn(arguments: Sequence[str]) -> None:
-    """Start this module, of this very tree, in a session of its own with nothing to read from or print to."""
-    for child in list(_started):
-        with suppress(ChildProcessError):
-            if os.waitpid(child, os.WNOHANG) == (0, 0):
-                continue
-        _started.remove(child)
-    code = "import sys; sys.path.insert(0, sys.argv[1]); from ralf.refining.worker import main; main(sys.argv[2:])"
-    tree = str(Path(__file__).parents[2])
-    devices = [(os.POSIX_SPAWN_OPEN, number, os.devnull, os.O_RDWR, 0) for number in range(3)]
-    argv = [sys.executable, "-P", "-c", code, tree, *arguments]
-    child = os.posix_spawn(sys.executable, argv, environment.of_a_model(), file_actions=devices, setsid=True)
-    _started.append(child)
