@@ -20,6 +20,7 @@ import json
 import multiprocessing
 import os
 import random
+import re
 import resource
 import shutil
 import signal
@@ -36,16 +37,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
 
+import pytest
 from tests.faults import mutations, samples, unguarded
 from tests.faults.figures import told
 
 import ralf
-from ralf import config, document, localconfig, names, yamltext, yamlwriting
+from ralf import config, detached, document, localconfig, names, yamltext, yamlwriting
 from ralf.errors import RalfError
 from ralf.project import Project
 from ralf.storage import journalfile
 from ralf.summarizers import patch
 from ralf.transcripts import open_transcript
+from ralf_integrations.hooks import detached as hooked, entry, instant
 
 MOST_CPU = 1.0  # seconds of a case
 MOST_WAIT = 10.0
@@ -276,6 +279,36 @@ def answer(_: World, __: random.Random, data: bytes) -> None:
         raise RalfError("answer", str(error)) from None
 
 
+def hook(world: World, rng: random.Random, data: bytes) -> None:
+    """A hook that is told whatever there is answers JSON that the client's contract has, or nothing."""
+    data = data.replace(b"ROOT", os.fsencode(world.root))
+    client = rng.choice(("claude-code", "codex", "gemini", ""))
+    event = rng.choice((*sorted(instant.DOES), "PreToolUse", "x" * 99))
+    (world.store / "config.yaml").write_text("threshold: 2000\n")
+    with pytest.MonkeyPatch.context() as patch:
+        for variable in [name for name in os.environ if name.startswith(("CLAUDE", "RALF_", "BB5_", "CODEX"))]:
+            patch.delenv(variable)
+        patch.setattr(detached, "start", _in_this_process if rng.random() < 0.01 else lambda *_: 0)
+        said = "" if instant.is_idle(client, event, data) else entry.run(client, event, data)
+    if said and event != "PreCompact":
+        assert json.loads(said).keys() <= {"systemMessage", "hookSpecificOutput"}
+    log = world.store / "cache" / "hooks.log"
+    if log.exists():  # a hook fails open: what it met there is seen here alone
+        met = [line for line in log.read_text().splitlines() if re.search(r" at [a-z_]+\.py:\d+: (?!the client)", line)]
+        assert not met, met
+        world.reset()
+
+
+def _in_this_process(_: str, __: str, arguments: Sequence[str]) -> int:
+    """What a hook starts, with an end that this process sees."""
+    here = Path.cwd()
+    try:
+        hooked.main(arguments)
+    finally:
+        os.chdir(here)
+    return 0
+
+
 def command(world: World, rng: random.Random, data: bytes) -> None:
     """The command says what is wrong in its own words, with one of its statuses."""
     path = world.root / ".autonomous" / "given"
@@ -369,6 +402,7 @@ KINDS: dict[str, Kind] = {
     "transcript": Kind(transcript, 15, samples.transcripts),
     "cache": Kind(caches, 0.8, samples.caches),
     "answer": Kind(answer, 7, samples.answers),
+    "hook": Kind(hook, 3, samples.payloads),
     "command": Kind(command, 0.2, samples.anything),
 }
 

@@ -91,6 +91,45 @@ Never touch the old columns.
 """
 
 
+def _codex() -> list[dict[str, Any]]:
+    said = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "Keep the batch size at 9"}]}
+    kinds = {"internal_chat_message_metadata_passthrough": {"content_item_kinds": ["user.text"]}}
+    done = {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "We use size 9."}]}
+    run = {"type": "function_call", "name": "exec_command", "arguments": '{"cmd": "pytest -q"}', "call_id": "c1"}
+    ran = "Wall time: 1 seconds\nProcess running with session ID 7\nOutput:\n"
+    poll = {"type": "function_call", "name": "write_stdin", "arguments": '{"session_id": 7}', "call_id": "c2"}
+    patch = "*** Begin Patch\n*** Update File: a.py\n*** Move to: b.py\n@@\n-a\n+b\n*** End Patch"
+    usage = {"input_tokens": 9, "output_tokens": 1, "total_tokens": 10}
+    executed = {"type": "CommandExecution", "id": "exec-1", "command": ["bash", "-lc", "ls"], "exit_code": 1}
+    changed = {"type": "FileChange", "id": "exec-2", "changes": {"/srv/a.py": {"type": "add"}}, "status": "completed"}
+    payloads = [
+        ("session_meta", {"id": "s-1", "cwd": "/srv/tide", "git": {"branch": "main"}}),
+        ("turn_context", {"cwd": "/srv/tide"}),
+        ("response_item", said | kinds),
+        ("event_msg", {"type": "user_message", "message": "Keep the batch size at 9"}),
+        ("response_item", done),
+        ("event_msg", {"type": "token_count", "info": {"last_token_usage": usage, "model_context_window": 1000}}),
+        ("response_item", run),
+        ("response_item", {"type": "function_call_output", "call_id": "c1", "output": ran}),
+        ("response_item", poll),
+        ("response_item", {"type": "function_call_output", "call_id": "c2", "output": "Exit code: 1\nOutput:\nno\n"}),
+        ("response_item", {"type": "custom_tool_call", "name": "apply_patch", "input": patch, "call_id": "c3"}),
+        ("response_item", {"type": "custom_tool_call_output", "call_id": "c3", "output": [{"text": "Done"}]}),
+        ("event_msg", {"type": "item_completed", "item": executed}),
+        ("event_msg", {"type": "item_completed", "item": changed}),
+        ("response_item", done),
+        ("compacted", {"message": "Summary: We use size 9.", "replacement_history": [said]}),
+    ]
+    return [
+        {"timestamp": _AT.format(n), "type": kind, "payload": payload} for n, (kind, payload) in enumerate(payloads)
+    ]
+
+
+def _codex_before() -> list[dict[str, Any]]:
+    head = {"id": "s-1", "timestamp": _AT.format(0), "instructions": None, "git": {"branch": "main"}}
+    return [head, {"record_type": "state"}, *(record["payload"] for record in _codex() if "item" in record["type"])]
+
+
 def _lines(records: Sequence[object]) -> bytes:
     return b"".join(json.dumps(record).encode() + b"\n" for record in records)
 
@@ -102,6 +141,8 @@ def transcripts() -> tuple[bytes, ...]:
     return (
         _lines(_claude_code()),
         _lines(_claude_code()),
+        _lines(_codex()),
+        _lines(_codex_before()),
         _lines(_chat()),
         json.dumps(_chat()).encode(),
         json.dumps(document, indent=1).encode(),
@@ -227,6 +268,24 @@ def answers() -> tuple[bytes, ...]:
     whole["decisions"] = [made | {"supersedes": "", "lines": lines}]
     hook = {"session_id": "s", "transcript_path": "/x", "cwd": "/", "hook_event_name": "Stop", "tool_input": {"a": [1]}}
     return json.dumps(whole).encode(), json.dumps(whole, indent=1).encode(), json.dumps(hook).encode()
+
+
+@cache
+def payloads() -> tuple[bytes, ...]:
+    """What clients tell their hooks; `ROOT` stands for the project."""
+    base = {"session_id": "0b7e-1", "transcript_path": "ROOT/src/session.jsonl", "cwd": "ROOT"}
+    call = {"tool_name": "Bash", "tool_input": {"command": "echo hi"}, "tool_use_id": "t1", "tool_response": "hi"}
+    more: list[dict[str, object]] = [
+        {"source": "startup"},
+        {"prompt": "please go on", "permission_mode": "default", "prompt_id": "p"},
+        {**call, "tool_response": {"stdout": "hi", "interrupted": False}, "duration_ms": 19},
+        {"tool_calls": [call, call], "effort": {"level": "medium"}},
+        {"trigger": "auto", "custom_instructions": None, "compact_summary": "It went on."},
+        {"stop_hook_active": False, "background_tasks": [], "last_assistant_message": "Done."},
+        {"reason": "other", "turn_id": "t", "model": "m"},
+        {"agent_id": "a-1", "agent_type": "Explore"},
+    ]
+    return tuple(json.dumps(base | fields).encode() for fields in more)
 
 
 @cache

@@ -1,0 +1,48 @@
+"""`ralf on` and `ralf off`: whether clients' hooks do anything in this project."""
+
+from __future__ import annotations
+
+import click
+
+from ralf_cli.options import with_root
+
+
+@click.command()
+@with_root
+def on(root: str | None) -> None:
+    """Switch the hooks on in this project, where `ralf off` has switched them off.
+
+    \b
+    Examples:
+      ralf on
+
+    \b
+    Exit status: 0 · 1 the folder cannot be written · 2 not opted in · 4 damaged configuration
+    """
+    _switch(root, on=True)
+
+
+@click.command()
+@with_root
+def off(root: str | None) -> None:
+    """Switch the hooks off in this project: clients go on calling them, and they do nothing.
+
+    Changes one line of config.yaml; all else works as before.
+
+    \b
+    Examples:
+      ralf off
+
+    \b
+    Exit status: 0 · 1 the folder cannot be written · 2 not opted in · 4 damaged configuration
+    """
+    _switch(root, on=False)
+
+
+def _switch(root: str | None, *, on: bool) -> None:
+    from ralf import optin, project as projects
+
+    project = projects.find(root)
+    changed = optin.switch(project, on=on)
+    state = "on" if on else "off"
+    click.echo(f"{project.config_file}: hooks are {state}" + ("" if changed else ", as before"))

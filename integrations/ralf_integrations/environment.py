@@ -1,0 +1,38 @@
+"""What a client's environment says to its hooks; the only module here that looks at it, but for the instant path."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+
+def claude_folder() -> Path | None:
+    """Where Claude Code was started, which stays while its working directory changes; None where it does not say."""
+    found = os.environ.get("CLAUDE_PROJECT_DIR", "")
+    return Path(found) if found.startswith("/") and "\0" not in found else None
+
+
+def claude_process() -> int:
+    """The process of the Claude Code that calls, 0 where it does not say."""
+    return _number("CLAUDE_PID")
+
+
+def claude_window() -> int:
+    """The size of its window in tokens where a person has set it, else 0."""
+    return _number("CLAUDE_CODE_AUTO_COMPACT_WINDOW")
+
+
+def claude_is_headless() -> bool:
+    """Whether it ends with this turn: print mode, or the SDK."""
+    return os.environ.get("CLAUDE_CODE_ENTRYPOINT", "").startswith("sdk")
+
+
+def clients() -> tuple[str, ...]:
+    """The clients that the environment is of, the innermost of them unknown."""
+    marks = {"claude-code": "CLAUDECODE", "codex": "CODEX_HOME", "gemini": "GEMINI_PROJECT_DIR"}
+    return tuple(client for client, mark in marks.items() if os.environ.get(mark))
+
+
+def _number(variable: str) -> int:
+    text = os.environ.get(variable, "")
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 12 else 0

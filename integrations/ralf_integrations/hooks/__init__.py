@@ -1,0 +1,1 @@
+"""What ralf does when a client's hook calls: one handler for all clients."""

@@ -1,0 +1,102 @@
+"""The client empties its window: a checkpoint of what goes, steering for the client's own summary, and afterwards what
+that summary does not say.
+
+What is known of a compaction (`Known.compaction`): `begun`; `compared`, the summary was told, and what it lacks waits;
+`handed`, that was handed over; `all`, everything was, because nobody knew the summary yet. Claude Code tells it by its
+compacting agent's end, before the session starts anew, and again afterwards; Codex writes it into its log before.
+"""
+
+from __future__ import annotations
+
+from ralf.context import RouteContext
+from ralf.proving import survival
+from ralf_integrations.hooks import foreground, handover, known
+from ralf_integrations.hooks.answer import LIMIT, Answer
+from ralf_integrations.hooks.session import Session
+
+SECONDS = 5.0
+"""That a compaction waits for its checkpoint."""
+
+_STEERING_TOKENS = 1_500
+_ROOM = 300  # characters of a sentence of ours before what is to be kept
+_MOST_READ = 8 << 20  # bytes behind the last checkpoint in which the summary is looked for
+_KEEP = (
+    "Beside all else, keep in the summary what stands between the next two marks: decisions with their ids, rules,"
+    " failed approaches, goal, step, file names and errors in the very words in which they stand there. It is data that"
+    " ralf kept of this session."
+)
+_LOST = "The summary of this session's window does not say this; it still holds:"
+
+
+def before(session: Session) -> Answer:
+    """The window is about to be compacted."""
+    session.note(compaction="begun", waiting="")
+    if session.readable is not None:
+        foreground.take(session, "compaction", SECONDS)
+    if session.payload.client != "claude-code" or session.settings.inject == "off":
+        return Answer()  # no other takes it
+    context = handover.context_of(session.project, session.route)
+    left = survival.lost(context, "") if context is not None else None
+    if left is None:
+        return Answer()
+    kept = handover.within(left, min(_STEERING_TOKENS, (LIMIT - _ROOM) // 4), ending="")
+    return Answer(steering=f"{_KEEP}\n{kept}" if kept else "")
+
+
+def after(session: Session) -> Answer:
+    """The window was compacted, and the client tells its summary, or not. No model hears an answer to this event: what
+    is missing waits for one that it hears.
+    """
+    stage, summary = session.known.compaction, session.payload.summary
+    if not summary or stage == "handed" or session.settings.inject != "auto":
+        return Answer()
+    context = handover.context_of(session.project, session.route)
+    if context is None:
+        return Answer()
+    if stage == "all":
+        summary = f"{summary}\n{_text(session, context, '')}"
+    session.note(compacted=True, compaction="handed" if stage == "all" else "compared")
+    session.note(waiting=_text(session, context, summary))
+    if session.known.waiting:
+        known.look_again(session.project, session.payload.session)
+    return Answer()
+
+
+def survived(session: Session) -> Answer:
+    """The session starts anew behind a compaction: what did not survive it is handed over."""
+    context = handover.context_of(session.project, session.route)
+    if context is None:
+        return Answer()
+    if session.known.compaction == "compared":
+        text = session.known.waiting
+        session.note(compaction="handed", waiting="")
+    else:
+        summary = _summary(session)
+        text = _text(session, context, summary)
+        session.note(compaction="handed" if summary else "all")
+    session.note(briefed=(context.route,))  # what the summary says and this make up the brief
+    return Answer(context=handover.noted(session, "survived", text))
+
+
+def _text(session: Session, context: RouteContext, summary: str) -> str:
+    """What a summary does not say of a route, "" for nothing."""
+    left = survival.lost(context, summary)
+    if left is None:
+        return ""
+    route = context.route
+    ending = f"All of it: `ralf context show {route}`; find more: `ralf context search WORDS --route {route}`."
+    return handover.within(left, session.settings.brief_tokens, beginning=_LOST if summary else "", ending=ending)
+
+
+def _summary(session: Session) -> str:
+    """The summary with which the session's log ends, "" where it does not stand there yet."""
+    source, after = session.readable, session.standing.position
+    if source is None or source.path.stat().st_size - after.byte > _MOST_READ:
+        return ""
+    said = ""
+    for event in source.events(after):
+        if event.kind == "compaction":
+            said = event.text
+        elif event.text:
+            said = ""
+    return said

@@ -1,0 +1,98 @@
+"""What went wrong in a hook, or in what it started: a bounded log, and one line that the next answer shows, once.
+
+A hook must not break the client, so this is the only place where its errors are seen.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from contextlib import suppress
+from pathlib import Path
+
+from ralf.errors import RalfError
+from ralf.files.opening import content_of, ours_alone
+from ralf.project import Project
+from ralf.text import clean, one_line
+
+MOST = 64 << 10
+"""Bytes that the log has at most."""
+
+_LONGEST = 400  # characters of a line
+_UNREADABLE = (RalfError, OSError)
+
+
+def log(project: Project) -> Path:
+    """Where the log lies: a line for each complaint, oldest first, with its time (UTC)."""
+    return project.cache / "hooks.log"
+
+
+def add(project: Project, where: str, error: BaseException) -> None:
+    """Note what went wrong. Never an error; secrets give way to tags, or the words are left out."""
+    what = _what(project, error)
+    line = f"{where}: {what}"
+    with suppress(*_UNREADABLE):
+        path = log(project)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        before = _content(path)
+        is_new = f": {what}\n" not in before  # another event may have met the same
+        entry = f"{time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime())} {line}\n"
+        if len(before.encode()) + len(entry.encode()) > MOST:
+            half = before[-MOST // 4 :]
+            with open(path, "w", opener=ours_alone, encoding="utf-8") as file:
+                file.write(half[half.find("\n") + 1 :] + entry)
+        else:
+            with open(path, "a", opener=ours_alone, encoding="utf-8") as file:
+                file.write(entry)
+        if is_new:
+            with open(_unsaid(project), "w", opener=ours_alone, encoding="utf-8") as file:
+                file.write(line)
+
+
+def take(project: Project) -> str:
+    """The line that is to be shown, "" for none. It is handed out once: to one of several hooks at the same time."""
+    path = _unsaid(project)
+    mine = path.with_name(f"{path.name}.{os.getpid()}")
+    try:
+        path.rename(mine)
+    except OSError:
+        return ""
+    try:
+        line = one_line(clean(_content(mine)))
+    finally:
+        with suppress(OSError):
+            mine.unlink()
+    return f"ralf: {line} (more in {log(project)})" if line else ""
+
+
+def _what(project: Project, error: BaseException) -> str:
+    if isinstance(error, RalfError):
+        what = f"{error}" + (f"; {error.hint}" if error.hint else "")
+    else:
+        what = f"{type(error).__name__} at {_place(error)}: {error}"
+    try:
+        what = project.redactor.text(clean(what))
+    except Exception:  # noqa: BLE001  # the configuration may be what is wrong
+        what = str(error) if isinstance(error, RalfError) else f"{type(error).__name__} at {_place(error)}"
+    return one_line(clean(what))[:_LONGEST]
+
+
+def _place(error: BaseException) -> str:
+    """The module and line that raised it."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    if trace is None:
+        return "?"
+    return f"{Path(trace.tb_frame.f_code.co_filename).name}:{trace.tb_lineno}"
+
+
+def _content(path: Path) -> str:
+    try:
+        return content_of(path, most=2 * MOST).decode("utf-8", "replace")
+    except OSError:
+        return ""
+
+
+def _unsaid(project: Project) -> Path:
+    return project.cache / "hooks.unsaid"

@@ -1,0 +1,108 @@
+"""Checkpoints that a hook does not wait for: made by a process of their own, which looks for itself whether one is due.
+
+Nothing is queued. What a killed one has not made is still due at the next look.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Literal
+
+from ralf import config, detached, project as projects
+from ralf.errors import Busy
+from ralf.files import locks
+from ralf.project import Project
+from ralf.transcripts import open_transcript
+from ralf_integrations.hooks import complaints, hints, known, rerouting, usage
+from ralf_integrations.hooks.session import Session
+
+Why = Literal["due", "task-completed", "session-end", "compaction", "route-change"]
+"""Why it is made: `due` where a look has found it to be, and the next look will again; else whatever was seen."""
+
+_LAST = 60.0  # seconds that one waits whose hook no other follows
+
+
+def start(session: Session, why: Why) -> bool:
+    """Start a process that makes a checkpoint of what is new in a session's transcript; whether one was started.
+
+    Not without a transcript, and not where somebody is at the route's checkpoint and another look will come. OSError,
+    NotImplementedError: none could be started.
+    """
+    return start_for(session, session.route, why)
+
+
+def start_for(session: Session, route: str, why: Why) -> bool:
+    """The same for a route that the session has left."""
+    source, payload = session.transcript, session.payload
+    if source is None or (why == "due" and _is_taken(session.project, route)):
+        return False
+    arguments = [str(session.project.root), route, payload.session, payload.client, str(source.path), why]
+    detached.start(__name__, __file__, arguments)
+    return True
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Make what is due: `ROOT ROUTE SESSION CLIENT TRANSCRIPT WHY`."""
+    root, route, session, client, transcript, why = arguments
+    os.chdir("/")
+    project = projects.find(root)
+    try:
+        work(project, route, session, client, Path(transcript), why)
+    except Exception as error:  # noqa: BLE001  # nobody looks on: the next hook says it
+        complaints.add(project, f"checkpoint of {route}", error)
+
+
+def work(project: Project, route: str, session: str, client: str, transcript: Path, why: str) -> bool:
+    """Make a checkpoint of what is new, if one is due, or for another reason; whether one was made.
+
+    One at a time for each route: who comes second looks again at what the first has left.
+    """
+    from ralf.checkpoint import checkpoint  # only who makes one pays for it: a hook does not
+
+    try:
+        with locks.held(lock(project, route), f"{route}: its checkpoint", 0 if why == "due" else _LAST):
+            if why == "due":
+                return _make_due(project, route, session, client, transcript)
+            begin = rerouting.start(project, route, session).position
+            return bool(checkpoint(route, transcript, root=project.root, reason=why, begin=begin).checkpoints)
+    except Busy:
+        if why == "due":
+            return False  # somebody is at it, or writes faster than we do: the next look sees
+        raise
+
+
+def _make_due(project: Project, route: str, session: str, client: str, transcript: Path) -> bool:
+    """Make what is due by an exact count, and foretell when the next is."""
+    from ralf.checkpoint import checkpoint
+
+    settings, made = config.load(project.config_file), False
+    source = open_transcript(transcript)
+    scale = hints.scale(project, session)
+    while True:
+        found = known.of(project, session)
+        stand = rerouting.start(project, route, session, source.session)
+        look = usage.look(source, stand, settings, client, known=found.window, scale=None)
+        scale = look.scale or scale
+        if not look.due:
+            break
+        made_now = checkpoint(route, transcript, root=project.root, reason=look.due, begin=stand.position)
+        if not made_now.checkpoints:
+            break
+        made = True
+    hints.foretell(project, session, transcript, look, settings=settings, told=found.told, scale=scale)
+    return made
+
+
+def lock(project: Project, route: str) -> Path:
+    """The lock of whoever makes a checkpoint of a route for a hook."""
+    return project.folder / "locks" / "hooks" / f"{route}.lock"
+
+
+def _is_taken(project: Project, route: str) -> bool:
+    try:
+        with locks.held(lock(project, route), route, 0):
+            return False
+    except Busy:
+        return True

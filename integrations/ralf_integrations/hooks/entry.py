@@ -1,0 +1,138 @@
+"""What a hook does when `instant` cannot tell that it is nothing. It fails open, and says so once."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import replace
+from hashlib import sha256
+from pathlib import Path
+
+from ralf import project as projects
+from ralf.errors import Busy
+from ralf.files import locks
+from ralf.project import Project
+from ralf_integrations import environment
+from ralf_integrations.hooks import (
+    answer as answers,
+    complaints,
+    handler,
+    hints,
+    instant,
+    notices,
+    processes,
+    rerouting,
+)
+from ralf_integrations.hooks.payload import EVENTS, Client, Payload, parse
+from ralf_integrations.hooks.session import Session
+
+_PATIENCE = {"tools-used": 1.0}  # seconds that a hook waits for another one of its session
+_MOST_PATIENCE = 5.0
+_BACK_OFF = 64 << 10  # bytes by which a transcript grows before a hook that failed looks again
+
+
+def run(client: str, event: str, data: bytes) -> str:
+    """Answer one call of a hook: what goes to standard output, JSON or nothing; before a compaction also plain text.
+
+    client   claude-code, codex, gemini; "" or another name: told by the payload and the environment
+    event    the client's name of the event
+    data     what it wrote to our standard input
+
+    Never an error: what goes wrong is noted (`complaints`), and shown by the next answer that can.
+    """
+    project: Project | None = None
+    payload: Payload | None = None
+    try:
+        payload = parse(event, data, client_of(client, event, data))
+        project = projects.find(here=_folder(client, payload))
+        if payload is None and event in instant.DOES:
+            raise ValueError("the client sent no payload that can be read")  # noqa: TRY301  # noted as any other
+        if payload is None or payload.event == "other" or payload.agent or not project.config_file.exists():
+            return ""
+        return _answered(payload, project, data)
+    except (Exception, instant.Late) as error:  # noqa: BLE001  # a hook never breaks the client
+        if project is None or not project.config_file.exists():
+            return ""
+        complaints.add(project, event, error)
+        if payload is None:
+            return ""
+        with suppress(OSError, ValueError):
+            _back_off(project, payload)
+        return answers.written(_with_complaint(answers.Answer(), payload, project), payload)
+
+
+def client_of(named: str, event: str, data: bytes) -> Client:
+    """The client that calls: as named, else told by what it sent, else by the environment."""
+    for client in EVENTS:
+        if client == named:
+            return client
+    try:
+        tree = json.loads(data)
+    except (ValueError, RecursionError):
+        tree = {}
+    tree = tree if isinstance(tree, dict) else {}
+    if event in ("BeforeAgent", "AfterTool", "AfterAgent") or "/.gemini/" in str(tree.get("transcript_path")):
+        return "gemini"
+    if "turn_id" in tree or "/rollout-" in str(tree.get("transcript_path")):
+        return "codex"
+    return "codex" if event in EVENTS["codex"] and environment.clients() == ("codex",) else "claude-code"
+
+
+def _folder(client: str, payload: Payload | None) -> Path | None:
+    """Where the project is looked for: the folder in which the session began, else its working directory."""
+    found = environment.claude_folder() if (payload.client if payload else client) == "claude-code" else None
+    return found or (payload.cwd if payload is not None else None)
+
+
+def _answered(payload: Payload, project: Project, data: bytes) -> str:
+    session = Session(payload, project)
+    if session.settings.hooks == "off":
+        hints.write(project, payload.session, payload.transcript, size=0, until=0, off=True)
+        return ""
+    if payload.event == "session-start":
+        hints.sweep(project)
+    with _alone(project, payload) as waited:
+        if waited and instant.is_idle(payload.client, payload.name, data):
+            return ""  # the one before us has looked
+        before = session.known
+        rerouting.settle(session)
+        said = notices.delivered(handler.handle(session), session)
+        process, born = processes.caller(payload.client)
+        if process:
+            session.note(pid=process, born=born, ended=payload.event == "session-end")
+        if session.known != before or payload.event != "tools-used":
+            session.keep()
+        return answers.written(_with_complaint(said, payload, project), payload)
+
+
+@contextmanager
+def _alone(project: Project, payload: Payload) -> Iterator[bool]:
+    """One hook of a session at a time (and of few others: they share 256 locks); whether this one had to wait."""
+    name = sha256(payload.session.encode("utf-8", "surrogatepass")).hexdigest()[:2]
+    path = project.folder / "locks" / "hooks" / f"session-{name}.lock"
+    with ExitStack() as stack:
+        waited = False
+        try:
+            stack.enter_context(locks.held(path, payload.session, 0))
+        except Busy:
+            waited = True
+            with suppress(Busy):  # two at once are better than none
+                seconds = _PATIENCE.get(payload.event, _MOST_PATIENCE)
+                stack.enter_context(locks.held(path, payload.session, seconds))
+        yield waited
+
+
+def _with_complaint(said: answers.Answer, payload: Payload, project: Project) -> answers.Answer:
+    """The answer, with what went wrong before, once, where it can be shown."""
+    if said.steering or not answers.takes_notice(payload):
+        return said
+    line = complaints.take(project)
+    return replace(said, notice=" · ".join(filter(None, (said.notice, line)))) if line else said
+
+
+def _back_off(project: Project, payload: Payload) -> None:
+    """Let a hook that fails look again after a while only."""
+    if payload.event == "tools-used":
+        size = payload.transcript.stat().st_size if payload.transcript is not None else 0
+        hints.write(project, payload.session, payload.transcript, size=size, until=size + _BACK_OFF)

@@ -1,0 +1,130 @@
+"""The texts that are handed to the model: a route's brief, and the line that says that there is one.
+
+Each stands in the fence as a whole, so that none of it is ever taken for somebody's words, and is noted, so that its
+arrival can be confirmed (`receipts`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Sequence
+from contextlib import suppress
+from datetime import UTC, datetime
+
+from ralf import state as states, tokens
+from ralf.briefing import fence
+from ralf.briefing.brief import CHARACTERS_PER_TOKEN
+from ralf.context import RouteContext
+from ralf.errors import RouteNotFound
+from ralf.project import Project
+from ralf.reader import get_context
+from ralf_integrations.hooks.answer import LIMIT, length
+from ralf_integrations.hooks.known import Handed
+from ralf_integrations.hooks.session import Session
+
+_FEWEST = 40  # tokens without which a brief says nothing
+_START = 80  # characters of a text by which it is looked for
+_SECONDS = ((86_400, "day"), (3_600, "h"), (60, "min"))
+_ZONE = re.compile(r"(?:Z|[+-]\d\d:?\d\d)\Z")
+
+
+def context_of(project: Project, route: str) -> RouteContext | None:
+    """A route's context; None where the route has nothing to hand over. DamagedRouteFile, DamagedJournal."""
+    try:
+        context = get_context(route, root=project.root)
+    except RouteNotFound:
+        return None
+    return context if context.checkpoint_history or context.decisions or context.goal else None
+
+
+def brief(session: Session, context: RouteContext, *, said: Sequence[str] = ()) -> str:
+    """The brief of a route for who goes on with it, within what the client takes and what is configured.
+
+    said  sentences of ours that stand below it
+    """
+    route = context.route
+    ending = [
+        *said,
+        f"The whole of it: `ralf context show {route}`; find more: `ralf context search WORDS --route {route}`; the"
+        f" lines behind an item: `ralf context why {route} ID`. Read files again before you change them.",
+    ]
+    return within(context, session.settings.brief_tokens, ending=" ".join(ending)) or line(session, route, said=said)
+
+
+def within(context: RouteContext, most: int, *, ending: str, beginning: str = "") -> str:
+    """A context in the fence, with sentences of ours around it, in at most so many tokens, and no more than LIMIT
+    characters; "" where they hold next to nothing.
+    """
+    before = f"{fence.shown(beginning)}\n" if beginning else ""
+    behind = f"_{fence.shown(ending)}_\n" if ending else ""
+    ours = len(before) + len(behind) + fence.characters()
+    room = min(most - fence.TOKENS - tokens.estimate(before + behind), (LIMIT - ours) // CHARACTERS_PER_TOKEN)
+    while room >= _FEWEST:
+        text = fence.fenced(f"{before}{context.render(room, section='resume', fenced=False)}{behind}")
+        if length(text) <= LIMIT:
+            return text
+        room = room * 9 // 10  # characters outside the basic plane count twice
+    return ""
+
+
+def line(session: Session, route: str, *, said: Sequence[str] = ()) -> str:
+    """The line that says that a route has something to read, "" where it has nothing; with sentences of ours."""
+    state = states.load(session.project, route)
+    if state is None:
+        return ""
+    context = state.context
+    count, decisions = context.checkpoint_count, len(context.decisions)
+    if not count and not decisions:
+        return ""
+    has = f"{count} checkpoint{'s' * (count != 1)}, last {age(context.last_checkpoint)}" if count else ""
+    has = has or f"no checkpoint, {decisions} decision{'s' * (decisions != 1)}"
+    text = f"Context available for {route} ({has}): read it with `ralf context show {route} --brief`."
+    return words(" ".join((text, *said)))
+
+
+def words(text: str) -> str:
+    """Words of ours in the fence, within LIMIT."""
+    return fence.fenced(fence.shown(text)[: LIMIT // 2], short=True)
+
+
+def age(time: str | float) -> str:
+    """How long ago something was: `2 h ago`. A text that is no time is given back as it is."""
+    moment = datetime.fromtimestamp(time, UTC) if isinstance(time, float) else None
+    with suppress(ValueError):
+        moment = moment or datetime.fromisoformat(str(time) if _ZONE.search(str(time)) else f"{time}Z")
+    if moment is None:
+        return fence.shown(str(time)) or "at an unknown time"
+    seconds = (datetime.now(UTC) - moment).total_seconds()
+    for size, unit in _SECONDS:
+        if seconds >= size:
+            count = int(seconds // size)
+            return f"{count} {unit}{'s' * (unit == 'day' and count != 1)} ago"
+    return "just now"
+
+
+def is_held(session: Session, context: RouteContext) -> bool:
+    """Whether the session's window holds all that its route has: it has done all of it, and was not compacted since."""
+    history = context.checkpoint_history
+    own = {session.payload.session, session.readable.session if session.readable is not None else ""}
+    return bool(history) and all(entry.session in own for entry in history) and not session.known.compacted
+
+
+def noted(session: Session, what: str, text: str) -> str:
+    """The text itself, noted as handed over by this event; "" is not noted."""
+    if text:
+        digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+        at = 0
+        if session.payload.transcript is not None:
+            with suppress(OSError):
+                at = session.payload.transcript.stat().st_size
+        handed = Handed(session.payload.name, what, digest, len(text), text[:_START], at)
+        session.note(handed=session.known.with_handed(handed).handed)
+    return text
+
+
+def briefed(session: Session, context: RouteContext, *, said: Sequence[str] = ()) -> str:
+    """The brief of a route, noted, and not to be handed over again in this window."""
+    text = noted(session, "brief", brief(session, context, said=said))
+    session.note(briefed=tuple(dict.fromkeys((*session.known.briefed, context.route))))
+    return text

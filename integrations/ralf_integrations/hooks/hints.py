@@ -1,0 +1,120 @@
+"""What the slow way leaves to `instant`: until when a session needs no look. A cache: losing it costs a look.
+
+A hint holds while everything that it was made of stands as it did: the configuration, the chosen route, the inbox, the
+transcript's identity.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from contextlib import suppress
+from pathlib import Path
+
+from ralf import names
+from ralf.config import Config
+from ralf.files.opening import content_of, ours_alone
+from ralf.project import Project
+from ralf_integrations.hooks import instant, pressure
+from ralf_integrations.hooks.usage import Look
+
+FEWEST = 4096
+"""Bytes by which a transcript grows at least between two looks."""
+
+BYTES = 1.4
+"""That a token takes in a transcript at least, on average: so few where it is all Base64."""
+
+_SOON = 2 * FEWEST  # then a look sees whether the checkpoint that was started has been made
+
+_DAYS = 90
+"""After which what is remembered of a session goes: its client has long deleted the transcript."""
+
+
+def write(
+    project: Project,
+    session: str,
+    transcript: Path | None,
+    *,
+    size: int,
+    until: int,
+    low: int = 0,
+    mark: int = 0,
+    scale: float = 0.0,
+    off: bool = False,
+) -> None:
+    """Foretell that a session needs no look.
+
+    size   bytes of the transcript at this look
+    until  bytes that it has to have before anything can fall due
+    low    tokens in the client's window below which it has been emptied: marks are to be told again
+    mark   tokens in it at which the agent is to be told, 0 for none
+    scale  tokens for each estimated one in this session's texts, 0.0 where nobody has counted any
+    off    hooks do nothing in this project
+    """
+    context = os.fspath(project.folder)
+    slug = names.slug(session)
+    inode = 0
+    if transcript is not None:
+        with suppress(OSError):
+            inode = transcript.stat().st_ino
+    figures = (
+        instant.stamp(os.fspath(project.config_file)),
+        instant.stamp(f"{context}/cache/chosen/{slug}"),
+        instant.size(instant.inbox_of(context, slug)),
+        inode,
+        size,
+        until,
+        low,
+        mark,
+        round(1000 * scale),
+    )
+    path = b"" if transcript is None else os.fsencode(transcript)
+    line = f"{'off' if off else 'on'} {instant.VERSION} {' '.join(map(str, figures))} ".encode() + path + b"\n"
+    with suppress(OSError):  # without it the next hook looks again
+        place = _path(project, session)
+        place.parent.mkdir(parents=True, exist_ok=True)
+        with open(place, "wb", opener=ours_alone) as file:
+            file.write(line)
+
+
+def foretell(
+    project: Project, session: str, transcript: Path | None, look: Look, *, settings: Config, told: int, scale: float
+) -> None:
+    """Foretell it from a look at the session.
+
+    told   the highest mark of pressure that the agent was told of
+    scale  as for `write`
+    """
+    mark = pressure.following(settings, look, told)
+    until = look.size + (_SOON if look.due else max(FEWEST, int(BYTES * look.left)))
+    if mark and look.filled is not None:
+        until = min(until, look.size + max(FEWEST, int(BYTES * (mark - look.filled))))
+    low = pressure.emptied(look, told)
+    write(project, session, transcript, size=look.size, until=until, low=low, mark=mark, scale=scale)
+
+
+def scale(project: Project, session: str) -> float:
+    """The `scale` that was written last, 0.0 for none."""
+    with suppress(OSError, ValueError, IndexError):
+        return int(content_of(_path(project, session)).split(b" ", 11)[10]) / 1000
+    return 0.0
+
+
+def called(project: Project, session: str) -> float:
+    """When a hook of this session called last, seconds since 1970; 0.0 where nobody knows."""
+    with suppress(OSError):
+        return _path(project, session).stat().st_mtime
+    return 0.0
+
+
+def sweep(project: Project) -> None:
+    """Remove what is remembered of sessions that have long been over."""
+    with suppress(OSError), os.scandir(f"{project.folder}{instant.HINTS}") as entries:
+        for entry in entries:
+            with suppress(OSError):
+                if time.time() - entry.stat(follow_symlinks=False).st_mtime > _DAYS * 86_400:
+                    Path(entry.path).unlink()
+
+
+def _path(project: Project, session: str) -> Path:
+    return Path(f"{project.folder}{instant.HINTS}{names.slug(session)}{instant.HINT}")

@@ -1,0 +1,297 @@
+"""The installed command's first look: whether a hook has anything to do, told by a few system calls.
+
+Most calls of a hook come after a tool was used, and nothing is due: then this is all that runs, in an interpreter that
+has loaded next to nothing (no `os`, `re`, `json`, `typing`). It only ever decides that nothing is to be done; whatever
+it cannot tell, `entry` does, in the same process. What falls due when is foretold by `hints`.
+
+It is loaded as a module of its own, so that it is compiled once: a script would be at every start.
+"""
+
+import posix
+import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, NoReturn
+
+DOES = frozenset(
+    (
+        *("SessionStart", "UserPromptSubmit", "PostToolUse", "PostToolBatch", "PreCompact", "PostCompact"),
+        *("TaskCompleted", "Stop", "SubagentStop", "SessionEnd", "BeforeAgent", "AfterTool", "AfterAgent"),
+    )
+)
+"""The clients' names of the events that a hook does something about."""
+
+_AFTER_TOOLS = ("PostToolBatch", "PostToolUse", "AfterTool")
+_COMPLETING = ("TodoWrite", "TaskUpdate", "update_plan")
+"""Tools that can say that all is done."""
+
+CONTEXT = "/.autonomous/context"
+HINTS = "/cache/hooks/"
+HINT = ".next"
+VERSION = "1"
+_MOST_INPUT = 256 << 20  # bytes; a payload that is longer is none
+_MOST_HINT = 8192
+TAIL = 16384
+"""Bytes at the transcript's end in which the client's own figure of its window is looked for."""
+SECONDS = 20.0
+"""After which a hook gives up, whatever it is at."""
+
+_READ = posix.O_RDONLY | posix.O_NONBLOCK | posix.O_CLOEXEC
+_OURS = _READ | posix.O_NOFOLLOW
+
+
+class Late(BaseException):
+    """The hook has taken too long. No `Exception`: whoever is at work must not take it for something of theirs."""
+
+
+def main() -> "NoReturn":
+    """What the installed command runs: `FOLDER CLIENT EVENT`, the payload on standard input. Always exit status 0."""
+    _, client, event = sys.argv[-3:]
+    sys.path.pop(0)  # our own folder: its names are not to stand before the standard library's
+    try:
+        limit_time()
+        data = read()
+        if not is_idle(client, event, data):
+            _go_on(client, event, data)
+    except Late:
+        pass
+    except Exception as error:  # noqa: BLE001  # a hook never breaks the client
+        posix.write(2, f"ralf: {type(error).__name__}: {error}\n".encode("utf-8", "backslashreplace"))
+    posix._exit(0)
+
+
+def _go_on(client: str, event: str, data: bytes) -> None:
+    """The slow way, with all of the library."""
+    import site
+
+    if sys.flags.no_site:
+        site.main()
+    sys.modules["ralf_integrations.hooks.instant"] = sys.modules[__name__]  # one `Late`, not two
+    from ralf_integrations.hooks import entry
+
+    said = entry.run(client, event, data).encode()
+    while said:
+        said = said[posix.write(1, said) :]
+
+
+def limit_time(seconds: float = SECONDS) -> None:
+    """Raise `Late` in the main thread after so many seconds, and again each second: it may be at a place that takes
+    every exception.
+    """
+    import _signal  # type: ignore[import-not-found]  # `signal` is as large as all this
+
+    def late(*_: object) -> None:
+        raise Late
+
+    _signal.signal(_signal.SIGALRM, late)
+    _signal.setitimer(_signal.ITIMER_REAL, seconds, 1.0)
+
+
+def read() -> bytes:
+    """Standard input to its end; nothing where it is longer than any payload."""
+    parts, size = [], 0
+    while part := posix.read(0, 1 << 20):
+        size += len(part)
+        if size <= _MOST_INPUT:
+            parts.append(part)
+    return b"".join(parts) if size <= _MOST_INPUT else b""
+
+
+def is_idle(client: str, event: str, data: bytes) -> bool:
+    """Whether it is certain that nothing is to be done."""
+    if event not in DOES:
+        return True
+    try:
+        payload = _parsed(data)
+    except Exception:  # noqa: BLE001  # `entry` says what is wrong with it
+        return False
+    if payload.get("agent_type") if event == "SubagentStop" else payload.get("agent_id"):
+        return True  # not the session itself; the agent of a compaction is one without a type
+    folder = _folder(client, payload)
+    if not folder:
+        return False
+    store = _store(folder)
+    if store is None:
+        return True
+    context, config = store
+    session = payload.get("session_id")
+    if not isinstance(session, str) or not _is_plain(session):
+        return False
+    hint = _content(context + HINTS + session + HINT, _OURS, touch=True)
+    if not hint.endswith(b"\n"):
+        return False
+    try:
+        return _foretold(hint, event, payload, context, session, config)
+    except (ValueError, OSError):
+        return False
+
+
+def _foretold(hint: bytes, event: str, payload: "dict[str, Any]", context: str, session: str, config: int) -> bool:
+    """Whether a hint still holds, and says that nothing is to be done."""
+    words = hint[:-1].split(b" ", 11)
+    state, *figures = words[:11]
+    was, chosen, inbox, inode, looked, until, low, mark, _ = map(int, figures[1:])
+    if figures[0] != VERSION.encode() or was != config:
+        return False
+    if state == b"off":
+        return True
+    if event not in _AFTER_TOOLS or _completes(payload):
+        return False
+    if stamp(f"{context}/cache/chosen/{session}") != chosen or size(inbox_of(context, session)) != inbox:
+        return False
+    path = payload.get("transcript_path") or ""
+    if path.encode("utf-8", "surrogateescape") != words[11]:
+        return False
+    try:
+        found = posix.stat(path) if path else None
+    except FileNotFoundError:
+        found = None
+    if found is None:
+        return looked == 0
+    if found.st_ino != inode or not looked <= found.st_size < until:
+        return False
+    if found.st_size == looked:
+        return True
+    filled = _filled(path, found.st_size)
+    return not filled or (low <= filled and (filled < mark or not mark))
+
+
+def _filled(path: str, end: int) -> int:
+    """Tokens in the client's window by the last figures at the transcript's end, 0 where none stand there."""
+    descriptor = posix.open(path, _READ)
+    try:
+        tail = posix.pread(descriptor, TAIL, max(0, end - TAIL))
+    finally:
+        posix.close(descriptor)
+    place = tail.rfind(b'"input_tokens"')  # in a text its quotes are escaped
+    if place < 0:
+        return 0
+    figures = tail[place : place + 400]
+    keys = (b'"input_tokens"', b'"cache_creation_input_tokens"', b'"cache_read_input_tokens"', b'"output_tokens"')
+    return sum(_number_behind(figures, key) for key in keys)
+
+
+def _number_behind(text: bytes, key: bytes) -> int:
+    place = text.find(key)
+    if place < 0:
+        return 0
+    digits = text[place + len(key) :].lstrip(b" :")
+    end = 0
+    while digits[end : end + 1].isdigit():
+        end += 1
+    return int(digits[:end] or b"0")
+
+
+def _completes(payload: "dict[str, Any]") -> bool:
+    calls = payload.get("tool_calls")
+    calls = calls if isinstance(calls, list) else [payload]
+    return any(isinstance(call, dict) and call.get("tool_name") in _COMPLETING for call in calls)
+
+
+def _parsed(data: bytes) -> "dict[str, Any]":
+    """The object that a payload is, by the C part of `json`, whose own imports would double what all this takes."""
+    try:
+        from _json import make_scanner
+    except ImportError:
+        import json
+
+        found = json.loads(data)
+    else:
+        found, _ = make_scanner(_Scanning())(data.decode().lstrip(), 0)  # type: ignore[arg-type]
+    if not isinstance(found, dict):
+        raise TypeError("no object")
+    return found
+
+
+class _Scanning:
+    """What the scanner asks its decoder."""
+
+    strict = False
+    object_hook = None
+    object_pairs_hook = None
+    parse_float = float
+    parse_int = int
+    parse_constant = float
+    memo: "dict[str, Any]" = {}  # noqa: RUF012  # one reading a process
+
+
+def _folder(client: str, payload: "dict[str, Any]") -> str:
+    """Where the project is looked for, upwards: as `entry` does it. "" where that cannot be told here."""
+    named = posix.environ.get(b"RALF_PROJECT_DIR", b"")
+    if not named and client == "claude-code":
+        named = posix.environ.get(b"CLAUDE_PROJECT_DIR", b"")
+    if named:
+        found = named.decode("utf-8", "surrogateescape").rstrip("/")
+        return found.removesuffix("/.autonomous") if found.startswith("/") else ""
+    cwd = payload.get("cwd")
+    return cwd if isinstance(cwd, str) and cwd.startswith("/") and "\0" not in cwd else ""
+
+
+def _store(folder: str) -> "tuple[str, int] | None":
+    """The nearest store upwards that has opted in, and when its configuration was changed last; None for none."""
+    while True:
+        for top in (folder, _main_worktree(folder)):
+            if top is not None and (found := stamp(f"{top}{CONTEXT}/config.yaml")):
+                return top + CONTEXT, found
+        if not folder:
+            return None
+        folder = folder.rpartition("/")[0]
+
+
+def _main_worktree(folder: str) -> "str | None":
+    """The main worktree of a linked one, as its `.git` file says; whether that is so, `ralf.checkout` looks."""
+    git = f"{folder}/.git"
+    try:
+        if posix.stat(git).st_mode & 0o170000 != 0o100000:
+            return None
+        said = _content(git, _READ).decode("utf-8", "surrogateescape").removeprefix("gitdir:").strip()
+    except OSError:
+        return None
+    main, found, _ = said.rpartition("/.git/worktrees/")
+    if not found:
+        return None
+    return main if main.startswith("/") else f"{folder}/{main}"
+
+
+def _content(path: str, flags: int, *, touch: bool = False) -> bytes:
+    """The first bytes of a file, none where there is none. `touch`: its time says when a hook called last."""
+    try:
+        descriptor = posix.open(path, flags)
+    except OSError:
+        return b""
+    try:
+        if touch:
+            posix.utime(descriptor)
+        return posix.read(descriptor, _MOST_HINT)
+    except OSError:
+        return b""
+    finally:
+        posix.close(descriptor)
+
+
+def stamp(path: str) -> int:
+    """When a file was changed last, in nanoseconds; 0 where there is none."""
+    try:
+        return posix.stat(path).st_mtime_ns
+    except OSError:
+        return 0
+
+
+def size(path: str) -> int:
+    """A file's bytes, 0 where there is none."""
+    try:
+        return posix.stat(path).st_size
+    except OSError:
+        return 0
+
+
+def inbox_of(context: str, session: str) -> str:
+    """Where what waits for a session lies."""
+    return f"{context}/journal/inbox/{session}.jsonl"
+
+
+def _is_plain(session: str) -> bool:
+    """Whether a session's id is the name of its files, too, as it is for ids of letters, digits and hyphens."""
+    ends = (session[:1], session[-1:])
+    return len(session) <= 64 and session.isascii() and "-" not in ends and session.replace("-", "").isalnum()

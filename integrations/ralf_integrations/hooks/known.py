@@ -1,0 +1,159 @@
+"""The sessions that hooks have seen: a small file for each in the cache, so that the next hook, `health` and a fresh
+session know of them. Losing it loses no checkpoint: what is owed is read off transcripts and the journal.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import asdict, dataclass, fields, replace
+from pathlib import Path
+from typing import Any
+
+from ralf import names
+from ralf.files import atomic
+from ralf.files.opening import content_of
+from ralf.project import Project
+from ralf_integrations.hooks import processes
+
+_MOST_HANDED = 64
+_KINDS = {
+    **dict.fromkeys(("session", "client", "transcript", "route", "worktree", "waiting", "compaction"), str),
+    **dict.fromkeys(("pid", "born", "told", "window", "taken"), int),
+    **dict.fromkeys(("ended", "compacted"), bool),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Handed:
+    """A text that was handed to the model: what `receipts` looks for in the transcript.
+
+    event   the client's name of the event that handed it over
+    what    line, brief, pressure, survived, notice
+    digest  the text's sha256; `size` its characters, `start` its first characters
+    at      bytes of the transcript that lay before it
+    """
+
+    event: str
+    what: str
+    digest: str
+    size: int
+    start: str
+    at: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What is remembered of a session.
+
+    session     the client's id of it
+    client      claude-code, codex or gemini
+    transcript  its session log, "" where unknown
+    route       the route that it was seen to work on last
+    worktree    its working directory
+    pid, born   the client's process, and when that began (`/proc/PID/stat`, clock ticks); 0 where unknown
+    seen        when a hook called last, seconds since 1970: for people, and for telling silence; order is never by it
+    told        the highest percent of pressure that the agent was told of since its window was last emptied
+    routes      those that it was on before, and that have a checkpoint of it
+    window      size of the client's window in tokens, as far as a look has found it; 0 where unknown
+    briefed     routes whose brief it was handed since its window was last emptied
+    handed      what it was handed, newest last
+    ended       the client said that the session is over
+    compacted   its window was compacted or cleared, so that it does not hold all that the session has done
+    compaction  how far its newest compaction has come: see `compacting`
+    waiting     a text that the next hook hands over which can
+    taken       bytes of its transcript that were taken into its route after it ended, or hold nothing for it
+    """
+
+    session: str
+    client: str = ""
+    transcript: str = ""
+    route: str = ""
+    worktree: str = ""
+    pid: int = 0
+    born: int = 0
+    seen: float = 0.0
+    told: int = 0
+    routes: tuple[str, ...] = ()
+    window: int = 0
+    briefed: tuple[str, ...] = ()
+    handed: tuple[Handed, ...] = ()
+    ended: bool = False
+    compacted: bool = False
+    compaction: str = ""
+    waiting: str = ""
+    taken: int = 0
+
+    def with_handed(self, handed: Handed) -> Known:
+        """The same, with one more text that was handed over."""
+        return replace(self, handed=(*self.handed, handed)[-_MOST_HANDED:])
+
+
+def folder(project: Project) -> Path:
+    """Where these files lie."""
+    return project.cache / "hooks"
+
+
+def of(project: Project, session: str) -> Known:
+    """What is remembered of a session; nothing but its name where nothing is, or the file cannot be read."""
+    return _read(_path(project, session)) or Known(session)
+
+
+def everyone(project: Project) -> Iterator[Known]:
+    """Every session that is remembered, in no particular order."""
+    with suppress(OSError):
+        for path in folder(project).glob("*.json"):
+            if (known := _read(path)) is not None:
+                yield known
+
+
+def remember(project: Project, known: Known) -> None:
+    """Keep it for the next hook. A cache that cannot be written costs knowledge, not data."""
+    with suppress(OSError):
+        path = _path(project, known.session)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        atomic.write(path, json.dumps(asdict(known)).encode())
+
+
+def live(known: Known) -> bool:
+    """Whether a session's client still runs, as far as its process tells."""
+    return not known.ended and processes.runs(known.pid, known.born)
+
+
+def look_again(project: Project, session: str) -> None:
+    """Have the session's next hook look, whatever was foretold."""
+    with suppress(OSError):
+        (folder(project) / f"{names.slug(session)}.next").unlink()
+
+
+def _path(project: Project, session: str) -> Path:
+    return folder(project) / f"{names.slug(session)}.json"
+
+
+def _read(path: Path) -> Known | None:
+    try:
+        tree = json.loads(content_of(path))
+        return _made(tree)
+    except (OSError, ValueError, TypeError, RecursionError, AttributeError):
+        return None
+
+
+def _made(tree: dict[str, Any]) -> Known:
+    """TypeError, or another of those above, for what is no such tree."""
+    values = {field.name: tree[field.name] for field in fields(Known) if field.name in tree}
+    for name, kind in _KINDS.items():
+        if not isinstance(values.get(name, kind()), kind) or isinstance(values.get(name), bool) > (kind is bool):
+            raise TypeError(name)
+    for name in ("briefed", "routes"):
+        values[name] = tuple(str(route) for route in values.get(name, ()))
+    values["seen"] = float(values.get("seen", 0.0))
+    values["handed"] = tuple(map(_handed, values.get("handed", ())))
+    return Known(**values)
+
+
+def _handed(tree: dict[str, Any]) -> Handed:
+    values = {field.name: tree[field.name] for field in fields(Handed) if field.name in tree}
+    if not all(type(value) is (int if name in ("size", "at") else str) for name, value in values.items()):
+        raise TypeError("handed")
+    return Handed(**values)

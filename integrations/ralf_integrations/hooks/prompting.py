@@ -1,0 +1,98 @@
+"""A prompt was submitted: a route that it names, or the wish to go on, brings a brief; the first names the route."""
+
+from __future__ import annotations
+
+from itertools import islice
+
+from ralf import routing
+from ralf.briefing import fence
+from ralf.routing import DEFAULT
+from ralf_integrations.hooks import earlier, handover, wishes
+from ralf_integrations.hooks.answer import Answer
+from ralf_integrations.hooks.known import Known
+from ralf_integrations.hooks.session import Session
+from ralf_integrations.hooks.wishes import Wish
+
+_LOOKED_AT = 300  # events in which a session's first request is looked for
+_NO_REQUEST = ("/", "<", "!", "#")
+"""How prompts begin that ask the client, or that the client has written."""
+
+
+def prompted(session: Session) -> Answer:
+    """What is handed over with a prompt: the brief of a route that it asks for, once in a window that does not hold it.
+
+    A route that is named becomes the session's where nobody has chosen one and nothing of the session is in a
+    checkpoint; a session without a route gets one that is named after its first request. With `inject: off` only
+    `--load-context` brings anything.
+    """
+    prompt = fence.outside(session.payload.prompt)
+    wish = wishes.read(prompt, routing.names_of(session.project))
+    if session.settings.inject == "off" and wish.kind != "load":
+        wish = Wish()
+    if not wish.kind:
+        _name(session, prompt)
+        return Answer()
+    route, said = _meant(session, wish)
+    if not route:
+        return _unknown(session, wish)
+    said += [sentence for sentence in (earlier.unread(earlier.catch_up(session, route)),) if sentence]
+    context = handover.context_of(session.project, route)
+    if context is None:
+        return _unknown(session, wish)
+    own = route == session.route
+    if not own and not session.is_route_chosen and not session.standing.position.byte:
+        session.use(route)
+        own = True
+    if route in session.known.briefed or handover.is_held(session, context):
+        return Answer(notice=f"ralf: this window holds the context of {route} already" if wish.kind == "load" else "")
+    said.append(
+        f"{route} is the route of this session now." if own else f"The route of this session is {session.route}."
+    )
+    return Answer(context=handover.briefed(session, context, said=said))
+
+
+def _meant(session: Session, wish: Wish) -> tuple[str, list[str]]:
+    """The route that is asked for, "" for none, and what is to be said of the choice."""
+    if wish.route:
+        return wish.route, []
+    if wish.other:
+        return "", []
+    if session.is_route_chosen or handover.context_of(session.project, session.route) is not None:
+        return session.route, []
+    if session.choice.rule != DEFAULT or _first_request(session) not in ("", session.payload.prompt.strip()):
+        return "", []  # it goes on with what it has begun itself
+    found: list[Known] = earlier.meant(session)
+    if not found:
+        return "", []
+    others = earlier.offered(found[1:])
+    return found[0].route, [sentence for sentence in (earlier.told(found[0]), others) if sentence]
+
+
+def _unknown(session: Session, wish: Wish) -> Answer:
+    """What is said where something was asked for by name that is not there."""
+    if wish.kind != "load":
+        return Answer()
+    error = routing.not_found(session.project, wish.other or session.route)
+    close = f" Did you mean {', '.join(error.closest)}?" if error.closest else ""
+    text = (
+        f"No context was loaded: route {wish.other or session.route} has none.{close} All routes: `ralf context list`."
+    )
+    return Answer(context=handover.noted(session, "line", handover.words(text)))
+
+
+def _name(session: Session, prompt: str) -> None:
+    """Give a session without a route one that is named after its first request."""
+    if session.choice.rule != DEFAULT or session.standing.position.byte:
+        return
+    request = _first_request(session) or prompt
+    if not request.lstrip().startswith(_NO_REQUEST) and not wishes.read(request, ()).kind:
+        routing.name(session.project, request, session=session.payload.session)
+        session.rerouted()
+
+
+def _first_request(session: Session) -> str:
+    """What the session was asked for first, as far as its log tells yet."""
+    if session.readable is None:
+        return ""
+    events = islice(session.readable.events(), _LOOKED_AT)
+    return next((event.text for event in events if event.kind == "user"), "")

@@ -1,0 +1,83 @@
+"""Whether what was handed to the model has really arrived: the client's own log says so, byte for byte."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from ralf.errors import RalfError
+from ralf.project import Project
+from ralf.transcripts.events import Position
+from ralf.transcripts.lines import open_regular, read_lines
+from ralf_integrations.hooks import known
+from ralf_integrations.hooks.known import Handed
+
+MOST_READ = 64 << 20
+"""Bytes behind the place where a text was handed over in which it is looked for."""
+
+_MARKS = (b"hook_additional_context", b"additional_context", b'"developer"')
+"""What a record has that holds such a text, in whichever client."""
+
+
+def check(project: Project, session: str) -> list[tuple[Handed, bool | None]]:
+    """What a session was handed, oldest first, each with whether its log holds it in the model's input, whole.
+
+    None: nobody can tell, because the log is gone or cannot be read, or is too long behind that place. It is read from
+    the first text on, until all are found.
+    """
+    found = known.of(project, session)
+    if not found.handed:
+        return []
+    missing = {handed.digest for handed in found.handed}
+    told = True
+    try:
+        for text in _texts(Path(found.transcript), min(handed.at for handed in found.handed)):
+            missing.discard(hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest())
+            if not missing:
+                break
+    except (RalfError, OSError, _TooLong):
+        told = False
+    return [(handed, True if handed.digest not in missing else False if told else None) for handed in found.handed]
+
+
+class _TooLong(Exception):  # no error: a bound
+    pass
+
+
+def _texts(path: Path, start: int) -> Iterator[str]:
+    """The texts that hooks have handed to the model, as a log has them from a place on."""
+    with open_regular(path, Position(start, 0)) as file:
+        for line in read_lines(file, Position(start, 0)):
+            if line.end - start > MOST_READ:
+                raise _TooLong
+            if not line.cut and any(mark in line.data for mark in _MARKS):
+                try:
+                    yield from _of(json.loads(line.data))
+                except (ValueError, RecursionError):  # the last line may be unfinished, any may be damaged
+                    continue
+
+
+def _of(record: Any) -> Iterable[str]:
+    """The texts of one record: an attachment of Claude Code, a developer's message of Codex."""
+    if not isinstance(record, dict):
+        return ()
+    attached = record.get("attachment")
+    if isinstance(attached, dict):
+        content = attached.get("content") if attached.get("type") == "hook_additional_context" else None
+        return _strings(content if isinstance(content, list) else [content])
+    payload = record.get("payload")
+    if isinstance(payload, dict) and payload.get("role") == "developer":
+        blocks = payload.get("content")
+        return (
+            _strings(block.get("text") for block in blocks if isinstance(block, dict))
+            if isinstance(blocks, list)
+            else ()
+        )
+    return ()
+
+
+def _strings(values: Iterable[object]) -> list[str]:
+    return [value for value in values if isinstance(value, str)]

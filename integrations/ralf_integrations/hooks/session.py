@@ -1,0 +1,96 @@
+"""The session that a hook calls for: its project, its route, where it stands. Derived from files at each call."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from functools import cached_property
+from typing import Any
+
+from ralf import config, routing, sessions
+from ralf.config import Config
+from ralf.errors import DamagedTranscript, TranscriptNotFound
+from ralf.project import Project
+from ralf.routing import Choice
+from ralf.sessions import Standing
+from ralf.transcripts import Transcript, open_transcript
+from ralf_integrations.hooks import known
+from ralf_integrations.hooks.payload import Payload
+
+
+class Session:
+    """One look at a session. Each part is read when it is first asked for; nothing is kept before `keep`."""
+
+    def __init__(self, payload: Payload, project: Project) -> None:
+        self.payload = payload
+        self.project = project
+
+    @cached_property
+    def settings(self) -> Config:
+        """The project's configuration. Damaged or UsageError for a bad one."""
+        return config.load(self.project.config_file)
+
+    @cached_property
+    def choice(self) -> Choice:
+        """The route of this session, and the rule that chose it."""
+        return routing.choose(self.project, session=self.payload.session)
+
+    @property
+    def route(self) -> str:
+        """The name of the route; one that differs only in case from one that exists is that one."""
+        return routing.known(self.project, self.choice.route) or self.choice.route
+
+    @property
+    def is_route_chosen(self) -> bool:
+        """Whether somebody has chosen the route: by the environment, or for this session."""
+        return self.choice.rule.startswith("$") or self.choice.rule == routing.CHOSEN
+
+    def use(self, route: str) -> None:
+        """Make a route the session's, for this hook and those that follow."""
+        routing.use(self.project, route, session=self.payload.session)
+        self.rerouted()
+
+    def rerouted(self) -> None:
+        """The rules may choose another route now."""
+        for name in ("choice", "standing"):
+            self.__dict__.pop(name, None)
+
+    @cached_property
+    def transcript(self) -> Transcript | None:
+        """The session's log; None while there is none. DamagedTranscript for what is no log."""
+        if self.payload.transcript is None:
+            return None
+        try:
+            return open_transcript(self.payload.transcript)
+        except TranscriptNotFound:
+            return None
+
+    @property
+    def readable(self) -> Transcript | None:
+        """The log; None also for one that ralf cannot read: what is handed over does not depend on it."""
+        try:
+            return self.transcript
+        except DamagedTranscript:
+            return None
+
+    @cached_property
+    def standing(self) -> Standing:
+        """How far the log was taken into the route."""
+        session = self.readable.session if self.readable is not None else self.payload.session
+        return sessions.standing(self.project, self.route, session)
+
+    @cached_property
+    def known(self) -> known.Known:
+        """What earlier hooks have left; `note` changes it."""
+        found = known.of(self.project, self.payload.session)
+        return replace(found, client=self.payload.client, transcript=str(self.payload.transcript or found.transcript))
+
+    def note(self, **changes: Any) -> None:
+        """Change what the next hook will know of the session; fields of `known.Known`."""
+        self.__dict__["known"] = replace(self.known, **changes)
+
+    def keep(self) -> None:
+        """Leave what is known to the next hook."""
+        worktree = str(self.payload.cwd or self.known.worktree)
+        self.note(route=self.route, worktree=worktree, seen=time.time())
+        known.remember(self.project, self.known)

@@ -1,0 +1,52 @@
+"""A session starts: it is handed what it goes on with, or told in a line where that is. `inject` says how much."""
+
+from __future__ import annotations
+
+from ralf_integrations.hooks import compacting, earlier, handover
+from ralf_integrations.hooks.answer import Answer
+from ralf_integrations.hooks.session import Session
+
+_STILL_THERE = ("resume", "fork")
+"""Sources after which the window holds what it held before."""
+
+
+def started(session: Session) -> Answer:
+    """What a session that starts is handed, by the configured `inject`.
+
+    auto   after a compaction what did not survive it; the brief where the environment names the route; else the line
+    line   the line; `brief`: the brief; `off`: nothing
+
+    A session that is resumed still has its window: it gets the line at most, where others have gone on with its route.
+    """
+    source, mode = session.payload.source, session.settings.inject
+    if source not in _STILL_THERE:
+        session.note(told=0, briefed=())
+    session.note(ended=False)
+    if source in ("clear", "compact"):
+        session.note(compacted=True)
+    if mode == "off":
+        return Answer()
+    if source == "compact" and mode == "auto":
+        return compacting.survived(session)
+    left = earlier.catch_up(session, session.route)
+    context = handover.context_of(session.project, session.route)
+    if context is None:
+        return _left_here(session) if source not in _STILL_THERE else Answer()
+    if handover.is_held(session, context):
+        return Answer()
+    said = [*map(earlier.told, earlier.of_route(session, session.route)[:1]), earlier.unread(left)]
+    said = [sentence for sentence in said if sentence]
+    named = session.choice.rule.startswith("$")
+    if source not in _STILL_THERE and (mode == "brief" or (mode == "auto" and named)):
+        return Answer(context=handover.briefed(session, context, said=said))
+    return Answer(context=handover.noted(session, "line", handover.line(session, session.route, said=said)))
+
+
+def _left_here(session: Session) -> Answer:
+    """The line about the work that was interrupted in this worktree, for a session that has no route of its own."""
+    if session.is_route_chosen:
+        return Answer()
+    for found in earlier.meant(session)[:1]:
+        text = handover.line(session, found.route, said=[earlier.told(found)])
+        return Answer(context=handover.noted(session, "line", text))
+    return Answer()

@@ -1,0 +1,62 @@
+"""After tools were used: a checkpoint where one has fallen due, and a word to the agent at each mark of pressure."""
+
+from __future__ import annotations
+
+import hashlib
+
+from ralf_integrations.hooks import detached, hints, pressure, rerouting, usage
+from ralf_integrations.hooks.answer import Answer, takes_context
+from ralf_integrations.hooks.known import Handed
+from ralf_integrations.hooks.session import Session
+from ralf_integrations.hooks.usage import Look
+
+_MARGIN = 1.15  # texts that were not counted may hold more tokens than those that were
+
+
+def used(session: Session) -> Answer:
+    """Start what is due, and return: the agent waits for nothing. The hint says when the next look is."""
+    look = looked(session)
+    if look is None:
+        hints.write(session.project, session.payload.session, session.payload.transcript, size=0, until=0)
+        return Answer()
+    told, now = pressure.reached(session.settings, look, session.known.told)
+    word = pressure.word(session.settings, look, told, session.route) if now else ""
+    if not takes_context(session.payload):
+        told, word = session.known.told, ""
+    if told != session.known.told:
+        session.note(told=told)
+    if word:
+        session.note(handed=session.known.with_handed(_handed(session, word)).handed)
+    act(session, look)
+    return Answer(context=word)
+
+
+def looked(session: Session) -> Look | None:
+    """Look at the session; None while there is no transcript."""
+    source = session.transcript
+    if source is None:
+        return None
+    known_scale = hints.scale(session.project, session.payload.session)
+    scale = known_scale * _MARGIN if known_scale else usage.UNKNOWN
+    payload = session.payload
+    stand = rerouting.start(session.project, session.route, payload.session, source.session)
+    look = usage.look(source, stand, session.settings, payload.client, known=session.known.window, scale=scale)
+    if look.window != session.known.window:
+        session.note(window=look.window)
+    return look
+
+
+def act(session: Session, look: Look) -> None:
+    """Say until when no look is needed, and start the checkpoint that is due: it foretells better, when it is made."""
+    project, payload = session.project, session.payload
+    told, scale = session.known.told, hints.scale(project, payload.session)
+    hints.foretell(
+        project, payload.session, payload.transcript, look, settings=session.settings, told=told, scale=scale
+    )
+    if look.due:
+        detached.start(session, "due")
+
+
+def _handed(session: Session, text: str) -> Handed:
+    digest = hashlib.sha256(text.encode()).hexdigest()
+    return Handed(session.payload.name, "pressure", digest, len(text), text[:80])

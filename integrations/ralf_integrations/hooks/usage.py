@@ -1,0 +1,150 @@
+"""How far a session has come since its last checkpoint, and how full its window is.
+
+Both are read off its transcript anew at each look, never accumulated. What it does not hold yet, the next look finds.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import NamedTuple
+
+from ralf import sessions, tokens
+from ralf.budget import BudgetWatcher
+from ralf.config import Config
+from ralf.errors import TranscriptChanged
+from ralf.sessions import Standing
+from ralf.transcripts import Transcript
+from ralf.transcripts.events import Position
+from ralf_integrations import environment
+
+UNKNOWN = 1.3
+"""Tokens for each estimated one where nobody has counted any of the session's: rarely are there more."""
+
+_ENOUGH = 5_000  # estimated tokens that tell how good the estimate is for such texts
+
+LARGE_WINDOW = 1_000_000
+"""Tokens of a window in which more than the configured ones are in use."""
+
+_LOOK_BACK = (64 << 10, 1 << 20, 8 << 20)
+"""Bytes before the last checkpoint in which the state at that place is looked for, one after the other."""
+
+_LINES = ("claude-code", "codex")
+"""Formats of transcripts whose records are lines."""
+
+# As `tokens.estimate`, but for words that are run together or long, of which that one makes one token.
+_PIECE = re.compile(r"[A-Z]?[a-z]{1,12}|[A-Z]{1,4}|[0-9]{1,3}|[^\x00-\x7f]|[^\sA-Za-z0-9]+|\s{2,}")
+_ONE_AT_A_TIME = 1 << 20  # characters, so that the list of pieces of a long text is never held whole
+_UNBROKEN = re.compile(r"[A-Za-z0-9+/=_-]{48,}")  # Base64 and the like
+_BYTES_UNBROKEN = 1.4  # of such text that a token has
+
+
+class Look(NamedTuple):
+    """One look at a session.
+
+    due        why a checkpoint has fallen due, "" while none has
+    tokens     seen since the last checkpoint
+    left       that may follow before the next one falls due
+    filled     tokens in the client's window, None where unknown
+    window     its size
+    size       bytes of the transcript that were looked at
+    scale      tokens for each estimated one, None where they were not counted, or are too few
+    """
+
+    due: str
+    tokens: int
+    left: int
+    filled: int | None
+    window: int
+    size: int
+    scale: float | None = None
+
+    @property
+    def percent(self) -> float | None:
+        """How full the window is, 100 for full; None where unknown."""
+        return None if self.filled is None else 100 * self.filled / self.window
+
+
+def look(
+    source: Transcript, stand: Standing, settings: Config, client: str, *, known: int = 0, scale: float | None = UNKNOWN
+) -> Look:
+    """Look at what a transcript holds after the place up to which it was taken.
+
+    known  the size of the client's window that an earlier look has found, 0 for none
+    scale  tokens for each estimated one; what has then fallen due by their number may be due. None: tokens are counted,
+           which takes the time to load the tokenizer
+
+    TranscriptChanged where the transcript is another than the one that was taken; else as `Transcript.events`.
+    """
+    size = source.path.stat().st_size  # before the reading: what is written meanwhile is for the next look
+    if not sessions.unchanged(stand, source.path):
+        raise TranscriptChanged(
+            source.path,
+            "shrank or was replaced since the last checkpoint of its session",
+            f"ralf context checkpoint ROUTE --transcript {source.path} --restart",
+        )
+    limits = settings.limits
+    before = _before(source, stand.position, BudgetWatcher(limits))
+    state = before.state
+    fixed = environment.claude_window() if client == "claude-code" else 0
+    window = state.window or fixed or max(known, settings.window)
+    watcher = BudgetWatcher.resume(
+        limits,
+        stand.position,
+        session=source.session,
+        filled=state.filled,
+        window=window,
+        open_tasks=state.open_tasks,
+        finished=state.finished,
+    )
+    guessed = 0
+    for event in source.events(stand.position):
+        if event.window is not None and event.window > watcher.window and not fixed:
+            watcher.session(source.session, window=LARGE_WINDOW)
+        guess = 0 if event.kind in ("compaction", "other") else _estimate(event.text)
+        guessed += guess
+        if scale is None:
+            watcher.see(event, tokens.count(event.text) if guess else 0)
+        else:
+            watcher.see(event, math.ceil(guess * scale))
+    state = watcher.state
+    left = watcher.threshold - state.tokens
+    if limits.adaptive:  # each edit to come brings it nearer, down to half
+        left = max(left // 2, limits.tokens // 2 - state.tokens)
+    found = round(state.tokens / guessed, 3) if scale is None and guessed > _ENOUGH else None
+    return Look(state.due, state.tokens, max(0, left), state.filled, watcher.window, size, found)
+
+
+def _estimate(text: str) -> int:
+    """The tokens of a text, by an estimate that knows of what has no words, too."""
+    starts = range(0, len(text), _ONE_AT_A_TIME)
+    found = sum(len(_PIECE.findall(text, start, start + _ONE_AT_A_TIME)) for start in starts)
+    for run in _UNBROKEN.finditer(text):
+        found += max(0, math.ceil(len(run[0]) / _BYTES_UNBROKEN) - len(_PIECE.findall(run[0])))
+    return found
+
+
+def _before(source: Transcript, at: Position, watcher: BudgetWatcher) -> BudgetWatcher:
+    """A watcher that has seen the end of what was taken: the window's figure there, which tasks were open."""
+    if not at.byte or source.format not in _LINES:
+        return watcher
+    for size in _LOOK_BACK:
+        start = _line_start(source, max(0, at.byte - size))
+        found = BudgetWatcher(watcher.limits)
+        for event in source.events(start):
+            if event.start.byte >= at.byte:
+                break
+            found.see(event, 0)
+        if found.state.filled is not None or not start.byte:
+            return found
+    return found
+
+
+def _line_start(source: Transcript, byte: int) -> Position:
+    """The first place from `byte` on at which a line begins."""
+    if not byte:
+        return Position()
+    with source.path.open("rb") as file:
+        file.seek(byte - 1)
+        file.readline(8 << 20)
+        return Position(file.tell(), 0)

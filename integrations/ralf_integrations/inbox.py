@@ -1,0 +1,190 @@
+"""Notices to a session: they wait in its stream `inbox/SLUG` of the store, and its next hook hands them over.
+
+A notice is delivered by a record that says so, appended where nobody has appended meanwhile, before it is handed over:
+of two hooks at once one gets it, and one that is killed afterwards cannot have it handed over twice.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import uuid
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from ralf import names
+from ralf.briefing.fence import fenced, shown
+from ralf.errors import Busy, Conflict, UnknownToken, UsageError
+from ralf.journal import MALFORMED
+from ralf.project import Project
+from ralf.store import Entry, Token
+from ralf.text import clean, one_line
+from ralf.trim import trimmed
+
+LONGEST = 8_000
+"""Characters that a notice has at most: with its fence it fits what a hook may answer."""
+
+_PREFIX = "inbox/"
+_VERSION = 1
+_LONGEST_NAME = 100  # characters of a session's or sender's name
+_MOST_TRIES = 100  # each means that another sender or hook has got on
+_HEAD = "Notices to this session that were waiting:\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """A notice.
+
+    id      unique in its inbox
+    sent    ISO 8601
+    sender  who sent it, in a few words
+    text    what it says, redacted
+    """
+
+    id: str
+    sent: str
+    sender: str
+    text: str
+
+
+def stream_of(session: str) -> str:
+    """The name of a session's inbox; the session's id is any text."""
+    return f"{_PREFIX}{names.slug(session)}"
+
+
+def send(project: Project, session: str, text: str, *, sender: str, key: str = "") -> str:
+    """Leave a notice to a session, and return its id; durable when this returns.
+
+    session  the client's id of it; whether anybody has ever seen it does not matter
+    text     at most `LONGEST` characters
+    key      a notice of the same key to the same session is left once, whoever sends it and how often
+
+    Raises UsageError (no session, nothing said, too much said), Busy, OSError.
+    """
+    if not session.strip():
+        raise UsageError("inbox", "a notice needs a session", "ralf health")
+    redacted = project.redactor.text
+    said = redacted(clean(text).strip())
+    if not said:
+        raise UsageError(_named(session), "a notice needs words", 'ralf nudge "TEXT" --session SESSION')
+    if len(said) > LONGEST:
+        what = f"{len(said):,} characters are too long for a notice: at most {LONGEST:,}"
+        raise UsageError(_named(session), what, "put it into a file, and name the file in the notice")
+    unique = hashlib.sha256(key.encode("utf-8", "surrogatepass")).hexdigest()[:32] if key else uuid.uuid4().hex
+    id_ = f"notice-{unique}"
+    record = {
+        "session": redacted(_named(session)),
+        "sender": redacted(trimmed(one_line(clean(sender)), _LONGEST_NAME)),
+        "text": said,
+    }
+    project.prepare()
+    for _ in range(_MOST_TRIES):
+        try:
+            _append(project, session, "notice", record, id_, project.store.head(stream_of(session)))
+        except Conflict:
+            continue
+        return id_
+    raise _busy(session)
+
+
+def take(project: Project, session: str, limit: int) -> list[Notice]:
+    """The oldest notices that wait and whose text (`told`) has at most `limit` characters, as JavaScript counts them;
+    no other call returns them again. [] for none; what does not fit waits on.
+
+    Raises DamagedJournal, Busy, OSError: then none was taken.
+    """
+    for _ in range(_MOST_TRIES):
+        head = project.store.head(stream_of(session))
+        if head is None or _is_empty(project, session, head):
+            return []
+        entries = list(project.store.read(stream_of(session)))
+        all_ = _waiting(entries)
+        found = _fitting(all_, limit)
+        if not found:
+            return []
+        record = {"delivered": [notice.id for notice in found], "left": len(all_) - len(found)}
+        try:
+            _append(project, session, "delivered", record, f"delivered-{uuid.uuid4().hex}", entries[-1].token)
+        except Conflict:
+            continue
+        return found
+    raise _busy(session)
+
+
+def waiting(project: Project, session: str) -> list[Notice]:
+    """The notices that wait for a session, oldest first; they go on waiting. DamagedJournal, OSError."""
+    head = project.store.head(stream_of(session))
+    if head is None or _is_empty(project, session, head):
+        return []
+    return _waiting(project.store.read(stream_of(session)))
+
+
+def told(notices: Sequence[Notice]) -> str:
+    """Notices as they are handed over: in the fence that says that they are data; "" for none."""
+    if not notices:
+        return ""
+    return fenced(shown(_HEAD + "".join(map(_told, notices))))
+
+
+def _told(notice: Notice) -> str:
+    text = "".join(f"  {line}".rstrip() + "\n" for line in notice.text.split("\n"))
+    return f"- from {one_line(notice.sender) or 'unknown'}, {notice.sent}:\n{text}"
+
+
+def _fitting(notices: Iterable[Notice], limit: int) -> list[Notice]:
+    found: list[Notice] = []
+    for notice in notices:
+        if len(told([*found, notice]).encode("utf-16-le", "surrogatepass")) > 2 * limit:
+            break
+        found.append(notice)
+    return found
+
+
+def _waiting(entries: Iterable[Entry]) -> list[Notice]:
+    notices: dict[str, Notice] = {}
+    for id_, record in _records(entries):
+        if record.get("kind") == "notice":
+            notice = Notice(id_, *(str(record.get(key, "")) for key in ("at", "sender", "text")))
+            notices.setdefault(id_, notice)
+        elif record.get("kind") == "delivered":
+            for delivered in record.get("delivered", ()):
+                notices.pop(str(delivered), None)
+    return list(notices.values())
+
+
+def _is_empty(project: Project, session: str, head: Token) -> bool:
+    """Whether the newest record says that nothing waits any more, so that no other has to be read."""
+    try:
+        record = json.loads(project.store.entry(stream_of(session), head).record)
+        return bool(record["kind"] == "delivered" and record["left"] == 0)
+    except (UnknownToken, *MALFORMED):
+        return False
+
+
+def _records(entries: Iterable[Entry]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """The records of an inbox; one that is none of ours is passed over."""
+    for entry in entries:
+        try:
+            record = json.loads(entry.record)
+            iter(record.get("delivered", ()))
+        except MALFORMED:
+            continue
+        yield entry.id, record
+
+
+def _append(
+    project: Project, session: str, kind: str, record: Mapping[str, Any], id_: str, after: Token | None
+) -> Token:
+    at = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    line = json.dumps({"v": _VERSION, "kind": kind, "at": at, **record}, ensure_ascii=False, separators=(",", ":"))
+    return project.store.append(stream_of(session), line.encode(), id=id_, after=after)
+
+
+def _named(session: str) -> str:
+    return trimmed(one_line(clean(session)), _LONGEST_NAME)
+
+
+def _busy(session: str) -> Busy:
+    return Busy(_named(session), "others use its inbox as fast as it is read", "try again")

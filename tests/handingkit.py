@@ -1,0 +1,161 @@
+"""What the tests of the hooks share: payloads as the clients send them, sessions of a project, logs made to size."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import ralf
+import storekit
+from ralf.project import Project
+from ralf_integrations.hooks import handler, known as knowns
+from ralf_integrations.hooks.answer import Answer, written
+from ralf_integrations.hooks.known import Known
+from ralf_integrations.hooks.payload import Payload, parse
+from ralf_integrations.hooks.session import Session
+
+KIT = storekit.SOURCE.parent / "shared" / "clients"
+"""The kit with payloads that the clients themselves have sent."""
+
+GOAL = "Carry the tide table of the harbour over to the new reader, in seven steps, and keep the old columns."
+DECISIONS = (
+    "Use the advisory lock of the database in `deploy/lock.py`, not the lock file",
+    "The retry count is 7 and `deployRunner` waits 250 ms between two tries",
+    "Columns keep their old names; `gauge_id` alone becomes `station`, because the harbour's other programs read it. "
+    + "Nobody renames a column in the same commit in which its type changes; each step is one migration of its own. "
+    * 2,
+)
+
+
+def project(root: Path) -> Project:
+    """A project that has opted in."""
+    folder = storekit.context_of(root)
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "config.yaml").touch()
+    return Project(root)
+
+
+def payload(name: str, session: str, root: Path, *, client: str = "claude-code", **fields: Any) -> Payload:
+    """A payload of a client, through its own form."""
+    transcript = fields.pop("transcript", root / f"{session}.jsonl")
+    tree = {"session_id": session, "cwd": str(root), "hook_event_name": name, "transcript_path": str(transcript)}
+    found = parse(name, json.dumps(tree | fields).encode(), client)  # type: ignore[arg-type]
+    assert found is not None
+    return found
+
+
+def hook(name: str, session: str, root: Path, **fields: Any) -> Answer:
+    """What a hook answers, and what it leaves to the next one, as the entry does it."""
+    sent = payload(name, session, root, **fields)
+    seen = Session(sent, Project(root))
+    answer = handler.handle(seen)
+    seen.keep()
+    output = written(answer, sent)
+    assert not answer.context or answer.context in str(json.loads(output)["hookSpecificOutput"]["additionalContext"])
+    return answer
+
+
+def start(session: str, root: Path, source: str = "startup", **fields: Any) -> str:
+    """What a session is handed that starts."""
+    return hook("SessionStart", session, root, source=source, **fields).context
+
+
+def prompt(session: str, root: Path, text: str, **fields: Any) -> str:
+    """What a session is handed with a prompt."""
+    return hook("UserPromptSubmit", session, root, prompt=text, **fields).context
+
+
+def remembered(root: Path, session: str, **fields: Any) -> Known:
+    """Leave what hooks know of a session."""
+    known = replace(knowns.of(Project(root), session), **fields)
+    knowns.remember(Project(root), known)
+    return known
+
+
+@contextmanager
+def process() -> Iterator[tuple[int, int]]:
+    """A process that runs, as a client's would, and when it began."""
+    running = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+    try:
+        stat = Path(f"/proc/{running.pid}/stat").read_text()
+        yield running.pid, int(stat.rpartition(")")[2].split()[19])
+    finally:
+        running.kill()
+        running.wait()
+
+
+def log(path: Path, session: str, *turns: tuple[str, Any], first: int = 0) -> None:
+    """Append turns to a session's log: ("user", text), ("says", text), ("bash", (command, output, failed)), ("edit",
+    path), ("todos", list).
+    """
+    lines = []
+    for number, (kind, what) in enumerate(turns, start=first):
+        call = f"c{number}"
+        if kind in ("user", "says"):
+            content: Any = what if kind == "user" else [{"type": "text", "text": what}]
+            lines.append(_record("user" if kind == "user" else "assistant", session, number, content))
+            continue
+        tool, given, out, failed = _call(kind, what)
+        block = {"type": "tool_use", "id": call, "name": tool, "input": given}
+        lines.append(_record("assistant", session, number, [block]))
+        result = {"type": "tool_result", "tool_use_id": call, "content": out, "is_error": failed}
+        lines.append(_record("user", session, number, [result]))
+    with path.open("a", encoding="utf-8") as file:
+        file.write("".join(f"{json.dumps(line)}\n" for line in lines))
+
+
+def _call(kind: str, what: Any) -> tuple[str, dict[str, Any], str, bool]:
+    if kind == "bash":
+        command, out, failed = what
+        return "Bash", {"command": command}, f"Exit code 1\n{out}" if failed else out, failed
+    if kind == "edit":
+        given = {"file_path": what, "old_string": "a", "new_string": "b"}
+        return "Edit", given, f"The file {what} has been updated.", False
+    return "TodoWrite", {"todos": what}, "Todos have been modified successfully.", False
+
+
+def _record(kind: str, session: str, number: int, content: Any) -> dict[str, Any]:
+    minutes, seconds = divmod(number, 60)
+    return {
+        "type": kind,
+        "sessionId": session,
+        "uuid": f"{session}-{number}-{kind}",
+        "cwd": "/srv/tide",
+        "isSidechain": False,
+        "timestamp": f"2026-03-01T08:{minutes:02d}:{seconds:02d}.000Z",
+        "message": {"role": kind, "content": content},
+    }
+
+
+STEPS = [{"content": f"Move part {n} of the table", "status": "completed" if n < 6 else "pending"} for n in range(7)]
+WORK: tuple[tuple[str, Any], ...] = (
+    ("user", GOAL),
+    ("says", "I begin with the reader of the tide table."),
+    ("todos", STEPS),
+    ("edit", "/srv/tide/src/reader.py"),
+    ("bash", ("pytest -q tests/test_reader.py", "E   TideError: station 9 has no level\n1 failed", True)),
+    ("edit", "/srv/tide/src/levels.py"),
+    ("says", "Step 7 of 7 is next: I move part 6 of the table now."),
+)
+"""The work of a session that is killed in its last step."""
+
+
+def worked(root: Path, route: str, session: str = "old") -> Path:
+    """A route on which a session has worked; its log."""
+    path = root / f"{session}.jsonl"
+    log(path, session, *WORK)
+    ralf.checkpoint(route, path, root=root)
+    for text in DECISIONS:
+        ralf.record_decision(route, text, rationale="it has to survive", root=root)
+    return path
+
+
+def captured(name: str) -> list[dict[str, Any]]:
+    """The payloads of one captured run, in their order; [] without the kit."""
+    return [json.loads(path.read_text()) for path in sorted((KIT / "captured" / name).glob("*.json"))]

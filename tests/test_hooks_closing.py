@@ -1,0 +1,106 @@
+"""A task is complete, the agent has stopped, the session is over: the segment is closed in the client's time."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+import hookkit
+import storekit
+from hookkit import Rig, answered
+from ralf.files import locks
+from ralf_integrations.hooks import closing, known
+
+
+@contextmanager
+def route_is_locked(rig: Rig) -> Iterator[None]:
+    """Somebody holds the route's lock: whoever writes to it has to wait."""
+    with locks.held(rig.project.route_lock("default"), "the test"):
+        yield
+
+
+@pytest.fixture
+def rig(tmp_path: Path) -> Rig:
+    made = hookkit.rig(tmp_path / "project")
+    made.grow(2_000)
+    return made
+
+
+def test_a_headless_run_that_stops_has_its_checkpoint_when_the_hook_ends(rig: Rig) -> None:
+    rig.environment["CLAUDE_CODE_ENTRYPOINT"] = "sdk-cli"
+    began = time.monotonic()
+    answered([rig.start("Stop", stop_hook_active=False)])
+    if time.monotonic() - began > closing.SECONDS:  # a loud machine: what it had no time for is made behind its back
+        rig.settle()
+    assert [reason for reason, _ in rig.checkpoints()] == ["session-end"]
+
+
+@pytest.mark.slow
+def test_a_headless_run_waits_no_longer_than_it_may_and_loses_nothing(rig: Rig) -> None:
+    rig.environment["CLAUDE_CODE_ENTRYPOINT"] = "sdk-cli"
+    rig.hook("SessionStart", source="startup")
+    with route_is_locked(rig):
+        began = time.monotonic()
+        answered([rig.start("Stop", stop_hook_active=False)])
+        assert closing.SECONDS <= time.monotonic() - began < closing.SECONDS + 3
+    rig.settle()
+    assert [reason for reason, _ in rig.checkpoints()] == ["session-end"]
+
+
+def test_a_person_s_session_that_stops_is_checkpointed_only_when_one_is_due(rig: Rig) -> None:
+    assert rig.hook("Stop", stop_hook_active=False).out == ""
+    assert rig.checkpoints() == []
+    rig.configure(threshold=1_500)
+    assert rig.hook("Stop", stop_hook_active=False).out == ""
+    assert [reason for reason, _ in rig.checkpoints()] == ["threshold"]
+
+
+def test_the_end_of_a_session_closes_its_segment_behind_the_client_s_back(rig: Rig) -> None:
+    rig.hook("SessionStart", source="startup")
+    assert not known.of(rig.project, rig.session).ended
+    with route_is_locked(rig):  # so that no checkpoint can be made meanwhile
+        answered([rig.start("SessionEnd", reason="other")])
+        assert rig.checkpoints() == []
+    rig.settle()
+    assert [reason for reason, _ in rig.checkpoints()] == ["session-end"]
+    assert known.of(rig.project, rig.session).ended
+    rig.hook("SessionEnd", reason="other")
+    assert len(rig.checkpoints()) == 1
+
+
+@pytest.mark.slow
+def test_the_end_is_not_lost_where_another_checkpoint_is_being_made(rig: Rig) -> None:
+    rig.configure(threshold=1_500)
+    calls = [rig.start("PostToolBatch")]
+    rig.grow(300)
+    calls.append(rig.start("SessionEnd", reason="other"))
+    answered(calls)
+    rig.settle()
+    spans = storekit.checkpoints_of(rig.root, "default")
+    assert [span[1] for span in spans] == [0, *(span[2] for span in spans[:-1])]
+    assert spans[-1][2] == rig.transcript.stat().st_size
+
+
+def test_a_completed_task_closes_its_segment(rig: Rig) -> None:
+    rig.hook("TaskCompleted", task_id="1", task_subject="part")
+    assert [reason for reason, _ in rig.checkpoints()] == ["task-completed"]
+
+
+def test_a_session_that_never_wrote_anything_leaves_nothing(rig: Rig) -> None:
+    rig.transcript.unlink()
+    for event in ("SessionStart", "PostToolBatch", "Stop", "TaskCompleted", "SessionEnd"):
+        assert rig.hook(event).out == ""
+    assert rig.checkpoints() == []
+
+
+def test_codex_in_its_headless_form_is_told_by_its_rollout(rig: Rig) -> None:
+    rig.client = "codex"
+    head = '{"type":"session_meta","payload":{"id":"x","originator":"%s","source":"%s"}}\n'
+    rig.transcript.write_text(head % ("codex_exec", "exec"))
+    assert closing.is_headless(rig.look("Stop"))
+    rig.transcript.write_text(head % ("codex_cli_rs", "cli"))
+    assert not closing.is_headless(rig.look("Stop"))

@@ -1,0 +1,237 @@
+"""Around a compaction: a checkpoint before, steering for the client's summary, and what that summary did not say."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import handingkit
+import ralf
+import storekit
+from handingkit import DECISIONS, GOAL
+from ralf.briefing.fence import outside
+from ralf.project import Project
+from ralf.transcripts import open_transcript
+from ralf_integrations.hooks import known as knowns, receipts
+from ralf_integrations.hooks.answer import LIMIT, length
+
+ROUTE = "tide-table"
+ALL = " ".join((GOAL, *DECISIONS))
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("made")
+    handingkit.project(root)
+    handingkit.worked(root, ROUTE)
+    return root
+
+
+@pytest.fixture(autouse=True)
+def on_route(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("RALF_TASK_ID", "BB5_TASK_ID", "RALF_PROJECT_DIR", "CLAUDE_CODE_SESSION_ID"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("BB5_ROUTE", ROUTE)
+
+
+def summarised(root: Path, summary: str) -> None:
+    """Claude Code's compacting agent ends, which tells the summary first."""
+    fields = {"agent_id": "a1", "agent_type": "", "last_assistant_message": f"<analysis>-</analysis><summary>{summary}"}
+    assert handingkit.hook("SubagentStop", "old", root, **fields).context == ""
+
+
+def test_what_goes_is_in_a_checkpoint_before_it_goes(project: Path) -> None:
+    handingkit.log(project / "old.jsonl", "old", ("user", "The pier must stay open at low tide, always."), first=100)
+    handingkit.hook("PreCompact", "old", project, trigger="auto")
+    assert len(storekit.checkpoints_of(project, ROUTE)) == 2
+    assert ralf.get_context(ROUTE, root=project).checkpoints[-1].reason == "compaction"
+
+
+def test_the_clients_summary_is_told_what_to_keep_in_its_own_words_within_the_limit(project: Path) -> None:
+    answer = handingkit.hook("PreCompact", "old", project, trigger="manual")
+    for words in (GOAL, *DECISIONS, "step 7 of 7", "src/reader.py", "TideError"):
+        assert " ".join(words.split()) in answer.steering
+    assert "DEC-00" in answer.steering
+    assert length(answer.steering) <= LIMIT
+    assert outside(answer.steering).count("\n") == 0  # one sentence of ours, and all else in the fence
+
+
+def test_codex_takes_no_steering_and_gets_none(project: Path) -> None:
+    assert handingkit.hook("PreCompact", "old", project, client="codex", trigger="auto").steering == ""
+
+
+def test_the_steering_is_not_taken_for_a_request_where_the_client_logs_it(project: Path) -> None:
+    steering = handingkit.hook("PreCompact", "old", project, trigger="manual").steering
+    said = (
+        f"<local-command-stdout>Compacted\nPreCompact [ralf] completed successfully: {steering}</local-command-stdout>"
+    )
+    handingkit.log(project / "after.jsonl", "after", ("user", said))
+    assert [event.text for event in open_transcript(project / "after.jsonl").events() if event.kind == "user"] == []
+
+
+def test_only_what_the_summary_does_not_say_is_handed_over(project: Path) -> None:
+    handingkit.hook("PreCompact", "old", project, trigger="auto")
+    summarised(project, f"{GOAL} {DECISIONS[0]}. At step 7; src/reader.py was edited.")
+    text = handingkit.start("old", project, "compact")
+    assert DECISIONS[1] in text
+    assert " ".join(DECISIONS[2].split()) in text
+    assert "levels.py" in text
+    assert "pytest -q tests/test_reader.py" in text
+    for survived in (GOAL, DECISIONS[0], "src/reader.py", "step 7 of 7"):
+        assert survived not in text
+    assert handingkit.hook("PostCompact", "old", project, compact_summary=GOAL).context == ""
+    assert handingkit.prompt("old", project, "thanks, now run the other tests as well") == ""
+
+
+def test_a_summary_that_says_all_needs_nothing_beside_it(project: Path) -> None:
+    context = ralf.get_context(ROUTE, root=project)
+    summarised(project, f"{context.render(fenced=False)} {ALL}")
+    assert handingkit.start("old", project, "compact") == ""
+
+
+def test_where_the_summary_is_not_known_yet_all_is_handed_over_and_nothing_twice(project: Path) -> None:
+    text = handingkit.start("old", project, "compact")
+    for words in (GOAL, *DECISIONS):
+        assert " ".join(words.split()) in text
+    handingkit.hook("PostCompact", "old", project, trigger="auto", compact_summary="I did one and two.")
+    assert knowns.of(Project(project), "old").waiting == ""
+    assert handingkit.prompt("old", project, "continue") == ""
+
+
+def test_what_only_the_last_event_tells_waits_for_a_hook_that_the_model_hears(project: Path) -> None:
+    hint = knowns.folder(Project(project)) / "old.next"
+    hint.parent.mkdir(parents=True, exist_ok=True)
+    hint.write_text("no look is needed")
+    handingkit.hook("PostCompact", "old", project, trigger="auto", compact_summary=GOAL)
+    assert not hint.exists()
+    text = handingkit.hook("PostToolBatch", "old", project, tool_calls=[]).context
+    assert DECISIONS[1] in text
+    assert GOAL not in text
+    assert handingkit.hook("PostToolBatch", "old", project, tool_calls=[]).context == ""
+
+
+def test_what_did_not_fit_beside_the_rest_comes_behind_it(project: Path) -> None:
+    (storekit.context_of(project) / "config.yaml").write_text("brief_tokens: 330\n")
+    first = handingkit.start("old", project, "compact")
+    missing = [one for one in DECISIONS if " ".join(one.split()) not in first]
+    assert missing
+    handingkit.hook("PostCompact", "old", project, trigger="auto", compact_summary="I did one and two.")
+    second = handingkit.hook("PostToolBatch", "old", project, tool_calls=[]).context
+    assert all(" ".join(one.split()) in second for one in missing)
+
+
+def test_a_summary_that_stands_in_the_log_already_is_read_there(project: Path) -> None:
+    handingkit.hook("PreCompact", "old", project, trigger="auto")
+    summary = {"type": "user", "isCompactSummary": True, "sessionId": "old", "uuid": "u", "cwd": "/srv/tide"}
+    summary["message"] = {"role": "user", "content": f"This session is being continued. {GOAL} {DECISIONS[0]}"}
+    with (project / "old.jsonl").open("a") as file:
+        file.write(
+            json.dumps({"type": "system", "subtype": "compact_boundary", "sessionId": "old", "uuid": "b"}) + "\n"
+        )
+        file.write(json.dumps(summary) + "\n")
+    text = handingkit.start("old", project, "compact")
+    assert DECISIONS[1] in text
+    assert GOAL not in text
+
+
+def test_the_end_of_any_other_subagent_says_nothing_of_a_compaction(project: Path) -> None:
+    fields = {"agent_id": "a1", "agent_type": "general-purpose", "last_assistant_message": ALL}
+    handingkit.hook("SubagentStop", "old", project, **fields)
+    assert knowns.of(Project(project), "old").compaction == ""
+
+
+def test_what_was_said_of_pressure_and_briefs_counts_no_more_after_a_compaction(project: Path) -> None:
+    handingkit.remembered(project, "old", told=80, briefed=("another",))
+    handingkit.start("old", project, "compact")
+    known = knowns.of(Project(project), "old")
+    assert (known.told, known.briefed, known.compacted) == (0, (ROUTE,), True)
+
+
+def test_a_log_that_ralf_cannot_read_keeps_nobody_from_being_handed_what_there_is(project: Path) -> None:
+    log = project / "x.jsonl"
+    log.write_text('{"of": "no client"}\n{"known": "here"}\n')
+    assert GOAL in handingkit.start("x", project)
+    assert GOAL in handingkit.hook("PreCompact", "x", project, trigger="auto").steering
+    assert GOAL in handingkit.start("x", project, "compact")
+    assert GOAL in handingkit.prompt("y", project, f"--load-context {ROUTE}", transcript=log)
+
+
+# ---- receipts ----
+
+
+def claude_record(session: str, text: str) -> str:
+    attachment = {"type": "hook_additional_context", "content": [text], "hookName": "SessionStart"}
+    return json.dumps({"type": "attachment", "attachment": attachment, "sessionId": session}) + "\n"
+
+
+def codex_record(text: str) -> str:
+    blocks = [{"type": "input_text", "text": text}]
+    payload = {"type": "message", "role": "developer", "content": blocks}
+    return json.dumps({"timestamp": "2026-03-01T08:00:00Z", "type": "response_item", "payload": payload}) + "\n"
+
+
+@pytest.mark.parametrize("client", ["claude-code", "codex"])
+def test_a_receipt_says_whether_the_very_bytes_are_in_the_log(project: Path, client: str) -> None:
+    log = project / "r-1.jsonl"
+    text = handingkit.start("r-1", project, client=client, transcript=log)
+    assert text
+    assert [found for _, found in receipts.check(Project(project), "r-1")] == [None]  # there is no log yet
+    record = claude_record("r-1", text) if client == "claude-code" else codex_record(text)
+    log.write_text(record.replace("Gauge", "x").replace("harbour", "harbor"))
+    assert [found for _, found in receipts.check(Project(project), "r-1")] == [False]
+    with log.open("a") as file:
+        file.write('{"torn": "hook_additional_context\n' + record + "[[\n")
+    ((handed, found),) = receipts.check(Project(project), "r-1")
+    assert (handed.what, handed.event, found) == ("brief", "SessionStart", True)
+
+
+def test_a_session_that_was_handed_nothing_has_no_receipts(project: Path) -> None:
+    assert receipts.check(Project(project), "nobody") == []
+
+
+def test_our_text_in_the_clients_log_is_no_request_and_is_never_summarised(project: Path) -> None:
+    text = handingkit.start("r-2", project)
+    log = project / "r-2.jsonl"
+    log.write_text(claude_record("r-2", text))
+    handingkit.log(
+        log, "r-2", ("user", f"<system-reminder>SessionStart hook additional context: {text}</system-reminder>")
+    )
+    handingkit.log(log, "r-2", ("user", text), ("says", f"I was told:\n{text}"), first=5)
+    handingkit.log(log, "r-2", ("user", "Now paint the pier of the harbour in another colour."), first=9)
+    said = [event.text for event in open_transcript(log).events() if event.kind in ("user", "assistant")]
+    assert said == ["I was told:", "Now paint the pier of the harbour in another colour."]
+
+
+# ---- payloads as the clients sent them ----
+
+
+@pytest.mark.skipif(not (handingkit.KIT / "captured").is_dir(), reason=f"the kit is not at {handingkit.KIT}")
+@pytest.mark.parametrize(
+    ("run", "client"),
+    [
+        (f"claude/{name}", "claude-code")
+        for name in ("basic", "autocompact", "clear", "subagent", "resume_and_manual_compact")
+    ]
+    + [("codex/basic", "codex"), ("codex/autocompact", "codex")],
+)
+def test_every_captured_payload_is_answered_and_the_route_arrives_by_the_rules(
+    project: Path, run: str, client: str
+) -> None:
+    said: dict[str, str] = {}
+    for sent in handingkit.captured(run):
+        fields = {name: value for name, value in sent["stdin"].items() if name not in ("session_id", "transcript_path")}
+        fields = {name: value for name, value in fields.items() if name not in ("cwd", "hook_event_name")}
+        name = sent["stdin"]["hook_event_name"]
+        answer = handingkit.hook(
+            name, sent["stdin"]["session_id"], project, client=client, transcript=project / "none.jsonl", **fields
+        )
+        said[f"{name}-{fields.get('source', '')}"] = answer.context
+        if fields.get("agent_id"):
+            assert answer.context == ""
+    for source in ("startup", "compact", "clear"):
+        if f"SessionStart-{source}" in said and source != "compact":
+            assert GOAL in said[f"SessionStart-{source}"]
+    if "SessionStart-compact" in said:
+        assert DECISIONS[1] in said["SessionStart-compact"]

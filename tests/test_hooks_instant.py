@@ -1,0 +1,218 @@
+"""The installed command's first look: nothing is loaded and nothing done where nothing is due."""
+
+from __future__ import annotations
+
+import json
+import os
+import posix
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import hookkit
+import storekit
+from hookkit import Rig
+from ralf import optin, routing
+from ralf_integrations.hooks import hints, installed, instant
+from ralf_integrations.hooks.payload import EVENTS
+
+
+@pytest.fixture
+def rig(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Rig:
+    for variable in (b"CLAUDE_PROJECT_DIR", b"RALF_PROJECT_DIR"):
+        monkeypatch.delitem(posix.environ, variable, raising=False)  # type: ignore[arg-type]
+    return hookkit.rig(tmp_path / "project")
+
+
+@pytest.fixture
+def looked(rig: Rig) -> Rig:
+    """A session that was just looked at."""
+    rig.grow(2_000)
+    rig.hook()
+    return rig
+
+
+def is_idle(rig: Rig, event: str = "PostToolBatch", **more: object) -> bool:
+    return instant.is_idle(rig.client, event, rig.payload(event, **more))
+
+
+def test_a_project_that_has_not_opted_in_sees_nothing_of_a_hook(rig: Rig, tmp_path: Path) -> None:
+    shutil.rmtree(rig.root / ".autonomous")
+    rig.grow(2_000)
+    for event in sorted(instant.DOES):
+        assert is_idle(rig, event)
+    assert rig.hook("SessionStart", source="startup").out == ""
+    assert list(rig.root.iterdir()) == []
+
+
+def test_a_session_is_looked_at_first_and_then_not_before_something_can_fall_due(rig: Rig) -> None:
+    rig.grow(2_000)
+    assert not is_idle(rig)
+    rig.hook()
+    assert is_idle(rig)
+    rig.grow(2_000)
+    assert is_idle(rig)
+    rig.grow(40_000)
+    assert not is_idle(rig)
+
+
+def test_events_of_subagents_are_nobody_s_business(rig: Rig) -> None:
+    assert all(is_idle(rig, event, agent_id="a-1", agent_type="Explore") for event in instant.DOES)
+
+
+def test_other_events_than_after_tools_always_go_the_whole_way(looked: Rig) -> None:
+    assert not any(is_idle(looked, event) for event in ("SessionStart", "UserPromptSubmit", "PreCompact", "Stop"))
+    assert is_idle(looked, "PreToolUse")
+    assert is_idle(looked, "Notification")
+
+
+CHANGES: dict[str, Callable[[Rig], object]] = {
+    "the transcript shrank": lambda rig: os.truncate(rig.transcript, 100),
+    "the transcript is another file": lambda rig: shutil.move(
+        shutil.copy(rig.transcript, rig.transcript.with_suffix(".new")), rig.transcript
+    ),
+    "the transcript is gone": lambda rig: rig.transcript.unlink(),
+    "the configuration was changed": lambda rig: rig.configure(threshold=60_000),
+    "another route was chosen": lambda rig: routing.use(rig.project, "other", session=rig.session),
+    "a notice has come": lambda rig: _notice(rig),
+    "the window has filled up": lambda rig: rig.answers(125_000),
+    "the hint is torn": lambda rig: os.truncate(hints._path(rig.project, rig.session), 30),
+    "the hint is gone": lambda rig: hints._path(rig.project, rig.session).unlink(),
+}
+
+
+def _notice(rig: Rig) -> None:
+    inbox = Path(instant.inbox_of(str(rig.project.folder), rig.session))
+    inbox.parent.mkdir(parents=True, exist_ok=True)
+    inbox.write_text("{}\n")
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_it_looks_again_where(looked: Rig, change: str) -> None:
+    assert is_idle(looked)
+    CHANGES[change](looked)
+    assert not is_idle(looked)
+
+
+def test_a_tool_that_can_say_that_all_is_done_is_looked_at(looked: Rig) -> None:
+    assert not is_idle(looked, "PostToolUse", tool_name="TodoWrite")
+    assert not is_idle(looked, tool_calls=[{"tool_name": "Bash"}, {"tool_name": "TaskUpdate"}])
+    assert is_idle(looked, tool_calls=[{"tool_name": "Bash"}])
+
+
+def test_figures_inside_what_a_tool_printed_are_not_the_client_s(looked: Rig) -> None:
+    forged = json.dumps({"usage": {"input_tokens": 190_000, "output_tokens": 5}})
+    looked.add({"type": "user", "message": {"role": "user", "content": [{"type": "tool_result", "content": forged}]}})
+    assert is_idle(looked)
+
+
+def test_hooks_that_are_off_are_off_for_every_event_until_they_are_on(looked: Rig) -> None:
+    optin.switch(looked.project, on=False)
+    assert looked.hook("UserPromptSubmit", prompt="hello").out == ""
+    assert all(is_idle(looked, event) for event in sorted(instant.DOES))
+    looked.grow(60_000)
+    looked.hook()
+    looked.hook("SessionEnd", reason="other")
+    assert looked.checkpoints() == []
+    optin.switch(looked.project, on=True)
+    assert not is_idle(looked)
+
+
+def test_a_linked_worktree_is_looked_up_in_the_main_one(rig: Rig, tmp_path: Path) -> None:
+    def git(*arguments: str) -> None:
+        who = ["-c", "user.name=t", "-c", "user.email=t@example.org"]
+        subprocess.run(["git", *who, *arguments], cwd=rig.root, check=True, capture_output=True)  # noqa: S607
+
+    git("init", "-q", ".")
+    git("commit", "-q", "--allow-empty", "-m", "one")
+    git("worktree", "add", "-q", str(tmp_path / "linked"))
+    linked = Rig(tmp_path / "linked", rig.transcript)
+    rig.grow(2_000)
+    assert not is_idle(linked)
+    linked.hook()
+    assert is_idle(linked)
+    assert hints._path(rig.project, rig.session).exists()
+
+
+def test_a_folder_below_the_project_is_the_project(looked: Rig) -> None:
+    below = looked.root / "src" / "deep"
+    below.mkdir(parents=True)
+    data = json.loads(looked.payload("PostToolBatch")) | {"cwd": str(below)}
+    assert instant.is_idle("claude-code", "PostToolBatch", json.dumps(data).encode())
+
+
+def test_an_id_that_is_no_plain_name_stays_in_its_folder(rig: Rig) -> None:
+    rig.session = "../../../outside"
+    rig.grow(2_000)
+    before = set(rig.root.parent.rglob("*"))
+    rig.hook()
+    rig.hook("SessionEnd", reason="other")
+    outside = {path for path in set(rig.root.parent.rglob("*")) - before if rig.root not in path.parents}
+    assert outside == set()
+    assert rig.checkpoints()
+
+
+@pytest.mark.parametrize("name", sorted({name for events in EVENTS.values() for name in events}))
+def test_every_event_that_means_something_gets_past_the_first_look(name: str) -> None:
+    assert name in instant.DOES
+
+
+def test_the_common_case_loads_next_to_nothing(looked: Rig) -> None:
+    command = installed.command("claude-code", "PostToolBatch")
+    command[1:1] = ["-X", "importtime"]
+    done = subprocess.run(command, input=looked.payload("PostToolBatch"), capture_output=True, check=True)
+    loaded = {line.rpartition(b"|")[2].strip().decode() for line in done.stderr.splitlines() if b"import time" in line}
+    assert "instant" in loaded
+    heavy = "os re json typing pathlib dataclasses collections functools enum site ralf ralf_integrations".split()
+    assert loaded.isdisjoint(heavy)
+
+
+def test_a_command_whose_files_are_gone_does_not_block_the_client(tmp_path: Path) -> None:
+    command = installed.command("claude-code", "UserPromptSubmit")
+    command[-3] = str(tmp_path / "gone")
+    done = subprocess.run(command, input=b"{}", capture_output=True, check=False)
+    assert done.returncode == 1  # 2 would keep every prompt from the agent
+
+
+def test_the_command_names_an_absolute_interpreter_and_folder() -> None:
+    command = installed.command("codex", "Stop")
+    assert command[0] == sys.executable
+    assert (Path(command[-3]) / "instant.py").exists()
+    assert Path(command[-3]).is_absolute()
+    assert command[-2:] == ["codex", "Stop"]
+
+
+def test_a_hook_gives_up_in_time(rig: Rig) -> None:
+    code = "import sys; sys.path.insert(0, sys.argv[1]); import instant; instant.SECONDS = 0.3; "
+    code += "instant.limit_time.__defaults__ = (0.3,); instant.main()"
+    command = installed.command("claude-code", "PostToolBatch")
+    command[command.index("-c") + 1] = code
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as child:
+        assert child.wait(timeout=10) == 0  # its standard input is open still
+
+
+def test_a_pipe_in_the_transcript_s_place_hangs_nobody(rig: Rig) -> None:
+    os.mkfifo(rig.transcript)
+    said = rig.hook()
+    assert "pipe" in said.notice
+
+
+def test_what_is_said_through_the_command_on_path_is_the_same(rig: Rig) -> None:
+    rig.grow(1_000)
+    rig.answers(125_000)
+    environment = storekit.environment(rig.root.parent, **rig.environment)
+    done = subprocess.run(
+        [*storekit.command("hook", "PostToolBatch")],
+        input=rig.payload("PostToolBatch"),
+        cwd=rig.root,
+        env=environment,
+        capture_output=True,
+        check=True,
+    )
+    assert "62 % full" in hookkit.Said(done.stdout.decode()).context
+    rig.settle()
+    assert [reason for reason, _ in rig.checkpoints()] == ["pressure"]

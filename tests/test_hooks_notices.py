@@ -1,0 +1,84 @@
+"""Notices to a session arrive with its next hook, each once, and within what a client takes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import hookkit
+from hookkit import Rig, answered
+from ralf_integrations import inbox
+from ralf_integrations.hooks import receipts
+from ralf_integrations.hooks.answer import LIMIT
+
+
+@pytest.fixture
+def rig(tmp_path: Path) -> Rig:
+    made = hookkit.rig(tmp_path / "project")
+    made.configure(threshold=50_000)
+    made.grow(1_000)
+    return made
+
+
+def nudge(rig: Rig, text: str) -> None:
+    inbox.send(rig.project, rig.session, text, sender="Ana")
+
+
+def test_a_notice_makes_an_idle_hook_look_and_is_handed_over_once(rig: Rig) -> None:
+    assert [rig.hook().out for _ in range(2)] == ["", ""]
+    nudge(rig, "The schema has changed.")
+    assert "The schema has changed." in rig.hook().context
+    assert [rig.hook().out for _ in range(2)] == ["", ""]
+    nudge(rig, "And again.")
+    assert "And again." in rig.hook().context
+
+
+def test_it_waits_for_a_hook_that_can_hand_it_to_the_agent(rig: Rig) -> None:
+    nudge(rig, "The schema has changed.")
+    assert rig.hook("PreCompact", trigger="auto").out.count("schema") == 0
+    assert rig.hook("Stop", stop_hook_active=False).context == ""
+    assert rig.hook("PostToolBatch", agent_id="a1").context == ""
+    assert "The schema has changed." in rig.hook("UserPromptSubmit", prompt="Go on").context
+
+
+def test_after_a_hook_that_could_not_hand_it_over_the_next_one_looks(rig: Rig) -> None:
+    rig.hook()
+    nudge(rig, "The schema has changed.")
+    rig.hook("Stop", stop_hook_active=False)
+    assert "The schema has changed." in rig.hook().context
+    assert rig.hook().out == ""
+
+
+def test_a_receipt_confirms_it(rig: Rig) -> None:
+    nudge(rig, "The schema has changed.")
+    text = rig.hook().context
+    assert [found for _, found in receipts.check(rig.project, rig.session)] == [False]
+    rig.add({"type": "attachment", "attachment": {"type": "hook_additional_context", "content": [text]}})
+    assert [(one.what, found) for one, found in receipts.check(rig.project, rig.session)] == [("notice", True)]
+
+
+def test_many_notices_come_one_answer_after_the_other(rig: Rig) -> None:
+    for number in range(5):
+        nudge(rig, f"{number}: " + "word " * 800)
+    seen: list[str] = []
+    for _ in range(5):
+        text = rig.hook("UserPromptSubmit", prompt="Go on").context
+        assert len(text) <= LIMIT
+        seen += [str(number) for number in range(5) if f"  {number}: word" in text]
+    assert seen == list("01234")
+
+
+def test_an_inbox_that_cannot_be_read_breaks_no_hook(rig: Rig) -> None:
+    nudge(rig, "The schema has changed.")
+    journal = rig.project.folder / "journal" / f"{inbox.stream_of(rig.session)}.jsonl"
+    journal.write_bytes(b"nonsense\n")
+    said = rig.hook("UserPromptSubmit", prompt="Go on")
+    assert said.context == "" and "inbox" in said.notice
+
+
+@pytest.mark.slow
+def test_of_hooks_at_once_as_installed_one_hands_it_over(rig: Rig) -> None:
+    nudge(rig, "The schema has changed.")
+    said = answered([rig.start("PostToolBatch") for _ in range(6)])
+    assert sum("The schema has changed." in one.context for one in said) == 1

@@ -1,0 +1,155 @@
+"""What clients really send, and what nobody should: a hook ends with status 0, and says JSON that the client takes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import hookkit
+from hookkit import CAPTURED, Rig, Said, answered
+from ralf_integrations.hooks import entry
+from ralf_integrations.hooks.payload import EVENTS, Client, parse
+
+# As captured from the programs, shortened: Claude Code 2.1.329 in print mode, Codex 0.169.0.
+SAMPLES: dict[str, tuple[Client, dict[str, Any]]] = {
+    "claude SessionStart": ("claude-code", {"hook_event_name": "SessionStart", "source": "startup"}),
+    "claude UserPromptSubmit": (
+        "claude-code",
+        {"hook_event_name": "UserPromptSubmit", "permission_mode": "default", "prompt_id": "p", "prompt": "say hi"},
+    ),
+    "claude PostToolUse": (
+        "claude-code",
+        {
+            "hook_event_name": "PostToolUse",
+            "tool_name": "Bash",
+            "tool_input": {"command": "echo hi"},
+            "tool_response": {"stdout": "hi", "stderr": "", "interrupted": False, "isImage": False},
+            "duration_ms": 19,
+        },
+    ),
+    "claude PostToolBatch": (
+        "claude-code",
+        {
+            "hook_event_name": "PostToolBatch",
+            "effort": {"level": "medium"},
+            "tool_calls": [{"tool_name": "Bash", "tool_input": {"command": "echo hi"}, "tool_response": "hi"}],
+        },
+    ),
+    "claude PreCompact": (
+        "claude-code",
+        {"hook_event_name": "PreCompact", "trigger": "auto", "custom_instructions": None},
+    ),
+    "claude Stop": (
+        "claude-code",
+        {"hook_event_name": "Stop", "stop_hook_active": False, "background_tasks": [], "session_crons": []},
+    ),
+    "claude SessionEnd": ("claude-code", {"hook_event_name": "SessionEnd", "reason": "other"}),
+    "codex SessionStart": (
+        "codex",
+        {"hook_event_name": "SessionStart", "model": "gpt-5.2-codex", "source": "startup"},
+    ),
+    "codex PostToolUse": (
+        "codex",
+        {"hook_event_name": "PostToolUse", "turn_id": "t", "tool_name": "Bash", "tool_response": "hi\n"},
+    ),
+    "codex without a rollout": (
+        "codex",
+        {"hook_event_name": "PostToolUse", "turn_id": "t", "tool_name": "Bash", "transcript_path": None},
+    ),
+}
+
+
+@pytest.fixture
+def rig(tmp_path: Path) -> Rig:
+    made = hookkit.rig(tmp_path / "project")
+    made.grow(1_000)
+    return made
+
+
+@pytest.mark.parametrize("sample", SAMPLES)
+def test_what_clients_send_is_understood_and_answered_only_where_something_is_to_be_said(rig: Rig, sample: str) -> None:
+    rig.client, fields = SAMPLES[sample]
+    name = fields["hook_event_name"]
+    understood = parse(name, rig.payload(name, **fields), rig.client)
+    assert understood is not None
+    assert understood.event != "other"
+    assert understood.session == rig.session
+    assert bool(rig.run(name, **fields).out) == (understood.event == "before-compaction")
+
+
+def is_taken(said: Said) -> bool:
+    """Whether a client takes it: JSON, nothing, or before a compaction the text that steers its summary."""
+    return said.out.startswith("Beside all else, keep in the summary") or isinstance(said.tree, dict)
+
+
+def _captured() -> list[Path]:
+    return sorted(CAPTURED.glob("c*/*/*.json"))
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not _captured(), reason=f"the kit's payloads are not at {CAPTURED}")
+def test_every_captured_payload_ends_with_status_0_and_json_or_nothing(rig: Rig) -> None:
+    seen = set()
+    calls = []
+    for path in _captured():
+        captured = json.loads(path.read_text())
+        sent = captured["stdin"]
+        name = sent["hook_event_name"]
+        rig.client = "codex" if path.parts[-3] == "codex" else "claude-code"
+        rig.environment = {**captured["env"], "CLAUDE_PROJECT_DIR": str(rig.root)}
+        shape = (rig.client, name, tuple(sorted(sent)))
+        if shape in seen:
+            continue
+        seen.add(shape)
+        calls.append(rig.start(name, **{**sent, "cwd": str(rig.root), "transcript_path": str(rig.transcript)}))
+        if len(calls) == 8:
+            assert all(is_taken(said) for said in answered(calls))
+            calls = []
+    assert all(is_taken(said) for said in answered(calls))
+    rig.settle()
+    assert len(seen) > 15
+
+
+@pytest.mark.skipif(not _captured(), reason=f"the kit's payloads are not at {CAPTURED}")
+def test_the_client_is_told_by_what_it_sends(monkeypatch: pytest.MonkeyPatch) -> None:
+    for variable in ("CLAUDECODE", "CODEX_HOME", "GEMINI_PROJECT_DIR"):
+        monkeypatch.delenv(variable, raising=False)
+    wanted = {"claude": "claude-code", "codex": "codex"}
+    for path in _captured():
+        sent = json.loads(path.read_text())["stdin"]
+        found = entry.client_of("", sent["hook_event_name"], json.dumps(sent).encode())
+        assert found == wanted[path.parts[-3]], path
+
+
+HOSTILE = {
+    "nothing": b"",
+    "no json": b"\x00\xff{{{",
+    "an array": b"[1, 2, 3]",
+    "half an object": b'{"session_id": "s", "cwd": "/',
+    "deep": b'{"session_id": ' + b"[" * 100_000,
+    "numbers for texts": json.dumps({"session_id": 5, "transcript_path": 6, "cwd": 7}).encode(),
+    "a long number": b'{"session_id": ' + b"9" * 10_000 + b"}",
+    "surrogates": b'{"session_id": "\\ud800", "cwd": "/\\ud800", "transcript_path": "/\\udfff"}',
+    "zero bytes": b'{"session_id": "a\\u0000b", "cwd": "/a\\u0000b", "transcript_path": "/a\\u0000b"}',
+    "a long id": json.dumps({"session_id": "x" * 200_000, "cwd": "/"}).encode(),
+}
+
+
+@pytest.mark.parametrize("hostile", HOSTILE)
+@pytest.mark.parametrize("event", ["PostToolBatch", "SessionEnd"])
+def test_what_is_no_payload_breaks_nothing(rig: Rig, hostile: str, event: str) -> None:
+    rig.environment["CLAUDE_PROJECT_DIR"] = str(rig.root)
+    rig.payload = lambda event, **more: HOSTILE[hostile]  # type: ignore[method-assign]
+    assert rig.run(event).tree.keys() <= {"systemMessage"}
+
+
+def test_a_payload_of_many_megabytes_is_read_to_its_end(rig: Rig) -> None:
+    said = rig.run("PostToolBatch", tool_calls=[{"tool_name": "Bash", "tool_response": "x" * 30_000_000}])
+    assert said.out == ""
+
+
+def test_every_event_of_every_client_has_a_meaning() -> None:
+    assert all(event != "other" for events in EVENTS.values() for event in events.values())

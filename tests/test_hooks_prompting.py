@@ -1,0 +1,219 @@
+"""A prompt: the brief of what it asks for, once; and the route that a session gets by its first request."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import handingkit
+import ralf
+import storekit
+from handingkit import GOAL
+from ralf import routing
+from ralf.briefing.fence import outside
+from ralf.project import Project
+
+ROUTE = "tide-table"
+REQUEST = "Please rewrite the gauge importer so that it reads the new files of the harbour office."
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("made")
+    handingkit.project(root)
+    handingkit.worked(root, ROUTE)
+    return root
+
+
+@pytest.fixture(autouse=True)
+def nothing_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("BB5_ROUTE", "RALF_TASK_ID", "BB5_TASK_ID", "RALF_PROJECT_DIR", "CLAUDE_CODE_SESSION_ID"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def route_of(root: Path, session: str) -> tuple[str, str]:
+    return tuple(routing.choose(Project(root), session=session))  # type: ignore[return-value]
+
+
+def killed(root: Path, route: str = ROUTE, session: str = "old", **fields: object) -> None:
+    handingkit.remembered(root, session, **{"route": route, "worktree": str(root), "seen": 1.0} | fields)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("text", [f"Go on with {ROUTE}", "carry on with the tide table", f"--load-context {ROUTE}"])
+def test_a_route_that_is_named_arrives_once_and_becomes_the_sessions(project: Path, text: str) -> None:
+    found = handingkit.prompt("new", project, text)
+    assert GOAL in found
+    assert outside(found) == ""
+    assert route_of(project, "new") == (ROUTE, routing.CHOSEN)
+    assert handingkit.prompt("new", project, text) == ""
+    handingkit.hook("PreCompact", "new", project, trigger="auto")
+    handingkit.hook("SessionStart", "new", project, source="clear")
+    assert GOAL in handingkit.prompt("new", project, text)
+
+
+def test_a_wish_to_go_on_brings_what_was_interrupted_in_this_worktree_with_its_tail(project: Path) -> None:
+    handingkit.log(project / "old.jsonl", "old", ("bash", ("make pier", "pier.c:1: error: too short", True)), first=90)
+    killed(project, transcript=str(project / "old.jsonl"))
+    text = handingkit.prompt("new", project, "continue")
+    assert GOAL in text
+    assert "make pier" in text
+    assert "was interrupted" in text
+    assert route_of(project, "new") == (ROUTE, routing.CHOSEN)
+
+
+def test_a_session_that_was_killed_before_its_first_checkpoint_is_gone_on_with(project: Path) -> None:
+    handingkit.prompt("first", project, REQUEST)
+    route = route_of(project, "first")[0]
+    handingkit.log(project / "first.jsonl", "first", ("user", REQUEST), ("edit", "/srv/tide/src/importer.py"))
+    assert f"Context available for {route}" in handingkit.start("second", project)
+    text = handingkit.prompt("second", project, "continue")
+    assert REQUEST in text
+    assert "src/importer.py" in text
+    assert route_of(project, "second") == (route, routing.CHOSEN)
+
+
+def test_of_several_that_were_left_here_the_interrupted_one_comes_and_the_others_are_offered_in_words(
+    project: Path,
+) -> None:
+    ralf.record_decision("other-work", "WORD-OF-THE-OTHER", root=project)
+    killed(project)
+    killed(project, "other-work", "done", ended=True, seen=9e9)
+    text = handingkit.prompt("new", project, "where were we?")
+    assert GOAL in text
+    assert "other-work (ended " in text
+    assert "WORD-OF-THE-OTHER" not in text
+
+
+def test_a_session_that_goes_on_with_its_own_conversation_gets_nothing_of_other_work(project: Path) -> None:
+    killed(project)
+    handingkit.prompt("new", project, REQUEST)
+    handingkit.log(project / "new.jsonl", "new", ("user", REQUEST), ("says", "Done with the first file."))
+    assert handingkit.prompt("new", project, "continue") == ""
+
+
+def test_a_window_that_holds_all_of_the_route_is_not_told_it_again(project: Path) -> None:
+    routing.use(Project(project), ROUTE, session="old")
+    assert handingkit.prompt("old", project, "continue") == ""
+    assert handingkit.prompt("old", project, f"what is open in {ROUTE}?") == ""
+    handingkit.hook("SessionStart", "old", project, source="clear")
+    assert GOAL in handingkit.prompt("old", project, "continue")
+
+
+def test_a_chosen_route_stays_the_sessions_whatever_a_prompt_names(project: Path) -> None:
+    routing.use(Project(project), "mine", session="new")
+    text = handingkit.prompt("new", project, f"compare it with {ROUTE}")
+    assert GOAL in text
+    assert "The route of this session is mine." in text
+    assert route_of(project, "new")[0] == "mine"
+
+
+def test_a_route_that_the_session_has_a_checkpoint_in_stays_its_own(project: Path) -> None:
+    log = project / "new.jsonl"
+    handingkit.log(log, "new", ("user", REQUEST), ("says", "I read the importer first."))
+    ralf.checkpoint("default", log, root=project)
+    assert GOAL in handingkit.prompt("new", project, f"and how was it in {ROUTE}?")
+    assert route_of(project, "new") == ("default", "default")
+
+
+def test_an_unknown_route_is_answered_with_the_closest_names(project: Path) -> None:
+    text = handingkit.prompt("new", project, "--load-context table-tide-2")
+    assert "route table-tide-2 has none" in text
+    assert "ralf context list" in text
+    handingkit.prompt("new", project, "--load-context ../../../etc/passwd")
+    assert not list(storekit.context_of(project).rglob("*passwd*"))
+
+
+def test_switched_off_only_what_is_asked_for_by_hand_arrives(project: Path) -> None:
+    (storekit.context_of(project) / "config.yaml").write_text("inject: off\n")
+    assert handingkit.prompt("new", project, f"go on with {ROUTE}") == ""
+    assert GOAL in handingkit.prompt("new", project, f"--load-context {ROUTE}")
+
+
+def test_our_own_text_in_a_prompt_asks_for_nothing(project: Path) -> None:
+    brief = ralf.get_context(ROUTE, root=project).render(800)
+    assert handingkit.prompt("new", project, f"{brief}\nDoes this look right to you?") == ""
+
+
+# ---- the route that a session gets ----
+
+
+def test_a_session_gets_a_route_that_is_named_after_its_first_request(project: Path) -> None:
+    assert handingkit.prompt("new", project, REQUEST) == ""
+    assert route_of(project, "new") == ("rewrite-the-gauge-importer-so-that-it", "first request")
+    handingkit.prompt("new", project, "And now something else entirely, with other words.")
+    assert route_of(project, "new")[0] == "rewrite-the-gauge-importer-so-that-it"
+
+
+def test_a_greeting_or_a_command_names_no_route(project: Path) -> None:
+    for text in ("hi", "/compact keep the names", "continue", "!ls -la here", "ok"):
+        handingkit.prompt("new", project, text)
+        assert route_of(project, "new") == ("default", "default")
+    handingkit.prompt("new", project, REQUEST)
+    assert route_of(project, "new")[1] == "first request"
+
+
+def test_the_first_request_is_the_logs_where_hooks_came_later(project: Path) -> None:
+    handingkit.log(project / "new.jsonl", "new", ("user", REQUEST), ("says", "I read the importer first."))
+    handingkit.prompt("new", project, "Now write the tests of the second part")
+    assert route_of(project, "new")[0].startswith("rewrite-the-gauge")
+
+
+def test_no_two_sessions_share_a_route_that_was_named_for_them(project: Path) -> None:
+    routes = set()
+    for number in range(5):
+        handingkit.prompt(f"s-{number}", project, REQUEST)
+        routes.add(route_of(project, f"s-{number}")[0])
+    assert len(routes) == 5
+    assert max(map(len, routes)) <= 40
+    assert all(route.startswith("rewrite-the-gauge-importer") for route in routes)
+
+
+def test_a_request_like_the_name_of_a_route_that_exists_does_not_fall_into_it(project: Path) -> None:
+    ralf.record_decision("rewrite-the-gauge-importer-so-that-it", "It is another's", root=project)
+    assert routing.name(Project(project), REQUEST, session="new").startswith("rewrite-the-gauge-importer")
+    assert route_of(project, "new")[0] != "rewrite-the-gauge-importer-so-that-it"
+
+
+def test_a_secret_in_the_first_request_is_in_no_name(project: Path) -> None:
+    key = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
+    handingkit.prompt("new", project, f"Use {key} to push the new importer")
+    found = [path.as_posix() for path in storekit.context_of(project).rglob("*")]
+    assert not any(key[4:20].lower() in path.lower() for path in found)
+    assert route_of(project, "new")[0] == "use-to-push-the-new-importer"
+
+
+@pytest.mark.parametrize(
+    ("by", "on_main", "on_branch"),
+    [
+        ("task", "first request", "git branch fix-tides"),
+        ("goal", "first request", "first request"),
+        ("branch", "default", "git branch fix-tides"),
+        ("project", "default", "default"),
+    ],
+)
+def test_route_by_says_which_rules_are_left(project: Path, by: str, on_main: str, on_branch: str) -> None:
+    (storekit.context_of(project) / "config.yaml").write_text(f"route_by: {by}\n")
+    (project / ".git").mkdir()
+    for branch, rule in (("main", on_main), ("fix-tides", on_branch)):
+        (project / ".git" / "HEAD").write_text(f"ref: refs/heads/{branch}\n")
+        handingkit.prompt(f"on-{branch}", project, REQUEST)
+        assert route_of(project, f"on-{branch}")[1] == rule
+    routing.use(Project(project), "chosen", session="x")
+    assert route_of(project, "x") == ("chosen", "ralf route use")
+
+
+def test_a_route_that_is_forgotten_is_nobodys_any_more(project: Path) -> None:
+    from ralf.forgetting.forget_route import forget_route
+    from ralf_integrations.hooks import known as knowns
+
+    handingkit.prompt("new", project, REQUEST)
+    route = route_of(project, "new")[0]
+    ralf.record_decision(route, "WORD-TO-BE-FORGOTTEN", root=project)
+    killed(project, route, "dead", transcript=str(project / "old.jsonl"))
+    forget_route(route, root=project)
+    assert route_of(project, "new") == ("default", "default")
+    assert knowns.of(Project(project), "dead").route == ""
+    assert not any(
+        route.encode() in path.read_bytes() for path in storekit.context_of(project).rglob("*") if path.is_file()
+    )

@@ -1,0 +1,303 @@
+"""A session that starts: who gets the brief, who the line, who nothing; and whose work it is."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+import handingkit
+import ralf
+import storekit
+from handingkit import DECISIONS, GOAL
+from ralf.briefing.fence import OWN_OUTPUT, outside
+from ralf.project import Project
+from ralf_integrations.hooks import known as knowns
+from ralf_integrations.hooks.answer import LIMIT, length
+
+ROUTE = "tide-table"
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("made")
+    handingkit.project(root)
+    handingkit.worked(root, ROUTE)
+    return root
+
+
+@pytest.fixture(autouse=True)
+def nothing_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("BB5_ROUTE", "RALF_TASK_ID", "BB5_TASK_ID", "RALF_PROJECT_DIR", "CLAUDE_CODE_SESSION_ID"):
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture
+def on_route(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BB5_ROUTE", ROUTE)
+
+
+def whole(text: str) -> str:
+    """A text that was handed over: ours from its first to its last character, and no longer than clients take."""
+    assert outside(text) == ""
+    assert text.startswith(OWN_OUTPUT)
+    assert length(text) <= LIMIT
+    return text
+
+
+@pytest.mark.usefixtures("on_route")
+def test_a_session_whose_environment_names_the_route_gets_goal_step_decisions_files_failures_and_next_steps(
+    project: Path,
+) -> None:
+    text = whole(handingkit.start("new", project))
+    assert GOAL in text
+    for decision in DECISIONS:
+        assert " ".join(decision.split()) in text
+    for words in (
+        "src/reader.py",
+        "src/levels.py",
+        "pytest -q tests/test_reader.py",
+        "TideError",
+        "Move part 6 of the",
+    ):
+        assert words in text
+    assert (
+        text.splitlines()[-2].startswith("_The whole of it: `ralf context show tide-table`")
+        or "The whole of it" in text
+    )
+
+
+@pytest.mark.usefixtures("on_route")
+def test_step_zero_and_completed_steps_survive(project: Path) -> None:
+    from dataclasses import replace
+
+    from ralf.model import Step
+    from ralf_integrations.hooks import handover
+    from ralf_integrations.hooks.session import Session
+
+    context = ralf.get_context(ROUTE, root=project)
+    work = replace(
+        context.active_work, plan_step=0, total_steps=7, completed_steps=(Step(0, "Read it", "72 stations"),)
+    )
+    session = Session(handingkit.payload("SessionStart", "new", project), Project(project))
+    text = handover.brief(session, replace(context, active_work=work))
+    assert "step 0 of 7" in text
+    assert "done: step 0: Read it → 72 stations" in text
+
+
+def test_a_session_without_a_route_of_its_own_is_told_in_a_line_of_what_was_interrupted_here(project: Path) -> None:
+    handingkit.remembered(project, "old", route=ROUTE, worktree=str(project), seen=1.0)
+    text = whole(handingkit.start("new", project))
+    assert f"Context available for {ROUTE} (1 checkpoint, last " in text
+    assert f"`ralf context show {ROUTE} --brief`" in text
+    assert "was interrupted" in text
+    assert not any(decision in text for decision in DECISIONS)
+
+
+def test_a_route_chosen_for_the_session_is_told_in_a_line_also_after_a_clear(project: Path) -> None:
+    from ralf import routing
+
+    for source in ("startup", "clear"):
+        routing.use(Project(project), ROUTE, session=f"s-{source}")
+        text = whole(handingkit.start(f"s-{source}", project, source))
+        assert text.count("\n") == 3
+        assert "Context available for" in text
+
+
+def test_a_route_that_has_nothing_is_not_spoken_of(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BB5_ROUTE", "empty-route")
+    assert handingkit.start("new", project) == ""
+
+
+@pytest.mark.usefixtures("on_route")
+@pytest.mark.parametrize(("mode", "words"), [("off", ""), ("line", "Context available"), ("brief", GOAL)])
+def test_the_configuration_says_how_much_is_handed_over(project: Path, mode: str, words: str) -> None:
+    (storekit.context_of(project) / "config.yaml").write_text(f"inject: {mode}\n")
+    text = handingkit.start("new", project)
+    assert words in text
+    assert bool(text) == bool(words)
+
+
+@pytest.mark.usefixtures("on_route")
+def test_a_resumed_session_gets_nothing_of_its_own_work_and_a_line_where_others_have_gone_on(project: Path) -> None:
+    assert handingkit.start("old", project, "resume") == ""
+    shutil.copy(project / "old.jsonl", project / "s.jsonl")
+    text = handingkit.start("other", project, "resume")
+    assert "Context available" in text
+    assert GOAL not in text
+
+
+@pytest.mark.usefixtures("on_route")
+def test_a_resumed_session_that_was_compacted_is_told_of_its_own_work(project: Path) -> None:
+    handingkit.remembered(project, "old", compacted=True)
+    assert "Context available" in handingkit.start("old", project, "resume")
+
+
+@pytest.mark.usefixtures("on_route")
+def test_what_a_killed_session_has_not_checkpointed_reaches_the_one_that_follows(project: Path) -> None:
+    tail = "Use a queue of length 3 instead of a lock in the harbour's writer, since two writers starve each other."
+    turns = [
+        ("user", f"From now on: {tail}"),
+        ("bash", ("make harbour", "harbour.c:7: error: no pier\nmake: failed", True)),
+    ]
+    handingkit.log(project / "old.jsonl", "old", *turns, first=100)
+    handingkit.remembered(project, "old", route=ROUTE, transcript=str(project / "old.jsonl"), pid=2**22 - 1, born=1)
+    text = handingkit.start("new", project)
+    assert "make harbour" in text
+    assert "queue of length 3" in text
+    assert len(storekit.checkpoints_of(project, ROUTE)) == 2
+
+
+@pytest.mark.usefixtures("on_route")
+def test_the_tail_of_a_session_that_still_runs_is_left_to_it(project: Path) -> None:
+    handingkit.log(
+        project / "old.jsonl", "old", ("user", "SECRET-OF-THE-LIVE-ONE must wait for its own checkpoint"), first=100
+    )
+    with handingkit.process() as (pid, born):
+        handingkit.remembered(project, "old", route=ROUTE, transcript=str(project / "old.jsonl"), pid=pid, born=born)
+        text = handingkit.start("new", project)
+    assert "SECRET-OF-THE-LIVE-ONE" not in text
+    assert len(storekit.checkpoints_of(project, ROUTE)) == 1
+
+
+@pytest.mark.usefixtures("on_route")
+def test_a_remembered_transcript_that_is_another_file_is_not_read(project: Path, tmp_path: Path) -> None:
+    outside_ = tmp_path / "credentials"
+    outside_.write_text("PASSWORD-OF-SOMEBODY is hunter2\n")
+    handingkit.remembered(project, "old-2", route=ROUTE, transcript=str(outside_))
+    other = tmp_path / "other.jsonl"
+    handingkit.log(other, "somebody-else", ("user", "WORDS-OF-ANOTHER session of another project"))
+    handingkit.remembered(project, "old-3", route=ROUTE, transcript=str(other))
+    text = handingkit.start("new", project)
+    assert GOAL in text
+    assert "PASSWORD-OF-SOMEBODY" not in storekit.route_file(project, ROUTE).read_text() + text
+    assert "WORDS-OF-ANOTHER" not in storekit.route_file(project, ROUTE).read_text() + text
+
+
+@pytest.mark.usefixtures("on_route")
+@pytest.mark.parametrize("live", [1, 2, 20])
+def test_with_live_sessions_beside_it_a_session_gets_its_own_route_and_no_word_of_theirs(
+    project: Path, live: int
+) -> None:
+    with handingkit.process() as (pid, born):
+        for number in range(live):
+            route = f"live-route-{number}"
+            ralf.record_decision(route, f"WORD-OF-{route} is decided", root=project)
+            fields = {"route": route, "worktree": str(project), "pid": pid, "born": born, "seen": 9e9 + number}
+            handingkit.remembered(project, f"live-{number}", **fields)
+        text = whole(handingkit.start("new", project))
+    assert GOAL in text
+    assert "WORD-OF" not in text
+    assert "live-route" not in text
+
+
+def test_a_live_sessions_route_is_not_offered_to_one_that_has_none(project: Path) -> None:
+    with handingkit.process() as (pid, born):
+        handingkit.remembered(project, "old", route=ROUTE, worktree=str(project), pid=pid, born=born, seen=9e9)
+        assert handingkit.start("new", project) == ""
+        assert handingkit.prompt("new", project, "continue") == ""
+
+
+def test_work_that_was_left_in_another_worktree_is_not_offered(project: Path) -> None:
+    handingkit.remembered(project, "old", route=ROUTE, worktree="/srv/another", seen=9e9)
+    assert handingkit.start("new", project) == ""
+
+
+@pytest.mark.usefixtures("on_route")
+def test_after_a_month_of_other_sessions_the_right_route_is_found(project: Path) -> None:
+    folder = knowns.folder(Project(project))
+    folder.mkdir(parents=True, exist_ok=True)
+    for number in range(300):
+        known = {"session": f"m-{number}", "route": f"other-{number % 30}", "worktree": str(project), "ended": True}
+        (folder / f"m-{number}.json").write_text(json.dumps(known | {"seen": 1e9 + number}))
+    assert GOAL in handingkit.start("new", project)
+
+
+@pytest.mark.usefixtures("on_route")
+@pytest.mark.parametrize(
+    "content",
+    [
+        *(b"", b"{", b"[]", b"null", b'{"session": 3}', b'{"session": "x", "briefed": 7}', b"\xff\xfe", b"[" * 9999),
+        *(b'{"session": "x", "pid": "1"}', b'{"session": "x", "handed": [{"size": "y"}]}'),
+        b'{"session": "x", "seen": "soon"}',
+    ],
+)
+def test_a_damaged_memory_of_sessions_costs_nothing_but_itself(project: Path, content: bytes) -> None:
+    folder = knowns.folder(Project(project))
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in ("new", "old", "x"):
+        (folder / f"{name}.json").write_bytes(content)
+    assert GOAL in handingkit.start("new", project)
+    assert knowns.of(Project(project), "new").briefed == (ROUTE,)
+
+
+def test_a_memory_of_another_version_keeps_what_is_understood(tmp_path: Path) -> None:
+    project = handingkit.project(tmp_path)
+    knowns.folder(project).mkdir(parents=True)
+    old = {"session": "x", "route": "r", "new_field": 1, "handed": [{"event": "E", "what": "brief", "digest": "d"}]}
+    old["handed"][0] |= {"size": 1, "start": "s", "later": True}  # type: ignore[index]
+    (knowns.folder(project) / "x.json").write_text(json.dumps(old))
+    known = knowns.of(project, "x")
+    assert (known.route, known.told, known.handed[0].at) == ("r", 0, 0)
+
+
+@pytest.mark.usefixtures("on_route")
+def test_five_megabytes_of_context_stay_within_what_the_client_takes_and_say_what_is_left_out(tmp_path: Path) -> None:
+    from dataclasses import replace
+
+    from ralf.model import Decision, PathFact, RequestFact, Section
+    from ralf_integrations.hooks import handover
+    from ralf_integrations.hooks.session import Session
+
+    handingkit.project(tmp_path)
+    ralf.record_decision(ROUTE, "Begin", root=tmp_path)
+    context = ralf.get_context(ROUTE, root=tmp_path)
+    huge = replace(
+        context,
+        goal="🌊 the goal " * 20_000,
+        decisions=tuple(Decision(f"DEC-{n}", decision=f"Choice {n}: " + "é🌊" * 300) for n in range(1_500)),
+        facts=replace(
+            context.facts,
+            paths=tuple(PathFact(f"src/p{n}.py", ("edited",)) for n in range(20_000)),
+            requests=(RequestFact("please " * 100_000),),
+        ),
+        body=replace(context.body, sections=(Section(1, "x", "words " * 200_000),)),
+    )
+    session = Session(handingkit.payload("SessionStart", "new", tmp_path), Project(tmp_path))
+    text = whole(handover.brief(session, huge))
+    assert "Left out of this text:" in text
+    assert "ralf context show" in text
+
+
+@pytest.mark.usefixtures("on_route")
+def test_long_decisions_come_byte_for_byte_before_any_comes_with_its_reasons(tmp_path: Path) -> None:
+    from dataclasses import replace
+
+    from ralf.model import Decision, PathFact
+    from ralf_integrations.hooks import handover
+    from ralf_integrations.hooks.session import Session
+
+    handingkit.project(tmp_path)
+    ralf.record_decision(ROUTE, "Begin", root=tmp_path)
+    context = ralf.get_context(ROUTE, root=tmp_path)
+    also = "and say so in the notes of the release, beside what the harbour's other programs read; "
+    texts = [f"Decision {n}: keep `column_{n}` as it is, {also * 2}n={n}" for n in range(24)]
+    assert min(map(len, texts)) > 200  # what a brief for people shortens
+    decisions = tuple(Decision(f"DEC-{n:03}", decision=text, rationale="why " * 60) for n, text in enumerate(texts))
+    paths = tuple(PathFact(f"src/a/long/way/down/part_{n}.py", ("edited",)) for n in range(200))
+    session = Session(handingkit.payload("SessionStart", "new", tmp_path), Project(tmp_path))
+    text = whole(
+        handover.brief(session, replace(context, decisions=decisions, facts=replace(context.facts, paths=paths)))
+    )
+    assert [one for one in texts if one not in text] == []
+    assert "part_199.py" in text
+
+
+@pytest.mark.usefixtures("on_route")
+def test_a_transcript_named_after_a_path_outside_writes_nothing_outside(project: Path) -> None:
+    handingkit.start("../../../escaped", project, transcript=project / "none.jsonl")
+    names = {path.name for path in knowns.folder(Project(project)).iterdir()}
+    assert all("escaped" not in name or name.startswith("escaped-") for name in names)
+    assert not list(project.parent.glob("*escaped*"))

@@ -1,0 +1,60 @@
+"""Generated sessions with a hook after every step: every threshold gives a checkpoint, none two, none too soon."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+from tests.faults import thresholds
+
+import hookkit
+from ralf import detached
+from ralf.budget import BudgetWatcher
+from ralf_integrations.hooks import hints
+
+
+@pytest.fixture(autouse=True)
+def _nobody_s_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    for variable in [name for name in os.environ if name.startswith(hookkit.MEANT)]:
+        monkeypatch.delenv(variable)
+    monkeypatch.setattr(detached, "start", detached.start)  # the harness puts its own there
+
+
+def test_every_threshold_of_generated_sessions_gives_one_checkpoint() -> None:
+    report = thresholds.one(1, 1, 60_000, 6_000, processes=False)
+    assert report.faults == []
+    assert report.crossings > 2
+
+
+@pytest.mark.slow
+def test_so_it_is_with_the_processes_that_hooks_start() -> None:
+    report = thresholds.one(3, 1, 60_000, 6_000, processes=True)
+    assert report.faults == []
+    assert report.checkpoints > 2
+
+
+@pytest.mark.slow
+def test_so_it_is_at_50_000_tokens_in_longer_sessions() -> None:
+    report = thresholds.Report()
+    for number in range(4):
+        report.add(thresholds.one(number, 5, 400_000, 50_000, processes=False))
+    print(report)
+    assert report.faults == []
+    assert report.crossings > 2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("broken", "fault"),
+    [("hints that look too far ahead", "late"), ("a watcher that counts what is injected", "early")],
+)
+def test_the_harness_finds_what_is_broken(monkeypatch: pytest.MonkeyPatch, broken: str, fault: str) -> None:
+    if fault == "late":
+        monkeypatch.setattr(hints, "BYTES", 40)
+    else:
+        see = BudgetWatcher.see
+        monkeypatch.setattr(
+            BudgetWatcher, "see", lambda self, event, tokens, exact=True: see(self, event, 2 * tokens, exact=exact)
+        )
+    report = thresholds.one(1, 1, 200_000, 10_000, processes=False)
+    assert any(f": {fault}: " in found for found in report.faults), report

@@ -1,0 +1,275 @@
+"""After tools were used: every threshold gives one checkpoint, and the agent is told of pressure, once a mark."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+from pathlib import Path
+
+import pytest
+
+import hookkit
+import ralf
+import storekit
+from hookkit import Rig, answered, wait
+from ralf.files import locks
+from ralf_integrations.hooks import complaints, known, processes
+
+
+@pytest.fixture
+def rig(tmp_path: Path) -> Rig:
+    made = hookkit.rig(tmp_path / "project")
+    made.configure(threshold=3_000)
+    return made
+
+
+def percents(said: list[str]) -> list[int]:
+    return [int(found) for text in said for found in re.findall(r"(\d+) % full", text)]
+
+
+def test_nothing_is_made_before_the_threshold_and_a_checkpoint_after_it(rig: Rig) -> None:
+    rig.grow(2_500)
+    assert rig.hook().out == ""
+    assert rig.checkpoints() == []
+    rig.grow(1_500)
+    assert rig.hook().out == ""
+    ((reason, tokens),) = rig.checkpoints()
+    assert reason == "threshold"
+    assert 2_500 <= tokens <= 3_000
+    assert rig.hook().out == ""
+    assert len(rig.checkpoints()) == 1
+
+
+def test_codex_and_the_single_event_of_claude_do_the_same(rig: Rig) -> None:
+    rig.grow(4_000)
+    rig.hook("PostToolUse", tool_name="Bash", tool_input={"command": "ls"}, tool_response={"stdout": "x"})
+    assert [reason for reason, _ in rig.checkpoints()] == ["threshold"]
+
+
+@pytest.mark.slow
+def test_hooks_at_once_make_one_checkpoint(rig: Rig) -> None:
+    rig.grow(4_000)
+    said = answered([rig.start("PostToolBatch") for _ in range(6)])
+    rig.settle()
+    assert {one.out for one in said} == {""}
+    assert [reason for reason, _ in rig.checkpoints()] == ["threshold"]
+
+
+@pytest.mark.slow
+def test_forty_hooks_of_forty_sessions_at_once_make_forty_checkpoints(rig: Rig) -> None:
+    rigs = []
+    for number in range(40):
+        one = hookkit.rig(rig.root, session=f"{hookkit.SESSION[:-2]}{number:02}")
+        one.environment["BB5_ROUTE"] = f"R-{number}"
+        one.grow(4_000)
+        rigs.append(one)
+    rig.configure(threshold=3_000)
+    for call in [one.start("PostToolBatch") for one in rigs]:
+        assert call.communicate(timeout=120)[0] == b""
+        assert call.returncode == 0
+    rig.settle(120)
+    for number, one in enumerate(rigs):  # on a loud machine one may have given up: the next hook finds the same due
+        if not one.checkpoints(f"R-{number}"):
+            known.look_again(one.project, one.session)
+            one.hook()
+    assert [one.checkpoints(f"R-{number}")[0][0] for number, one in enumerate(rigs)] == ["threshold"] * 40
+    assert all(len(storekit.checkpoints_of(rig.root, f"R-{number}")) == 1 for number in range(40))
+
+
+@pytest.mark.slow
+def test_what_a_killed_worker_has_not_made_the_next_hook_makes(rig: Rig) -> None:
+    rig.grow(4_000)
+    with locks.held(rig.project.route_lock("default"), "the test"):  # the worker comes as far as the write
+        answered([rig.start("PostToolBatch")])
+        wait(rig.workers)
+        wait(lambda: _waits_for_a_lock(rig.workers()[0]))
+        for worker in rig.workers():
+            os.kill(worker, signal.SIGKILL)
+        rig.settle()
+        assert rig.checkpoints() == []
+    rig.grow(2_500)
+    rig.hook()
+    assert sum(tokens for _, tokens in rig.checkpoints()) > 5_000
+    spans = storekit.checkpoints_of(rig.root, "default")
+    assert [span[1] for span in spans] == [0, *(span[2] for span in spans[:-1])]
+
+
+def _waits_for_a_lock(process: int) -> bool:
+    threads = Path(f"/proc/{process}/task").iterdir()
+    return any(
+        "flock" in (thread / "wchan").read_text() or "locks" in (thread / "wchan").read_text() for thread in threads
+    )
+
+
+def test_injected_text_and_subagents_move_nothing(rig: Rig) -> None:
+    rig.grow(1_000)
+    long = "words that somebody injected into this window " * 2_000
+    usage = {"input_tokens": 190_000, "output_tokens": 5}
+    other = {"role": "assistant", "model": "m", "content": [{"type": "text", "text": long}], "usage": usage}
+    rig.add(
+        {"type": "attachment", "attachment": {"type": "hook_additional_context", "content": [long]}},
+        {"type": "user", "isMeta": True, "message": {"role": "user", "content": long}},
+        {"type": "assistant", "isSidechain": True, "message": other},
+        {"type": "user", "message": {"role": "user", "content": f"<system-reminder>{long}</system-reminder>"}},
+    )
+    assert rig.hook().out == ""
+    assert rig.checkpoints() == []
+
+
+def test_a_summary_of_the_client_s_is_never_counted(rig: Rig) -> None:
+    rig.grow(1_000)
+    rig.hook("SessionEnd", reason="other")
+    made = len(rig.checkpoints())
+    long = "This session is being continued from a previous conversation. " + "It went on. " * 5_000
+    rig.add(
+        {"type": "system", "subtype": "compact_boundary", "compactMetadata": {"trigger": "auto", "preTokens": 150_000}},
+        {"type": "user", "isCompactSummary": True, "message": {"role": "user", "content": long}},
+    )
+    assert rig.hook().out == ""
+    rig.grow(500)
+    assert rig.hook().out == ""
+    assert len(rig.checkpoints()) <= made + 1
+    assert sum(tokens for _, tokens in rig.checkpoints()) < 2_000
+
+
+def test_each_mark_of_pressure_is_told_once_and_the_first_one_makes_a_checkpoint(rig: Rig) -> None:
+    rig.configure(threshold=50_000)
+    rig.grow(500)
+    said = []
+    for used in (100_000, 118_000, 121_000, 123_000, 141_000, 159_000, 161_000, 171_000, 172_000, 181_000, 192_000):
+        rig.answers(used)
+        said += [rig.hook().context, rig.hook().context]
+    assert percents(said) == [60, 70, 80, 86, 90, 96]
+    assert [reason for reason, _ in rig.checkpoints()] == ["pressure"]
+    assert "good moment to compact" in next(text for text in said if text)
+    assert "/compact" in [text for text in said if text][1]
+    digests = {handed.what for handed in known.of(rig.project, rig.session).handed}
+    assert digests == {"pressure"}
+
+
+def test_a_checkpoint_at_the_threshold_lowers_no_pressure(rig: Rig) -> None:
+    rig.grow(500)
+    rig.answers(125_000)
+    assert percents([rig.hook().context]) == [62]
+    rig.grow(4_000)
+    rig.answers(143_000)
+    assert percents([rig.hook().context]) == [72]
+    assert [reason for reason, _ in rig.checkpoints()] == ["pressure", "threshold"]
+
+
+def test_the_marks_are_told_again_after_the_window_was_emptied(rig: Rig) -> None:
+    rig.configure(threshold=50_000)
+    rig.grow(500)
+    said = []
+    for used in (125_000, 30_000, 100_000, 126_000):
+        rig.answers(used, text=f"There were {used} tokens in it.")
+        said.append(rig.hook().context)
+    assert percents(said) == [62, 63]
+    assert [reason for reason, _ in rig.checkpoints()] == ["pressure", "pressure"]
+
+
+def test_pressure_is_the_client_s_own_figure(rig: Rig) -> None:
+    rig.configure(threshold=50_000, window=1_000_000, pressure=10)
+    rig.answers(103_000)
+    assert "about 103,000 of 1,000,000 tokens" in rig.hook().context
+
+
+def test_more_tokens_in_use_than_a_window_has_mean_that_it_is_the_large_one(rig: Rig) -> None:
+    rig.configure(threshold=50_000)
+    rig.answers(230_000)
+    assert rig.hook().out == ""
+    rig.answers(130_000)
+    assert rig.hook().out == ""
+    rig.answers(620_000)
+    assert percents([rig.hook().context]) == [62]
+
+
+def test_the_window_that_a_person_has_set_counts(rig: Rig) -> None:
+    rig.environment["CLAUDE_CODE_AUTO_COMPACT_WINDOW"] = "100000"
+    rig.answers(61_000)
+    assert percents([rig.hook().context]) == [61]
+
+
+def test_the_marks_are_configurable(rig: Rig) -> None:
+    rig.configure(threshold=50_000, pressure=50, pressure_again=101, pressure_from=90, pressure_step=0)
+    said = []
+    for used in (101_000, 145_000, 181_000, 195_000):
+        rig.answers(used)
+        said.append(rig.hook().context)
+    assert percents(said) == [50, 90]
+
+
+def test_a_finished_to_do_list_makes_a_checkpoint(rig: Rig) -> None:
+    rig.configure(threshold=50_000)
+    rig.grow(800)
+    todos = [{"content": "one", "status": "completed", "activeForm": "one"}]
+    call = {"type": "tool_use", "id": "t1", "name": "TodoWrite", "input": {"todos": todos}}
+    rig.hook()
+    rig.add({"type": "assistant", "message": {"role": "assistant", "model": "m", "content": [call]}})
+    rig.hook(tool_calls=[{"tool_name": "TodoWrite", "tool_input": {"todos": todos}, "tool_response": "ok"}])
+    assert [reason for reason, _ in rig.checkpoints()] == ["task-completed"]
+    rig.add({"type": "assistant", "message": {"role": "assistant", "model": "m", "content": [call]}})
+    rig.hook(tool_calls=[{"tool_name": "TodoWrite"}])
+    assert len(rig.checkpoints()) == 1
+
+
+def test_a_checkpoint_by_a_hook_holds_what_the_session_came_to(rig: Rig) -> None:
+    rig.grow(4_000)
+    rig.hook()
+    context = ralf.get_context("default", root=rig.root)
+    assert context.goal.startswith("Please carry part 0")
+    assert context.decisions
+    assert context.facts.paths
+
+
+def test_what_goes_wrong_is_shown_once_and_breaks_nothing(rig: Rig) -> None:
+    rig.project.config_file.write_text("treshold: 5\n")
+    rig.grow(4_000)
+    said = [rig.hook().notice, rig.hook().notice, rig.hook("UserPromptSubmit", prompt="x").notice]
+    assert [bool(text) for text in said] == [True, False, False]
+    assert "unknown key 'treshold'" in said[0]
+    assert complaints.log(rig.project).read_text().count("treshold") >= 1
+    rig.configure(threshold=3_000)
+    assert rig.hook().out == ""
+    assert [reason for reason, _ in rig.checkpoints()] == ["threshold"]
+
+
+def test_what_goes_wrong_in_the_background_is_shown_by_the_next_hook(rig: Rig) -> None:
+    rig.grow(4_000)
+    rig.project.routes.mkdir(parents=True, exist_ok=True)
+    journal = storekit.journal_file(rig.root, "default")
+    journal.parent.mkdir(parents=True)
+    journal.mkdir()
+    rig.hook("SessionEnd", reason="other")
+    said = [rig.hook("SessionStart", source="startup").notice, rig.hook("SessionStart", source="startup").notice]
+    assert [bool(text) for text in said] == [True, False]
+
+
+def test_the_log_is_bounded_and_holds_no_secret(rig: Rig) -> None:
+    token = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
+    for number in range(400):
+        complaints.add(rig.project, "PostToolBatch", ValueError(f"number {number} {token} " + "x" * 300))
+    text = complaints.log(rig.project).read_text()
+    assert len(text.encode()) <= complaints.MOST
+    assert "number 399" in text
+    assert token not in text
+
+
+def test_who_runs_is_told_by_number_and_time_of_birth(rig: Rig) -> None:
+    rig.environment["CLAUDE_PID"] = str(os.getpid())
+    rig.grow(500)
+    rig.hook("SessionStart", source="startup")
+    found = known.of(rig.project, rig.session)
+    assert (found.pid, found.born) == (os.getpid(), processes.born(os.getpid()))
+    assert known.live(found)
+    assert not known.live(known.Known("s", pid=os.getpid(), born=1))
+    rig.hook("SessionEnd", reason="other")
+    assert not known.live(known.of(rig.project, rig.session))
+
+
+def test_without_a_word_from_the_client_its_process_is_who_called(rig: Rig) -> None:
+    rig.client = "codex"
+    rig.grow(500)
+    rig.run("SessionStart", source="startup")
+    assert known.of(rig.project, rig.session).pid == os.getpid()
