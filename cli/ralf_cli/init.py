@@ -1,51 +1,242 @@
-"""`ralf init`: opt a project in or out."""
+"""`ralf init`: opt a project in or out, and install or remove what clients need."""
 
 from __future__ import annotations
 
+import os
+import shlex
 import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
 from ralf_cli.options import with_json, with_root
 
+if TYPE_CHECKING:
+    from ralf.project import Project
+    from ralf_integrations.clients.installation import Change, Part
+
+CLIENTS = ("claude-code", "codex", "gemini", "agents-md")
+
+
+class Step(NamedTuple):
+    """One thing that is done to a path; as a diff, too, where the file is somebody else's."""
+
+    path: Path
+    what: str
+    diff: str = ""
+
+
+@dataclass
+class Plan:
+    """What would be done, and what does it."""
+
+    steps: list[Step] = field(default_factory=list)
+    todo: list[Callable[[], object]] = field(default_factory=list)
+
+    def add(self, steps: Iterator[Step] | list[Step], do: Callable[[], object]) -> None:
+        """Add steps that are done together; none: nothing to do."""
+        before = len(self.steps)
+        self.steps += steps
+        if len(self.steps) > before:
+            self.todo.append(do)
+
 
 @click.command()
+@click.option("--client", type=click.Choice(CLIENTS), help="Install its hooks; agents-md: a section of AGENTS.md.")
+@click.option(
+    "--shared", is_flag=True, help="In the settings that the repository shares; they call `ralf` on the PATH."
+)
+@click.option("--plugin", metavar="DIR", help="Write Claude Code's plugin into a folder, instead of settings.")
+@click.option("--existing", is_flag=True, help="Checkpoint the client's existing sessions of this project, too.")
+@click.option(
+    "--summarizer",
+    type=click.Choice(["claude", "codex"]),
+    help="Have this login improve each checkpoint: costs tokens.",
+)
 @click.option("--share", is_flag=True, help="Let git see the route files, and nothing else of the folder.")
-@click.option("--uninstall", is_flag=True, help="Opt the project out; routes and journals stay.")
+@click.option("--uninstall", is_flag=True, help="Take it out again; routes and journals stay.")
 @click.option("--dry-run", is_flag=True, help="Say what would be done, and do nothing.")
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--yes", is_flag=True, help="Do not ask. Never spends anything by itself.")
 @with_root
 @with_json
-def init(share: bool, uninstall: bool, dry_run: bool, yes: bool, root: str | None, as_json: bool) -> None:
+def init(
+    client: str | None,
+    shared: bool,
+    plugin: str | None,
+    existing: bool,
+    summarizer: str | None,
+    share: bool,
+    uninstall: bool,
+    dry_run: bool,
+    yes: bool,
+    root: str | None,
+    as_json: bool,
+) -> None:
     """Opt this project in: hooks run, and routes are kept, only where this was done.
 
-    Writes one folder, .autonomous/context/, hidden from git. Done twice it changes nothing. Routes can be read and
-    checkpointed without it.
+    Writes one folder, .autonomous/context/, hidden from git. With --client also the client's settings of this
+    project: the change is shown, and asked for; other tools' hooks and every other byte stay, and --uninstall gives
+    the file back as it was. Done twice it changes nothing. Routes can be read and checkpointed without it.
+
+    Without --client, --uninstall opts the project out and takes out all that was installed from here.
 
     \b
     Examples:
       ralf init
-      ralf init --share --dry-run
-      ralf init --uninstall
+      ralf init --client claude-code
+      ralf init --client codex --dry-run
+      ralf init --client claude-code --plugin DIR
+      ralf init --client claude-code --uninstall
 
     \b
-    Exit status: 0 · 1 the folder cannot be written · 2 no such directory
+    Exit status: 0 · 1 a folder cannot be written · 2 no such directory, settings that cannot be changed, an environment
+    that is swept away · 5 the settings changed meanwhile
     """
-    from ralf import optin, project as projects
-    from ralf_cli.output import emit_json
+    from ralf import project as projects
+    from ralf.errors import UsageError
+    from ralf_cli.output import emit_json, say
 
+    _check_options(client, plugin, shared=shared, uninstall=uninstall, needs=existing or summarizer is not None)
     project = projects.find(root)
-    steps = optin.plan_uninstall(project) if uninstall else optin.plan_init(project, share=share)
-    if not as_json:
-        for step in steps:
-            click.echo(f"{step.path}: {step.what}")
-    if steps and not dry_run:
-        if not yes and not as_json and sys.stdin.isatty():
+    if plugin is not None:
+        plan = _plugin(Path(os.path.abspath(plugin)))  # noqa: PTH100  # links are not followed
+    elif uninstall:
+        plan = _removal(project, client, shared=shared)
+    else:
+        plan = _installation(project, client, share=share, shared=shared)
+    asks = sys.stdin.isatty() and not yes and not as_json
+    if plan.steps and not as_json:
+        click.echo("\n".join(map(_shown, plan.steps)))  # at once: who reads the first lines alone stops nothing halfway
+    if plan.todo and not dry_run:
+        if asks:
             click.confirm("Go on?", default=True, abort=True, err=True)
-        steps = optin.uninstall(project) if uninstall else optin.init(project, share=share)
+        elif not yes and (other := next((step.path for step in plan.steps if step.diff), None)):
+            raise UsageError(other, "is not ours alone, and nobody is here to say yes", "the same with --yes")
+        for do in plan.todo:
+            do()
     if as_json:
-        emit_json([{"path": str(step.path), "what": step.what, "done": not dry_run} for step in steps])
-    elif not steps:
+        emit_json([_plain(step, done=not dry_run) for step in plan.steps])
+    elif not plan.steps:
         click.echo(f"{project.folder}: nothing to do")
     elif dry_run:
         click.echo("dry run: nothing was changed")
+    if client is not None and not uninstall and plugin is None:
+        from ralf_cli import offers
+
+        if plan.steps:
+            for line in _notes(project, client, shared=shared):
+                say(line)
+        if not dry_run:
+            say("look whether all is well: ralf doctor")
+            offers.existing_sessions(project, client, wanted=existing, asks=asks, quiet=as_json)
+            offers.summarizer(project, client, wanted=summarizer, asks=asks)
+    elif plugin is not None:
+        folder = shlex.quote(os.path.abspath(plugin))  # noqa: PTH100
+        say(f"try it: claude --plugin-dir {folder}; to keep it: claude plugin marketplace add {folder}, then")
+        say("claude plugin install ralf@ralf. It needs `ralf` on the PATH, and `ralf init` in each project")
+
+
+def _check_options(client: str | None, plugin: str | None, *, shared: bool, uninstall: bool, needs: bool) -> None:
+    if plugin is not None and (client != "claude-code" or shared or needs):
+        raise click.UsageError("--plugin goes with --client claude-code alone")
+    if plugin is not None and uninstall:
+        raise click.UsageError("a plugin's folder is yours: remove it")
+    if client is None and (shared or needs):
+        raise click.UsageError("name the client: --client claude-code")
+    if client == "agents-md" and (shared or needs):
+        raise click.UsageError("agents-md takes none of these options")
+    if uninstall and needs:
+        raise click.UsageError("--uninstall takes none of these options")
+
+
+# ---- what is to be done ----
+
+
+def _installation(project: Project, client: str | None, *, share: bool, shared: bool) -> Plan:
+    from ralf import optin
+    from ralf_integrations.clients import installation, interpreter
+
+    plan = Plan()
+    steps = [Step(step.path, step.what) for step in optin.plan_init(project, share=share)]
+    plan.add(steps, partial(optin.init, project, share=share))
+    if client is None:
+        return plan
+    if client != "agents-md" and not shared:
+        interpreter.check()
+    change = installation.plan(project, _part(project, client, shared=shared))
+    if change is not None:
+        what = "tells agents when to read and write routes" if client == "agents-md" else f"{client} calls ralf's hooks"
+        plan.add([_step(change, what)], partial(installation.apply, project, change))
+    return plan
+
+
+def _removal(project: Project, client: str | None, *, shared: bool) -> Plan:
+    from ralf import optin
+    from ralf_integrations.clients import installation
+
+    plan = Plan()
+    if client is None:
+        steps = [Step(step.path, step.what) for step in optin.plan_uninstall(project)]
+        plan.add(steps, partial(optin.uninstall, project))
+    parts = installation.remembered(project) if client is None else [_part(project, client, shared=shared)]
+    for part in parts:
+        change = installation.plan_removal(project, part)
+        if change is not None:
+            plan.add([_step(change, "without what ralf has put there")], partial(installation.apply, project, change))
+    return plan
+
+
+def _plugin(folder: Path) -> Plan:
+    from ralf_integrations.clients import plugin
+
+    plan, changes = Plan(), plugin.plan(folder)
+    steps = [Step(path, f"{'change' if path.exists() else 'create'}: part of the plugin") for path in changes]
+    plan.add(steps, partial(plugin.write, changes))
+    return plan
+
+
+def _part(project: Project, client: str, *, shared: bool) -> Part:
+    from ralf_integrations.clients import installation, registry
+
+    if client == "agents-md":
+        return installation.of_agents_md(project)
+    return installation.of_client(project, registry.CLIENTS[client], shared=shared)
+
+
+def _step(change: Change, what: str) -> Step:
+    return Step(change.path, f"{change.what}: {what}", change.diff())
+
+
+def _notes(project: Project, client: str, *, shared: bool) -> Iterator[str]:
+    """What the person has to know or do."""
+    from ralf_integrations.clients import installation, registry
+
+    if client == "agents-md":
+        return
+    known = registry.CLIENTS[client]
+    yield from known.then
+    other = known.path(project.root, shared=not shared)
+    if known.has_local and installation.is_installed(other):
+        yield f"{other} calls ralf's hooks, too, so that each event calls two: keep one of them"
+
+
+# ---- how it is shown ----
+
+
+def _shown(step: Step) -> str:
+    from ralf.text import clean
+
+    lines = [f"{step.path}: {step.what}"]
+    for line in clean(step.diff).splitlines():
+        colour = {"+": "green", "-": "red"}.get(line[:1])
+        lines.append(click.style(f"  {line}", fg=colour) if colour else f"  {line}")
+    return "\n".join(lines)
+
+
+def _plain(step: Step, *, done: bool) -> dict[str, object]:
+    shown = {"diff": step.diff} if step.diff else {}
+    return {"path": str(step.path), "what": step.what, "done": done, **shown}

@@ -1,0 +1,1 @@
+"""Installing ralf for a client: which entries go into which file, and how they come out of it again."""

@@ -1,0 +1,299 @@
+"""Whether a client is set up as it should be: its settings, the command that they name, its program, its trust, and
+how long it keeps transcripts. Nothing that a repository could have written is run.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+import shutil
+import subprocess
+import tempfile
+import time
+import tomllib
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+from ralf import __version__, checkout, environment
+from ralf.errors import RalfError
+from ralf.files.opening import content_of
+from ralf.project import Project
+from ralf.text import clean, one_line
+from ralf_integrations import existing
+from ralf_integrations.clients import registry, settings, trial
+from ralf_integrations.clients.settings import Client, Ours
+
+State = Literal["ok", "warning", "problem"]
+
+_MOST = 16 << 20  # bytes of settings
+_PROVEN = {"claude-code": "2.1.329", "codex": "0.169.0", "gemini": "0.61.0"}
+_DAYS = 30
+_DAY = 86_400
+_SLOW = 5.0  # seconds that a call with nothing due may take
+
+
+class Check(NamedTuple):
+    """What was looked at, how it is, and what to type."""
+
+    name: str
+    state: State
+    what: str
+    hint: str = ""
+
+
+def checks(project: Project) -> Iterator[Check]:
+    """Everything about the clients that call ralf in a project."""
+    found = [(client, shared, path) for client, shared, path in _places(project) if _holds(path)]
+    if not found:
+        what = "no client calls ralf in this project"
+        yield Check("hooks", "warning", what, "ralf init --client claude-code")
+    for client, shared, path in found:
+        yield from _settings(project, client, path, shared=shared)
+    if sum(client.name == "claude-code" for client, _, _ in found) > 1:
+        what = "two of its settings call ralf, so that each event calls two"
+        yield Check("claude-code", "warning", what, "ralf init --client claude-code --shared --uninstall")
+    yield from _on_the_path(needed=any(_is_shared(path) for _, _, path in found))
+    clients = {client.name: client for client, _, _ in found}
+    for client in clients.values():
+        yield _program(client)
+    if "claude-code" in clients:
+        yield from of_claude(project)
+    if "codex" in clients:
+        yield trust(project)
+
+
+# ---- the settings ----
+
+
+def _places(project: Project) -> Iterator[tuple[Client, bool, Path]]:
+    for client in registry.CLIENTS.values():
+        for shared in (False, True) if client.has_local else (True,):
+            yield client, shared, client.path(project.root, shared=shared)
+
+
+def _holds(path: Path) -> bool:
+    """Whether it calls ralf, or has to be looked at because nobody can say."""
+    try:
+        return bool(settings.ours(path, content_of(path, follow=True, most=_MOST).decode()))
+    except FileNotFoundError:
+        return False
+    except (RalfError, OSError, UnicodeDecodeError):
+        return "ralf" in _text(path)
+
+
+def _is_shared(path: Path) -> bool:
+    with suppress(RalfError):
+        return any(one.words[:1] == ["ralf"] for one in settings.ours(path, _text(path)))
+    return False
+
+
+def _settings(project: Project, client: Client, path: Path, *, shared: bool) -> Iterator[Check]:
+    again = f"ralf init --client {client.name}" + (" --shared" if shared and client.has_local else "")
+    try:
+        found = settings.ours(path, content_of(path, follow=True, most=_MOST).decode())
+    except (RalfError, OSError, UnicodeDecodeError) as error:
+        what = error.what if isinstance(error, RalfError) else f"cannot be read: {error}"
+        yield Check(client.name, "problem", f"{path}: {what}", "mend the file")
+        return
+    missing = [event for event in client.seconds if event not in {one.event for one in found}]
+    if missing:
+        yield Check(client.name, "problem", f"{path}: nothing is called for {', '.join(missing)}", again)
+    for first in _commands(found):
+        yield _command(client, path, first, again)
+    if any(one.words[:1] != ["ralf"] for one in found) and checkout.tracks(
+        project.root, path.relative_to(project.root)
+    ):
+        what = f"{path}: is committed, and names a Python of this machine"
+        yield Check(client.name, "warning", what, f"git rm --cached {path}, or: {again} --shared")
+
+
+def _commands(found: Sequence[Ours]) -> list[Ours]:
+    """One entry for each command that is named, whatever its event."""
+    return list({tuple(word for word in one.words if word != one.event): one for one in found}.values())
+
+
+def _command(client: Client, path: Path, one: Ours, again: str) -> Check:
+    """Whether the command in the settings is there, is of this version, and answers."""
+    shared = one.words[0] == "ralf"
+    if shared and shutil.which("ralf") is None:
+        return Check(
+            client.name, "problem", f"{path}: calls `ralf`, which is not on the PATH", "pipx install ralf-context"
+        )
+    if shared and not _found_absolutely():
+        return Check(
+            client.name, "problem", f"{path}: calls `ralf`, and the PATH finds it in a relative folder", "mend it"
+        )
+    if one.words != client.command(one.event, shared=shared):
+        python, folder = Path(one.words[0]), Path(one.words[-3])
+        gone = next((place for place in (python, folder) if not place.exists()), None)
+        if gone is not None and not shared:
+            return Check(client.name, "problem", f"{path}: names {gone}, which is not there any more", again)
+        what = f"{path}: calls another ralf than this one: not tried: {shlex.join(one.words)[:200]}"
+        return Check(client.name, "warning", what, again)
+    tried = trial.of(partial(client.command, shared=shared), *_events(client))
+    if tried.problem:
+        return Check(client.name, "problem", f"{path}: the hook {tried.problem}", again)
+    what = f"{path}: calls {len(client.seconds)} hooks; one answers in {tried.seconds * 1000:.0f} ms"
+    return Check(client.name, "warning" if tried.seconds > _SLOW else "ok", what)
+
+
+def _events(client: Client) -> tuple[str, str]:
+    return "SessionStart", next(
+        event for event in ("PostToolBatch", "PostToolUse", "AfterTool") if event in client.seconds
+    )
+
+
+# ---- programs ----
+
+
+def _found_absolutely() -> bool:
+    """Whether the `ralf` of the PATH does not depend on where one stands: else a repository could bring it."""
+    found = shutil.which("ralf")
+    return found is not None and Path(found).is_absolute()
+
+
+def _on_the_path(*, needed: bool) -> Iterator[Check]:
+    found = shutil.which("ralf")
+    if found is None:
+        if not needed:
+            what = "`ralf` is not on the PATH: agents cannot type it, and neither the plugin nor shared settings work"
+            yield Check("command", "warning", what, "pipx install ralf-context")
+        return
+    if not _found_absolutely():
+        yield Check("command", "problem", f"`ralf` is found in a relative folder of the PATH: {found}", "mend the PATH")
+        return
+    said = _said([found, "--version"])
+    version = said.rpartition(" ")[2]
+    if version != __version__:
+        what = f"{found} is another ralf: {version or 'it does not say which'}; this one is {__version__}"
+        yield Check("command", "warning", what, "pipx upgrade ralf-context")
+    else:
+        yield Check("command", "ok", f"{found}, version {version}")
+
+
+def _program(client: Client) -> Check:
+    found = shutil.which(client.program)
+    if found is None or not Path(found).is_absolute():
+        what = f"{client.title}: `{client.program}` is not on the PATH; proven with {_PROVEN[client.name]}"
+        return Check(client.name, "warning", what)
+    version = next((word for word in _said([found, "--version"]).split() if word[:1].isdigit()), "")
+    if not version:
+        return Check(client.name, "warning", f"{client.title}: {found} does not tell its version")
+    return Check(client.name, "ok", f"{client.title} {version} (proven with {_PROVEN[client.name]})")
+
+
+def _said(command: Sequence[str]) -> str:
+    """What a command prints, in one line; "" where it fails."""
+    with tempfile.TemporaryDirectory(prefix="ralf-doctor-") as folder, suppress(OSError, subprocess.TimeoutExpired):
+        done = subprocess.run(
+            command,
+            cwd=folder,
+            env=environment.of_a_model(),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=10,
+            check=False,
+        )
+        return one_line(clean(done.stdout.decode("utf-8", "replace")))[:200] if done.returncode == 0 else ""
+    return ""
+
+
+# ---- Claude Code ----
+
+
+def of_claude(project: Project) -> Iterator[Check]:
+    """What Claude Code's own settings say of hooks and transcripts."""
+    home = environment.claude_folder()
+    files = [project.root / ".claude/settings.local.json", project.root / ".claude/settings.json"]
+    files += [home / "settings.json"] if home is not None else []
+    trees = [(path, _tree(path)) for path in files]
+    for path, tree in trees:
+        if tree.get("disableAllHooks") is True:
+            yield Check("claude-code", "problem", f"{path}: disableAllHooks switches every hook off", "remove it")
+        plugins = tree.get("enabledPlugins")
+        if isinstance(plugins, dict) and any(name.startswith("ralf@") and on for name, on in plugins.items()):
+            what = f"{path}: the plugin is enabled, too, so that each event calls two hooks"
+            yield Check("claude-code", "warning", what, "ralf init --client claude-code --uninstall")
+    days = next(
+        (tree["cleanupPeriodDays"] for _, tree in trees if isinstance(tree.get("cleanupPeriodDays"), int)), _DAYS
+    )
+    yield _retention(project, days)
+
+
+def _retention(project: Project, days: int) -> Check:
+    """Transcripts that the client is about to delete, and of which something is in no route yet."""
+    old = []
+    for session in existing.found(project, "claude-code"):
+        with suppress(OSError):
+            left = days - (time.time() - session.path.stat().st_mtime) / _DAY
+            if left < min(7, days / 2):
+                old.append(left)
+    kept = f"Claude Code deletes transcripts after {days} days; what is checkpointed, and its evidence, stays"
+    if not old:
+        return Check("transcripts", "ok", kept)
+    first = "any moment" if min(old) < 1 else f"in {min(old):.0f} days"
+    what = f"{kept}. {len(old)} are not checkpointed, the first goes {first}"
+    return Check("transcripts", "warning", what, "ralf init --client claude-code --existing")
+
+
+# ---- Codex ----
+
+
+def trust(project: Project) -> Check:
+    """Whether Codex runs the hooks, as far as its configuration tells."""
+    home = environment.codex_folder()
+    tree: dict[str, Any] = {}
+    if home is not None:
+        with suppress(tomllib.TOMLDecodeError):
+            tree = tomllib.loads(_text(home / "config.toml"))
+    folders = [str(folder) for folder in (project.root, *project.root.parents)]
+    known = _at(tree, "projects")
+    if not any(_at(known, folder).get("trust_level") == "trusted" for folder in folders):
+        what = "Codex does not trust this project yet: it reads no hooks of it"
+        return Check("codex", "warning", what, "codex exec --trust, or say so when Codex asks")
+    client = registry.CLIENTS["codex"]
+    path = client.path(project.root, shared=False)
+    states = [key for key, state in _at(tree, "hooks", "state").items() if _trusts(state)]
+    missing = [
+        event for event in client.seconds if not any(key.startswith(f"{path}:{_snake(event)}:") for key in states)
+    ]
+    if missing:
+        what = f"Codex does not trust the hooks for {', '.join(missing)} yet: it does not run them"
+        return Check("codex", "warning", what, "type /hooks in Codex, and trust those of ralf")
+    return Check("codex", "ok", "Codex trusts this project and its hooks")
+
+
+def _trusts(state: Any) -> bool:
+    return isinstance(state, dict) and bool(state.get("trusted_hash")) and state.get("enabled") is not False
+
+
+def _snake(event: str) -> str:
+    return "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in event).lstrip("_")
+
+
+def _at(tree: dict[str, Any], *keys: str) -> dict[str, Any]:
+    for key in keys:
+        found = tree.get(key)
+        tree = found if isinstance(found, dict) else {}
+    return tree
+
+
+# ---- files ----
+
+
+def _tree(path: Path) -> dict[str, Any]:
+    try:
+        tree = json.loads(_text(path))
+    except (ValueError, RecursionError):
+        return {}
+    return tree if isinstance(tree, dict) else {}
+
+
+def _text(path: Path) -> str:
+    try:
+        return content_of(path, follow=True, most=_MOST).decode("utf-8", "replace")
+    except OSError:
+        return ""

@@ -1,0 +1,291 @@
+"""What ralf puts into a file that is not its own, and takes out of it again, byte for byte.
+
+Only insertions are made. A record says where they are and how the file was with them: while it still is, taking them
+out is exact. Where somebody has changed it since, what is ours is found and taken out, and the rest stays as it is now.
+The record holds nothing of the file itself: settings can hold secrets.
+"""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+import json
+import os
+import stat
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from ralf.errors import Busy, UsageError
+from ralf.files import atomic
+from ralf.files.opening import content_of
+from ralf.project import Project
+from ralf_integrations.clients import agents_md, jsontext, settings
+from ralf_integrations.clients.jsontext import Insertion
+from ralf_integrations.clients.registry import CLIENTS
+from ralf_integrations.clients.settings import Client
+
+_MOST = 16 << 20  # bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Something of ours in a file.
+
+    insertions  what adds it to a text that does not hold it; UsageError for a text that cannot
+    holds       whether a text holds it, as this version writes it
+    stripped    a text without it, found by what it looks like
+    new         the text that it is added to where there is no file
+    is_empty    whether a text is of no use to anybody without it
+    """
+
+    path: Path
+    insertions: Callable[[str], Iterable[Insertion]]
+    holds: Callable[[str], bool]
+    stripped: Callable[[str], str]
+    new: str
+    is_empty: Callable[[str], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What is to become of a file.
+
+    before, after  its bytes; None: no file
+    record         what is to be remembered of it; None: nothing
+    """
+
+    path: Path
+    before: bytes | None
+    after: bytes | None
+    record: Record | None
+
+    @property
+    def what(self) -> str:
+        """In a word."""
+        return "create" if self.before is None else "remove" if self.after is None else "change"
+
+    def diff(self) -> str:
+        """As a unified diff."""
+        before, after = _lines(self.before), _lines(self.after)
+        old, new = ("/dev/null" if side is None else str(self.path) for side in (self.before, self.after))
+        lines = difflib.unified_diff(before, after, fromfile=old, tofile=new)
+        return "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """What is remembered of a file that we put something into.
+
+    path    the file, for whoever looks: nothing is done to a path because it stands here
+    sha256  of the file as we left it
+    ranges  what was inserted: place and length in characters
+    file    whether we made the file
+    folder  whether we made its folder
+    """
+
+    path: str
+    sha256: str
+    ranges: tuple[tuple[int, int], ...]
+    file: bool
+    folder: bool
+
+
+def of_client(project: Project, client: Client, *, shared: bool) -> Part:
+    """A client's hooks in its settings."""
+    path = client.path(project.root, shared=shared)
+    groups = client.groups(shared=shared)
+    wanted = [(event, dict(entry)) for event, entry in client.entries(shared=shared).items()]
+
+    def holds(text: str) -> bool:
+        return sorted(map(tuple, settings.ours(path, text)), key=repr) == sorted(wanted, key=repr)
+
+    return Part(
+        path=path,
+        insertions=lambda text: settings.insertions(path, text, groups),
+        holds=holds,
+        stripped=lambda text: settings.stripped(path, text),
+        new=settings.EMPTY,
+        is_empty=settings.is_empty,
+    )
+
+
+def of_agents_md(project: Project) -> Part:
+    """The section of AGENTS.md."""
+    return Part(
+        path=project.root / agents_md.PATH,
+        insertions=agents_md.insertions,
+        holds=agents_md.holds,
+        stripped=agents_md.stripped,
+        new="",
+        is_empty=lambda text: not text.strip(),
+    )
+
+
+def plan(project: Project, part: Part) -> Change | None:
+    """What would put a part into its file; None where it is in there. UsageError for a file that cannot take it."""
+    before = _content(part.path)
+    text = _decoded(part.path, before)
+    if text is not None and part.holds(text):
+        return None
+    record = _read(project, part.path)
+    base = _restored(part, before, text, record)
+    ours = before is None or (record is not None and record.file and part.is_empty(base))
+    after, ranges = jsontext.inserted(base, part.insertions(base))
+    content = after.encode("utf-8", "surrogatepass")
+    folder = not part.path.parent.exists() or _is_our_folder(project, part.path.parent)
+    return Change(part.path, before, content, Record(str(part.path), _sha256(content), tuple(ranges), ours, folder))
+
+
+def plan_removal(project: Project, part: Part) -> Change | None:
+    """What would take a part out of its file; None where it is not in there. UsageError for a file that is none."""
+    before = _content(part.path)
+    text = _decoded(part.path, before)
+    if before is None or text is None:
+        return None
+    record = _read(project, part.path)
+    base = _restored(part, before, text, record)
+    if base == text:
+        return None
+    gone = record is not None and record.file and part.is_empty(base)
+    return Change(part.path, before, None if gone else base.encode("utf-8", "surrogatepass"), None)
+
+
+def remembered(project: Project) -> list[Part]:
+    """Every part that was put into its file from here, and those that are in a file that nobody shares."""
+    found = [of_agents_md(project)] if _read(project, project.root / agents_md.PATH) is not None else []
+    for client in CLIENTS.values():
+        for shared in (False, True) if client.has_local else (True,):
+            path = client.path(project.root, shared=shared)
+            if _read(project, path) is not None or (not shared and is_installed(path)):
+                found.append(of_client(project, client, shared=shared))
+    return found
+
+
+def is_installed(path: Path) -> bool:
+    """Whether settings hold hooks of ours; not where they cannot be read."""
+    with suppress(UsageError, OSError):
+        text = _decoded(path, _content(path))
+        return text is not None and bool(settings.ours(path, text))
+    return False
+
+
+def apply(project: Project, change: Change) -> None:
+    """Do it. Busy where the file has changed since it was planned; OSError, and nothing done, where it cannot be
+    written.
+    """
+    path = change.path
+    if _content(path) != change.before:
+        raise Busy(path, "was changed meanwhile: left as it is", "try again")
+    before = _read(project, path)
+    if change.record is not None:
+        _remember(project, path, change.record)  # first: what is remembered of nothing does no harm
+    if change.after is None:
+        path.unlink()
+        if before is not None and before.folder:
+            with suppress(OSError):  # somebody else has something in there
+                path.parent.rmdir()
+    else:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        atomic.write(path, change.after, mode=_mode(path))
+    if _content(path) != change.after:
+        raise Busy(path, "was changed in the moment it was written", "look at it, and try again")
+    if change.record is None:
+        _forget(project, path)
+
+
+# ---- the file ----
+
+
+def _lines(content: bytes | None) -> list[str]:
+    return (content or b"").decode("utf-8", "replace").splitlines(keepends=True)
+
+
+def _restored(part: Part, before: bytes | None, text: str | None, record: Record | None) -> str:
+    """The text without what is ours."""
+    if before is None or text is None:
+        return part.new
+    if record is not None and record.sha256 == _sha256(before):
+        return jsontext.cut(text, record.ranges)
+    return part.stripped(text)
+
+
+def _content(path: Path) -> bytes | None:
+    """A file's bytes, None where there is none; UsageError for one that is not simply a file here."""
+    for place in (path.parent, path):
+        if place.is_symlink():
+            what = "is a symbolic link: what it leads to is not changed"
+            raise UsageError(place, what, f"put a {'folder' if place == path.parent else 'file'} in its place")
+    try:
+        if path.stat().st_nlink > 1 and path.is_file():
+            raise UsageError(path, "has a second name: it is not changed under this one", f"copy it: {path}")
+        return content_of(path, most=_MOST)
+    except FileNotFoundError:
+        return None
+
+
+def _decoded(path: Path, content: bytes | None) -> str | None:
+    if content is None:
+        return None
+    try:
+        return content.decode()
+    except UnicodeDecodeError:
+        raise UsageError(path, "is not UTF-8: nothing can be added to it", "save it as UTF-8") from None
+
+
+def _mode(path: Path) -> int:
+    """The file's own mode; for a new one, that of its folder without the right to enter it."""
+    try:
+        return stat.S_IMODE(path.stat().st_mode)
+    except FileNotFoundError:
+        return stat.S_IMODE(path.parent.stat().st_mode) & 0o666
+
+
+def _sha256(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+# ---- what is remembered ----
+
+
+def _place(project: Project, path: Path) -> Path:
+    """The record's own file: several worktrees share a store."""
+    return project.folder / "installed" / f"{_sha256(os.fsencode(os.path.realpath(path)))[:16]}.json"
+
+
+def _remember(project: Project, path: Path, record: Record) -> None:
+    project.prepare()
+    place = _place(project, path)
+    place.parent.mkdir(exist_ok=True)
+    atomic.write(place, json.dumps(asdict(record)).encode())
+
+
+def _forget(project: Project, path: Path) -> None:
+    place = _place(project, path)
+    place.unlink(missing_ok=True)
+    with suppress(OSError):
+        place.parent.rmdir()
+
+
+def _is_our_folder(project: Project, folder: Path) -> bool:
+    """Whether we made a folder, for whichever of its files."""
+    for place in (project.folder / "installed").glob("*.json"):
+        record = _at(place)
+        if record is not None and record.folder and Path(record.path).parent == folder:
+            return True
+    return False
+
+
+def _read(project: Project, path: Path) -> Record | None:
+    return _at(_place(project, path))
+
+
+def _at(place: Path) -> Record | None:
+    """What a record says; nothing where it cannot be read, or makes no sense."""
+    try:
+        tree = json.loads(content_of(place, most=_MOST))
+        ranges = tuple((int(place), int(length)) for place, length in tree["ranges"])
+        return Record(str(tree["path"]), str(tree["sha256"]), ranges, tree["file"] is True, tree["folder"] is True)
+    except (OSError, ValueError, TypeError, KeyError, RecursionError):
+        return None

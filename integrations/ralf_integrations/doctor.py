@@ -1,0 +1,118 @@
+"""Whether an installation is whole, end to end: project, clients, hooks, what they have said, what is kept."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+
+from ralf import config
+from ralf.errors import RalfError
+from ralf.files import filesystems
+from ralf.files.opening import content_of
+from ralf.integrity.verify import verify
+from ralf.project import Project
+from ralf.text import clean
+from ralf_integrations.clients import condition
+from ralf_integrations.clients.condition import Check
+from ralf_integrations.hooks import complaints, instant, known, receipts
+
+_LARGE = 256 << 20  # bytes of journals and evidence that are looked at without being asked
+_RECENT = 7 * 86_400  # seconds
+_SESSIONS = 5  # whose receipts are looked at
+
+
+def examine(project: Project) -> Iterator[Check]:
+    """Look at everything; nothing is changed. What goes wrong in a look is itself told."""
+    for look in (_project, _file_system, condition.checks, _calls, _receipts, _complaints, _store):
+        try:
+            yield from look(project)
+        except (RalfError, OSError) as error:
+            hint = error.hint if isinstance(error, RalfError) else ""
+            yield Check(look.__name__.strip("_").replace("_", " "), "problem", str(error), hint)
+
+
+def _project(project: Project) -> Iterator[Check]:
+    if not project.config_file.exists():
+        yield Check("project", "problem", f"{project.root}: has not opted in: hooks do nothing", "ralf init")
+    elif config.load(project.config_file).hooks == "off":
+        yield Check("project", "warning", f"{project.config_file}: hooks are switched off", "ralf on")
+    else:
+        yield Check("project", "ok", f"{project.root}: has opted in, hooks are on")
+
+
+def _file_system(project: Project) -> Iterator[Check]:
+    filesystems.check(project.folder)
+    yield Check("file system", "ok", "locks and renames can be trusted")
+
+
+def _calls(project: Project) -> Iterator[Check]:
+    sessions = sorted(known.everyone(project), key=lambda one: one.seen)
+    if not sessions:
+        yield Check("calls", "warning", "no hook has called yet", "start a session in this project, then: ralf doctor")
+        return
+    last = sessions[-1]
+    seen = [last.seen]
+    for hint in known.folder(project).glob(f"*{instant.HINT}"):  # touched where a hook had nothing to do
+        with suppress(OSError):
+            seen.append(hint.stat().st_mtime)
+    what = f"{len(sessions)} session{'s' * (len(sessions) > 1)}; last call {_ago(max(seen))}"
+    yield Check("calls", "ok", f"{what}, of {last.client or 'a client'}")
+
+
+def _receipts(project: Project) -> Iterator[Check]:
+    """Whether what hooks have handed over is in the model's input, by the log of the newest sessions."""
+    sessions = [one for one in sorted(known.everyone(project), key=lambda one: one.seen)[-_SESSIONS:] if one.handed]
+    found = [(one, handed, arrived) for one in sessions for handed, arrived in receipts.check(project, one.session)]
+    if not found:
+        return
+    lost = [(one, handed) for one, handed, arrived in found if arrived is False]
+    untold = sum(arrived is None for _, _, arrived in found)
+    what = f"{len(found) - len(lost) - untold} of {len(found)} texts that were handed over are in the client's log"
+    what += f", of {untold} nobody can tell: it is gone" if untold else ""
+    if not lost:
+        yield Check("receipts", "ok", what)
+        return
+    one, handed = lost[-1]
+    what += f"; not the {handed.what} of {handed.size:,} characters ({handed.event}, session {one.session})"
+    yield Check("receipts", "warning", what, f"less {one.transcript}")
+
+
+def _complaints(project: Project) -> Iterator[Check]:
+    path = complaints.log(project)
+    lines: list[str] = []
+    with suppress(FileNotFoundError):
+        lines = clean(content_of(path).decode("utf-8", "replace")).splitlines()
+        if time.time() - path.stat().st_mtime > _RECENT:
+            lines = []
+    if lines:
+        yield Check(
+            "errors", "warning", f"{len(lines)} in the last days; the newest: {lines[-1][:300]}", f"less {path}"
+        )
+    else:
+        yield Check("errors", "ok", "no hook has complained of late")
+
+
+def _store(project: Project) -> Iterator[Check]:
+    size = sum(path.stat().st_size for name in ("journal", "blobs") for path in (project.folder / name).rglob("*"))
+    if size > _LARGE:
+        yield Check("store", "ok", f"{size / 1e6:,.0f} MB: not looked at here; look with: ralf context verify")
+        return
+    report = verify(root=project.root)
+    damage = [finding for finding in report.findings if finding.damage]
+    if damage:
+        what = f"{len(damage)} damaged; first {damage[0].path}: {damage[0].what}"
+        yield Check("store", "problem", what, "ralf context verify --repair")
+    else:
+        yield Check(
+            "store", "ok", f"whole: {len(report.routes)} routes, {report.records} records, {report.blobs} blobs"
+        )
+
+
+def _ago(seen: float) -> str:
+    seconds = max(0.0, time.time() - seen)
+    for size, name in ((86_400, "day"), (3_600, "hour"), (60, "minute")):
+        if seconds >= size:
+            count = int(seconds // size)
+            return f"{count} {name}{'s' * (count > 1)} ago"
+    return "just now"

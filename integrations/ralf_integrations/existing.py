@@ -1,0 +1,165 @@
+"""The sessions that clients keep of a project from before ralf was there: what of them is not taken, and taking it."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import secrets
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from typing import Literal
+
+from ralf import config, names, routing, sessions, tokens
+from ralf.checkpoint import checkpoint
+from ralf.errors import RalfError
+from ralf.project import Project
+from ralf.report import CheckpointReport
+from ralf.routing import Choice
+from ralf.secrets import redaction
+from ralf.secrets.redact import Redactor
+from ralf.summarizers.extractive import Extractive
+from ralf.transcripts import Transcript, ofproject, open_transcript
+from ralf.transcripts.events import Position
+
+Client = Literal["claude-code", "codex"]
+
+CHOSEN, BEGUN, FIRST_REQUEST = "ralf route use", "begun", "first request"
+"""Rules by which a session's route is told, beside its git branch: `BEGUN`, the route that has most of it already."""
+
+_MOST_CODEX = 20_000  # of Codex's sessions, of all projects, that are looked at
+_FIRST_EVENTS = 500  # events among which the first request is looked for
+_REQUEST_READ, _LONGEST = 400, 40  # characters of a request of which a name is made, and of the name
+_REDACTED = re.compile(r"\[REDACTED:[^\]]*\]")
+
+
+@dataclass(frozen=True, slots=True)
+class Existing:
+    """A session of which something is not taken.
+
+    path     its transcript; `size` its bytes, `left` those of them that are in no route yet
+    route    where it would go; `rule` why
+    after    the place in it up to which its route has it
+    """
+
+    path: Path
+    client: Client
+    session: str
+    size: int
+    left: int
+    route: str
+    rule: str
+    after: Position
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """What became of one session: a report, or why there is none."""
+
+    session: Existing
+    report: CheckpointReport | None = None
+    problem: str = ""
+
+
+def found(project: Project, client: Client | None = None) -> tuple[Existing, ...]:
+    """The sessions of a client (None: of all) of which something is in no route yet, the oldest first; writes nothing.
+
+    A session that cannot be read, or in which nobody asked for anything, is left out.
+    """
+    kept: list[tuple[float, Path, Client]] = []
+    if client in (None, "claude-code"):
+        kept += [(when, path, "claude-code") for when, path in ofproject.of_claude_code(project)]
+    if client in (None, "codex"):
+        kept += [(when, path, "codex") for when, path in ofproject.of_codex(project, most=_MOST_CODEX)]
+    if not kept:
+        return ()
+    look = _Look(project)
+    looked = (look.at(path, of) for _, path, of in sorted(kept))
+    return tuple(session for session in looked if session is not None)
+
+
+def tokens_left(session: Existing) -> int:
+    """An estimate of the o200k_base tokens that are not taken of a session. Reads all of it; raises as reading does."""
+    events = open_transcript(session.path).events(session.after)
+    return sum(tokens.estimate(event.text) for event in events if event.kind != "compaction")
+
+
+def take(
+    project: Project, those: Iterable[Existing], *, progress: Callable[[Existing, int, int], None] | None = None
+) -> Iterator[Taken]:
+    """Checkpoint sessions one by one, offline and with the embedded summariser; what goes wrong with one of them is
+    told, and the next one taken. A session that goes on later stays with the route that it was taken into.
+
+    progress  told which session it is, how many bytes of its transcript are done, and how many there are
+    """
+    for session in those:
+        told = None if progress is None else partial(progress, session)
+        try:
+            report = checkpoint(
+                session.route, session.path, root=project.root, summarizer=Extractive(), reason="manual", progress=told
+            )
+            if report.checkpoints and session.rule not in (CHOSEN, BEGUN):
+                routing.use(project, session.route, session=session.session)
+        except (RalfError, OSError) as error:
+            yield Taken(session, problem=str(error))
+        else:
+            yield Taken(session, report)
+
+
+class _Look:
+    """One look at a project's sessions: what routes have of them, and which names are given."""
+
+    def __init__(self, project: Project) -> None:
+        self._project = project
+        self._redactor = _redactor(project)
+        self._begun: dict[str, tuple[str, int]] = {}
+        self._given = {name.casefold() for name in routing.names_of(project)}
+        for route in routing.names_of(project):
+            with suppress(RalfError, OSError):  # a damaged one is said by whoever reads it
+                for session, byte in sessions.taken(project, route).items():
+                    if byte > self._begun.get(session, ("", 0))[1]:
+                        self._begun[session] = (route, byte)
+
+    def at(self, path: Path, client: Client) -> Existing | None:
+        """What there is to take of a session, None for nothing."""
+        try:
+            source = open_transcript(path)
+            size = path.stat().st_size
+            route, byte = self._begun.get(source.session, ("", 0))
+            if byte >= size:
+                return None
+            if route:
+                after = sessions.standing(self._project, route, source.session).position
+                return Existing(path, client, source.session, size, size - byte, route, BEGUN, after)
+            events = islice(source.events(), _FIRST_EVENTS)
+            request = next((event.text for event in events if event.kind == "user"), "")
+            if not request:
+                return None
+            choice = routing.of_past(self._project, source.session, source.branch) or self._named(request, source)
+            return Existing(path, client, source.session, size, size, choice.route, choice.rule, Position())
+        except (RalfError, OSError):
+            return None
+
+    def _named(self, request: str, source: Transcript) -> Choice:
+        """A route named by the first words of a request, which no other session has; `default` where they make none."""
+        text = _REDACTED.sub(" ", self._redactor.text(request[:_REQUEST_READ]))
+        name = ""
+        for word in re.findall(r"[a-z0-9]+", text.lower()):
+            if len(name) + len(word) >= _LONGEST:
+                break
+            name = f"{name}-{word}" if name else word
+        if not names.is_valid(name):
+            return Choice(routing.DEFAULT, routing.DEFAULT)
+        if name in self._given:
+            name = f"{name}-{hashlib.sha256(source.session.encode()).hexdigest()[:8]}"
+        self._given.add(name)
+        return Choice(name, FIRST_REQUEST)
+
+
+def _redactor(project: Project) -> Redactor:
+    """One under a key that is forgotten: a look makes no key."""
+    patterns = config.load(project.config_file).redact_patterns
+    return Redactor(secrets.token_bytes(32), redaction.compiled(project.config_file, patterns))

@@ -1,0 +1,504 @@
+"""Installing for a client: what is put into files that are not ours, and that it comes out of them byte for byte."""
+
+from __future__ import annotations
+
+import json
+import stat
+import string
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import assume, given, settings as hypothesis_settings, strategies as st
+
+from ralf.errors import Busy, UsageError
+from ralf.project import Project
+from ralf_integrations.clients import agents_md, installation, interpreter, jsontext, settings
+from ralf_integrations.clients.claude_code import CLAUDE_CODE
+from ralf_integrations.clients.codex import CODEX
+from ralf_integrations.clients.gemini import GEMINI
+from ralf_integrations.clients.installation import Change, Part
+from storekit import context_of
+
+CLIENTS = (CLAUDE_CODE, CODEX, GEMINI)
+OTHERS = {"hooks": [{"type": "command", "command": "notify-send done"}]}
+
+every_client = pytest.mark.parametrize("client", CLIENTS, ids=lambda client: client.name)
+
+
+def hooks_of(root: Path, client: settings.Client = CLAUDE_CODE, *, shared: bool = False) -> Part:
+    return installation.of_client(Project(root), client, shared=shared)
+
+
+def install(root: Path, part: Part) -> Change | None:
+    project = Project(root)
+    change = installation.plan(project, part)
+    if change is not None:
+        installation.apply(project, change)
+    return change
+
+
+def uninstall(root: Path, part: Part) -> Change | None:
+    project = Project(root)
+    change = installation.plan_removal(project, part)
+    if change is not None:
+        installation.apply(project, change)
+    return change
+
+
+def written(root: Path, text: str | bytes, client: settings.Client = CLAUDE_CODE) -> Path:
+    path = client.path(root, shared=False)
+    path.parent.mkdir(exist_ok=True)
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return path
+
+
+# ---- arbitrary settings ----
+
+names = st.text(string.ascii_letters + 'é"\\\n😀 ', max_size=8)
+values: st.SearchStrategy[Any] = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=12),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(names, inner, max_size=3),
+    max_leaves=12,
+)
+commands = st.sampled_from(
+    ["echo hi", "ralf-lint", "python3 -I -S x.py", "ralf hook Stop && date", "notify 'a b'", "'"]
+)
+handlers = st.fixed_dictionaries({"type": st.just("command"), "command": commands}, optional={"timeout": st.integers()})
+groups = st.fixed_dictionaries({"hooks": st.lists(handlers, max_size=3)}, optional={"matcher": st.text(max_size=5)})
+events = st.sampled_from(["SessionStart", "Stop", "PreToolUse", "PostToolBatch", "Notification"])
+hook_maps = st.dictionaries(events, st.lists(groups, max_size=3), max_size=4)
+trees = st.tuples(st.dictionaries(names, values, max_size=4), st.none() | hook_maps, st.booleans()).map(
+    lambda parts: _with_hooks(*parts)
+)
+
+
+def _with_hooks(tree: dict[str, Any], hooks: Any, first: bool) -> dict[str, Any]:
+    tree.pop("hooks", None)
+    if hooks is None:
+        return tree
+    return {"hooks": hooks, **tree} if first else {**tree, "hooks": hooks}
+
+
+@st.composite
+def texts(draw: st.DrawFn) -> str:
+    """Settings as anybody may have written them: indented, or not, in any way, with any line end."""
+    tree = draw(trees)
+    indent = draw(st.sampled_from([None, 0, 1, 2, 3, 4, "\t"]))
+    separators = draw(st.sampled_from([(",", ":"), (", ", ": "), (" ,  ", " : ")]))
+    text = json.dumps(tree, indent=indent, separators=separators, ensure_ascii=draw(st.booleans()))
+    if draw(st.booleans()):
+        text = text.replace("\n", "\r\n")
+    before, behind = (
+        draw(st.sampled_from(["", "\n", "  ", "\ufeff"])),
+        draw(st.sampled_from(["", "\n", "\n\n ", "\r\n"])),
+    )
+    return f"{before}{text}{behind}"
+
+
+ENTRIES = {client.name: client.entries(shared=False) for client in CLIENTS}
+
+
+@given(texts(), st.sampled_from(CLIENTS))
+@hypothesis_settings(max_examples=15, deadline=None)
+def test_what_is_installed_comes_out_again_and_all_else_stays(text: str, client: settings.Client) -> None:
+    comes_out_again(text, client)
+
+
+@pytest.mark.slow
+@given(texts(), st.sampled_from(CLIENTS))
+@hypothesis_settings(max_examples=600, deadline=None)
+def test_out_of_any_settings_it_comes_out_again(text: str, client: settings.Client) -> None:
+    comes_out_again(text, client)
+
+
+def comes_out_again(text: str, client: settings.Client) -> None:
+    path, wanted = Path("settings.json"), ENTRIES[client.name]
+    after, ranges = jsontext.inserted(text, settings.insertions(path, text, client.groups(shared=False)))
+    assert jsontext.cut(after, ranges) == text
+    before_tree, after_tree = json.loads(text.lstrip("\ufeff")), json.loads(after.lstrip("\ufeff"))
+    assert settings.ours(path, text) == []
+    assert sorted(settings.ours(path, after), key=repr) == sorted(wanted.items(), key=repr)
+    assert {key: value for key, value in after_tree.items() if key != "hooks"} == {
+        key: value for key, value in before_tree.items() if key != "hooks"
+    }
+    assert list(after_tree)[: len(before_tree)] == list(before_tree)
+    for event, there in before_tree.get("hooks", {}).items():
+        assert after_tree["hooks"][event][: len(there)] == there
+    stripped = json.loads(settings.stripped(path, after).lstrip("\ufeff"))
+    assert _filled(stripped) == _filled(before_tree)
+
+
+def _filled(tree: dict[str, Any]) -> dict[str, Any]:
+    """Settings without what is empty in their hooks: where the record is lost, nobody knows that it stood there."""
+    hooks = {event: groups for event, groups in tree.get("hooks", {}).items() if groups}
+    rest = {key: value for key, value in tree.items() if key != "hooks"}
+    return {**rest, "hooks": hooks} if hooks else rest
+
+
+@given(texts())
+@hypothesis_settings(max_examples=8, deadline=None)
+def test_on_the_disk_installing_twice_is_once_and_uninstalling_gives_the_bytes_back(
+    tmp_path_factory: pytest.TempPathFactory, text: str
+) -> None:
+    root = tmp_path_factory.mktemp("p")
+    path = written(root, text)
+    part = hooks_of(root)
+    assert install(root, part) is not None
+    once = path.read_bytes()
+    assert once != text.encode()
+    assert install(root, part) is None
+    assert path.read_bytes() == once
+    assert uninstall(root, part) is not None
+    assert path.read_bytes() == text.encode()
+    assert uninstall(root, part) is None
+    assert not (context_of(root) / "installed").exists()
+
+
+@given(values)
+@hypothesis_settings(max_examples=100)
+def test_a_text_with_places_says_what_json_says(value: Any) -> None:
+    for indent in (None, 2):
+        text = json.dumps(value, indent=indent)
+        found = jsontext.parsed(text)
+        assert found.tree() == json.loads(text)
+        assert text[found.start : found.end] == text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("", " ", "{", "}", "{]", "[1,]", '{"a":1,}', '{"a" 1}', "{a:1}", "{'a':1}", '{"a":1} x', "[1 2]", "NaN"),
+        *('{"a": NaN}', '{"a": // no\n 1}', "/* x */ {}", '{"a":"\n"}', '{"a":01}', "[" * 100_000, "1" * 5000, "tru"),
+    ],
+    ids=lambda text: text[:12],
+)
+def test_what_is_no_json_is_refused_as_json_refuses_it(text: str) -> None:
+    with pytest.raises(jsontext.NoJson):
+        jsontext.parsed(text)
+
+
+# ---- one file ----
+
+
+def test_new_settings_look_as_a_person_would_write_them(tmp_path: Path) -> None:
+    install(tmp_path, hooks_of(tmp_path))
+    text = (tmp_path / ".claude/settings.local.json").read_text()
+    first, second, *events, last_but_one, last, end = text.split("\n")
+    assert (first, second, last_but_one, last, end) == ("{", '  "hooks": {', "  }", "}", "")
+    assert [line[:5] for line in events] == ['    "'] * 9  # an event a line: the change can be read
+    assert set(json.loads(text)["hooks"]) == {
+        *("SessionStart", "UserPromptSubmit", "PostToolBatch", "PreCompact", "PostCompact", "Stop", "SessionEnd"),
+        *("TaskCompleted", "SubagentStop"),
+    }
+
+
+def test_entries_are_laid_out_as_the_file_around_them(tmp_path: Path) -> None:
+    before = {"permissions": {"allow": ["Bash(ls)"]}, "hooks": {"Stop": [OTHERS]}}
+    for indent in (2, 4, "\t"):
+        text = json.dumps(before, indent=indent)
+        path = written(tmp_path, text)
+        install(tmp_path, hooks_of(tmp_path))
+        unit = indent if isinstance(indent, str) else " " * indent
+        added = [line for line in path.read_text().split("\n") if "ralf_integrations" in line]
+        assert len(added) == 9
+        assert {line[: len(line) - len(line.lstrip())] for line in added} == {2 * unit, 3 * unit}
+        uninstall(tmp_path, hooks_of(tmp_path))
+        assert path.read_text() == text
+
+
+def test_settings_in_one_line_stay_in_one_line(tmp_path: Path) -> None:
+    path = written(tmp_path, '{"model": "m", "env": {}}')
+    install(tmp_path, hooks_of(tmp_path))
+    assert path.read_text().count("\n") == 0
+
+
+@every_client
+def test_a_file_and_folder_that_we_made_are_gone_afterwards(tmp_path: Path, client: settings.Client) -> None:
+    part = hooks_of(tmp_path, client)
+    change = install(tmp_path, part)
+    assert change is not None and change.what == "create"
+    removal = uninstall(tmp_path, part)
+    assert removal is not None and removal.what == "remove"
+    assert [path.name for path in tmp_path.iterdir()] == [".autonomous"]
+
+
+def test_a_folder_that_was_there_or_has_got_something_else_stays(tmp_path: Path) -> None:
+    (tmp_path / ".claude").mkdir()
+    install(tmp_path, hooks_of(tmp_path))
+    uninstall(tmp_path, hooks_of(tmp_path))
+    assert list((tmp_path / ".claude").iterdir()) == []
+    (tmp_path / ".claude").rmdir()
+    install(tmp_path, hooks_of(tmp_path))
+    (tmp_path / ".claude/agents").mkdir()
+    uninstall(tmp_path, hooks_of(tmp_path))
+    assert [path.name for path in (tmp_path / ".claude").iterdir()] == ["agents"]
+
+
+def test_what_was_changed_since_stays_as_it_is_now(tmp_path: Path) -> None:
+    """As when the client itself adds a permission, and writes the whole file anew."""
+    path = written(tmp_path, json.dumps({"hooks": {"Stop": [OTHERS]}}))
+    install(tmp_path, hooks_of(tmp_path))
+    tree = json.loads(path.read_text())
+    tree["permissions"] = {"allow": ["Bash(ls)"]}
+    tree["hooks"]["Stop"].reverse()
+    path.write_text(json.dumps(tree, indent=4) + "\n")
+    uninstall(tmp_path, hooks_of(tmp_path))
+    after = {"hooks": {"Stop": [OTHERS]}, "permissions": {"allow": ["Bash(ls)"]}}
+    assert path.read_text() == json.dumps(after, indent=4) + "\n"
+
+
+def test_a_file_that_we_made_and_somebody_uses_now_stays(tmp_path: Path) -> None:
+    install(tmp_path, hooks_of(tmp_path))
+    path = tmp_path / ".claude/settings.local.json"
+    tree = json.loads(path.read_text()) | {"model": "opus"}
+    path.write_text(json.dumps(tree))
+    assert install(tmp_path, hooks_of(tmp_path)) is None
+    uninstall(tmp_path, hooks_of(tmp_path))
+    assert json.loads(path.read_text()) == {"model": "opus"}
+
+
+def test_entries_of_another_python_give_way_to_ours(tmp_path: Path) -> None:
+    text = json.dumps({"hooks": {"Stop": [OTHERS]}}, indent=2)
+    path = written(tmp_path, text)
+    install(tmp_path, hooks_of(tmp_path))
+    ours = path.read_text()
+    old = ours.replace(json.dumps(sys.executable), '"/opt/old/bin/python"')
+    path.write_text(old)
+    assert old != ours
+    assert install(tmp_path, hooks_of(tmp_path)) is not None
+    assert path.read_text() == ours
+    uninstall(tmp_path, hooks_of(tmp_path))
+    assert path.read_text() == text
+
+
+def test_the_same_event_twice_is_once_again(tmp_path: Path) -> None:
+    install(tmp_path, hooks_of(tmp_path))
+    path = tmp_path / ".claude/settings.local.json"
+    once = path.read_text()
+    tree = json.loads(once)
+    tree["hooks"]["Stop"] *= 2
+    path.write_text(json.dumps(tree, indent=2) + "\n")
+    install(tmp_path, hooks_of(tmp_path))
+    assert sorted(json.loads(path.read_text())["hooks"]) == sorted(json.loads(once)["hooks"])
+    assert all(len(groups) == 1 for groups in json.loads(path.read_text())["hooks"].values())
+
+
+def test_a_lost_or_damaged_record_costs_no_more_than_the_layout(tmp_path: Path) -> None:
+    for damage in (None, b"", b"[]", b'{"sha256": 1, "ranges": [[-5, 3]], "file": 1, "folder": 1}', b"\xff"):
+        path = written(tmp_path, json.dumps({"model": "m"}, indent=2) + "\n")
+        install(tmp_path, hooks_of(tmp_path))
+        (record,) = (context_of(tmp_path) / "installed").iterdir()
+        record.unlink() if damage is None else record.write_bytes(damage)
+        assert install(tmp_path, hooks_of(tmp_path)) is None
+        uninstall(tmp_path, hooks_of(tmp_path))
+        assert path.read_text() == json.dumps({"model": "m"}, indent=2) + "\n"
+
+
+def test_what_is_remembered_holds_nothing_of_the_file(tmp_path: Path) -> None:
+    written(tmp_path, json.dumps({"env": {"API_KEY": "hunter2-hunter2"}}))
+    install(tmp_path, hooks_of(tmp_path))
+    assert "hunter2" not in "".join(path.read_text() for path in (context_of(tmp_path) / "installed").iterdir())
+
+
+@pytest.mark.parametrize("mode", [0o600, 0o644, 0o664])
+def test_the_mode_of_a_file_stays(tmp_path: Path, mode: int) -> None:
+    path = written(tmp_path, "{}")
+    path.chmod(mode)
+    install(tmp_path, hooks_of(tmp_path))
+    assert stat.S_IMODE(path.stat().st_mode) == mode
+    uninstall(tmp_path, hooks_of(tmp_path))
+    assert stat.S_IMODE(path.stat().st_mode) == mode
+
+
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        ("", "no JSON"),
+        ("[]", "no JSON object"),
+        ('"x"', "no JSON object"),
+        ('{\n  // mine\n  "model": "m"\n}', "line 2, column 3"),
+        ('{"hooks": []}', "hooks: expected an object"),
+        ('{"hooks": {"Stop": {}}}', "hooks.Stop: expected a list"),
+        (b"\xff{}", "not UTF-8"),
+    ],
+)
+def test_what_are_no_settings_are_refused_and_stay(tmp_path: Path, text: str | bytes, what: str) -> None:
+    path = written(tmp_path, text)
+    before = path.read_bytes()
+    with pytest.raises(UsageError, match=what) as caught:
+        install(tmp_path, hooks_of(tmp_path))
+    assert str(caught.value).startswith(str(path))
+    assert caught.value.hint
+    assert path.read_bytes() == before
+    assert not context_of(tmp_path).exists()
+
+
+def test_a_link_is_not_followed(tmp_path: Path) -> None:
+    elsewhere = tmp_path / "dotfiles.json"
+    elsewhere.write_text("{}")
+    path = written(tmp_path, "{}")
+    path.unlink()
+    path.symlink_to(elsewhere)
+    with pytest.raises(UsageError, match="symbolic link"):
+        install(tmp_path, hooks_of(tmp_path))
+    path.unlink()
+    path.hardlink_to(elsewhere)
+    with pytest.raises(UsageError, match="second name"):
+        install(tmp_path, hooks_of(tmp_path))
+    path.unlink()
+    path.parent.rmdir()
+    (tmp_path / "real").mkdir()
+    path.parent.symlink_to(tmp_path / "real")
+    with pytest.raises(UsageError, match="symbolic link"):
+        install(tmp_path, hooks_of(tmp_path))
+    assert elsewhere.read_text() == "{}"
+
+
+def test_a_file_that_changes_after_it_was_shown_is_left_alone(tmp_path: Path) -> None:
+    path = written(tmp_path, "{}")
+    change = installation.plan(Project(tmp_path), hooks_of(tmp_path))
+    assert change is not None
+    path.write_text('{"model": "m"}')
+    with pytest.raises(Busy):
+        installation.apply(Project(tmp_path), change)
+    assert path.read_text() == '{"model": "m"}'
+
+
+def test_the_change_is_shown_as_a_diff_that_adds_only(tmp_path: Path) -> None:
+    written(tmp_path, json.dumps({"hooks": {"Stop": [OTHERS]}}, indent=2))
+    change = installation.plan(Project(tmp_path), hooks_of(tmp_path))
+    assert change is not None
+    removed = [line[1:].rstrip(",") for line in change.diff().splitlines() if line.startswith("-")][1:]
+    added = [line[1:].rstrip(",") for line in change.diff().splitlines() if line.startswith("+")]
+    assert set(removed) <= set(added)  # a comma behind them, or a line end, is all that is new
+    assert "notify-send" in change.diff()
+
+
+# ---- what stands in the settings ----
+
+
+@every_client
+def test_local_settings_name_this_python_and_shared_ones_the_command_on_the_path(
+    tmp_path: Path, client: settings.Client
+) -> None:
+    for shared in (False, True):
+        part = hooks_of(tmp_path / str(shared), client, shared=shared)
+        part.path.parent.parent.mkdir()
+        install(tmp_path / str(shared), part)
+        found = settings.ours(part.path, part.path.read_text())
+        assert len(found) == len(client.seconds)
+        for one in found:
+            if shared:
+                assert one.words == ["ralf", "hook", one.event, "--client", client.name]
+            else:
+                assert one.words[0] == sys.executable
+                assert one.words[1:3] == ["-I", "-S"]
+                assert one.words[-2:] == [client.name, one.event]
+
+
+def test_a_path_with_blanks_and_quotes_is_one_word_in_a_shell(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "executable", "/opt/it's $HOME here/bin/python")
+    entry = CODEX.entries(shared=False)["Stop"]
+    assert settings.words_of(entry)[0] == "/opt/it's $HOME here/bin/python"
+    assert settings.is_ours(entry)
+
+
+def test_gemini_counts_in_milliseconds_and_codex_takes_three_seconds_at_the_end() -> None:
+    assert GEMINI.entries(shared=False)["BeforeAgent"]["timeout"] == 30_000
+    assert CODEX.entries(shared=False)["SessionEnd"]["timeout"] == 3
+
+
+@every_client
+def test_every_event_that_is_asked_for_means_something_to_the_handler(client: settings.Client) -> None:
+    from ralf_integrations.hooks.payload import EVENTS
+
+    known = EVENTS[client.name]  # type: ignore[index]
+    assert set(client.seconds) <= set(known)
+    assert set(known.values()) == {known[event] for event in client.seconds}
+
+
+def test_of_subagents_only_the_compaction_calls(tmp_path: Path) -> None:
+    install(tmp_path, hooks_of(tmp_path))
+    hooks = json.loads((tmp_path / ".claude/settings.local.json").read_text())["hooks"]
+    assert {event: groups[0].get("matcher") for event, groups in hooks.items() if "matcher" in groups[0]} == {
+        "SubagentStop": "^$"
+    }
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["ralf hook Stop --client claude-code && date", "ralf hook Stop; date", "ralf status", "my-ralf hook Stop", "ralf"],
+)
+def test_a_command_that_does_more_is_not_ours(command: str) -> None:
+    assert not settings.is_ours({"type": "command", "command": command})
+
+
+# ---- AGENTS.md ----
+
+
+@given(st.text(st.characters(codec="utf-8"), max_size=60))
+@hypothesis_settings(max_examples=8, deadline=None)
+def test_the_section_of_agents_md_comes_out_again(tmp_path_factory: pytest.TempPathFactory, text: str) -> None:
+    assume(agents_md.BEGIN not in text)
+    root = tmp_path_factory.mktemp("p")
+    path = root / "AGENTS.md"
+    path.write_bytes(text.encode())
+    part = installation.of_agents_md(Project(root))
+    install(root, part)
+    assert install(root, part) is None
+    assert path.read_bytes().decode().startswith(text)
+    uninstall(root, part)
+    assert path.read_bytes() == text.encode()
+
+
+def test_the_section_comes_out_of_a_file_that_went_on(tmp_path: Path) -> None:
+    part = installation.of_agents_md(Project(tmp_path))
+    part.path.write_text("# Rules\n")
+    install(tmp_path, part)
+    with part.path.open("a") as file:
+        file.write("More.\n")
+    uninstall(tmp_path, part)
+    assert part.path.read_text() == "# Rules\nMore.\n"
+
+
+def test_a_section_of_an_earlier_version_gives_way(tmp_path: Path) -> None:
+    part = installation.of_agents_md(Project(tmp_path))
+    part.path.write_text(f"# Rules\n\n{agents_md.BEGIN}\nOld words.\n{agents_md.END}\n")
+    install(tmp_path, part)
+    assert "Old words." not in part.path.read_text()
+    assert part.path.read_text().count(agents_md.BEGIN) == 1
+    uninstall(tmp_path, part)
+    assert part.path.read_text() == "# Rules\n"
+
+
+# ---- the interpreter ----
+
+
+@pytest.mark.parametrize(
+    ("prefix", "maker"),
+    [
+        ("/home/a/.cache/uv/archive-v0/x7Yb_k2", "uvx"),
+        ("/fast/uv-cache/builds-v0/.tmpAbC123", "uvx"),
+        ("/home/a/.cache/uv/environments-v2/tool-0a1b2c3d", "uvx"),
+        ("/home/a/.cache/pipx/0123456789abcde", "pipx run"),
+        ("/home/a/.local/share/pipx/.cache/0123456789abcde", "pipx run"),
+        ("/home/a/.local/share/pipx/venvs/ralf-context", ""),
+        ("/home/a/.local/share/uv/tools/ralf-context", ""),
+        ("/home/a/.cache/pipx/my-venv", ""),
+        ("/home/a/.cache/ralf/venv", ""),
+        ("/home/a/.cache/uv/venv", ""),
+        ("/home/a/.cache/pypoetry/virtualenvs/tide-x1-py3.12", ""),
+        ("/srv/archive-v0-of-mine/.venv", ""),
+        ("/usr", ""),
+    ],
+)
+def test_only_an_environment_that_is_swept_away_is_refused(prefix: str, maker: str) -> None:
+    assert interpreter.maker_of(Path(prefix)) == maker
+    if maker:
+        with pytest.raises(UsageError) as caught:
+            interpreter.check(prefix)
+        assert "uv tool install" in caught.value.hint
+    else:
+        interpreter.check(prefix)

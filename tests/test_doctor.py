@@ -1,0 +1,322 @@
+"""`ralf doctor`: each thing that can be wrong with an installation is named, with what to type; and what a repository
+brought is not run.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import hookkit
+import ralf
+import storekit
+from ralf import optin
+from ralf.project import Project
+from ralf_integrations import doctor
+from ralf_integrations.clients import condition, installation, registry, trial
+from ralf_integrations.clients.condition import Check
+from ralf_integrations.hooks import complaints, known
+from storekit import Cli, context_of
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
+    """A project that has opted in, homes of its own, and a PATH on which nothing lies."""
+    for name in ("CLAUDE_CONFIG_DIR", "CODEX_HOME"):
+        monkeypatch.setenv(name, str(tmp_path / name))
+        (tmp_path / name).mkdir()
+    (tmp_path / "bin").mkdir()
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+    project = Project(tmp_path / "p")
+    project.root.mkdir()
+    optin.init(project, share=False)
+    return project
+
+
+def program(project: Project, name: str, says: str) -> Path:
+    """A program on the PATH."""
+    path = project.root.parent / "bin" / name
+    path.write_text(f"#!/bin/sh\n{says}\n")
+    path.chmod(0o755)
+    return path
+
+
+def install(project: Project, client: str = "claude-code", *, shared: bool = False) -> Path:
+    part = installation.of_client(project, registry.CLIENTS[client], shared=shared)
+    change = installation.plan(project, part)
+    assert change is not None
+    installation.apply(project, change)
+    return part.path
+
+
+def found(project: Project, name: str, state: str) -> list[str]:
+    look = condition.checks if name in (*registry.CLIENTS, "command", "hooks", "transcripts") else doctor.examine
+    return [check.what for check in look(project) if (check.name, check.state) == (name, state)]
+
+
+def problems(project: Project) -> list[Check]:
+    return [check for check in doctor.examine(project) if check.state == "problem"]
+
+
+needs_install = pytest.mark.skipif(not hookkit._is_installed(), reason="ralf is not installed for this Python")
+
+
+def test_what_is_not_there_is_said_with_what_to_type(project: Project) -> None:
+    checks = {check.name: check for check in doctor.examine(project)}
+    assert checks["project"].state == "ok"
+    assert (checks["hooks"].state, checks["hooks"].hint) == ("warning", "ralf init --client claude-code")
+    assert checks["command"].state == "warning"
+    assert checks["calls"].state == "warning"
+    assert checks["errors"].state == checks["store"].state == checks["file system"].state == "ok"
+    assert all(check.hint for check in checks.values() if check.state != "ok")
+
+
+def test_a_project_that_has_not_opted_in_or_is_switched_off(project: Project) -> None:
+    optin.switch(project, on=False)
+    assert "switched off" in found(project, "project", "warning")[0]
+    project.config_file.write_text("hoks: off\n")
+    assert "unknown key" in found(project, "project", "problem")[0]
+    optin.uninstall(project)
+    (check,) = problems(project)
+    assert (check.name, check.hint) == ("project", "ralf init")
+
+
+@needs_install
+@pytest.mark.parametrize("client", ["claude-code", "codex", "gemini"])
+def test_the_installed_hook_is_called_in_a_project_of_its_own(project: Project, client: str) -> None:
+    install(project, client)
+    before = storekit.kept_bytes(project.root)
+    said = found(project, client, "ok")[0]
+    assert "one answers in" in said and " ms" in said
+    assert storekit.kept_bytes(project.root) == before
+    assert not known.folder(project).exists()
+
+
+def test_a_python_that_is_gone_is_a_problem(project: Project) -> None:
+    path = install(project)
+    path.write_text(path.read_text().replace(json.dumps(sys.executable), '"/opt/gone/bin/python"'))
+    (check,) = problems(project)
+    assert "/opt/gone/bin/python, which is not there any more" in check.what
+    assert check.hint == "ralf init --client claude-code"
+
+
+def test_an_event_that_is_missing_is_a_problem(project: Project) -> None:
+    path = install(project)
+    tree = json.loads(path.read_text())
+    del tree["hooks"]["Stop"], tree["hooks"]["PreCompact"]
+    path.write_text(json.dumps(tree))
+    assert any("nothing is called for PreCompact, Stop" in check.what for check in problems(project))
+
+
+def test_settings_that_cannot_be_read_are_a_problem(project: Project) -> None:
+    path = install(project)
+    path.write_text(f"// mine\n{path.read_text()}")
+    assert any("no JSON" in check.what for check in problems(project))
+
+
+def test_what_a_repository_brought_is_not_run(project: Project) -> None:
+    """Settings that look like ours and name a program of the repository."""
+    witness = project.root / "ran"
+    evil = project.root / "evil"
+    evil.write_text(f"#!/bin/sh\ntouch '{witness}'\n")
+    evil.chmod(0o755)
+    (project.root / ".claude").mkdir()
+    (project.root / "ralf_integrations/hooks").mkdir(parents=True)
+    entry = {
+        "type": "command",
+        "command": str(evil),
+        "args": ["-I", "-S", "-c", "x", str(project.root / "ralf_integrations/hooks"), "claude-code", "Stop"],
+    }
+    (project.root / ".claude/settings.json").write_text(json.dumps({"hooks": {"Stop": [{"hooks": [entry]}]}}))
+    said = [check.what for check in doctor.examine(project) if "another ralf" in check.what]
+    assert len(said) == 1
+    assert not witness.exists()
+
+
+def test_a_relative_folder_of_the_path_brings_no_command(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    witness = project.root / "ran"
+    for name in ("ralf", "claude"):
+        (project.root / name).write_text(f"#!/bin/sh\ntouch '{witness}'\n")
+        (project.root / name).chmod(0o755)
+    install(project, shared=True)
+    monkeypatch.chdir(project.root)
+    monkeypatch.setenv("PATH", ".")
+    assert any("relative folder" in check.what for check in problems(project))
+    assert not witness.exists()
+
+
+def test_shared_settings_need_a_command_on_the_path(project: Project) -> None:
+    install(project, shared=True)
+    assert any("not on the PATH" in check.what for check in problems(project))
+
+
+@pytest.mark.slow
+@needs_install
+def test_shared_settings_call_the_command_on_the_path(project: Project) -> None:
+    program(project, "ralf", f'exec "{sys.executable}" -m ralf_cli "$@"')
+    install(project, shared=True)
+    assert "one answers in" in found(project, "claude-code", "ok")[0]
+    assert f"version {ralf.__version__}" in found(project, "command", "ok")[0]
+
+
+def test_another_ralf_on_the_path_is_told(project: Project) -> None:
+    path = program(project, "ralf", "echo 'ralf 0.0.1'")
+    assert found(project, "command", "warning") == [f"{path} is another ralf: 0.0.1; this one is {ralf.__version__}"]
+    install(project, shared=True)
+    assert any("answers something else" in check.what or "another ralf" in check.what for check in problems(project))
+
+
+def test_a_hook_that_fails_hangs_or_talks_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def tried(code: str) -> str:
+        return trial.of(lambda event: [sys.executable, "-c", code, event], "SessionStart", "PostToolUse").problem
+
+    monkeypatch.setattr(trial, "_SECONDS", 1)
+    assert "status 3: no" in tried("import sys; sys.exit(print('no', file=sys.stderr) or 3)")
+    assert "JSON" in tried("print('hello')")
+    assert "within" in tried("import time; time.sleep(20)")
+    assert "nothing of it is known" in tried("")
+    assert "cannot be started" in trial.of(lambda _: [str(tmp_path / "none")], "SessionStart", "PostToolUse").problem
+
+
+def test_the_version_of_the_client_is_told_and_a_client_that_is_not_there(project: Project) -> None:
+    install(project)
+    assert "not on the PATH" in found(project, "claude-code", "warning")[-1]
+    program(project, "claude", "[ \"$1\" = --version ] && echo '2.1.400 (Claude Code)'")
+    assert any("Claude Code 2.1.400" in what for what in found(project, "claude-code", "ok"))
+
+
+def test_hooks_that_the_client_has_switched_off_or_has_from_the_plugin_too(project: Project) -> None:
+    home = Path(os.environ["CLAUDE_CONFIG_DIR"])
+    (home / "settings.json").write_text('{"disableAllHooks": true, "enabledPlugins": {"ralf@ralf": true}}')
+    said = {check.state: check.what for check in condition.of_claude(project)}
+    assert "disableAllHooks" in said["problem"]
+    assert "the plugin is enabled, too" in said["warning"]
+
+
+def test_hooks_in_two_settings_are_told(project: Project) -> None:
+    for shared in (False, True):
+        install(project, shared=shared)
+    assert any("two of its settings" in what for what in found(project, "claude-code", "warning"))
+
+
+def test_sessions_that_the_client_is_about_to_delete_are_told(project: Project) -> None:
+    def said() -> Check:
+        (check,) = condition.of_claude(project)
+        return check
+
+    assert (said().state, "after 30 days" in said().what) == ("ok", True)
+    (project.root / ".claude").mkdir()
+    (project.root / ".claude/settings.json").write_text('{"cleanupPeriodDays": 10}')
+    assert (said().state, "after 10 days" in said().what) == ("ok", True)
+    slug = "".join(c if c.isascii() and c.isalnum() else "-" for c in str(project.root))
+    path = Path(os.environ["CLAUDE_CONFIG_DIR"]) / "projects" / slug / "s-1.jsonl"
+    path.parent.mkdir(parents=True)
+    storekit.write_session(path, 1_000)
+    os.utime(path, (time.time(), time.time() - 7 * 86_400))
+    assert said().state == "warning"
+    assert "1 are not checkpointed, the first goes in 3 days" in said().what
+    ralf.checkpoint("tide", path, root=project.root)
+    os.utime(path, (time.time(), time.time() - 7 * 86_400))
+    assert said().state == "ok"
+
+
+def test_codex_is_told_to_be_trusted_step_by_step(project: Project) -> None:
+    path = registry.CLIENTS["codex"].path(project.root, shared=False)
+    config = Path(os.environ["CODEX_HOME"]) / "config.toml"
+    assert "does not trust this project" in condition.trust(project).what
+    config.write_text(f'[projects."{project.root}"]\ntrust_level = "trusted"\n')
+    assert "does not trust the hooks for SessionStart" in condition.trust(project).what
+    events = ["session_start", "user_prompt_submit", "post_tool_use", "pre_compact", "post_compact", "stop"]
+    with config.open("a") as file:
+        for event in (*events, "session_end"):
+            file.write(f'[hooks.state."{path}:{event}:0:0"]\ntrusted_hash = "sha256:0"\n')
+    assert condition.trust(project) == Check("codex", "ok", "Codex trusts this project and its hooks")
+    config.write_text("no TOML")
+    assert condition.trust(project).state == "warning"
+
+
+def test_calls_and_complaints_are_told(project: Project) -> None:
+    known.remember(project, known.Known("s-1", "claude-code", seen=time.time() - 7_300))
+    assert found(project, "calls", "ok") == ["1 session; last call 2 hours ago, of claude-code"]
+    complaints.add(project, "Stop", ValueError("no such thing"))
+    assert "no such thing" in found(project, "errors", "warning")[0]
+    os.utime(complaints.log(project), (0, 0))
+    assert found(project, "errors", "ok")
+
+
+def test_what_was_handed_over_and_has_not_arrived_is_told(project: Project) -> None:
+    log = project.root.parent / "s-1.jsonl"
+    texts = ("Context available for tide", "A brief that the client dropped")
+    handed = tuple(
+        known.Handed("SessionStart", "line", hashlib.sha256(text.encode()).hexdigest(), len(text), text[:10])
+        for text in texts
+    )
+    record = {"type": "attachment", "attachment": {"type": "hook_additional_context", "content": [texts[0]]}}
+    log.write_text(json.dumps(record) + "\n")
+    seen = known.Known("s-1", "claude-code", transcript=str(log), seen=time.time(), handed=handed[:1])
+    known.remember(project, seen)
+    assert found(project, "receipts", "ok") == ["1 of 1 texts that were handed over are in the client's log"]
+    known.remember(project, replace(seen, handed=handed))
+    (said,) = found(project, "receipts", "warning")
+    assert "1 of 2" in said
+    assert f"not the line of {len(texts[1])} characters (SessionStart, session s-1)" in said
+    log.unlink()
+    assert "of 2 nobody can tell" in found(project, "receipts", "ok")[0]
+
+
+def test_a_damaged_journal_is_a_problem(project: Project) -> None:
+    ralf.record_decision("tide", "Use SQLite", root=project.root)
+    path = storekit.journal_file(project.root, "tide")
+    path.write_bytes(path.read_bytes().replace(b"SQLite", b"sqlite"))
+    (check,) = problems(project)
+    assert (check.name, check.hint) == ("store", "ralf context verify --repair")
+
+
+def test_the_command_prints_each_check_and_ends_with_one_for_a_problem(
+    project: Project, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    cli = Cli(project.root, monkeypatch, capfd)
+    ran = cli("doctor")
+    assert (ran.status, ran.err) == (0, "")
+    assert ran.out.startswith("ok       project      ")
+    assert "→ ralf init --client claude-code" in ran.out
+    optin.uninstall(project)
+    ran = cli("doctor", "--json")
+    assert ran.status == 1
+    assert {tuple(check) for check in ran.json()} == {("name", "state", "what", "hint")}
+
+
+def test_nothing_is_changed_and_no_key_is_made(project: Project) -> None:
+    install(project, shared=True)
+    before = storekit.kept_bytes(project.root, cache=True)
+    list(doctor.examine(project))
+    assert storekit.kept_bytes(project.root, cache=True) == before
+    assert not (context_of(project.root) / "config.local.yaml").exists()
+
+
+def test_local_settings_that_are_committed_are_told(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", os.defpath)
+    if shutil.which("git") is None:
+        pytest.skip("there is no git here")
+    path = install(project)
+    subprocess.run(["git", "init", "-q", project.root], check=True)  # noqa: S607
+    subprocess.run(["git", "-C", project.root, "add", "-f", path], check=True)  # noqa: S607
+    assert any("is committed" in what for what in found(project, "claude-code", "warning"))
+
+
+def test_a_look_that_fails_is_told_and_the_next_one_made(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(_: Project) -> list[Check]:
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(condition, "checks", broken)
+    names = [check.name for check in doctor.examine(project)]
+    assert {"project", "broken", "store"} <= set(names)

@@ -1,0 +1,270 @@
+"""`ralf init --client` as a person types it: shown, asked, done, offered, taken back."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import select
+import shutil
+import stat
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import ralf
+import storekit
+from ralf import localconfig, optin
+from ralf.errors import UsageError
+from ralf.project import Project
+from storekit import Cli, Ran, context_of
+
+SETTINGS = ".claude/settings.local.json"
+Run = Callable[..., Ran]
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Run:
+    """`ralf init` on a project, the one of the test where no other is given."""
+    cli = Cli(tmp_path, monkeypatch, capfd)
+    for name in ("CLAUDE_CONFIG_DIR", "CODEX_HOME"):
+        monkeypatch.setenv(name, str(tmp_path / "home"))
+    return lambda *args, root=None: cli("init", *args, root=root)
+
+
+def typed(root: Path, answers: str, *args: str, **more: str) -> str:
+    """What a person sees who types `ralf init` on a terminal, and these answers, a line each."""
+    command = storekit.command("init", *args)
+    child, master = pty.fork()
+    if child == 0:
+        homes = {"CLAUDE_CONFIG_DIR": str(root / "home"), "CODEX_HOME": str(root / "home"), "TERM": "dumb"}
+        os.chdir(root)
+        os.execve(command[0], command, storekit.environment(root / "home", **homes, **more))  # noqa: S606
+    os.write(master, answers.encode())
+    seen, end = b"", time.monotonic() + 30
+    while time.monotonic() < end and select.select([master], [], [], 30)[0]:
+        try:
+            seen += os.read(master, 65536)
+        except OSError:
+            break
+    os.close(master)
+    os.waitpid(child, 0)
+    return seen.decode().replace("\r\n", "\n")
+
+
+def a_session(root: Path, name: str = "0c1f8f2e-0000-4000-8000-000000000001") -> Path:
+    """A session that Claude Code has kept of a project."""
+    slug = "".join(c if c.isascii() and c.isalnum() else "-" for c in str(root))
+    path = root / "home" / "projects" / slug / f"{name}.jsonl"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    storekit.write_session(path, 1_500, name)
+    return path
+
+
+def test_the_change_is_shown_and_nothing_done_without_a_yes(tmp_path: Path, run: Run) -> None:
+    for args in ((), ("--json",)):
+        ran = run("--client", "claude-code", *args)
+        assert (ran.status, list(tmp_path.iterdir())) == (2, [])
+        assert "--yes" in ran.err
+    dry = run("--client", "claude-code", "--dry-run")
+    assert dry.status == 0
+    assert f"+++ {tmp_path / SETTINGS}" in dry.out
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.slow
+def test_a_person_says_yes_or_no(tmp_path: Path) -> None:
+    assert "Go on? [Y/n]" in typed(tmp_path, "n\n", "--client", "claude-code")
+    assert list(tmp_path.iterdir()) == []
+    typed(tmp_path, "y\n", "--client", "claude-code", PATH=os.defpath)
+    assert (tmp_path / SETTINGS).exists()
+    assert context_of(tmp_path).joinpath("config.yaml").exists()
+
+
+def test_done_twice_it_changes_nothing_and_taken_out_all_is_as_before(tmp_path: Path, run: Run) -> None:
+    (tmp_path / ".claude").mkdir()
+    (tmp_path / SETTINGS).write_text('{"model":   "m"}')
+    assert run("--client", "claude-code", "--yes").status == 0
+    installed = (tmp_path / SETTINGS).read_bytes()
+    again = run("--client", "claude-code")
+    assert (again.status, again.out) == (0, f"{context_of(tmp_path)}: nothing to do\n")
+    assert (tmp_path / SETTINGS).read_bytes() == installed
+    gone = run("--client", "claude-code", "--uninstall", "--yes")
+    assert gone.status == 0
+    assert (tmp_path / SETTINGS).read_text() == '{"model":   "m"}'
+    assert (context_of(tmp_path) / "config.yaml").exists()  # the project has still opted in
+
+
+def test_opting_out_takes_out_everything_that_was_put_somewhere(tmp_path: Path, run: Run) -> None:
+    (tmp_path / "AGENTS.md").write_text("# Mine\n")
+    for args in (("claude-code",), ("claude-code", "--shared"), ("codex",), ("gemini",), ("agents-md",)):
+        assert run("--client", *args, "--yes").status == 0
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        *(".autonomous", ".claude", ".codex", ".gemini", "AGENTS.md"),
+    ]
+    assert run("--uninstall", "--yes").status == 0
+    assert sorted(path.name for path in tmp_path.iterdir()) == [".autonomous", "AGENTS.md"]
+    assert (tmp_path / "AGENTS.md").read_text() == "# Mine\n"
+    assert not (context_of(tmp_path) / "config.yaml").exists()
+    assert not (context_of(tmp_path) / "installed").exists()
+
+
+def test_opting_out_leaves_settings_alone_that_others_wrote(tmp_path: Path, run: Run) -> None:
+    run("--yes")
+    (tmp_path / ".claude").mkdir()
+    (tmp_path / SETTINGS).write_text("// no JSON of ours\n{}")
+    (tmp_path / ".codex").mkdir()
+    (tmp_path / ".codex/hooks.json").write_text("[]")
+    assert run("--uninstall", "--yes").status == 0
+    assert (tmp_path / SETTINGS).read_text() == "// no JSON of ours\n{}"
+
+
+def test_json_says_what_was_done_to_which_file(tmp_path: Path, run: Run) -> None:
+    ran = run("--client", "codex", "--yes", "--json")
+    steps = ran.json()
+    assert [Path(step["path"]).name for step in steps] == ["config.yaml", ".gitignore", "hooks.json"]
+    assert all(step["done"] for step in steps)
+    assert '"PostToolUse"' in steps[-1]["diff"].replace('\\"', '"')
+    assert "/hooks" in ran.err  # Codex runs none before they are trusted
+
+
+def test_an_environment_that_is_swept_away_installs_nothing(
+    tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "prefix", str(tmp_path / "uv" / "archive-v0" / "x1"))
+    ran = run("--client", "claude-code", "--yes")
+    ran.complains(2, sys.prefix, "uvx", "uv tool install")
+    assert list(tmp_path.iterdir()) == []
+    assert run("--client", "claude-code", "--yes", "--shared").status == 0  # the `ralf` of the PATH is another one
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        ("--shared",),
+        ("--existing",),
+        ("--plugin", "x"),
+        ("--client", "codex", "--plugin", "x"),
+        ("--client", "agents-md", "--shared"),
+        ("--client", "claude-code", "--uninstall", "--summarizer", "claude"),
+        ("--client", "claude-code", "--uninstall", "--plugin", "x"),
+        ("--client", "emacs"),
+    ],
+    ids=" ".join,
+)
+def test_options_that_make_no_sense_together_are_refused(tmp_path: Path, run: Run, args: tuple[str, ...]) -> None:
+    ran = run(*args, "--yes")
+    assert (ran.status, list(tmp_path.iterdir())) == (2, [])
+
+
+# ---- what is offered ----
+
+
+def test_existing_sessions_are_offered_and_taken_when_that_is_wanted(tmp_path: Path, run: Run) -> None:
+    a_session(tmp_path)
+    a_session(tmp_path, "0c1f8f2e-0000-4000-8000-000000000002")
+    ran = run("--client", "claude-code", "--yes")
+    assert "2 existing sessions of this project can be checkpointed (offline, free)" in ran.err
+    assert not list(context_of(tmp_path).glob("routes/*.md"))
+    ran = run("--client", "claude-code", "--yes", "--existing")
+    assert ran.status == 0, ran.err
+    assert "2 sessions are now 2 checkpoints in" in ran.err
+    assert ralf.list_routes(root=tmp_path)
+    assert "no existing sessions" in run("--client", "claude-code", "--yes", "--existing").err
+
+
+@pytest.mark.slow
+def test_on_a_terminal_both_are_asked_for_and_a_model_is_off_by_default(tmp_path: Path) -> None:
+    a_session(tmp_path)
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    (programs / "claude").write_text("#!/bin/sh\n")
+    (programs / "claude").chmod(0o755)
+    seen = typed(tmp_path, "y\ny\n\n", "--client", "claude-code", PATH=f"{programs}:{os.defpath}")
+    assert "Checkpoint 1 existing session of this project here" in seen
+    assert "offline, free" in seen
+    assert "tokens" in seen and "Have it do so? [y/N]" in seen
+    assert ralf.list_routes(root=tmp_path)
+    assert not localconfig.of(Project(tmp_path)).summarizer
+
+
+def test_yes_alone_never_spends_anything(tmp_path: Path, run: Run) -> None:
+    run("--client", "claude-code", "--yes")
+    assert localconfig.of(Project(tmp_path)).summarizer == ""
+
+
+def test_a_model_that_is_named_is_written_into_the_local_configuration(tmp_path: Path, run: Run) -> None:
+    ran = run("--client", "claude-code", "--yes", "--summarizer", "claude")
+    assert ran.status == 0, ran.err
+    assert "one call a checkpoint" in ran.err
+    found = localconfig.of(Project(tmp_path))
+    assert (found.summarizer, found.project) == ("claude", str(tmp_path))
+    assert stat.S_IMODE((context_of(tmp_path) / "config.local.yaml").stat().st_mode) == 0o600
+
+
+def test_choosing_a_model_keeps_all_else_of_the_local_configuration(tmp_path: Path) -> None:
+    project = Project(tmp_path)
+    optin.init(project, share=False)
+    path = project.local_config_file
+    key = "ab" * 32
+    path.write_text(
+        "# mine\ntimeout: 60   # seconds\nsummarizer: codex\n"
+        f'project: {json.dumps(str(tmp_path))}\nredaction_key: "{key}"'
+    )
+    path.chmod(0o600)
+    assert localconfig.choose(project, "claude")
+    assert not localconfig.choose(project, "claude")
+    text = path.read_text()
+    assert text.startswith("# mine\ntimeout: 60   # seconds\n")
+    found = localconfig.of(project)
+    assert (found.summarizer, found.timeout, found.redaction_key) == ("claude", 60, key)
+
+
+def test_a_local_configuration_that_others_may_write_is_not_changed(tmp_path: Path) -> None:
+    project = Project(tmp_path)
+    optin.init(project, share=False)
+    project.local_config_file.write_text("timeout: 60\n")
+    project.local_config_file.chmod(0o644)
+    with pytest.raises(UsageError):
+        localconfig.choose(project, "claude")
+    assert project.local_config_file.read_text() == "timeout: 60\n"
+
+
+# ---- where it is done ----
+
+
+def test_a_linked_worktree_has_settings_of_its_own_and_one_store(tmp_path: Path, run: Run) -> None:
+    if shutil.which("git") is None:
+        pytest.skip("there is no git here")
+    main, linked = tmp_path / "main", tmp_path / "linked"
+    main.mkdir()
+    git = ["git", "-C", str(main), "-c", "user.name=t", "-c", "user.email=t@localhost", "-c", "commit.gpgsign=false"]
+    subprocess.run(["git", "init", "-q", str(main)], check=True)  # noqa: S607
+    subprocess.run([*git, "commit", "-q", "--allow-empty", "-m", "x"], check=True)
+    subprocess.run([*git, "worktree", "add", "-q", str(linked)], check=True)
+    for root in (main, linked):
+        assert run("--client", "claude-code", "--yes", root=root).status == 0
+        assert (root / SETTINGS).exists()
+    assert len(list((context_of(main) / "installed").iterdir())) == 2
+    assert not context_of(linked).exists()
+    assert run("--client", "claude-code", "--uninstall", "--yes", root=linked).status == 0
+    assert not (linked / ".claude").exists()
+    assert (main / SETTINGS).exists()
+
+
+def test_a_repository_cannot_have_brought_what_opting_out_removes(tmp_path: Path, run: Run) -> None:
+    """A record names no path, and counts only for the file as it says."""
+    (tmp_path / ".claude").mkdir()
+    (tmp_path / SETTINGS).write_text('{"model": "m"}')
+    (context_of(tmp_path) / "installed").mkdir(parents=True)
+    forged = {"path": "/etc/hostname", "sha256": "0" * 64, "ranges": [[0, 5]], "file": True, "folder": True}
+    from ralf_integrations.clients import installation
+
+    place = installation._place(Project(tmp_path), tmp_path / SETTINGS)
+    place.write_text(json.dumps(forged))
+    assert run("--uninstall", "--yes").status == 0
+    assert (tmp_path / SETTINGS).read_text() == '{"model": "m"}'
