@@ -1,0 +1,40 @@
+"""`ralf mcp`: a project's routes for any agent that speaks the Model Context Protocol."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+
+import click
+
+from ralf_cli.options import with_root
+
+
+@click.command()
+@with_root
+def mcp(root: str | None) -> None:
+    """Serve this project's routes to an agent, by the Model Context Protocol on standard input and output.
+
+    Tools: get_context, search, list_routes, record_decision, checkpoint, use_route. Resources: ralf://routes and
+    ralf://route/ROUTE. A prompt: resume. Ends when its input does. Needs the extra mcp.
+
+    \b
+    Examples:
+      pip install "ralf-context[mcp]"
+      claude mcp add ralf -- ralf mcp
+      ralf --root /srv/tide mcp
+
+    \b
+    Exit status: 0 its input ended · 1 the extra is not installed · 2 no such directory
+    """
+    from ralf import project as projects
+    from ralf.errors import RalfError
+    from ralf_integrations import caller
+
+    if find_spec("mcp") is None:
+        raise RalfError("ralf mcp", "the MCP SDK is not installed here", 'pip install "ralf-context[mcp]"')
+    if root is None:
+        caller.go_to_project()
+    projects.find(root)  # what is wrong with it is said before the client waits for an answer
+    from ralf_integrations import mcp_server  # as late as can be: it takes a second
+
+    mcp_server.run(root)

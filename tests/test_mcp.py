@@ -1,0 +1,382 @@
+"""`ralf mcp`: every tool and resource, through the SDK's own client, over a real process, and by the inspector."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings, strategies as st
+
+import ralf
+import storekit
+from ralf import project as projects, routing, tokens
+from ralf.briefing import fence
+from ralf_integrations.hooks import known
+from ralf_integrations.hooks.known import Known
+
+mcp_server = pytest.importorskip("ralf_integrations.mcp_server", reason="the extra mcp is not installed")
+from mcp import Client, MCPError  # noqa: E402
+
+TOOLS = {"get_context", "search", "list_routes", "record_decision", "checkpoint", "use_route"}
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("made")
+    storekit.write_session(root / "session.jsonl", 6_000)
+    ralf.checkpoint("tide", root / "session.jsonl", root=root)
+    ralf.record_decision("harbour", "Use the northern gauge", rationale="the southern one drifts", root=root)
+    return root
+
+
+@pytest.fixture(autouse=True)
+def bare(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for name in ("BB5_ROUTE", "RALF_TASK_ID", "BB5_TASK_ID", "RALF_PROJECT_DIR", "CLAUDE_CODE_SESSION_ID"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path / "claude"))
+
+
+def driven(root: Path, drive: Callable[[Any], Coroutine[Any, Any, Any]]) -> Any:
+    async def run() -> Any:
+        async with Client(mcp_server.server(root)) as client:
+            return await drive(client)
+
+    return asyncio.run(run())
+
+
+def called(root: Path, tool: str, **arguments: Any) -> Any:
+    return driven(root, lambda client: client.call_tool(tool, arguments))
+
+
+def text_of(result: Any) -> str:
+    (content,) = result.content
+    return str(content.text)
+
+
+def refused(root: Path, tool: str, *words: str, **arguments: Any) -> None:
+    result = called(root, tool, **arguments)
+    assert result.is_error, result
+    text = text_of(result)
+    assert "\nhint: " in text and "Traceback" not in text and all(word in text for word in words), text
+
+
+# ---- tools ----
+
+
+def test_every_tool_tells_what_it_takes_and_what_it_gives(made: Path) -> None:
+    tools = driven(made, lambda client: client.list_tools()).tools
+    assert {tool.name for tool in tools} == TOOLS
+    for tool in tools:
+        assert tool.description and tool.output_schema and tool.annotations, tool.name
+        assert "text" in tool.output_schema["properties"], tool.name
+
+
+@pytest.mark.parametrize("budget", [100, 300, 2_500])
+@pytest.mark.parametrize("tool", ["get_context", "search", "list_routes"])
+def test_what_is_read_is_fenced_and_within_its_budget(made: Path, tool: str, budget: int) -> None:
+    arguments = {"get_context": {"route": "tide"}, "search": {"query": "tide batch size"}, "list_routes": {}}[tool]
+    result = called(made, tool, max_tokens=budget, **arguments)
+    text = text_of(result)
+    assert result.structured_content["text"] == text
+    assert tokens.count(text) <= budget and len(text) <= 4 * budget
+    assert text.startswith(fence.OWN_OUTPUT)
+    assert "tide" not in fence.outside(f"x\n{text}\ny")
+
+
+def test_get_context_gives_a_route_by_section_and_query(made: Path) -> None:
+    result = called(made, "get_context", route="TIDE", section="decisions", query="batch size 5")
+    assert result.structured_content["route"] == "tide"
+    assert result.structured_content["checkpoint_count"] == 1
+    assert "batch size 5" in text_of(result)
+    assert "## Goal" not in text_of(result)
+
+
+def test_without_a_route_the_one_of_this_session_is_meant(made: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BB5_ROUTE", "harbour")
+    result = called(made, "get_context")
+    assert (result.structured_content["route"], result.structured_content["rule"]) == ("harbour", "$BB5_ROUTE")
+
+
+def test_search_finds_over_all_routes_or_in_one(made: Path) -> None:
+    hits = called(made, "search", query="northern gauge").structured_content["hits"]
+    assert [(hit["route"], hit["id"]) for hit in hits] == [("harbour", "DEC-001")]
+    assert called(made, "search", query="northern gauge", route="tide").structured_content["hits"] == []
+    assert text_of(called(made, "search", query="zeppelin")) == "nothing found"
+
+
+def test_an_agents_decision_is_recorded_once_and_as_an_agents(project: Path) -> None:
+    told = {"decision": "Keep metres", "route": "tide", "rationale": "charts use them", "alternatives": ["feet: no"]}
+    first = called(project, "record_decision", **told).structured_content
+    assert called(project, "record_decision", **told).structured_content["id"] == first["id"]
+    (decision,) = (one for one in ralf.get_context("tide", root=project).decisions if one.id == first["id"])
+    assert (decision.origin, decision.rationale, decision.alternatives) == ("agent", "charts use them", ("feet: no",))
+    second = called(project, "record_decision", decision="Keep feet", route="tide", supersedes=first["id"])
+    assert second.structured_content["supersedes"] == first["id"]
+
+
+def test_a_checkpoint_takes_a_transcript_of_the_project_and_nothing_else(project: Path, tmp_path: Path) -> None:
+    result = called(project, "checkpoint", route="new", transcript="session.jsonl").structured_content
+    assert [one["checkpoint_id"] for one in result["checkpoints"]] == ["cp-001"]
+    again = called(project, "checkpoint", route="new", transcript=str(project / "session.jsonl"))
+    assert again.structured_content["checkpoints"] == []
+    secret = tmp_path / "private.txt"
+    secret.write_text("the words of somebody else\n" * 50)
+    (project / "link.txt").symlink_to(secret)
+    for named in (str(secret), "../private.txt", "link.txt", "/etc/passwd"):
+        refused(project, "checkpoint", "not read", route="new", transcript=named)
+    refused(project, "checkpoint", "no client has kept", route="new")
+
+
+def test_the_session_of_the_client_that_started_the_server_is_meant(project: Path, tmp_path: Path) -> None:
+    log = tmp_path / "elsewhere.jsonl"
+    storekit.write_session(log, 2_000, "mine")
+    here = projects.find(project)
+    known.remember(here, Known("old", pid=os.getppid(), seen=1.0))
+    known.remember(here, Known("mine", pid=os.getppid(), seen=2.0, transcript=str(log)))
+    known.remember(here, Known("other", pid=1, seen=3.0, transcript="/nowhere"))
+    assert called(project, "use_route", route="harbour").structured_content["session"] == "mine"
+    assert routing.choose(here, session="mine").route == "harbour"
+    assert routing.choose(here, session="old").route == "default"
+    result = called(project, "checkpoint").structured_content
+    assert (result["route"], result["transcript"], len(result["checkpoints"])) == ("harbour", str(log), 1)
+
+
+def test_a_route_that_is_not_there_yet_may_be_chosen(project: Path) -> None:
+    result = called(project, "use_route", route="fresh")
+    assert not result.structured_content["exists"] and "nothing is kept of it yet" in text_of(result)
+    assert called(project, "list_routes").structured_content["current"] == "fresh"
+
+
+def test_what_is_wrong_is_a_tool_error_with_a_hint(project: Path) -> None:
+    refused(project, "get_context", "closest: tide", 'get_context(route="tide")', route="tyde")
+    refused(project, "get_context", "refused as a route name", route="../x")
+    refused(project, "get_context", "max_tokens", route="tide", max_tokens=1)
+    refused(project, "search", "limit", query="x", limit=1_000)
+    refused(project, "search", "query")
+    refused(project, "record_decision", "needs words", decision=" ", route="tide")
+    refused(project, "record_decision", "DEC-900", decision="x y", route="tide", supersedes="DEC-900")
+    refused(project, "use_route", "refused as a route name", route="a/b")
+    storekit.route_file(project, "tide").write_text("<<<<<<< mine\n")
+    storekit.journal_file(project, "tide").write_text("nonsense\n")
+    refused(project, "get_context", route="tide")
+
+
+VALUES = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=40) | st.lists(st.text(max_size=9))
+NAMES = st.sampled_from(
+    "route max_tokens query section limit decision rationale alternatives supersedes kind transcript".split()
+)
+
+
+@settings(max_examples=8, suppress_health_check=list(HealthCheck))
+@given(
+    calls=st.lists(st.tuples(st.sampled_from(sorted(TOOLS)), st.dictionaries(NAMES, VALUES)), min_size=3, max_size=6)
+)
+def test_whatever_the_arguments_are_there_is_a_result_or_a_hint(
+    tmp_path_factory: pytest.TempPathFactory, calls: list[tuple[str, dict[str, Any]]]
+) -> None:
+    async def drive(client: Any) -> None:
+        for tool, arguments in calls:
+            result = await client.call_tool(tool, arguments)
+            assert not result.is_error or "\nhint: " in text_of(result), (tool, arguments, result)
+
+    driven(tmp_path_factory.mktemp("any"), drive)
+
+
+# ---- resources and the prompt ----
+
+
+def test_each_route_is_a_resource_and_so_is_their_list(made: Path) -> None:
+    async def drive(client: Any) -> None:
+        listed = (await client.list_resources()).resources
+        assert [one.uri for one in listed] == ["ralf://routes", "ralf://route/harbour", "ralf://route/tide"]
+        (template,) = (await client.list_resource_templates()).resource_templates
+        assert template.uri_template == "ralf://route/{route}"
+        for one in listed:
+            (content,) = (await client.read_resource(one.uri)).contents
+            assert content.text.startswith(fence.OWN_OUTPUT) and content.mime_type == "text/markdown"
+            assert tokens.count(content.text) <= 2_550
+        for uri in ("ralf://route/tyde", "ralf://route/..%2F..%2Fetc", "ralf://nothing"):
+            with pytest.raises(MCPError):
+                await client.read_resource(uri)
+
+    driven(made, drive)
+
+
+def test_the_prompt_resumes_a_route(made: Path) -> None:
+    async def drive(client: Any) -> None:
+        (prompt,) = (await client.list_prompts()).prompts
+        assert [argument.name for argument in prompt.arguments] == ["route"]
+        (message,) = (await client.get_prompt("resume", {"route": "tide"})).messages
+        said = fence.outside(message.content.text)
+        assert said.startswith("Carry on with the route tide.") and "batch size" not in said
+        assert "batch size" in message.content.text
+        with pytest.raises(MCPError, match="hint: "):
+            await client.get_prompt("resume", {"route": "tyde"})
+
+    driven(made, drive)
+
+
+def test_a_routes_name_is_completed(made: Path) -> None:
+    from mcp.types import PromptReference
+
+    ask = {"name": "route", "value": "TI"}
+    result = driven(made, lambda client: client.complete(PromptReference(name="resume"), ask))
+    assert result.completion.values == ["tide"]
+
+
+# ---- the process ----
+
+
+def _requests() -> bytes:
+    told = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "0"}}
+    lines = [
+        {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": told},
+        {"jsonrpc": "2.0", "method": "notifications/initialized"},
+        {
+            "jsonrpc": "2.0",
+            "id": 2,
+            "method": "tools/call",
+            "params": {"name": "get_context", "arguments": {"route": "tide"}},
+        },
+    ]
+    return "".join(f"{json.dumps(line)}\n" for line in lines).encode()
+
+
+@pytest.mark.slow
+def test_the_process_answers_in_the_clients_project_and_ends_with_its_input(made: Path, tmp_path: Path) -> None:
+    child = subprocess.Popen(
+        storekit.command("mcp"),
+        cwd=tmp_path,
+        env=storekit.environment(tmp_path, CLAUDE_PROJECT_DIR=str(made)),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    assert child.stdin is not None and child.stdout is not None
+    try:
+        child.stdin.write(_requests() + b"no json\n")
+        child.stdin.flush()
+        answers = [json.loads(child.stdout.readline()) for _ in range(2)]
+        assert answers[0]["result"]["serverInfo"]["name"] == "ralf"
+        assert "batch size" in answers[1]["result"]["content"][0]["text"]
+        assert child.poll() is None
+        out, err = child.communicate(timeout=30)
+    finally:
+        child.kill()
+        child.communicate()
+    assert child.returncode == 0, err.decode()
+    assert all("jsonrpc" in json.loads(line) for line in out.splitlines())
+
+
+@pytest.mark.slow
+def test_a_process_whose_client_is_killed_ends_by_itself(made: Path, tmp_path: Path) -> None:
+    client = f"import subprocess, sys, time; p = subprocess.Popen({storekit.command('mcp')!r}, stdin=subprocess.PIPE)"
+    client += "; print(p.pid, flush=True); time.sleep(60)"
+    parent = storekit.start(client, cwd=made)
+    assert parent.stdout is not None
+    pid = int(parent.stdout.readline())
+    parent.kill()
+    parent.communicate()
+    for _ in range(300):
+        state = Path(f"/proc/{pid}/stat")
+        if not state.exists() or state.read_text().rsplit(")", 1)[1].split()[0] == "Z":
+            return
+        import time
+
+        time.sleep(0.1)
+    os.kill(pid, 9)
+    pytest.fail("the server outlived its client")
+
+
+WITHOUT = "import sys; sys.modules['mcp'] = None; from ralf_cli.main import run; sys.argv = ['ralf', 'mcp']; run()"
+
+
+def test_without_the_extra_the_command_says_what_to_install(tmp_path: Path) -> None:
+    child = storekit.start(WITHOUT, cwd=tmp_path)
+    _, err = child.communicate(timeout=30)
+    assert child.returncode == 1
+    assert err.decode().splitlines()[-1] == 'hint: pip install "ralf-context[mcp]"'
+
+
+def test_nothing_else_imports_the_sdk(tmp_path: Path) -> None:
+    code = (
+        "import sys, ralf, ralf_cli.main, ralf_cli.mcp, ralf_integrations.mcp_answers, ralf_integrations.inbox\n"
+        "assert not {'mcp', 'pydantic', 'anyio'} & set(sys.modules), sorted(sys.modules)"
+    )
+    storekit.finished([storekit.start(code, cwd=tmp_path)])
+
+
+# ---- the inspector ----
+
+INSPECTOR = "@modelcontextprotocol/inspector@0.15.0"
+
+
+@pytest.fixture(scope="session")
+def inspector() -> Path:
+    """The inspector's command line, of an exact version, below the folder of the test clients."""
+    clients = os.environ.get("RALF_TEST_CLIENTS", "")
+    if not clients:
+        pytest.skip("RALF_TEST_CLIENTS names no folder")
+    if shutil.which("npm") is None or shutil.which("node") is None:
+        pytest.skip("npm and node are needed")
+    folder = Path(clients) / "inspector"
+    program = folder / "node_modules/.bin/mcp-inspector"
+    if not program.exists():
+        folder.mkdir(exist_ok=True)
+        done = subprocess.run(
+            ["npm", "install", "--silent", "--no-audit", "--no-fund", "--prefix", str(folder), INSPECTOR],  # noqa: S607
+            capture_output=True,
+        )
+        if done.returncode:
+            pytest.skip(f"{INSPECTOR} cannot be installed: {done.stderr.decode()[-200:]}")
+    return program
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["tools/list"], "record_decision"),
+        (["tools/call", "--tool-name", "get_context", "--tool-arg", "route=tide", "max_tokens=300"], "batch size"),
+        (["tools/call", "--tool-name", "search", "--tool-arg", "query=gauge"], "northern"),
+        (["tools/call", "--tool-name", "list_routes"], "harbour"),
+        (
+            ["tools/call", "--tool-name", "record_decision", "--tool-arg", "decision=Keep metres", "route=tide"],
+            "recorded in tide",
+        ),
+        (
+            ["tools/call", "--tool-name", "checkpoint", "--tool-arg", "transcript=session.jsonl", "route=new"],
+            "cp-001",
+        ),
+        (["tools/call", "--tool-name", "use_route", "--tool-arg", "route=harbour"], "harbour is the route"),
+        (["tools/call", "--tool-name", "get_context", "--tool-arg", "route=tyde"], "closest: tide"),
+        (["resources/list"], "ralf://route/tide"),
+        (["resources/templates/list"], "ralf://route/{route}"),
+        (["resources/read", "--uri", "ralf://route/harbour"], "northern"),
+        (["prompts/list"], "resume"),
+        (["prompts/get", "--prompt-name", "resume", "--prompt-args", "route=tide"], "Carry on with the route tide"),
+    ],
+    ids=lambda value: "-".join(value[:3]).replace("/", "-") if isinstance(value, list) else "",
+)
+def test_the_inspector_drives_each(
+    inspector: Path, project: Path, tmp_path: Path, arguments: list[str], expected: str
+) -> None:
+    server = [sys.executable, "-m", "ralf_cli", "--root", str(project), "mcp"]
+    method, *more = arguments
+    done = subprocess.run(
+        [str(inspector), "--cli", *server, "--method", method, *more],
+        cwd=tmp_path,
+        env=storekit.environment(tmp_path),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        timeout=120,
+    )
+    assert expected in done.stdout.decode(), done.stderr.decode()[-2_000:]
