@@ -37,8 +37,16 @@ class _Main(LazyGroup):
     lazy: ClassVar[dict[str, str]] = {
         "status": "ralf_cli.status:status",
         "init": "ralf_cli.init:init",
+        "on": "ralf_cli.switch:on",
+        "off": "ralf_cli.switch:off",
+        "hook": "ralf_cli.hook:hook",
+        "doctor": "ralf_cli.doctor:doctor",
         "route": "ralf_cli.route:route",
         "context": "ralf_cli.context:context",
+        "health": "ralf_cli.health:health",
+        "nudge": "ralf_cli.nudge:nudge",
+        "orchestrator": "ralf_cli.orchestrator:orchestrator",
+        "mcp": "ralf_cli.mcp:mcp",
     }
 
 

@@ -177,7 +177,9 @@ def emit_losses(reports: Sequence[LossReport]) -> None:
         )
         table(("KIND", "SEEN", "KEPT", "MERGED", "DROPPED", "DROPPED, LINES"), rows, right=(1, 2, 3, 4))
         where = f"session {report.session}, lines {report.lines}"
-        if report.evidence:
+        if not report.session:
+            click.echo("made of no transcript")
+        elif report.evidence:
             click.echo(f"dropped: {where}; find it: ralf context search WORDS --route {report.route}")
         else:
             click.echo(f"dropped: {where}; its evidence was pruned")

@@ -16,7 +16,8 @@ def route(ctx: click.Context, root: str | None, as_json: bool) -> None:
 
     \b
     First match: BB5_ROUTE, RALF_TASK_ID, BB5_TASK_ID in the environment; `ralf route use`; the git branch, unless it is
-    the main one; `default`.
+    the main one; a name made of the session's first request, by its hook; `default`. `route_by` in config.yaml leaves
+    out the branch, the request, or both.
 
     \b
     Examples:

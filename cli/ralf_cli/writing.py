@@ -11,6 +11,7 @@ import click
 
 from ralf_cli.options import with_json, with_root
 
+_SESSIONS = 5_000  # of Codex's newest sessions, of all projects, that are looked at for this project's newest
 _LARGE = 5_000_000  # bytes from which a checkpoint takes long enough for a progress bar
 
 
@@ -198,7 +199,7 @@ def _transcript(named: str | None, root: str | None) -> Path:
     if named is not None:
         return Path(named)
     project = projects.find(root)
-    found = ofproject.newest_first(project)
+    found = ofproject.newest_first(project, most=_SESSIONS)
     if not found:
         raise TranscriptNotFound(project.root, "no client has kept a session of this project here", "--transcript FILE")
     return found[0]

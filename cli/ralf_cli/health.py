@@ -1,0 +1,167 @@
+"""`ralf health`: how full the sessions are, where they stand, and what to do about it."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import click
+
+from ralf_cli.options import with_json, with_root
+
+if TYPE_CHECKING:
+    from ralf_integrations.health.look import Health
+    from ralf_integrations.health.rules import Session
+
+_STEP = 5  # percent of a window that are worth a line
+
+
+@click.command()
+@click.option("--watch", is_flag=True, help="Look again and again; in a pipe, a line for each change.")
+@click.option("--every", type=click.FloatRange(min=0.2), default=5.0, show_default=True, metavar="S", help="Seconds.")
+@click.option("--route", metavar="ROUTE", help="Only the sessions that work on this route.")
+@click.option("--all", "everything", is_flag=True, help="Also those that have not stirred for a day.")
+@click.option("--nudge", is_flag=True, help="Leave a notice to each session that crosses the mark of pressure.")
+@with_root
+@with_json
+def health(
+    watch: bool, every: float, route: str | None, everything: bool, nudge: bool, root: str | None, as_json: bool
+) -> None:
+    """Show every session of this project: tokens in its window, pressure, growth, minutes to the next checkpoint and to
+    the compaction, when it was last checkpointed, what it is at, and what is wrong.
+
+    Sessions that hooks have seen, and those that the client keeps, that stirred within a day. Nothing is changed, but
+    for the notices of --nudge. Figures of time are projections. The marks: health_* in config.yaml.
+
+    \b
+    Examples:
+      ralf health
+      ralf health --json
+      ralf health --watch --nudge
+
+    \b
+    Exit status: 0, also with warnings · 2 refused name, bad configuration · 4 damaged configuration ·
+    130 stopped from the keyboard
+    """
+    from ralf import project as projects
+    from ralf_cli.output import emit_json, fields_of
+    from ralf_integrations.health.look import look
+    from ralf_integrations.health.nudging import nudge as tell
+
+    project = projects.find(root)
+
+    def now() -> Health:
+        found = look(route=route, everything=everything, root=root)
+        for session in tell(project, found) if nudge else ():
+            click.echo(f"nudged {session}", err=True)
+        return found
+
+    if not watch:
+        found = now()
+        if as_json:
+            emit_json(fields_of(found))
+        else:
+            _emit(found)
+        return
+    with _shown(as_json=as_json) as show:
+        while True:
+            show(now())
+            time.sleep(every)
+
+
+@contextmanager
+def _shown(*, as_json: bool) -> Iterator[Callable[[Health], None]]:
+    """What shows one look after the other: a table that is drawn anew on a terminal, else the lines that changed."""
+    if as_json or not sys.stdout.isatty():
+        yield _Changes(as_json=as_json).show
+        return
+    from rich.console import Console
+    from rich.live import Live
+    from rich.text import Text
+
+    with Live(console=Console(), auto_refresh=False, transient=False) as live:
+        yield lambda found: live.update(Text("\n".join(_lines(found))), refresh=True)
+
+
+class _Changes:
+    """Prints a session when its state, its warnings or each further five percent change."""
+
+    def __init__(self, *, as_json: bool) -> None:
+        self._as_json = as_json
+        self._before: dict[str, tuple[object, ...]] = {}
+
+    def show(self, found: Health) -> None:
+        from ralf_cli.output import fields_of
+
+        for one in found.sessions:
+            step = None if one.percent is None else one.percent // _STEP
+            now = (one.state, step, tuple(warned.rule for warned in one.warnings))
+            if self._before.get(one.session) != now:
+                self._before[one.session] = now
+                if self._as_json:
+                    click.echo(json.dumps({"looked": found.looked, **fields_of(one)}, ensure_ascii=False))
+                else:
+                    told = "; ".join(f"{warned.rule}: {warned.text}" for warned in one.warnings)
+                    click.echo(" ".join(filter(None, (found.looked, *map(str, _row(one)[:4]), told))))
+        sys.stdout.flush()
+
+
+def _emit(found: Health) -> None:
+    from ralf_cli.output import say, table
+
+    if not found.sessions:
+        say("no session of this project has stirred within a day: --all shows those of before")
+        return
+    table(_HEADINGS, [_row(one) for one in found.sessions], right=(3, 4, 5, 6, 7, 8))
+    for one in found.sessions:
+        for warned in one.warnings:
+            say(f"warning: {one.session}: {warned.rule}: {warned.text}")
+            say(f"hint: {warned.hint}")
+
+
+_HEADINGS = ("SESSION", "STATE", "ROUTE", "FULL", "TOKENS", "A MINUTE", "CHECKPOINT IN", "COMPACTS IN", "SAVED")
+
+
+def _row(one: Session) -> tuple[object, ...]:
+    return (
+        _plain(one.session),
+        one.state,
+        one.route,
+        "-" if one.percent is None else f"{one.percent:.0f} %",
+        "-" if one.tokens is None else one.tokens,
+        "-" if one.growth is None else round(one.growth),
+        _minutes(one.minutes_to_checkpoint),
+        _minutes(one.minutes_to_compaction),
+        "never" if one.minutes_since_checkpoint is None else f"{_minutes(one.minutes_since_checkpoint)} ago",
+    )
+
+
+def _lines(found: Health) -> list[str]:
+    """The table as lines, and the warnings below it."""
+    rows = [_HEADINGS, *([str(cell) for cell in _row(one)] for one in found.sessions)]
+    widths = [max(len(row[n]) for row in rows) for n in range(len(_HEADINGS))]
+    lines = ["  ".join(cell.ljust(widths[n]) for n, cell in enumerate(row)).rstrip() for row in rows]
+    lines += [
+        f"warning: {_plain(one.session)}: {warned.rule}: {_plain(warned.text)}"
+        for one in found.sessions
+        for warned in one.warnings
+    ]
+    return [*lines, f"{found.looked}; stop with Ctrl-C"]
+
+
+def _minutes(minutes: float | None) -> str:
+    if minutes is None:
+        return "-"
+    if minutes < 120:
+        return f"{minutes:.0f} min"
+    return f"{minutes / 60:.0f} h" if minutes < 48 * 60 else f"{minutes / 1440:.0f} d"
+
+
+def _plain(text: str) -> str:
+    from ralf.text import clean, one_line
+
+    return one_line(clean(text))

@@ -1,0 +1,68 @@
+"""`ralf orchestrator`: the door to `ralf_integrations.orchestrator` for those who do not speak Python."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Any
+
+import click
+
+from ralf_cli.options import with_root
+
+_MOST = 4 << 20  # bytes
+_STATE = ("assignments", "queue", "decisions", "channels", "goal")
+
+
+@click.command()
+@click.argument("route")
+@click.option("--now", is_flag=True, help="Checkpoint it whatever the pressure is.")
+@with_root
+def orchestrator(route: str, now: bool, root: str | None) -> None:
+    """Keep an orchestrator's own state in ROUTE: JSON on standard input, JSON on standard output.
+
+    Takes {"assignments": {NAME: TASK}, "queue": [TASK], "decisions": [TEXT or {"decision", "rationale"}], "channels":
+    {NAME: HEALTH}, "goal": TEXT, "tokens": N, "window": N}, each of them optional; without tokens and window it needs
+    --now. When the window is 70 % full, and at each further 5 points, the state is checkpointed; a fresh orchestrator
+    reads it with `ralf context show ROUTE --brief`. Says {"checkpointed", "percent", "checkpoint_id", "tokens_since",
+    "updates_since"}; the counters start anew after a checkpoint.
+
+    \b
+    Examples:
+      echo '{"queue": ["TASK-002"], "tokens": 150000, "window": 200000}' | ralf orchestrator pm
+      ralf orchestrator pm --now < state.json
+
+    \b
+    Exit status: 0 · 1 unwritable, disk full · 2 refused name, input that is none · 4 damaged data · 5 busy
+    """
+    from ralf.errors import UsageError
+    from ralf_cli.output import emit_json, fields_of
+    from ralf_integrations.orchestrator import Orchestrator
+
+    given = _given(sys.stdin.buffer.read(_MOST + 1))
+    figures = [given.get(key) for key in ("tokens", "window")]
+    told = all(type(figure) is int for figure in figures)
+    if not told and (any(figure is not None for figure in figures) or not now):
+        raise UsageError("standard input", "tells no tokens and window", '"tokens": 150000, "window": 200000, or --now')
+    keeper = Orchestrator(route, root)
+    keeper.update(**{key: given[key] for key in _STATE if given.get(key) is not None})
+    if not now:
+        emit_json(fields_of(keeper.check_pressure(*map(int, figures))))  # type: ignore[arg-type]
+        return
+    written, label = keeper.checkpoint()
+    percent = round(100 * given["tokens"] / given["window"], 1) if told and given["window"] > 0 else None
+    emit_json({"checkpointed": written, "percent": percent, "checkpoint_id": label})
+
+
+def _given(data: bytes) -> dict[str, Any]:
+    from ralf.errors import UsageError
+
+    try:
+        tree = json.loads(data) if len(data) <= _MOST else None
+    except (ValueError, RecursionError):
+        tree = None
+    if not isinstance(tree, dict):
+        raise UsageError("standard input", "is no JSON object of at most 4 MiB", "ralf orchestrator --help")
+    if unknown := sorted(tree.keys() - {*_STATE, "tokens", "window"}):
+        raise UsageError("standard input", f"unknown key {unknown[0]!a}", f"known keys: {', '.join(_STATE)}")
+    return tree

@@ -1,0 +1,77 @@
+"""Tells sessions under pressure, by their inboxes, once each time that the mark is crossed, whoever looks how often.
+
+What was told is remembered in the cache; the notice's key lands once, so that two who look at once leave one notice.
+"""
+
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+from typing import NamedTuple
+
+from ralf import config, names
+from ralf.files import atomic
+from ralf.files.opening import content_of
+from ralf.project import Project
+from ralf_integrations import inbox
+from ralf_integrations.health.look import Health
+from ralf_integrations.health.rules import Session
+
+_FALLEN = 10  # points below the mark at which a crossing is over
+_OVER = ("ended", "killed")
+
+
+class _Told(NamedTuple):
+    """How often a session has crossed the mark, whether it is above it, and where its last compaction stood."""
+
+    crossings: int = 0
+    above: bool = False
+    compaction: int = 0
+
+
+def nudge(project: Project, health: Health) -> list[str]:
+    """Leave a notice to each session that has crossed the mark since it was last told; the sessions that got one.
+
+    A session whose own hooks have told it is left alone. Raises Busy, OSError, Damaged, UsageError.
+    """
+    mark = config.load(project.config_file).health_pressure
+    return [one.session for one in health.sessions if one.session and _nudged(project, one, mark)]
+
+
+def _nudged(project: Project, session: Session, mark: int) -> bool:
+    if session.percent is None or session.state in _OVER:
+        return False
+    before = _read(project, session.session)
+    fallen = session.percent < mark - _FALLEN or session.compaction > before.compaction
+    armed = fallen or not before.above
+    if session.percent < mark or not armed:
+        if before.above and fallen:
+            _keep(project, session.session, _Told(before.crossings, compaction=session.compaction))
+        return False
+    told = _Told(before.crossings + 1, above=True, compaction=session.compaction)
+    if session.told < mark:
+        inbox.send(project, session.session, _text(session), sender="ralf health", key=f"{mark}-{told.crossings}")
+    _keep(project, session.session, told)
+    return session.told < mark
+
+
+def _text(session: Session) -> str:
+    return (
+        f"This session's context window is {session.percent:.0f} % full (about {session.tokens:,} of"
+        f" {session.window:,} tokens). Finish the step that you are at, begin no other one, then have the window"
+        f" compacted or hand over. To have everything kept first: ralf context checkpoint {session.route}"
+    )
+
+
+def _read(project: Project, session: str) -> _Told:
+    with suppress(OSError, ValueError, TypeError, RecursionError):
+        crossings, above, compaction = json.loads(content_of(project.cache / "nudged" / names.slug(session)))
+        return _Told(int(crossings), bool(above), int(compaction))
+    return _Told()
+
+
+def _keep(project: Project, session: str, told: _Told) -> None:
+    with suppress(OSError):
+        path = project.cache / "nudged" / names.slug(session)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        atomic.write(path, json.dumps(told).encode())

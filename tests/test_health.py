@@ -1,0 +1,412 @@
+"""`ralf health`: what each session's log, its hooks and the journal say of it; and the notices that it may leave."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import ralf
+import storekit
+from ralf import project as projects
+from ralf.errors import UsageError
+from ralf.project import Project
+from ralf_integrations import inbox
+from ralf_integrations.health import tail
+from ralf_integrations.health.look import Health, look
+from ralf_integrations.health.nudging import nudge
+from ralf_integrations.health.rules import Session
+from ralf_integrations.hooks import known
+from ralf_integrations.hooks.known import Known
+from storekit import Cli
+
+NOW = 1_772_355_600.0  # 2026-03-01T09:00:00Z
+
+
+class Log:
+    """A session log that grows as Claude Code writes it."""
+
+    def __init__(self, path: Path, session: str) -> None:
+        self.path, self.session = path, session
+        self._calls = 0
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+
+    def _write(self, kind: str, minute: float, **fields: Any) -> Log:
+        at = time.strftime("%Y-%m-%dT%H:%M:%S.000Z", time.gmtime(NOW + minute * 60))
+        record = {"type": kind, "sessionId": self.session, "cwd": "/srv/tide", "timestamp": at, **fields}
+        with self.path.open("a") as file:
+            file.write(f"{json.dumps(record)}\n")
+        return self
+
+    def asks(self, minute: float, text: str = "Go on with the tide table.") -> Log:
+        """The person asks for something."""
+        return self._write("user", minute, message={"role": "user", "content": text})
+
+    def says(self, minute: float, filled: int, text: str = "Done.") -> Log:
+        """The agent says something, with so many tokens in its window."""
+        content = [{"type": "text", "text": text}]
+        return self._write("assistant", minute, message=self._message(content, filled))
+
+    def calls(self, minute: float, filled: int, command: str, *, tool: str = "Bash") -> Log:
+        """The agent calls a tool."""
+        self._calls += 1
+        content = [{"type": "tool_use", "id": f"c{self._calls}", "name": tool, "input": {"command": command}}]
+        return self._write("assistant", minute, message=self._message(content, filled))
+
+    def gets(self, minute: float, text: str, *, failed: bool = False) -> Log:
+        """The last call answers."""
+        content = [{"type": "tool_result", "tool_use_id": f"c{self._calls}", "content": text, "is_error": failed}]
+        return self._write("user", minute, message={"role": "user", "content": content})
+
+    def compacts(self, minute: float, left: int) -> Log:
+        """The client compacts its window."""
+        self._write("system", minute, subtype="compact_boundary", compactMetadata={"postTokens": left})
+        return self._write("user", minute, isCompactSummary=True, message={"role": "user", "content": "So far: ..."})
+
+    @staticmethod
+    def _message(content: list[Any], filled: int) -> dict[str, Any]:
+        usage = {"input_tokens": filled, "output_tokens": 0}
+        return {"role": "assistant", "model": "m", "id": f"m{filled}", "content": content, "usage": usage}
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
+    for name in ("BB5_ROUTE", "RALF_TASK_ID", "BB5_TASK_ID", "RALF_PROJECT_DIR", "CLAUDE_CODE_SESSION_ID"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path / "claude"))
+    root = tmp_path / "project"
+    root.mkdir()
+    return projects.find(root)
+
+
+def log_of(here: Project, session: str, **fields: Any) -> Log:
+    """A session that hooks have seen, in a log of its own; its client is this process."""
+    log = Log(here.root.parent / "logs" / f"{session}.jsonl", session)
+    born = int(Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19])
+    told = {"client": "claude-code", "pid": os.getpid(), "born": born, "seen": NOW, "route": "tide"} | fields
+    known.remember(here, Known(session, transcript=str(log.path), **told))
+    return log
+
+
+def now(here: Project, **more: Any) -> Health:
+    return look(root=here.root, now=NOW, **more)
+
+
+def only(here: Project, **more: Any) -> Session:
+    (session,) = now(here, **more).sessions
+    return session
+
+
+def rules_of(session: Session) -> list[str]:
+    return [warned.rule for warned in session.warnings]
+
+
+# ---- figures ----
+
+
+def test_pressure_growth_and_projections_come_from_the_clients_own_figures(here: Project) -> None:
+    log = log_of(here, "s-1").asks(-11)
+    for minute in range(-10, 0):
+        log.calls(minute, 100_000 + 2_000 * (minute + 10), "make").gets(minute, "ok")
+    found = only(here)
+    assert (found.tokens, found.window, found.percent) == (118_000, 200_000, 59.0)
+    assert found.growth == 2_000.0
+    assert found.minutes_to_compaction == (187_000 - 118_000) / 2_000
+    assert found.minutes_to_checkpoint == 1.0  # 60 % are 2,000 tokens away
+    assert found.state == "working" and not found.warnings
+
+
+def test_after_a_compaction_the_window_is_what_the_client_says_and_growth_starts_anew(here: Project) -> None:
+    log = log_of(here, "s-1").says(-9, 150_000).says(-8, 180_000).compacts(-7, 20_000)
+    assert only(here).tokens == 20_000
+    log.says(-6, 24_000).says(-4, 28_000)
+    found = only(here)
+    assert (found.tokens, found.growth, found.compaction > 0) == (28_000, 2_000.0, True)
+
+
+def test_a_window_in_which_more_is_in_use_than_configured_is_a_large_one(here: Project) -> None:
+    log_of(here, "s-1").says(-1, 300_000)
+    assert (only(here).window, only(here).percent) == (1_000_000, 30.0)
+
+
+def test_tokens_since_the_last_checkpoint_and_its_age_come_from_the_journal(here: Project) -> None:
+    log = Log(here.root.parent / "logs" / "s-1.jsonl", "s-1")
+    storekit.write_session(log.path, 30_000)
+    known.remember(here, Known("s-1", transcript=str(log.path), route="tide", seen=NOW))
+    found = only(here)
+    assert 20_000 < found.unsaved < 40_000 and found.last_checkpoint == ""
+    ralf.checkpoint("tide", log.path, root=here.root)
+    found = only(here)
+    assert found.unsaved == 0
+    assert found.minutes_since_checkpoint is not None and 0 < found.minutes_since_checkpoint <= 61
+
+
+def test_of_a_long_log_only_the_end_is_read_and_the_rest_is_estimated(
+    here: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = log_of(here, "s-1")
+    storekit.write_session(log.path, 400_000)
+    log.says(-1, 90_000)
+    read = [0]
+    plain = os.read
+
+    def counted(descriptor: int, size: int) -> bytes:
+        data = plain(descriptor, size)
+        read[0] += len(data)
+        return data
+
+    monkeypatch.setattr(os, "read", counted)
+    found = only(here)
+    assert found.tokens == 90_000
+    assert 260_000 < found.unsaved < 540_000
+    assert "unsaved" in rules_of(found)
+    start, events = tail._events(tail.open_transcript(log.path), log.path.stat().st_size, tail.LIMIT)
+    assert log.path.stat().st_size - start.byte <= tail.LIMIT and events
+
+
+def test_a_figure_of_the_window_is_found_also_before_a_lot_of_output(here: Project) -> None:
+    log = log_of(here, "s-1").asks(-9).says(-8, 90_000)
+    for number in range(40):
+        log.asks(-7, f"{number} " + "and so on, " * 500)
+    assert log.path.stat().st_size > 2 * tail.LIMIT
+    assert only(here).tokens == 90_000
+
+
+# ---- states ----
+
+
+def test_a_session_whose_turn_has_ended_or_that_asks_waits_for_the_person(here: Project) -> None:
+    log_of(here, "done").asks(-30).says(-29, 9_000)
+    log_of(here, "asks").asks(-30).calls(-29, 9_000, "Which one?", tool="AskUserQuestion")
+    assert {one.session: one.state for one in now(here).sessions} == {"done": "waiting", "asks": "waiting"}
+
+
+def test_an_open_turn_from_which_nothing_comes_is_silent_after_a_while(here: Project) -> None:
+    log = log_of(here, "s-1").asks(-30).calls(-9, 9_000, "make")
+    assert only(here).state == "working"
+    here.folder.mkdir(parents=True, exist_ok=True)
+    here.config_file.write_text("health_silent: 5\n")
+    found = only(here)
+    assert (found.state, found.minutes_silent, rules_of(found)) == ("silent", 9.0, ["silent"])
+    log.gets(-1, "ok")
+    assert only(here).state == "working"
+
+
+def test_the_same_call_that_fails_again_and_again_with_the_same_output_is_stuck(here: Project) -> None:
+    log = log_of(here, "s-1").asks(-30)
+    for number in range(3):
+        assert only(here).state != "stuck"
+        log.calls(-5, 9_000, "make test").gets(-5, f"Exit code 2\nno rule, after {number}.3 s", failed=True)
+    found = only(here)
+    assert (found.state, rules_of(found)) == ("stuck", ["stuck"])
+    assert "failed 3 times" in found.stuck and "make test" in found.stuck
+    log.calls(-4, 9_000, "make test").gets(-4, "Exit code 2\nanother fault", failed=True)
+    assert only(here).state == "working"
+
+
+def test_attempts_that_change_nothing_are_stuck(here: Project) -> None:
+    for number in range(4):
+        log = Log(here.root.parent / "old" / f"a-{number}.jsonl", f"a-{number}")
+        log.asks(-100 + number, "Carry the tide table over to the new reader.").says(-99 + number, 5_000, "I looked.")
+        ralf.checkpoint("tide", log.path, root=here.root)
+    log_of(here, "s-1").asks(-2).calls(-1, 9_000, "ls")
+    found = only(here)
+    assert found.state == "stuck" and "attempts" in found.stuck
+
+
+def test_ended_and_killed_are_told_apart_and_what_a_killed_one_has_not_saved_is_said(here: Project) -> None:
+    log_of(here, "over", ended=True).asks(-30).says(-29, 9_000)
+    gone = subprocess.Popen([sys.executable, "-c", "pass"])
+    gone.wait()
+    log_of(here, "gone", pid=gone.pid, born=1).asks(-30).calls(-29, 9_000, "make everything anew")
+    log_of(here, "again", born=1).asks(-30).says(-29, 9_000)  # a process that has its number now
+    found = {one.session: one for one in now(here).sessions}
+    assert {name: one.state for name, one in found.items()} == {"over": "ended", "gone": "killed", "again": "killed"}
+    assert rules_of(found["gone"]) == ["killed"]
+    assert "--transcript" in found["gone"].warnings[0].hint
+
+
+# ---- which sessions ----
+
+
+def test_sessions_that_the_client_keeps_are_told_of_and_those_of_other_projects_are_not(here: Project) -> None:
+    slug = "".join(c if c.isalnum() else "-" for c in str(here.root))
+    folder = here.root.parent / "claude" / "projects"
+    Log(folder / slug / "mine.jsonl", "mine").says(-1, 9_000)
+    Log(folder / "another" / "theirs.jsonl", "theirs").says(-1, 9_000)
+    log_of(here, "seen").says(-1, 9_000)
+    found = {one.session: one.seen_by_hooks for one in look(root=here.root).sessions}
+    assert found == {"mine": False, "seen": True}
+
+
+def test_what_has_not_stirred_for_a_day_is_left_out_unless_it_is_asked_for_or_runs(here: Project) -> None:
+    for session, pid in (("old", 0), ("runs", os.getpid())):
+        log = log_of(here, session, seen=NOW - 90_000, **({} if pid else {"pid": 0, "born": 0})).says(-1_500, 9_000)
+        os.utime(log.path, (NOW - 90_000, NOW - 90_000))
+    assert [one.session for one in now(here).sessions] == ["runs"]
+    assert {one.session for one in now(here, everything=True).sessions} == {"old", "runs"}
+
+
+def test_one_route_alone_may_be_asked_for(here: Project) -> None:
+    log_of(here, "s-1").says(-1, 9_000)
+    log_of(here, "s-2", route="harbour").says(-1, 9_000)
+    assert [one.session for one in now(here, route="harbour").sessions] == ["s-2"]
+
+
+@pytest.mark.parametrize("content", [b"", b"\0\0\0", b"{}\n", b"not a log\n", b'{"type":"assistant","sessionId":"s'])
+def test_a_log_of_any_content_never_breaks_the_look(here: Project, content: bytes) -> None:
+    log_of(here, "s-1").path.write_bytes(content)
+    (known.folder(here) / "bad.json").write_bytes(content)
+    log_of(here, "s-2").says(-1, 9_000)
+    found = {one.session: one for one in now(here).sessions}
+    assert set(found) == {"s-1", "s-2"} and found["s-2"].tokens == 9_000
+    if found["s-1"].problem:
+        assert rules_of(found["s-1"]) == ["unreadable"]
+
+
+def test_a_log_that_is_a_pipe_or_is_gone_hangs_nobody(here: Project) -> None:
+    log_of(here, "gone").path.unlink()
+    pipe = log_of(here, "pipe").path
+    pipe.unlink()
+    os.mkfifo(pipe)
+    found = {one.session: one.problem for one in now(here).sessions}
+    assert found["gone"] == "" and "a pipe" in found["pipe"]
+
+
+def test_looking_changes_nothing(here: Project) -> None:
+    log_of(here, "s-1").says(-1, 190_000)
+    before = {path: path.read_bytes() for path in here.root.rglob("*") if path.is_file()}
+    now(here)
+    assert {path: path.read_bytes() for path in here.root.rglob("*") if path.is_file()} == before
+
+
+def test_twenty_sessions_take_less_than_a_second(here: Project) -> None:
+    text, _ = storekit.lines_of(60_000, "made")
+    for number in range(20):
+        log = log_of(here, f"s-{number}", route=f"tide-{number}")
+        log.path.write_text(text.replace('"made"', f'"s-{number}"'))
+    took = []
+    for _ in range(3):  # others are at work on this machine
+        start = time.process_time()
+        assert len(now(here).sessions) == 20
+        took.append(time.process_time() - start)
+    assert min(took) < 1.0
+
+
+# ---- nudges ----
+
+
+def said(here: Project, session: str = "s-1") -> list[str]:
+    return [notice.text for notice in inbox.waiting(here, session)]
+
+
+def test_a_session_that_crosses_the_mark_is_told_once_until_it_crosses_it_again(here: Project) -> None:
+    log = log_of(here, "s-1").says(-9, 130_000)
+    assert nudge(here, now(here)) == []
+    log.says(-8, 141_000)
+    assert nudge(here, now(here)) == ["s-1"]
+    log.says(-7, 150_000)
+    assert nudge(here, now(here)) == nudge(projects.find(here.root), now(here)) == []
+    (told,) = said(here)
+    assert "70 % full" in told and "141,000 of 200,000" in told
+    log.compacts(-6, 30_000).says(-5, 145_000)  # crossed twice between two looks
+    assert nudge(here, now(here)) == ["s-1"]
+    log.says(-4, 100_000)
+    assert nudge(here, now(here)) == []
+    log.says(-3, 160_000)
+    assert nudge(here, now(here)) == ["s-1"]
+    assert len(said(here)) == 3
+
+
+def test_two_who_look_at_once_leave_one_notice_and_a_lost_cache_does_not_double_it(here: Project) -> None:
+    log_of(here, "s-1").says(-8, 150_000)
+    found = now(here)
+    nudge(here, found)
+    (here.cache / "nudged" / "s-1").unlink()
+    nudge(here, found)
+    assert len(said(here)) == 1
+
+
+def test_a_session_that_its_own_hooks_have_told_or_that_is_over_is_left_alone(here: Project) -> None:
+    log_of(here, "told", told=70).says(-8, 150_000)
+    log_of(here, "over", ended=True).says(-8, 150_000)
+    assert nudge(here, now(here)) == []
+    assert said(here, "told") == said(here, "over") == []
+
+
+def test_the_mark_can_be_set(here: Project) -> None:
+    log_of(here, "s-1").says(-8, 110_000)
+    here.folder.mkdir(parents=True, exist_ok=True)
+    here.config_file.write_text("health_pressure: 50\n")
+    assert rules_of(only(here)) == ["pressure"]
+    assert nudge(here, now(here)) == ["s-1"]
+    here.config_file.write_text("health_pressure: much\n")
+    with pytest.raises(UsageError):
+        now(here)
+
+
+# ---- the commands ----
+
+
+@pytest.fixture
+def made(here: Project) -> Path:
+    log_of(here, "s-1").says(-1, 150_000)
+    return here.root
+
+
+@pytest.fixture
+def ralf_cli(here: Project, made: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Cli:
+    known.remember(here, Known("s-1", transcript=str(made.parent / "logs/s-1.jsonl"), route="tide", seen=time.time()))
+    return Cli(made, monkeypatch, capfd)
+
+
+def test_the_command_prints_a_table_its_warnings_and_json(ralf_cli: Cli) -> None:
+    ran = ralf_cli("health")
+    assert ran.status == 0
+    assert ran.out.splitlines()[1].split()[:3] == ["s-1", "waiting", "tide"]
+    assert "warning: s-1: pressure: its window is 75 % full" in ran.err
+    (session,) = ralf_cli("health", "--json").json()["sessions"]
+    assert session["percent"] == 75.0 and session["warnings"][0]["rule"] == "pressure"
+
+
+def test_a_notice_is_left_to_a_session_by_the_beginning_of_its_id_or_to_all_of_a_route(
+    ralf_cli: Cli, here: Project
+) -> None:
+    known.remember(here, Known("3f2a91-22", route="tide", seen=time.time()))
+    assert ralf_cli("nudge", "Read it again", "--session", "3f2a", "--from", "Ana").status == 0
+    assert [(notice.sender, notice.text) for notice in inbox.waiting(here, "3f2a91-22")] == [("Ana", "Read it again")]
+    sent = ralf_cli("nudge", "Hand over", "--route", "tide", "--json").json()
+    assert {one["session"] for one in sent} == {"s-1", "3f2a91-22"}
+    ralf_cli("nudge", "x", "--session", "nobody").complains(3, "nobody")
+    ralf_cli("nudge", "x", "--route", "harbour").complains(3, "harbour")
+    ralf_cli("nudge", "x").complains(2, "ralf nudge")
+    ralf_cli("nudge", " ", "--session", "s-1").complains(2, "s-1")
+
+
+@pytest.mark.slow
+def test_watching_in_a_pipe_prints_a_line_for_each_change(here: Project, tmp_path: Path) -> None:
+    log = log_of(here, "s-1", seen=time.time()).says(-9, 100_000)
+    child = subprocess.Popen(
+        storekit.command("--root", here.root, "health", "--watch", "--every", "0.2", "--nudge"),
+        cwd=tmp_path,
+        env=storekit.environment(tmp_path),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert child.stdout is not None
+    try:
+        assert "s-1 waiting tide 50 %" in child.stdout.readline()
+        log.says(-8, 101_000).says(-7, 145_000)
+        assert "pressure: its window is 72 % full" in child.stdout.readline()
+    finally:
+        child.kill()
+        child.communicate()
+    assert len(said(here)) == 1
