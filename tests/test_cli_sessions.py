@@ -31,6 +31,10 @@ COMMANDS = [
     (),
     ("status",),
     ("init",),
+    ("on",),
+    ("off",),
+    ("hook",),
+    ("doctor",),
     ("route",),
     ("route", "use"),
     ("context",),
@@ -50,6 +54,10 @@ COMMANDS = [
     ("context", "log"),
     ("context", "diff"),
     ("context", "revert"),
+    ("health",),
+    ("nudge",),
+    ("orchestrator",),
+    ("mcp",),
 ]
 
 
@@ -127,6 +135,7 @@ class Shell:
 
 SLOW = (
     "changing",
+    "clients",
     "correcting",
     "evidence",
     "first-day",

@@ -6,7 +6,6 @@ checkout. Without them these tests are skipped, and say so.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import shutil
@@ -20,26 +19,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from kit import CLIENTS, KIT, plain, why_not
 
 import ralf
 import storekit
 
-CLIENTS = os.environ.get("RALF_TEST_CLIENTS", "")
-KIT = storekit.SOURCE.parent / "shared" / "clients"
 ROUTE = "tide"
 
-
-def _why_not() -> str:
-    if not CLIENTS or not (Path(CLIENTS) / "node_modules").is_dir():
-        return "RALF_TEST_CLIENTS names no folder with the clients' node_modules"
-    if not (KIT / "ns.sh").exists():
-        return f"the kit is not at {KIT}"
-    if shutil.which("unshare") is None or shutil.which("ip") is None:
-        return "unshare and ip are needed"
-    return ""
-
-
-pytestmark = [pytest.mark.slow, pytest.mark.skipif(bool(_why_not()), reason=_why_not() or "-")]
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(bool(why_not()), reason=why_not() or "-")]
 
 WORDS = (
     "The deploy script breaks on the spare host. Find out why, and keep the old columns in the tide table.",
@@ -197,7 +184,7 @@ def run(tmp_path: Path) -> Callable[..., Ran]:
             env={
                 **{name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ},
                 "CLIENTS": CLIENTS,
-                "KIT_BIND": f"{_plain(folder, storekit.SOURCE)}:repo {_plain(folder, Path(sys.prefix))}:venv",
+                "KIT_BIND": f"{plain(folder, storekit.SOURCE)}:repo {plain(folder, Path(sys.prefix))}:venv",
                 "WAIT_FOR": '"kind":"refinement' if background else "",
             },
             stdin=subprocess.DEVNULL,
@@ -315,11 +302,3 @@ def test_a_configured_model_works_in_the_background(run: Callable[..., Ran], cli
     assert ran.status == 0, ran.err
     assert "improved" not in ran.out
     assert ran.entry()["summarizer"] == client
-
-
-def _plain(folder: Path, path: Path) -> Path:
-    """A path without blanks, at which the kit would part it: a link to the one given."""
-    link = folder / f"link-to-{hashlib.sha256(str(path).encode()).hexdigest()[:8]}"
-    link.unlink(missing_ok=True)
-    link.symlink_to(path)
-    return link

@@ -1,0 +1,161 @@
+"""The real `claude` and `codex` keep their context through ralf: hooks as `ralf init` installs them, a scripted model,
+and what that model is then sent.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+from typing import Any
+
+import pytest
+import scenario
+from kit import CLAUDE, World, bash, said, tool, waited, why_not
+from scenario import CHOICE, FEW, MUCH, ON_ROUTE, REQUEST, ROUTE, RULE, install, script, work
+
+import ralf
+
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(bool(why_not()), reason=why_not() or "-")]
+
+both = pytest.mark.parametrize("client", ["claude-code", "codex"])
+
+
+def checkpoints(world: World, route: str = ROUTE) -> tuple[Any, ...]:
+    try:
+        return ralf.get_context(route, root=world.project).checkpoints
+    except ralf.errors.RalfError:
+        return ()
+
+
+@both
+def test_a_session_that_crosses_the_threshold_leaves_a_checkpoint(world: World, client: str) -> None:
+    install(world, client, FEW)
+    steps = [bash(MUCH, text=CHOICE), bash("sleep 2", text="Wait."), bash("echo later"), said("All done.")]
+    ran = work(world, client, REQUEST, steps, env=ON_ROUTE)
+    assert ran.status == 0, ran.err
+    assert waited(lambda: checkpoints(world))
+    context = ralf.get_context(ROUTE, root=world.project)
+    assert context.goal == REQUEST
+    assert [item.decision for item in context.decisions if "SQLite" in item.decision]
+
+
+@both
+def test_a_fresh_session_is_sent_what_a_killed_one_did(world: World, client: str) -> None:
+    install(world, client, FEW)
+    scenario.killed_in_the_seventh_step(world, client)
+    before = len(world.asked())
+    assert before == 7
+    ran = work(world, client, "Go on.", [said("I go on with step 7.")], env=ON_ROUTE)
+    assert ran.status == 0, ran.err
+    sent = world.asked()[before]
+    context = ralf.get_context(ROUTE, root=world.project)
+    active = [item for item in context.decisions if item.status == "active"]
+    assert "Use SQLite instead of Postgres, because one file needs no server." in [item.decision for item in active]
+    assert not [item.decision for item in active if "look at what is there" in item.decision]
+    for text in (
+        REQUEST,
+        "step 7 of 10",
+        "src/tides.py",
+        "cat src/harbours.csv",
+        "carry the harbour offsets over",
+        *(item.decision for item in active),
+    ):
+        assert text in sent, text
+
+
+@both
+def test_what_a_compaction_drops_is_handed_over_after_it(world: World, client: str) -> None:
+    install(world, client)
+    steps = [
+        bash("mkdir -p src && echo 1 > src/tides.py", text=CHOICE, filled=60_000),
+        bash("echo two", text=RULE, filled=190_000),
+        bash("echo three", text="Step three.", filled=20_000),
+        said("Finished.", filled=21_000),
+    ]
+    ran = work(
+        world,
+        client,
+        REQUEST,
+        steps,
+        summary="SUMMARY-OF-THE-CLIENT: did one and two.",
+        env=(*ON_ROUTE, "CLAUDE_CODE_AUTO_COMPACT_WINDOW=200000"),
+        toml="model_auto_compact_token_limit = 180000",
+    )
+    assert ran.status == 0, ran.err
+    (wanted,) = list(world.asked("compact"))[-1:]
+    after = next(text for text in world.asked() if "SUMMARY-OF-THE-CLIENT" in text)
+    for text in ("Use SQLite instead of Postgres", "src/tides.py"):
+        assert text in after, text
+    if client == "claude-code":  # the only one whose own summary can be steered
+        assert "ralf" in wanted
+
+
+@both
+def test_a_route_that_a_prompt_names_arrives(world: World, client: str) -> None:
+    install(world, client)
+    ralf.record_decision("api-keys", "Rotate the keys each night", rationale="they leaked once", root=world.project)
+    ralf.record_decision("other-work", "Paint the shed green", root=world.project)
+    work(world, client, "Look at api-keys and tell me what is left to do.", [said("Nothing.")])
+    sent = world.asked()[0]
+    assert "Rotate the keys each night" in sent
+    assert "Paint the shed green" not in sent
+
+
+@both
+def test_uninstalling_leaves_the_settings_as_they_were(world: World, client: str) -> None:
+    path = world.project / (".claude/settings.local.json" if client == "claude-code" else ".codex/hooks.json")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    entry = {"hooks": [{"type": "command", "command": "touch /tmp/run/of-another-tool"}]}
+    before = json.dumps({"hooks": {"SessionStart": [entry]}}, indent=3) + "\n\n"
+    path.write_text(before)
+    install(world, client)
+    assert path.read_text() != before
+    work(world, client, "Please say hi.", [said("Hi.")], env=ON_ROUTE)
+    assert (world.folder / "of-another-tool").exists()
+    done = world.run(f"ralf init --client {client} --uninstall --yes")
+    assert done.status == 0, done.err
+    assert path.read_text() == before
+
+
+def test_two_hooks_at_once_make_one_checkpoint(world: World) -> None:
+    """The project's own settings and the shared ones call for the same events at the same moment."""
+    install(world, "claude-code", FEW)
+    install(world, "claude-code", "", "--shared")
+    steps = [bash(MUCH, text=CHOICE), bash("sleep 2"), bash("echo later"), said("All done.")]
+    work(world, "claude-code", REQUEST, steps, env=ON_ROUTE)
+    assert waited(lambda: checkpoints(world))
+    spans = [
+        (record["payload"]["source"]["from_byte"], record["payload"]["source"]["to_byte"])
+        for record in _records(world)
+        if record["kind"] == "checkpoint"
+    ]
+    assert len(spans) == len(set(spans))
+    assert all(before[1] <= after[0] for before, after in itertools.pairwise(spans))
+
+
+def _records(world: World) -> list[dict[str, Any]]:
+    from ralf import journal, project
+    from ralf.storage.filestore import FileStore
+
+    store = FileStore(project.find(world.project).folder)
+    return [{"kind": record.kind, "payload": record.payload} for _, record in journal.read(store, ROUTE)]
+
+
+def test_the_plugin_loads_and_its_server_is_called(world: World) -> None:
+    done = world.run("ralf init --yes && ralf init --client claude-code --plugin /tmp/run/plugin --yes")
+    assert done.status == 0, done.err
+    ralf.record_decision(ROUTE, "Use SQLite instead of Postgres", rationale="one file", root=world.project)
+    steps = [tool("mcp__plugin_ralf_ralf__get_context", {"route": ROUTE}), said("Read.")]
+    ran = world.run(f"{CLAUDE} --plugin-dir /tmp/run/plugin -p 'Read the notes.'", script("claude-code", steps))
+    assert ran.status == 0, ran.err
+    assert "Use SQLite instead of Postgres" in world.asked()[-1]
+
+
+def test_after_a_clear_one_line_says_where_the_notes_are(world: World, client: str = "claude-code") -> None:
+    install(world, client, FEW)
+    steps = [bash(MUCH, text=CHOICE), said("Hi."), said("And again.")]
+    tui = "SETTINGS=/tmp/run/proj/.claude/settings.local.json python3 /tmp/kit/tui.py"
+    world.run(f"{tui} '{REQUEST}' sleep:3 /clear 'What is there to do?' sleep:2 /exit", script(client, steps))
+    sent = world.asked()[-1]
+    assert "ralf context show" in sent
+    assert sent.count("Use SQLite instead of Postgres") == 0
