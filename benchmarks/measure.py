@@ -104,10 +104,16 @@ def run(command: Sequence[str], *, stdin: bytes = b"") -> Sample:
 
 
 def commands(
-    cases: Mapping[str, Sequence[str]], *, rounds: int, targets: Mapping[str, float] | None = None
+    cases: Mapping[str, Sequence[str]],
+    *,
+    rounds: int,
+    targets: Mapping[str, float] | None = None,
+    stdin: Mapping[str, bytes] | None = None,
 ) -> list[Row]:
-    """Each case by its CPU time; the first one is the baseline."""
-    return _compare({name: partial(run, command) for name, command in cases.items()}, rounds, targets)
+    """Each case by its CPU time; the first one is the baseline. `stdin`: what a case reads, by its name."""
+    given = stdin or {}
+    runs = {name: partial(run, command, stdin=given.get(name, b"")) for name, command in cases.items()}
+    return _compare(runs, rounds, targets)
 
 
 def functions(

@@ -9,6 +9,8 @@ used again afterwards, before any tool had shown them to it again.
 closed      the name stands in the resume brief of `--budget` tokens
 one search  ... or in one of five hits for the words that stood around the later use
 stored      requests, changed files and failed commands of the whole session, in what is kept at its end
+compacted   the same of what lay before a compaction of the client, and the names used again behind it, in a brief of as
+            many tokens as the client's own summary of its window has, beside that summary
 
 Beside it, at the same number of tokens: *recency*, the newest text of the session; *masking*, the newest of it with the
 tool output left out; and for the search *archive*, a full-text index over all of the session's text. No model is
@@ -124,7 +126,13 @@ def one(path: Path, budget: int, slice_tokens: int, shares: Shares) -> None:
             copy.write_bytes(whole if count == len(events) else whole[: events[count - 1].end.byte])
             report = ralf.checkpoint("session", copy, root=root)
             _probe_needs(events, count, budget, root, shares)
-        _probe_stored(events, report.path, root, shares)
+        if report.path.exists():  # else there was nothing to keep
+            _probe_stored(events, report.path, root, shares)
+        for count, event in enumerate(events):
+            if event.kind == "compaction" and event.text.strip():
+                copy.write_bytes(whole[: event.start.byte])
+                ralf.checkpoint(f"before-{count}", copy, root=root)
+                _probe_compaction(events, count, root, shares)
 
 
 def cuts(events: Sequence[Event], slice_tokens: int) -> Iterator[int]:
@@ -189,6 +197,25 @@ def _probe_stored(events: Sequence[Event], route_file: Path, root: Path, shares:
     for row, text in _to_keep(events):
         for arm, view in views.items():
             shares.add(f"{row}, stored", arm, _flat(text)[:_COMMAND].strip() in view)
+
+
+def _probe_compaction(events: Sequence[Event], place: int, root: Path, shares: Shares) -> None:
+    """What the client's own summary keeps of what lay before it, next to others of its size."""
+    summary, before = events[place].text, events[:place]
+    size = tokens.count(summary)
+    views = {
+        "the client's summary": summary,
+        "masking": newest(masked(before), size),
+        "recency": newest((event.text for event in before), size),
+        "ralf": ralf.get_context(f"before-{place}", root=root).render(size).replace("\n> ", "\n"),
+    }
+    flat = {arm: _flat(view) for arm, view in views.items()}
+    for row, text in _to_keep(before):
+        for arm, view in flat.items():
+            shares.add(f"{row}, compacted", arm, _flat(text)[:_COMMAND].strip() in view)
+    for need in needs([*before, *events[place + 1 :]], place):
+        for arm, view in views.items():
+            shares.add("names used again, compacted", arm, need.name in view)
 
 
 def _to_keep(events: Sequence[Event]) -> list[tuple[str, str]]:

@@ -8,12 +8,13 @@ import archiving
 import commands
 import durable_write
 import growth
+import hooks
 import large_transcript
 import one_checkpoint
 import search
 from measure import main
 
-ALL = (commands, durable_write, one_checkpoint, growth, archiving, large_transcript, search)
+ALL = (commands, hooks, durable_write, one_checkpoint, growth, archiving, large_transcript, search)
 
 if __name__ == "__main__":
     statuses = []
