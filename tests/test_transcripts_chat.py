@@ -81,6 +81,14 @@ def test_a_cut_array_gives_its_complete_messages_and_the_rest_later(tmp_path: Pa
         assert [(event.kind, event.text) for event in events + later] == [event[:2] for event in EVENTS]
 
 
+def test_a_message_that_opens_twice_and_closes_once_waits_at_each_reading(tmp_path: Path) -> None:
+    path = tmp_path / "broken.json"
+    path.write_text('[{"role": "user", "content": "Begin."}\n{{"role": "user", "content": "Never whole."}\n', "utf-8")
+    source = open_transcript(path)
+    assert [event.text for event in source.events()] == ["Begin."]
+    assert list(source.events(source.end)) == []
+
+
 def test_blocks_of_tools_inside_messages_are_calls_and_results(tmp_path: Path) -> None:
     talk = [
         {

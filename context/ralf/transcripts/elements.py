@@ -142,10 +142,11 @@ class _Values:
             if self.at - first > LINE_LIMIT:
                 keep = -1
             dropped = self._from if keep < 0 else keep
-            if not self._more(dropped):
+            read = self._more(dropped)
+            keep = keep if keep < 0 else 0
+            if not read:
                 self.finished = False
                 break
-            keep = keep if keep < 0 else 0
         return None if keep < 0 or self.at - first > LINE_LIMIT else self._held[keep : self._from]
 
     def _go(self, where: int) -> None:
