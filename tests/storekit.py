@@ -20,6 +20,12 @@ from ralf import tokens
 SOURCE = Path(__file__).parents[1]
 PACKAGES = os.pathsep.join(str(SOURCE / name) for name in ("context", "cli", "integrations", "migrations"))
 
+CHOOSING = (
+    *("BB5_ROUTE", "RALF_TASK_ID", "BB5_TASK_ID", "RALF_PROJECT_DIR"),
+    *("CLAUDE_PROJECT_DIR", "CLAUDE_CODE_SESSION_ID", "CODEX_THREAD_ID"),
+)
+"""Variables that choose a project, a route or a session."""
+
 V100 = """\
 ---
 context_checkpoint:

@@ -74,26 +74,6 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
-@pytest.fixture
-def project(made: Path, tmp_path: Path) -> Path:
-    shutil.copytree(made, tmp_path / "project")
-    return tmp_path / "project"
-
-
-@pytest.fixture
-def cli(project: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Cli:
-    for name in (
-        "BB5_ROUTE",
-        "RALF_TASK_ID",
-        "BB5_TASK_ID",
-        "RALF_PROJECT_DIR",
-        "CLAUDE_CODE_SESSION_ID",
-        "CODEX_THREAD_ID",
-    ):
-        monkeypatch.delenv(name, raising=False)
-    return Cli(project, monkeypatch, capfd)
-
-
 def damaged(project: Path, kind: str) -> bytes:
     """Damage the file of `bad`; its bytes now."""
     path = route_file(project, "bad")

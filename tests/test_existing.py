@@ -22,9 +22,6 @@ REQUEST = "Move the tide table to SQLite"
 
 @pytest.fixture
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
-    for name in ("BB5_ROUTE", "RALF_TASK_ID", "BB5_TASK_ID", "RALF_PROJECT_DIR", "CLAUDE_CODE_SESSION_ID"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.delenv("CODEX_THREAD_ID", raising=False)
     monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path / "claude"))
     monkeypatch.setenv("CODEX_HOME", str(tmp_path / "codex"))
     root = tmp_path / "w"

@@ -39,8 +39,6 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(autouse=True)
 def bare(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    for name in ("BB5_ROUTE", "RALF_TASK_ID", "BB5_TASK_ID", "RALF_PROJECT_DIR", "CLAUDE_CODE_SESSION_ID"):
-        monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path / "claude"))
 
 
