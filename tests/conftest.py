@@ -1,5 +1,6 @@
-"""What all tests share: examples are the same in every run, so that a failure is one of the change under test, and a
-module that makes a project as the fixture `made` gets a copy of it for each test, and the command in it.
+"""What all tests share: examples are the same in every run, so that a failure is one of the change under test; nothing
+in the environment chooses a route; and a module that makes a project as the fixture `made` gets a copy of it for each
+test, and the command in it.
 """
 
 from __future__ import annotations
@@ -10,10 +11,16 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from storekit import Cli
+from storekit import CHOOSING, Cli
 
 settings.register_profile("repeatable", derandomize=True, deadline=None, database=None)
 settings.load_profile("repeatable")
+
+
+@pytest.fixture(autouse=True)
+def nothing_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in CHOOSING:
+        monkeypatch.delenv(name, raising=False)
 
 
 @pytest.fixture

@@ -11,6 +11,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 import ralf
 import storekit
 from ralf.project import Project
@@ -23,6 +25,7 @@ from ralf_integrations.hooks.session import Session
 KIT = storekit.SOURCE.parent / "shared" / "clients"
 """The kit with payloads that the clients themselves have sent."""
 
+ROUTE = "tide-table"
 GOAL = "Carry the tide table of the harbour over to the new reader, in seven steps, and keep the old columns."
 DECISIONS = (
     "Use the advisory lock of the database in `deploy/lock.py`, not the lock file",
@@ -31,6 +34,21 @@ DECISIONS = (
     + "Nobody renames a column in the same commit in which its type changes; each step is one migration of its own. "
     * 2,
 )
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A project in which a session has worked on `ROUTE`."""
+    root = tmp_path_factory.mktemp("made")
+    project(root)
+    worked(root, ROUTE)
+    return root
+
+
+@pytest.fixture
+def on_route(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The environment names `ROUTE`."""
+    monkeypatch.setenv("BB5_ROUTE", ROUTE)
 
 
 def project(root: Path) -> Project:

@@ -33,7 +33,8 @@ SESSION = "5f0c1d2e-0000-4000-8000-000000000001"
 
 
 @cache
-def _is_installed() -> bool:
+def is_installed() -> bool:
+    """Whether the installed command, which hooks are started by, runs this checkout."""
     asked = [sys.executable, "-I", "-c", "import ralf, ralf_integrations; print(ralf.__file__)"]
     done = subprocess.run(asked, capture_output=True, text=True, check=False)
     return done.stdout.strip() == ralf.__file__
@@ -209,7 +210,7 @@ def answered(calls: Iterable[subprocess.Popen[bytes]]) -> list[Said]:
 
 def rig(root: Path, *, session: str = SESSION, client: Client = "claude-code") -> Rig:
     """A project at `root` that has opted in, and an empty session beside it."""
-    if not _is_installed():
+    if not is_installed():
         pytest.skip("the installed command runs another checkout, or none: pip install -e .")
     root.mkdir(parents=True, exist_ok=True)
     optin.init(Project(root), share=False)

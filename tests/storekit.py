@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
 import subprocess
@@ -19,6 +20,12 @@ from ralf import tokens
 
 SOURCE = Path(__file__).parents[1]
 PACKAGES = os.pathsep.join(str(SOURCE / name) for name in ("context", "cli", "integrations", "migrations"))
+
+CHOOSING = (
+    *("BB5_ROUTE", "RALF_TASK_ID", "BB5_TASK_ID", "RALF_PROJECT_DIR"),
+    *("CLAUDE_PROJECT_DIR", "CLAUDE_CODE_SESSION_ID", "CODEX_THREAD_ID"),
+)
+"""Variables that choose a project, a route or a session."""
 
 V100 = """\
 ---
@@ -332,6 +339,31 @@ def _mount(*args: str) -> None:
         pytest.skip("there is no mount command here")
     if done.returncode:
         pytest.skip(f"no file system can be mounted here: {done.stderr.strip()}")
+
+
+# ---- rights ----
+
+_CAPABILITIES_3 = 0x20080522
+_OVERRIDE = 1 << 1 | 1 << 2  # CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH
+
+
+@contextmanager
+def as_modes_say() -> Iterator[None]:
+    """This thread may do with files what their modes allow, also where root runs it, who else may do anything."""
+    if os.geteuid() != 0:
+        yield
+        return
+    libc = ctypes.CDLL(None, use_errno=True)
+    header, sets = (ctypes.c_uint32 * 2)(_CAPABILITIES_3, 0), (ctypes.c_uint32 * 6)()
+    assert libc.capget(header, sets) == 0, os.strerror(ctypes.get_errno())
+    effective = sets[0]
+    sets[0] = effective & ~_OVERRIDE
+    assert libc.capset(header, sets) == 0, os.strerror(ctypes.get_errno())
+    try:
+        yield
+    finally:
+        sets[0] = effective
+        assert libc.capset(header, sets) == 0, os.strerror(ctypes.get_errno())
 
 
 NO_ANSWER: dict[str, Any] = {

@@ -8,7 +8,8 @@ import socket
 import stat
 import subprocess
 import sys
-from collections.abc import Callable
+import tempfile
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -72,26 +73,6 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ralf.checkpoint(name, root / "session.jsonl", root=root)
         ralf.record_decision(name, "Keep the old columns", rationale="readers depend on them", root=root)
     return root
-
-
-@pytest.fixture
-def project(made: Path, tmp_path: Path) -> Path:
-    shutil.copytree(made, tmp_path / "project")
-    return tmp_path / "project"
-
-
-@pytest.fixture
-def cli(project: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Cli:
-    for name in (
-        "BB5_ROUTE",
-        "RALF_TASK_ID",
-        "BB5_TASK_ID",
-        "RALF_PROJECT_DIR",
-        "CLAUDE_CODE_SESSION_ID",
-        "CODEX_THREAD_ID",
-    ):
-        monkeypatch.delenv(name, raising=False)
-    return Cli(project, monkeypatch, capfd)
 
 
 def damaged(project: Path, kind: str) -> bytes:
@@ -265,16 +246,16 @@ def as_nobody(*args: object, cwd: Path) -> storekit.Ran:
 
 
 @pytest.fixture
-def open_project(project: Path, tmp_path: Path) -> Path:
-    """A project that everybody may read, in a folder that everybody may enter."""
-    folder = project
-    while folder != folder.parent and folder.owner() == Path.home().owner() and folder != Path("/tmp"):
-        if not folder.stat().st_mode & stat.S_IXOTH:
-            folder.chmod(0o711)
-        folder = folder.parent
-    for path in project.rglob("*"):
-        path.chmod(0o755 if path.is_dir() else 0o644)
-    return project
+def open_project(made: Path) -> Iterator[Path]:
+    """A project that everybody may read, in a folder that everybody may enter: not below pytest's, which each run of it
+    closes to others.
+    """
+    with tempfile.TemporaryDirectory(prefix="ralf-tests-") as folder:
+        Path(folder).chmod(0o711)
+        project = shutil.copytree(made, Path(folder) / "project")
+        for path in (project, *project.rglob("*")):
+            path.chmod(0o755 if path.is_dir() else 0o644)
+        yield project
 
 
 def test_a_transcript_that_may_not_be_read_is_named(open_project: Path) -> None:

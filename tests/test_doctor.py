@@ -67,7 +67,7 @@ def problems(project: Project) -> list[Check]:
     return [check for check in doctor.examine(project) if check.state == "problem"]
 
 
-needs_install = pytest.mark.skipif(not hookkit._is_installed(), reason="ralf is not installed for this Python")
+needs_install = pytest.mark.skipif(not hookkit.is_installed(), reason="ralf is not installed for this Python")
 
 
 def test_what_is_not_there_is_said_with_what_to_type(project: Project) -> None:

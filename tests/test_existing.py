@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+import handingkit
 import ralf
 import rollouts as r
 import storekit
@@ -22,9 +23,6 @@ REQUEST = "Move the tide table to SQLite"
 
 @pytest.fixture
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
-    for name in ("BB5_ROUTE", "RALF_TASK_ID", "BB5_TASK_ID", "RALF_PROJECT_DIR", "CLAUDE_CODE_SESSION_ID"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.delenv("CODEX_THREAD_ID", raising=False)
     monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path / "claude"))
     monkeypatch.setenv("CODEX_HOME", str(tmp_path / "codex"))
     root = tmp_path / "w"
@@ -182,3 +180,58 @@ def test_a_configured_model_is_not_asked_about_sessions_that_are_taken(project: 
     while not asked.exists() and time.monotonic() < end:
         time.sleep(0.02)
     assert asked.exists() and not project.worker_lock(first.route).exists()
+
+
+# ---- hooks and a look at what was there before give a session the same route ----
+
+KEY = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
+REQUESTS = {
+    "a request": "Please fix the login form, it refuses names with an apostrophe like O'Brien's",
+    "other letters": "Überprüfe die Brücke über den Fluß, bitte",
+    "a greeting": "hi",
+    "a wish": "continue",
+    "a heading": "# All of what I want",
+    "no words": "¿?",
+    "a secret": f"Use {KEY} to push the new importer",
+    "a secret across what a name is made of": f"Read {'y' * 380} with {KEY}",
+    "default": "Default",
+}
+
+
+def by_look(project: Project) -> tuple[str, str]:
+    (found,) = existing.found(project)
+    return found.route, found.rule
+
+
+@pytest.mark.parametrize("what", REQUESTS)
+def test_a_past_session_gets_the_route_that_its_hook_would_have_given_it(project: Project, what: str) -> None:
+    handingkit.project(project.root)
+    log = claude(project, "s-1", REQUESTS[what])
+    before = by_look(project)
+    handingkit.prompt("s-1", project.root, REQUESTS[what])
+    assert tuple(routing.choose(project, session="s-1")) == before
+    assert by_look(project) == before
+    handingkit.prompt("s-1", project.root, "And now the other form of all of them", transcript=log)
+    assert by_look(project) == tuple(routing.choose(project, session="s-1"))
+
+
+@pytest.mark.parametrize("by", ["task", "goal", "branch", "project"])
+def test_what_route_by_leaves_out_names_no_past_session_either(project: Project, by: str) -> None:
+    handingkit.project(project.root)
+    project.config_file.write_text(f"route_by: {by}\n")
+    (project.root / ".git").mkdir()
+    (project.root / ".git/HEAD").write_text("ref: refs/heads/feature/tides\n")
+    claude(project, "s-1", REQUEST, branch="feature/tides")
+    before = by_look(project)
+    handingkit.prompt("s-1", project.root, REQUEST)
+    assert tuple(routing.choose(project, session="s-1")) == before
+
+
+def test_a_name_that_a_hook_has_given_goes_to_no_past_session(project: Project) -> None:
+    handingkit.project(project.root)
+    handingkit.prompt("running", project.root, REQUEST)
+    claude(project, "s-1", REQUEST)
+    route, _ = by_look(project)
+    assert route != routing.choose(project, session="running").route
+    handingkit.prompt("s-1", project.root, REQUEST)
+    assert routing.choose(project, session="s-1").route == route

@@ -10,30 +10,16 @@ import pytest
 import handingkit
 import ralf
 import storekit
-from handingkit import DECISIONS, GOAL
+from handingkit import DECISIONS, GOAL, ROUTE
 from ralf.briefing.fence import outside
 from ralf.project import Project
 from ralf.transcripts import open_transcript
 from ralf_integrations.hooks import known as knowns, receipts
 from ralf_integrations.hooks.answer import LIMIT, length
 
-ROUTE = "tide-table"
+made, on_route = handingkit.made, handingkit.on_route
+pytestmark = pytest.mark.usefixtures("on_route")
 ALL = " ".join((GOAL, *DECISIONS))
-
-
-@pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    root = tmp_path_factory.mktemp("made")
-    handingkit.project(root)
-    handingkit.worked(root, ROUTE)
-    return root
-
-
-@pytest.fixture(autouse=True)
-def on_route(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("RALF_TASK_ID", "BB5_TASK_ID", "RALF_PROJECT_DIR", "CLAUDE_CODE_SESSION_ID"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("BB5_ROUTE", ROUTE)
 
 
 def summarised(root: Path, summary: str) -> None:

@@ -9,27 +9,14 @@ import pytest
 import handingkit
 import ralf
 import storekit
-from handingkit import GOAL
+from handingkit import GOAL, ROUTE
 from ralf import routing
 from ralf.briefing.fence import outside
 from ralf.project import Project
 
-ROUTE = "tide-table"
+made = handingkit.made
+
 REQUEST = "Please rewrite the gauge importer so that it reads the new files of the harbour office."
-
-
-@pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    root = tmp_path_factory.mktemp("made")
-    handingkit.project(root)
-    handingkit.worked(root, ROUTE)
-    return root
-
-
-@pytest.fixture(autouse=True)
-def nothing_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("BB5_ROUTE", "RALF_TASK_ID", "BB5_TASK_ID", "RALF_PROJECT_DIR", "CLAUDE_CODE_SESSION_ID"):
-        monkeypatch.delenv(name, raising=False)
 
 
 def route_of(root: Path, session: str) -> tuple[str, str]:

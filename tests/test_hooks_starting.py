@@ -11,32 +11,13 @@ import pytest
 import handingkit
 import ralf
 import storekit
-from handingkit import DECISIONS, GOAL
+from handingkit import DECISIONS, GOAL, ROUTE
 from ralf.briefing.fence import OWN_OUTPUT, outside
 from ralf.project import Project
 from ralf_integrations.hooks import known as knowns
 from ralf_integrations.hooks.answer import LIMIT, length
 
-ROUTE = "tide-table"
-
-
-@pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    root = tmp_path_factory.mktemp("made")
-    handingkit.project(root)
-    handingkit.worked(root, ROUTE)
-    return root
-
-
-@pytest.fixture(autouse=True)
-def nothing_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("BB5_ROUTE", "RALF_TASK_ID", "BB5_TASK_ID", "RALF_PROJECT_DIR", "CLAUDE_CODE_SESSION_ID"):
-        monkeypatch.delenv(name, raising=False)
-
-
-@pytest.fixture
-def on_route(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("BB5_ROUTE", ROUTE)
+made, on_route = handingkit.made, handingkit.on_route
 
 
 def whole(text: str) -> str:

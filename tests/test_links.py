@@ -222,7 +222,6 @@ def test_the_check_sees_a_reader_that_follows_and_a_writer_that_writes_through(m
 def test_a_store_that_is_a_link_out_of_the_project_is_refused_unless_the_project_was_named(
     made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.delenv("RALF_PROJECT_DIR", raising=False)
     for part in (".autonomous", ".autonomous/context"):
         project = tmp_path / str(len(part))
         (project / part).parent.mkdir(parents=True)
@@ -240,7 +239,6 @@ def test_a_store_that_is_a_link_out_of_the_project_is_refused_unless_the_project
 def test_a_store_that_is_a_link_within_the_project_is_the_projects(
     made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.delenv("RALF_PROJECT_DIR", raising=False)
     shutil.copytree(made / ".autonomous", tmp_path / "notes")
     (tmp_path / ".autonomous").symlink_to("notes")
     monkeypatch.chdir(tmp_path)
@@ -271,10 +269,8 @@ def test_a_git_file_that_points_at_a_repository_which_knows_nothing_of_it_leads_
 @pytest.mark.parametrize("place", [".git", ".git/HEAD"])
 @pytest.mark.parametrize("lay", [os.mkfifo, lambda path: path.symlink_to("/dev/zero")], ids=["a pipe", "a device"])
 def test_a_pipe_or_a_device_among_gits_files_hangs_nobody(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str, lay: Callable[[Path], object]
+    tmp_path: Path, place: str, lay: Callable[[Path], object]
 ) -> None:
-    for name in ("BB5_ROUTE", "RALF_TASK_ID", "BB5_TASK_ID"):
-        monkeypatch.delenv(name, raising=False)
     (tmp_path / place).parent.mkdir(parents=True, exist_ok=True)
     lay(tmp_path / place)
     with soon(5):

@@ -22,7 +22,7 @@ from ralf.briefing import fence
 from ralf_integrations.hooks import known
 from ralf_integrations.hooks.known import Known
 
-mcp_server = pytest.importorskip("ralf_integrations.mcp_server", reason="the extra mcp is not installed")
+server = pytest.importorskip("ralf_integrations.mcp.server", reason="the extra mcp is not installed")
 from mcp import Client, MCPError  # noqa: E402
 
 TOOLS = {"get_context", "search", "list_routes", "record_decision", "checkpoint", "use_route"}
@@ -39,14 +39,12 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(autouse=True)
 def bare(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    for name in ("BB5_ROUTE", "RALF_TASK_ID", "BB5_TASK_ID", "RALF_PROJECT_DIR", "CLAUDE_CODE_SESSION_ID"):
-        monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path / "claude"))
 
 
 def driven(root: Path, drive: Callable[[Any], Coroutine[Any, Any, Any]]) -> Any:
     async def run() -> Any:
-        async with Client(mcp_server.server(root)) as client:
+        async with Client(server.server(root)) as client:
             return await drive(client)
 
     return asyncio.run(run())
@@ -308,7 +306,7 @@ def test_without_the_extra_the_command_says_what_to_install(tmp_path: Path) -> N
 
 def test_nothing_else_imports_the_sdk(tmp_path: Path) -> None:
     code = (
-        "import sys, ralf, ralf_cli.main, ralf_cli.mcp, ralf_integrations.mcp_answers, ralf_integrations.inbox\n"
+        "import sys, ralf, ralf_cli.main, ralf_cli.mcp, ralf_integrations.mcp.tools, ralf_integrations.inbox\n"
         "assert not {'mcp', 'pydantic', 'anyio'} & set(sys.modules), sorted(sys.modules)"
     )
     storekit.finished([storekit.start(code, cwd=tmp_path)])

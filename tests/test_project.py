@@ -19,15 +19,6 @@ from storekit import context_of, records_of
 
 @pytest.fixture(autouse=True)
 def _alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    for name in (
-        "BB5_ROUTE",
-        "RALF_TASK_ID",
-        "BB5_TASK_ID",
-        "RALF_PROJECT_DIR",
-        "CLAUDE_CODE_SESSION_ID",
-        "CODEX_THREAD_ID",
-    ):
-        monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path / "client"))
     monkeypatch.setenv("CODEX_HOME", str(tmp_path / "codex"))

@@ -210,8 +210,6 @@ def test_a_process_that_watches_follows_a_growing_file_and_can_be_stopped_at_any
 @pytest.fixture
 def session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Project, Path]:
     """A project, and the session log that a client keeps of it."""
-    for name in ("BB5_ROUTE", "RALF_TASK_ID", "BB5_TASK_ID", "CLAUDE_CODE_SESSION_ID", "CODEX_THREAD_ID"):
-        monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path / "client"))
     monkeypatch.setenv("CODEX_HOME", str(tmp_path / "codex"))
     root = tmp_path / "my project"

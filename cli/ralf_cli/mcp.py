@@ -28,13 +28,13 @@ def mcp(root: str | None) -> None:
     """
     from ralf import project as projects
     from ralf.errors import RalfError
-    from ralf_integrations import caller
+    from ralf_integrations.mcp import caller
 
     if find_spec("mcp") is None:
         raise RalfError("ralf mcp", "the MCP SDK is not installed here", 'pip install "ralf-context[mcp]"')
     if root is None:
         caller.go_to_project()
     projects.find(root)  # what is wrong with it is said before the client waits for an answer
-    from ralf_integrations import mcp_server  # as late as can be: it takes a second
+    from ralf_integrations.mcp import server  # as late as can be: it takes a second
 
-    mcp_server.run(root)
+    server.run(root)

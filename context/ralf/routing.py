@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from contextlib import suppress
+from collections.abc import Container, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -96,23 +96,35 @@ def choose(project: Project, named: str | None = None, *, session: str | None = 
     if chosen:
         return Choice(chosen, CHOSEN)
     by = _by(project)
-    branch = checkout.branch(project.root) if by in _BY_BRANCH else ""
-    if branch and branch not in _MAIN_BRANCHES:
-        return Choice(names.slug(branch), f"git branch {branch}")
-    if by in _BY_REQUEST and (found := _kept(_named_file(project, session))):
-        return Choice(found, FIRST_REQUEST)
+    if by in _BY_BRANCH and (found := _of_branch(checkout.branch(project.root))):
+        return found
+    if by in _BY_REQUEST and (kept := _kept(_named_file(project, session))):
+        return Choice(kept, FIRST_REQUEST)
     return Choice(DEFAULT, DEFAULT)
 
 
-def of_past(project: Project, session: str, branch: str) -> Choice | None:
-    """The route of a session that is over: the one that was chosen for it, else by the git branch that it worked on;
-    None where neither tells. What the environment and the checkout say now is not asked.
+def of_past(
+    project: Project, *, session: str, branch: str, request: str, given: Container[str] = frozenset()
+) -> Choice:
+    """The route of a session that is over, by the rules of `choose` and `name`; writes nothing. What the environment
+    and the checkout say now is not asked.
+
+    branch   the git branch on which it worked, "" for none
+    request  its first request, redacted; "" where it makes no name
+    given    names that other sessions get, which have no file yet
     """
     if chosen := _chosen(project, session):
-        return Choice(chosen, "ralf route use")
-    if branch and branch not in _MAIN_BRANCHES:
-        return Choice(names.slug(branch), f"git branch {branch}")
-    return None
+        return Choice(chosen, CHOSEN)
+    by = _by(project)
+    if by in _BY_BRANCH and (found := _of_branch(branch)):
+        return found
+    if by in _BY_REQUEST:
+        if kept := _kept(_named_file(project, session)):
+            return Choice(kept, FIRST_REQUEST)
+        for made in _names(project, request, session):
+            if made not in given and not _is_anothers(project, made, session):
+                return Choice(made, FIRST_REQUEST)
+    return Choice(DEFAULT, DEFAULT)
 
 
 def use(project: Project, route: str, *, session: str | None = None) -> None:
@@ -136,10 +148,8 @@ def name(project: Project, request: str, *, session: str) -> str:
         return ""
     if found := _kept(_named_file(project, session)):
         return found
-    readable = names.readable(_MARKER.sub(" ", project.redactor.text(request)))
-    own = hashlib.sha256(session.encode("utf-8", "surrogatepass")).hexdigest()[:8]
-    for made in (readable, f"{readable[:31].rstrip('-')}-{own}") if readable else ():
-        if made != DEFAULT and known(project, made) is None and _claimed(project, made, session):
+    for made in _names(project, project.redactor.text(request), session):
+        if _claimed(project, made, session):
             path = _named_file(project, session)
             path.parent.mkdir(parents=True, exist_ok=True)
             atomic.write(path, made.encode() + b"\n")
@@ -147,19 +157,43 @@ def name(project: Project, request: str, *, session: str) -> str:
     return ""
 
 
+def _of_branch(branch: str) -> Choice | None:
+    """The route that a git branch names, None for the main one and for none."""
+    if not branch or branch in _MAIN_BRANCHES:
+        return None
+    return Choice(names.slug(branch), f"git branch {branch}")
+
+
+def _names(project: Project, request: str, session: str) -> Iterator[str]:
+    """The names of no route yet that a redacted request makes for a session, the one that reads best first."""
+    readable = names.readable(_MARKER.sub(" ", request))
+    own = hashlib.sha256(session.encode("utf-8", "surrogatepass")).hexdigest()[:8]
+    for made in (readable, f"{readable[:31].rstrip('-')}-{own}") if readable else ():
+        if made != DEFAULT and known(project, made) is None:
+            yield made
+
+
 def _claimed(project: Project, route: str, session: str) -> bool:
     """Whether a name is this session's: the first one to make its file has it."""
     project.prepare()
-    path = project.cache / "named" / "routes" / route
+    path = _claim_file(project, route)
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
         with path.open("x", encoding="utf-8") as file:
             file.write(names.slug(session))
     except FileExistsError:
-        with suppress(OSError):
-            return content_of(path) == names.slug(session).encode()
-        return False
+        return not _is_anothers(project, route, session)
     return True
+
+
+def _is_anothers(project: Project, route: str, session: str) -> bool:
+    """Whether another session has claimed a name."""
+    try:
+        return content_of(_claim_file(project, route)) != names.slug(session).encode()
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return True
 
 
 def _by(project: Project) -> str:
@@ -185,6 +219,10 @@ def _kept(path: Path) -> str:
     except (OSError, UnicodeDecodeError):
         return ""
     return name if names.is_valid(name) else ""
+
+
+def _claim_file(project: Project, route: str) -> Path:
+    return project.cache / "named" / "routes" / route
 
 
 def _choice_file(project: Project, session: str | None) -> Path:

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import hashlib
-import re
 import secrets
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from itertools import islice
 from pathlib import Path
 from typing import Literal
 
-from ralf import config, names, routing, sessions, tokens
+from ralf import config, routing, sessions, tokens
 from ralf.checkpoint import checkpoint
 from ralf.errors import RalfError
 from ralf.project import Project
@@ -22,18 +19,16 @@ from ralf.routing import Choice
 from ralf.secrets import redaction
 from ralf.secrets.redact import Redactor
 from ralf.summarizers.extractive import Extractive
-from ralf.transcripts import Transcript, ofproject, open_transcript
+from ralf.transcripts import Transcript, first_request, ofproject, open_transcript
 from ralf.transcripts.events import Position
+from ralf_integrations.hooks import wishes
 
 Client = Literal["claude-code", "codex"]
 
-CHOSEN, BEGUN, FIRST_REQUEST = "ralf route use", "begun", "first request"
-"""Rules by which a session's route is told, beside its git branch: `BEGUN`, the route that has most of it already."""
+BEGUN = "begun"
+"""The rule beside those of `routing`: the route that has most of a session already."""
 
 _MOST_CODEX = 20_000  # of Codex's sessions, of all projects, that are looked at
-_FIRST_EVENTS = 500  # events among which the first request is looked for
-_REQUEST_READ, _LONGEST = 400, 40  # characters of a request of which a name is made, and of the name
-_REDACTED = re.compile(r"\[REDACTED:[^\]]*\]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +96,7 @@ def take(
             report = checkpoint(
                 session.route, session.path, root=project.root, summarizer=Extractive(), reason="manual", progress=told
             )
-            if report.checkpoints and session.rule not in (CHOSEN, BEGUN):
+            if report.checkpoints and session.rule not in (routing.CHOSEN, BEGUN):
                 routing.use(project, session.route, session=session.session)
         except (RalfError, OSError) as error:
             yield Taken(session, problem=str(error))
@@ -116,7 +111,7 @@ class _Look:
         self._project = project
         self._redactor = _redactor(project)
         self._begun: dict[str, tuple[str, int]] = {}
-        self._given = {name.casefold() for name in routing.names_of(project)}
+        self._given: set[str] = set()
         for route in routing.names_of(project):
             with suppress(RalfError, OSError):  # a damaged one is said by whoever reads it
                 for session, byte in sessions.taken(project, route).items():
@@ -134,29 +129,24 @@ class _Look:
             if route:
                 after = sessions.standing(self._project, route, source.session).position
                 return Existing(path, client, source.session, size, size - byte, route, BEGUN, after)
-            events = islice(source.events(), _FIRST_EVENTS)
-            request = next((event.text for event in events if event.kind == "user"), "")
+            request = first_request(source)
             if not request:
                 return None
-            choice = routing.of_past(self._project, source.session, source.branch) or self._named(request, source)
-            return Existing(path, client, source.session, size, size, choice.route, choice.rule, Position())
+            choice = self._choice(request, source)
+            route = routing.known(self._project, choice.route) or choice.route
+            return Existing(path, client, source.session, size, size, route, choice.rule, Position())
         except (RalfError, OSError):
             return None
 
-    def _named(self, request: str, source: Transcript) -> Choice:
-        """A route named by the first words of a request, which no other session has; `default` where they make none."""
-        text = _REDACTED.sub(" ", self._redactor.text(request[:_REQUEST_READ]))
-        name = ""
-        for word in re.findall(r"[a-z0-9]+", text.lower()):
-            if len(name) + len(word) >= _LONGEST:
-                break
-            name = f"{name}-{word}" if name else word
-        if not names.is_valid(name):
-            return Choice(routing.DEFAULT, routing.DEFAULT)
-        if name in self._given:
-            name = f"{name}-{hashlib.sha256(source.session.encode()).hexdigest()[:8]}"
-        self._given.add(name)
-        return Choice(name, FIRST_REQUEST)
+    def _choice(self, request: str, source: Transcript) -> Choice:
+        """The route that hooks would have given the session, and that no other session of this look gets."""
+        redacted = self._redactor.text(request) if wishes.is_request(request) else ""
+        choice = routing.of_past(
+            self._project, session=source.session, branch=source.branch, request=redacted, given=self._given
+        )
+        if choice.rule == routing.FIRST_REQUEST:
+            self._given.add(choice.route)
+        return choice
 
 
 def _redactor(project: Project) -> Redactor:

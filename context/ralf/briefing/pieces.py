@@ -6,19 +6,18 @@ ever being below the tokens of the whole.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from ralf.briefing import lines
 from ralf.briefing.fence import shown
 from ralf.extraction import attempts
-from ralf.text import clean, one_line
-from ralf.trim import trimmed
+from ralf.text import one_line
 
 if TYPE_CHECKING:
     from ralf.context import RouteContext
-    from ralf.model import CommandFact, Decision, ErrorFact
+    from ralf.model import Decision
 
 # Ranks: what is left out last comes first.
 (
@@ -35,7 +34,6 @@ _FAILED = "Commands that failed"
 _EARLY = {CHANGED: 12, DONE: 8, UNSOLVED: 6, FAILED_COMMAND: 6}
 """How many of each, the newest, come before what was said and seen last, for who goes on with the work."""
 _LONGEST_STATEMENT = 1_000  # characters of a decision that is handed over as it stands, without its reasons
-_LINE_BREAK = re.compile(r"\r\n|[\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,9 +91,13 @@ def resumed(context: RouteContext) -> Iterator[Piece]:
     """What a session is handed that goes on with the work: `lead` and the commands that failed. Within a budget every
     active decision comes in its own words before any comes with its reasons, and some of each kind before all of any.
     """
-    said = {_decision(item): _statement(item) for item in context.decisions if item.status == "active"}
-    shown = set(_last_requests(context))
-    asked = {_quoted(fact.request) for fact in context.facts.requests if fact.request not in shown}
+    said = {
+        lines.decision(item): lines.statement(item, _LONGEST_STATEMENT)
+        for item in context.decisions
+        if item.status == "active"
+    }
+    last = set(_last_requests(context))
+    asked = {lines.quoted(fact.request) for fact in context.facts.requests if fact.request not in last}
     record = (piece for piece in _record(context) if piece.group == _FAILED or piece.text in asked)
     for piece in (*lead(context), *record):
         if piece.short:
@@ -108,7 +110,7 @@ def resumed(context: RouteContext) -> Iterator[Piece]:
 
 def _goal(context: RouteContext) -> Iterator[Piece]:
     if context.goal:
-        yield Piece(_quoted(context.goal), "Goal", STANDING, noun="line", cuttable=True)
+        yield Piece(lines.quoted(context.goal), "Goal", STANDING, noun="line", cuttable=True)
 
 
 def _unresolved(context: RouteContext) -> Iterator[Piece]:
@@ -135,8 +137,8 @@ def _facts(context: RouteContext) -> Iterator[Piece]:
 def _top(context: RouteContext) -> Iterator[Piece]:
     header = context.context_checkpoint
     count = f"{header.checkpoint_count} checkpoint{'s' if header.checkpoint_count != 1 else ''}"
-    last = f", last {_name(header.last_checkpoint)}" if header.last_checkpoint else ""
-    yield Piece(f"# Context of {_name(context.route)}\n", "", STANDING)
+    last = f", last {lines.name(header.last_checkpoint)}" if header.last_checkpoint else ""
+    yield Piece(f"# Context of {lines.name(context.route)}\n", "", STANDING)
     yield Piece(f"_Revision {context.revision}, {count}{last}._\n", "", STANDING)
     for warning in context.warnings:
         yield Piece(f"**Warning:** {one_line(warning)}\n", "", STANDING)
@@ -155,13 +157,13 @@ def _standing(context: RouteContext) -> Iterator[Piece]:
     if attempt:
         yield Piece(f"- {attempt}\n", group, STANDING)
     for number, request in enumerate(_last_requests(context)):
-        text = f"**Asked {'last' if number == 0 else 'before'}:**\n{_quoted(request)}"
+        text = f"**Asked {'last' if number == 0 else 'before'}:**\n{lines.quoted(request)}"
         yield Piece(text, group, REQUEST, number, noun="request", cuttable=True)
     if work.last_statement:
-        text = f"**The agent said last:**\n{_quoted(work.last_statement)}"
+        text = f"**The agent said last:**\n{lines.quoted(work.last_statement)}"
         yield Piece(text, group, STATEMENT, cuttable=True)
     if work.last_output:
-        text = f"**It had just seen, and not yet answered:**\n{_quoted(work.last_output)}"
+        text = f"**It had just seen, and not yet answered:**\n{lines.quoted(work.last_output)}"
         yield Piece(text, group, SEEN, cuttable=True)
     for number, step in enumerate(work.completed_steps[::-1]):
         label = f"step {step.step}: " if step.step is not None else ""
@@ -189,7 +191,7 @@ def _next(context: RouteContext) -> Iterator[Piece]:
         if step not in listed:
             yield Piece(f"- {one_line(step)}\n", "Next", NEXT, number)
     for number, todo in enumerate(todos):
-        yield Piece(f"- [{_name(todo.status)}] {one_line(todo.content)}\n", "Next", NEXT, number)
+        yield Piece(f"- [{lines.name(todo.status)}] {one_line(todo.content)}\n", "Next", NEXT, number)
     for blocker in work.blockers:
         yield Piece(f"- blocked: {one_line(blocker)}\n", "Next", NEXT)
 
@@ -201,7 +203,7 @@ def _not_again(context: RouteContext) -> Iterator[Piece]:
             yield _piece(decision, group, FAILED_APPROACH, number)
     for number, error in enumerate(reversed(context.facts.errors)):
         if not error.fixed_by:
-            yield Piece(_error(error), group, UNSOLVED, number, noun="fact")
+            yield Piece(lines.error(error), group, UNSOLVED, number, noun="fact")
 
 
 def _decided(context: RouteContext) -> Iterator[Piece]:
@@ -223,37 +225,18 @@ def _active(context: RouteContext) -> Iterator[Piece]:
 def _retired(context: RouteContext) -> Iterator[Piece]:
     for number, decision in enumerate(reversed(context.decisions)):
         if decision.status != "active":
-            yield Piece(_decision(decision), "No longer valid", RETIRED, number, noun="decision")
+            yield Piece(lines.decision(decision), "No longer valid", RETIRED, number, noun="decision")
 
 
 def _piece(decision: Decision, group: str, rank: int, number: int) -> Piece:
     """A decision; a long one gives way first to its statement alone."""
-    text = _decision(decision)
+    text = lines.decision(decision)
     if len(text) <= _SHORT:
         return Piece(text, group, rank, number, noun="decision")
-    short = f"- {trimmed(f'{_name(decision.id)}: {one_line(decision.decision)}', _SHORT - 20)}\n"
+    short = lines.statement(decision, _SHORT - 20)
     return Piece(
         text, group, rank, number, noun="decision", short=short, whole=REASON if number < _REASONED else OLDER_REASON
     )
-
-
-def _statement(decision: Decision) -> str:
-    return f"- {trimmed(f'{_name(decision.id)}: {one_line(decision.decision)}', _LONGEST_STATEMENT)}\n"
-
-
-def _decision(decision: Decision) -> str:
-    by = f" by {decision.superseded_by}" if decision.superseded_by else ""
-    label = _name(decision.id if decision.status == "active" else f"{decision.id} [{decision.status}{by}]")
-    parts = [f"{label}: {one_line(decision.decision)}"]
-    parts += [f"Because: {one_line(decision.rationale)}"] if decision.rationale else []
-    parts += [f"Rejected: {'; '.join(map(one_line, decision.alternatives))}"] if decision.alternatives else []
-    ended = [part if part.endswith((".", "!", "?", "…", ":")) else f"{part}." for part in parts[:-1]]
-    return f"- {' '.join([*ended, parts[-1]])}\n"
-
-
-def _error(error: ErrorFact) -> str:
-    command = f" (from: {one_line(error.command)})" if error.command else ""
-    return f"- error: {one_line(error.error)}{command}\n"
 
 
 def _files(context: RouteContext) -> Iterator[Piece]:
@@ -262,11 +245,13 @@ def _files(context: RouteContext) -> Iterator[Piece]:
     for number, path in enumerate(opened):
         done = ", ".join(("open", *did.get(path, ())))
         now = context.since.files.get(path, "")
-        text = f"- {_name(done)}: {_name(path)}\n"
+        text = f"- {lines.name(done)}: {lines.name(path)}\n"
         yield Piece(text, "Files", CHANGED, number, noun="fact", tag=f" ({now})" if now else "")
     changed = [path for path in reversed(context.facts.paths) if set(path.did) - {"read"} and path.path not in opened]
     for number, fact in enumerate(changed, start=len(opened)):
-        yield Piece(f"- {_name(', '.join(fact.did))}: {_name(fact.path)}\n", "Files", CHANGED, number, noun="fact")
+        yield Piece(
+            f"- {lines.name(', '.join(fact.did))}: {lines.name(fact.path)}\n", "Files", CHANGED, number, noun="fact"
+        )
 
 
 def _since(context: RouteContext) -> Iterator[Piece]:
@@ -289,62 +274,33 @@ def _history(context: RouteContext) -> Iterator[Piece]:
     for number, section in enumerate(context.body.sections):
         label = f"Checkpoint {section.number}" if section.number is not None else "Section"
         group = f"{label}: {one_line(section.title)}" if section.title else label
-        blocks = list(_blocks(section.text))
+        blocks = list(lines.blocks(section.text))
         for part, block in enumerate(blocks):
             late = len(blocks) - part  # where not all fits, the end of a segment says most
             yield Piece(block, group, SECTION if number else NEWEST, number * 1000 + late)
 
 
-def _blocks(text: str) -> Iterator[str]:
-    """A section's lines, each a block with the lines that continue it; blank lines do not count."""
-    block = ""
-    for line in clean(text).split("\n"):
-        if line.startswith((" ", "\t")) and block:
-            block += f"{line}\n"
-        elif line.strip():
-            if block:
-                yield block
-            block = f"{line if not line.startswith(('/', ' ', chr(9))) else '- ' + line.lstrip()}\n"
-    if block:
-        yield block
-
-
 def _record(context: RouteContext) -> Iterator[Piece]:
     facts = context.facts
     for number, commit in enumerate(reversed(facts.commits)):
-        yield Piece(f"- {_name(commit.commit)} {one_line(commit.message)}\n", "Commits", DONE, number, noun="fact")
+        yield Piece(f"- {lines.name(commit.commit)} {one_line(commit.message)}\n", "Commits", DONE, number, noun="fact")
     for number, test in enumerate(reversed(facts.tests)):
         yield Piece(f"- {one_line(test.result)} (from: {one_line(test.command)})\n", "Tests", DONE, number, noun="fact")
     for number, error in enumerate(reversed(facts.errors)):
         if error.fixed_by:
-            text = f"{_error(error).rstrip()} → solved: {one_line(error.fixed_by)}\n"
+            text = f"{lines.error(error).rstrip()} → solved: {one_line(error.fixed_by)}\n"
             yield Piece(text, "Errors that were solved", FAILED_COMMAND, number, noun="fact")
     for failed in (True, False):
         for number, command in enumerate(reversed(facts.commands)):
             if (command.status == "failed") == failed:
                 group = _FAILED if failed else "Commands that passed"
-                yield Piece(_command(command), group, FAILED_COMMAND if failed else PASSED, number, noun="fact")
-    read = [_name(path.path) for path in reversed(facts.paths) if set(path.did) <= {"read"}]
+                yield Piece(lines.command(command), group, FAILED_COMMAND if failed else PASSED, number, noun="fact")
+    read = [lines.name(path.path) for path in reversed(facts.paths) if set(path.did) <= {"read"}]
     for start in range(0, len(read), _PATHS_PER_LINE):
         text = f"- read: {', '.join(read[start : start + _PATHS_PER_LINE])}\n"
         yield Piece(text, "Files that were only read", READ, start, noun="fact")
     for number, request in enumerate(reversed(facts.requests)):
-        yield Piece(_quoted(request.request), "All requests, newest first", ASKED, number, noun="request")
-
-
-def _command(command: CommandFact) -> str:
-    status = _name(command.status if command.exit in (None, 0) else f"{command.status}, exit {command.exit}")
-    times = f", {command.failures} of {command.runs} times" if command.failures and command.runs > 1 else ""
-    return f"- {one_line(command.command)} ({status}{times})\n"
-
-
-def _name(text: str) -> str:
-    """A path or label as it is, but for a line break, which would begin a line of its own."""
-    return _LINE_BREAK.sub(r"\\n", text)
-
-
-def _quoted(text: str) -> str:
-    return "".join(f"> {line}\n" for line in clean(text).strip().split("\n"))
+        yield Piece(lines.quoted(request.request), "All requests, newest first", ASKED, number, noun="request")
 
 
 SECTIONS: dict[str, Callable[[RouteContext], Iterator[Piece]]] = {

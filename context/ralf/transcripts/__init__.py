@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -12,7 +13,9 @@ from ralf.transcripts.events import START, Event, Position
 if TYPE_CHECKING:
     from ralf.transcripts.head import Head
 
-__all__ = ["Event", "Position", "Transcript", "open_transcript"]
+__all__ = ["Event", "Position", "Transcript", "first_request", "open_transcript"]
+
+_FIRST_EVENTS = 500  # events among which a session's first request is looked for
 
 
 class Transcript(Protocol):
@@ -74,3 +77,10 @@ def open_transcript(path: Path) -> Transcript:
         if transcript is not None:
             return transcript
     raise head.damaged("is no transcript that ralf knows")
+
+
+def first_request(transcript: Transcript) -> str:
+    """What a person asked for first in a session, "" where nobody did among its first events. Raises what `events`
+    does.
+    """
+    return next((event.text for event in islice(transcript.events(), _FIRST_EVENTS) if event.kind == "user"), "")

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from functools import partial
 from pathlib import Path
 
-from ralf.briefing.fence import outside
 from ralf.transcripts.content import Record, arguments, blocks, first, leaves, said, time_of, words
 from ralf.transcripts.elements import LISTS, Element, elements
 from ralf.transcripts.events import START, Event, Position
 from ralf.transcripts.head import Head
 from ralf.transcripts.lines import Line, open_regular, read_lines
+from ralf.transcripts.records import MALFORMED_SHOWN, others, parsed
 from ralf.transcripts.typed import typed
 
-_MALFORMED_SHOWN = 20
 _Make = partial[Event]
 
 
@@ -63,7 +61,7 @@ class Chat:
         with open_regular(self.path, after) as file:
             found = _from_lines(read_lines(file, after)) if self._in_lines else elements(file, after)
             for element in found:
-                record = None if element.data is None else _parsed(element.data)
+                record = None if element.data is None else parsed(element.data)
                 if record is None and not element.finished:
                     self.skipped["unfinished"] += 1
                     return
@@ -76,7 +74,7 @@ class Chat:
                     yield Event("other", "", Position(element.start, element.number), end, cut=cut)
                 elif not element.data.isspace():
                     self.skipped["malformed"] += 1
-                    if len(self.malformed) < _MALFORMED_SHOWN:
+                    if len(self.malformed) < MALFORMED_SHOWN:
                         self.malformed.append(element.number + 1)
                 self.end = end
 
@@ -84,14 +82,6 @@ class Chat:
 def _from_lines(lines: Iterator[Line]) -> Iterator[Element]:
     for line in lines:
         yield Element(None if line.cut else line.data, line.start, line.end, line.number, line.finished)
-
-
-def _parsed(data: bytes) -> Record | None:
-    try:
-        record = json.loads(data.decode("utf-8", "replace").removeprefix("\ufeff"))
-    except (ValueError, RecursionError):
-        return None
-    return record if isinstance(record, dict) else None
 
 
 class _Pass:
@@ -130,7 +120,7 @@ class _Pass:
             text = words(block.get("text")) or words(block.get("thinking"))
             if kind == "tool_use":
                 yield self._call(block.get("name"), block.get("id"), block.get("input"), event)
-            elif text.strip() and (text := self._others(text)):
+            elif text.strip() and (text := others(text, self.skipped)):
                 yield event("thinking" if kind in ("thinking", "reasoning") else "assistant", text)
         for call in calls:
             function = call.get("function")
@@ -141,7 +131,7 @@ class _Pass:
 
     def _call(self, name: object, call_id: object, given: object, event: _Make) -> Event:
         if isinstance(given, str):
-            given = _parsed(given.encode("utf-8", "replace")) or {"arguments": given}
+            given = parsed(given.encode("utf-8", "replace")) or {"arguments": given}
         taken = arguments(given)
         self._tools[words(call_id)] = words(name)
         return event("call", leaves(taken), tool=words(name), call_id=words(call_id), input=taken)
@@ -154,7 +144,7 @@ class _Pass:
     def _answer(self, text: str, call_id: str, record: Record, event: _Make) -> Event:
         tool = self._tools.pop(call_id, "") or words(record.get("name"))
         failed = record.get("is_error") is True
-        return event("result", self._others(text), tool=tool, call_id=call_id, failed=failed)
+        return event("result", others(text, self.skipped), tool=tool, call_id=call_id, failed=failed)
 
     def _user(self, record: Record, event: _Make) -> Iterator[Event]:
         for block in blocks(record.get("content")):
@@ -162,7 +152,7 @@ class _Pass:
                 yield self._answer(said(block.get("content")), words(block.get("tool_use_id")), block, event)
                 continue
             text = words(block.get("text"))
-            if not text.strip() or not (text := self._others(text)):
+            if not text.strip() or not (text := others(text, self.skipped)):
                 continue
             request = typed(text)
             if request:
@@ -177,10 +167,3 @@ class _Pass:
         if self._action or record.get("message_type") == "observation":
             return True
         return said(record.get("content")).rstrip().endswith("bash-$")
-
-    def _others(self, text: str) -> str:
-        """The text without what ralf itself had printed there."""
-        others = outside(text)
-        if others != text:
-            self.skipped["own output"] += 1
-        return others

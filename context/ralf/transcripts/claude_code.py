@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import re
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
 from itertools import islice
 from pathlib import Path
-from typing import Any
 
-from ralf.briefing.fence import outside
 from ralf.text import clean
-from ralf.transcripts.content import Record, arguments, blocks, first, leaves, said, time_of, words
-from ralf.transcripts.events import START, Event, Kind, Position
+from ralf.transcripts.content import Record, arguments, blocks, first, leaves, said, whole, words
+from ralf.transcripts.events import START, Event, Position
 from ralf.transcripts.head import Head
-from ralf.transcripts.lines import Line, lines_before, open_regular, read_lines, restored
+from ralf.transcripts.lines import Line
+from ralf.transcripts.records import Base, Log, Pass
 from ralf.transcripts.typed import DECLINED, Queue, answered, typed
 
 _USED = frozenset({"user", "assistant", "system", "queue-operation", "attachment"})
@@ -42,7 +39,6 @@ _REFUSED = (
     "Interrupted by user",
 )
 _CONTINUED = "This session is being continued from a previous conversation"
-_MALFORMED_SHOWN = 20
 _HEAD_RECORDS = 20  # records that are looked at for the branch: outside a repository none names one
 
 
@@ -61,98 +57,38 @@ def _is_ours(record: Record) -> bool:
     return "sessionId" in record or "message" in record or kind in {"summary", "file-history-snapshot"}
 
 
-class ClaudeCode:
+class ClaudeCode(Log):
     """A Claude Code session log; see ralf.transcripts.Transcript for the fields."""
 
     format = "claude-code"
 
     def __init__(self, path: Path, records: Iterable[Record]) -> None:
-        self.path = path
-        self.session = first(records, "sessionId") or words(path.stem)
-        self.cwd = first(records, "cwd")
-        self.branch = first(islice(records, _HEAD_RECORDS), "gitBranch")
-        self.skipped: Counter[str] = Counter()
-        self.malformed: list[int] = []
-        self._end = (0, 0)
-
-    @property
-    def end(self) -> Position:
-        """The place after the last record that was consumed."""
-        return Position(*self._end)
+        branch = first(islice(records, _HEAD_RECORDS), "gitBranch")
+        super().__init__(path, session=first(records, "sessionId"), cwd=first(records, "cwd"), branch=branch)
 
     def events(self, after: Position = START) -> Iterator[Event]:
-        """The events after a place.
-
-        A last line without line end is taken when it is a whole record, else it waits; so does the boundary of a
-        compaction whose summary is not there yet.
-        """
-        self.skipped.clear()
-        self.malformed.clear()
-        self._end = (after.byte, after.line)
-        reading = _Pass(self.skipped)
-        with open_regular(self.path, after) as file:
-            reading.recall(lines_before(file, after))
-            for line in read_lines(file, after):
-                record = self._record(line)
-                if record is None and not line.finished:
-                    self.skipped["unfinished"] += 1
-                    return
-                if record is not None:
-                    yield from reading.events(record, line)
-                if reading.boundary is None:
-                    self._end = (line.end, line.number + 1)
-
-    def _record(self, line: Line) -> Record | None:
-        data = line.data
-        found = _TYPE.match(data)
-        if found and line.finished and found[1].decode("utf-8", "replace") not in _USED:
-            self.skipped[found[1].decode("utf-8", "replace")] += 1
-            return None
-        if line.finished and not line.cut and not _NEEDED.search(data):
-            if data.isspace():
-                return None
-            found = found or _LAST_TYPE.match(data)
-            if found and data.rstrip().endswith(b"}"):
-                self.skipped[found[1].decode("utf-8", "replace")] += 1
-                return None
-        try:
-            if line.cut:
-                self.skipped["oversized"] += 1
-                record = restored(line)
-            else:
-                record = json.loads(data.decode("utf-8", "replace").removeprefix("\ufeff"))
-        except (ValueError, RecursionError):
-            record = None
-        if isinstance(record, dict):
-            return record
-        if line.finished and not line.cut:
-            self.skipped["malformed"] += 1
-            if len(self.malformed) < _MALFORMED_SHOWN:
-                self.malformed.append(line.number + 1)
-        return None
+        """The events after a place. The boundary of a compaction whose summary is not there yet waits."""
+        return self._read(_Pass(self.skipped), after)
 
 
-class _Pass:
-    """One reading from a place to the end: what has to be remembered between records."""
+class _Pass(Pass):
+    """Which tools were called, what is in the queue, and whether a compaction has begun."""
 
     def __init__(self, skipped: Counter[str]) -> None:
-        self.skipped = skipped
-        self.boundary: Event | None = None
+        super().__init__(skipped)
         self._tools: dict[str, str] = {}
         self._queue = Queue()
         self._answer = ""
 
-    def recall(self, lines: Iterable[Line]) -> None:
-        """Learn from the records just before: the names of called tools, what is in the queue."""
-        skipped, self.skipped = self.skipped, Counter()
-        for line in lines:
-            if _NEEDED.search(line.data):
-                with suppress(ValueError, RecursionError):
-                    record = json.loads(line.data.decode("utf-8", "replace"))
-                    if isinstance(record, dict):
-                        deque(self.events(record, line), maxlen=0)
-        self.boundary = None
-        self.skipped = skipped
+    def passed_over(self, line: Line) -> str:
+        """The type of a record that says nothing; see `Pass`."""
+        found = _TYPE.match(line.data)
+        if found and (kind := found[1].decode("utf-8", "replace")) not in _USED:
+            return kind
+        if line.cut or _NEEDED.search(line.data):
+            return ""
+        found = found or _LAST_TYPE.match(line.data)
+        return found[1].decode("utf-8", "replace") if found and line.data.rstrip().endswith(b"}") else ""
 
     def events(self, record: Record, line: Line) -> Iterator[Event]:
         """The events of one record."""
@@ -163,7 +99,7 @@ class _Pass:
         if record.get("isSidechain") is True:
             self.skipped["sidechain"] += 1
             return
-        base = _Base(record, line)
+        base = Base(record, line, words(record.get("cwd")))
         made: list[Event]
         if kind == "assistant":
             made = self._assistant(record, base)
@@ -176,18 +112,18 @@ class _Pass:
         else:
             if kind == "system" and record.get("subtype") == "compact_boundary":
                 after = record.get("compactMetadata")
-                window = _whole(after.get("postTokens")) if isinstance(after, dict) else None
-                self.boundary = base.event("compaction", "", window=window)
+                window = whole(after.get("postTokens")) if isinstance(after, dict) else None
+                self.waiting = [base.event("compaction", "", window=window)]
             else:
                 self.skipped[kind if isinstance(kind, str) else "untyped"] += 1
             return
-        if made and self.boundary is not None:
+        if made and self.waiting:
             if made[0].kind != "compaction":
-                yield self.boundary
-            self.boundary = None
+                yield from self.waiting
+            self.waiting = []
         yield from made
 
-    def _assistant(self, record: Record, base: _Base) -> list[Event]:
+    def _assistant(self, record: Record, base: Base) -> list[Event]:
         message = record.get("message")
         if not isinstance(message, dict):
             self.skipped["malformed"] += 1
@@ -201,7 +137,7 @@ class _Pass:
             kind = block.get("type")
             if kind == "text":
                 text = words(block.get("text"))
-                if text.strip() and text != "(no content)" and (text := self._others(text)):
+                if text.strip() and text != "(no content)" and (text := self.others(text)):
                     made.append(base.event("assistant", text, window=window))
             elif kind == "thinking":
                 text = words(block.get("thinking"))
@@ -213,12 +149,12 @@ class _Pass:
             made.append(base.event("other", "", window=window))
         return made
 
-    def _call(self, block: Record, base: _Base, window: int | None) -> Event:
+    def _call(self, block: Record, base: Base, window: int | None) -> Event:
         name, call_id, given = words(block.get("name")), words(block.get("id")), block.get("input")
         self._tools[call_id] = name
         return base.event("call", leaves(given), tool=name, call_id=call_id, input=arguments(given), window=window)
 
-    def _user(self, record: Record, base: _Base) -> list[Event]:
+    def _user(self, record: Record, base: Base) -> list[Event]:
         message = record.get("message")
         content = message.get("content") if isinstance(message, dict) else None
         if record.get("isCompactSummary") is True:
@@ -233,7 +169,7 @@ class _Pass:
                     made.append(self._compaction(text, base))
                 elif meta:
                     self.skipped["meta"] += 1
-                elif text := self._others(text):
+                elif text := self.others(text):
                     request = typed(text)
                     if not request:
                         self.skipped["machine-written"] += 1
@@ -245,13 +181,13 @@ class _Pass:
                 made.extend(self._result(block, record, base))
         return made
 
-    def _compaction(self, content: object, base: _Base) -> Event:
+    def _compaction(self, content: object, base: Base) -> Event:
         text = said(content)
-        if self.boundary is None:
+        if not self.waiting:
             return base.event("compaction", text)
-        return base.event("compaction", text, start=self.boundary.start, window=self.boundary.window)
+        return base.event("compaction", text, start=self.waiting[0].start, window=self.waiting[0].window)
 
-    def _result(self, block: Record, record: Record, base: _Base) -> Iterator[Event]:
+    def _result(self, block: Record, record: Record, base: Base) -> Iterator[Event]:
         text = said(block.get("content"))
         details = record.get("toolUseResult")
         details = details if isinstance(details, dict) else {}
@@ -267,7 +203,7 @@ class _Pass:
         created = details.get("type") == "create" or text.startswith("File created")
         yield base.event(
             "result",
-            self._others(text),
+            self.others(text),
             tool=tool,
             call_id=call_id,
             failed=failed or bool(status),
@@ -282,7 +218,7 @@ class _Pass:
             self._answer = answer
             yield base.event("user", answer)
 
-    def _queued(self, record: Record, base: _Base) -> list[Event]:
+    def _queued(self, record: Record, base: Base) -> list[Event]:
         text = said(record.get("content"))
         request = typed(text)
         if record.get("operation") != "enqueue":
@@ -294,7 +230,7 @@ class _Pass:
         self._queue.put(request)
         return [base.event("user", request)]
 
-    def _attached(self, record: Record, base: _Base) -> list[Event]:
+    def _attached(self, record: Record, base: Base) -> list[Event]:
         attachment = record.get("attachment")
         if isinstance(attachment, dict) and attachment.get("type") == "queued_command":
             text = said(attachment.get("prompt"))
@@ -305,43 +241,17 @@ class _Pass:
         self.skipped["attachment"] += 1
         return []
 
-    def _others(self, text: str) -> str:
-        """The text without what ralf itself had printed there."""
-        others = outside(text)
-        if others != text:
-            self.skipped["own output"] += 1
-        return others
-
-
-class _Base:
-    """What the events of one record share."""
-
-    def __init__(self, record: Record, line: Line) -> None:
-        self.start = Position(line.start, line.number)
-        self.end = Position(line.end, line.number + 1)
-        self.timestamp = time_of(record.get("timestamp"))
-        self.cwd = words(record.get("cwd"))
-        self.cut = line.cut
-
-    def event(self, kind: Kind, text: str, *, start: Position | None = None, **fields: Any) -> Event:
-        """An event of this record."""
-        return Event(kind, text, start or self.start, self.end, self.timestamp, cwd=self.cwd, cut=self.cut, **fields)
-
 
 def _origin(record: Record) -> str:
     origin = record.get("origin")
     return words(origin.get("kind")) if isinstance(origin, dict) else ""
 
 
-def _whole(value: object) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
-
-
 def _window(usage: object) -> int | None:
     if not isinstance(usage, dict):
         return None
     keys = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens", "output_tokens")
-    counts = [_whole(usage.get(key)) for key in keys]
+    counts = [whole(usage.get(key)) for key in keys]
     return None if counts[0] is None else sum(count or 0 for count in counts)
 
 

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 
-from ralf.briefing.fence import outside
 from ralf.transcripts import codextyped
-from ralf.transcripts.codexcalls import CALLS, OUTPUTS, Base, Calls
-from ralf.transcripts.content import Record, blocks, first, said, words
+from ralf.transcripts.codexcalls import CALLS, OUTPUTS, Calls
+from ralf.transcripts.content import Record, blocks, first, said, whole, words
 from ralf.transcripts.events import START, Event, Position
 from ralf.transcripts.head import Head
-from ralf.transcripts.lines import Line, lines_before, open_regular, read_lines, restored
+from ralf.transcripts.lines import Line
+from ralf.transcripts.records import Base, Log, Pass
 
 _WRAPPERS = frozenset({"session_meta", "turn_context", "response_item", "event_msg", "compacted", "world_state"})
 _ITEMS = frozenset({"message", "reasoning"}) | CALLS | OUTPUTS
@@ -33,7 +31,6 @@ _NOT_A_PERSONS = re.compile(rb'"role"\s*:\s*"(?:developer|system)"')
 _ITEM = re.compile(rb'"item"\s*:\s*\{\s*"type"\s*:\s*"([^"\\]*)"(?:\s*,\s*"id"\s*:\s*"([^"\\]*)")?')
 _NEAR = 1_000  # bytes behind the types in which these two are looked for
 _CWD = re.compile(r"<cwd>([^<>\n]{1,4096})</cwd>")
-_MALFORMED_SHOWN = 20
 
 
 def reader(path: Path, head: Head) -> Codex | None:
@@ -55,95 +52,39 @@ def _is_old_head(record: Record) -> bool:
     return "type" not in record and "id" in record and "timestamp" in record and "instructions" in record
 
 
-class Codex:
+class Codex(Log):
     """A Codex rollout; see ralf.transcripts.Transcript for the fields."""
 
     format = "codex"
 
     def __init__(self, path: Path, records: Iterable[Record]) -> None:
-        self.path = path
         meta = next((found for record in records if (found := _meta(record))), {})
-        self.session = words(meta.get("id")) or words(path.stem)
-        self.cwd = words(meta.get("cwd")) or _told_cwd(records)
         git = meta.get("git")
-        self.branch = words(git.get("branch")) if isinstance(git, dict) else ""
-        self.skipped: Counter[str] = Counter()
-        self.malformed: list[int] = []
-        self._end = (0, 0)
-
-    @property
-    def end(self) -> Position:
-        """The place after the last record that was consumed."""
-        return Position(*self._end)
+        super().__init__(
+            path,
+            session=words(meta.get("id")),
+            cwd=words(meta.get("cwd")) or _told_cwd(records),
+            branch=words(git.get("branch")) if isinstance(git, dict) else "",
+        )
 
     def events(self, after: Position = START) -> Iterator[Event]:
-        """The events after a place.
-
-        A last line without line end is taken when it is a whole record, else it waits; so does a message of the agent
-        that may turn out to be the summary of a compaction.
-        """
-        self.skipped.clear()
-        self.malformed.clear()
-        self._end = (after.byte, after.line)
-        reading = _Pass(self.skipped, self.cwd)
-        with open_regular(self.path, after) as file:
-            reading.recall(lines_before(file, after))
-            for line in read_lines(file, after):
-                record = self._record(line, reading)
-                if record is None and not line.finished:
-                    self.skipped["unfinished"] += 1
-                    return
-                if record is not None:
-                    yield from reading.events(record, line)
-                held = reading.held[0].start if reading.held else None
-                self._end = (held.byte, held.line) if held else (line.end, line.number + 1)
-
-    def _record(self, line: Line, reading: _Pass) -> Record | None:
-        if line.finished and (what := reading.passed_over(line.data)):
-            self.skipped[what] += 1
-            return None
-        try:
-            if line.cut:
-                self.skipped["oversized"] += 1
-                record = restored(line)
-            else:
-                record = json.loads(line.data.decode("utf-8", "replace").removeprefix("\ufeff"))
-        except (ValueError, RecursionError):
-            record = None
-        if isinstance(record, dict):
-            return record
-        if line.finished and not line.cut and not line.data.isspace():
-            self.skipped["malformed"] += 1
-            if len(self.malformed) < _MALFORMED_SHOWN:
-                self.malformed.append(line.number + 1)
-        return None
+        """The events after a place. A message of the agent that may be the summary of a compaction waits."""
+        return self._read(_Pass(self.skipped, self.cwd), after)
 
 
-class _Pass:
-    """One reading from a place to the end: what has to be remembered between records."""
+class _Pass(Pass):
+    """Which calls run, what the agent has announced, and which of its messages may be a summary."""
 
     def __init__(self, skipped: Counter[str], cwd: str) -> None:
-        self.skipped = skipped
-        self.held: list[Event] = []
+        super().__init__(skipped)
         self._cwd = cwd
-        self._calls = Calls(self._others)
+        self._calls = Calls(self.others)
         self._announced: deque[str] = deque(maxlen=8)
         self._met: dict[str, int] = {}
 
-    def recall(self, lines: Iterable[Line]) -> None:
-        """Learn from the records just before: names of called tools, what runs, what was announced, the folder."""
-        skipped, self.skipped = self.skipped, Counter()
-        for line in lines:
-            if not self.passed_over(line.data):
-                with suppress(ValueError, RecursionError):
-                    record = json.loads(line.data.decode("utf-8", "replace"))
-                    if isinstance(record, dict):
-                        deque(self.events(record, line), maxlen=0)
-        self.held = []
-        self.skipped = skipped
-
-    def passed_over(self, data: bytes) -> str:
-        """What a finished line is that says nothing; "" for one that has to be read."""
+    def passed_over(self, line: Line) -> str:
+        """What a finished line is that says nothing; see `Pass`."""
+        data = line.data
         found = _TYPES.match(data)
         if found is None:
             return ""
@@ -177,8 +118,8 @@ class _Pass:
         inner = words(payload.get("type"))
         if kind == "token_usage_record" or (kind == "event_msg" and inner == "token_count"):
             made = _usage(payload, base)
-            if self.held:
-                self.held += made  # as that of a compaction it would be no usage of the conversation
+            if self.waiting:
+                self.waiting += made  # as that of a compaction it would be no usage of the conversation
                 return
         elif kind == "event_msg":
             made = self._told(inner, payload, base)
@@ -190,7 +131,7 @@ class _Pass:
         else:
             self.skipped[kind] += 1
             return
-        if self.held and (made or inner in _TURN_ENDS):
+        if self.waiting and (made or inner in _TURN_ENDS):
             yield from self._released()
         yield from made
 
@@ -200,24 +141,24 @@ class _Pass:
         """A message. One that was not announced waits: it may be the summary of a compaction, which is the next one."""
         yield from self._released()
         text = said(payload.get("content"))
-        if not text.strip() or not (others := self._others(text)):
+        if not text.strip() or not (others := self.others(text)):
             return
         event = base.event("assistant", others)
         if wrapped and _same(text) not in self._announced:
-            self.held = [event]
+            self.waiting = [event]
         else:
             yield event
 
     def _released(self) -> Iterator[Event]:
-        held, self.held = self.held, []
+        held, self.waiting = self.waiting, []
         yield from held
 
     def _compacted(self, payload: Record, base: Base) -> Iterator[Event]:
         text = words(payload.get("message"))
-        if self.held and self.held[0].text.strip() not in text:
+        if self.waiting and self.waiting[0].text.strip() not in text:
             yield from self._released()
-        start = self.held[0].start if self.held else None
-        self.held = []
+        start = self.waiting[0].start if self.waiting else None
+        self.waiting = []
         yield base.event("compaction", text, start=start)
 
     # ---- events of the client's ----
@@ -228,7 +169,7 @@ class _Pass:
         if inner == "user_message" or what == "UserMessage":
             return self._request(codextyped.in_event(payload), base, by_event=True)
         if inner == "task_started":
-            capacity = _whole(payload.get("model_context_window")) or None
+            capacity = whole(payload.get("model_context_window")) or None
             return [base.event("other", "", capacity=capacity)] if capacity else []
         if inner == "agent_message":
             return self._announce(words(payload.get("message")))
@@ -243,7 +184,7 @@ class _Pass:
 
     def _announce(self, text: str) -> list[Event]:
         self._announced.append(_same(text))
-        if self.held and _same(text) == _same(self.held[0].text):
+        if self.waiting and _same(text) == _same(self.waiting[0].text):
             return list(self._released())
         return []
 
@@ -279,13 +220,6 @@ class _Pass:
                 del self._met[gone]
         return [base.event("user", text)] if met * way >= 0 else []
 
-    def _others(self, text: str) -> str:
-        """The text without what ralf itself had printed there."""
-        others = outside(text)
-        if others != text:
-            self.skipped["own output"] += 1
-        return others
-
 
 def _unwrapped(record: Record) -> tuple[str, Record]:
     """What a record is, and what it holds; an old one without a wrapper holds itself."""
@@ -317,16 +251,12 @@ def _usage(payload: Record, base: Base) -> list[Event]:
     last = payload.get("usage") if not isinstance(info, dict) else info.get("last_token_usage")
     if not isinstance(last, dict):
         return []
-    window = _whole(last.get("total_tokens"))  # after a compaction this one alone is told
+    window = whole(last.get("total_tokens"))  # after a compaction this one alone is told
     if not window:
-        counts = [_whole(last.get(key)) for key in ("input_tokens", "output_tokens")]
+        counts = [whole(last.get(key)) for key in ("input_tokens", "output_tokens")]
         window = None if counts[0] is None else sum(count or 0 for count in counts)
-    capacity = _whole(info.get("model_context_window")) if isinstance(info, dict) else None
+    capacity = whole(info.get("model_context_window")) if isinstance(info, dict) else None
     return [base.event("other", "", window=window, capacity=capacity or None)]
-
-
-def _whole(value: object) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
 
 
 def _same(text: str) -> str:

@@ -9,9 +9,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ralf.transcripts import codexoutput, codextyped
-from ralf.transcripts.content import Record, arguments, leaves, time_of, words
-from ralf.transcripts.events import Event, Kind, Position
-from ralf.transcripts.lines import Line
+from ralf.transcripts.content import Record, arguments, leaves, whole, words
+from ralf.transcripts.events import Event
+from ralf.transcripts.records import Base
 from ralf.trim import without_middle
 
 CALLS = frozenset({"function_call", "custom_tool_call", "local_shell_call", "web_search_call"})
@@ -23,24 +23,6 @@ WITHIN = "exec-"
 
 _ESCAPED = re.compile(rb"%([0-9a-fA-F]{2})")
 _OUTPUT_KEPT = (6_000, 6_000)  # characters of what a command printed that no item of the conversation shows
-
-
-class Base:
-    """What the events of one record share."""
-
-    def __init__(self, record: Record, line: Line, cwd: str) -> None:
-        self.start = Position(line.start, line.number)
-        self.end = Position(line.end, line.number + 1)
-        self.timestamp = time_of(record.get("timestamp"))
-        self.cwd = cwd
-        self.cut = line.cut
-
-    def event(
-        self, kind: Kind, text: str, *, start: Position | None = None, cwd: str | None = None, **fields: Any
-    ) -> Event:
-        """An event of this record."""
-        where = self.cwd if cwd is None else cwd
-        return Event(kind, text, start or self.start, self.end, self.timestamp, cwd=where, cut=self.cut, **fields)
 
 
 class Calls:
@@ -119,8 +101,7 @@ class Calls:
 
     def executed(self, item: Record, base: Base) -> list[Event]:
         """A command of which an event tells: one that a script ran, or the end of one in the background."""
-        id_, status = words(item.get("id")), item.get("exit_code")
-        status = status if isinstance(status, int) and not isinstance(status, bool) and status >= 0 else None
+        id_, status = words(item.get("id")), whole(item.get("exit_code"))
         text = self._others(without_middle(words(item.get("aggregated_output")), *_OUTPUT_KEPT)[0])
         failed = bool(status) or item.get("status") == "failed"
         result = base.event(

@@ -36,6 +36,11 @@ def time_of(value: object) -> str:
 _TIME = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d(?:[.,]\d{1,9})?)?(?:Z|[+-]\d\d(?::?\d\d)?)?\Z", re.ASCII)
 
 
+def whole(value: object) -> int | None:
+    """A count: a whole number that is not negative; None for anything else."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+
+
 def said(content: object) -> str:
     """The text blocks of a content, one below the other."""
     parts = (words(block.get("text")) for block in blocks(content) if block.get("type") in _TEXTS)

@@ -35,6 +35,11 @@ def born(process: int) -> int:
     return _stat(process)[2]
 
 
+def parent(process: int) -> int:
+    """The process that started another, 0 where that cannot be told."""
+    return _stat(process)[1]
+
+
 def runs(process: int, began: int) -> bool:
     """Whether the process that began then still runs."""
     return process > 0 and began > 0 and born(process) == began

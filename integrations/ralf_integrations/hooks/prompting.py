@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from itertools import islice
-
 from ralf import routing
 from ralf.briefing import fence
 from ralf.routing import DEFAULT
+from ralf.transcripts import first_request
 from ralf_integrations.hooks import earlier, handover, wishes
 from ralf_integrations.hooks.answer import Answer
 from ralf_integrations.hooks.known import Known
 from ralf_integrations.hooks.session import Session
 from ralf_integrations.hooks.wishes import Wish
-
-_LOOKED_AT = 300  # events in which a session's first request is looked for
-_NO_REQUEST = ("/", "<", "!", "#")
-"""How prompts begin that ask the client, or that the client has written."""
 
 
 def prompted(session: Session) -> Answer:
@@ -85,14 +80,11 @@ def _name(session: Session, prompt: str) -> None:
     if session.choice.rule != DEFAULT or session.standing.position.byte:
         return
     request = _first_request(session) or prompt
-    if not request.lstrip().startswith(_NO_REQUEST) and not wishes.read(request, ()).kind:
+    if wishes.is_request(request):
         routing.name(session.project, request, session=session.payload.session)
         session.rerouted()
 
 
 def _first_request(session: Session) -> str:
     """What the session was asked for first, as far as its log tells yet."""
-    if session.readable is None:
-        return ""
-    events = islice(session.readable.events(), _LOOKED_AT)
-    return next((event.text for event in events if event.kind == "user"), "")
+    return "" if session.readable is None else first_request(session.readable)

@@ -21,6 +21,9 @@ _SHORTEST_CLOSE = 5
 _MOST_COMPARED = 5_000  # pairs of words and names of like length and the same numbers
 _BEFORE = 40  # characters before a word in which a sign of a name may stand
 
+_NO_REQUEST = ("/", "<", "!", "#")
+"""How prompts begin that ask the client, or that the client has written."""
+
 _LOAD = re.compile(r"(?<![\w-])--load-context(?:[ =]+[`'\"]?([^\s`'\",;]+))?")
 _TOKEN = re.compile(r"[A-Za-z0-9][\w./-]*[A-Za-z0-9]|[A-Za-z0-9]")
 _FLAT = re.compile(r"[-_./\s]+")
@@ -80,6 +83,11 @@ def read(prompt: str, routes: Sequence[str]) -> Wish:
     if route := _named(text, names_):
         return Wish("named", route)
     return Wish("continue") if len(text) <= _LONGEST_ASKING and _ASKING.match(text) else Wish()
+
+
+def is_request(prompt: str) -> bool:
+    """Whether a prompt asks for work: it is not for the client, nor written by it, nor a wish to go on."""
+    return not prompt.lstrip().startswith(_NO_REQUEST) and not read(prompt, ()).kind
 
 
 class _Names:

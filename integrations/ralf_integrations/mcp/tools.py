@@ -1,144 +1,28 @@
-"""What the MCP tools answer, without the SDK: each a value with the fields of the Python API, and `text` for the model.
-
-Words that come out of a route stand in `text` alone, in the fence that says that they are data; the other fields are
-names, numbers and labels. The answers have no slots: the SDK takes a slot for a default when it makes their schema.
-"""
+"""The MCP tools of a project, without the SDK."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import ralf
-from ralf import project as projects, routing, tokens
-from ralf.briefing.fence import TOKENS, characters, fenced, shown
+from ralf import project as projects, routing
+from ralf.briefing.fence import fenced
 from ralf.errors import RalfError, RouteNotFound, TranscriptNotFound, UsageError
 from ralf.project import Project
-from ralf.reader import RouteSummary
-from ralf.search import SearchHit
-from ralf.text import clean, one_line
+from ralf.text import clean
 from ralf.transcripts import ofproject
-from ralf.trim import trimmed
-from ralf_integrations import caller
 from ralf_integrations.hooks import known
+from ralf_integrations.mcp import caller, lines
+from ralf_integrations.mcp.answers import Checkpointed, Context, Found, Hit, Recorded, Route, Routes, Used, Written
+from ralf_integrations.mcp.lines import short
 
 DEFAULT_TOKENS, LEAST_TOKENS, MOST_TOKENS = 2_500, 100, 20_000
 MOST_HITS, MOST_ROUTES = 20, 100
-_CHARACTERS_PER_TOKEN = 4
-_NAME = 200  # characters of a short field that comes out of a file
 
 
-@dataclass(frozen=True)
-class Context:
-    """A route's context: its bookkeeping, and its text within the budget. `rule`: how the route was chosen."""
-
-    route: str
-    rule: str
-    revision: int
-    checkpoint_count: int
-    last_checkpoint: str
-    total_tokens_consumed: int
-    text: str
-    warnings: list[str] = field(default_factory=list)
-
-
-@dataclass(frozen=True, slots=True)
-class Hit:
-    """Where something was found; its words are in `Found.text`, under the same number."""
-
-    route: str
-    kind: str
-    id: str
-    score: float
-    source: str
-    status: str
-
-
-@dataclass(frozen=True)
-class Found:
-    """What a search found, best first; `left_out`: hits for which the budget had no room."""
-
-    hits: list[Hit]
-    left_out: int
-    text: str
-
-
-@dataclass(frozen=True)
-class Recorded:
-    """A decision that was recorded, or that was known in the same words."""
-
-    route: str
-    id: str
-    kind: str
-    status: str
-    origin: str
-    timestamp: str
-    supersedes: str
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class Written:
-    """One checkpoint that was written."""
-
-    checkpoint_id: str
-    tokens: int
-    tokens_stored: int | None
-    recall: float | None
-
-
-@dataclass(frozen=True)
-class Checkpointed:
-    """What a checkpoint came to; `checkpoints` is empty where nothing was new."""
-
-    route: str
-    revision: int
-    transcript: str
-    checkpoints: list[Written]
-    tokens_read: int
-    tokens_stored: int
-    kept: int
-    dropped: int
-    text: str
-    warnings: list[str] = field(default_factory=list)
-
-
-@dataclass(frozen=True, slots=True)
-class Route:
-    """One line of the list of routes."""
-
-    route: str
-    revision: int
-    last_checkpoint: str
-    checkpoint_count: int
-    total_tokens_consumed: int
-    damaged: bool
-
-
-@dataclass(frozen=True)
-class Routes:
-    """The routes of the project, the newest checkpoint first, and the one that is meant when none is named."""
-
-    routes: list[Route]
-    left_out: int
-    current: str
-    rule: str
-    text: str
-
-
-@dataclass(frozen=True)
-class Used:
-    """The route that was chosen, for a session or, where the client names none, for the project (`session` is "")."""
-
-    route: str
-    session: str
-    exists: bool
-    text: str
-
-
-class Answers:
+class Tools:
     """The tools of one project. Errors: RalfError and OSError, as the Python API raises them."""
 
     def __init__(self, root: str | os.PathLike[str] | None = None) -> None:
@@ -163,7 +47,7 @@ class Answers:
             rule=choice.rule,
             revision=found.revision,
             checkpoint_count=found.checkpoint_count,
-            last_checkpoint=_short(found.last_checkpoint),
+            last_checkpoint=short(found.last_checkpoint),
             total_tokens_consumed=found.total_tokens_consumed,
             text=found.render(max_tokens, section=section),
             warnings=[clean(warning) for warning in found.warnings],
@@ -172,12 +56,12 @@ class Answers:
     def search(self, query: str, route: str | None = None, limit: int = 5, max_tokens: int = DEFAULT_TOKENS) -> Found:
         """What is known about a question, in a route or in all of them, whole hits within the budget."""
         hits = ralf.search(query, route=route or None, root=self._root, limit=limit)
-        texts = _fitting([_hit_text(number, hit) for number, hit in enumerate(hits, start=1)], max_tokens)
+        texts = lines.fitting([lines.of_hit(number, hit) for number, hit in enumerate(hits, start=1)], max_tokens)
         left = len(hits) - len(texts)
         closing = f"({left} more: a larger max_tokens, or a narrower query)\n" if left else ""
         return Found(
             hits=[
-                Hit(hit.route, hit.kind, _short(hit.id), hit.score, _short(hit.source), hit.status)
+                Hit(hit.route, hit.kind, short(hit.id), hit.score, short(hit.source), hit.status)
                 for hit in hits[: len(texts)]
             ],
             left_out=left,
@@ -214,7 +98,7 @@ class Answers:
             origin=made.origin,
             timestamp=made.timestamp,
             supersedes=made.supersedes,
-            text=f"recorded in {choice.route} as {_short(made.id)}{_short(replaced)}",
+            text=f"recorded in {choice.route} as {short(made.id)}{short(replaced)}",
         )
 
     def checkpoint(self, route: str | None = None, transcript: str | None = None) -> Checkpointed:
@@ -245,8 +129,8 @@ class Answers:
         """The routes of the project."""
         choice = self._choice(None)
         found = ralf.list_routes(root=self._root)
-        head = f"This session's route: {choice.route} ({_short(choice.rule)})\n"
-        texts = _fitting([head, *map(_route_text, found[:MOST_ROUTES])], max_tokens)
+        head = f"This session's route: {choice.route} ({short(choice.rule)})\n"
+        texts = lines.fitting([head, *map(lines.of_route, found[:MOST_ROUTES])], max_tokens)
         shown_routes = max(0, len(texts) - 1)
         left = len(found) - shown_routes
         closing = f"({left} more: ralf context list)\n" if left else "" if found else "no routes yet\n"
@@ -255,7 +139,7 @@ class Answers:
                 Route(
                     one.route,
                     one.revision,
-                    _short(one.last_checkpoint),
+                    short(one.last_checkpoint),
                     one.checkpoint_count,
                     one.total_tokens_consumed,
                     bool(one.damage),
@@ -332,49 +216,3 @@ def told(error: RalfError | OSError) -> str:
         return clean(f"{error}\nhint: {error.hint or 'ralf context verify'}")
     where = os.fsdecode(error.filename) if isinstance(error.filename, str | bytes) else "ralf"
     return clean(f"{where}: {error.strerror or error}\nhint: make it readable and writable, then try again")
-
-
-def _fitting(texts: Sequence[str], max_tokens: int) -> list[str]:
-    """The first texts that fit a budget with their fence; at least a part of the first."""
-    left = max_tokens - TOKENS - 20  # and the closing line
-    room = _CHARACTERS_PER_TOKEN * left - characters()
-    kept: list[str] = []
-    for text in texts:
-        cut = text if kept else _cut(text, left, room)
-        size = tokens.count(cut) + 1
-        if size > left or len(cut) > room:
-            break
-        kept.append(cut)
-        left, room = left - size, room - len(cut)
-    return kept
-
-
-def _cut(text: str, most_tokens: int, most_characters: int) -> str:
-    size = most_characters
-    while tokens.count(cut := text if len(text) <= size else f"{trimmed(text, size - 1)}\n") + 1 > most_tokens:
-        size = len(cut) * 2 // 3
-        if size < 3:
-            return ""
-    return cut
-
-
-def _hit_text(number: int, hit: SearchHit) -> str:
-    status = f" [{hit.status}]" if hit.status not in ("", "active") else ""
-    source = f" ({_short(hit.source)})" if hit.source else ""
-    lines = shown(hit.text).strip().split("\n")
-    return f"{number}. {hit.route} {hit.kind} {_short(hit.id)}{status}{source}\n" + "".join(
-        f"   {line}".rstrip() + "\n" for line in lines
-    )
-
-
-def _route_text(found: RouteSummary) -> str:
-    parts = [f"{found.checkpoint_count} checkpoints"]
-    parts += [f"last {_short(found.last_checkpoint)}"] if found.last_checkpoint else []
-    parts += [_short(part) for part in (found.current_task, found.work_status) if part]
-    parts += [f"damaged: {_short(found.damage)}"] if found.damage else []
-    return f"- {found.route}: {', '.join(parts)}\n"
-
-
-def _short(text: str) -> str:
-    """A short field that comes out of a file, on one line."""
-    return trimmed(shown(one_line(clean(text))), _NAME)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import suppress
-from pathlib import Path
 
 from ralf import environment as of_core
 from ralf.project import Project
@@ -37,11 +36,7 @@ def _parents() -> Iterator[int]:
         if pid <= 1:
             return
         yield pid
-        try:
-            status = Path(f"/proc/{pid}/stat").read_bytes()
-            pid = int(status[status.rindex(b")") + 2 :].split()[1])
-        except (OSError, ValueError, IndexError):
-            return
+        pid = processes.parent(pid)
 
 
 def go_to_project() -> None:

@@ -30,8 +30,8 @@ from pydantic import Field, ValidationError
 
 import ralf
 from ralf.errors import NotFound, RalfError, UsageError
-from ralf_integrations import mcp_answers as answers
-from ralf_integrations.mcp_answers import Answers
+from ralf_integrations.mcp import answers, tools
+from ralf_integrations.mcp.tools import Tools
 
 _INSTRUCTIONS = """\
 ralf keeps, per route (a unit of work), what a long-running agent must not forget: decisions with their reasons, where \
@@ -49,8 +49,8 @@ _Route = Annotated[str | None, Field(description="The route's name. Default: the
 _Tokens = Annotated[
     int,
     Field(
-        ge=answers.LEAST_TOKENS,
-        le=answers.MOST_TOKENS,
+        ge=tools.LEAST_TOKENS,
+        le=tools.MOST_TOKENS,
         description="Hard limit of the answer's text in o200k_base tokens; at most four times as many characters.",
     ),
 ]
@@ -65,10 +65,11 @@ def run(root: str | os.PathLike[str] | None = None) -> None:
 
 def server(root: str | os.PathLike[str] | None = None) -> MCPServer[Any]:
     """The server of a project; `root` as in `ralf.project.find`."""
-    made = _Server(Answers(root))
-    _add_reading(made, made.answers)
-    _add_writing(made, made.answers)
-    _add_resources(made, made.answers)
+    of = Tools(root)
+    made = _Server(of)
+    _add_reading(made, of)
+    _add_writing(made, of)
+    _add_resources(made, of)
     return made
 
 
@@ -77,20 +78,19 @@ class _Server(MCPServer[Any]):
     a call makes no sense.
     """
 
-    def __init__(self, answers: Answers) -> None:
+    def __init__(self, of: Tools) -> None:
         super().__init__(
             "ralf", title="ralf", version=ralf.__version__, instructions=_INSTRUCTIONS, log_level="WARNING"
         )
-        self.answers = answers
+        self._of = of
 
     async def list_resources(self) -> list[Resource]:
         """The list of routes, and each route."""
         found = await super().list_resources()
         with _failing():
-            names = await anyio.to_thread.run_sync(self.answers.names)
+            names = await anyio.to_thread.run_sync(self._of.names)
         return found + [
-            Resource(uri=f"ralf://route/{name}", name=name, mime_type=_MARKDOWN)
-            for name in names[: answers.MOST_ROUTES]
+            Resource(uri=f"ralf://route/{name}", name=name, mime_type=_MARKDOWN) for name in names[: tools.MOST_ROUTES]
         ]
 
     async def call_tool(
@@ -106,11 +106,11 @@ class _Server(MCPServer[Any]):
             raise ToolError(f"{name}: {'; '.join(wrong)}\nhint: call it again, by its schema") from None
 
 
-def _add_reading(made: MCPServer[Any], of: Answers) -> None:
+def _add_reading(made: MCPServer[Any], of: Tools) -> None:
     @made.tool(title="Read a route's context", annotations=_READS)
     def get_context(
         route: _Route = None,
-        max_tokens: _Tokens = answers.DEFAULT_TOKENS,
+        max_tokens: _Tokens = tools.DEFAULT_TOKENS,
         query: Annotated[
             str | None, Field(max_length=2_000, description="What is kept is ordered by relevance to these words.")
         ] = None,
@@ -128,8 +128,8 @@ def _add_reading(made: MCPServer[Any], of: Answers) -> None:
     def search(
         query: _Query,
         route: Annotated[str | None, Field(description="Search this route only. Default: all routes.")] = None,
-        limit: Annotated[int, Field(ge=1, le=answers.MOST_HITS, description="How many hits at the most.")] = 5,
-        max_tokens: _Tokens = answers.DEFAULT_TOKENS,
+        limit: Annotated[int, Field(ge=1, le=tools.MOST_HITS, description="How many hits at the most.")] = 5,
+        max_tokens: _Tokens = tools.DEFAULT_TOKENS,
     ) -> Annotated[CallToolResult, answers.Found]:
         """Find decisions, checkpoints, facts and the transcript's own words, also those that a route's text has folded
         away. Nothing relevant: no hit.
@@ -137,12 +137,12 @@ def _add_reading(made: MCPServer[Any], of: Answers) -> None:
         return _answered(lambda: of.search(query, route, limit, max_tokens))
 
     @made.tool(title="List the routes", annotations=_READS)
-    def list_routes(max_tokens: _Tokens = answers.DEFAULT_TOKENS) -> Annotated[CallToolResult, answers.Routes]:
+    def list_routes(max_tokens: _Tokens = tools.DEFAULT_TOKENS) -> Annotated[CallToolResult, answers.Routes]:
         """List the routes of this project, the newest checkpoint first, and say which one this session works on."""
         return _answered(lambda: of.routes(max_tokens))
 
 
-def _add_writing(made: MCPServer[Any], of: Answers) -> None:
+def _add_writing(made: MCPServer[Any], of: Tools) -> None:
     @made.tool(title="Record a decision", annotations=_WRITES)
     def record_decision(
         decision: Annotated[
@@ -184,7 +184,7 @@ def _add_writing(made: MCPServer[Any], of: Answers) -> None:
         return _answered(lambda: of.use(route))
 
 
-def _add_resources(made: MCPServer[Any], of: Answers) -> None:
+def _add_resources(made: MCPServer[Any], of: Tools) -> None:
     @made.resource("ralf://routes", name="routes", title="All routes", mime_type=_MARKDOWN)
     def routes() -> str:
         """The routes of this project, the newest checkpoint first."""
@@ -219,7 +219,7 @@ def _answered(answer: Callable[[], Any]) -> CallToolResult:
     try:
         found = answer()
     except (RalfError, OSError) as error:
-        raise ToolError(answers.told(error)) from None
+        raise ToolError(tools.told(error)) from None
     return CallToolResult(content=[TextContent(type="text", text=found.text)], structured_content=asdict(found))
 
 
@@ -230,4 +230,4 @@ def _failing() -> Iterator[None]:
         yield
     except (RalfError, OSError) as error:
         code = INVALID_PARAMS if isinstance(error, NotFound | UsageError) else INTERNAL_ERROR
-        raise MCPError(code, answers.told(error)) from None
+        raise MCPError(code, tools.told(error)) from None

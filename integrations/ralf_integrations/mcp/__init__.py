@@ -1,0 +1,1 @@
+"""A project's routes for any agent that speaks the Model Context Protocol: `ralf mcp`."""
