@@ -47,6 +47,22 @@ def test_codex_and_the_single_event_of_claude_do_the_same(rig: Rig) -> None:
     assert [reason for reason, _ in rig.checkpoints()] == ["threshold"]
 
 
+@pytest.mark.parametrize(
+    ("variable", "value"),
+    [("PYTHONPATH", "."), ("PYTHONPATH", ":/nowhere"), ("PYTHONHOME", "/nowhere"), ("PYTHONHASHSEED", "none")],
+)
+def test_what_the_environment_tells_python_stops_no_checkpoint_and_runs_nothing_of_the_project(
+    rig: Rig, variable: str, value: str
+) -> None:
+    for name in ("json", "re", "ralf", "sitecustomize"):
+        (rig.root / f"{name}.py").write_text(f"open({str(rig.root / 'ran')!r}, 'w')\nraise SystemExit(1)\n")
+    rig.environment[variable] = value
+    rig.grow(4_000)
+    assert rig.run().out == ""
+    assert [reason for reason, _ in rig.checkpoints()] == ["threshold"]
+    assert not (rig.root / "ran").exists()
+
+
 @pytest.mark.slow
 def test_hooks_at_once_make_one_checkpoint(rig: Rig) -> None:
     rig.grow(4_000)
