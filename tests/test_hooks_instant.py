@@ -98,6 +98,11 @@ def test_it_looks_again_where(looked: Rig, change: str) -> None:
     assert not is_idle(looked)
 
 
+@pytest.mark.parametrize("path", [7, True, 1e300, [], {}, "\0", "\ud800"])
+def test_what_is_no_path_is_left_to_the_slow_way(looked: Rig, path: object) -> None:
+    assert not is_idle(looked, transcript_path=path)
+
+
 def test_a_tool_that_can_say_that_all_is_done_is_looked_at(looked: Rig) -> None:
     assert not is_idle(looked, "PostToolUse", tool_name="TodoWrite")
     assert not is_idle(looked, tool_calls=[{"tool_name": "Bash"}, {"tool_name": "TaskUpdate"}])

@@ -141,6 +141,8 @@ def _foretold(hint: bytes, event: str, payload: "dict[str, Any]", context: str, 
     if stamp(f"{context}/cache/chosen/{session}") != chosen or size(inbox_of(context, session)) != inbox:
         return False
     path = payload.get("transcript_path") or ""
+    if not isinstance(path, str):
+        return False
     if path.encode("utf-8", "surrogateescape") != words[11]:
         return False
     try:
