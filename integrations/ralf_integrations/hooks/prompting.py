@@ -7,12 +7,14 @@ from itertools import islice
 from ralf import routing
 from ralf.briefing import fence
 from ralf.routing import DEFAULT
+from ralf.trim import trimmed
 from ralf_integrations.hooks import earlier, handover, wishes
 from ralf_integrations.hooks.answer import Answer
 from ralf_integrations.hooks.known import Known
 from ralf_integrations.hooks.session import Session
 from ralf_integrations.hooks.wishes import Wish
 
+_LONGEST_NAMED = 100  # characters of what stands for a route and names none
 _LOOKED_AT = 300  # events in which a session's first request is looked for
 _NO_REQUEST = ("/", "<", "!", "#")
 """How prompts begin that ask the client, or that the client has written."""
@@ -72,11 +74,10 @@ def _unknown(session: Session, wish: Wish) -> Answer:
     """What is said where something was asked for by name that is not there."""
     if wish.kind != "load":
         return Answer()
-    error = routing.not_found(session.project, wish.other or session.route)
+    named = trimmed(wish.other or session.route, _LONGEST_NAMED)
+    error = routing.not_found(session.project, named)
     close = f" Did you mean {', '.join(error.closest)}?" if error.closest else ""
-    text = (
-        f"No context was loaded: route {wish.other or session.route} has none.{close} All routes: `ralf context list`."
-    )
+    text = f"No context was loaded: route {named} has none.{close} All routes: `ralf context list`."
     return Answer(context=handover.noted(session, "line", handover.words(text)))
 
 
