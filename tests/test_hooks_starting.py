@@ -233,6 +233,28 @@ def test_a_damaged_memory_of_sessions_costs_nothing_but_itself(project: Path, co
     assert knowns.of(Project(project), "new").briefed == (ROUTE,)
 
 
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"transcript": "/a\0b"},
+        {"transcript": "/\ud800"},
+        {"worktree": "\0"},
+        {"seen": float("inf")},
+        {"seen": float("nan")},
+        {"seen": -1e300},
+        {"seen": 1e300},
+        {"taken": -1},
+        {"handed": [{"event": "", "what": "", "digest": "", "size": 1, "start": "", "at": -5}]},
+    ],
+)
+def test_a_memory_that_makes_no_sense_is_none(project: Path, wrong: dict[str, object]) -> None:
+    path = handingkit.remembered_at(project, "old")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps({"session": "old", "route": ROUTE, "worktree": str(project), "seen": 1.0, **wrong}))
+    assert list(knowns.everyone(Project(project))) == []
+    assert handingkit.start("new", project) == ""
+
+
 def test_a_memory_of_another_version_keeps_what_is_understood(tmp_path: Path) -> None:
     project = handingkit.project(tmp_path)
     knowns.folder(project).mkdir(parents=True)

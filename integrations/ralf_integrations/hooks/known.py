@@ -5,6 +5,7 @@ session know of them. Losing it loses no checkpoint: what is owed is read off tr
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import asdict, dataclass, fields, replace
@@ -18,6 +19,8 @@ from ralf.project import Project
 from ralf_integrations.hooks import processes
 
 _MOST_HANDED = 64
+_END_OF_TIME = 2**36  # seconds since 1970 that a date can still tell
+_PATHS = ("transcript", "worktree")
 _KINDS = {
     **dict.fromkeys(("session", "client", "transcript", "route", "worktree", "waiting", "compaction"), str),
     **dict.fromkeys(("pid", "born", "told", "window", "taken"), int),
@@ -145,9 +148,13 @@ def _made(tree: dict[str, Any]) -> Known:
     for name, kind in _KINDS.items():
         if not isinstance(values.get(name, kind()), kind) or isinstance(values.get(name), bool) > (kind is bool):
             raise TypeError(name)
+        if (kind is int and values.get(name, 0) < 0) or (name in _PATHS and not _may_be_path(values.get(name, ""))):
+            raise ValueError(name)
     for name in ("briefed", "routes"):
         values[name] = tuple(str(route) for route in values.get(name, ()))
     values["seen"] = float(values.get("seen", 0.0))
+    if not 0 <= values["seen"] < _END_OF_TIME:
+        raise ValueError("seen")
     values["handed"] = tuple(map(_handed, values.get("handed", ())))
     return Known(**values)
 
@@ -156,4 +163,11 @@ def _handed(tree: dict[str, Any]) -> Handed:
     values = {field.name: tree[field.name] for field in fields(Handed) if field.name in tree}
     if not all(type(value) is (int if name in ("size", "at") else str) for name, value in values.items()):
         raise TypeError("handed")
+    if values.get("at", 0) < 0:
+        raise ValueError("handed")
     return Handed(**values)
+
+
+def _may_be_path(text: str) -> bool:
+    """Whether a file can have such a name; UnicodeEncodeError for half a character."""
+    return b"\0" not in os.fsencode(text)
