@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,6 +13,7 @@ import pytest
 import hookkit
 import storekit
 from hookkit import Rig, answered
+from ralf import routing
 from ralf.files import locks
 from ralf_integrations.hooks import closing, known
 
@@ -70,6 +72,29 @@ def test_the_end_of_a_session_closes_its_segment_behind_the_client_s_back(rig: R
     assert known.of(rig.project, rig.session).ended
     rig.hook("SessionEnd", reason="other")
     assert len(rig.checkpoints()) == 1
+
+
+def test_the_end_is_not_lost_where_another_hook_of_the_session_is_still_at_work(rig: Rig) -> None:
+    name = hashlib.sha256(rig.session.encode()).hexdigest()[:2]
+    lock = rig.project.folder / "locks" / "hooks" / f"session-{name}.lock"
+    with locks.held(lock, "the test"):
+        began = time.monotonic()
+        answered([rig.start("SessionEnd", reason="other")])
+        assert time.monotonic() - began < 1.5  # then the client kills it
+    rig.settle()
+    assert [reason for reason, _ in rig.checkpoints()] == ["session-end"]
+
+
+def test_the_end_is_not_lost_where_the_session_has_another_route_by_then(rig: Rig) -> None:
+    rig.hook("TaskCompleted", task_id="1", task_subject="part")
+    rig.grow(500)
+    routing.use(rig.project, "other", session=rig.session)
+    with route_is_locked(rig):
+        began = time.monotonic()
+        answered([rig.start("SessionEnd", reason="other")])
+        assert time.monotonic() - began < 1.5
+    rig.settle()
+    assert [reason for reason, _ in rig.checkpoints()] == ["task-completed", "route-change"]
 
 
 @pytest.mark.slow

@@ -27,7 +27,7 @@ from ralf_integrations.hooks import (
 from ralf_integrations.hooks.payload import EVENTS, Client, Payload, parse
 from ralf_integrations.hooks.session import Session
 
-_PATIENCE = {"tools-used": 1.0}  # seconds that a hook waits for another one of its session
+_PATIENCE = {"tools-used": 1.0, "session-end": 0.3}  # seconds that a hook waits for another one of its session
 _MOST_PATIENCE = 5.0
 _BACK_OFF = 64 << 10  # bytes by which a transcript grows before a hook that failed looks again
 

@@ -59,6 +59,8 @@ class Known:
     seen        when a hook called last, seconds since 1970: for people, and for telling silence; order is never by it
     told        the highest percent of pressure that the agent was told of since its window was last emptied
     routes      those that it was on before, and that have a checkpoint of it
+    left        of these, the ones whose last checkpoint nobody has waited for: each with the byte of the transcript up
+                to which that has to go before another route takes anything
     window      size of the client's window in tokens, as far as a look has found it; 0 where unknown
     briefed     routes whose brief it was handed since its window was last emptied
     handed      what it was handed, newest last
@@ -79,6 +81,7 @@ class Known:
     seen: float = 0.0
     told: int = 0
     routes: tuple[str, ...] = ()
+    left: tuple[tuple[str, int], ...] = ()
     window: int = 0
     briefed: tuple[str, ...] = ()
     handed: tuple[Handed, ...] = ()
@@ -152,6 +155,7 @@ def _made(tree: dict[str, Any]) -> Known:
             raise ValueError(name)
     for name in ("briefed", "routes"):
         values[name] = tuple(str(route) for route in values.get(name, ()))
+    values["left"] = tuple((str(route), int(byte)) for route, byte in values.get("left", ()))
     values["seen"] = float(values.get("seen", 0.0))
     if not 0 <= values["seen"] < _END_OF_TIME:
         raise ValueError("seen")
