@@ -14,8 +14,9 @@ from handingkit import DECISIONS, GOAL
 from ralf.briefing.fence import outside
 from ralf.project import Project
 from ralf.transcripts import open_transcript
-from ralf_integrations.hooks import known as knowns, receipts
-from ralf_integrations.hooks.answer import LIMIT, length
+from ralf_integrations.hooks import handler, known as knowns, receipts
+from ralf_integrations.hooks.answer import LIMIT, Answer, length
+from ralf_integrations.hooks.session import Session
 
 ROUTE = "tide-table"
 ALL = " ".join((GOAL, *DECISIONS))
@@ -31,7 +32,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(autouse=True)
 def on_route(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("RALF_TASK_ID", "BB5_TASK_ID", "RALF_PROJECT_DIR", "CLAUDE_CODE_SESSION_ID"):
+    for name in ("RALF_TASK_ID", "BB5_TASK_ID", "RALF_PROJECT_DIR", "CLAUDE_CODE_SESSION_ID", "CLAUDE_PROJECT_DIR"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("BB5_ROUTE", ROUTE)
 
@@ -86,6 +87,7 @@ def test_only_what_the_summary_does_not_say_is_handed_over(project: Path) -> Non
 
 
 def test_a_summary_that_says_all_needs_nothing_beside_it(project: Path) -> None:
+    handingkit.hook("PreCompact", "old", project, trigger="auto")
     context = ralf.get_context(ROUTE, root=project)
     summarised(project, f"{context.render(fenced=False)} {ALL}")
     assert handingkit.start("old", project, "compact") == ""
@@ -140,6 +142,15 @@ def test_the_end_of_any_other_subagent_says_nothing_of_a_compaction(project: Pat
     fields = {"agent_id": "a1", "agent_type": "general-purpose", "last_assistant_message": ALL}
     handingkit.hook("SubagentStop", "old", project, **fields)
     assert knowns.of(Project(project), "old").compaction == ""
+
+
+def test_a_compaction_within_a_subagent_is_none_of_the_sessions_window(project: Path) -> None:
+    payload = handingkit.payload("PreCompact", "old", project, trigger="auto", agent_id="a2", agent_type="Explore")
+    assert handler.handle(Session(payload, Project(project))) == Answer()
+    summarised(project, "The subagent has looked at two files.")
+    known = knowns.of(Project(project), "old")
+    assert (known.compaction, known.compacted, known.waiting) == ("", False, "")
+    assert handingkit.prompt("old", project, "thanks, now run the other tests as well") == ""
 
 
 def test_what_was_said_of_pressure_and_briefs_counts_no_more_after_a_compaction(project: Path) -> None:

@@ -11,7 +11,7 @@ import storekit
 from hookkit import Rig
 from ralf import routing
 from ralf.integrity import verify
-from ralf_integrations.hooks import known
+from ralf_integrations.hooks import known, rerouting
 
 
 @pytest.fixture
@@ -59,10 +59,13 @@ def test_a_change_of_route_ends_the_segment_which_belongs_to_the_one_before(rig:
     assert verify.verify(root=rig.root).findings == ()
 
 
-def test_what_is_too_much_to_wait_for_at_a_change_of_route_is_taken_by_the_one_before_alone(rig: Rig) -> None:
+def test_what_is_too_much_to_wait_for_at_a_change_of_route_is_taken_by_the_one_before_alone(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rerouting, "SECONDS", 0.01)
     go_on(rig, 1_000)
     rig.hook("SessionEnd", reason="other")
-    rig.grow(250_000)
+    rig.grow(10_000)
     border = rig.transcript.stat().st_size
     use(rig, "B")
     assert spans(rig, "A")[-1][1] == border

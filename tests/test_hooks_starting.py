@@ -12,6 +12,7 @@ import handingkit
 import ralf
 import storekit
 from handingkit import DECISIONS, GOAL
+from ralf import routing
 from ralf.briefing.fence import OWN_OUTPUT, outside
 from ralf.project import Project
 from ralf_integrations.hooks import known as knowns
@@ -30,7 +31,14 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(autouse=True)
 def nothing_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("BB5_ROUTE", "RALF_TASK_ID", "BB5_TASK_ID", "RALF_PROJECT_DIR", "CLAUDE_CODE_SESSION_ID"):
+    for name in (
+        "BB5_ROUTE",
+        "RALF_TASK_ID",
+        "BB5_TASK_ID",
+        "RALF_PROJECT_DIR",
+        "CLAUDE_CODE_SESSION_ID",
+        "CLAUDE_PROJECT_DIR",
+    ):
         monkeypatch.delenv(name, raising=False)
 
 
@@ -203,6 +211,15 @@ def test_a_live_sessions_route_is_not_offered_to_one_that_has_none(project: Path
 def test_work_that_was_left_in_another_worktree_is_not_offered(project: Path) -> None:
     handingkit.remembered(project, "old", route=ROUTE, worktree="/srv/another", seen=9e9)
     assert handingkit.start("new", project) == ""
+
+
+def test_work_of_a_session_that_went_into_a_folder_below_is_found_where_it_began(project: Path) -> None:
+    routing.use(Project(project), ROUTE, session="old")
+    handingkit.start("old", project)
+    handingkit.hook("PostToolBatch", "old", project, cwd=str(project / "src"))
+    handingkit.hook("UserPromptSubmit", "old", project, cwd=str(project / "src"), prompt="Go into the folder.")
+    assert f"Context available for {ROUTE}" in handingkit.start("new", project)
+    assert GOAL in handingkit.prompt("new", project, "continue", cwd=str(project / "src"))
 
 
 @pytest.mark.usefixtures("on_route")

@@ -48,6 +48,8 @@ def after(session: Session) -> Answer:
     is missing waits for one that it hears.
     """
     stage, summary = session.known.compaction, session.payload.summary
+    if session.payload.name == "SubagentStop" and stage != "begun":
+        return Answer()  # a subagent's window was compacted: its compacting agent has no type either
     if not summary or stage == "handed" or session.settings.inject != "auto":
         return Answer()
     context = handover.context_of(session.project, session.route)

@@ -54,7 +54,7 @@ class Known:
     client      claude-code, codex or gemini
     transcript  its session log, "" where unknown
     route       the route that it was seen to work on last
-    worktree    its working directory
+    worktree    the directory in which it began
     pid, born   the client's process, and when that began (`/proc/PID/stat`, clock ticks); 0 where unknown
     seen        when a hook called last, seconds since 1970: for people, and for telling silence; order is never by it
     told        the highest percent of pressure that the agent was told of since its window was last emptied
