@@ -96,6 +96,11 @@ def remembered(root: Path, session: str, **fields: Any) -> Known:
     return known
 
 
+def remembered_at(root: Path, session: str) -> Path:
+    """Where that lies."""
+    return knowns.folder(Project(root)) / f"{session}.json"
+
+
 @contextmanager
 def process() -> Iterator[tuple[int, int]]:
     """A process that runs, as a client's would, and when it began."""

@@ -21,7 +21,7 @@ import ralf
 import storekit
 from ralf import detached, optin
 from ralf.project import Project
-from ralf_integrations.hooks import detached as hooks_detached, entry, installed, instant
+from ralf_integrations.hooks import entry, installed, instant, rerouting
 from ralf_integrations.hooks.payload import Client, Payload, parse
 from ralf_integrations.hooks.session import Session
 
@@ -138,9 +138,12 @@ class Rig:
                 patch.delenv(variable)
             for variable, value in self.environment.items():
                 patch.setenv(variable, value)
-            said = Said("" if instant.is_idle(self.client, event, data) else entry.run(self.client, event, data))
+            said: list[str] = []
+            if not instant.is_idle(self.client, event, data):
+                entry.run(self.client, event, data, said.append)
         self.settle()
-        return said
+        assert len(said) < 2
+        return Said("".join(said))
 
     def run(self, event: str = "PostToolBatch", **more: object) -> Said:
         """Call a hook as it is installed, and wait for its answer and for what it started."""
@@ -172,7 +175,7 @@ class Rig:
         wait(lambda: not self.workers() and self._is_unlocked(), seconds)
 
     def _is_unlocked(self) -> bool:
-        for path in hooks_detached.lock(self.project, "default").parent.glob("*.lock"):
+        for path in rerouting.lock(self.project, "default").parent.glob("*.lock"):
             with path.open("rb") as file:
                 try:
                     fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,8 +12,10 @@ from pathlib import Path
 import pytest
 
 import hookkit
+import ralf
 import storekit
 from hookkit import Rig, answered
+from ralf import routing
 from ralf.files import locks
 from ralf_integrations.hooks import closing, known
 
@@ -72,6 +76,29 @@ def test_the_end_of_a_session_closes_its_segment_behind_the_client_s_back(rig: R
     assert len(rig.checkpoints()) == 1
 
 
+def test_the_end_is_not_lost_where_another_hook_of_the_session_is_still_at_work(rig: Rig) -> None:
+    name = hashlib.sha256(rig.session.encode()).hexdigest()[:2]
+    lock = rig.project.folder / "locks" / "hooks" / f"session-{name}.lock"
+    with locks.held(lock, "the test"):
+        began = time.monotonic()
+        answered([rig.start("SessionEnd", reason="other")])
+        assert time.monotonic() - began < 1.5  # then the client kills it
+    rig.settle()
+    assert [reason for reason, _ in rig.checkpoints()] == ["session-end"]
+
+
+def test_the_end_is_not_lost_where_the_session_has_another_route_by_then(rig: Rig) -> None:
+    rig.hook("TaskCompleted", task_id="1", task_subject="part")
+    rig.grow(500)
+    routing.use(rig.project, "other", session=rig.session)
+    with route_is_locked(rig):
+        began = time.monotonic()
+        answered([rig.start("SessionEnd", reason="other")])
+        assert time.monotonic() - began < 1.5
+    rig.settle()
+    assert [reason for reason, _ in rig.checkpoints()] == ["task-completed", "route-change"]
+
+
 @pytest.mark.slow
 def test_the_end_is_not_lost_where_another_checkpoint_is_being_made(rig: Rig) -> None:
     rig.configure(threshold=1_500)
@@ -83,6 +110,21 @@ def test_the_end_is_not_lost_where_another_checkpoint_is_being_made(rig: Rig) ->
     spans = storekit.checkpoints_of(rig.root, "default")
     assert [span[1] for span in spans] == [0, *(span[2] for span in spans[:-1])]
     assert spans[-1][2] == rig.transcript.stat().st_size
+
+
+def test_what_is_kept_of_a_session_is_for_its_owner_only(rig: Rig) -> None:
+    before = os.umask(0)
+    try:
+        rig.hook("SessionStart", source="startup")
+        rig.hook("UserPromptSubmit", prompt="Please fix the login form of the harbour office")
+        rig.hook("TaskCompleted", task_id="1", task_subject="part")
+        rig.hook("PreCompact", trigger="auto")
+        ralf.search("login", root=rig.root)
+        rig.hook("SessionEnd", reason="other")
+    finally:
+        os.umask(before)
+    others = [path for path in rig.project.folder.rglob("*") if path.is_file() and path.stat().st_mode & 0o077]
+    assert others == []
 
 
 def test_a_completed_task_closes_its_segment(rig: Rig) -> None:

@@ -14,8 +14,9 @@ from handingkit import DECISIONS, GOAL, ROUTE
 from ralf.briefing.fence import outside
 from ralf.project import Project
 from ralf.transcripts import open_transcript
-from ralf_integrations.hooks import known as knowns, receipts
-from ralf_integrations.hooks.answer import LIMIT, length
+from ralf_integrations.hooks import handler, known as knowns, receipts
+from ralf_integrations.hooks.answer import LIMIT, Answer, length
+from ralf_integrations.hooks.session import Session
 
 made, on_route = handingkit.made, handingkit.on_route
 pytestmark = pytest.mark.usefixtures("on_route")
@@ -72,6 +73,7 @@ def test_only_what_the_summary_does_not_say_is_handed_over(project: Path) -> Non
 
 
 def test_a_summary_that_says_all_needs_nothing_beside_it(project: Path) -> None:
+    handingkit.hook("PreCompact", "old", project, trigger="auto")
     context = ralf.get_context(ROUTE, root=project)
     summarised(project, f"{context.render(fenced=False)} {ALL}")
     assert handingkit.start("old", project, "compact") == ""
@@ -128,6 +130,15 @@ def test_the_end_of_any_other_subagent_says_nothing_of_a_compaction(project: Pat
     assert knowns.of(Project(project), "old").compaction == ""
 
 
+def test_a_compaction_within_a_subagent_is_none_of_the_sessions_window(project: Path) -> None:
+    payload = handingkit.payload("PreCompact", "old", project, trigger="auto", agent_id="a2", agent_type="Explore")
+    assert handler.handle(Session(payload, Project(project))) == Answer()
+    summarised(project, "The subagent has looked at two files.")
+    known = knowns.of(Project(project), "old")
+    assert (known.compaction, known.compacted, known.waiting) == ("", False, "")
+    assert handingkit.prompt("old", project, "thanks, now run the other tests as well") == ""
+
+
 def test_what_was_said_of_pressure_and_briefs_counts_no_more_after_a_compaction(project: Path) -> None:
     handingkit.remembered(project, "old", told=80, briefed=("another",))
     handingkit.start("old", project, "compact")
@@ -175,6 +186,13 @@ def test_a_receipt_says_whether_the_very_bytes_are_in_the_log(project: Path, cli
 
 def test_a_session_that_was_handed_nothing_has_no_receipts(project: Path) -> None:
     assert receipts.check(Project(project), "nobody") == []
+
+
+def test_a_log_that_was_cut_or_that_gives_no_bytes_keeps_nobody_from_it_either(project: Path) -> None:
+    log = project / "old.jsonl"
+    log.write_bytes(log.read_bytes()[:500])
+    assert GOAL in handingkit.start("old", project, "compact")
+    assert GOAL in handingkit.start("y", project, transcript="/proc/self/mem")
 
 
 def test_our_text_in_the_clients_log_is_no_request_and_is_never_summarised(project: Path) -> None:

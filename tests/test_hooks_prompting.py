@@ -13,6 +13,7 @@ from handingkit import GOAL, ROUTE
 from ralf import routing
 from ralf.briefing.fence import outside
 from ralf.project import Project
+from ralf_integrations.hooks.answer import LIMIT, length
 
 made = handingkit.made
 
@@ -109,6 +110,16 @@ def test_an_unknown_route_is_answered_with_the_closest_names(project: Path) -> N
     assert "ralf context list" in text
     handingkit.prompt("new", project, "--load-context ../../../etc/passwd")
     assert not list(storekit.context_of(project).rglob("*passwd*"))
+
+
+@pytest.mark.parametrize("character", ["x", "\U0001f600"])
+def test_an_unknown_route_of_any_length_is_answered_in_a_whole_fence_that_says_where_all_routes_are(
+    project: Path, character: str
+) -> None:
+    text = handingkit.prompt("new", project, f"--load-context a-b{character * 12_000}")
+    assert length(text) <= LIMIT
+    assert outside(text) == ""
+    assert "ralf context list" in text
 
 
 def test_switched_off_only_what_is_asked_for_by_hand_arrives(project: Path) -> None:

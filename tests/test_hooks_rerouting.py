@@ -11,7 +11,7 @@ import storekit
 from hookkit import Rig
 from ralf import routing
 from ralf.integrity import verify
-from ralf_integrations.hooks import known
+from ralf_integrations.hooks import known, rerouting
 
 
 @pytest.fixture
@@ -57,6 +57,23 @@ def test_a_change_of_route_ends_the_segment_which_belongs_to_the_one_before(rig:
     assert spans(rig, "A")[2:] == [(end, last)]
     assert spans(rig, "B") == [(middle, end)]
     assert verify.verify(root=rig.root).findings == ()
+
+
+def test_what_is_too_much_to_wait_for_at_a_change_of_route_is_taken_by_the_one_before_alone(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rerouting, "SECONDS", 0.01)
+    go_on(rig, 1_000)
+    rig.hook("SessionEnd", reason="other")
+    rig.grow(10_000)
+    border = rig.transcript.stat().st_size
+    use(rig, "B")
+    assert spans(rig, "A")[-1][1] == border
+    assert rig.checkpoints("B") == []
+    end = go_on(rig, 4_000)
+    rig.hook("SessionEnd", reason="other")
+    assert spans(rig, "B")[0][0] == border
+    assert spans(rig, "B")[-1][1] == end
 
 
 def test_where_the_route_before_has_nothing_of_the_session_all_of_it_goes_to_the_new_one(rig: Rig) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import time
 from pathlib import Path
 
 import pytest
@@ -12,9 +13,10 @@ import handingkit
 import ralf
 import storekit
 from handingkit import DECISIONS, GOAL, ROUTE
+from ralf import routing
 from ralf.briefing.fence import OWN_OUTPUT, outside
 from ralf.project import Project
-from ralf_integrations.hooks import known as knowns
+from ralf_integrations.hooks import known as knowns, processes
 from ralf_integrations.hooks.answer import LIMIT, length
 
 made, on_route = handingkit.made, handingkit.on_route
@@ -144,6 +146,23 @@ def test_the_tail_of_a_session_that_still_runs_is_left_to_it(project: Path) -> N
 
 
 @pytest.mark.usefixtures("on_route")
+@pytest.mark.parametrize(("machine", "pid"), [("elsewhere", 2**22 - 1), (processes.machine(), 0)])
+def test_a_session_of_which_nobody_can_tell_whether_it_runs_is_let_be_for_an_hour(
+    project: Path, machine: str, pid: int
+) -> None:
+    said = "SECRET-OF-THE-OTHER must wait for its own checkpoint"
+    handingkit.log(project / "old.jsonl", "old", ("user", said), first=100)
+    fields = {"route": ROUTE, "transcript": str(project / "old.jsonl"), "machine": machine, "pid": pid, "born": 1}
+    handingkit.remembered(project, "old", **fields, seen=time.time() - 600)
+    text = handingkit.start("new", project)
+    assert "interrupted" not in text
+    assert len(storekit.checkpoints_of(project, ROUTE)) == 1
+    handingkit.remembered(project, "old", seen=time.time() - 4_000)
+    assert "interrupted" in handingkit.start("another", project)
+    assert len(storekit.checkpoints_of(project, ROUTE)) == 2
+
+
+@pytest.mark.usefixtures("on_route")
 def test_a_remembered_transcript_that_is_another_file_is_not_read(project: Path, tmp_path: Path) -> None:
     outside_ = tmp_path / "credentials"
     outside_.write_text("PASSWORD-OF-SOMEBODY is hunter2\n")
@@ -186,6 +205,15 @@ def test_work_that_was_left_in_another_worktree_is_not_offered(project: Path) ->
     assert handingkit.start("new", project) == ""
 
 
+def test_work_of_a_session_that_went_into_a_folder_below_is_found_where_it_began(project: Path) -> None:
+    routing.use(Project(project), ROUTE, session="old")
+    handingkit.start("old", project)
+    handingkit.hook("PostToolBatch", "old", project, cwd=str(project / "src"))
+    handingkit.hook("UserPromptSubmit", "old", project, cwd=str(project / "src"), prompt="Go into the folder.")
+    assert f"Context available for {ROUTE}" in handingkit.start("new", project)
+    assert GOAL in handingkit.prompt("new", project, "continue", cwd=str(project / "src"))
+
+
 @pytest.mark.usefixtures("on_route")
 def test_after_a_month_of_other_sessions_the_right_route_is_found(project: Path) -> None:
     folder = knowns.folder(Project(project))
@@ -212,6 +240,28 @@ def test_a_damaged_memory_of_sessions_costs_nothing_but_itself(project: Path, co
         (folder / f"{name}.json").write_bytes(content)
     assert GOAL in handingkit.start("new", project)
     assert knowns.of(Project(project), "new").briefed == (ROUTE,)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"transcript": "/a\0b"},
+        {"transcript": "/\ud800"},
+        {"worktree": "\0"},
+        {"seen": float("inf")},
+        {"seen": float("nan")},
+        {"seen": -1e300},
+        {"seen": 1e300},
+        {"taken": -1},
+        {"handed": [{"event": "", "what": "", "digest": "", "size": 1, "start": "", "at": -5}]},
+    ],
+)
+def test_a_memory_that_makes_no_sense_is_none(project: Path, wrong: dict[str, object]) -> None:
+    path = handingkit.remembered_at(project, "old")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps({"session": "old", "route": ROUTE, "worktree": str(project), "seen": 1.0, **wrong}))
+    assert list(knowns.everyone(Project(project))) == []
+    assert handingkit.start("new", project) == ""
 
 
 def test_a_memory_of_another_version_keeps_what_is_understood(tmp_path: Path) -> None:

@@ -28,8 +28,9 @@ def start(module: str, file: str, arguments: Sequence[str]) -> int:
 
     module, file   its name, and where it lies (`__name__` and `__file__` of whoever asks for itself)
 
-    Returns its process id. Its environment is `environment.of_a_model`. OSError, NotImplementedError (a system without
-    `setsid` in `posix_spawn`) as they come.
+    Returns its process id. Its environment is `environment.of_a_model`, of which Python itself takes nothing: a
+    PYTHONPATH may name the project, and run its code. OSError, NotImplementedError (a system without `setsid` in
+    `posix_spawn`) as they come.
     """
     for child in list(started):
         with suppress(ChildProcessError):
@@ -38,7 +39,7 @@ def start(module: str, file: str, arguments: Sequence[str]) -> int:
         started.remove(child)
     trees = [str(Path(file).parents[module.count(".")]), str(Path(__file__).parents[1])]
     devices = [(os.POSIX_SPAWN_OPEN, number, os.devnull, os.O_RDWR, 0) for number in range(3)]
-    argv = [sys.executable, "-P", "-c", _CODE, module, *trees, *arguments]
+    argv = [sys.executable, "-E", "-P", "-c", _CODE, module, *trees, *arguments]
     child = os.posix_spawn(sys.executable, argv, environment.of_a_model(), file_actions=devices, setsid=True)
     started.append(child)
     return child

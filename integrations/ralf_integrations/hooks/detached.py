@@ -59,14 +59,11 @@ def work(project: Project, route: str, session: str, client: str, transcript: Pa
 
     One at a time for each route: who comes second looks again at what the first has left.
     """
-    from ralf.checkpoint import checkpoint  # only who makes one pays for it: a hook does not
-
     try:
-        with locks.held(lock(project, route), f"{route}: its checkpoint", 0 if why == "due" else _LAST):
+        with locks.held(rerouting.lock(project, route), f"{route}: its checkpoint", 0 if why == "due" else _LAST):
             if why == "due":
                 return _make_due(project, route, session, client, transcript)
-            begin = rerouting.start(project, route, session).position
-            return bool(checkpoint(route, transcript, root=project.root, reason=why, begin=begin).checkpoints)
+            return rerouting.take(project, route, session, transcript, why)
     except Busy:
         if why == "due":
             return False  # somebody is at it, or writes faster than we do: the next look sees
@@ -79,6 +76,7 @@ def _make_due(project: Project, route: str, session: str, client: str, transcrip
 
     settings, made = config.load(project.config_file), False
     source = open_transcript(transcript)
+    rerouting.close(project, route, session, transcript)
     scale = hints.scale(project, session)
     while True:
         found = known.of(project, session)
@@ -95,14 +93,9 @@ def _make_due(project: Project, route: str, session: str, client: str, transcrip
     return made
 
 
-def lock(project: Project, route: str) -> Path:
-    """The lock of whoever makes a checkpoint of a route for a hook."""
-    return project.folder / "locks" / "hooks" / f"{route}.lock"
-
-
 def _is_taken(project: Project, route: str) -> bool:
     try:
-        with locks.held(lock(project, route), route, 0):
+        with locks.held(rerouting.lock(project, route), route, 0):
             return False
     except Busy:
         return True

@@ -67,8 +67,7 @@ def meant(session: Session) -> list[Known]:
 
 
 def _left_here(session: Session) -> list[Known]:
-    here = str(session.payload.cwd or "")
-    found = [one for one in _over(session) if one.worktree == here and one.route != session.route]
+    found = [one for one in _over(session) if one.worktree == session.worktree and one.route != session.route]
     by_route: dict[str, Known] = {}
     for one in sorted(found, key=lambda one: one.ended):
         if one.transcript or routing.known(session.project, one.route) is not None:

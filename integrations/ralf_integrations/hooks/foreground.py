@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 from pathlib import Path
 
-from ralf.checkpoint import checkpoint
 from ralf.project import Project
 from ralf_integrations.hooks import rerouting
 from ralf_integrations.hooks.session import Session
@@ -44,7 +43,7 @@ def taken(
 
     def work() -> None:
         try:
-            checkpoint(route, transcript, root=project.root, reason=reason, begin=begin)
+            rerouting.take(project, route, session, transcript, reason)
         except BaseException as error:  # noqa: BLE001  # raised below, where somebody waits for it
             failed.append(error)
 

@@ -84,8 +84,8 @@ def line(session: Session, route: str, *, said: Sequence[str] = ()) -> str:
 
 
 def words(text: str) -> str:
-    """Words of ours in the fence, within LIMIT."""
-    return fence.fenced(fence.shown(text)[: LIMIT // 2], short=True)
+    """Words of ours in the fence, within LIMIT: none of their characters counts more than twice."""
+    return fence.fenced(fence.shown(text)[: LIMIT // 2 - fence.characters(short=True)], short=True)
 
 
 def age(time: str | float) -> str:

@@ -67,10 +67,18 @@ def _go_on(client: str, event: str, data: bytes) -> None:
 
     if sys.flags.no_site:
         site.main()
+    tree = __file__.rsplit("/", 3)[0]
+    if tree not in sys.path:  # a user's own packages, which an isolated Python leaves out, or a folder of one's own
+        site.addsitedir(tree)
     sys.modules["ralf_integrations.hooks.instant"] = sys.modules[__name__]  # one `Late`, not two
     from ralf_integrations.hooks import entry
 
-    said = entry.run(client, event, data).encode()
+    entry.run(client, event, data, say)
+
+
+def say(text: str) -> None:
+    """Write a text to standard output, all of it."""
+    said = text.encode()
     while said:
         said = said[posix.write(1, said) :]
 
@@ -141,6 +149,8 @@ def _foretold(hint: bytes, event: str, payload: "dict[str, Any]", context: str, 
     if stamp(f"{context}/cache/chosen/{session}") != chosen or size(inbox_of(context, session)) != inbox:
         return False
     path = payload.get("transcript_path") or ""
+    if not isinstance(path, str):
+        return False
     if path.encode("utf-8", "surrogateescape") != words[11]:
         return False
     try:

@@ -5,6 +5,8 @@ session know of them. Losing it loses no checkpoint: what is owed is read off tr
 from __future__ import annotations
 
 import json
+import os
+import time
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import asdict, dataclass, fields, replace
@@ -18,8 +20,11 @@ from ralf.project import Project
 from ralf_integrations.hooks import processes
 
 _MOST_HANDED = 64
+_UNTOLD = 3_600  # seconds
+_END_OF_TIME = 2**36  # seconds since 1970 that a date can still tell
+_PATHS = ("transcript", "worktree")
 _KINDS = {
-    **dict.fromkeys(("session", "client", "transcript", "route", "worktree", "waiting", "compaction"), str),
+    **dict.fromkeys(("session", "client", "transcript", "route", "worktree", "machine", "waiting", "compaction"), str),
     **dict.fromkeys(("pid", "born", "told", "window", "taken"), int),
     **dict.fromkeys(("ended", "compacted"), bool),
 }
@@ -51,11 +56,14 @@ class Known:
     client      claude-code, codex or gemini
     transcript  its session log, "" where unknown
     route       the route that it was seen to work on last
-    worktree    its working directory
+    worktree    the directory in which it began
     pid, born   the client's process, and when that began (`/proc/PID/stat`, clock ticks); 0 where unknown
+    machine     where that process is one (`processes.machine`), "" where unknown
     seen        when a hook called last, seconds since 1970: for people, and for telling silence; order is never by it
     told        the highest percent of pressure that the agent was told of since its window was last emptied
     routes      those that it was on before, and that have a checkpoint of it
+    left        of these, the ones whose last checkpoint nobody has waited for: each with the byte of the transcript up
+                to which that has to go before another route takes anything
     window      size of the client's window in tokens, as far as a look has found it; 0 where unknown
     briefed     routes whose brief it was handed since its window was last emptied
     handed      what it was handed, newest last
@@ -73,9 +81,11 @@ class Known:
     worktree: str = ""
     pid: int = 0
     born: int = 0
+    machine: str = ""
     seen: float = 0.0
     told: int = 0
     routes: tuple[str, ...] = ()
+    left: tuple[tuple[str, int], ...] = ()
     window: int = 0
     briefed: tuple[str, ...] = ()
     handed: tuple[Handed, ...] = ()
@@ -117,8 +127,13 @@ def remember(project: Project, known: Known) -> None:
 
 
 def live(known: Known) -> bool:
-    """Whether a session's client still runs, as far as its process tells."""
-    return not known.ended and processes.runs(known.pid, known.born)
+    """Whether a session's client still runs, as far as its process tells. One on another machine, in another container,
+    or whose process nobody knows counts as running for an hour after its last hook.
+    """
+    if known.ended or processes.runs(known.pid, known.born):
+        return not known.ended
+    is_told = not known.machine or (known.pid and known.machine == processes.machine())
+    return not is_told and time.time() - known.seen < _UNTOLD
 
 
 def look_again(project: Project, session: str) -> None:
@@ -145,9 +160,14 @@ def _made(tree: dict[str, Any]) -> Known:
     for name, kind in _KINDS.items():
         if not isinstance(values.get(name, kind()), kind) or isinstance(values.get(name), bool) > (kind is bool):
             raise TypeError(name)
+        if (kind is int and values.get(name, 0) < 0) or (name in _PATHS and not _may_be_path(values.get(name, ""))):
+            raise ValueError(name)
     for name in ("briefed", "routes"):
         values[name] = tuple(str(route) for route in values.get(name, ()))
+    values["left"] = tuple((str(route), int(byte)) for route, byte in values.get("left", ()))
     values["seen"] = float(values.get("seen", 0.0))
+    if not 0 <= values["seen"] < _END_OF_TIME:
+        raise ValueError("seen")
     values["handed"] = tuple(map(_handed, values.get("handed", ())))
     return Known(**values)
 
@@ -156,4 +176,11 @@ def _handed(tree: dict[str, Any]) -> Handed:
     values = {field.name: tree[field.name] for field in fields(Handed) if field.name in tree}
     if not all(type(value) is (int if name in ("size", "at") else str) for name, value in values.items()):
         raise TypeError("handed")
+    if values.get("at", 0) < 0:
+        raise ValueError("handed")
     return Handed(**values)
+
+
+def _may_be_path(text: str) -> bool:
+    """Whether a file can have such a name; UnicodeEncodeError for half a character."""
+    return b"\0" not in os.fsencode(text)

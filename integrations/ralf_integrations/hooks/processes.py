@@ -8,7 +8,28 @@ from pathlib import Path
 from ralf_integrations import environment
 from ralf_integrations.hooks.payload import Client
 
-_BETWEEN = frozenset({"sh", "bash", "dash", "zsh", "fish", "ksh", "busybox", "env", "timeout", "nice"})
+_BETWEEN = frozenset(
+    {
+        *(
+            "sh",
+            "ash",
+            "bash",
+            "rbash",
+            "dash",
+            "zsh",
+            "fish",
+            "ksh",
+            "mksh",
+            "csh",
+            "tcsh",
+            "nu",
+            "pwsh",
+            "xonsh",
+            "elvish",
+        ),
+        *("busybox", "env", "timeout", "nice"),
+    }
+)
 """Names of processes that stand between a client and its hook."""
 
 _MOST_BETWEEN = 8
@@ -26,6 +47,15 @@ def caller(client: Client) -> tuple[int, int]:
             process = parent
     began = born(process)
     return (process, began) if process > 1 and began else (0, 0)
+
+
+def machine() -> str:
+    """The machine, and on it the space of process numbers that we see: a container has one of its own."""
+    try:
+        space = str(Path("/proc/self/ns/pid").readlink())
+    except OSError:
+        space = ""
+    return f"{os.uname().nodename} {space}"
 
 
 def born(process: int) -> int:

@@ -6,11 +6,14 @@ from ralf import routing
 from ralf.briefing import fence
 from ralf.routing import DEFAULT
 from ralf.transcripts import first_request
+from ralf.trim import trimmed
 from ralf_integrations.hooks import earlier, handover, wishes
 from ralf_integrations.hooks.answer import Answer
 from ralf_integrations.hooks.known import Known
 from ralf_integrations.hooks.session import Session
 from ralf_integrations.hooks.wishes import Wish
+
+_LONGEST_NAMED = 100  # characters of what stands for a route and names none
 
 
 def prompted(session: Session) -> Answer:
@@ -67,11 +70,10 @@ def _unknown(session: Session, wish: Wish) -> Answer:
     """What is said where something was asked for by name that is not there."""
     if wish.kind != "load":
         return Answer()
-    error = routing.not_found(session.project, wish.other or session.route)
+    named = trimmed(wish.other or session.route, _LONGEST_NAMED)
+    error = routing.not_found(session.project, named)
     close = f" Did you mean {', '.join(error.closest)}?" if error.closest else ""
-    text = (
-        f"No context was loaded: route {wish.other or session.route} has none.{close} All routes: `ralf context list`."
-    )
+    text = f"No context was loaded: route {named} has none.{close} All routes: `ralf context list`."
     return Answer(context=handover.noted(session, "line", handover.words(text)))
 
 

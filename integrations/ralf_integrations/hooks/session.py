@@ -9,11 +9,12 @@ from typing import Any
 
 from ralf import config, routing, sessions
 from ralf.config import Config
-from ralf.errors import DamagedTranscript, TranscriptNotFound
+from ralf.errors import RalfError, TranscriptNotFound
 from ralf.project import Project
 from ralf.routing import Choice
 from ralf.sessions import Standing
 from ralf.transcripts import Transcript, open_transcript
+from ralf_integrations import environment
 from ralf_integrations.hooks import known
 from ralf_integrations.hooks.payload import Payload
 
@@ -70,7 +71,7 @@ class Session:
         """The log; None also for one that ralf cannot read: what is handed over does not depend on it."""
         try:
             return self.transcript
-        except DamagedTranscript:
+        except (RalfError, OSError):
             return None
 
     @cached_property
@@ -89,8 +90,16 @@ class Session:
         """Change what the next hook will know of the session; fields of `known.Known`."""
         self.__dict__["known"] = replace(self.known, **changes)
 
+    @property
+    def worktree(self) -> str:
+        """Where the session began, "" where nobody has said: its working directory is wherever its last command was."""
+        began = environment.claude_folder() if self.payload.client == "claude-code" else None
+        goes_on = self.payload.event != "session-start" or self.payload.source == "compact"
+        if began is None and self.known.worktree and goes_on:
+            return self.known.worktree
+        return str(began or self.payload.cwd or self.known.worktree)
+
     def keep(self) -> None:
         """Leave what is known to the next hook."""
-        worktree = str(self.payload.cwd or self.known.worktree)
-        self.note(route=self.route, worktree=worktree, seen=time.time())
+        self.note(route=self.route, worktree=self.worktree, seen=time.time())
         known.remember(self.project, self.known)
