@@ -22,14 +22,21 @@ _STEP = 5  # percent of a window that are worth a line
 
 @click.command()
 @click.option("--watch", is_flag=True, help="Look again and again; in a pipe, a line for each change.")
-@click.option("--every", type=click.FloatRange(min=0.2), default=5.0, show_default=True, metavar="S", help="Seconds.")
+@click.option(
+    "--interval",
+    type=click.FloatRange(min=0.2),
+    default=5.0,
+    show_default=True,
+    metavar="S",
+    help="Seconds from one look to the next.",
+)
 @click.option("--route", metavar="ROUTE", help="Only the sessions that work on this route.")
 @click.option("--all", "everything", is_flag=True, help="Also those that have not stirred for a day.")
 @click.option("--nudge", is_flag=True, help="Leave a notice to each session that crosses the mark of pressure.")
 @with_root
 @with_json
 def health(
-    watch: bool, every: float, route: str | None, everything: bool, nudge: bool, root: str | None, as_json: bool
+    watch: bool, interval: float, route: str | None, everything: bool, nudge: bool, root: str | None, as_json: bool
 ) -> None:
     """Show every session of this project: tokens in its window, pressure, growth, minutes to the next checkpoint and to
     the compaction, when it was last checkpointed, what it is at, and what is wrong.
@@ -70,7 +77,7 @@ def health(
     with _shown(as_json=as_json) as show:
         while True:
             show(now())
-            time.sleep(every)
+            time.sleep(interval)
 
 
 @contextmanager
@@ -136,7 +143,7 @@ def _row(one: Session) -> tuple[object, ...]:
         "-" if one.growth is None else round(one.growth),
         _minutes(one.minutes_to_checkpoint),
         _minutes(one.minutes_to_compaction),
-        "never" if one.minutes_since_checkpoint is None else f"{_minutes(one.minutes_since_checkpoint)} ago",
+        _ago(one.minutes_since_checkpoint),
     )
 
 
@@ -159,6 +166,12 @@ def _minutes(minutes: float | None) -> str:
     if minutes < 120:
         return f"{minutes:.0f} min"
     return f"{minutes / 60:.0f} h" if minutes < 48 * 60 else f"{minutes / 1440:.0f} d"
+
+
+def _ago(minutes: float | None) -> str:
+    if minutes is None:
+        return "never"
+    return "just now" if minutes < 1 else f"{_minutes(minutes)} ago"
 
 
 def _plain(text: str) -> str:
