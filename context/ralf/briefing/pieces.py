@@ -92,18 +92,28 @@ def lead(context: RouteContext) -> Iterator[Piece]:
 def resumed(context: RouteContext) -> Iterator[Piece]:
     """What a session is handed that goes on with the work: `lead` and the commands that failed. Within a budget every
     active decision comes in its own words before any comes with its reasons, and some of each kind before all of any.
+    What the goal and the failures say already does not come twice.
     """
     said = {_decision(item): _statement(item) for item in context.decisions if item.status == "active"}
     shown = set(_last_requests(context))
     asked = {_quoted(fact.request) for fact in context.facts.requests if fact.request not in shown}
+    told = {_command(fact) for fact in context.facts.commands if fact.command in _failing(context)}
     record = (piece for piece in _record(context) if piece.group == _FAILED or piece.text in asked)
+    told |= {_decision(item) for item in context.decisions if _decision(item) == f"- {item.id}: {context.goal}\n"}
     for piece in (*lead(context), *record):
+        if piece.text in told:
+            continue
         if piece.short:
             yield replace(piece, short=said.get(piece.text, piece.short))
         elif piece.order < _EARLY.get(piece.rank, 0):
             yield replace(piece, rank=STATEMENT)
         else:
             yield replace(piece, rank=SEEN) if piece.rank == STATEMENT else piece
+
+
+def _failing(context: RouteContext) -> set[str]:
+    """The commands that are named beside an error that nothing has solved."""
+    return {error.command for error in context.facts.errors if error.command and not error.fixed_by}
 
 
 def _goal(context: RouteContext) -> Iterator[Piece]:
@@ -154,7 +164,8 @@ def _standing(context: RouteContext) -> Iterator[Piece]:
         yield Piece(f"- {line}\n", group, STANDING)
     if attempt:
         yield Piece(f"- {attempt}\n", group, STANDING)
-    for number, request in enumerate(_last_requests(context)):
+    asked = [request for request in _last_requests(context) if request != context.goal]
+    for number, request in enumerate(asked):
         text = f"**Asked {'last' if number == 0 else 'before'}:**\n{_quoted(request)}"
         yield Piece(text, group, REQUEST, number, noun="request", cuttable=True)
     if work.last_statement:
