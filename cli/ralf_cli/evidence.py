@@ -90,10 +90,10 @@ def prune(
         ]
         table(("ROUTE", "CHECKPOINT", "TIME", "BYTES", "REASON"), rows, right=(3,))
     freed, left = f"{report.freed:,} bytes of evidence", f"{report.kept:,} stay"
-    if report.removed or not report.pruned:
+    if yes and not dry_run:
         click.echo(f"removed {freed}; {left}")
     else:
-        click.echo(f"would remove {freed}; {left}; run it again with --yes")
+        click.echo(f"would remove {freed}; {left}" + ("; run it again with --yes" if report.pruned else ""))
     if report.just_put:
         say(f"{report.just_put} more were put within the last ten minutes: later")
 
@@ -113,15 +113,18 @@ def _emit(reason: Reason) -> None:
     if source is None:
         click.echo(f"No transcript holds it: {reason.recorded}, revision {reason.revision}.")
         return
-    where = f"session {source.session}, lines {source.first_line}-{source.last_line}, sha256 {source.sha256}"
+    where = f"session {source.session}, {_lines(source.first_line, source.last_line)}, sha256 {source.sha256}"
     match = {True: "the words are unchanged", False: "THE WORDS ARE NOT THOSE THAT IT WAS TAKEN FROM"}
     gone = "some of the words were forgotten" if reason.evidence == "purged" else "pruned"
     click.echo(f"{where}: {gone if reason.matches is None else match[reason.matches]}")
     for quote in reason.quotes:
-        lines = f"line {quote.line}" if quote.last <= quote.line else f"lines {quote.line}-{quote.last}"
         click.echo()
-        click.secho(f"{lines}, {quote.who}:", bold=True)
+        click.secho(f"{_lines(quote.line, quote.last)}, {quote.who}:", bold=True)
         click.echo(_indented(quote.text), nl=False)
+
+
+def _lines(first: int, last: int) -> str:
+    return f"line {first}" if last <= first else f"lines {first}-{last}"
 
 
 def _indented(text: str) -> str:

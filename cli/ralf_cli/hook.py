@@ -27,7 +27,7 @@ def hook(event: str, client: str | None) -> None:
       ralf hook PostToolBatch --client claude-code
 
     \b
-    Exit status: 0, whatever happens
+    Exit status: 0, whatever happens · 1 no such client, no event named (2 would block the client)
     """
     from ralf_integrations.hooks import instant
 

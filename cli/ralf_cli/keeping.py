@@ -128,7 +128,7 @@ def archive(
             ]
             table(("ROUTE", "RECORDS", "BYTES", "ENDED", "EVIDENCE"), rows, right=(1, 2, 4))
         records, blobs = (sum(getattr(one, name) for one in report.routes) for name in ("records", "blobs"))
-        did = "moved" if report.moved or not report.routes else "would move"
+        did = "would move" if dry_run else "moved"
         what = f"{_so_many(records, 'record')} and the evidence of {_so_many(blobs, 'checkpoint')}"
         click.echo(f"{did} {what} to the archive")
     for damage in report.damaged:

@@ -201,7 +201,9 @@ def _transcript(named: str | None, root: str | None) -> Path:
     project = projects.find(root)
     found = ofproject.newest_first(project, most=_SESSIONS)
     if not found:
-        raise TranscriptNotFound(project.root, "no client has kept a session of this project here", "--transcript FILE")
+        ctx = click.get_current_context()
+        hint = f"{ctx.command_path} {ctx.params['route']} --transcript FILE"
+        raise TranscriptNotFound(project.root, "no client has kept a session of this project here", hint)
     return found[0]
 
 

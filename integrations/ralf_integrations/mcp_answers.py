@@ -7,6 +7,7 @@ names, numbers and labels. The answers have no slots: the SDK takes a slot for a
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -27,6 +28,7 @@ from ralf_integrations.hooks import known
 DEFAULT_TOKENS, LEAST_TOKENS, MOST_TOKENS = 2_500, 100, 20_000
 MOST_HITS, MOST_ROUTES = 20, 100
 _CHARACTERS_PER_TOKEN = 4
+_SHOWS = re.compile(r"ralf context show (\S+)(?: --section (\w+))?")
 _NAME = 200  # characters of a short field that comes out of a file
 
 
@@ -323,13 +325,22 @@ class Answers:
         return path
 
 
+def _as_call(hint: str) -> str:
+    """A command that shows a route as the call that does the same: who has the tools may have no terminal."""
+    found = _SHOWS.fullmatch(hint)
+    if found is None:
+        return hint
+    section = f', section="{found[2]}"' if found[2] else ""
+    return f'get_context(route="{found[1]}"{section})'
+
+
 def told(error: RalfError | OSError) -> str:
     """An error as a model is told it: what is wrong, and what to do next."""
     if isinstance(error, RouteNotFound):
         hint = f'get_context(route="{error.closest[0]}")' if error.closest else "list_routes()"
         return clean(f"{error}\nhint: {hint}")
     if isinstance(error, RalfError):
-        return clean(f"{error}\nhint: {error.hint or 'ralf context verify'}")
+        return clean(f"{error}\nhint: {_as_call(error.hint) or 'ralf context verify'}")
     where = os.fsdecode(error.filename) if isinstance(error.filename, str | bytes) else "ralf"
     return clean(f"{where}: {error.strerror or error}\nhint: make it readable and writable, then try again")
 
@@ -368,7 +379,7 @@ def _hit_text(number: int, hit: SearchHit) -> str:
 
 
 def _route_text(found: RouteSummary) -> str:
-    parts = [f"{found.checkpoint_count} checkpoints"]
+    parts = [f"{found.checkpoint_count} checkpoint{'s' * (found.checkpoint_count != 1)}"]
     parts += [f"last {_short(found.last_checkpoint)}"] if found.last_checkpoint else []
     parts += [_short(part) for part in (found.current_task, found.work_status) if part]
     parts += [f"damaged: {_short(found.damage)}"] if found.damage else []
