@@ -435,3 +435,10 @@ def test_watching_in_a_pipe_prints_a_line_for_each_change(here: Project, tmp_pat
         child.kill()
         child.communicate()
     assert len(said(here)) == 1
+
+
+def test_the_table_shows_as_much_of_an_id_as_tells_it_from_the_others(here: Project) -> None:
+    for session in ("01a202ef-8c3e-7df1", "01a202ef-9803-7ec0"):
+        log_of(here, session).asks(-2).says(-1, 9_000)
+    shown = storekit.process("health", "--all", cwd=here.root).out
+    assert "01a202ef-8 " in shown and "01a202ef-9 " in shown and "01a202ef-8c" not in shown

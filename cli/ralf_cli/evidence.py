@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 _SHOWN = 1_200  # characters of one message that are printed
 
 
-@click.command()
+@click.command(short_help="Show the transcript lines behind a claim.")
 @click.argument("route")
 @click.argument("id")
 @with_root
@@ -51,7 +51,7 @@ def why(ctx: click.Context, route: str, id: str, root: str | None, as_json: bool
         ctx.exit(3)
 
 
-@click.command()
+@click.command(short_help="Remove old transcript text behind checkpoints.")
 @click.option("--older-than", metavar="AGE", help="Evidence of segments that ended so long ago: 90d, 12h, 4w.")
 @click.option("--keep-under", metavar="SIZE", help="The oldest evidence, until what is left takes less: 500MB, 2GB.")
 @click.option("--dry-run", is_flag=True, help="Only say what would go. This is what happens without --yes.")

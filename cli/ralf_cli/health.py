@@ -17,10 +17,11 @@ if TYPE_CHECKING:
     from ralf_integrations.health.look import Health
     from ralf_integrations.health.rules import Session
 
+_ID = 8  # characters of a session's id, at the least
 _STEP = 5  # percent of a window that are worth a line
 
 
-@click.command()
+@click.command(short_help="Show every session: how full, when saved, what is wrong.")
 @click.option("--watch", is_flag=True, help="Look again and again; in a pipe, a line for each change.")
 @click.option(
     "--interval",
@@ -123,7 +124,7 @@ def _emit(found: Health) -> None:
     if not found.sessions:
         say("no session of this project has stirred within a day: --all shows those of before")
         return
-    table(_HEADINGS, [_row(one) for one in found.sessions], right=(3, 4, 5, 6, 7, 8))
+    table(_HEADINGS, _rows(found), right=(3, 4, 5, 6, 7, 8))
     for one in found.sessions:
         for warned in one.warnings:
             say(f"warning: {one.session}: {warned.rule}: {warned.text}")
@@ -131,6 +132,15 @@ def _emit(found: Health) -> None:
 
 
 _HEADINGS = ("SESSION", "STATE", "ROUTE", "FULL", "TOKENS", "A MINUTE", "CHECKPOINT IN", "COMPACTS IN", "SAVED")
+
+
+def _rows(found: Health) -> list[tuple[object, ...]]:
+    """The rows of the table, with as much of each session's id as tells it from the others: `nudge` takes it."""
+    ids = {one.session for one in found.sessions}
+    shown = _ID
+    while len({id_[:shown] for id_ in ids}) < len(ids):
+        shown += 1
+    return [(_plain(one.session[:shown]), *_row(one)[1:]) for one in found.sessions]
 
 
 def _row(one: Session) -> tuple[object, ...]:
@@ -149,7 +159,7 @@ def _row(one: Session) -> tuple[object, ...]:
 
 def _lines(found: Health) -> list[str]:
     """The table as lines, and the warnings below it."""
-    rows = [_HEADINGS, *([str(cell) for cell in _row(one)] for one in found.sessions)]
+    rows = [_HEADINGS, *([str(cell) for cell in row] for row in _rows(found))]
     widths = [max(len(row[n]) for row in rows) for n in range(len(_HEADINGS))]
     lines = ["  ".join(cell.ljust(widths[n]) for n, cell in enumerate(row)).rstrip() for row in rows]
     lines += [

@@ -7,7 +7,7 @@ import sys
 import click
 
 
-@click.command()
+@click.command(short_help="Answer a client's hook; called by its settings.")
 @click.argument("event")
 @click.option(
     "--client",

@@ -45,7 +45,7 @@ class Plan:
             self.todo.append(do)
 
 
-@click.command()
+@click.command(short_help="Opt this project in; install or remove a client's hooks.")
 @click.option("--client", type=click.Choice(CLIENTS), help="Install its hooks; agents-md: a section of AGENTS.md.")
 @click.option(
     "--shared", is_flag=True, help="In the settings that the repository shares; they call `ralf` on the PATH."
@@ -224,7 +224,7 @@ def _notes(project: Project, client: str, *, shared: bool) -> Iterator[str]:
     yield from known.then
     path = known.path(project.root, shared=False).relative_to(project.root)
     if not shared and (project.root / ".git").is_dir():
-        yield f"it names a Python of this machine; unless git ignores it: echo {path} >> .git/info/exclude"
+        yield f"{path} names a Python of this machine; unless git ignores it: echo {path} >> .git/info/exclude"
     other = known.path(project.root, shared=not shared)
     if known.has_local and installation.is_installed(other):
         yield f"{other} calls ralf's hooks, too, so that each event calls two: keep one of them"

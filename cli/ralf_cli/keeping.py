@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 _NOTES = 20  # that are printed: old evidence that was pruned is a note a checkpoint
 
 
-@click.command()
+@click.command(short_help="Check that all that is kept is whole; mend it.")
 @click.argument("route", required=False)
 @click.option("--repair", is_flag=True, help="Mend what is damaged, and say what was done.")
 @with_root
@@ -88,7 +88,7 @@ def _so_many(count: int, noun: str) -> str:
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
-@click.command()
+@click.command(short_help="Move what is old to compressed files.")
 @click.argument("route", required=False)
 @click.option("--older-than", metavar="AGE", help="What ended so long ago: 90d, 12h, 4w. Default: as configured.")
 @click.option("--dry-run", is_flag=True, help="Only say what would move.")

@@ -9,7 +9,7 @@ import click
 from ralf_cli.options import with_root
 
 
-@click.command()
+@click.command(short_help="Serve routes by the Model Context Protocol.")
 @with_root
 def mcp(root: str | None) -> None:
     """Serve this project's routes to an agent, by the Model Context Protocol on standard input and output.

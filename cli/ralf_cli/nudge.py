@@ -9,7 +9,7 @@ from ralf_cli.options import with_json, with_root
 _LEAST = 4  # characters of a session's id by which it is told from others
 
 
-@click.command()
+@click.command(short_help="Leave a notice to a session.")
 @click.argument("text")
 @click.option("--session", metavar="ID", help="The session, or 4 characters or more of the beginning of its id.")
 @click.option("--route", metavar="ROUTE", help="All sessions that work on this route and are not over.")

@@ -15,7 +15,7 @@ _STATE = ("assignments", "queue", "decisions", "channels", "goal")
 _FIGURES = ("tokens", "window")
 
 
-@click.command()
+@click.command(short_help="Keep an orchestrator's own state in a route.")
 @click.argument("route")
 @click.option("--now", is_flag=True, help="Checkpoint it whatever the pressure is.")
 @with_root

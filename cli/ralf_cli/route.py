@@ -7,7 +7,7 @@ import click
 from ralf_cli.options import with_json, with_root
 
 
-@click.group(invoke_without_command=True)
+@click.group(invoke_without_command=True, short_help="Show the route that is meant; `use` chooses one.")
 @with_root
 @with_json
 @click.pass_context
@@ -40,7 +40,7 @@ def route(ctx: click.Context, root: str | None, as_json: bool) -> None:
         click.echo(f"{choice.route}  ({choice.rule})")
 
 
-@route.command()
+@route.command(short_help="Choose the route of this session.")
 @click.argument("name")
 @with_root
 def use(name: str, root: str | None) -> None:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from ralf.status import Status
 
 
-@click.command()
+@click.command(short_help="Show where this project stands: route, checkpoints, tokens.")
 @click.option("--route", metavar="ROUTE", help="Look at this route. Default: the route of this session.")
 @with_root
 @with_json
