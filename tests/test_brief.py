@@ -320,3 +320,21 @@ def test_a_long_decision_gives_way_to_its_statement_before_it_goes() -> None:
     assert 0 < text.count("Because: It was") < 20
     assert f"{20 - text.count('Because: It was')} reasons" in text
     assert context.render(100_000) == context.render()
+
+
+def test_what_a_successor_is_handed_says_nothing_twice() -> None:
+    failed = "make pump"
+    context = replace(
+        FULL,
+        decisions=(Decision("DEC-001", decision=GOAL), Decision("DEC-002", decision=GOAL, rationale="the trees die")),
+        facts=Facts(
+            requests=(RequestFact(GOAL),),
+            errors=(ErrorFact("no rule to make pump", command=failed),),
+            commands=(CommandFact(failed, "failed", exit=2), CommandFact("make valve", "failed", exit=2)),
+        ),
+    )
+    text = render(context, 2_500, section="resume")
+    assert "**Asked" not in text and "DEC-001" not in text
+    assert f"DEC-002: {GOAL}. Because: the trees die" in text
+    assert text.count(failed) == 2 and f"(from: {failed})" in text and "- make valve (failed, exit 2)" in text
+    assert "DEC-001" in render(context)

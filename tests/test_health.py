@@ -169,6 +169,25 @@ def test_of_a_long_log_only_the_end_is_read_and_the_rest_is_estimated(
     assert log.path.stat().st_size - start.byte <= tail.LIMIT and events
 
 
+def test_what_no_checkpoint_has_is_read_as_a_whole_where_it_is_not_long(here: Project) -> None:
+    log = log_of(here, "s-1").asks(-9)
+    log._write("attachment", -8, attachment={"type": "skills", "content": "tide " * 60_000})
+    log.asks(-7, "and so on, " * 2_000).says(-6, 9_000)
+    with log.path.open("a") as file:
+        file.write("\n" * 2_000)
+    assert log.path.stat().st_size > 3 * tail.LIMIT
+    assert 7_000 < only(here).unsaved < 9_000  # 100,000 where its end stands for all of it
+
+
+def test_of_a_session_that_is_over_nothing_is_foretold(here: Project) -> None:
+    log = log_of(here, "s-1", ended=True).asks(-11)
+    for minute in range(-10, 0):
+        log.says(minute, 100_000 + 2_000 * (minute + 10))
+    found = only(here)
+    assert (found.state, found.tokens) == ("ended", 118_000)
+    assert (found.growth, found.minutes_to_checkpoint, found.minutes_to_compaction) == (None, None, None)
+
+
 def test_a_figure_of_the_window_is_found_also_before_a_lot_of_output(here: Project) -> None:
     log = log_of(here, "s-1").asks(-9).says(-8, 90_000)
     for number in range(40):
@@ -195,6 +214,12 @@ def test_an_open_turn_from_which_nothing_comes_is_silent_after_a_while(here: Pro
     assert (found.state, found.minutes_silent, rules_of(found)) == ("silent", 9.0, ["silent"])
     log.gets(-1, "ok")
     assert only(here).state == "working"
+
+
+def test_a_session_that_was_left_a_day_ago_is_no_warning(here: Project) -> None:
+    log_of(here, "s-1").asks(-3_000).calls(-2_000, 9_000, "make")
+    found = only(here)
+    assert (found.state, rules_of(found)) == ("silent", [])
 
 
 def test_the_same_call_that_fails_again_and_again_with_the_same_output_is_stuck(here: Project) -> None:
@@ -400,7 +425,7 @@ def test_a_notice_is_left_to_any_of_a_thousand_sessions(ralf_cli: Cli, here: Pro
 def test_watching_in_a_pipe_prints_a_line_for_each_change(here: Project, tmp_path: Path) -> None:
     log = log_of(here, "s-1", seen=time.time()).says(-9, 100_000)
     child = subprocess.Popen(
-        storekit.command("--root", here.root, "health", "--watch", "--every", "0.2", "--nudge"),
+        storekit.command("--root", here.root, "health", "--watch", "--interval", "0.2", "--nudge"),
         cwd=tmp_path,
         env=storekit.environment(tmp_path),
         stdout=subprocess.PIPE,
@@ -416,3 +441,10 @@ def test_watching_in_a_pipe_prints_a_line_for_each_change(here: Project, tmp_pat
         child.kill()
         child.communicate()
     assert len(said(here)) == 1
+
+
+def test_the_table_shows_as_much_of_an_id_as_tells_it_from_the_others(here: Project) -> None:
+    for session in ("01a202ef-8c3e-7df1", "01a202ef-9803-7ec0"):
+        log_of(here, session).asks(-2).says(-1, 9_000)
+    shown = storekit.process("health", "--all", cwd=here.root).out
+    assert "01a202ef-8 " in shown and "01a202ef-9 " in shown and "01a202ef-8c" not in shown

@@ -221,6 +221,14 @@ def test_a_hook_gives_up_in_time(rig: Rig) -> None:
         assert child.wait(timeout=10) == 0  # its standard input is open still
 
 
+@pytest.mark.parametrize("args", [(), ("Stop", "--client", "nobody"), ("Stop", "--no-such-option")])
+def test_no_call_that_makes_no_sense_ends_with_the_status_that_blocks_a_client(
+    tmp_path: Path, args: tuple[str, ...]
+) -> None:
+    done = storekit.process("hook", *args, cwd=tmp_path)
+    assert (done.status, done.out) == (1, "") and "error: ralf hook: " in done.err
+
+
 def test_a_pipe_in_the_transcript_s_place_hangs_nobody(rig: Rig) -> None:
     os.mkfifo(rig.transcript)
     said = rig.hook()

@@ -236,3 +236,17 @@ def test_what_is_old_of_an_inbox_moves_to_the_archive_and_waits_on_there(here: P
 def test_an_inbox_is_for_its_owner_only(here: Project) -> None:
     inbox.send(here, "s-1", "mine", sender="Ana")
     assert os.stat(journal_of(here, "s-1")).st_mode & 0o077 == 0
+
+
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        ((), "name the session or the route"),
+        (("--session", "s-10", "--route", "tide"), "not both"),
+        (("--session", "s-1"), "s-1: is too short for a session"),
+        (("--session", "s-10"), "s-10: no such session"),
+    ],
+)
+def test_a_notice_says_whom_it_could_not_find(tmp_path: Path, args: tuple[str, ...], words: str) -> None:
+    done = storekit.process("nudge", "hello", *args, cwd=tmp_path)
+    assert done.status in (2, 3) and words in done.err and "\nhint: " in done.err

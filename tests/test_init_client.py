@@ -99,6 +99,14 @@ def test_done_twice_it_changes_nothing_and_taken_out_all_is_as_before(tmp_path: 
     assert (context_of(tmp_path) / "config.yaml").exists()  # the project has still opted in
 
 
+def test_what_git_would_take_of_this_machine_is_said(tmp_path: Path, run: Run) -> None:
+    (tmp_path / ".git").mkdir()
+    said = "echo .claude/settings.local.json >> .git/info/exclude"
+    assert said not in run("--client", "claude-code", "--dry-run").err
+    assert said not in run("--client", "claude-code", "--shared", "--yes").err
+    assert said in run("--client", "claude-code", "--yes").err
+
+
 def test_opting_out_takes_out_everything_that_was_put_somewhere(tmp_path: Path, run: Run) -> None:
     (tmp_path / "AGENTS.md").write_text("# Mine\n")
     for args in (("claude-code",), ("claude-code", "--shared"), ("codex",), ("gemini",), ("agents-md",)):

@@ -75,6 +75,7 @@ def test_every_tool_tells_what_it_takes_and_what_it_gives(made: Path) -> None:
     for tool in tools:
         assert tool.description and tool.output_schema and tool.annotations, tool.name
         assert "text" in tool.output_schema["properties"], tool.name
+        assert "\n" not in tool.description and "  " not in tool.description, tool.name
 
 
 @pytest.mark.parametrize("budget", [100, 300, 2_500])
@@ -301,7 +302,7 @@ def test_without_the_extra_the_command_says_what_to_install(tmp_path: Path) -> N
     child = storekit.start(WITHOUT, cwd=tmp_path)
     _, err = child.communicate(timeout=30)
     assert child.returncode == 1
-    assert err.decode().splitlines()[-1] == 'hint: pip install "ralf-context[mcp]"'
+    assert err.decode().splitlines()[-1] == "hint: in a clone of ralf: pipx install --force '.[mcp]'"
 
 
 def test_nothing_else_imports_the_sdk(tmp_path: Path) -> None:
@@ -378,3 +379,8 @@ def test_the_inspector_drives_each(
         timeout=120,
     )
     assert expected in done.stdout.decode(), done.stderr.decode()[-2_000:]
+
+
+def test_a_hint_to_read_a_route_names_the_tool_that_does(made: Path) -> None:
+    hint = 'hint: get_context(route="tide")'
+    refused(made, "record_decision", hint, decision="x", route="tide", supersedes="DEC-77")

@@ -41,7 +41,7 @@ def test_a_refusal_is_one_printable_line_and_its_hint_names_an_allowed_route(nam
     except UsageError as refused:
         assert str(refused).isprintable()
         assert len(str(refused)) < 400
-        assert names.is_valid(refused.hint.removeprefix("ralf context show "))
+        assert names.is_valid(refused.hint.removeprefix("a name that would do: "))
 
 
 odd = st.text(st.sampled_from("aZ09._-/\\: \n\0\u00e9~"), max_size=70)

@@ -268,3 +268,23 @@ def test_the_command_takes_json_and_says_json(tmp_path: Path) -> None:
         found = ran(tmp_path, wrong)
         assert found.returncode == 2 and b"hint: " in found.stderr, (wrong, found.stderr)
     assert os.path.exists(storekit.route_file(tmp_path, ROUTE))
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ("nope", "is not a JSON object"),
+        ('{"foo": 1}', "known keys: assignments, queue, decisions, channels, goal, tokens, window"),
+        ('{"tokens": "many", "window": 5}', "needs the whole numbers tokens and window"),
+    ],
+)
+def test_the_command_says_what_is_wrong_with_its_input(tmp_path: Path, given: str, words: str) -> None:
+    done = subprocess.run(
+        storekit.command("orchestrator", "pm"),
+        input=given.encode(),
+        capture_output=True,
+        cwd=tmp_path,
+        env=storekit.environment(tmp_path),
+        timeout=60,
+    )
+    assert (done.returncode, done.stdout) == (2, b"") and words in done.stderr.decode()

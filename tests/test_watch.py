@@ -14,6 +14,7 @@ import pytest
 
 import ralf
 import storekit
+from ralf import optin, routing
 from ralf.errors import TranscriptNotFound, UsageError
 from ralf.project import Project
 from ralf.status import status
@@ -266,3 +267,28 @@ def test_the_status_writes_nothing_that_counts(session: tuple[Project, Path]) ->
     before = kept_bytes(project.root)
     status(project)
     assert kept_bytes(project.root) == before
+
+
+def test_on_a_terminal_the_route_is_that_of_the_newest_session(
+    session: tuple[Project, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project, path = session
+    for name in ("CLAUDE_CODE_SESSION_ID", "CODEX_THREAD_ID"):
+        monkeypatch.delenv(name, raising=False)
+    routing.use(project, "tides", session="s-1")
+    ralf.checkpoint("tides", path, root=project.root)
+    found = status(project)
+    assert (found.route, found.checkpoint_count, found.tokens_since) == ("tides", 1, 0)
+    monkeypatch.setenv("CLAUDE_CODE_SESSION_ID", "another")
+    assert status(project).route == "default"
+    monkeypatch.delenv("CLAUDE_CODE_SESSION_ID")
+    routing.use(project, "mine")
+    assert status(project).route == "mine"
+
+
+def test_the_status_says_that_the_hooks_are_off(session: tuple[Project, Path]) -> None:
+    project, _ = session
+    optin.init(project, share=False)
+    assert storekit.process("status", cwd=project.root).out.splitlines()[0].endswith(str(project.root))
+    optin.switch(project, on=False)
+    assert "(hooks are off: ralf on)" in storekit.process("status", cwd=project.root).out

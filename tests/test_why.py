@@ -267,7 +267,7 @@ def test_the_command_prints_claim_place_and_words(cli: Cli, project: Path) -> No
     ran = cli("context", "why", "tide", label.lower())
     assert ran.status == 0
     assert f"\ntide {label}  decision, by agent, 2026-03-01T08:00:01.000Z; checkpoint cp-001\n" in ran.out
-    assert "session s-1, lines 2-2, sha256 " in ran.out
+    assert "session s-1, line 2, sha256 " in ran.out
     assert f"line 2, agent:\n  {CHOICE}\n" in ran.out
 
 
@@ -277,7 +277,7 @@ def test_the_command_exits_3_where_the_evidence_was_pruned_and_still_prints_the_
     prune_all(project)
     ran = cli("context", "why", "tide", label)
     ran.complains(3, "tide", label, "not kept")
-    assert f"session s-1, lines 2-2, sha256 {sha256}: pruned" in ran.out
+    assert f"session s-1, line 2, sha256 {sha256}: pruned" in ran.out
     assert cli("context", "why", "tide", "cp-001").status == 3
     assert cli("context", "why", "tide", label, "--json").json()["evidence"] == "pruned"
 

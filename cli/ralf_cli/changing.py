@@ -24,7 +24,7 @@ _HEADINGS = {
 }
 
 
-@click.command()
+@click.command(short_help="List what happened to a route, newest first.")
 @click.argument("route")
 @click.option("-n", "limit", type=click.IntRange(min=1), metavar="N", help="Only the newest N.")
 @with_root
@@ -56,7 +56,7 @@ def log(route: str, limit: int | None, root: str | None, as_json: bool) -> None:
         say(f"{route}: has no record yet; its file came without a journal")
 
 
-@click.command()
+@click.command(short_help="Show what changed between two checkpoints.")
 @click.argument("route")
 @click.argument("a", required=False)
 @click.argument("b", required=False)
@@ -92,7 +92,7 @@ def diff(route: str, a: str | None, b: str | None, root: str | None, as_json: bo
         say("nothing changed")
 
 
-@click.command()
+@click.command(short_help="Give a route the content of an earlier checkpoint.")
 @click.argument("route")
 @click.argument("to", metavar="CP|rN")
 @click.option("--because", metavar="WHY", default="", help="The reason; recorded.")

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from ralf.forgetting.forget import Forgotten
 
 
-@click.command()
+@click.command(short_help="Open a route file in your editor, and take it in.")
 @click.argument("route")
 @with_root
 @with_json
@@ -79,7 +79,7 @@ def _run_editor(opened: Opened) -> None:
         raise RalfError(command, what, f"ralf context edit {opened.route}")
 
 
-@click.command()
+@click.command(short_help="Drop a decision for good.")
 @click.argument("route")
 @click.argument("id")
 @click.option("--because", metavar="WHY", default="", help="The reason; kept in the record.")
@@ -113,7 +113,7 @@ def drop(route: str, id: str, because: str, root: str | None, as_json: bool) -> 
     click.echo(f"{dropped.route}: {dropped.decision.id} {said}: {one_line(dropped.decision.decision)}")
 
 
-@click.command()
+@click.command(short_help="Purge words from the whole store.")
 @click.argument("route")
 @click.argument("id", required=False)
 @click.option("--text", metavar="TEXT", help="This text instead, wherever it stands; - reads it from stdin.")

@@ -7,7 +7,7 @@ import click
 from ralf_cli.options import with_json, with_root
 
 
-@click.command()
+@click.command(short_help="Look at the installation, and say what to do.")
 @with_root
 @with_json
 @click.pass_context

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 _SHOWN = 1_200  # characters of one message that are printed
 
 
-@click.command()
+@click.command(short_help="Show the transcript lines behind a claim.")
 @click.argument("route")
 @click.argument("id")
 @with_root
@@ -51,7 +51,7 @@ def why(ctx: click.Context, route: str, id: str, root: str | None, as_json: bool
         ctx.exit(3)
 
 
-@click.command()
+@click.command(short_help="Remove old transcript text behind checkpoints.")
 @click.option("--older-than", metavar="AGE", help="Evidence of segments that ended so long ago: 90d, 12h, 4w.")
 @click.option("--keep-under", metavar="SIZE", help="The oldest evidence, until what is left takes less: 500MB, 2GB.")
 @click.option("--dry-run", is_flag=True, help="Only say what would go. This is what happens without --yes.")
@@ -90,10 +90,10 @@ def prune(
         ]
         table(("ROUTE", "CHECKPOINT", "TIME", "BYTES", "REASON"), rows, right=(3,))
     freed, left = f"{report.freed:,} bytes of evidence", f"{report.kept:,} stay"
-    if report.removed or not report.pruned:
+    if yes and not dry_run:
         click.echo(f"removed {freed}; {left}")
     else:
-        click.echo(f"would remove {freed}; {left}; run it again with --yes")
+        click.echo(f"would remove {freed}; {left}" + ("; run it again with --yes" if report.pruned else ""))
     if report.just_put:
         say(f"{report.just_put} more were put within the last ten minutes: later")
 
@@ -113,15 +113,18 @@ def _emit(reason: Reason) -> None:
     if source is None:
         click.echo(f"No transcript holds it: {reason.recorded}, revision {reason.revision}.")
         return
-    where = f"session {source.session}, lines {source.first_line}-{source.last_line}, sha256 {source.sha256}"
+    where = f"session {source.session}, {_lines(source.first_line, source.last_line)}, sha256 {source.sha256}"
     match = {True: "the words are unchanged", False: "THE WORDS ARE NOT THOSE THAT IT WAS TAKEN FROM"}
     gone = "some of the words were forgotten" if reason.evidence == "purged" else "pruned"
     click.echo(f"{where}: {gone if reason.matches is None else match[reason.matches]}")
     for quote in reason.quotes:
-        lines = f"line {quote.line}" if quote.last <= quote.line else f"lines {quote.line}-{quote.last}"
         click.echo()
-        click.secho(f"{lines}, {quote.who}:", bold=True)
+        click.secho(f"{_lines(quote.line, quote.last)}, {quote.who}:", bold=True)
         click.echo(_indented(quote.text), nl=False)
+
+
+def _lines(first: int, last: int) -> str:
+    return f"line {first}" if last <= first else f"lines {first}-{last}"
 
 
 def _indented(text: str) -> str:

@@ -17,19 +17,27 @@ if TYPE_CHECKING:
     from ralf_integrations.health.look import Health
     from ralf_integrations.health.rules import Session
 
+_ID = 8  # characters of a session's id, at the least
 _STEP = 5  # percent of a window that are worth a line
 
 
-@click.command()
+@click.command(short_help="Show every session: how full, when saved, what is wrong.")
 @click.option("--watch", is_flag=True, help="Look again and again; in a pipe, a line for each change.")
-@click.option("--every", type=click.FloatRange(min=0.2), default=5.0, show_default=True, metavar="S", help="Seconds.")
+@click.option(
+    "--interval",
+    type=click.FloatRange(min=0.2),
+    default=5.0,
+    show_default=True,
+    metavar="S",
+    help="Seconds from one look to the next.",
+)
 @click.option("--route", metavar="ROUTE", help="Only the sessions that work on this route.")
 @click.option("--all", "everything", is_flag=True, help="Also those that have not stirred for a day.")
 @click.option("--nudge", is_flag=True, help="Leave a notice to each session that crosses the mark of pressure.")
 @with_root
 @with_json
 def health(
-    watch: bool, every: float, route: str | None, everything: bool, nudge: bool, root: str | None, as_json: bool
+    watch: bool, interval: float, route: str | None, everything: bool, nudge: bool, root: str | None, as_json: bool
 ) -> None:
     """Show every session of this project: tokens in its window, pressure, growth, minutes to the next checkpoint and to
     the compaction, when it was last checkpointed, what it is at, and what is wrong.
@@ -70,7 +78,7 @@ def health(
     with _shown(as_json=as_json) as show:
         while True:
             show(now())
-            time.sleep(every)
+            time.sleep(interval)
 
 
 @contextmanager
@@ -116,7 +124,7 @@ def _emit(found: Health) -> None:
     if not found.sessions:
         say("no session of this project has stirred within a day: --all shows those of before")
         return
-    table(_HEADINGS, [_row(one) for one in found.sessions], right=(3, 4, 5, 6, 7, 8))
+    table(_HEADINGS, _rows(found), right=(3, 4, 5, 6, 7, 8))
     for one in found.sessions:
         for warned in one.warnings:
             say(f"warning: {one.session}: {warned.rule}: {warned.text}")
@@ -124,6 +132,15 @@ def _emit(found: Health) -> None:
 
 
 _HEADINGS = ("SESSION", "STATE", "ROUTE", "FULL", "TOKENS", "A MINUTE", "CHECKPOINT IN", "COMPACTS IN", "SAVED")
+
+
+def _rows(found: Health) -> list[tuple[object, ...]]:
+    """The rows of the table, with as much of each session's id as tells it from the others: `nudge` takes it."""
+    ids = {one.session for one in found.sessions}
+    shown = _ID
+    while len({id_[:shown] for id_ in ids}) < len(ids):
+        shown += 1
+    return [(_plain(one.session[:shown]), *_row(one)[1:]) for one in found.sessions]
 
 
 def _row(one: Session) -> tuple[object, ...]:
@@ -136,13 +153,13 @@ def _row(one: Session) -> tuple[object, ...]:
         "-" if one.growth is None else round(one.growth),
         _minutes(one.minutes_to_checkpoint),
         _minutes(one.minutes_to_compaction),
-        "never" if one.minutes_since_checkpoint is None else f"{_minutes(one.minutes_since_checkpoint)} ago",
+        _ago(one.minutes_since_checkpoint),
     )
 
 
 def _lines(found: Health) -> list[str]:
     """The table as lines, and the warnings below it."""
-    rows = [_HEADINGS, *([str(cell) for cell in _row(one)] for one in found.sessions)]
+    rows = [_HEADINGS, *([str(cell) for cell in row] for row in _rows(found))]
     widths = [max(len(row[n]) for row in rows) for n in range(len(_HEADINGS))]
     lines = ["  ".join(cell.ljust(widths[n]) for n, cell in enumerate(row)).rstrip() for row in rows]
     lines += [
@@ -159,6 +176,12 @@ def _minutes(minutes: float | None) -> str:
     if minutes < 120:
         return f"{minutes:.0f} min"
     return f"{minutes / 60:.0f} h" if minutes < 48 * 60 else f"{minutes / 1440:.0f} d"
+
+
+def _ago(minutes: float | None) -> str:
+    if minutes is None:
+        return "never"
+    return "just now" if minutes < 1 else f"{_minutes(minutes)} ago"
 
 
 def _plain(text: str) -> str:

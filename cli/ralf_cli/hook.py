@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 
-@click.command()
+@click.command(short_help="Answer a client's hook; called by its settings.")
 @click.argument("event")
 @click.option(
     "--client",
@@ -25,7 +25,7 @@ def hook(event: str, client: str | None) -> None:
       ralf hook PostToolBatch --client claude-code
 
     \b
-    Exit status: 0, whatever happens
+    Exit status: 0, whatever happens · 1 no such client, no event named (2 would block the client)
     """
     from ralf_integrations.hooks import instant
 

@@ -45,7 +45,7 @@ class Plan:
             self.todo.append(do)
 
 
-@click.command()
+@click.command(short_help="Opt this project in; install or remove a client's hooks.")
 @click.option("--client", type=click.Choice(CLIENTS), help="Install its hooks; agents-md: a section of AGENTS.md.")
 @click.option(
     "--shared", is_flag=True, help="In the settings that the repository shares; they call `ralf` on the PATH."
@@ -115,7 +115,7 @@ def init(
         if asks:
             click.confirm("Go on?", default=True, abort=True, err=True)
         elif not yes and (other := next((step.path for step in plan.steps if step.diff), None)):
-            raise UsageError(other, "is not ours alone, and nobody is here to say yes", "the same with --yes")
+            raise UsageError(other, "nothing was changed: nobody is here to say yes", "the same command with --yes")
         for do in plan.todo:
             do()
     if as_json:
@@ -124,10 +124,12 @@ def init(
         click.echo(f"{project.folder}: nothing to do")
     elif dry_run:
         click.echo("dry run: nothing was changed")
+    elif uninstall and client is not None and project.config_file.exists():
+        say("this project stays opted in; to opt it out, too: ralf init --uninstall")
     if client is not None and not uninstall and plugin is None:
         from ralf_cli import offers
 
-        if plan.steps:
+        if plan.steps and not dry_run:
             for line in _notes(project, client, shared=shared):
                 say(line)
         if not dry_run:
@@ -186,7 +188,8 @@ def _removal(project: Project, client: str | None, *, shared: bool) -> Plan:
     for part in parts:
         change = installation.plan_removal(project, part)
         if change is not None:
-            plan.add([_step(change, "without what ralf has put there")], partial(installation.apply, project, change))
+            what = "ralf has made it" if change.after is None else "without what ralf has put there"
+            plan.add([_step(change, what)], partial(installation.apply, project, change))
     return plan
 
 
@@ -219,6 +222,9 @@ def _notes(project: Project, client: str, *, shared: bool) -> Iterator[str]:
         return
     known = registry.CLIENTS[client]
     yield from known.then
+    path = known.path(project.root, shared=False).relative_to(project.root)
+    if not shared and (project.root / ".git").is_dir():
+        yield f"{path} names a Python of this machine; unless git ignores it: echo {path} >> .git/info/exclude"
     other = known.path(project.root, shared=not shared)
     if known.has_local and installation.is_installed(other):
         yield f"{other} calls ralf's hooks, too, so that each event calls two: keep one of them"

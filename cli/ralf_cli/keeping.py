@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 _NOTES = 20  # that are printed: old evidence that was pruned is a note a checkpoint
 
 
-@click.command()
+@click.command(short_help="Check that all that is kept is whole; mend it.")
 @click.argument("route", required=False)
 @click.option("--repair", is_flag=True, help="Mend what is damaged, and say what was done.")
 @with_root
@@ -88,7 +88,7 @@ def _so_many(count: int, noun: str) -> str:
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
-@click.command()
+@click.command(short_help="Move what is old to compressed files.")
 @click.argument("route", required=False)
 @click.option("--older-than", metavar="AGE", help="What ended so long ago: 90d, 12h, 4w. Default: as configured.")
 @click.option("--dry-run", is_flag=True, help="Only say what would move.")
@@ -128,7 +128,7 @@ def archive(
             ]
             table(("ROUTE", "RECORDS", "BYTES", "ENDED", "EVIDENCE"), rows, right=(1, 2, 4))
         records, blobs = (sum(getattr(one, name) for one in report.routes) for name in ("records", "blobs"))
-        did = "moved" if report.moved or not report.routes else "would move"
+        did = "would move" if dry_run else "moved"
         what = f"{_so_many(records, 'record')} and the evidence of {_so_many(blobs, 'checkpoint')}"
         click.echo(f"{did} {what} to the archive")
     for damage in report.damaged:

@@ -94,7 +94,7 @@ def run() -> NoReturn:
     except click.UsageError as error:
         where = error.ctx.command_path if error.ctx else "ralf"
         _complain(f"{where}: {error.format_message()}", f"{where} --help")
-        status = 2
+        status = 1 if where == "ralf hook" else 2  # to a client 2 means: block what the person or the agent does
     except click.exceptions.Exit as error:
         status = error.exit_code
     except (click.Abort, KeyboardInterrupt):

@@ -9,7 +9,7 @@ import click
 from ralf_cli.options import with_root
 
 
-@click.command()
+@click.command(short_help="Serve routes by the Model Context Protocol.")
 @with_root
 def mcp(root: str | None) -> None:
     """Serve this project's routes to an agent, by the Model Context Protocol on standard input and output.
@@ -19,7 +19,7 @@ def mcp(root: str | None) -> None:
 
     \b
     Examples:
-      pip install "ralf-context[mcp]"
+      pipx install '.[mcp]'                   # in a clone of ralf
       claude mcp add ralf -- ralf mcp
       ralf --root /srv/tide mcp
 
@@ -31,7 +31,9 @@ def mcp(root: str | None) -> None:
     from ralf_integrations.mcp import caller
 
     if find_spec("mcp") is None:
-        raise RalfError("ralf mcp", "the MCP SDK is not installed here", 'pip install "ralf-context[mcp]"')
+        raise RalfError(
+            "ralf mcp", "the MCP SDK is not installed here", "in a clone of ralf: pipx install --force '.[mcp]'"
+        )
     if root is None:
         caller.go_to_project()
     projects.find(root)  # what is wrong with it is said before the client waits for an answer

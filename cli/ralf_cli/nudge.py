@@ -9,9 +9,9 @@ from ralf_cli.options import with_json, with_root
 _LEAST = 4  # characters of a session's id by which it is told from others
 
 
-@click.command()
+@click.command(short_help="Leave a notice to a session.")
 @click.argument("text")
-@click.option("--session", metavar="ID", help="The session, or the beginning of its id.")
+@click.option("--session", metavar="ID", help="The session, or 4 characters or more of the beginning of its id.")
 @click.option("--route", metavar="ROUTE", help="All sessions that work on this route and are not over.")
 @click.option("--from", "sender", metavar="NAME", default="ralf nudge", show_default=True, help="Who says it.")
 @with_root
@@ -36,8 +36,10 @@ def nudge(text: str, session: str | None, route: str | None, sender: str, root: 
     from ralf_cli.output import emit_json
     from ralf_integrations import inbox
 
-    if (session is None) == (route is None):
+    if session is None and route is None:
         raise click.UsageError("name the session or the route: --session ID, --route ROUTE")
+    if session is not None and route is not None:
+        raise click.UsageError("name the session or the route, not both")
     project = projects.find(root)
     found = _sessions(session, route, root)
     sent = [{"session": one, "id": inbox.send(project, one, text, sender=sender)} for one in found]
@@ -61,7 +63,11 @@ def _sessions(named: str | None, route: str | None, root: str | None) -> list[st
     known = known_ids(root)
     if named in known:
         return [str(named)]
-    found = [one for one in known if len(str(named)) >= _LEAST and one.startswith(str(named))]
+    if len(str(named)) < _LEAST:
+        raise UsageError(
+            str(named) or '""', f"is too short for a session: {_LEAST} characters of its id", "ralf health"
+        )
+    found = [one for one in known if one.startswith(str(named))]
     if len(found) > 1:
         raise UsageError(
             str(named), f"begins {len(found)} sessions' ids: {', '.join(sorted(found)[:5])}", "ralf health"

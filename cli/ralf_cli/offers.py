@@ -78,7 +78,8 @@ def _take(project: Project, found: Sequence[Any]) -> None:
     for taken in problems:
         say(f"warning: {taken.session.path}: left out: {taken.problem}")
     done = f"{checkpoints:,} checkpoint{'s' * (checkpoints != 1)} in {len(routes)} route{'s' * (len(routes) != 1)}"
-    say(f"{len(found) - len(problems)} sessions are now {done}: ralf context list")
+    count = len(found) - len(problems)
+    say(f"{count:,} session{'s are' if count != 1 else ' is'} now {done}: ralf context list")
 
 
 @contextmanager

@@ -12,9 +12,10 @@ from ralf_cli.options import with_root
 
 _MOST = 4 << 20  # bytes
 _STATE = ("assignments", "queue", "decisions", "channels", "goal")
+_FIGURES = ("tokens", "window")
 
 
-@click.command()
+@click.command(short_help="Keep an orchestrator's own state in a route.")
 @click.argument("route")
 @click.option("--now", is_flag=True, help="Checkpoint it whatever the pressure is.")
 @with_root
@@ -40,10 +41,13 @@ def orchestrator(route: str, now: bool, root: str | None) -> None:
     from ralf_integrations.orchestrator import Orchestrator
 
     given = _given(sys.stdin.buffer.read(_MOST + 1))
-    figures = [given.get(key) for key in ("tokens", "window")]
+    figures = [given.get(key) for key in _FIGURES]
     told = all(type(figure) is int for figure in figures)
     if not told and (any(figure is not None for figure in figures) or not now):
-        raise UsageError("standard input", "tells no tokens and window", '"tokens": 150000, "window": 200000, or --now')
+        what = "needs the whole numbers tokens and window"
+        raise UsageError(
+            "standard input", what, 'add "tokens": 150000, "window": 200000; or: ralf orchestrator ROUTE --now'
+        )
     keeper = Orchestrator(route, root)
     keeper.update(**{key: given[key] for key in _STATE if given.get(key) is not None})
     if not now:
@@ -62,7 +66,9 @@ def _given(data: bytes) -> dict[str, Any]:
     except (ValueError, RecursionError):
         tree = None
     if not isinstance(tree, dict):
-        raise UsageError("standard input", "is no JSON object of at most 4 MiB", "ralf orchestrator --help")
-    if unknown := sorted(tree.keys() - {*_STATE, "tokens", "window"}):
-        raise UsageError("standard input", f"unknown key {unknown[0]!a}", f"known keys: {', '.join(_STATE)}")
+        raise UsageError("standard input", "is not a JSON object, or larger than 4 MiB", "ralf orchestrator --help")
+    if unknown := sorted(tree.keys() - {*_STATE, *_FIGURES}):
+        raise UsageError(
+            "standard input", f"unknown key {unknown[0]!a}", f"known keys: {', '.join((*_STATE, *_FIGURES))}"
+        )
     return tree

@@ -19,7 +19,7 @@ BRIEF_TOKENS = 2_500
 SECTIONS = ("goal", "work", "decisions", "facts", "history")
 
 
-@click.command("list")
+@click.command("list", short_help="List the routes, the newest checkpoint first.")
 @click.option("--cost", is_flag=True, help="What models have cost each route; their own words, or an estimate (~).")
 @with_root
 @with_json
@@ -100,7 +100,7 @@ def _list_cost(routes: list[str], root: str | None, *, as_json: bool) -> None:
         click.echo("no routes yet; make one with: ralf context checkpoint ROUTE --transcript FILE", err=True)
 
 
-@click.command()
+@click.command(short_help="Show the context of a route.")
 @click.argument("route")
 @click.option("--max-tokens", type=click.IntRange(min=0), metavar="N", help="Hard limit: at most N o200k_base tokens.")
 @click.option("--brief", is_flag=True, help=f"Only what a fresh agent needs first; at most {BRIEF_TOKENS:,} tokens.")
@@ -172,7 +172,7 @@ def show(
         click.get_current_context().exit(4)
 
 
-@click.command()
+@click.command(short_help="Find decisions, checkpoints, facts and evidence.")
 @click.argument("query")
 @click.option("--route", metavar="ROUTE", help="Search this route only.")
 @click.option(

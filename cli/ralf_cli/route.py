@@ -7,7 +7,7 @@ import click
 from ralf_cli.options import with_json, with_root
 
 
-@click.group(invoke_without_command=True)
+@click.group(invoke_without_command=True, short_help="Show the route that is meant; `use` chooses one.")
 @with_root
 @with_json
 @click.pass_context
@@ -17,7 +17,7 @@ def route(ctx: click.Context, root: str | None, as_json: bool) -> None:
     \b
     First match: BB5_ROUTE, RALF_TASK_ID, BB5_TASK_ID in the environment; `ralf route use`; the git branch, unless it is
     the main one; a name made of the session's first request, by its hook; `default`. `route_by` in config.yaml leaves
-    out the branch, the request, or both.
+    out the branch, the request, or both. On a terminal the session is the newest one of the project.
 
     \b
     Examples:
@@ -27,23 +27,27 @@ def route(ctx: click.Context, root: str | None, as_json: bool) -> None:
     \b
     Exit status: 0 · 2 refused name
     """
-    from ralf import project as projects, routing
+    from ralf import project as projects
+    from ralf.status import meant
     from ralf_cli.output import emit_json
 
     if ctx.invoked_subcommand is not None:
         return
-    choice = routing.choose(projects.find(root))
+    choice = meant(projects.find(root))
     if as_json:
         emit_json({"route": choice.route, "rule": choice.rule})
     else:
         click.echo(f"{choice.route}  ({choice.rule})")
 
 
-@route.command()
+@route.command(short_help="Choose the route of this session.")
 @click.argument("name")
 @with_root
 def use(name: str, root: str | None) -> None:
-    """Choose the route of this session; of this project where the client names no session.
+    """Choose the route of the session in which a client runs this; on a terminal, that of this project's commands.
+
+    On a terminal it changes no session: run it in one (`! ralf route use NAME` in Claude Code), start one with
+    RALF_TASK_ID=NAME, or say `--load-context NAME` in a prompt.
 
     \b
     Examples:
@@ -52,8 +56,14 @@ def use(name: str, root: str | None) -> None:
     \b
     Exit status: 0 · 1 the folder cannot be written · 2 refused name
     """
-    from ralf import project as projects, routing
+    from ralf import environment, project as projects, routing
+    from ralf_cli.output import say
 
     project = projects.find(root)
-    routing.use(project, routing.known(project, name) or name)
-    click.echo(f"{name}: the route of this session")
+    name = routing.known(project, name) or name
+    routing.use(project, name)
+    if environment.session():
+        click.echo(f"{name}: the route of this session")
+        return
+    click.echo(f"{name}: the route of this project's commands")
+    say(f"sessions keep theirs; for one of them: RALF_TASK_ID={name} claude, or ralf route use {name} within it")

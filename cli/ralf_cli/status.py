@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from ralf.status import Status
 
 
-@click.command()
+@click.command(short_help="Show where this project stands: route, checkpoints, tokens.")
 @click.option("--route", metavar="ROUTE", help="Look at this route. Default: the route of this session.")
 @with_root
 @with_json
@@ -37,7 +37,8 @@ def status(route: str | None, root: str | None, as_json: bool) -> None:
         spent = {name: as_fields(getattr(found, name)) for name in ("spend", "spend_total")}
         emit_json(fields_of(found) | spent)
         return
-    click.echo(f"project          {found.root}" + ("" if found.opted_in else "  (not opted in: ralf init)"))
+    state = "not opted in: ralf init" if not found.opted_in else "" if found.hooks else "hooks are off: ralf on"
+    click.echo(f"project          {found.root}" + (f"  ({state})" if state else ""))
     click.echo(f"route            {found.route}  ({found.rule})")
     if found.revision or found.checkpoint_count:
         last = f", last {found.last_checkpoint}" if found.last_checkpoint else ""
@@ -52,9 +53,10 @@ def status(route: str | None, root: str | None, as_json: bool) -> None:
     if found.problem:
         click.echo(f"problem          {found.problem}")
     if found.tokens_since is not None:
-        click.echo(
-            f"since then       about {found.tokens_since:,} tokens; next checkpoint in about {found.tokens_to_next:,}"
+        to_next = (
+            f"next checkpoint in about {found.tokens_to_next:,}" if found.tokens_to_next else "a checkpoint is due"
         )
+        click.echo(f"since then       about {found.tokens_since:,} tokens; {to_next}")
     _show_model(found)
     if found.damage:
         from ralf_cli.terminal import complain

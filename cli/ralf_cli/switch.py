@@ -7,7 +7,7 @@ import click
 from ralf_cli.options import with_root
 
 
-@click.command()
+@click.command(short_help="Switch the hooks on again in this project.")
 @with_root
 def on(root: str | None) -> None:
     """Switch the hooks on in this project, where `ralf off` has switched them off.
@@ -22,7 +22,7 @@ def on(root: str | None) -> None:
     _switch(root, on=True)
 
 
-@click.command()
+@click.command(short_help="Switch the hooks off in this project.")
 @with_root
 def off(root: str | None) -> None:
     """Switch the hooks off in this project: clients go on calling them, and they do nothing.

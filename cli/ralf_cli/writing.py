@@ -15,7 +15,7 @@ _SESSIONS = 5_000  # of Codex's newest sessions, of all projects, that are looke
 _LARGE = 5_000_000  # bytes from which a checkpoint takes long enough for a progress bar
 
 
-@click.command()
+@click.command(short_help="Take in what is new in a transcript.")
 @click.argument("route")
 @click.option("--transcript", metavar="FILE", help="The session log. Default: this project's newest session.")
 @click.option(
@@ -73,7 +73,7 @@ def checkpoint(
         ctx.exit(4)
 
 
-@click.command()
+@click.command(short_help="Follow a transcript, a checkpoint each time it is due.")
 @click.argument("route")
 @click.option("--transcript", metavar="FILE", help="The session log. Default: this project's newest session.")
 @click.option(
@@ -120,7 +120,7 @@ def watch(
         ctx.exit(4)
 
 
-@click.command()
+@click.command(short_help="Record a decision, its reason, and what was rejected.")
 @click.argument("route")
 @click.argument("text")
 @click.option("--because", metavar="WHY", default="", help="The reason.")
@@ -201,7 +201,9 @@ def _transcript(named: str | None, root: str | None) -> Path:
     project = projects.find(root)
     found = ofproject.newest_first(project, most=_SESSIONS)
     if not found:
-        raise TranscriptNotFound(project.root, "no client has kept a session of this project here", "--transcript FILE")
+        ctx = click.get_current_context()
+        hint = f"{ctx.command_path} {ctx.params['route']} --transcript FILE"
+        raise TranscriptNotFound(project.root, "no client has kept a session of this project here", hint)
     return found[0]
 
 

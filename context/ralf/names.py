@@ -38,8 +38,9 @@ def check(name: str) -> str:
         raise UsageError(
             shown or '""',
             "refused as a route name: letters, digits, '.', '_' and '-' only, at most 64, "
-            "beginning and ending with a letter or digit, without '..', not ending in .md, .tmp or .lock",
-            f"ralf context show {slug(name)}",
+            "beginning and ending with a letter or digit, without '..', not ending in .md, .tmp or .lock, "
+            "and no device of Windows (con, nul)",
+            f"a name that would do: {slug(name)}",
         )
     return name
 

@@ -6,11 +6,12 @@ import os
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ralf import config, routing, sessions, state as states, tokens
+from ralf import config, environment, routing, sessions, state as states, tokens
 from ralf.errors import RalfError
 from ralf.model import Spend
 from ralf.project import Project
 from ralf.refining.refinement import owed
+from ralf.routing import Choice
 from ralf.transcripts import ofproject, open_transcript
 
 
@@ -20,6 +21,7 @@ class Status:
 
     rule              which rule chose the route
     opted_in          whether the project has a configuration file
+    hooks             whether it has not switched its hooks off
     transcript        this project's newest session, None where no client has kept one
     tokens_since      tokens in it since the last checkpoint, an estimate; None without a transcript
     tokens_to_next    tokens until the threshold, an estimate; None without a transcript
@@ -35,6 +37,7 @@ class Status:
     route: str
     rule: str
     opted_in: bool
+    hooks: bool
     revision: int
     checkpoint_count: int
     last_checkpoint: str
@@ -54,7 +57,7 @@ class Status:
 
 def status(project: Project, route: str | None = None) -> Status:
     """The status of a project and of the route that is meant. Raises UsageError for a refused name or configuration."""
-    choice = routing.choose(project, route)
+    choice = meant(project, route)
     settings = config.load(project.config_file)
     name = routing.known(project, choice.route) or choice.route
     state = states.load(project, name)
@@ -66,6 +69,7 @@ def status(project: Project, route: str | None = None) -> Status:
         route=choice.route,
         rule=choice.rule,
         opted_in=project.config_file.exists(),
+        hooks=settings.hooks == "on",
         revision=header.revision if header else 0,
         checkpoint_count=header.checkpoint_count if header else 0,
         last_checkpoint=header.last_checkpoint if header else "",
@@ -82,6 +86,17 @@ def status(project: Project, route: str | None = None) -> Status:
         spend=state.recorded.context_checkpoint.spend if state else Spend(),
         spend_total=total,
     )
+
+
+def meant(project: Project, named: str | None = None) -> Choice:
+    """The route that is meant, as `routing.choose` tells it; where no client's session runs us and nobody has chosen a
+    route for the project, that of the project's newest session: a person asks for it from outside.
+    """
+    choice = routing.choose(project, named)
+    if choice.rule in ("named", routing.CHOSEN) or choice.rule.startswith("$") or environment.session():
+        return choice
+    newest = ofproject.newest_first(project)[:1]
+    return routing.choose(project, session=ofproject.session_of(newest[0])) if newest else choice
 
 
 def _model(project: Project, route: str) -> tuple[str, str, Spend]:

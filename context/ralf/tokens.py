@@ -136,7 +136,7 @@ def _ranks() -> dict[bytes, int]:
     from pathlib import Path
 
     path = Path(__file__).parent / "data" / "o200k_base.tiktoken"
-    hint = "pip install --force-reinstall ralf-context"
+    hint = "in a clone of ralf: pip install --force-reinstall ."
     try:
         data = path.read_bytes()
     except OSError as error:

@@ -69,7 +69,7 @@ def _receipts(project: Project) -> Iterator[Check]:
     lost = [(one, handed) for one, handed, arrived in found if arrived is False]
     untold = sum(arrived is None for _, _, arrived in found)
     what = f"{len(found) - len(lost) - untold} of {len(found)} texts that were handed over are in the client's log"
-    what += f", of {untold} nobody can tell: it is gone" if untold else ""
+    what += f"; of {untold} nobody can tell, for the log is gone" if untold else ""
     if not lost:
         yield Check("receipts", "ok", what)
         return
@@ -104,9 +104,9 @@ def _store(project: Project) -> Iterator[Check]:
         what = f"{len(damage)} damaged; first {damage[0].path}: {damage[0].what}"
         yield Check("store", "problem", what, "ralf context verify --repair")
     else:
-        yield Check(
-            "store", "ok", f"whole: {len(report.routes)} routes, {report.records} records, {report.blobs} blobs"
-        )
+        counts = ((len(report.routes), "route"), (report.records, "record"), (report.blobs, "blob"))
+        found = ", ".join(f"{count:,} {noun}{'s' * (count != 1)}" for count, noun in counts)
+        yield Check("store", "ok", f"whole: {found}")
 
 
 def _ago(seen: float) -> str:

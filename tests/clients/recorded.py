@@ -3,7 +3,8 @@
     python tests/clients/recorded.py            print it, as it went this time
     python tests/clients/recorded.py --write    and put it into README.md
 
-What the model says is a script's; the client, the hooks, what the model is sent and what ralf prints are real.
+What the model says is a script's; the client, the hooks, what the model is sent and what ralf prints are real. ralf is
+installed as `ralf init --client claude-code --yes` does it, and nothing else is set.
 """
 
 from __future__ import annotations
@@ -24,23 +25,23 @@ import storekit
 README = storekit.SOURCE / "README.md"
 BEGIN, END = "<!-- recorded by tests/clients/recorded.py -->\n", "<!-- end of what was recorded -->"
 _SHOWN = 108  # characters of a line
-_LEFT_OUT = (
-    *("_Revision", "_Its last session", "**Asked last", "## Names in use", "- deploy/prod.env", "## Commands that"),
-)
+_LEFT_OUT = ("_Revision", "_Its last session")  # when, and where the rest is
 
 
 def recorded(folder: Path) -> str:
     """What a person would have seen, as a Markdown block; times and session ids left out, for they change."""
     world = kit.World(folder / "run", kit.installed(folder / "venv"))
-    scenario.install(world, "claude-code", scenario.FEW)
-    scenario.killed_in_the_seventh_step(world, "claude-code")
+    scenario.install(world, "claude-code")
+    scenario.killed_in_the_seventh_step(world, "claude-code", env=())
     before = len(world.asked())
     again = [kit.said("Step 7 of 10, again: the harbour offsets come from the API, for src/harbours.csv is not there.")]
-    commands = f"{scenario.command('claude-code', 'Go on.')} >/dev/null; ralf context why {scenario.ROUTE} DEC-002"
-    ran = world.run(commands, scenario.script("claude-code", again), env=scenario.ON_ROUTE)
+    why = "ralf context why $(ralf route | cut -d' ' -f1) DEC-002"
+    commands = f"{scenario.command('claude-code', 'Go on.')} >/dev/null; {why}"
+    ran = world.run(commands, scenario.script("claude-code", again))
+    route = ran.out.split(" DEC-002", 1)[0].splitlines()[-1]
     assert ran.status == 0, ran.err
     said = [step["text"] for step in scenario.steps_to_the_seventh()]
-    handed = world.asked()[before].split("<!-- ralf:context ")[1].split("-->\n", 1)[1].split("\n<!--")[0]
+    handed = world.asked()[before].split("<!-- ralf:context ")[3].split("-->\n", 1)[1].split("\n<!--")[0]
     lines = [
         f'$ claude -p "{scenario.REQUEST}"',
         *(f"  {text}" for text in (said[1], said[2], said[4], said[6])),
@@ -50,19 +51,14 @@ def recorded(folder: Path) -> str:
         *(f"  {line}" for line in _kept(handed)),
         f"  {again[0]['text']}",
         "",
-        f"$ ralf context why {scenario.ROUTE} DEC-002             # the words behind a decision",
+        f"$ ralf context why {route} DEC-002      # the words behind a decision",
         *(f"  {line}" for line in _why(ran.out)),
     ]
     return "```console\n" + "\n".join(line.rstrip()[:_SHOWN] for line in lines) + "\n```\n"
 
 
 def _kept(handed: str) -> list[str]:
-    lines = [line for line in handed.splitlines() if line.strip() and not line.startswith(_LEFT_OUT)]
-    kept: list[str] = []
-    for line in lines:
-        if line not in kept:
-            kept.append(line)
-    return [line for line in kept if not line.startswith("- cat src")]
+    return [line for line in handed.splitlines() if line.strip() and not line.startswith(_LEFT_OUT)]
 
 
 def _why(printed: str) -> list[str]:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from kit import CLAUDE, CODEX, Ran, World, bash, call
 
 ROUTE = "tides"
 ON_ROUTE = (f"RALF_TASK_ID={ROUTE}",)
-REQUEST = "Please move the tide table from CSV to SQLite in ten steps, and keep the old column names."
+REQUEST = "Move the tide table from CSV to SQLite in ten steps. Never write to deploy/prod.env."
 CHOICE = "Use SQLite instead of Postgres, because one file needs no server."
 RULE = "Never write to deploy/prod.env from a script."
 NEXT = "Next: carry the harbour offsets over, then drop the CSV reader."
@@ -68,18 +69,21 @@ def steps_to_the_seventh() -> list[dict[str, Any]]:
         bash(write, text=f"Step 2 of 10. {CHOICE}"),
         bash("cat src/harbours.csv", text="Step 3 of 10: read the harbours."),
         bash(MUCH, text="Step 4 of 10: count the rows."),
-        bash("echo 'STEP5' >> src/tides.py", text=f"Step 5 of 10. {RULE}"),
+        bash("echo 'STEP5' >> src/tides.py", text="Step 5 of 10: read a station from the new table."),
         bash("echo 6", text=f"Step 6 of 10 is done. {NEXT}"),
         bash("touch /tmp/run/in-the-seventh; sleep 20", text="Step 7 of 10: carry the harbour offsets over."),
     ]
 
 
-def killed_in_the_seventh_step(world: World, client: str) -> None:
-    """Have a client work on the task, and kill it when it is in the middle of the seventh step."""
+def killed_in_the_seventh_step(world: World, client: str, env: Sequence[str] = ON_ROUTE) -> None:
+    """Have a client work on the task, and kill it when it is in the middle of the seventh step, and has had the time to
+    write into its log that it is: Claude Code does so a moment later.
+    """
     commands = f"""
 {command(client, REQUEST)} &
 i=0; while [ ! -e /tmp/run/in-the-seventh ] && [ $i -lt 600 ]; do sleep 0.1; i=$((i+1)); done
+sleep 1
 kill -9 $!
 sleep 0.5
 """
-    world.run(commands, script(client, steps_to_the_seventh()), env=ON_ROUTE, **model(client))
+    world.run(commands, script(client, steps_to_the_seventh()), env=env, **model(client))

@@ -90,22 +90,34 @@ def lead(context: RouteContext) -> Iterator[Piece]:
 def resumed(context: RouteContext) -> Iterator[Piece]:
     """What a session is handed that goes on with the work: `lead` and the commands that failed. Within a budget every
     active decision comes in its own words before any comes with its reasons, and some of each kind before all of any.
+    What the goal and the failures say already does not come twice.
     """
     said = {
         lines.decision(item): lines.statement(item, _LONGEST_STATEMENT)
         for item in context.decisions
         if item.status == "active"
     }
-    last = set(_last_requests(context))
-    asked = {lines.quoted(fact.request) for fact in context.facts.requests if fact.request not in last}
+    shown = set(_last_requests(context))
+    asked = {lines.quoted(fact.request) for fact in context.facts.requests if fact.request not in shown}
+    told = {lines.command(fact) for fact in context.facts.commands if fact.command in _failing(context)}
     record = (piece for piece in _record(context) if piece.group == _FAILED or piece.text in asked)
+    told |= {
+        lines.decision(item) for item in context.decisions if lines.decision(item) == f"- {item.id}: {context.goal}\n"
+    }
     for piece in (*lead(context), *record):
+        if piece.text in told:
+            continue
         if piece.short:
             yield replace(piece, short=said.get(piece.text, piece.short))
         elif piece.order < _EARLY.get(piece.rank, 0):
             yield replace(piece, rank=STATEMENT)
         else:
             yield replace(piece, rank=SEEN) if piece.rank == STATEMENT else piece
+
+
+def _failing(context: RouteContext) -> set[str]:
+    """The commands that are named beside an error that nothing has solved."""
+    return {error.command for error in context.facts.errors if error.command and not error.fixed_by}
 
 
 def _goal(context: RouteContext) -> Iterator[Piece]:
@@ -156,7 +168,8 @@ def _standing(context: RouteContext) -> Iterator[Piece]:
         yield Piece(f"- {line}\n", group, STANDING)
     if attempt:
         yield Piece(f"- {attempt}\n", group, STANDING)
-    for number, request in enumerate(_last_requests(context)):
+    asked = [request for request in _last_requests(context) if request != context.goal]
+    for number, request in enumerate(asked):
         text = f"**Asked {'last' if number == 0 else 'before'}:**\n{lines.quoted(request)}"
         yield Piece(text, group, REQUEST, number, noun="request", cuttable=True)
     if work.last_statement:

@@ -120,7 +120,10 @@ def _command(client: Client, path: Path, one: Ours, again: str) -> Check:
     shared = one.words[0] == "ralf"
     if shared and shutil.which("ralf") is None:
         return Check(
-            client.name, "problem", f"{path}: calls `ralf`, which is not on the PATH", "pipx install ralf-context"
+            client.name,
+            "problem",
+            f"{path}: calls `ralf`, which is not on the PATH",
+            "in a clone of ralf: pipx install .",
         )
     if shared and not _found_absolutely():
         return Check(
@@ -160,7 +163,7 @@ def _on_the_path(*, needed: bool) -> Iterator[Check]:
     if found is None:
         if not needed:
             what = "`ralf` is not on the PATH: agents cannot type it, and neither the plugin nor shared settings work"
-            yield Check("command", "warning", what, "pipx install ralf-context")
+            yield Check("command", "warning", what, "in a clone of ralf: pipx install .")
         return
     if not _found_absolutely():
         yield Check("command", "problem", f"`ralf` is found in a relative folder of the PATH: {found}", "mend the PATH")
@@ -169,7 +172,7 @@ def _on_the_path(*, needed: bool) -> Iterator[Check]:
     version = said.rpartition(" ")[2]
     if version != __version__:
         what = f"{found} is another ralf: {version or 'it does not say which'}; this one is {__version__}"
-        yield Check("command", "warning", what, "pipx upgrade ralf-context")
+        yield Check("command", "warning", what, "in a clone of ralf: pipx install --force .")
     else:
         yield Check("command", "ok", f"{found}, version {version}")
 

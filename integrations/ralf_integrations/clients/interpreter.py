@@ -10,7 +10,7 @@ from ralf.errors import UsageError
 
 _OF_UV = re.compile(r"(?:archive|builds|environments)-v\d+")
 _OF_PIPX = re.compile(r"[0-9a-f]{15}")
-_HINT = "install it to stay: uv tool install ralf-context, or: pipx install ralf-context"
+_HINT = "install it to stay; in a clone of ralf: uv tool install . , or: pipx install ."
 
 
 def check(prefix: str = "") -> None:

@@ -150,6 +150,8 @@ class _Looking:
             problem=problem,
         )
         state, stuck = self._state(one, end, made, context)
+        if state in ("ended", "killed"):  # nothing grows any more
+            made = replace(made, growth=None, minutes_to_checkpoint=None, minutes_to_compaction=None)
         return replace(made, state=state, stuck=stuck)
 
     def _state(self, one: Known, end: Tail, session: Session, context: RouteContext | None) -> tuple[str, str]:

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from ralf.config import Config
 
 _SOON = 10  # minutes before a compaction
+_DAY = 24 * 60  # minutes: who has been silent for longer was left by its person long ago
 _OVERDUE = 1.25  # of the threshold: a checkpoint should have been made
 
 
@@ -106,7 +107,9 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "silent",
         lambda one, _: (
-            f"nothing has come for {one.minutes_silent:.0f} minutes in an open turn" if one.state == "silent" else ""
+            f"nothing has come for {one.minutes_silent:.0f} minutes in an open turn"
+            if one.state == "silent" and one.minutes_silent < _DAY
+            else ""
         ),
         "look at it: it may wait for a permission, or hang",
     ),
@@ -123,7 +126,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "undelivered",
         lambda one, _: (
-            f"{one.notices} notices wait for a session that is over"
+            f"{one.notices} notice{'s wait' if one.notices > 1 else ' waits'} for a session that is over"
             if one.notices and one.state in ("ended", "killed")
             else ""
         ),

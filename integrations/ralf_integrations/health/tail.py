@@ -15,8 +15,9 @@ from ralf.transcripts.events import START, Event, Position
 from ralf.trim import trimmed
 
 LIMIT = 96 << 10
-"""Bytes at the end that are read; the reader looks at 64 KiB before them, too."""
+"""Bytes at the end that are read, or more that no checkpoint has; the reader looks at 64 KiB before them, too."""
 
+_UNSAVED = 1 << 20  # bytes since the last checkpoint that are read: how much of a log is text differs from part to part
 _FURTHER = 2 << 20  # where those do not say how full the window is
 _FIGURES = (b'"usage"', b'"token_count"', b'"compact_boundary"')
 _MOST_WHOLE = 1 << 20  # bytes of a log that can only be read from its beginning
@@ -63,7 +64,8 @@ def read(path: Path, taken: Callable[[str], Position] = lambda _: START) -> Tail
     source = open_transcript(path)
     after = taken(source.session)
     size = path.stat().st_size
-    start, events = _events(source, size, LIMIT)
+    unsaved = size - after.byte
+    start, events = _events(source, size, max(LIMIT, unsaved) if unsaved <= _UNSAVED else LIMIT)
     if start.byte and not any(event.window is not None for event in events) and _tells(path, start.byte):
         start, events = _events(source, size, _FURTHER)
     if not events:

@@ -55,8 +55,8 @@ def word(settings: Config, look: Look, mark: int, route: str) -> str:
     if mark < settings.pressure_from:
         return (
             f"[ralf] {how} Finish the step at hand, record what was decided and is not written down yet "
-            f'(`ralf context decide {route} "WHAT" --because "WHY"`), then ask the person to compact (/compact), or '
-            f"end here and hand over: the next session reads {read}."
+            f'(`ralf context decide {route} "WHAT" --because "WHY" --origin agent`), then ask the person to compact '
+            f"(/compact), or end here and hand over: the next session reads {read}."
         )
     return (
         f"[ralf] {how} Compact or hand over now: begin no new step, tell the person that the window is nearly full. "

@@ -84,6 +84,11 @@ class _Server(MCPServer[Any]):
         )
         self._of = of
 
+    def add_tool(self, fn: Callable[..., Any], *args: Any, **options: Any) -> None:
+        """Add a tool; see `MCPServer.add_tool`. Its description is its docstring in one line: an agent pays for it."""
+        fn.__doc__ = " ".join((fn.__doc__ or "").split())
+        super().add_tool(fn, *args, **options)
+
     async def list_resources(self) -> list[Resource]:
         """The list of routes, and each route."""
         found = await super().list_resources()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from ralf_integrations.mcp.lines import short
 
 DEFAULT_TOKENS, LEAST_TOKENS, MOST_TOKENS = 2_500, 100, 20_000
 MOST_HITS, MOST_ROUTES = 20, 100
+_SHOWS = re.compile(r"ralf context show (\S+)(?: --section (\w+))?")
 
 
 class Tools:
@@ -207,12 +209,21 @@ class Tools:
         return path
 
 
+def _as_call(hint: str) -> str:
+    """A command that shows a route as the call that does the same: who has the tools may have no terminal."""
+    found = _SHOWS.fullmatch(hint)
+    if found is None:
+        return hint
+    section = f', section="{found[2]}"' if found[2] else ""
+    return f'get_context(route="{found[1]}"{section})'
+
+
 def told(error: RalfError | OSError) -> str:
     """An error as a model is told it: what is wrong, and what to do next."""
     if isinstance(error, RouteNotFound):
         hint = f'get_context(route="{error.closest[0]}")' if error.closest else "list_routes()"
         return clean(f"{error}\nhint: {hint}")
     if isinstance(error, RalfError):
-        return clean(f"{error}\nhint: {error.hint or 'ralf context verify'}")
+        return clean(f"{error}\nhint: {_as_call(error.hint) or 'ralf context verify'}")
     where = os.fsdecode(error.filename) if isinstance(error.filename, str | bytes) else "ralf"
     return clean(f"{where}: {error.strerror or error}\nhint: make it readable and writable, then try again")
