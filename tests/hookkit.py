@@ -137,9 +137,12 @@ class Rig:
                 patch.delenv(variable)
             for variable, value in self.environment.items():
                 patch.setenv(variable, value)
-            said = Said("" if instant.is_idle(self.client, event, data) else entry.run(self.client, event, data))
+            said: list[str] = []
+            if not instant.is_idle(self.client, event, data):
+                entry.run(self.client, event, data, said.append)
         self.settle()
-        return said
+        assert len(said) < 2
+        return Said("".join(said))
 
     def run(self, event: str = "PostToolBatch", **more: object) -> Said:
         """Call a hook as it is installed, and wait for its answer and for what it started."""

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 import hookkit
-from hookkit import Rig, answered
+import storekit
+from hookkit import Rig, Said, answered
 from ralf_integrations import inbox
 from ralf_integrations.hooks import receipts
 from ralf_integrations.hooks.answer import LIMIT
@@ -75,6 +79,76 @@ def test_an_inbox_that_cannot_be_read_breaks_no_hook(rig: Rig) -> None:
     journal.write_bytes(b"nonsense\n")
     said = rig.hook("UserPromptSubmit", prompt="Go on")
     assert said.context == "" and "inbox" in said.notice
+
+
+KILLED = """
+import os, signal, sys
+from ralf_integrations.hooks import entry, instant
+from ralf_integrations import inbox
+def killed(*_):
+    os.kill(os.getpid(), signal.SIGKILL)
+if sys.argv[1] == "before":
+    instant.say = killed
+else:
+    inbox.deliver = killed
+entry.run("claude-code", "PostToolBatch", sys.stdin.buffer.read(), instant.say)
+"""
+
+
+def killed(rig: Rig, moment: str) -> str:
+    """What the model was handed by a hook that was killed before it wrote its answer, or right after."""
+    environment = storekit.environment(rig.root.parent, **rig.environment)
+    done = subprocess.run(
+        [sys.executable, "-c", KILLED, moment],
+        input=rig.payload("PostToolBatch"),
+        cwd=rig.root,
+        env=environment,
+        capture_output=True,
+        check=False,
+    )
+    assert done.returncode == -signal.SIGKILL
+    return Said(done.stdout.decode()).context
+
+
+def arrived(rig: Rig, text: str) -> None:
+    rig.add({"type": "attachment", "attachment": {"type": "hook_additional_context", "content": [text]}})
+
+
+def test_a_hook_that_is_killed_before_it_answers_loses_no_notice(rig: Rig) -> None:
+    rig.hook()
+    nudge(rig, "The schema has changed.")
+    assert killed(rig, "before") == ""
+    assert "The schema has changed." in rig.hook().context
+    assert [rig.hook().out for _ in range(2)] == ["", ""]
+
+
+def test_a_hook_that_is_killed_right_after_its_answer_has_nothing_handed_over_twice(rig: Rig) -> None:
+    rig.hook()
+    for text in ("The schema has changed.", "Read it again."):
+        nudge(rig, text)
+    text = killed(rig, "after")
+    assert "The schema has changed." in text and "Read it again." in text
+    arrived(rig, text)
+    nudge(rig, "And a third one.")
+    context = rig.hook().context
+    assert "And a third one." in context
+    assert "schema" not in context and "again" not in context
+    assert inbox.waiting(rig.project, rig.session) == []
+
+
+def test_what_the_client_has_not_taken_of_a_killed_hook_comes_again_under_the_same_mark(rig: Rig) -> None:
+    rig.hook()
+    nudge(rig, "The schema has changed.")
+    first = killed(rig, "after")
+    assert rig.hook().context == first
+    assert [rig.hook().out for _ in range(2)] == ["", ""]
+
+
+def test_two_notices_in_the_same_words_are_two(rig: Rig) -> None:
+    nudge(rig, "Look again.")
+    arrived(rig, rig.hook().context)
+    nudge(rig, "Look again.")
+    assert "Look again." in rig.hook().context
 
 
 @pytest.mark.slow

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-
 import click
 
 
@@ -37,7 +35,6 @@ def hook(event: str, client: str | None) -> None:
         if not instant.is_idle(client or "", event, data):
             from ralf_integrations.hooks import entry
 
-            sys.stdout.write(entry.run(client or "", event, data))
-            sys.stdout.flush()
-    except instant.Late:
+            entry.run(client or "", event, data, instant.say)
+    except (instant.Late, OSError):  # nobody listens any more
         pass

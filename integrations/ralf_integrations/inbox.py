@@ -1,7 +1,8 @@
 """Notices to a session: they wait in its stream `inbox/SLUG` of the store, and its next hook hands them over.
 
-A notice is delivered by a record that says so, appended where nobody has appended meanwhile, before it is handed over:
-of two hooks at once one gets it, and one that is killed afterwards cannot have it handed over twice.
+A notice is delivered by a record that says so, appended where nobody has appended meanwhile. `take` appends it at once:
+of two callers one gets the notice. Who can be killed before it has passed a notice on reads what is `waiting`, and
+calls `deliver` afterwards.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import uuid
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -27,6 +28,7 @@ LONGEST = 8_000
 """Characters that a notice has at most: with its fence it fits what a hook may answer."""
 
 _PREFIX = "inbox/"
+_ID, _SHORT = "notice-", 8  # how ids begin, and how many characters behind that tell two notices apart
 _VERSION = 1
 _LONGEST_NAME = 100  # characters of a session's or sender's name
 _MOST_TRIES = 100  # each means that another sender or hook has got on
@@ -73,7 +75,7 @@ def send(project: Project, session: str, text: str, *, sender: str, key: str = "
         what = f"{len(said):,} characters are too long for a notice: at most {LONGEST:,}"
         raise UsageError(_named(session), what, "put it into a file, and name the file in the notice")
     unique = hashlib.sha256(key.encode("utf-8", "surrogatepass")).hexdigest()[:32] if key else uuid.uuid4().hex
-    id_ = f"notice-{unique}"
+    id_ = f"{_ID}{unique}"
     record = {
         "session": redacted(_named(session)),
         "sender": redacted(trimmed(one_line(clean(sender)), _LONGEST_NAME)),
@@ -95,13 +97,24 @@ def take(project: Project, session: str, limit: int) -> list[Notice]:
 
     Raises DamagedJournal, Busy, OSError: then none was taken.
     """
+    return _delivered(project, session, lambda all_: fitting(all_, limit))
+
+
+def deliver(project: Project, session: str, notices: Iterable[Notice]) -> None:
+    """Say that notices were handed over; those that wait no longer are passed over. Raises what `take` does."""
+    ids = {notice.id for notice in notices}
+    _delivered(project, session, lambda all_: [notice for notice in all_ if notice.id in ids])
+
+
+def _delivered(project: Project, session: str, chosen: Callable[[Sequence[Notice]], list[Notice]]) -> list[Notice]:
+    """The notices that are chosen of those that wait, when a record says that they are delivered."""
     for _ in range(_MOST_TRIES):
         head = project.store.head(stream_of(session))
         if head is None or _is_empty(project, session, head):
             return []
         entries = list(project.store.read(stream_of(session)))
         all_ = _waiting(entries)
-        found = _fitting(all_, limit)
+        found = chosen(all_)
         if not found:
             return []
         record = {"delivered": [notice.id for notice in found], "left": len(all_) - len(found)}
@@ -130,10 +143,12 @@ def told(notices: Sequence[Notice]) -> str:
 
 def _told(notice: Notice) -> str:
     text = "".join(f"  {line}".rstrip() + "\n" for line in notice.text.split("\n"))
-    return f"- from {one_line(notice.sender) or 'unknown'}, {notice.sent}:\n{text}"
+    short = notice.id.removeprefix(_ID)[:_SHORT]
+    return f"- from {one_line(notice.sender) or 'unknown'}, {notice.sent} ({short}):\n{text}"
 
 
-def _fitting(notices: Iterable[Notice], limit: int) -> list[Notice]:
+def fitting(notices: Iterable[Notice], limit: int) -> list[Notice]:
+    """The first notices whose text (`told`) has at most `limit` characters, as JavaScript counts them."""
     found: list[Notice] = []
     for notice in notices:
         if len(told([*found, notice]).encode("utf-16-le", "surrogatepass")) > 2 * limit:

@@ -289,7 +289,10 @@ def hook(world: World, rng: random.Random, data: bytes) -> None:
         for variable in [name for name in os.environ if name.startswith(("CLAUDE", "RALF_", "BB5_", "CODEX"))]:
             patch.delenv(variable)
         patch.setattr(detached, "start", _in_this_process if rng.random() < 0.01 else lambda *_: 0)
-        said = "" if instant.is_idle(client, event, data) else entry.run(client, event, data)
+        told: list[str] = []
+        if not instant.is_idle(client, event, data):
+            entry.run(client, event, data, told.append)
+        said = "".join(told)
     if said and event != "PreCompact":
         assert json.loads(said).keys() <= {"systemMessage", "hookSpecificOutput"}
     log = world.store / "cache" / "hooks.log"

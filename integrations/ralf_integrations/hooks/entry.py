@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from hashlib import sha256
@@ -32,34 +32,42 @@ _MOST_PATIENCE = 5.0
 _BACK_OFF = 64 << 10  # bytes by which a transcript grows before a hook that failed looks again
 
 
-def run(client: str, event: str, data: bytes) -> str:
-    """Answer one call of a hook: what goes to standard output, JSON or nothing; before a compaction also plain text.
+def run(client: str, event: str, data: bytes, say: Callable[[str], object]) -> None:
+    """Answer one call of a hook.
 
     client   claude-code, codex, gemini; "" or another name: told by the payload and the environment
     event    the client's name of the event
     data     what it wrote to our standard input
+    say      called with what goes to standard output, if anything does, once: JSON, before a compaction also plain
+             text; when it returns, the client has it
 
     Never an error: what goes wrong is noted (`complaints`), and shown by the next answer that can.
     """
     project: Project | None = None
     payload: Payload | None = None
+    said: list[str] = []
+
+    def once(text: str) -> None:
+        said.append(text)
+        say(text)
+
     try:
         payload = parse(event, data, client_of(client, event, data))
         project = projects.find(here=_folder(client, payload))
         if payload is None and event in instant.DOES:
             raise ValueError("the client sent no payload that can be read")  # noqa: TRY301  # noted as any other
         if payload is None or payload.event == "other" or payload.agent or not project.config_file.exists():
-            return ""
-        return _answered(payload, project, data)
+            return
+        _answer(payload, project, data, once)
     except (Exception, instant.Late) as error:  # noqa: BLE001  # a hook never breaks the client
         if project is None or not project.config_file.exists():
-            return ""
+            return
         complaints.add(project, event, error)
-        if payload is None:
-            return ""
+        if payload is None or said:  # two answers, or one that was cut, are none
+            return
         with suppress(OSError, ValueError):
             _back_off(project, payload)
-        return answers.written(_with_complaint(answers.Answer(), payload, project), payload)
+        _say(answers.Answer(), payload, project, say)
 
 
 def client_of(named: str, event: str, data: bytes) -> Client:
@@ -85,25 +93,30 @@ def _folder(client: str, payload: Payload | None) -> Path | None:
     return found or (payload.cwd if payload is not None else None)
 
 
-def _answered(payload: Payload, project: Project, data: bytes) -> str:
+def _answer(payload: Payload, project: Project, data: bytes, say: Callable[[str], object]) -> None:
     session = Session(payload, project)
     if session.settings.hooks == "off":
         hints.write(project, payload.session, payload.transcript, size=0, until=0, off=True)
-        return ""
+        return
     if payload.event == "session-start":
         hints.sweep(project)
     with _alone(project, payload) as waited:
         if waited and instant.is_idle(payload.client, payload.name, data):
-            return ""  # the one before us has looked
+            return  # the one before us has looked
         before = session.known
         rerouting.settle(session)
-        said = notices.delivered(handler.handle(session), session)
-        process, born = processes.caller(payload.client)
-        if process:
-            session.note(pid=process, born=born, ended=payload.event == "session-end")
-        if session.known != before or payload.event != "tools-used":
-            session.keep()
-        return answers.written(_with_complaint(said, payload, project), payload)
+        with notices.handed(handler.handle(session), session) as said:
+            process, born = processes.caller(payload.client)
+            if process:
+                session.note(pid=process, born=born, ended=payload.event == "session-end")
+            if session.known != before or payload.event != "tools-used":
+                session.keep()
+            _say(said, payload, project, say)
+
+
+def _say(said: answers.Answer, payload: Payload, project: Project, say: Callable[[str], object]) -> None:
+    if text := answers.written(_with_complaint(said, payload, project), payload):
+        say(text)
 
 
 @contextmanager

@@ -70,7 +70,12 @@ def _go_on(client: str, event: str, data: bytes) -> None:
     sys.modules["ralf_integrations.hooks.instant"] = sys.modules[__name__]  # one `Late`, not two
     from ralf_integrations.hooks import entry
 
-    said = entry.run(client, event, data).encode()
+    entry.run(client, event, data, say)
+
+
+def say(text: str) -> None:
+    """Write a text to standard output, all of it."""
+    said = text.encode()
     while said:
         said = said[posix.write(1, said) :]
 
