@@ -141,6 +141,38 @@ def test_of_two_processes_that_keep_the_same_state_one_writes(tmp_path: Path) ->
     assert ralf.get_context(ROUTE, root=tmp_path).checkpoint_count == 1
 
 
+TELLER = """
+import sys
+from ralf_integrations.orchestrator import Orchestrator
+own = Orchestrator("pm", sys.argv[1])
+print("ready", flush=True)
+sys.stdin.readline()
+own.update(decisions=[f"Decision {sys.argv[2]}"])
+own.check_pressure(10, 100)
+"""
+
+
+def test_what_processes_tell_at_once_is_all_known(tmp_path: Path) -> None:
+    started = [storekit.start(TELLER, tmp_path, n, cwd=tmp_path, stdin=-1) for n in range(5)]
+    for child in started:
+        assert child.stdout is not None and child.stdout.readline() == b"ready\n"
+    for child in started:
+        assert child.stdin is not None
+        child.stdin.write(b"\n")
+        child.stdin.flush()
+    storekit.finished(started)
+    own = Orchestrator("pm", tmp_path)
+    assert {said for said, _ in own.state.decisions} == {f"Decision {n}" for n in range(5)}
+    assert own.check_pressure(20, 100).updates_since == 5
+
+
+def test_figures_of_any_size_are_told_or_refused(tmp_path: Path) -> None:
+    own = Orchestrator(ROUTE, tmp_path)
+    assert own.check_pressure(10**400, 10**400).percent == 100.0
+    with pytest.raises(UsageError):
+        own.check_pressure(10**400, 1)
+
+
 def test_its_checkpoints_are_like_any_other(tmp_path: Path) -> None:
     keeper = busy(tmp_path)
     keeper.checkpoint()

@@ -12,8 +12,8 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterable, Mapping
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -21,7 +21,7 @@ from typing import Any
 from ralf import project as projects, routing, state as states, tokens
 from ralf.context import RouteContext
 from ralf.errors import UsageError
-from ralf.files import atomic
+from ralf.files import atomic, locks
 from ralf.files.opening import content_of
 from ralf.journal import encoded
 from ralf.model import ActiveWork, Decision, Todo
@@ -41,6 +41,7 @@ _CHANNEL = "channel "
 _LONGEST = 400  # characters of one entry, as of a to-do
 _MOST = 200  # entries of each kind
 _SECTION = 20  # of them that the section names
+_MOST_FULL = 100  # times its size that a window is told to hold
 _FALLEN = 10.0  # points below the last checkpoint's pressure at which the window was emptied meanwhile
 
 
@@ -125,8 +126,19 @@ class Orchestrator:
 
         decisions  added to those that are known; each a text, a text and its reason, or {"decision" "rationale"}
 
-        UsageError for what is not of these shapes.
+        UsageError for what is not of these shapes; Busy.
         """
+        with self._alone():
+            self._update(assignments, queue, decisions, channels, goal)
+
+    def _update(
+        self,
+        assignments: Mapping[str, str] | None,
+        queue: Iterable[str] | None,
+        decisions: Iterable[str | Mapping[str, str] | tuple[str, str]] | None,
+        channels: Mapping[str, str] | None,
+        goal: str | None,
+    ) -> None:
         before = self._state
         known = dict(before.decisions) | dict(_decision(one) for one in _items("decisions", decisions or ()))
         told = State(
@@ -148,10 +160,13 @@ class Orchestrator:
         The counters start anew after a checkpoint that was acknowledged, and only then: after an error the next call
         tries again. Raises UsageError (no such figures), Busy, OSError, Damaged.
         """
-        if tokens < 0 or window < 1:
+        if tokens < 0 or window < 1 or tokens > _MOST_FULL * window:
             hint = '"tokens": 150000, "window": 200000'
             raise UsageError("pressure", f"{tokens} of {window} tokens is no window", hint)
-        percent = round(100 * tokens / window, 1)
+        with self._alone():
+            return self._checked(tokens, round(100 * tokens / window, 1))
+
+    def _checked(self, tokens: int, percent: float) -> SelfCheckpoint:
         before = self._counters
         if tokens < before.seen and percent < before.percent - _FALLEN:  # emptied: the mark can be crossed again
             before = self._count(tokens=0, percent=0.0)
@@ -170,9 +185,10 @@ class Orchestrator:
 
         Raises Busy, OSError, Damaged.
         """
-        written = self._write(reason, 0)
-        self._count(updates=0)
-        return written, self._counters.checkpoint_id
+        with self._alone():
+            written = self._write(reason, 0)
+            self._count(updates=0)
+            return written, self._counters.checkpoint_id
 
     # ---- the checkpoint ----
 
@@ -226,6 +242,17 @@ class Orchestrator:
         return redacted
 
     # ---- what is remembered ----
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """One call at a time, which goes on with what other processes have told meanwhile."""
+        with ExitStack() as stack:
+            with suppress(OSError):  # nothing can be remembered there either
+                self._project.prepare()
+                lock = self._project.folder / "locks" / "orchestrators" / f"{self._route}.lock"
+                stack.enter_context(locks.held(lock, self._route))
+            self._state, self._counters = self._remembered() or (self._state, self._counters)
+            yield
 
     def _count(self, **changes: Any) -> _Counters:
         self._counters = replace(self._counters, **changes)
