@@ -12,12 +12,15 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import yaml
 
 import hookkit
+import ralf
+import ralf_integrations
 import storekit
 from hookkit import Rig
 from ralf import optin, routing
-from ralf_integrations.hooks import hints, installed, instant
+from ralf_integrations.hooks import hints, installed, instant, known
 from ralf_integrations.hooks.payload import EVENTS
 
 
@@ -189,6 +192,24 @@ def test_the_command_names_an_absolute_interpreter_and_folder() -> None:
     assert (Path(command[-3]) / "instant.py").exists()
     assert Path(command[-3]).is_absolute()
     assert command[-2:] == ["codex", "Stop"]
+
+
+def test_a_ralf_that_lies_where_python_does_not_look_by_itself_answers_all_the_same(rig: Rig, tmp_path: Path) -> None:
+    target = tmp_path / "packages"  # as of `pip install --user`, which an isolated Python leaves out, or `--target`
+    target.mkdir()
+    for path in Path(yaml.__file__).parents[1].iterdir():
+        if path.suffix != ".pth" and not path.name.startswith(("__editable__", "ralf")):
+            (target / path.name).symlink_to(path)
+    for package in (ralf, ralf_integrations):
+        folder = Path(str(package.__file__)).parent
+        (target / folder.name).symlink_to(folder)
+    command = installed.command("claude-code", "SessionStart")
+    command[0] = str(Path(sys.executable).resolve())
+    command[-3] = str(target / "ralf_integrations" / "hooks")
+    payload = rig.payload("SessionStart", source="startup")
+    done = subprocess.run(command, input=payload, cwd=rig.root, capture_output=True, check=True)
+    assert done.stderr == b""
+    assert known.of(rig.project, rig.session).client == "claude-code"
 
 
 def test_a_hook_gives_up_in_time(rig: Rig) -> None:

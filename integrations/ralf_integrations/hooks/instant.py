@@ -67,6 +67,9 @@ def _go_on(client: str, event: str, data: bytes) -> None:
 
     if sys.flags.no_site:
         site.main()
+    tree = __file__.rsplit("/", 3)[0]
+    if tree not in sys.path:  # a user's own packages, which an isolated Python leaves out, or a folder of one's own
+        site.addsitedir(tree)
     sys.modules["ralf_integrations.hooks.instant"] = sys.modules[__name__]  # one `Late`, not two
     from ralf_integrations.hooks import entry
 
