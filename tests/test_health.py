@@ -390,6 +390,14 @@ def test_a_notice_is_left_to_a_session_by_the_beginning_of_its_id_or_to_all_of_a
     ralf_cli("nudge", " ", "--session", "s-1").complains(2, "s-1")
 
 
+def test_a_notice_is_left_to_any_of_a_thousand_sessions(ralf_cli: Cli, here: Project) -> None:
+    for number in range(1_000):
+        known.remember(here, Known(f"n{number:04}-x", route="tide", seen=float(number)))
+    assert ralf_cli("nudge", "Read it again", "--session", "n0000").status == 0
+    assert len(inbox.waiting(here, "n0000-x")) == 1
+    ralf_cli("nudge", "x", "--session", "n000").complains(2, "n000")
+
+
 @pytest.mark.slow
 def test_watching_in_a_pipe_prints_a_line_for_each_change(here: Project, tmp_path: Path) -> None:
     log = log_of(here, "s-1", seen=time.time()).says(-9, 100_000)

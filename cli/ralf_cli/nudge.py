@@ -51,14 +51,14 @@ def nudge(text: str, session: str | None, route: str | None, sender: str, root: 
 def _sessions(named: str | None, route: str | None, root: str | None) -> list[str]:
     """The ids of the sessions that are meant."""
     from ralf.errors import NotFound, UsageError
-    from ralf_integrations.health.look import look
+    from ralf_integrations.health.look import known_ids, look
 
     if route is not None:
         going = [one for one in look(route=route, root=root).sessions if one.state not in ("ended", "killed")]
         if not going:
             raise NotFound(route, "no session works on it", "ralf health")
         return [one.session for one in going]
-    known = [one.session for one in look(everything=True, root=root).sessions]
+    known = known_ids(root)
     if named in known:
         return [str(named)]
     found = [one for one in known if len(str(named)) >= _LEAST and one.startswith(str(named))]

@@ -15,7 +15,7 @@ from ralf.config import Config
 from ralf.context import RouteContext
 from ralf.errors import RalfError
 from ralf.project import Project
-from ralf.transcripts import ofproject
+from ralf.transcripts import ofproject, open_transcript
 from ralf_integrations import inbox
 from ralf_integrations.health import rules, tail
 from ralf_integrations.health.rules import Session
@@ -70,6 +70,16 @@ def look(
     return Health(_time(clock), tuple(found))
 
 
+def known_ids(root: str | os.PathLike[str] | None = None) -> set[str]:
+    """The ids of all sessions that `look` could tell of, however many. Raises as it does."""
+    project = projects.find(root)
+    found = set()
+    for one, path, _ in _Looking(project, config.load(project.config_file), time.time()).found(everything=True):
+        with suppress(RalfError, OSError):
+            found.add(one.session or (open_transcript(path).session if path is not None else ""))
+    return found - {""}
+
+
 class _Looking:
     """What sessions have in common is read once."""
 
@@ -80,11 +90,11 @@ class _Looking:
         self._routes: dict[str, RouteContext | None] = {}
 
     def sessions(self, *, everything: bool) -> Iterator[Session]:
-        for one, path, stirred in self._found(everything=everything)[:MOST]:
+        for one, path, stirred in self.found(everything=everything)[:MOST]:
             session = self._session(one, path, stirred)
             yield replace(session, warnings=tuple(rules.broken(session, self._settings)))
 
-    def _found(self, *, everything: bool) -> list[tuple[Known, Path | None, float]]:
+    def found(self, *, everything: bool) -> list[tuple[Known, Path | None, float]]:
         """What is known of each session, its log, and when it last stirred; the last first."""
         found: list[tuple[Known, Path | None, float]] = []
         logs = set()
