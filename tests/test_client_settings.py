@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import stat
 import string
 import sys
@@ -364,6 +365,31 @@ def test_a_file_that_changes_after_it_was_shown_is_left_alone(tmp_path: Path) ->
     with pytest.raises(Busy):
         installation.apply(Project(tmp_path), change)
     assert path.read_text() == '{"model": "m"}'
+
+
+@pytest.mark.parametrize("text", [None, "{}\n"])
+def test_what_another_program_saves_while_ours_is_written_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str | None
+) -> None:
+    project, part = Project(tmp_path), hooks_of(tmp_path)
+    if text is not None:
+        part.path.parent.mkdir(parents=True)
+        part.path.write_text(text)
+    change = installation.plan(project, part)
+    assert change is not None
+    theirs, sync = '{"permissions": {"allow": ["Bash(ls)"]}}\n', os.fsync
+
+    def saved_meanwhile(descriptor: int) -> None:
+        sync(descriptor)
+        if list(part.path.parent.glob(".ralf-*")) and (not part.path.exists() or part.path.read_text() == text):
+            part.path.with_suffix(".theirs").write_text(theirs)
+            part.path.with_suffix(".theirs").rename(part.path)
+
+    monkeypatch.setattr(os, "fsync", saved_meanwhile)
+    with pytest.raises(Busy):
+        installation.apply(project, change)
+    assert part.path.read_text() == theirs
+    assert [path.name for path in part.path.parent.iterdir()] == [part.path.name]
 
 
 def test_the_change_is_shown_as_a_diff_that_adds_only(tmp_path: Path) -> None:

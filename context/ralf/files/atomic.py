@@ -96,7 +96,7 @@ def add(path: Path, content: bytes) -> None:
         sync_folder(path.parent)
 
 
-def exchange(path: Path, content: bytes, known: str) -> Aside | None:
+def exchange(path: Path, content: bytes, known: str, *, mode: int = _MODE) -> Aside | None:
     """Write a file that a person may be saving: as `write`, but what is displaced is handed back, for `drop`.
 
     known   the sha256 (hexadecimal) of what is known to lie there; the name of what is set aside remembers it
@@ -109,7 +109,7 @@ def exchange(path: Path, content: bytes, known: str) -> Aside | None:
     aside = f"{beside}{known[:_HASH]}-{mark}{ASIDE_SUFFIX}"
     try:
         # Once it is whole it has a name that no sweep removes unseen: soon it may be a person's.
-        _make(f"{beside}{mark}{TEMPORARY_SUFFIX}", content, aside)
+        _make(f"{beside}{mark}{TEMPORARY_SUFFIX}", content, aside, mode)
         try:
             exchanged = _put(aside, target)
         except OSError:

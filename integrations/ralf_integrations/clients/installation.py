@@ -188,7 +188,7 @@ def apply(project: Project, change: Change) -> None:
                 path.parent.rmdir()
     else:
         path.parent.mkdir(parents=True, exist_ok=True)
-        atomic.write(path, change.after, mode=_mode(path))
+        _put(path, change.before, change.after)
     if _content(path) != change.after:
         raise Busy(path, "was changed in the moment it was written", "look at it, and try again")
     if change.record is None:
@@ -223,6 +223,20 @@ def _content(path: Path) -> bytes | None:
         return content_of(path, most=_MOST)
     except FileNotFoundError:
         return None
+
+
+def _put(path: Path, before: bytes | None, after: bytes) -> None:
+    """Write a file in the place of what was seen there; Busy where somebody saves, or has saved, into it meanwhile."""
+    try:
+        displaced = atomic.exchange(path, after, _sha256(before or b""), mode=_mode(path))
+    except atomic.BeingSaved:
+        raise Busy(path, "is being saved by another program: left as it is", "try again") from None
+    if displaced is None:
+        return
+    if displaced.content != before:
+        displaced.keep(path)
+        raise Busy(path, "was changed meanwhile: left as it is", "try again")
+    Path(displaced.path).unlink()
 
 
 def _decoded(path: Path, content: bytes | None) -> str | None:
