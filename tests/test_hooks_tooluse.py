@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import signal
+import sys
 from pathlib import Path
 
 import pytest
@@ -61,6 +63,28 @@ def test_what_the_environment_tells_python_stops_no_checkpoint_and_runs_nothing_
     assert rig.run().out == ""
     assert [reason for reason, _ in rig.checkpoints()] == ["threshold"]
     assert not (rig.root / "ran").exists()
+
+
+@pytest.mark.parametrize("shell", ["bash", "tcsh", "nu", "pwsh"])
+def test_a_shell_between_the_client_and_its_hook_is_not_the_client(tmp_path: Path, shell: str) -> None:
+    shutil.copy("/bin/sh", tmp_path / shell)
+    code = "from ralf_integrations.hooks import processes; print(*processes.caller('codex'))"
+    said = storekit.start(
+        "import subprocess, sys; subprocess.run(sys.argv[1:], check=True)",
+        *(tmp_path / shell, "-c", f'{sys.executable} -c "{code}"; true'),
+        cwd=tmp_path,
+    )
+    (found,) = storekit.finished([said])
+    assert found.split()[0] == str(said.pid)
+
+
+def test_a_word_about_pressure_is_looked_for_behind_the_place_where_it_was_said(rig: Rig) -> None:
+    rig.configure(threshold=200_000)
+    rig.grow(2_000)
+    rig.answers(130_000)
+    size = rig.transcript.stat().st_size
+    assert "65 % full" in rig.hook().context
+    assert [one.at for one in known.of(rig.project, rig.session).handed] == [size]
 
 
 @pytest.mark.slow

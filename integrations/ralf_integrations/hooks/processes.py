@@ -8,7 +8,28 @@ from pathlib import Path
 from ralf_integrations import environment
 from ralf_integrations.hooks.payload import Client
 
-_BETWEEN = frozenset({"sh", "bash", "dash", "zsh", "fish", "ksh", "busybox", "env", "timeout", "nice"})
+_BETWEEN = frozenset(
+    {
+        *(
+            "sh",
+            "ash",
+            "bash",
+            "rbash",
+            "dash",
+            "zsh",
+            "fish",
+            "ksh",
+            "mksh",
+            "csh",
+            "tcsh",
+            "nu",
+            "pwsh",
+            "xonsh",
+            "elvish",
+        ),
+        *("busybox", "env", "timeout", "nice"),
+    }
+)
 """Names of processes that stand between a client and its hook."""
 
 _MOST_BETWEEN = 8

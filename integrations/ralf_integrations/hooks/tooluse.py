@@ -26,7 +26,7 @@ def used(session: Session) -> Answer:
     if told != session.known.told:
         session.note(told=told)
     if word:
-        session.note(handed=session.known.with_handed(_handed(session, word)).handed)
+        session.note(handed=session.known.with_handed(_handed(session, word, look.size)).handed)
     act(session, look)
     return Answer(context=word)
 
@@ -57,6 +57,6 @@ def act(session: Session, look: Look) -> None:
         detached.start(session, "due")
 
 
-def _handed(session: Session, text: str) -> Handed:
+def _handed(session: Session, text: str, at: int) -> Handed:
     digest = hashlib.sha256(text.encode()).hexdigest()
-    return Handed(session.payload.name, "pressure", digest, len(text), text[:80])
+    return Handed(session.payload.name, "pressure", digest, len(text), text[:80], at)
