@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import time
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ from handingkit import DECISIONS, GOAL
 from ralf import routing
 from ralf.briefing.fence import OWN_OUTPUT, outside
 from ralf.project import Project
-from ralf_integrations.hooks import known as knowns
+from ralf_integrations.hooks import known as knowns, processes
 from ralf_integrations.hooks.answer import LIMIT, length
 
 ROUTE = "tide-table"
@@ -168,6 +169,23 @@ def test_the_tail_of_a_session_that_still_runs_is_left_to_it(project: Path) -> N
         text = handingkit.start("new", project)
     assert "SECRET-OF-THE-LIVE-ONE" not in text
     assert len(storekit.checkpoints_of(project, ROUTE)) == 1
+
+
+@pytest.mark.usefixtures("on_route")
+@pytest.mark.parametrize(("machine", "pid"), [("elsewhere", 2**22 - 1), (processes.machine(), 0)])
+def test_a_session_of_which_nobody_can_tell_whether_it_runs_is_let_be_for_an_hour(
+    project: Path, machine: str, pid: int
+) -> None:
+    said = "SECRET-OF-THE-OTHER must wait for its own checkpoint"
+    handingkit.log(project / "old.jsonl", "old", ("user", said), first=100)
+    fields = {"route": ROUTE, "transcript": str(project / "old.jsonl"), "machine": machine, "pid": pid, "born": 1}
+    handingkit.remembered(project, "old", **fields, seen=time.time() - 600)
+    text = handingkit.start("new", project)
+    assert "interrupted" not in text
+    assert len(storekit.checkpoints_of(project, ROUTE)) == 1
+    handingkit.remembered(project, "old", seen=time.time() - 4_000)
+    assert "interrupted" in handingkit.start("another", project)
+    assert len(storekit.checkpoints_of(project, ROUTE)) == 2
 
 
 @pytest.mark.usefixtures("on_route")

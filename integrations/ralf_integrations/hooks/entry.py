@@ -107,6 +107,7 @@ def _answer(payload: Payload, project: Project, data: bytes, say: Callable[[str]
         rerouting.settle(session)
         with notices.handed(handler.handle(session), session) as said:
             process, born = processes.caller(payload.client)
+            session.note(machine=processes.machine())
             if process:
                 session.note(pid=process, born=born, ended=payload.event == "session-end")
             if session.known != before or payload.event != "tools-used":

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import asdict, dataclass, fields, replace
@@ -19,10 +20,11 @@ from ralf.project import Project
 from ralf_integrations.hooks import processes
 
 _MOST_HANDED = 64
+_UNTOLD = 3_600  # seconds
 _END_OF_TIME = 2**36  # seconds since 1970 that a date can still tell
 _PATHS = ("transcript", "worktree")
 _KINDS = {
-    **dict.fromkeys(("session", "client", "transcript", "route", "worktree", "waiting", "compaction"), str),
+    **dict.fromkeys(("session", "client", "transcript", "route", "worktree", "machine", "waiting", "compaction"), str),
     **dict.fromkeys(("pid", "born", "told", "window", "taken"), int),
     **dict.fromkeys(("ended", "compacted"), bool),
 }
@@ -56,6 +58,7 @@ class Known:
     route       the route that it was seen to work on last
     worktree    the directory in which it began
     pid, born   the client's process, and when that began (`/proc/PID/stat`, clock ticks); 0 where unknown
+    machine     where that process is one (`processes.machine`), "" where unknown
     seen        when a hook called last, seconds since 1970: for people, and for telling silence; order is never by it
     told        the highest percent of pressure that the agent was told of since its window was last emptied
     routes      those that it was on before, and that have a checkpoint of it
@@ -78,6 +81,7 @@ class Known:
     worktree: str = ""
     pid: int = 0
     born: int = 0
+    machine: str = ""
     seen: float = 0.0
     told: int = 0
     routes: tuple[str, ...] = ()
@@ -123,8 +127,13 @@ def remember(project: Project, known: Known) -> None:
 
 
 def live(known: Known) -> bool:
-    """Whether a session's client still runs, as far as its process tells."""
-    return not known.ended and processes.runs(known.pid, known.born)
+    """Whether a session's client still runs, as far as its process tells. One on another machine, in another container,
+    or whose process nobody knows counts as running for an hour after its last hook.
+    """
+    if known.ended or processes.runs(known.pid, known.born):
+        return not known.ended
+    is_told = not known.machine or (known.pid and known.machine == processes.machine())
+    return not is_told and time.time() - known.seen < _UNTOLD
 
 
 def look_again(project: Project, session: str) -> None:

@@ -49,6 +49,15 @@ def caller(client: Client) -> tuple[int, int]:
     return (process, began) if process > 1 and began else (0, 0)
 
 
+def machine() -> str:
+    """The machine, and on it the space of process numbers that we see: a container has one of its own."""
+    try:
+        space = str(Path("/proc/self/ns/pid").readlink())
+    except OSError:
+        space = ""
+    return f"{os.uname().nodename} {space}"
+
+
 def born(process: int) -> int:
     """When a process began, in clock ticks since the machine did; 0 for one that is gone, or only waits to be reaped,
     or where the system does not say.
