@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import hookkit
+import ralf
 from hookkit import CAPTURED, Rig, Said, answered
 from ralf_integrations.hooks import entry
 from ralf_integrations.hooks.payload import EVENTS, Client, parse
@@ -144,6 +146,15 @@ def test_what_is_no_payload_breaks_nothing(rig: Rig, hostile: str, event: str) -
     rig.environment["CLAUDE_PROJECT_DIR"] = str(rig.root)
     rig.payload = lambda event, **more: HOSTILE[hostile]  # type: ignore[method-assign]
     assert rig.run(event).tree.keys() <= {"systemMessage"}
+
+
+def test_where_nothing_can_be_written_what_is_kept_is_handed_over(rig: Rig) -> None:
+    ralf.record_decision("tide", "Use the tide table of the harbour", root=rig.root)
+    locks = rig.project.folder / "locks"
+    shutil.rmtree(locks)
+    locks.touch()  # as in a project that is mounted for reading only, also for root
+    rig.environment["BB5_ROUTE"] = "tide"
+    assert "Use the tide table of the harbour" in rig.hook("SessionStart", source="startup").context
 
 
 def test_a_payload_of_many_megabytes_is_read_to_its_end(rig: Rig) -> None:

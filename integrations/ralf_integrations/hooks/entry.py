@@ -129,6 +129,8 @@ def _alone(project: Project, payload: Payload) -> Iterator[bool]:
         waited = False
         try:
             stack.enter_context(locks.held(path, payload.session, 0))
+        except OSError:  # nothing can be written here: what is kept can be handed over all the same
+            pass
         except Busy:
             waited = True
             with suppress(Busy):  # two at once are better than none
