@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from ralf import checkout, environment, names
 from ralf.errors import RouteNotFound, UsageError
-from ralf.files.opening import content_of
+from ralf.files.opening import content_of, ours_alone
 from ralf.project import Project
 
 DEFAULT = "default"
@@ -153,7 +153,7 @@ def _claimed(project: Project, route: str, session: str) -> bool:
     path = project.cache / "named" / "routes" / route
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
-        with path.open("x", encoding="utf-8") as file:
+        with open(path, "x", opener=ours_alone, encoding="utf-8") as file:
             file.write(names.slug(session))
     except FileExistsError:
         with suppress(OSError):

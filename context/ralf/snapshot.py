@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ralf.context import Counts, RouteContext
-from ralf.files.opening import content_of
+from ralf.files.opening import content_of, ours_alone
 from ralf.journal import MALFORMED
 from ralf.store import Token
 from ralf.tree import Items, from_tree, outline
@@ -97,7 +97,7 @@ def save(cache: Path, route: str, snapshot: Snapshot, *, shown: bool = True) -> 
         try:
             temporary.unlink(missing_ok=True)
             content = _counted(snapshot.context.counts) + b"\n" + _written(tree)
-            with temporary.open("xb") as file:
+            with open(temporary, "xb", opener=ours_alone) as file:
                 file.write(content)
             if not shown:
                 os.utime(temporary, ns=(0, 0))
@@ -187,7 +187,7 @@ def keep_shown(cache: Path, route: str, context: RouteContext, token: Token) -> 
     with suppress(OSError, ValueError):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.unlink(missing_ok=True)
-        with path.open("xb") as file:  # a new file: never through a link that somebody laid
+        with open(path, "xb", opener=ours_alone) as file:  # a new file: never through a link that somebody laid
             file.write(zlib.compress(_written({"token": token, "context": outline(context)}), 1))
         revisions = sorted(int(name.split(".")[0]) for name in os.listdir(path.parent))  # noqa: PTH208
         for old in revisions[:-KEPT_RENDERS]:

@@ -20,7 +20,7 @@ from typing import Any
 from ralf import sessions
 from ralf.context import RouteContext, Since
 from ralf.errors import RalfError
-from ralf.files.opening import content_of, without_waiting
+from ralf.files.opening import content_of, ours_alone, without_waiting
 from ralf.model import OpenFile
 from ralf.project import Project
 from ralf.transcripts import ofproject
@@ -56,7 +56,7 @@ def remember(project: Project, context: RouteContext) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         try:
             temporary.unlink(missing_ok=True)
-            with temporary.open("x", encoding="utf-8") as file:
+            with open(temporary, "x", opener=ours_alone, encoding="utf-8") as file:
                 file.write(json.dumps(marks))
             temporary.replace(path)
         finally:

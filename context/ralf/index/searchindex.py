@@ -248,4 +248,5 @@ def _writable(path: Path) -> Path:
     linked = path.is_symlink() or path.parent.is_symlink() or (path.exists() and path.stat().st_nlink > 1)
     if linked or not os.access(path if path.exists() else path.parent, os.W_OK):
         raise OSError(path)
+    os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600))  # SQLite gives others a look
     return path

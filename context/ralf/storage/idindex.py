@@ -104,7 +104,7 @@ class IdIndex:
         with suppress(OSError):  # a cache that cannot be written costs time, not data
             self._path.parent.mkdir(parents=True, exist_ok=True)
             self._path.unlink(missing_ok=True)
-            with self._path.open("xb") as file:
+            with open(self._path, "xb", opener=ours_alone) as file:
                 file.write(_ENTRY.pack(_HEADER, end) + entries)
 
 
