@@ -202,6 +202,13 @@ def test_a_session_that_was_handed_nothing_has_no_receipts(project: Path) -> Non
     assert receipts.check(Project(project), "nobody") == []
 
 
+def test_a_log_that_was_cut_or_that_gives_no_bytes_keeps_nobody_from_it_either(project: Path) -> None:
+    log = project / "old.jsonl"
+    log.write_bytes(log.read_bytes()[:500])
+    assert GOAL in handingkit.start("old", project, "compact")
+    assert GOAL in handingkit.start("y", project, transcript="/proc/self/mem")
+
+
 def test_our_text_in_the_clients_log_is_no_request_and_is_never_summarised(project: Path) -> None:
     text = handingkit.start("r-2", project)
     log = project / "r-2.jsonl"

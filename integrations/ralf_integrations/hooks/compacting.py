@@ -9,6 +9,7 @@ compacting agent's end, before the session starts anew, and again afterwards; Co
 from __future__ import annotations
 
 from ralf.context import RouteContext
+from ralf.errors import RalfError
 from ralf.proving import survival
 from ralf_integrations.hooks import foreground, handover, known
 from ralf_integrations.hooks.answer import LIMIT, Answer
@@ -96,9 +97,12 @@ def _summary(session: Session) -> str:
     if source is None or source.path.stat().st_size - after.byte > _MOST_READ:
         return ""
     said = ""
-    for event in source.events(after):
-        if event.kind == "compaction":
-            said = event.text
-        elif event.text:
-            said = ""
+    try:
+        for event in source.events(after):
+            if event.kind == "compaction":
+                said = event.text
+            elif event.text:
+                said = ""
+    except RalfError:  # the log was cut or replaced: nobody knows what it says
+        return ""
     return said

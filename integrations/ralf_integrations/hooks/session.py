@@ -9,7 +9,7 @@ from typing import Any
 
 from ralf import config, routing, sessions
 from ralf.config import Config
-from ralf.errors import DamagedTranscript, TranscriptNotFound
+from ralf.errors import RalfError, TranscriptNotFound
 from ralf.project import Project
 from ralf.routing import Choice
 from ralf.sessions import Standing
@@ -71,7 +71,7 @@ class Session:
         """The log; None also for one that ralf cannot read: what is handed over does not depend on it."""
         try:
             return self.transcript
-        except DamagedTranscript:
+        except (RalfError, OSError):
             return None
 
     @cached_property
