@@ -230,9 +230,9 @@ def _one(folder: Path, number: int, seed: int, most: int, threshold: int, *, pro
             told, mark_of = 0, session.fillings
         if not instant.is_idle("claude-code", "PostToolBatch", data):
             report.looks += 1
-            told: list[str] = []
-            entry.run("claude-code", "PostToolBatch", data, told.append)
-            said = "".join(told)
+            answers: list[str] = []
+            entry.run("claude-code", "PostToolBatch", data, answers.append)
+            said = "".join(answers)
             if processes:
                 _settle(root)
             told = _check_told(report, where, said, session.filled, told)
