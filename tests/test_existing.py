@@ -215,6 +215,14 @@ def test_a_past_session_gets_the_route_that_its_hook_would_have_given_it(project
     assert by_look(project) == tuple(routing.choose(project, session="s-1"))
 
 
+def test_a_past_session_that_began_with_a_greeting_is_named_after_what_was_asked_next(project: Project) -> None:
+    handingkit.project(project.root)
+    log = project.root / "there.jsonl"
+    handingkit.log(log, "s-1", ("user", "hi"), ("says", "Hello!"), ("user", REQUEST))
+    claude(project, "s-1", REQUEST).write_bytes(log.read_bytes())
+    assert by_look(project)[1] == "first request"
+
+
 @pytest.mark.parametrize("by", ["task", "goal", "branch", "project"])
 def test_what_route_by_leaves_out_names_no_past_session_either(project: Project, by: str) -> None:
     handingkit.project(project.root)

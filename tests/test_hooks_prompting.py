@@ -157,6 +157,12 @@ def test_the_first_request_is_the_logs_where_hooks_came_later(project: Path) -> 
     assert route_of(project, "new")[0].startswith("rewrite-the-gauge")
 
 
+def test_a_greeting_that_stands_in_the_log_leaves_the_name_to_the_first_request_behind_it(project: Path) -> None:
+    handingkit.log(project / "new.jsonl", "new", ("user", "hi"), ("says", "Hello! What is it today?"))
+    handingkit.prompt("new", project, REQUEST)
+    assert route_of(project, "new")[0].startswith("rewrite-the-gauge")
+
+
 def test_no_two_sessions_share_a_route_that_was_named_for_them(project: Path) -> None:
     routes = set()
     for number in range(5):

@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterable, Iterator
+from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
@@ -104,14 +105,14 @@ def choose(project: Project, named: str | None = None, *, session: str | None = 
 
 
 def of_past(
-    project: Project, *, session: str, branch: str, request: str, given: Container[str] = frozenset()
+    project: Project, *, session: str, branch: str, requests: Iterable[str], given: Container[str] = frozenset()
 ) -> Choice:
     """The route of a session that is over, by the rules of `choose` and `name`; writes nothing. What the environment
     and the checkout say now is not asked.
 
-    branch   the git branch on which it worked, "" for none
-    request  its first request, redacted; "" where it makes no name
-    given    names that other sessions get, which have no file yet
+    branch    the git branch on which it worked, "" for none
+    requests  what it was asked for first, redacted, in order
+    given     names that other sessions get, which have no file yet
     """
     if chosen := _chosen(project, session):
         return Choice(chosen, CHOSEN)
@@ -121,7 +122,7 @@ def of_past(
     if by in _BY_REQUEST:
         if kept := _kept(_named_file(project, session)):
             return Choice(kept, FIRST_REQUEST)
-        for made in _names(project, request, session):
+        for made in chain.from_iterable(_names(project, request, session) for request in requests):
             if made not in given and not _is_anothers(project, made, session):
                 return Choice(made, FIRST_REQUEST)
     return Choice(DEFAULT, DEFAULT)

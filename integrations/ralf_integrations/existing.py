@@ -19,7 +19,7 @@ from ralf.routing import Choice
 from ralf.secrets import redaction
 from ralf.secrets.redact import Redactor
 from ralf.summarizers.extractive import Extractive
-from ralf.transcripts import Transcript, first_request, ofproject, open_transcript
+from ralf.transcripts import Transcript, ofproject, open_transcript, requests
 from ralf.transcripts.events import Position
 from ralf_integrations.hooks import wishes
 
@@ -129,20 +129,20 @@ class _Look:
             if route:
                 after = sessions.standing(self._project, route, source.session).position
                 return Existing(path, client, source.session, size, size - byte, route, BEGUN, after)
-            request = first_request(source)
-            if not request:
+            asked = tuple(requests(source))
+            if not asked:
                 return None
-            choice = self._choice(request, source)
+            choice = self._choice(asked, source)
             route = routing.known(self._project, choice.route) or choice.route
             return Existing(path, client, source.session, size, size, route, choice.rule, Position())
         except (RalfError, OSError):
             return None
 
-    def _choice(self, request: str, source: Transcript) -> Choice:
+    def _choice(self, asked: Iterable[str], source: Transcript) -> Choice:
         """The route that hooks would have given the session, and that no other session of this look gets."""
-        redacted = self._redactor.text(request) if wishes.is_request(request) else ""
+        redacted = [self._redactor.text(request) for request in asked if wishes.is_request(request)]
         choice = routing.of_past(
-            self._project, session=source.session, branch=source.branch, request=redacted, given=self._given
+            self._project, session=source.session, branch=source.branch, requests=redacted, given=self._given
         )
         if choice.rule == routing.FIRST_REQUEST:
             self._given.add(choice.route)

@@ -13,7 +13,7 @@ from ralf.transcripts.events import START, Event, Position
 if TYPE_CHECKING:
     from ralf.transcripts.head import Head
 
-__all__ = ["Event", "Position", "Transcript", "first_request", "open_transcript"]
+__all__ = ["Event", "Position", "Transcript", "open_transcript", "requests"]
 
 _FIRST_EVENTS = 500  # events among which a session's first request is looked for
 
@@ -79,8 +79,6 @@ def open_transcript(path: Path) -> Transcript:
     raise head.damaged("is no transcript that ralf knows")
 
 
-def first_request(transcript: Transcript) -> str:
-    """What a person asked for first in a session, "" where nobody did among its first events. Raises what `events`
-    does.
-    """
-    return next((event.text for event in islice(transcript.events(), _FIRST_EVENTS) if event.kind == "user"), "")
+def requests(transcript: Transcript) -> Iterator[str]:
+    """What a person asked for among a session's first events, in order. Raises what `events` does."""
+    return (event.text for event in islice(transcript.events(), _FIRST_EVENTS) if event.kind == "user")

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from ralf import routing
 from ralf.briefing import fence
 from ralf.routing import DEFAULT
-from ralf.transcripts import first_request
+from ralf.transcripts import requests
 from ralf.trim import trimmed
 from ralf_integrations.hooks import earlier, handover, wishes
 from ralf_integrations.hooks.answer import Answer
@@ -57,7 +59,7 @@ def _meant(session: Session, wish: Wish) -> tuple[str, list[str]]:
         return "", []
     if session.is_route_chosen or handover.context_of(session.project, session.route) is not None:
         return session.route, []
-    if session.choice.rule != DEFAULT or _first_request(session) not in ("", session.payload.prompt.strip()):
+    if session.choice.rule != DEFAULT or next(_requests(session), "") not in ("", session.payload.prompt.strip()):
         return "", []  # it goes on with what it has begun itself
     found: list[Known] = earlier.meant(session)
     if not found:
@@ -78,15 +80,17 @@ def _unknown(session: Session, wish: Wish) -> Answer:
 
 
 def _name(session: Session, prompt: str) -> None:
-    """Give a session without a route one that is named after its first request."""
+    """Give a session without a route one that is named after its first request: after the first that makes a name, for
+    people begin with a greeting, too.
+    """
     if session.choice.rule != DEFAULT or session.standing.position.byte:
         return
-    request = _first_request(session) or prompt
-    if wishes.is_request(request):
-        routing.name(session.project, request, session=session.payload.session)
-        session.rerouted()
+    for request in (*_requests(session), prompt):
+        if wishes.is_request(request) and routing.name(session.project, request, session=session.payload.session):
+            session.rerouted()
+            return
 
 
-def _first_request(session: Session) -> str:
+def _requests(session: Session) -> Iterator[str]:
     """What the session was asked for first, as far as its log tells yet."""
-    return "" if session.readable is None else first_request(session.readable)
+    return iter(()) if session.readable is None else requests(session.readable)
