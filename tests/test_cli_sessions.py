@@ -301,6 +301,17 @@ def test_json_of_every_command_parses_and_has_the_names_of_the_api(scratch: Path
     assert reverted["checkpoint"]["reason"] == "revert"
 
 
+def test_what_an_agent_decides_in_its_clients_shell_is_its_own_and_not_the_users(tmp_path: Path) -> None:
+    decide = ("context", "decide", "tide", "--json")
+    for more, said, origin in (
+        ({}, (), "user"),
+        ({"CLAUDE_CODE_SESSION_ID": "s-1"}, (), "agent"),
+        ({"CLAUDE_CODE_SESSION_ID": "s-1"}, ("--origin", "user"), "user"),
+    ):
+        done = storekit.process(*decide, f"Use {len(more)} {said}", *said, cwd=tmp_path, **more)
+        assert json.loads(done.out)["origin"] == origin
+
+
 def test_json_of_an_empty_project_is_an_empty_list(tmp_path: Path) -> None:
     ran = storekit.process("context", "list", "--json", cwd=tmp_path)
     assert (ran.status, ran.json()) == (0, [])

@@ -129,7 +129,9 @@ def watch(
 )
 @click.option("--supersedes", metavar="ID", help="The decision that this one replaces, e.g. DEC-003.")
 @click.option("--rule", is_flag=True, help="A standing rule: kept verbatim, never folded.")
-@click.option("--origin", type=click.Choice(["user", "agent"]), default="user", show_default=True, help="Who decided.")
+@click.option(
+    "--origin", type=click.Choice(["user", "agent"]), help="Who decided. Default: agent in a client's shell, else user."
+)
 @with_root
 @with_json
 @click.pass_context
@@ -141,7 +143,7 @@ def decide(
     instead_of: tuple[str, ...],
     supersedes: str | None,
     rule: bool,
-    origin: str,
+    origin: str | None,
     root: str | None,
     as_json: bool,
 ) -> None:
@@ -169,7 +171,7 @@ def decide(
         supersedes=supersedes,
         kind="rule" if rule else "decision",
         pinned=rule,
-        origin=origin,
+        origin=origin or _who(),
         root=root,
         warn=lambda warning: say(f"warning: {warning}"),
     )
@@ -180,6 +182,13 @@ def decide(
     damage = ralf.get_context(route, root=root).warnings
     if _complained(damage[0] if damage else ""):
         ctx.exit(4)
+
+
+def _who() -> str:
+    """Who decides: an agent, where one of the clients runs this, and nobody looks on."""
+    from ralf import environment
+
+    return "agent" if environment.session() and not sys.stdout.isatty() else "user"
 
 
 def _complained(damage: str) -> bool:
