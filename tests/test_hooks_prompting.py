@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -221,3 +222,10 @@ def test_a_route_that_is_forgotten_is_nobodys_any_more(project: Path) -> None:
     assert not any(
         route.encode() in path.read_bytes() for path in storekit.context_of(project).rglob("*") if path.is_file()
     )
+
+
+def test_the_status_says_when_a_hook_called_last(project: Path) -> None:
+    assert json.loads(storekit.process("status", "--json", cwd=project).out)["last_hook"] == ""
+    handingkit.prompt("new", project, REQUEST)
+    called = json.loads(storekit.process("status", "--json", cwd=project).out)["last_hook"]
+    assert called and called in storekit.process("status", cwd=project).out

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import click
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 @with_root
 @with_json
 def status(route: str | None, root: str | None, as_json: bool) -> None:
-    """Show the route, which rule chose it, the last checkpoint and the tokens to the next.
+    """Show the route, which rule chose it, the last checkpoint, the tokens to the next and the last hook.
 
     \b
     Examples:
@@ -31,11 +32,14 @@ def status(route: str | None, root: str | None, as_json: bool) -> None:
     from ralf.refining.spend import as_fields
     from ralf.status import status as look
     from ralf_cli.output import emit_json, fields_of
+    from ralf_integrations.hooks import hints
 
-    found = look(projects.find(root), route)
+    project = projects.find(root)
+    found = look(project, route)
+    called = hints.last_called(project)
     if as_json:
         spent = {name: as_fields(getattr(found, name)) for name in ("spend", "spend_total")}
-        emit_json(fields_of(found) | spent)
+        emit_json(fields_of(found) | spent | {"last_hook": _time(called)})
         return
     state = "not opted in: ralf init" if not found.opted_in else "" if found.hooks else "hooks are off: ralf on"
     click.echo(f"project          {found.root}" + (f"  ({state})" if state else ""))
@@ -50,6 +54,8 @@ def status(route: str | None, root: str | None, as_json: bool) -> None:
         click.echo("session          none found for this project")
     else:
         click.echo(f"session          {found.transcript}")
+    if found.opted_in:
+        click.echo(f"last hook        {_time(called) or 'none has called yet'}")
     if found.problem:
         click.echo(f"problem          {found.problem}")
     if found.tokens_since is not None:
@@ -63,6 +69,11 @@ def status(route: str | None, root: str | None, as_json: bool) -> None:
 
         complain(found.damage, f"ralf context show {found.route}")
         click.get_current_context().exit(4)
+
+
+def _time(when: float) -> str:
+    """Seconds since 1970 as they are written everywhere, "" for 0."""
+    return datetime.fromtimestamp(when, UTC).strftime("%Y-%m-%dT%H:%M:%SZ") if when else ""
 
 
 def _show_model(found: Status) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -107,13 +108,25 @@ def called(project: Project, session: str) -> float:
     return 0.0
 
 
+def last_called(project: Project) -> float:
+    """When a hook of any session called last, seconds since 1970; 0.0 where none has, or nobody knows."""
+    return max((when for _, when in _times(project)), default=0.0)
+
+
 def sweep(project: Project) -> None:
     """Remove what is remembered of sessions that have long been over."""
+    for path, when in _times(project):
+        if time.time() - when > _DAYS * 86_400:
+            with suppress(OSError):
+                Path(path).unlink()
+
+
+def _times(project: Project) -> Iterator[tuple[str, float]]:
+    """What is remembered of sessions, each file with its time."""
     with suppress(OSError), os.scandir(f"{project.folder}{instant.HINTS}") as entries:
         for entry in entries:
             with suppress(OSError):
-                if time.time() - entry.stat(follow_symlinks=False).st_mtime > _DAYS * 86_400:
-                    Path(entry.path).unlink()
+                yield entry.path, entry.stat(follow_symlinks=False).st_mtime
 
 
 def _path(project: Project, session: str) -> Path:
