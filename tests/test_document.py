@@ -251,10 +251,10 @@ def test_fences_in_lines_that_keep_to_the_rule_for_sections_join_no_sections() -
 @pytest.mark.slow
 def test_a_body_of_a_hundred_thousand_lines_is_read_or_refused_at_once() -> None:
     for line in ("", "text", "---", "```", "### a", "- `x`"):
-        start = time.monotonic()
+        start = time.process_time()
         with pytest.raises(DamagedRouteFile, match="headings") if line == "### a" else nullcontext():
             read(f"---\n---\n{HISTORY}\n" + f"{line}\n" * 100_000)
-        assert time.monotonic() - start < 2, repr(line)
+        assert time.process_time() - start < 2, repr(line)
 
 
 # ---- what a person's editor makes of a file ----

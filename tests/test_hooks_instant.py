@@ -192,7 +192,7 @@ def test_a_hook_gives_up_in_time(rig: Rig) -> None:
     command = installed.command("claude-code", "PostToolBatch")
     command[command.index("-c") + 1] = code
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as child:
-        assert child.wait(timeout=10) == 0  # its standard input is open still
+        assert child.wait(timeout=storekit.HANGS) == 0  # its standard input is open still
 
 
 def test_a_pipe_in_the_transcript_s_place_hangs_nobody(rig: Rig) -> None:

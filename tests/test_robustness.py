@@ -20,7 +20,7 @@ from ralf import journal, project as projects, snapshot
 from ralf.errors import Busy, DamagedJournal, DamagedRouteFile, UsageError
 from ralf.project import Project
 from ralf.retention import prune
-from storekit import write_session
+from storekit import HANGS, write_session
 
 SESSION = Path(__file__).parents[1] / "examples" / "session.jsonl"
 
@@ -33,7 +33,7 @@ def store(root: Path) -> Path:
 def test_writers_of_different_routes_leave_each_others_files_alone(tmp_path: Path) -> None:
     code = "import sys, ralf\nfor n in range(25): ralf.record_decision(sys.argv[1], f'choice {n}', root='.')"
     runs = [subprocess.Popen([sys.executable, "-c", code, f"r{n}"], cwd=tmp_path) for n in range(6)]
-    assert [run.wait(timeout=120) for run in runs] == [0] * 6
+    assert [run.wait(timeout=HANGS) for run in runs] == [0] * 6
     assert {len(ralf.get_context(f"r{n}", root=tmp_path).decisions) for n in range(6)} == {25}
 
 

@@ -75,16 +75,16 @@ def test_what_could_do_harm_is_refused_with_its_line(source: str, line: int, wha
 
 
 def test_front_matter_of_more_than_a_mebibyte_is_refused_before_it_is_parsed() -> None:
-    start = time.monotonic()
+    start = time.process_time()
     assert "1,048,576" in refused("a: " + "x" * (10 << 20)).what
-    assert time.monotonic() - start < 0.5
+    assert time.process_time() - start < 0.5
 
 
 @pytest.mark.parametrize("source", ["[" * 20_000, "a: " + "[" * 20_000, "{a: " * 20_000, "- " * 20_000 + "a"])
 def test_nesting_of_thousands_of_levels_is_refused_at_once(source: str) -> None:
-    start = time.monotonic()
+    start = time.process_time()
     assert "8 levels" in refused(source).what
-    assert time.monotonic() - start < 0.5
+    assert time.process_time() - start < 0.5
 
 
 @pytest.mark.parametrize(
