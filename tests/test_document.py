@@ -13,6 +13,7 @@ import pytest
 from hypothesis import example, given, settings, strategies as st
 
 from contexts import LINES, contexts, quick, ruled, text, texts, title
+from examples import examples
 from ralf.context import Body, Header, RouteContext
 from ralf.document import FOOTER, HISTORY, parse, render
 from ralf.errors import DamagedRouteFile
@@ -104,7 +105,7 @@ def test_a_context_is_what_its_file_is_read_as(context: RouteContext) -> None:
 
 
 @given(contexts)
-@settings(quick, max_examples=25)
+@settings(quick, max_examples=examples(25))
 def test_no_line_of_a_value_begins_in_column_0(context: RouteContext) -> None:
     lines = render(replace(context, extra={})).split("\n")
     front = lines[1 : lines.index("---", 1)]
@@ -195,7 +196,7 @@ _lines = st.lists(
 @example([HISTORY, "```", "### A", "```", "### B", "x"])
 @example([HISTORY, "### A", "```", "### B", "text"])
 @example([HISTORY, "## More", "---", "", FOOTER, "", FOOTER])
-@settings(quick, max_examples=250)
+@settings(quick, max_examples=examples(250))
 def test_a_body_by_hand_is_taken_up_once_and_then_stays_as_it_is(lines: list[str]) -> None:
     first = read("---\n---\n" + "\n".join(lines))
     assert again(first) == first
@@ -203,7 +204,7 @@ def test_a_body_by_hand_is_taken_up_once_and_then_stays_as_it_is(lines: list[str
 
 
 @given(_lines)
-@settings(quick, max_examples=100)
+@settings(quick, max_examples=examples(100))
 def test_no_word_of_a_body_by_hand_is_lost(lines: list[str]) -> None:
     numbered = [f"{line}{number}" if line == "text" else line for number, line in enumerate(lines)]
     rendered = render(read("---\n---\n" + "\n".join(numbered))).split("\n")

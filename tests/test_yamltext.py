@@ -12,6 +12,7 @@ import yaml
 from hypothesis import example, given, settings, strategies as st
 
 from contexts import key, mapping, quick, text, trees
+from examples import examples
 from ralf import yamltext, yamlwriting
 from ralf.text import clean
 from ralf.yamltext import BadYaml, load
@@ -306,7 +307,7 @@ def read(source: str) -> Any:
 @example([{"a": "b"}, {"c": "d\ne"}], {}, [(2, "i", "  - a: |\n      u"), (8, "i", "\n      f")])
 @example([{}], {"body": ""}, [(4, "i", "x: |"), (6, "i", "  - id: 'a")])
 @example([{"a": '"'}, {"b": "c"}, {"d": "e"}], {}, [(0, "i", 'x: "')])
-@settings(quick, max_examples=300)
+@settings(quick, max_examples=examples(300))
 def test_items_that_were_written_here_before_are_read_as_if_they_were_read_for_the_first_time(
     decisions: list[dict[str, Any]], further: dict[str, Any], edits: list[tuple[int, str, str]]
 ) -> None:
