@@ -69,6 +69,13 @@ def test_a_decision_is_in_the_file_when_the_file_was_mended_after_it(tmp_path: P
     assert "Two" in file.read_text(encoding="utf-8")
 
 
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("made")
+    ralf.checkpoint("r", SESSION, root=root)
+    return root
+
+
 @pytest.mark.parametrize(
     ("name", "content"),
     [
@@ -81,15 +88,14 @@ def test_a_decision_is_in_the_file_when_the_file_was_mended_after_it(tmp_path: P
         ("renders/r/1.json.z", b"torn"),
     ],
 )
-def test_a_torn_cache_counts_for_nothing(tmp_path: Path, name: str, content: bytes) -> None:
-    ralf.checkpoint("r", SESSION, root=tmp_path)
-    before = ralf.get_context("r", root=tmp_path).render(2_000)
-    path = store(tmp_path) / "cache" / name
+def test_a_torn_cache_counts_for_nothing(project: Path, name: str, content: bytes) -> None:
+    before = ralf.get_context("r", root=project).render(2_000)
+    path = store(project) / "cache" / name
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(content)
-    assert ralf.get_context("r", root=tmp_path).render(2_000) == before
-    assert ralf.checkpoint("r", SESSION, root=tmp_path).checkpoints == ()
-    assert ralf.record_decision("r", "Go on", root=tmp_path).id
+    assert ralf.get_context("r", root=project).render(2_000) == before
+    assert ralf.checkpoint("r", SESSION, root=project).checkpoints == ()
+    assert ralf.record_decision("r", "Go on", root=project).id
 
 
 @pytest.mark.parametrize("name", ["renders/r/1.json.z", "sessions/r.jsonl", "ids/routes/r.idx", "routes/r.json"])
