@@ -1,20 +1,31 @@
 """What all tests share: examples are the same in every run, so that a failure is one of the change under test; nothing
-in the environment chooses a route; and a module that makes a project as the fixture `made` gets a copy of it for each
-test, and the command in it.
+in the environment chooses a route; what is compiled is kept for the next process; and a module that makes a project as
+the fixture `made` gets a copy of it for each test, and the command in it.
 """
 
 from __future__ import annotations
 
+import os
 import shutil
+import sys
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
 
-from storekit import CHOOSING, Cli
+from examples import FEW, MANY
+from storekit import CHOOSING, SOURCE, Cli
 
-settings.register_profile("repeatable", derandomize=True, deadline=None, database=None)
+settings.register_profile("repeatable", derandomize=True, deadline=None, database=None, max_examples=FEW)
+settings.register_profile("many", settings.get_profile("repeatable"), max_examples=MANY)
 settings.load_profile("repeatable")
+
+if (
+    sys.dont_write_bytecode
+):  # then each of the hundreds of processes would compile all it imports: beside the tree it may
+    sys.dont_write_bytecode, sys.pycache_prefix = False, str(SOURCE / ".pytest_cache" / "bytecode")
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    os.environ["PYTHONPYCACHEPREFIX"] = sys.pycache_prefix
 
 
 @pytest.fixture(autouse=True)

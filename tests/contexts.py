@@ -9,6 +9,7 @@ from typing import Any
 
 from hypothesis import settings, strategies as st
 
+from examples import examples
 from ralf.context import Body, RouteContext
 from ralf.model import Section
 from ralf.text import clean, one_line
@@ -43,7 +44,7 @@ LINES = (
     "",
 )
 
-quick = settings(max_examples=50, derandomize=True, deadline=None, database=None)
+quick = settings(max_examples=examples(50), derandomize=True, deadline=None, database=None)
 """The same examples in every run; slow machines are no failure."""
 
 _part = st.one_of(

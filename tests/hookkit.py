@@ -168,7 +168,7 @@ class Rig:
         found = {process for process, words in processes() if all(word in words for word in wanted)}
         return sorted(found | ours)
 
-    def settle(self, seconds: float = 30) -> None:
+    def settle(self, seconds: float = storekit.HANGS) -> None:
         """Wait until nothing that a hook has started runs any more, nor holds a lock: a process that ends loses its
         arguments first.
         """
@@ -194,7 +194,7 @@ def processes() -> Iterable[tuple[int, list[bytes]]]:
                 continue
 
 
-def wait(condition: Callable[[], object], seconds: float = 20) -> None:
+def wait(condition: Callable[[], object], seconds: float = storekit.HANGS) -> None:
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, "it did not happen in time"
@@ -205,7 +205,7 @@ def answered(calls: Iterable[subprocess.Popen[bytes]]) -> list[Said]:
     """What calls of hooks printed; each of them ends with status 0 and says JSON or nothing."""
     found = []
     for call in calls:
-        out, err = call.communicate(timeout=60)
+        out, err = call.communicate(timeout=storekit.HANGS)
         assert (call.returncode, err) == (0, b""), err.decode()
         found.append(Said(out.decode()))
     return found

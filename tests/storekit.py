@@ -19,6 +19,8 @@ import pytest
 from ralf import tokens
 
 SOURCE = Path(__file__).parents[1]
+HANGS = 120.0  # seconds; what takes longer hangs: many times what anything takes on a slow machine with much to do
+AT_ONCE = 5.0  # seconds that a slow machine with much to do may take for what waits for nobody; for a lock one waits 30
 PACKAGES = os.pathsep.join(str(SOURCE / name) for name in ("context", "cli", "integrations", "migrations"))
 
 CHOOSING = (
@@ -281,7 +283,7 @@ def command(*args: object) -> list[str]:
     return [sys.executable, "-m", "ralf_cli", *map(str, args)]
 
 
-def process(*args: object, cwd: Path, timeout: float = 60, **more: str) -> Ran:
+def process(*args: object, cwd: Path, timeout: float = HANGS, **more: str) -> Ran:
     """`ralf …` as a process of its own in a folder."""
     done = subprocess.run(
         command(*args),
@@ -301,7 +303,7 @@ def start(code: str, *args: object, cwd: Path, **more: Any) -> subprocess.Popen[
     return subprocess.Popen(arguments, cwd=cwd, env=environment(cwd), **pipes)
 
 
-def finished(started: Sequence[subprocess.Popen[bytes]], timeout: float = 60) -> list[str]:
+def finished(started: Sequence[subprocess.Popen[bytes]], timeout: float = HANGS) -> list[str]:
     """Wait for processes of ours; what each printed. Fails when one failed."""
     try:
         printed = [child.communicate(timeout=timeout) for child in started]

@@ -214,7 +214,7 @@ def test_a_transcript_that_was_replaced_says_how_to_go_on_and_that_works(cli: Cl
 def test_a_pipe_for_a_transcript_does_not_hang(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     for verb in ("checkpoint", "watch"):
-        ran = storekit.process("context", verb, "x", "--transcript", "pipe", cwd=tmp_path, timeout=10)
+        ran = storekit.process("context", verb, "x", "--transcript", "pipe", cwd=tmp_path)
         ran.complains(4, "pipe", "a pipe")
 
 
@@ -241,7 +241,7 @@ def as_nobody(*args: object, cwd: Path) -> storekit.Ran:
         if not folder.stat().st_mode & stat.S_IXOTH and folder.owner() == "root":
             pytest.skip(f"another user cannot enter {folder}, so the permissions below it cannot be tried")
     command = [sys.executable, "-c", AS_NOBODY, *map(str, args)]
-    done = subprocess.run(command, cwd=cwd, env=storekit.environment(cwd), capture_output=True, timeout=60)
+    done = subprocess.run(command, cwd=cwd, env=storekit.environment(cwd), capture_output=True, timeout=storekit.HANGS)
     return storekit.Ran(done.returncode, done.stdout.decode(), done.stderr.decode())
 
 

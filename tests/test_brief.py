@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from contexts import contexts, quick, ruled, texts
+from examples import examples
 from ralf import tokens
 from ralf.briefing import brief
 from ralf.briefing.brief import counted, render
@@ -77,7 +78,7 @@ def fits(text: str, most: int) -> bool:
 
 
 @given(contexts, st.sampled_from([0.0, 0.5, 1.0]), st.lists(st.integers(0, 8000) | st.integers(0, 300), max_size=4))
-@settings(quick, max_examples=35)
+@settings(quick, max_examples=examples(35))
 def test_a_text_is_never_over_its_budget_whatever_it_holds(
     context: RouteContext, share: float, most: list[int]
 ) -> None:
@@ -98,7 +99,7 @@ def test_no_budget_is_exceeded_by_any_part(share: float, section: str | None) ->
 
 
 @given(contexts)
-@settings(quick, max_examples=25)
+@settings(quick, max_examples=examples(25))
 def test_the_pieces_together_never_count_less_than_the_whole(context: RouteContext) -> None:
     parts = [piece.text for piece in pieces(context)]
     assert tokens.count("".join(parts)) <= sum(map(tokens.count, parts))
@@ -302,7 +303,7 @@ def test_the_brief_alone_has_no_history_and_no_lists_of_facts() -> None:
 
 
 @given(contexts, st.dictionaries(texts(2), st.sampled_from(["changed", "gone"]), max_size=3), st.integers(0, 900))
-@settings(quick, max_examples=25)
+@settings(quick, max_examples=examples(25))
 def test_what_is_known_only_at_a_read_keeps_to_the_budget_too(
     context: RouteContext, stale: dict[str, str], budget: int
 ) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from examples import examples
 from ralf.budget import BudgetWatcher, Limits, State
 from ralf.errors import UsageError
 from ralf.transcripts.events import Event, Kind, Position
@@ -281,7 +282,7 @@ steps = st.lists(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(steps, st.sampled_from(("50000", "25%", "adaptive", "1000")))
 def test_in_any_session_each_50_000_tokens_give_a_checkpoint_and_no_byte_gives_two(
     moves: list[tuple[Any, int, int | None, bool]], threshold: str

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from contexts import quick, ruled, texts
+from examples import examples
 from ralf import model, tokens
 from ralf.cap import CAP, KEPT_DECISIONS, capped
 from ralf.context import Body, RouteContext
@@ -79,7 +80,7 @@ _counts = st.integers(0, 400)
 
 
 @given(st.tuples(_counts, _counts, _counts, _counts, _counts), texts(2))
-@settings(quick, max_examples=12)
+@settings(quick, max_examples=examples(12))
 def test_any_mixture_is_held_to_the_cap_and_capping_again_changes_nothing(counts: tuple[int, ...], words: str) -> None:
     everything = full(max(counts), words[:200] or "w")
     context = replace(

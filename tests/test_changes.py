@@ -12,6 +12,7 @@ from hypothesis import given, settings
 
 import ralf
 from contexts import contexts, quick
+from examples import examples
 from ralf import merge
 from ralf.context import BODY, Body, Folded, RouteContext
 from ralf.model import ActiveWork, Checkpoint, CommandFact, Decision, Facts, PathFact, Section, Todo
@@ -49,7 +50,7 @@ def words(before: RouteContext, after: RouteContext) -> list[tuple[str, str, str
 
 
 @given(contexts, contexts)
-@settings(quick, max_examples=25)
+@settings(quick, max_examples=examples(25))
 def test_any_two_contexts_are_told_apart_on_single_lines_and_in_the_order_of_subjects(one: Any, other: Any) -> None:
     told = in_words(one, other)
     assert [SUBJECTS.index(t.subject) for t in told] == sorted(SUBJECTS.index(t.subject) for t in told)

@@ -121,7 +121,7 @@ class Shell:
             env=self._environment,
             stdin=subprocess.DEVNULL,
             capture_output=True,
-            timeout=60,
+            timeout=storekit.HANGS,
         )
         lines = [self._everywhere(line) for line in done.stdout.decode().splitlines()]
         lines += [f"! {self._everywhere(line)}" for line in done.stderr.decode().splitlines()]
@@ -352,7 +352,7 @@ def test_a_reader_that_goes_away_is_no_complaint(project: Path, args: tuple[str,
             stdin=subprocess.DEVNULL,
             stdout=writer,
             stderr=subprocess.PIPE,
-            timeout=30,
+            timeout=storekit.HANGS,
         )
     finally:
         os.close(writer)
@@ -376,7 +376,9 @@ def test_the_root_may_be_named_before_or_after_the_command(project: Path, tmp_pa
 
 def test_arguments_that_are_not_utf_8_do_no_harm(tmp_path: Path) -> None:
     command = [*storekit.command("context", "decide", "tide"), b"caf\xe9 au lait", "--because", b"\xff\x00"[:1]]
-    done = subprocess.run(command, cwd=tmp_path, env=storekit.environment(tmp_path), capture_output=True, timeout=30)
+    done = subprocess.run(
+        command, cwd=tmp_path, env=storekit.environment(tmp_path), capture_output=True, timeout=storekit.HANGS
+    )
     assert (done.returncode, done.stderr) == (0, b"")
     text = storekit.route_file(tmp_path, "tide").read_text(encoding="utf-8")
     assert "au lait" in text

@@ -12,7 +12,7 @@ import pytest
 
 import ralf
 from ralf_cli.terminal import shown
-from storekit import command, environment, route_file, write_session
+from storekit import HANGS, command, environment, route_file, write_session
 
 
 def on_a_terminal(*args: str, cwd: Path) -> str:
@@ -32,7 +32,7 @@ def on_a_terminal(*args: str, cwd: Path) -> str:
             break
         said += part
     os.close(ours)
-    assert done.wait(timeout=60) == 0
+    assert done.wait(timeout=HANGS) == 0
     return said.decode()
 
 

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from hypothesis import assume, given, settings as hypothesis_settings, strategies as st
 
+from examples import examples
 from ralf.errors import Busy, UsageError
 from ralf.project import Project
 from ralf_integrations.clients import agents_md, installation, interpreter, jsontext, settings
@@ -102,14 +103,14 @@ ENTRIES = {client.name: client.entries(shared=False) for client in CLIENTS}
 
 
 @given(texts(), st.sampled_from(CLIENTS))
-@hypothesis_settings(max_examples=15, deadline=None)
+@hypothesis_settings(max_examples=examples(15), deadline=None)
 def test_what_is_installed_comes_out_again_and_all_else_stays(text: str, client: settings.Client) -> None:
     comes_out_again(text, client)
 
 
 @pytest.mark.slow
 @given(texts(), st.sampled_from(CLIENTS))
-@hypothesis_settings(max_examples=600, deadline=None)
+@hypothesis_settings(max_examples=examples(600), deadline=None)
 def test_out_of_any_settings_it_comes_out_again(text: str, client: settings.Client) -> None:
     comes_out_again(text, client)
 
@@ -158,7 +159,7 @@ def test_on_the_disk_installing_twice_is_once_and_uninstalling_gives_the_bytes_b
 
 
 @given(values)
-@hypothesis_settings(max_examples=100)
+@hypothesis_settings(max_examples=examples(100))
 def test_a_text_with_places_says_what_json_says(value: Any) -> None:
     for indent in (None, 2):
         text = json.dumps(value, indent=indent)

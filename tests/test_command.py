@@ -15,6 +15,7 @@ from ralf.summarizers import command as commands, presets
 from ralf.summarizers.command import Command, NoAnswer, Usage, named
 from ralf.summarizers.patch import SCHEMA
 from ralf.summarizers.presets import PRESETS, Printed
+from storekit import HANGS
 
 MODEL = Path(__file__).parent / "clients" / "model.py"
 ENVIRONMENT = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
@@ -66,11 +67,11 @@ def test_it_runs_in_an_empty_folder_that_is_gone_afterwards() -> None:
 @pytest.mark.slow
 def test_one_that_takes_too_long_is_stopped_with_all_that_it_started(tmp_path: Path) -> None:
     started = time.monotonic()
-    error = failure(Command("command", (sys.executable, str(MODEL), "slow", str(tmp_path / "child")), timeout=1.0))
-    assert error.reason == "command took longer than 1 s"
-    assert time.monotonic() - started < 10
+    error = failure(Command("command", (sys.executable, str(MODEL), "slow", str(tmp_path / "child")), timeout=3.0))
+    assert error.reason == "command took longer than 3 s"
+    assert time.monotonic() - started < 30  # it would take a minute
     child = int((tmp_path / "child").read_text())
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + HANGS
     while _runs(child) and time.monotonic() < deadline:
         time.sleep(0.02)
     assert not _runs(child)
@@ -79,7 +80,7 @@ def test_one_that_takes_too_long_is_stopped_with_all_that_it_started(tmp_path: P
 def test_one_that_has_answered_leaves_nothing_running_behind(tmp_path: Path) -> None:
     code = "import os, sys, time\nchild = os.fork() or time.sleep(60)\nopen(sys.argv[1], 'w').write(str(child))"
     assert program(f"{code}\nprint('{{}}')", str(tmp_path / "child")).ask("", {}, ENVIRONMENT)[0] == {}
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + HANGS
     while _runs(int((tmp_path / "child").read_text())):
         assert time.monotonic() < deadline
         time.sleep(0.01)

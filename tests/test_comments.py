@@ -8,6 +8,7 @@ import pytest
 from hypothesis import example, given, settings
 
 from contexts import contexts, mapping, quick, text
+from examples import examples
 from ralf import yamltext, yamlwriting
 from ralf.comments import found, lines_of
 from ralf.context import Body, RouteContext
@@ -24,7 +25,7 @@ def test_no_text_of_a_value_is_a_comment(tree: dict[str, Any]) -> None:
 
 
 @given(contexts)
-@settings(quick, max_examples=15)
+@settings(quick, max_examples=examples(15))
 def test_a_comment_between_any_two_keys_is_found_again(context: RouteContext) -> None:
     tree = to_tree(context)
     for name in ("#body", ""):

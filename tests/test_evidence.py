@@ -8,6 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 from contexts import quick, text
+from examples import examples
 from ralf import evidence
 from ralf.errors import BlobNotFound, DamagedBlob
 from ralf.evidence import Line
@@ -26,7 +27,7 @@ def event(line: int, words: str, kind: str = "user", tool: str = "", lines: int 
 
 
 @given(found=st.lists(st.tuples(text, st.sampled_from(["user", "assistant", "call", "result"]), text), max_size=6))
-@settings(quick, max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(quick, max_examples=examples(40), suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_words_come_back_with_their_lines_kind_and_tool(store: FileStore, found: list[tuple[str, str, str]]) -> None:
     events = [event(number, words, kind, tool) for number, (words, kind, tool) in enumerate(found, start=1)]
     digest = evidence.keep(store, events)

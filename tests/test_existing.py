@@ -176,7 +176,7 @@ def test_a_configured_model_is_not_asked_about_sessions_that_are_taken(project: 
     assert taken.report is not None and taken.report.summarizer == "extractive"
     assert not project.worker_lock(first.route).exists()
     ralf.checkpoint(second.route, second.path, root=project.root)  # as it is otherwise
-    end = time.monotonic() + 20
+    end = time.monotonic() + storekit.HANGS
     while not asked.exists() and time.monotonic() < end:
         time.sleep(0.02)
     assert asked.exists() and not project.worker_lock(first.route).exists()

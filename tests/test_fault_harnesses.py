@@ -13,6 +13,7 @@ import pytest
 from storekit import SOURCE, environment
 
 SKIPPED = 77
+HANGS = 1_800  # seconds: the longest takes two minutes on a machine that does nothing else
 
 
 def faults(done: subprocess.CompletedProcess[str]) -> list[str]:
@@ -27,7 +28,7 @@ def harness(name: str, *arguments: object, cwd: Path) -> subprocess.CompletedPro
     known = environment(folder)
     known["PYTHONPATH"] = os.pathsep.join([str(SOURCE), known["PYTHONPATH"]])
     command = [sys.executable, "-m", f"tests.faults.{name}", *map(str, arguments)]
-    done = subprocess.run(command, cwd=SOURCE, env=known, capture_output=True, text=True, timeout=300)
+    done = subprocess.run(command, cwd=SOURCE, env=known, capture_output=True, text=True, timeout=HANGS)
     if done.returncode == SKIPPED:
         pytest.skip(done.stderr.strip())
     print(done.stdout)  # the figures, in the report of a failure and with -rP

@@ -218,7 +218,7 @@ def test_a_hook_gives_up_in_time(rig: Rig) -> None:
     command = installed.command("claude-code", "PostToolBatch")
     command[command.index("-c") + 1] = code
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as child:
-        assert child.wait(timeout=10) == 0  # its standard input is open still
+        assert child.wait(timeout=storekit.HANGS) == 0  # its standard input is open still
 
 
 @pytest.mark.parametrize("args", [(), ("Stop", "--client", "nobody"), ("Stop", "--no-such-option")])

@@ -173,7 +173,7 @@ def test_a_hook_that_is_killed_hands_nothing_over_twice(
 ) -> None:
     inbox.send(here, "s-1", "Hand over.", sender="Ana")
     child = storekit.start(KILLED, tmp_path, moment, cwd=tmp_path)
-    child.communicate(timeout=30)
+    child.communicate(timeout=storekit.HANGS)
     assert child.returncode == -signal.SIGKILL
     assert [notice.text for notice in inbox.take(here, "s-1", 1_000)] == left
     assert inbox.take(here, "s-1", 1_000) == []

@@ -45,8 +45,8 @@ def typed(root: Path, answers: str, *args: str, **more: str) -> str:
         os.chdir(root)
         os.execve(command[0], command, storekit.environment(root / "home", **homes, **more))  # noqa: S606
     os.write(master, answers.encode())
-    seen, end = b"", time.monotonic() + 30
-    while time.monotonic() < end and select.select([master], [], [], 30)[0]:
+    seen, end = b"", time.monotonic() + storekit.HANGS
+    while time.monotonic() < end and select.select([master], [], [], storekit.HANGS)[0]:
         try:
             seen += os.read(master, 65536)
         except OSError:

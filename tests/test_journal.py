@@ -15,6 +15,7 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 
 import ralf
 from contexts import mapping, quick, text
+from examples import examples
 from ralf import journal, project as projects, route as heart
 from ralf.errors import Conflict, DamagedJournal
 from ralf.forgetting.forget import forget
@@ -36,7 +37,7 @@ def store(tmp_path: Path) -> FileStore:
 
 
 @given(payloads=st.lists(st.tuples(text, mapping), min_size=1, max_size=3))
-@settings(quick, max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(quick, max_examples=examples(30), suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_records_come_back_as_they_were(store: FileStore, payloads: list[tuple[str, dict[str, object]]]) -> None:
     before = list(journal.read(store, ROUTE))
     head = before[-1][0] if before else None

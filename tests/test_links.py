@@ -24,7 +24,7 @@ from ralf.errors import RalfError, UsageError
 from ralf.files import ownfile
 from ralf.model import OpenFile
 from ralf.project import Project
-from storekit import context_of
+from storekit import HANGS, context_of
 
 MARK = "Words from elsewhere"
 ROUTE = samples.ROUTE
@@ -117,14 +117,14 @@ def tree(folder: Path) -> dict[str, tuple[int, bytes]]:
 
 
 @contextmanager
-def soon(seconds: float) -> Iterator[None]:
-    """Fails where the block takes longer: somebody waits for a pipe."""
+def not_hanging() -> Iterator[None]:
+    """Fails where somebody in the block waits for a pipe."""
 
     def late(*_: object) -> None:
         raise AssertionError("it hangs")
 
     before = signal.signal(signal.SIGALRM, late)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
+    signal.setitimer(signal.ITIMER_REAL, HANGS)
     try:
         yield
     finally:
@@ -151,7 +151,7 @@ def everything(root: Path) -> str:
     ]
     said = []
     for call in calls:
-        with soon(5):
+        with not_hanging():
             try:
                 said.append(str(call()))
             except (RalfError, OSError) as error:
@@ -273,7 +273,7 @@ def test_a_pipe_or_a_device_among_gits_files_hangs_nobody(
 ) -> None:
     (tmp_path / place).parent.mkdir(parents=True, exist_ok=True)
     lay(tmp_path / place)
-    with soon(5):
+    with not_hanging():
         assert routing.choose(projects.find(tmp_path)).route == "default"
 
 
@@ -283,7 +283,7 @@ def test_a_pipe_or_a_device_in_place_of_gits_index_hangs_no_writer(
 ) -> None:
     (tmp_path / ".git").mkdir()
     lay(tmp_path / ".git" / "index")
-    with soon(10):
+    with not_hanging():
         assert not checkout.tracks(tmp_path, Path("x"))
         assert ownfile.may_be_cloned(tmp_path / "config.local.yaml")
 

@@ -267,7 +267,7 @@ def test_the_process_answers_in_the_clients_project_and_ends_with_its_input(made
         assert answers[0]["result"]["serverInfo"]["name"] == "ralf"
         assert "batch size" in answers[1]["result"]["content"][0]["text"]
         assert child.poll() is None
-        out, err = child.communicate(timeout=30)
+        out, err = child.communicate(timeout=storekit.HANGS)
     finally:
         child.kill()
         child.communicate()
@@ -300,7 +300,7 @@ WITHOUT = "import sys; sys.modules['mcp'] = None; from ralf_cli.main import run;
 
 def test_without_the_extra_the_command_says_what_to_install(tmp_path: Path) -> None:
     child = storekit.start(WITHOUT, cwd=tmp_path)
-    _, err = child.communicate(timeout=30)
+    _, err = child.communicate(timeout=storekit.HANGS)
     assert child.returncode == 1
     assert err.decode().splitlines()[-1] == "hint: in a clone of ralf: pipx install --force '.[mcp]'"
 
@@ -376,7 +376,7 @@ def test_the_inspector_drives_each(
         env=storekit.environment(tmp_path),
         stdin=subprocess.DEVNULL,
         capture_output=True,
-        timeout=120,
+        timeout=storekit.HANGS,
     )
     assert expected in done.stdout.decode(), done.stderr.decode()[-2_000:]
 

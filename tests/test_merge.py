@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from contexts import contexts, quick, scalar, texts
+from examples import examples
 from ralf.context import BODY
 from ralf.merge import Conflict, apply, diff, merge, open_changes
 from ralf.places import IDENTITY
@@ -41,7 +42,7 @@ def strict(tree: Any) -> str:
 
 
 @given(_trees, _trees)
-@settings(quick, max_examples=120)
+@settings(quick, max_examples=examples(120))
 def test_the_changes_between_two_trees_make_the_second_of_the_first(
     base: dict[str, Any], theirs: dict[str, Any]
 ) -> None:
@@ -52,7 +53,7 @@ def test_the_changes_between_two_trees_make_the_second_of_the_first(
 
 
 @given(contexts, contexts)
-@settings(quick, max_examples=15)
+@settings(quick, max_examples=examples(15))
 def test_the_changes_between_two_contexts_make_the_second_of_the_first(base: Any, theirs: Any) -> None:
     one, other = to_tree(base), to_tree(theirs)
     assert strict(apply(one, diff(one, other))) == strict(other)

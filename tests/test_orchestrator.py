@@ -236,7 +236,7 @@ def ran(root: Path, given: object, *more: str) -> subprocess.CompletedProcess[by
         cwd=root,
         env=storekit.environment(root),
         capture_output=True,
-        timeout=60,
+        timeout=storekit.HANGS,
     )
 
 

@@ -10,13 +10,14 @@ from pathlib import Path
 import pytest
 
 from ralf.transcripts.events import Event, Position
+from storekit import HANGS
 
 ROOT = Path(__file__).parents[1]
 
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:
     script = ROOT / "benchmarks" / "quality.py"
-    return subprocess.run([sys.executable, str(script), *arguments], capture_output=True, text=True, timeout=60)
+    return subprocess.run([sys.executable, str(script), *arguments], capture_output=True, text=True, timeout=HANGS)
 
 
 @pytest.mark.slow

@@ -20,7 +20,7 @@ from ralf import journal, project as projects, snapshot
 from ralf.errors import Busy, DamagedJournal, DamagedRouteFile, UsageError
 from ralf.project import Project
 from ralf.retention import prune
-from storekit import write_session
+from storekit import HANGS, write_session
 
 SESSION = Path(__file__).parents[1] / "examples" / "session.jsonl"
 
@@ -33,7 +33,7 @@ def store(root: Path) -> Path:
 def test_writers_of_different_routes_leave_each_others_files_alone(tmp_path: Path) -> None:
     code = "import sys, ralf\nfor n in range(25): ralf.record_decision(sys.argv[1], f'choice {n}', root='.')"
     runs = [subprocess.Popen([sys.executable, "-c", code, f"r{n}"], cwd=tmp_path) for n in range(6)]
-    assert [run.wait(timeout=120) for run in runs] == [0] * 6
+    assert [run.wait(timeout=HANGS) for run in runs] == [0] * 6
     assert {len(ralf.get_context(f"r{n}", root=tmp_path).decisions) for n in range(6)} == {25}
 
 
@@ -69,6 +69,13 @@ def test_a_decision_is_in_the_file_when_the_file_was_mended_after_it(tmp_path: P
     assert "Two" in file.read_text(encoding="utf-8")
 
 
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("made")
+    ralf.checkpoint("r", SESSION, root=root)
+    return root
+
+
 @pytest.mark.parametrize(
     ("name", "content"),
     [
@@ -81,15 +88,14 @@ def test_a_decision_is_in_the_file_when_the_file_was_mended_after_it(tmp_path: P
         ("renders/r/1.json.z", b"torn"),
     ],
 )
-def test_a_torn_cache_counts_for_nothing(tmp_path: Path, name: str, content: bytes) -> None:
-    ralf.checkpoint("r", SESSION, root=tmp_path)
-    before = ralf.get_context("r", root=tmp_path).render(2_000)
-    path = store(tmp_path) / "cache" / name
+def test_a_torn_cache_counts_for_nothing(project: Path, name: str, content: bytes) -> None:
+    before = ralf.get_context("r", root=project).render(2_000)
+    path = store(project) / "cache" / name
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(content)
-    assert ralf.get_context("r", root=tmp_path).render(2_000) == before
-    assert ralf.checkpoint("r", SESSION, root=tmp_path).checkpoints == ()
-    assert ralf.record_decision("r", "Go on", root=tmp_path).id
+    assert ralf.get_context("r", root=project).render(2_000) == before
+    assert ralf.checkpoint("r", SESSION, root=project).checkpoints == ()
+    assert ralf.record_decision("r", "Go on", root=project).id
 
 
 @pytest.mark.parametrize("name", ["renders/r/1.json.z", "sessions/r.jsonl", "ids/routes/r.idx", "routes/r.json"])

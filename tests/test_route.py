@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from contexts import contexts, quick, ruled, texts
+from examples import examples
 from ralf import snapshot
 from ralf.context import FORMAT_VERSION, Body, RouteContext
 from ralf.document import parse, render
@@ -90,7 +91,7 @@ _streams = st.lists(st.one_of(_kind, _kind, _unknown, _edit), min_size=1, max_si
 
 
 @given(_streams, st.one_of(st.none(), _import), st.data())
-@settings(quick, max_examples=30)
+@settings(quick, max_examples=examples(30))
 def test_a_fold_that_is_broken_off_anywhere_and_taken_up_comes_to_the_same(
     tmp_path_factory: pytest.TempPathFactory, stream: list[Any], imported: Any, data: st.DataObject
 ) -> None:
@@ -108,7 +109,7 @@ def test_a_fold_that_is_broken_off_anywhere_and_taken_up_comes_to_the_same(
 
 
 @given(_streams)
-@settings(quick, max_examples=30)
+@settings(quick, max_examples=examples(30))
 def test_what_a_fold_comes_to_is_what_its_file_is_read_as(stream: list[Any]) -> None:
     context = folded(*stream)
     assert parse(render(context).encode(), "file") == context
@@ -117,7 +118,7 @@ def test_what_a_fold_comes_to_is_what_its_file_is_read_as(stream: list[Any]) -> 
 
 
 @given(_streams)
-@settings(quick, max_examples=30)
+@settings(quick, max_examples=examples(30))
 def test_labels_are_unique_and_every_successor_and_its_predecessor_name_each_other(stream: list[Any]) -> None:
     context = folded(*stream)
     labels = [decision.id for decision in context.decisions]
@@ -327,7 +328,7 @@ def test_checkpoints_after_an_import_go_on_with_its_numbers() -> None:
 
 
 @given(contexts, contexts)
-@settings(quick, max_examples=15)
+@settings(quick, max_examples=examples(15))
 def test_a_hand_edit_applied_is_the_edited_file(base: RouteContext, theirs: RouteContext) -> None:
     header = replace(base.context_checkpoint, revision=3, lineage="", version=FORMAT_VERSION, decision_count=0)
     base = replace(base, context_checkpoint=header, decisions=(), unresolved=())

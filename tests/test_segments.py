@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from contexts import quick
+from examples import examples
 from ralf.segments import LAST_TENTH, Piece, cut
 from ralf.transcripts.events import Event, Kind, Position
 
@@ -83,7 +84,7 @@ def weight(events: list[Event]) -> int:
 
 
 @given(_streams(), st.sampled_from([1, 10, 50, LIMIT, 1000]))
-@settings(quick, max_examples=120)
+@settings(quick, max_examples=examples(120))
 def test_segments_put_together_are_the_stream_and_each_says_where_it_lies(records: list[Any], limit: int) -> None:
     events = stream(*records)
     pieces = segments(events, limit)
@@ -96,7 +97,7 @@ def test_segments_put_together_are_the_stream_and_each_says_where_it_lies(record
 
 
 @given(_streams(), st.sampled_from([1, 10, 50, LIMIT, 1000]))
-@settings(quick, max_examples=120)
+@settings(quick, max_examples=examples(120))
 def test_no_segment_passes_the_limit_that_could_have_been_cut(records: list[Any], limit: int) -> None:
     events = stream(*records)
     whole = list(groups(events))
@@ -108,7 +109,7 @@ def test_no_segment_passes_the_limit_that_could_have_been_cut(records: list[Any]
 
 
 @given(_streams(), st.sampled_from([10, 50, LIMIT]))
-@settings(quick, max_examples=120)
+@settings(quick, max_examples=examples(120))
 def test_no_segment_ends_between_a_call_and_its_result(records: list[Any], limit: int) -> None:
     for piece in segments(stream(*records), limit):
         calls = {event.call_id for event in piece.events if event.kind == "call"}
@@ -117,7 +118,7 @@ def test_no_segment_ends_between_a_call_and_its_result(records: list[Any], limit
 
 
 @given(_streams(), st.sampled_from([10, 50, LIMIT]))
-@settings(quick, max_examples=120)
+@settings(quick, max_examples=examples(120))
 def test_a_segment_ends_early_only_for_a_person_s_turn_or_for_what_would_not_fit(
     records: list[Any], limit: int
 ) -> None:

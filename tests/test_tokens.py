@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from examples import examples
 from ralf import tokens
 
 PACKAGE = Path(tokens.__file__).parent
@@ -74,7 +75,7 @@ def test_the_rank_file_is_the_published_one_and_its_licence_lies_beside_it() -> 
 
 
 @given(st.text(st.sampled_from("aB1 \n\r\t/.'s中é\u00a0\u0301\u2028\x1c{"), min_size=1, max_size=300))
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400), deadline=None)
 def test_cutting_a_long_text_does_not_change_its_count(text: str) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(tokens, "PIECE", 48)

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
+from examples import examples
 from ralf.briefing.fence import OWN_OUTPUT
 from ralf.errors import Damaged, DamagedTranscript, RalfError, TranscriptChanged, TranscriptNotFound, UsageError
 from ralf.text import clean
@@ -242,7 +243,7 @@ HOSTILE = st.one_of(
 )
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=400, deadline=None)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=examples(400), deadline=None)
 @given(content=HOSTILE)
 def test_any_bytes_give_events_or_a_damaged_error(tmp_path: Path, content: bytes) -> None:
     try:
@@ -255,7 +256,7 @@ def test_any_bytes_give_events_or_a_damaged_error(tmp_path: Path, content: bytes
         assert event.start.byte <= event.end.byte <= transcript.end.byte
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=200, deadline=None)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=examples(200), deadline=None)
 @given(
     content=st.lists(
         st.sampled_from(["one\n", "two\n", "\n", " \n", "User: x\n", "> y\n", "# H\n", "## User\n", "```\n", "~~~~\n"])

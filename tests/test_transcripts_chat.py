@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
+from examples import examples
 from ralf.briefing.fence import OWN_OUTPUT
 from ralf.transcripts import Event, Position, Transcript, open_transcript
 from ralf.transcripts.events import START
@@ -167,7 +168,7 @@ JSON = st.recursive(
 )
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=200, deadline=None)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=examples(200), deadline=None)
 @given(
     messages=st.lists(
         st.tuples(st.sampled_from(["user", "assistant", "tool"]), st.text(max_size=30), JSON), max_size=6

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
+from examples import examples
 from ralf.briefing.fence import OWN_OUTPUT
 from ralf.text import clean
 from ralf.transcripts import Event, Position, Transcript, open_transcript
@@ -399,7 +400,7 @@ RECORDS = st.lists(
 )
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=300, deadline=None)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=examples(300), deadline=None)
 @given(records=RECORDS)
 def test_two_passes_split_at_any_event_give_what_one_gives(tmp_path: Path, records: list[dict[str, Any]]) -> None:
     transcript, events = read(tmp_path, *records)
@@ -409,7 +410,7 @@ def test_two_passes_split_at_any_event_give_what_one_gives(tmp_path: Path, recor
     assert list(transcript.events(end)) == []
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=100, deadline=None)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=examples(100), deadline=None)
 @given(records=RECORDS, data=st.data())
 def test_skipping_by_bytes_gives_what_parsing_every_line_gives(
     tmp_path: Path, records: list[dict[str, Any]], data: st.DataObject

@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 import ralf
 import rollouts as r
 import storekit
+from examples import examples
 from ralf.briefing.fence import fenced
 from ralf.budget import BudgetWatcher, Limits
 from ralf.extraction.facts import Extracted, extract
@@ -396,7 +397,7 @@ def _moves(draw: st.DrawFn) -> list[Record]:
     return [r.completed("CommandExecution", f"exec-{id_}", command=["a"], exit_code=1, aggregated_output=text)]
 
 
-@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(40), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(_moves(), max_size=12), st.data())
 def test_reading_in_pieces_tells_what_reading_at_once_tells(
     tmp_path: Path, moves: list[list[Record]], data: st.DataObject
@@ -420,7 +421,7 @@ def test_reading_in_pieces_tells_what_reading_at_once_tells(
         assert list(open_transcript(whole).events(event.end)) == rest
 
 
-@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(40), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(_moves(), max_size=12))
 def test_every_typed_text_is_a_request_as_often_as_it_was_typed(tmp_path: Path, moves: list[list[Record]]) -> None:
     wanted = [

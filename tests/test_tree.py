@@ -9,13 +9,14 @@ import pytest
 from hypothesis import given, settings
 
 from contexts import contexts, quick
+from examples import examples
 from ralf.context import Body, RouteContext
 from ralf.model import ActiveWork, Decision, Facts, Section, Source
 from ralf.tree import BadTree, from_tree, shared, to_tree
 
 
 @given(contexts)
-@settings(quick, max_examples=40)
+@settings(quick, max_examples=examples(40))
 def test_a_value_comes_back_from_its_tree_also_through_json(context: RouteContext) -> None:
     tree = to_tree(context)
     assert from_tree(RouteContext, tree) == context

@@ -159,7 +159,7 @@ def test_a_threshold_that_is_none_is_refused(tmp_path: Path, every: int) -> None
         look(tmp_path / "s.jsonl", tmp_path, every=every)
 
 
-def _until(holds: Callable[[], object], seconds: float = 20) -> None:
+def _until(holds: Callable[[], object], seconds: float = storekit.HANGS) -> None:
     deadline = time.monotonic() + seconds
     while not holds():
         assert time.monotonic() < deadline, "it did not come to that"
@@ -192,7 +192,7 @@ def test_a_process_that_watches_follows_a_growing_file_and_can_be_stopped_at_any
                 number = grow(path, 2_500, number)
                 _until(lambda printed=printed: said.stat().st_size > printed)
             child.send_signal(way)
-            _, err = child.communicate(timeout=20)
+            _, err = child.communicate(timeout=storekit.HANGS)
         finally:
             child.kill()
     assert child.returncode == (130 if way == signal.SIGINT else -signal.SIGKILL)

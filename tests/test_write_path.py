@@ -17,7 +17,7 @@ from ralf.corrections import open_file
 from ralf.errors import Busy
 from ralf.files import atomic, locks
 from ralf.writer import writing
-from storekit import records_of, route_file
+from storekit import AT_ONCE, HANGS, records_of, route_file
 
 ROUTE = "tide"
 
@@ -147,7 +147,7 @@ def test_a_write_beside_a_slow_save_is_acknowledged_and_says_that_the_file_does_
     half, said = path.read_bytes(), []
     started = time.monotonic()
     ralf.record_decision(ROUTE, "Go on", root=root, warn=said.append)
-    assert time.monotonic() - started < 1
+    assert time.monotonic() - started < AT_ONCE
     assert path.read_bytes() == half
     assert [record["kind"] for record in records_of(root, ROUTE)] == ["decision", "decision"]
     assert "another program is saving it" in said[0]
@@ -172,6 +172,13 @@ def test_half_a_save_deletes_nothing_and_the_whole_of_it_is_taken_in(
 # ---- waiting for a lock ----
 
 
+def until_waiting(lock: Path, count: int) -> None:
+    """Until so many wait for a lock, as the kernel tells."""
+    inode = f":{lock.stat().st_ino} "
+    while sum("->" in line and inode in line for line in Path("/proc/locks").read_text().splitlines()) < count:
+        time.sleep(0.001)
+
+
 def test_a_lock_that_is_held_is_waited_for_no_longer_than_said(tmp_path: Path) -> None:
     lock = tmp_path / "locks" / "r.lock"
     with locks.held(lock, "r"):
@@ -179,7 +186,7 @@ def test_a_lock_that_is_held_is_waited_for_no_longer_than_said(tmp_path: Path) -
             started = time.monotonic()
             with pytest.raises(Busy, match="locked by another process"), locks.held(lock, "r", timeout):
                 pass
-            assert time.monotonic() - started < 1
+            assert time.monotonic() - started < AT_ONCE
 
 
 def test_whoever_gives_up_waiting_keeps_the_lock_from_nobody(tmp_path: Path) -> None:
@@ -187,7 +194,7 @@ def test_whoever_gives_up_waiting_keeps_the_lock_from_nobody(tmp_path: Path) -> 
     with locks.held(lock, "r"), pytest.raises(Busy), locks.held(lock, "r", 0.02):
         pass
     for _ in range(3):
-        with locks.held(lock, "r", 5):
+        with locks.held(lock, "r", HANGS):
             pass
 
 
@@ -195,14 +202,14 @@ def test_those_who_wait_have_their_turn_in_order(tmp_path: Path) -> None:
     lock, turns = tmp_path / "locks" / "r.lock", []
 
     def wait(number: int) -> None:
-        with locks.held(lock, "r", 10):
+        with locks.held(lock, "r", HANGS):
             turns.append(number)
 
     threads = [threading.Thread(target=wait, args=(number,)) for number in range(5)]
     with locks.held(lock, "r"):
-        for thread in threads:
+        for count, thread in enumerate(threads, 1):
             thread.start()
-            time.sleep(0.03)
+            until_waiting(lock, count)
     for thread in threads:
         thread.join()
     assert turns == [0, 1, 2, 3, 4]
@@ -216,14 +223,14 @@ def test_a_writer_that_another_waits_for_leaves_it_to_that_one_to_show_both(
     monkeypatch.setattr(atomic, "exchange", lambda path, new, old: (files.append(new), exchange(path, new, old))[1])
     decide = partial(ralf.record_decision, ROUTE, root=root)
     writers = [threading.Thread(target=decide, args=(text,)) for text in ("The first", "The second")]
-    project = projects.find(root)
-    with locks.held(project.route_lock(ROUTE), ROUTE):
-        for writer in writers:
+    lock = projects.find(root).route_lock(ROUTE)
+    with locks.held(lock, ROUTE):
+        for count, writer in enumerate(writers, 1):
             writer.start()
-            time.sleep(0.2)  # so that both wait when the first has its turn
+            until_waiting(lock, count)  # so that both wait when the first has its turn
     for writer in writers:
-        writer.join(10)
-    assert not locks.is_waited_for(project.route_lock(ROUTE))
+        writer.join(HANGS)
+    assert not locks.is_waited_for(lock)
     assert files == [path.read_bytes()]
     assert [d.decision for d in document.parse(path.read_bytes(), path).decisions][-2:] == ["The first", "The second"]
 

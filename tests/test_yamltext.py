@@ -12,6 +12,7 @@ import yaml
 from hypothesis import example, given, settings, strategies as st
 
 from contexts import key, mapping, quick, text, trees
+from examples import examples
 from ralf import yamltext, yamlwriting
 from ralf.text import clean
 from ralf.yamltext import BadYaml, load
@@ -75,16 +76,16 @@ def test_what_could_do_harm_is_refused_with_its_line(source: str, line: int, wha
 
 
 def test_front_matter_of_more_than_a_mebibyte_is_refused_before_it_is_parsed() -> None:
-    start = time.monotonic()
+    start = time.process_time()
     assert "1,048,576" in refused("a: " + "x" * (10 << 20)).what
-    assert time.monotonic() - start < 0.5
+    assert time.process_time() - start < 0.5
 
 
 @pytest.mark.parametrize("source", ["[" * 20_000, "a: " + "[" * 20_000, "{a: " * 20_000, "- " * 20_000 + "a"])
 def test_nesting_of_thousands_of_levels_is_refused_at_once(source: str) -> None:
-    start = time.monotonic()
+    start = time.process_time()
     assert "8 levels" in refused(source).what
-    assert time.monotonic() - start < 0.5
+    assert time.process_time() - start < 0.5
 
 
 @pytest.mark.parametrize(
@@ -306,7 +307,7 @@ def read(source: str) -> Any:
 @example([{"a": "b"}, {"c": "d\ne"}], {}, [(2, "i", "  - a: |\n      u"), (8, "i", "\n      f")])
 @example([{}], {"body": ""}, [(4, "i", "x: |"), (6, "i", "  - id: 'a")])
 @example([{"a": '"'}, {"b": "c"}, {"d": "e"}], {}, [(0, "i", 'x: "')])
-@settings(quick, max_examples=300)
+@settings(quick, max_examples=examples(300))
 def test_items_that_were_written_here_before_are_read_as_if_they_were_read_for_the_first_time(
     decisions: list[dict[str, Any]], further: dict[str, Any], edits: list[tuple[int, str, str]]
 ) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
+from examples import examples
 from ralf.errors import BlobNotFound, Conflict, NotFound, UnknownToken, UsageError
 from ralf.storage.filestore import FileStore
 from ralf.store import Entry, Store, Token
@@ -21,7 +22,7 @@ STORES: dict[str, Callable[[Path], Store]] = {
 }
 STREAM = "routes/TASK-001"
 quick = settings(
-    max_examples=30,
+    max_examples=examples(30),
     derandomize=True,
     deadline=None,
     database=None,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
+from itertools import groupby
 
 ENOUGH = 3
 """The score from which a sentence counts as a decision."""
@@ -12,8 +13,30 @@ _I = re.IGNORECASE
 
 
 def any_of(*alternatives: str) -> re.Pattern[str]:
-    """A pattern, blind to case, that finds any of the alternatives."""
-    return re.compile("|".join(alternatives), _I)
+    """A pattern, blind to case, that finds any of the alternatives.
+
+    Neighbours that begin at a border of a word, or of the text, share it: else each is tried at every character.
+    """
+    branches = [branch for alternative in alternatives for branch in _branches(alternative)]
+    parts = []
+    for anchor, run in groupby(branches, lambda branch: next((a for a in (r"\b", "^") if branch.startswith(a)), "")):
+        parts.append(f"{anchor}(?:{'|'.join(branch.removeprefix(anchor) for branch in run)})")
+    return re.compile("|".join(parts), _I)
+
+
+_PIECE = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\\\]])*\]|.", re.S)  # of a pattern: an escape, a set, or a character
+
+
+def _branches(pattern: str) -> list[str]:
+    """The parts of a pattern between the bars that stand in no group."""
+    branches, depth = [""], 0
+    for piece in _PIECE.findall(pattern):
+        if piece == "|" and not depth:
+            branches.append("")
+        else:
+            depth += (piece == "(") - (piece == ")")
+            branches[-1] += piece
+    return branches
 
 
 # ---- what is no decision ----
@@ -54,6 +77,7 @@ _HYPOTHETICAL = any_of(
 _QUESTION = re.compile(r"\?\W*$")
 
 
+@lru_cache(maxsize=8192)  # each sentence of a segment is read alone, beside those around it, and with its message
 def looks_around(text: str) -> bool:
     """Whether a sentence only tells what the agent is about to look at or run."""
     return bool(_LOOKS.search(text))
@@ -66,6 +90,7 @@ _STATUS = re.compile(
 )
 
 
+@lru_cache(maxsize=8192)
 def is_status(text: str) -> bool:
     """Whether a sentence says no more than that something is done or passes."""
     return bool(_STATUS.match(text))
@@ -81,7 +106,7 @@ def guesses(text: str, end: int) -> bool:
     return bool(_HYPOTHETICAL.search(text, 0, end))
 
 
-@lru_cache(maxsize=2048)
+@lru_cache(maxsize=8192)
 def is_question(text: str) -> bool:
     """Whether a sentence ends as a question."""
     return bool(_QUESTION.search(text))
@@ -105,6 +130,7 @@ _REJECTED = re.compile(
 )
 
 
+@lru_cache(maxsize=8192)
 def gives_reason(text: str) -> bool:
     """Whether a sentence says why."""
     return bool(_REASON.search(text))

@@ -30,6 +30,7 @@ def decided(message: Message, before: Message | None = None) -> Made:
         whole = whole or _states(said)
     made: Made = []
     taken: set[int] = set()
+    better: dict[int, int] = {}
     again = _done_again(message, said)
     if again is not None:
         return [(grammar.ENOUGH, again, [message])]
@@ -50,7 +51,7 @@ def decided(message: Message, before: Message | None = None) -> Made:
         if score < grammar.ENOUGH:
             made += [(score, Decision(decision=sentence.text), [message])] if score > 0 else []
             continue
-        if not states and any(_score(said, n, edits=edits) > score - edits for n in _after(said, place)):
+        if not states and _best_after(said, place, better, edits=edits) > score - edits:
             continue  # the next sentence says it outright
         taken.add(sentence.paragraph)
         outright = words <= _SHORT_MESSAGE and sentence.kind == "text" and choices.chooses(sentence.text) and not edits
@@ -78,25 +79,32 @@ def _states(said: Sequence[Sentence], *, announced: bool = False, led: bool = Fa
 
 def _done_again(message: Message, said: Sequence[Sentence]) -> Decision | None:
     """What the agent found wrong with what it did before it does it again another way."""
-    for place, sentence in enumerate(said):
+    for place, sentence in enumerate(said if message.does else ()):
+        if not failures.redoes(sentence.text):
+            continue
         grounds = _grounds(said, place)
-        if message.does and grounds and failures.redoes(sentence.text) and failures.went_wrong(grounds[-1]):
+        if grounds and failures.went_wrong(grounds[-1]):
             return _failure(joined([grounds[-1], sentence.text.rstrip(":")]), join(grounds[:-1], REASON_WORDS))
     return None
 
 
-def _score(said: Sequence[Sentence], place: int, *, edits: bool, grounded: bool | None = None) -> int:
+def _score(said: Sequence[Sentence], place: int, *, edits: bool, grounded: bool) -> int:
     sentence = said[place]
-    grounded = bool(_grounds(said, place)) if grounded is None else grounded
     return choices.agent_score(sentence.text, item=sentence.kind == "item", edits=edits, grounded=grounded)
 
 
-def _after(said: Sequence[Sentence], place: int) -> range:
-    """The places of the sentences that follow in the same paragraph."""
-    end = place + 1
-    while end < len(said) and said[end].paragraph == said[place].paragraph:
-        end += 1
-    return range(place + 1, end)
+def _best_after(said: Sequence[Sentence], place: int, known: dict[int, int], *, edits: bool) -> int:
+    """The best score of the sentences that follow in the same paragraph, 0 if none; `known`: those found before."""
+    if place not in known:
+        end = place + 1
+        while end < len(said) and said[end].paragraph == said[place].paragraph:
+            end += 1
+        best = 0
+        for later in reversed(range(place + 1, end)):
+            known[later] = best
+            best = max(best, _score(said, later, edits=edits, grounded=bool(_grounds(said, later))))
+        known[place] = best
+    return known[place]
 
 
 def _failure(text: str, reason: str) -> Decision:
