@@ -203,11 +203,13 @@ def _probe_compaction(events: Sequence[Event], place: int, root: Path, shares: S
     """What the client's own summary keeps of what lay before it, next to others of its size."""
     summary, before = events[place].text, events[:place]
     size = tokens.count(summary)
+    context = ralf.get_context(f"before-{place}", root=root)
     views = {
         "the client's summary": summary,
         "masking": newest(masked(before), size),
         "recency": newest((event.text for event in before), size),
-        "ralf": ralf.get_context(f"before-{place}", root=root).render(size).replace("\n> ", "\n"),
+        "ralf": context.render(size).replace("\n> ", "\n"),
+        "ralf, handed over": context.render(size, section="resume").replace("\n> ", "\n"),
     }
     flat = {arm: _flat(view) for arm, view in views.items()}
     for row, text in _to_keep(before):

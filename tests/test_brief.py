@@ -14,7 +14,7 @@ from contexts import contexts, quick, ruled, texts
 from examples import examples
 from ralf import tokens
 from ralf.briefing import brief
-from ralf.briefing.brief import counted, render
+from ralf.briefing.brief import counted, key, render
 from ralf.briefing.pieces import SECTIONS, pieces
 from ralf.context import Body, Folded, Header, RouteContext, Since
 from ralf.model import (
@@ -339,3 +339,68 @@ def test_what_a_successor_is_handed_says_nothing_twice() -> None:
     assert f"DEC-002: {GOAL}. Because: the trees die" in text
     assert text.count(failed) == 2 and f"(from: {failed})" in text and "- make valve (failed, exit 2)" in text
     assert "DEC-001" in render(context)
+
+
+def test_a_name_that_stands_above_is_not_told_a_second_time() -> None:
+    facts = replace(FULL.facts, names=("openGate", "Choose", "Use_a_timer", "valve"))
+    context = replace(FULL, goal="Repair openGateway, and openGate too", facts=facts)
+    names = context.render(section="brief").split("## Names in use\n")[1].split("\n")[0]
+    assert names == "- Use_a_timer"
+    assert "openGate, " in replace(context, goal="Repair openGateway").render().replace("\n", ", ")
+    assert "Choose, openGate" in context.render(section="facts")  # which says nothing of the goal
+
+
+def test_every_piece_of_every_part_is_counted_when_it_is_written() -> None:
+    counts = counted(LEAD)
+    parts = (None, "brief", "resume", "facts", "history", "decisions", "work", "goal")
+    texts = [text for part in parts for piece in pieces(LEAD, part) for text in (piece.text, piece.short) if text]
+    assert [text for text in texts if key(text) not in counts] == []
+
+
+LONG_ASKED = "Please look at the valve in the north row, which drips at night. " * 8
+
+
+def asked(*requests: str) -> RouteContext:
+    return knowing(RouteContext(facts=Facts(requests=tuple(map(RequestFact, requests)))), 1)
+
+
+def test_every_request_comes_in_brief_before_any_comes_as_a_whole() -> None:
+    context = asked(*(f"Row {n}: {LONG_ASKED}" for n in range(12)), "Is that all of it, or is there more?")
+    text = context.render(800)
+    assert text.count("> Row ") == 12
+    assert text.count("…") > 0
+    assert f"{sum(line.endswith('…') for line in text.splitlines())} requests" in text
+    assert context.render(100_000) == context.render()
+
+
+def test_a_request_that_was_told_above_waits_for_the_others() -> None:
+    said = [f"Where does the water of row {n} go in the night?" for n in range(30)]
+    context = asked(*said, "Close the valve of the last row, look after the pump of the first one, then go")
+    texts = [context.render(budget) for budget in range(300, 900, 20)]
+    assert {text.count("> Close the valve") for text in texts} == {1, 2}
+    assert all(text.count("Where does the water") == 30 for text in texts if text.count("> Close the valve") == 2)
+
+
+def test_a_request_that_says_little_by_itself_waits_for_the_others() -> None:
+    context = asked("yes please", "Water the first row of pears", "Where does the water of it go?", "go on")
+    ranks = {p.text: p.rank for p in pieces(context) if p.group.startswith("All requests")}
+    assert ranks["> Water the first row of pears\n"] < ranks["> yes please\n"] == ranks["> go on\n"]
+
+
+def test_a_section_that_says_next_to_nothing_does_not_stand_for_the_newest() -> None:
+    words = "".join(f"- The pipe of row {n} was laid anew after the rain of last week.\n" for n in range(8))
+    body = Body(sections=(Section(2, "", "Nothing was said.\n"), Section(1, "", words)))
+    context = replace(asked(*(f"Where does the water of row {n} go in the night?" for n in range(40))), body=body)
+    text = knowing(context, 1).render(500)
+    assert text.count("was laid anew") == 8
+    assert "All requests" in text
+
+
+def test_the_likeliest_names_are_handed_over_before_the_last_output() -> None:
+    names = tuple(f"pickRow{n}x" for n in range(100))
+    work = ActiveWork(last_output="412 drops fell into the bucket of the north row\n" * 30)
+    context = knowing(RouteContext(active_work=work, facts=Facts(names=names)), 1)
+    text = context.render(400, section="resume")
+    assert "pickRow99x" in text
+    assert "pickRow70x" in text
+    assert "412 drops" in text

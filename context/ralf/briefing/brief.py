@@ -77,6 +77,8 @@ def _countable(context: RouteContext) -> Iterator[str]:
             yield _heading(group)
     for piece in pieces(context, "resume"):
         yield piece.short
+    for piece in pieces(context, "facts"):
+        yield piece.text  # by themselves they tell names that elsewhere stand above
     for nouns in (_NOUNS, _NOUNS[1:]):
         yield _closing(context, dict.fromkeys(nouns, 99_999), short=False)
     yield _closing(context, {}, short=True)
@@ -125,7 +127,8 @@ class _Budget:
         left_out: dict[str, int] = {}
         for number, piece in enumerate(pieces):
             if kept.get(number) != piece.text:
-                noun = "reason" if kept.get(number) and kept[number] == piece.short else piece.noun
+                shortened = kept.get(number) and kept[number] == piece.short
+                noun = "reason" if shortened and piece.noun == "decision" else piece.noun
                 left_out[noun] = left_out.get(noun, 0) + 1
         chosen = [replace(pieces[number], text=kept[number]) for number in sorted(kept)]
         text = _joined(chosen)

@@ -6,6 +6,7 @@ ever being below the tokens of the whole.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -14,6 +15,7 @@ from ralf.briefing import lines
 from ralf.briefing.fence import shown
 from ralf.extraction import attempts
 from ralf.text import one_line
+from ralf.trim import trimmed
 
 if TYPE_CHECKING:
     from ralf.context import RouteContext
@@ -22,18 +24,22 @@ if TYPE_CHECKING:
 # Ranks: what is left out last comes first.
 (
     STANDING, REQUEST, RULE, NEXT, FAILED_APPROACH, DECISION, STATEMENT, SEEN, CHANGED, NAMED, UNSOLVED, REASON, NEWEST,
-    DONE, READ, OLDER_REASON, SECTION, ASKED, FAILED_COMMAND, PASSED, RETIRED,
-) = range(21)  # fmt: skip
+    DONE, READ, ASKED, OLDER_REASON, SECTION, ASKED_WHOLE, FAILED_COMMAND, PASSED, RETIRED,
+) = range(22)  # fmt: skip
 REORDERED_FROM = FAILED_APPROACH
 """What has a lower rank is not reordered by a query."""
 
 _REASONED = 4  # of the newest decisions, whose reasons come before the history
+_LITTLE = 300  # characters of sections that say next to nothing
+_SUBSTANTIAL = 25  # characters from which a request says something by itself
+_REQUEST = 120  # characters of a request in brief
 _SHORT = 200  # characters from which a decision has a short form
 _NAMES_PER_LINE, _PATHS_PER_LINE = 15, 8
 _FAILED = "Commands that failed"
-_EARLY = {CHANGED: 12, DONE: 8, UNSOLVED: 6, FAILED_COMMAND: 6}
+_EARLY = {CHANGED: 12, DONE: 8, NAMED: 16, UNSOLVED: 6, FAILED_COMMAND: 6}
 """How many of each, the newest, come before what was said and seen last, for who goes on with the work."""
 _LONGEST_STATEMENT = 1_000  # characters of a decision that is handed over as it stands, without its reasons
+_IN_NAME = re.compile(r"\w").match
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,22 +75,26 @@ def pieces(context: RouteContext, section: str | None = None) -> Iterator[Piece]
 
 
 def _all(context: RouteContext) -> Iterator[Piece]:
-    yield from lead(context)
+    led, told = _led(context)
+    yield from led
     yield from _history(context)
-    yield from _record(context)
+    yield from _record(context, told)
     yield from _retired(context)
 
 
 def lead(context: RouteContext) -> Iterator[Piece]:
     """What a successor reads first: the pieces before the history."""
-    yield from _top(context)
-    yield from _goal(context)
-    yield from _unresolved(context)
-    yield from _work(context)
-    yield from _active(context)
-    yield from _files(context)
-    yield from _since(context)
-    yield from _names(context)
+    yield from _led(context)[0]
+
+
+def _led(context: RouteContext) -> tuple[list[Piece], str]:
+    """The pieces before the history; and what those of them say that are kept longer than names: nothing of it needs
+    to be said again.
+    """
+    first = [*_top(context), *_goal(context), *_unresolved(context), *_work(context), *_active(context)]
+    first += _files(context)
+    told = "\n".join(piece.short or piece.text for piece in first if piece.rank < NAMED)
+    return [*first, *_since(context), *_names(context, told)], told
 
 
 def resumed(context: RouteContext) -> Iterator[Piece]:
@@ -99,13 +109,14 @@ def resumed(context: RouteContext) -> Iterator[Piece]:
     }
     shown = set(_last_requests(context))
     asked = {lines.quoted(fact.request) for fact in context.facts.requests if fact.request not in shown}
-    told = {lines.command(fact) for fact in context.facts.commands if fact.command in _failing(context)}
-    record = (piece for piece in _record(context) if piece.group == _FAILED or piece.text in asked)
-    told |= {
+    twice = {lines.command(fact) for fact in context.facts.commands if fact.command in _failing(context)}
+    twice |= {
         lines.decision(item) for item in context.decisions if lines.decision(item) == f"- {item.id}: {context.goal}\n"
     }
-    for piece in (*lead(context), *record):
-        if piece.text in told:
+    led, told = _led(context)
+    record = (piece for piece in _record(context, told) if piece.group == _FAILED or piece.text in asked)
+    for piece in (*led, *record):
+        if piece.text in twice:
             continue
         if piece.short:
             yield replace(piece, short=said.get(piece.text, piece.short))
@@ -187,11 +198,11 @@ def _standing(context: RouteContext) -> Iterator[Piece]:
 
 
 def _last_requests(context: RouteContext) -> list[str]:
-    """The newest requests, back to the last one that says something (25 characters or more)."""
+    """The newest requests, back to the last one that says something by itself."""
     found = []
     for fact in reversed(context.facts.requests):
         found.append(fact.request)
-        if len(fact.request) >= 25 or len(found) == 3:
+        if len(fact.request) >= _SUBSTANTIAL or len(found) == 3:
             break
     return found or [text for text in (context.active_work.last_request,) if text]
 
@@ -275,25 +286,40 @@ def _since(context: RouteContext) -> Iterator[Piece]:
         yield Piece(text, "After the last checkpoint", STANDING)
 
 
-def _names(context: RouteContext) -> Iterator[Piece]:
-    """The names that are likely to be needed again, the likeliest first."""
-    names = context.facts.names[::-1]
+def _names(context: RouteContext, told: str = "") -> Iterator[Piece]:
+    """The names that are likely to be needed again, the likeliest first; not those that are `told` anyway: each would
+    take the place of another.
+    """
+    names = [name for name in reversed(context.facts.names) if not _stands(name, told)]
     for start in range(0, len(names), _NAMES_PER_LINE):
         line = ", ".join(map(one_line, names[start : start + _NAMES_PER_LINE]))
         yield Piece(f"- {line}\n", "Names in use", NAMED, start, noun="fact")
 
 
+def _stands(name: str, text: str) -> bool:
+    """Whether a name stands in a text as a whole."""
+    at = text.find(name) if name else -1
+    while at >= 0:
+        end = at + len(name)
+        if not (_IN_NAME(text[at - 1 : at]) or _IN_NAME(text[end : end + 1])):
+            return True
+        at = text.find(name, end)
+    return False
+
+
 def _history(context: RouteContext) -> Iterator[Piece]:
+    said = 0  # characters of newer sections: one of a stretch without words is not what the route has to say
     for number, section in enumerate(context.body.sections):
         label = f"Checkpoint {section.number}" if section.number is not None else "Section"
         group = f"{label}: {one_line(section.title)}" if section.title else label
         blocks = list(lines.blocks(section.text))
         for part, block in enumerate(blocks):
             late = len(blocks) - part  # where not all fits, the end of a segment says most
-            yield Piece(block, group, SECTION if number else NEWEST, number * 1000 + late)
+            yield Piece(block, group, NEWEST if said < _LITTLE else SECTION, number * 1000 + late)
+        said += len(section.text)
 
 
-def _record(context: RouteContext) -> Iterator[Piece]:
+def _record(context: RouteContext, told: str = "") -> Iterator[Piece]:
     facts = context.facts
     for number, commit in enumerate(reversed(facts.commits)):
         yield Piece(f"- {lines.name(commit.commit)} {one_line(commit.message)}\n", "Commits", DONE, number, noun="fact")
@@ -312,8 +338,19 @@ def _record(context: RouteContext) -> Iterator[Piece]:
     for start in range(0, len(read), _PATHS_PER_LINE):
         text = f"- read: {', '.join(read[start : start + _PATHS_PER_LINE])}\n"
         yield Piece(text, "Files that were only read", READ, start, noun="fact")
-    for number, request in enumerate(reversed(facts.requests)):
-        yield Piece(lines.quoted(request.request), "All requests, newest first", ASKED, number, noun="request")
+    yield from _requests(context, told)
+
+
+def _requests(context: RouteContext, told: str) -> Iterator[Piece]:
+    """All requests, a long one first in brief. Those that say little by themselves, or are `told` anyway, wait."""
+    for number, fact in enumerate(reversed(context.facts.requests)):
+        line = one_line(fact.request)
+        brief = trimmed(line, _REQUEST)
+        waits = len(line) < _SUBSTANTIAL or brief.removesuffix("…") in told
+        rank = ASKED_WHOLE if waits else ASKED
+        short = f"> {brief}\n" if brief != line else ""
+        text = lines.quoted(fact.request)
+        yield Piece(text, "All requests, newest first", rank, number, noun="request", short=short, whole=ASKED_WHOLE)
 
 
 SECTIONS: dict[str, Callable[[RouteContext], Iterator[Piece]]] = {
