@@ -10,7 +10,8 @@ closed      the name stands in the resume brief of `--budget` tokens
 one search  ... or in one of five hits for the words that stood around the later use
 stored      requests, changed files and failed commands of the whole session, in what is kept at its end
 compacted   the same of what lay before a compaction of the client, and the names used again behind it, in a brief of as
-            many tokens as the client's own summary of its window has, beside that summary
+            many tokens as the client's own summary of its window has, beside that summary; handed over: in what a
+            session is given that goes on with the work, at the same size
 
 Beside it, at the same number of tokens: *recency*, the newest text of the session; *masking*, the newest of it with the
 tool output left out; and for the search *archive*, a full-text index over all of the session's text. No model is
