@@ -37,6 +37,7 @@ from ralf.tree import to_tree
 ROUTE = "TASK-1"
 SKIPPED = 77  # the exit status of a harness that cannot run here
 SLOW = 3  # of one that found nothing but that writers wait too long, which a busy machine may cause
+MOST_BLOCKED = 1.0  # seconds that the writer after a fault may take
 
 Acknowledge = Callable[[str], None]
 """Tells the harness that a marker is safe."""
@@ -217,7 +218,7 @@ def settle(root: Path, acknowledged: set[str], found: Found, when: str, *, marke
         found.note("blocked", f"{when}: {error!r}")
         return
     took = time.monotonic() - started
-    if took > storekit.AT_ONCE:
+    if took > MOST_BLOCKED:
         found.note("blocked", f"{when}: the next writer took {took:.1f} s")
     whole(root, acknowledged, found, when, route)
 
