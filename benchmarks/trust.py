@@ -100,6 +100,15 @@ HARNESSES = (
         "--rounds 100000",
         {name: f"--rounds 60 --broken '{name}'" for name in ("apply without order", "revert without sections")},
     ),
+    Harness(
+        "thresholds",
+        "--sessions 4",
+        "--sessions 200 --most 2000000 --jobs 2",
+        {
+            what: f"--sessions 1 --most 200000 --threshold 10000 --broken '{what}'"
+            for what in ("hints that look too far ahead", "a watcher that counts what is injected")
+        },
+    ),
     Harness("damage", "--rounds 300", "--rounds 10000", {"a repair that removes": "--rounds 9 --broken"}),
 )
 

@@ -9,8 +9,6 @@ from tests.faults import thresholds
 
 import hookkit
 from ralf import detached
-from ralf.budget import BudgetWatcher
-from ralf_integrations.hooks import hints
 
 
 @pytest.fixture(autouse=True)
@@ -44,17 +42,8 @@ def test_so_it_is_at_50_000_tokens_in_longer_sessions() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("broken", "fault"),
-    [("hints that look too far ahead", "late"), ("a watcher that counts what is injected", "early")],
-)
+@pytest.mark.parametrize(("broken", "fault"), thresholds.BROKEN.items())
 def test_the_harness_finds_what_is_broken(monkeypatch: pytest.MonkeyPatch, broken: str, fault: str) -> None:
-    if fault == "late":
-        monkeypatch.setattr(hints, "BYTES", 40)
-    else:
-        see = BudgetWatcher.see
-        monkeypatch.setattr(
-            BudgetWatcher, "see", lambda self, event, tokens, exact=True: see(self, event, 2 * tokens, exact=exact)
-        )
+    thresholds.break_on_purpose(broken, monkeypatch.setattr)
     report = thresholds.one(1, 1, 200_000, 10_000, processes=False)
     assert any(f": {fault}: " in found for found in report.faults), report

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import shutil
 import signal
 import sys
@@ -71,7 +72,7 @@ def test_a_shell_between_the_client_and_its_hook_is_not_the_client(tmp_path: Pat
     code = "from ralf_integrations.hooks import processes; print(*processes.caller('codex'))"
     said = storekit.start(
         "import subprocess, sys; subprocess.run(sys.argv[1:], check=True)",
-        *(tmp_path / shell, "-c", f'{sys.executable} -c "{code}"; true'),
+        *(tmp_path / shell, "-c", f'{shlex.quote(sys.executable)} -c "{code}"; true'),
         cwd=tmp_path,
     )
     (found,) = storekit.finished([said])

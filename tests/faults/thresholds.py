@@ -25,17 +25,19 @@ import re
 import shutil
 import sys
 import tempfile
-import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+from tests.faults import figures
+
 from ralf import detached, optin, tokens
+from ralf.budget import BudgetWatcher
 from ralf.project import Project
-from ralf_integrations.hooks import detached as hooked, entry, instant
+from ralf_integrations.hooks import detached as hooked, entry, hints, instant
 
 UNSEEN = int(4096 / 1.4)
 """Tokens that may follow a look before there is another one."""
@@ -65,12 +67,12 @@ class Report:
             setattr(self, name, getattr(self, name) + getattr(other, name))
         self.faults += other.faults
 
-    def __str__(self) -> str:
-        return (
-            f"{self.sessions} sessions, {self.tokens:,} tokens: {self.hooks:,} hooks, of which {self.looks:,} looked; "
-            f"{self.crossings} thresholds, {self.checkpoints} checkpoints; {self.told} marks of pressure told; "
-            f"{len(self.faults)} faults"
-        )
+    def figures(self) -> Iterator[figures.Figure]:
+        """What it tells, a line a figure."""
+        what = f"{self.sessions} sessions of {self.tokens:,} tokens"
+        yield f"{what}: hooks, and how many of them looked", f"{self.hooks:,}, {self.looks:,}", ""
+        yield f"{what}: thresholds, checkpoints, marks told", f"{self.crossings}, {self.checkpoints}, {self.told}", ""
+        yield f"{what}: late, early, doubled, told wrongly", len(self.faults), "0"
 
 
 # ---- what is said ----
@@ -304,6 +306,19 @@ def _settle(root: Path) -> None:
         detached.ends_within(child, 60)
 
 
+BROKEN = {"hints that look too far ahead": "late", "a watcher that counts what is injected": "early"}
+"""What can be broken on purpose, and the fault that the harness then has to find."""
+
+
+def break_on_purpose(what: str, put: Callable[[object, str, object], None] = setattr) -> None:
+    """Break one of `BROKEN` in this process."""
+    if BROKEN[what] == "late":
+        put(hints, "BYTES", 40)
+    else:
+        see = BudgetWatcher.see
+        put(BudgetWatcher, "see", lambda self, event, tokens, exact=True: see(self, event, 2 * tokens, exact=exact))
+
+
 def main() -> int:
     """The command line."""
     parser = argparse.ArgumentParser(description="Every threshold gives a checkpoint, none two, none too soon.")
@@ -314,11 +329,14 @@ def main() -> int:
     parser.add_argument("--only", type=int, help="this session alone")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--detached", action="store_true", help="in the processes that hooks start")
+    parser.add_argument("--broken", choices=BROKEN, help="with this broken on purpose")
     options = parser.parse_args()
     for variable in [name for name in os.environ if name.startswith(("BB5_", "RALF_", "CLAUDE"))]:
         del os.environ[variable]
     numbers = range(options.sessions) if options.only is None else [options.only]
-    total, began = Report(), time.monotonic()
+    if options.broken:
+        break_on_purpose(options.broken)
+    total = Report()
     with ProcessPoolExecutor(options.jobs) as pool:
         running = [
             pool.submit(one, number, options.seed, options.most, options.threshold, processes=options.detached)
@@ -326,10 +344,7 @@ def main() -> int:
         ]
         for found in running:
             total.add(found.result())
-    print(f"{total}; {time.monotonic() - began:.0f} s")
-    for fault in total.faults[:50]:
-        print(fault, file=sys.stderr)
-    return 1 if total.faults else 0
+    return figures.told(total.figures(), total.faults)
 
 
 if __name__ == "__main__":

@@ -9,26 +9,7 @@ from ralf_integrations import environment
 from ralf_integrations.hooks.payload import Client
 
 _BETWEEN = frozenset(
-    {
-        *(
-            "sh",
-            "ash",
-            "bash",
-            "rbash",
-            "dash",
-            "zsh",
-            "fish",
-            "ksh",
-            "mksh",
-            "csh",
-            "tcsh",
-            "nu",
-            "pwsh",
-            "xonsh",
-            "elvish",
-        ),
-        *("busybox", "env", "timeout", "nice"),
-    }
+    "sh ash bash rbash dash zsh fish ksh mksh csh tcsh nu pwsh xonsh elvish busybox env timeout nice".split()
 )
 """Names of processes that stand between a client and its hook."""
 
