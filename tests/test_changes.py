@@ -58,6 +58,21 @@ def test_any_two_contexts_are_told_apart_on_single_lines_and_in_the_order_of_sub
     assert in_words(one, one) == ()
 
 
+def test_decisions_that_share_an_id_are_told_apart() -> None:
+    one, two = Decision("DEC-001", decision="Use Flask"), Decision("DEC-001", decision="Use tabs")
+    assert words(RouteContext(decisions=(one, two)), RouteContext(decisions=(one, two))) == []
+    assert words(RouteContext(decisions=(one,)), RouteContext(decisions=(one, two))) == [
+        ("decisions", "added", "DEC-001", "Use tabs.")
+    ]
+
+
+def test_whatever_improved_a_checkpoint_is_named_in_few_words() -> None:
+    before = RouteContext(checkpoint_history=(Checkpoint("cp-001"),))
+    after = RouteContext(checkpoint_history=(Checkpoint("cp-001", summarizer="x" * 5_000),))
+    (told,) = words(before, after)
+    assert len(told[3]) < 2_000
+
+
 def test_decisions_are_told_one_by_one() -> None:
     one, two = Decision("DEC-001", decision="Use Flask"), Decision("DEC-002", decision="Use tabs")
     before = RouteContext(decisions=(one, two, Decision("DEC-003", decision="Gone by hand")))

@@ -264,7 +264,7 @@ def test_json_of_every_command_parses_and_has_the_names_of_the_api(scratch: Path
     storekit.grow(scratch / "session.jsonl", 4_000, 60)
     session = ("--transcript", "session.jsonl")
     report = _fields(ralf.CheckpointReport) | {"ratio", "tokens_read", "tokens_stored", "kept", "merged", "dropped"}
-    assert set(found("status")) == _fields(Status)
+    assert set(found("status")) == _fields(Status) | {"last_hook"}
     assert set(found("route")) == {"route", "rule"}
     assert set(found("context", "list")[0]) == _fields(ralf.RouteSummary)
     assert set(found("context", "watch", "tide", *session, "--every", 2_000, "--once")) == report

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
@@ -19,6 +20,7 @@ SUBJECTS = ("goal", "decisions", "work", "checkpoints", "facts", "notes", "unres
 
 _LONGEST = 300  # characters of one value that are told; the changes as data have it whole
 _SHORT = 120  # of one of two values between which a field changed
+_MOST = 1_500  # of a text
 _NAMED = 6  # facts of a kind that are named, the others are counted
 _LINKS = ("status", "supersedes", "superseded_by", "source", "further_sources", "timestamp")
 _PLACES = {
@@ -60,7 +62,9 @@ def in_words(before: RouteContext, after: RouteContext) -> tuple[Told, ...]:
         _unresolved(before, after),
         _other(before, after),
     )
-    return tuple(replace(told, id=value(told.id), text=one_line(told.text)) for part in parts for told in part)
+    return tuple(
+        replace(told, id=value(told.id), text=trimmed(one_line(told.text), _MOST)) for part in parts for told in part
+    )
 
 
 def place(at: Sequence[str]) -> str:
@@ -97,23 +101,32 @@ def _goal(before: RouteContext, after: RouteContext) -> Iterator[Told]:
 
 
 def _decisions(before: Sequence[Decision], after: Sequence[Decision]) -> Iterator[Told]:
-    was = {item.id: item for item in before}
-    now = {item.id: item for item in after}
-    for item in after:
-        if item.id not in was:
+    was, now = _numbered(before), _numbered(after)
+    for key, item in now.items():
+        if key not in was:
             yield Told("decisions", "added" if item.status == "active" else item.status, item.id, _claim(item))
-        elif item != was[item.id]:
-            yield from _decision(was[item.id], item)
-    for item in before:
-        if item.id not in now:
+        elif item != was[key]:
+            yield from _decision(was[key], item)
+    for key, item in was.items():
+        if key not in now:
             yield Told("decisions", "gone", item.id, value(item.decision))
+
+
+def _numbered(decisions: Sequence[Decision]) -> dict[tuple[str, int], Decision]:
+    """Decisions by their id, and which of those that have it: whoever edits the file may copy one."""
+    counts: Counter[str] = Counter()
+    found = {}
+    for item in decisions:
+        found[item.id, counts[item.id]] = item
+        counts[item.id] += 1
+    return found
 
 
 def _decision(before: Decision, after: Decision) -> Iterator[Told]:
     if before.status != after.status:
         by = f" by {value(after.superseded_by)}" if after.superseded_by else ""
         what = "active again" if after.status == "active" else after.status
-        yield Told("decisions", what, after.id, f"{value(after.decision)}{by and f' ({after.status}{by})'}")
+        yield Told("decisions", what, after.id, f"{value(after.decision)}{by and f' ({value(after.status)}{by})'}")
     elif before.superseded_by != after.superseded_by:
         yield Told("decisions", "changed", after.id, f"superseded by {value(after.superseded_by)}")
     one, other = to_tree(before), to_tree(after)
@@ -169,7 +182,7 @@ def _checkpoints(before: RouteContext, after: RouteContext) -> Iterator[Told]:
         if name not in was and not _older(name, was):
             yield Told("checkpoints", "added", name, _title(entry))
         elif name in was and was[name].summarizer != entry.summarizer:
-            yield Told("checkpoints", "changed", name, f"improved by {entry.summarizer}: {_title(entry)}")
+            yield Told("checkpoints", "changed", name, f"improved by {value(entry.summarizer)}: {_title(entry)}")
     for name, entry in was.items():
         if name not in now and not _older(name, now):
             yield Told("checkpoints", "gone", name, _title(entry))
