@@ -59,7 +59,9 @@ def linked(
             buried.append(new)
             continue
         like = [n for n in pool.like(new) if _related(new, pool[n])]
-        score, place = max(((_replaced_by(new, pool[n]), n) for n in like), default=(0, 0))
+        score, place = 0, 0
+        if _may_change(new):
+            score, place = max(((_replaced_by(new, pool[n]), n) for n in like), default=(0, 0))
         if not listed:
             if score < _BY_SUBJECT:
                 continue
@@ -211,9 +213,14 @@ def _restates(new: Decision, old: Decision) -> bool:
     if len(words) >= 2 and words <= before and _near(new, old) and leans(new.decision):
         return not takes_back(new.decision)  # "let's do this as a separate one"
     # What the agent made of a person's words stands beside them already.
-    said, beside = (" ".join(text.lower().split()) for text in (new.decision, old.rationale))
-    about = len(before) < 4 or len(words & before) >= 2
-    return new.origin == "agent" and about and len(words) >= 3 and said.rstrip(".:") in beside
+    if new.origin != "agent" or len(words) < 3 or (len(before) >= 4 and len(words & before) < 2):
+        return False
+    return _plainly(new.decision).rstrip(".:") in _plainly(old.rationale)
+
+
+@lru_cache(maxsize=2048)
+def _plainly(text: str) -> str:
+    return " ".join(text.lower().split())
 
 
 def _told_again(old: Decision, new: Decision) -> Decision:
@@ -242,6 +249,11 @@ def _changes(text: str) -> bool:
 def _chosen(text: str) -> frozenset[str]:
     """The words of a decision without its reason."""
     return content_words(_REASON.split(text)[0])
+
+
+def _may_change(new: Decision) -> bool:
+    """Whether a decision can put itself in the place of any: most cannot, and there are many to compare it with."""
+    return may_replace(new.decision) or takes_back(new.decision) or _changes(new.decision)
 
 
 def _replaced_by(new: Decision, old: Decision) -> int:
