@@ -148,6 +148,32 @@ def test_the_session_of_the_client_that_started_the_server_is_meant(project: Pat
     assert (result["route"], result["transcript"], len(result["checkpoints"])) == ("harbour", str(log), 1)
 
 
+def kept_by_claude(root: Path, tmp_path: Path, session: str) -> Path:
+    """A log of a session that Claude Code keeps of a project."""
+    folder = tmp_path / "claude/projects" / "".join(c if c.isascii() and c.isalnum() else "-" for c in str(root))
+    folder.mkdir(parents=True, exist_ok=True)
+    storekit.write_session(folder / f"{session}.jsonl", 2_000, session)
+    return folder / f"{session}.jsonl"
+
+
+def test_no_other_session_is_taken_for_that_of_a_client_whose_log_nobody_has_told(
+    project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CLAUDE_CODE_SESSION_ID", "mine")
+    kept_by_claude(project, tmp_path, "other")
+    refused(project, "checkpoint", "no client has kept", route="new")
+    own = kept_by_claude(project, tmp_path, "mine")
+    assert called(project, "checkpoint", route="new").structured_content["transcript"] == str(own)
+
+
+def test_without_a_route_a_session_goes_on_in_the_one_that_has_its_beginning(project: Path, tmp_path: Path) -> None:
+    log = kept_by_claude(project, tmp_path, "s-9")
+    ralf.checkpoint("berths", log, root=project)
+    result = called(project, "checkpoint")
+    assert not result.is_error, text_of(result)
+    assert (result.structured_content["route"], result.structured_content["checkpoints"]) == ("berths", [])
+
+
 def test_a_route_that_is_not_there_yet_may_be_chosen(project: Path) -> None:
     result = called(project, "use_route", route="fresh")
     assert not result.structured_content["exists"] and "nothing is kept of it yet" in text_of(result)

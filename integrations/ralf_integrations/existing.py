@@ -104,19 +104,25 @@ def take(
             yield Taken(session, report)
 
 
+def begun(project: Project) -> dict[str, tuple[str, int]]:
+    """By session, the route that has most of it, and how many bytes of its transcript that has."""
+    most: dict[str, tuple[str, int]] = {}
+    for route in routing.names_of(project):
+        with suppress(RalfError, OSError):  # a damaged one is said by whoever reads it
+            for session, byte in sessions.taken(project, route).items():
+                if byte > most.get(session, ("", 0))[1]:
+                    most[session] = (route, byte)
+    return most
+
+
 class _Look:
     """One look at a project's sessions: what routes have of them, and which names are given."""
 
     def __init__(self, project: Project) -> None:
         self._project = project
         self._redactor = _redactor(project)
-        self._begun: dict[str, tuple[str, int]] = {}
+        self._begun = begun(project)
         self._given: set[str] = set()
-        for route in routing.names_of(project):
-            with suppress(RalfError, OSError):  # a damaged one is said by whoever reads it
-                for session, byte in sessions.taken(project, route).items():
-                    if byte > self._begun.get(session, ("", 0))[1]:
-                        self._begun[session] = (route, byte)
 
     def at(self, path: Path, client: Client) -> Existing | None:
         """What there is to take of a session, None for nothing."""

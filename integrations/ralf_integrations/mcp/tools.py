@@ -13,7 +13,8 @@ from ralf.briefing.fence import fenced
 from ralf.errors import RalfError, RouteNotFound, TranscriptNotFound, UsageError
 from ralf.project import Project
 from ralf.text import clean
-from ralf.transcripts import ofproject
+from ralf.transcripts import ofproject, open_transcript
+from ralf_integrations import existing
 from ralf_integrations.hooks import known
 from ralf_integrations.mcp import caller, lines
 from ralf_integrations.mcp.answers import Checkpointed, Context, Found, Hit, Recorded, Route, Routes, Used, Written
@@ -104,9 +105,14 @@ class Tools:
         )
 
     def checkpoint(self, route: str | None = None, transcript: str | None = None) -> Checkpointed:
-        """Take what is new in this session's transcript, or in another one of this project, into a route."""
+        """Take what is new in this session's transcript, or in another one of this project, into a route: without one,
+        into that which has the beginning of it.
+        """
         choice = self._choice(route)
         path = self._transcript(transcript or None)
+        if choice.rule == routing.DEFAULT:
+            has, _ = existing.begun(self._project).get(open_transcript(path).session, ("", 0))
+            choice = routing.Choice(has or choice.route, choice.rule)
         report = ralf.checkpoint(choice.route, path, root=self._root)
         made = [Written(one.checkpoint_id, one.tokens, one.tokens_stored, one.recall) for one in report.checkpoints]
         text = f"{choice.route}: nothing new"
@@ -191,9 +197,12 @@ class Tools:
         kept = ofproject.newest_first(project)
         seen = {one.session: Path(one.transcript) for one in known.everyone(project) if one.transcript}
         if named is None:
-            own = seen.get(caller.session(project))
+            session = caller.session(project)
+            own = seen.get(session)
             if own is not None and own.is_file():
                 return own
+            if session:  # no client has told its log: another session's is not this one's
+                kept = [path for path in kept if path.stem.endswith(session)]
             if not kept:
                 what = "no client has kept a session of this project here"
                 raise TranscriptNotFound(project.root, what, 'checkpoint(transcript="PATH")')
