@@ -14,7 +14,8 @@ from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING
 
 from ralf.briefing import fence
-from ralf.briefing.pieces import REORDERED_FROM, Piece, pieces
+from ralf.briefing.piece import REORDERED_FROM, Piece
+from ralf.briefing.pieces import pieces
 from ralf.index.searchwords import Word, likeness, words
 from ralf.text import one_line
 

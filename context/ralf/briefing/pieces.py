@@ -1,69 +1,47 @@
-"""The pieces of which the text of a context is made, in the order of the text, each with its rank.
-
-Pieces begin with a letter, `#`, `-`, `>` or `*` and end with a line break: that keeps the sum of their tokens from
-ever being below the tokens of the whole.
-"""
+"""The pieces of which the text of a context is made, in the order of the text, each with its rank."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ralf.briefing import lines
+from ralf.briefing import lines, record
 from ralf.briefing.fence import shown
+from ralf.briefing.piece import (
+    CHANGED,
+    DECISION,
+    DONE,
+    FAILED_APPROACH,
+    FAILED_COMMAND,
+    NAMED,
+    NEXT,
+    OLDER_REASON,
+    REASON,
+    REQUEST,
+    RETIRED,
+    RULE,
+    SEEN,
+    STANDING,
+    STATEMENT,
+    UNSOLVED,
+    Piece,
+)
 from ralf.extraction import attempts
 from ralf.text import one_line
-from ralf.trim import trimmed
 
 if TYPE_CHECKING:
     from ralf.context import RouteContext
     from ralf.model import Decision
 
-# Ranks: what is left out last comes first.
-(
-    STANDING, REQUEST, RULE, NEXT, FAILED_APPROACH, DECISION, STATEMENT, SEEN, CHANGED, NAMED, UNSOLVED, REASON, NEWEST,
-    DONE, READ, ASKED, OLDER_REASON, SECTION, ASKED_WHOLE, FAILED_COMMAND, PASSED, RETIRED,
-) = range(22)  # fmt: skip
-REORDERED_FROM = FAILED_APPROACH
-"""What has a lower rank is not reordered by a query."""
-
 _REASONED = 4  # of the newest decisions, whose reasons come before the history
-_LITTLE = 300  # characters of sections that say next to nothing
-_SUBSTANTIAL = 25  # characters from which a request says something by itself
-_REQUEST = 120  # characters of a request in brief
 _SHORT = 200  # characters from which a decision has a short form
-_NAMES_PER_LINE, _PATHS_PER_LINE = 15, 8
-_FAILED = "Commands that failed"
+_NAMES_PER_LINE = 15
 _EARLY = {CHANGED: 12, DONE: 8, NAMED: 16, UNSOLVED: 6, FAILED_COMMAND: 6}
 """How many of each, the newest, come before what was said and seen last, for who goes on with the work."""
 _LONGEST_STATEMENT = 1_000  # characters of a decision that is handed over as it stands, without its reasons
 _IN_NAME = re.compile(r"\w").match
-
-
-@dataclass(frozen=True, slots=True)
-class Piece:
-    """A part of the text that is kept or left out as a whole.
-
-    group    heading under which it stands
-    rank     when it is left out
-    order    within a rank, smaller is kept longer
-    noun     what it is called where the left out ones are counted
-    cuttable whether its beginning is worth something
-    short    a shorter form, which has the rank; the whole then takes its place at the rank `whole`
-    tag      what is said at its end, known only at a read
-    """
-
-    text: str
-    group: str
-    rank: int
-    order: int = 0
-    noun: str = "line"
-    cuttable: bool = False
-    short: str = ""
-    whole: int = 0
-    tag: str = ""
 
 
 def pieces(context: RouteContext, section: str | None = None) -> Iterator[Piece]:
@@ -77,8 +55,8 @@ def pieces(context: RouteContext, section: str | None = None) -> Iterator[Piece]
 def _all(context: RouteContext) -> Iterator[Piece]:
     led, told = _led(context)
     yield from led
-    yield from _history(context)
-    yield from _record(context, told)
+    yield from record.history(context)
+    yield from record.record(context, told)
     yield from _retired(context)
 
 
@@ -114,8 +92,8 @@ def resumed(context: RouteContext) -> Iterator[Piece]:
         lines.decision(item) for item in context.decisions if lines.decision(item) == f"- {item.id}: {context.goal}\n"
     }
     led, told = _led(context)
-    record = (piece for piece in _record(context, told) if piece.group == _FAILED or piece.text in asked)
-    for piece in (*led, *record):
+    facts = (piece for piece in record.record(context, told) if piece.group == record.FAILED or piece.text in asked)
+    for piece in (*led, *facts):
         if piece.text in twice:
             continue
         if piece.short:
@@ -154,7 +132,7 @@ def _work(context: RouteContext) -> Iterator[Piece]:
 def _facts(context: RouteContext) -> Iterator[Piece]:
     yield from _files(context)
     yield from _names(context)
-    yield from _record(context)
+    yield from record.record(context)
 
 
 def _top(context: RouteContext) -> Iterator[Piece]:
@@ -202,7 +180,7 @@ def _last_requests(context: RouteContext) -> list[str]:
     found = []
     for fact in reversed(context.facts.requests):
         found.append(fact.request)
-        if len(fact.request) >= _SUBSTANTIAL or len(found) == 3:
+        if len(fact.request) >= record.SUBSTANTIAL or len(found) == 3:
             break
     return found or [text for text in (context.active_work.last_request,) if text]
 
@@ -307,52 +285,6 @@ def _stands(name: str, text: str) -> bool:
     return False
 
 
-def _history(context: RouteContext) -> Iterator[Piece]:
-    said = 0  # characters of newer sections: one of a stretch without words is not what the route has to say
-    for number, section in enumerate(context.body.sections):
-        label = f"Checkpoint {section.number}" if section.number is not None else "Section"
-        group = f"{label}: {one_line(section.title)}" if section.title else label
-        blocks = list(lines.blocks(section.text))
-        for part, block in enumerate(blocks):
-            late = len(blocks) - part  # where not all fits, the end of a segment says most
-            yield Piece(block, group, NEWEST if said < _LITTLE else SECTION, number * 1000 + late)
-        said += len(section.text)
-
-
-def _record(context: RouteContext, told: str = "") -> Iterator[Piece]:
-    facts = context.facts
-    for number, commit in enumerate(reversed(facts.commits)):
-        yield Piece(f"- {lines.name(commit.commit)} {one_line(commit.message)}\n", "Commits", DONE, number, noun="fact")
-    for number, test in enumerate(reversed(facts.tests)):
-        yield Piece(f"- {one_line(test.result)} (from: {one_line(test.command)})\n", "Tests", DONE, number, noun="fact")
-    for number, error in enumerate(reversed(facts.errors)):
-        if error.fixed_by:
-            text = f"{lines.error(error).rstrip()} → solved: {one_line(error.fixed_by)}\n"
-            yield Piece(text, "Errors that were solved", FAILED_COMMAND, number, noun="fact")
-    for failed in (True, False):
-        for number, command in enumerate(reversed(facts.commands)):
-            if (command.status == "failed") == failed:
-                group = _FAILED if failed else "Commands that passed"
-                yield Piece(lines.command(command), group, FAILED_COMMAND if failed else PASSED, number, noun="fact")
-    read = [lines.name(path.path) for path in reversed(facts.paths) if set(path.did) <= {"read"}]
-    for start in range(0, len(read), _PATHS_PER_LINE):
-        text = f"- read: {', '.join(read[start : start + _PATHS_PER_LINE])}\n"
-        yield Piece(text, "Files that were only read", READ, start, noun="fact")
-    yield from _requests(context, told)
-
-
-def _requests(context: RouteContext, told: str) -> Iterator[Piece]:
-    """All requests, a long one first in brief. Those that say little by themselves, or are `told` anyway, wait."""
-    for number, fact in enumerate(reversed(context.facts.requests)):
-        line = one_line(fact.request)
-        brief = trimmed(line, _REQUEST)
-        waits = len(line) < _SUBSTANTIAL or brief.removesuffix("…") in told
-        rank = ASKED_WHOLE if waits else ASKED
-        short = f"> {brief}\n" if brief != line else ""
-        text = lines.quoted(fact.request)
-        yield Piece(text, "All requests, newest first", rank, number, noun="request", short=short, whole=ASKED_WHOLE)
-
-
 SECTIONS: dict[str, Callable[[RouteContext], Iterator[Piece]]] = {
     "brief": lead,
     "resume": resumed,
@@ -360,5 +292,5 @@ SECTIONS: dict[str, Callable[[RouteContext], Iterator[Piece]]] = {
     "work": _work,
     "decisions": _decided,
     "facts": _facts,
-    "history": _history,
+    "history": record.history,
 }

@@ -78,7 +78,7 @@ def survived(session: Session) -> Answer:
         text = _text(session, context, summary)
         session.note(compaction="handed" if summary else "all")
     session.note(briefed=(context.route,))  # what the summary says and this make up the brief
-    return Answer(context=handover.noted(session, "survived", text))
+    return Answer(context=session.hand("survived", text))
 
 
 def _text(session: Session, context: RouteContext, summary: str) -> str:

@@ -61,7 +61,6 @@ def _with_waiting(session: Session, said: Answer) -> Answer:
     waiting = session.known.waiting
     if not waiting or said.context or not takes_context(session.payload):
         return said
-    from ralf_integrations.hooks import handover
 
     session.note(waiting="")
-    return replace(said, context=handover.noted(session, "survived", waiting))
+    return replace(said, context=session.hand("survived", waiting))

@@ -6,7 +6,6 @@ arrival can be confirmed (`receipts`).
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Sequence
 from contextlib import suppress
@@ -20,11 +19,9 @@ from ralf.errors import RouteNotFound
 from ralf.project import Project
 from ralf.reader import get_context
 from ralf_integrations.hooks.answer import LIMIT, length
-from ralf_integrations.hooks.known import Handed
 from ralf_integrations.hooks.session import Session
 
 _FEWEST = 40  # tokens without which a brief says nothing
-_START = 80  # characters of a text by which it is looked for
 _SECONDS = ((86_400, "day"), (3_600, "h"), (60, "min"))
 _ZONE = re.compile(r"(?:Z|[+-]\d\d:?\d\d)\Z")
 
@@ -110,21 +107,8 @@ def is_held(session: Session, context: RouteContext) -> bool:
     return bool(history) and all(entry.session in own for entry in history) and not session.known.compacted
 
 
-def noted(session: Session, what: str, text: str) -> str:
-    """The text itself, noted as handed over by this event; "" is not noted."""
-    if text:
-        digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
-        at = 0
-        if session.payload.transcript is not None:
-            with suppress(OSError):
-                at = session.payload.transcript.stat().st_size
-        handed = Handed(session.payload.name, what, digest, len(text), text[:_START], at)
-        session.note(handed=session.known.with_handed(handed).handed)
-    return text
-
-
 def briefed(session: Session, context: RouteContext, *, said: Sequence[str] = ()) -> str:
     """The brief of a route, noted, and not to be handed over again in this window."""
-    text = noted(session, "brief", brief(session, context, said=said))
+    text = session.hand("brief", brief(session, context, said=said))
     session.note(briefed=tuple(dict.fromkeys((*session.known.briefed, context.route))))
     return text

@@ -51,7 +51,6 @@ def handed(said: Answer, session: Session) -> Iterator[Answer]:
 def _with_waiting(said: Answer, session: Session, claim: ExitStack) -> tuple[Answer, list[Notice]]:
     """The answer with the notices that it hands over, and these."""
     from ralf_integrations import inbox  # few sessions are told anything
-    from ralf_integrations.hooks import handover
 
     payload, project = session.payload, session.project
     if not inbox.waiting(project, payload.session):
@@ -69,7 +68,7 @@ def _with_waiting(said: Answer, session: Session, claim: ExitStack) -> tuple[Ans
     if arrived:
         inbox.deliver(project, payload.session, arrived)
     found = inbox.fitting(waiting[len(arrived) :], LIMIT)
-    return replace(said, context=handover.noted(session, "notice", inbox.told(found))), found
+    return replace(said, context=session.hand("notice", inbox.told(found))), found
 
 
 def _arrived(waiting: list[Notice], session: Session) -> list[Notice]:

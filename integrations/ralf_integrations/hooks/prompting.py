@@ -76,7 +76,7 @@ def _unknown(session: Session, wish: Wish) -> Answer:
     error = routing.not_found(session.project, named)
     close = f" Did you mean {', '.join(error.closest)}?" if error.closest else ""
     text = f"No context was loaded: route {named} has none.{close} All routes: `ralf context list`."
-    return Answer(context=handover.noted(session, "line", handover.words(text)))
+    return Answer(context=session.hand("line", handover.words(text)))
 
 
 def _name(session: Session, prompt: str) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import time
+from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
@@ -17,6 +19,8 @@ from ralf.transcripts import Transcript, open_transcript
 from ralf_integrations import environment
 from ralf_integrations.hooks import known
 from ralf_integrations.hooks.payload import Payload
+
+_START = 80  # characters of a text by which it is looked for
 
 
 class Session:
@@ -89,6 +93,20 @@ class Session:
     def note(self, **changes: Any) -> None:
         """Change what the next hook will know of the session; fields of `known.Known`."""
         self.__dict__["known"] = replace(self.known, **changes)
+
+    def hand(self, what: str, text: str) -> str:
+        """The text itself, noted as handed over by this event, so that its arrival can be confirmed (`receipts`); ""
+        is not noted.
+        """
+        if text:
+            digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+            at = 0
+            if self.payload.transcript is not None:
+                with suppress(OSError):
+                    at = self.payload.transcript.stat().st_size
+            handed = known.Handed(self.payload.name, what, digest, len(text), text[:_START], at)
+            self.note(handed=self.known.with_handed(handed).handed)
+        return text
 
     @property
     def worktree(self) -> str:

@@ -39,7 +39,7 @@ def started(session: Session) -> Answer:
     named = session.choice.rule.startswith("$")
     if source not in _STILL_THERE and (mode == "brief" or (mode == "auto" and named)):
         return Answer(context=handover.briefed(session, context, said=said))
-    return Answer(context=handover.noted(session, "line", handover.line(session, session.route, said=said)))
+    return Answer(context=session.hand("line", handover.line(session, session.route, said=said)))
 
 
 def _left_here(session: Session) -> Answer:
@@ -48,5 +48,5 @@ def _left_here(session: Session) -> Answer:
         return Answer()
     for found in earlier.meant(session)[:1]:
         text = handover.line(session, found.route, said=[earlier.told(found)])
-        return Answer(context=handover.noted(session, "line", text))
+        return Answer(context=session.hand("line", text))
     return Answer()

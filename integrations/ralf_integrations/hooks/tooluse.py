@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
-
 from ralf_integrations.hooks import detached, hints, pressure, rerouting, usage
 from ralf_integrations.hooks.answer import Answer, takes_context
-from ralf_integrations.hooks.known import Handed
 from ralf_integrations.hooks.session import Session
 from ralf_integrations.hooks.usage import Look
 
@@ -26,7 +23,7 @@ def used(session: Session) -> Answer:
     if told != session.known.told:
         session.note(told=told)
     if word:
-        session.note(handed=session.known.with_handed(_handed(session, word, look.size)).handed)
+        session.hand("pressure", word)
     act(session, look)
     return Answer(context=word)
 
@@ -55,8 +52,3 @@ def act(session: Session, look: Look) -> None:
     )
     if look.due:
         detached.start(session, "due")
-
-
-def _handed(session: Session, text: str, at: int) -> Handed:
-    digest = hashlib.sha256(text.encode()).hexdigest()
-    return Handed(session.payload.name, "pressure", digest, len(text), text[:80], at)
