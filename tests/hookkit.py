@@ -21,7 +21,7 @@ import ralf
 import storekit
 from ralf import detached, optin
 from ralf.project import Project
-from ralf_integrations.hooks import entry, installed, instant, rerouting
+from ralf_integrations.hooks import entry, installed, instant, taking
 from ralf_integrations.hooks.payload import Client, Payload, parse
 from ralf_integrations.hooks.session import Session
 
@@ -175,7 +175,7 @@ class Rig:
         wait(lambda: not self.workers() and self._is_unlocked(), seconds)
 
     def _is_unlocked(self) -> bool:
-        for path in rerouting.lock(self.project, "default").parent.glob("*.lock"):
+        for path in taking.lock(self.project, "default").parent.glob("*.lock"):
             with path.open("rb") as file:
                 try:
                     fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -15,7 +15,7 @@ from ralf.errors import Busy
 from ralf.files import locks
 from ralf.project import Project
 from ralf.transcripts import open_transcript
-from ralf_integrations.hooks import complaints, hints, known, rerouting, usage
+from ralf_integrations.hooks import complaints, hints, known, taking, usage
 from ralf_integrations.hooks.session import Session
 
 Why = Literal["due", "task-completed", "session-end", "compaction", "route-change"]
@@ -60,10 +60,10 @@ def work(project: Project, route: str, session: str, client: str, transcript: Pa
     One at a time for each route: who comes second looks again at what the first has left.
     """
     try:
-        with locks.held(rerouting.lock(project, route), f"{route}: its checkpoint", 0 if why == "due" else _LAST):
+        with locks.held(taking.lock(project, route), f"{route}: its checkpoint", 0 if why == "due" else _LAST):
             if why == "due":
                 return _make_due(project, route, session, client, transcript)
-            return rerouting.take(project, route, session, transcript, why)
+            return taking.take(project, route, session, transcript, why)
     except Busy:
         if why == "due":
             return False  # somebody is at it, or writes faster than we do: the next look sees
@@ -76,11 +76,11 @@ def _make_due(project: Project, route: str, session: str, client: str, transcrip
 
     settings, made = config.load(project.config_file), False
     source = open_transcript(transcript)
-    rerouting.close(project, route, session, transcript)
+    taking.close(project, route, session, transcript)
     scale = hints.scale(project, session)
     while True:
         found = known.of(project, session)
-        stand = rerouting.start(project, route, session, source.session)
+        stand = taking.start(project, route, session, source.session)
         look = usage.look(source, stand, settings, client, known=found.window, scale=None)
         scale = look.scale or scale
         if not look.due:
@@ -95,7 +95,7 @@ def _make_due(project: Project, route: str, session: str, client: str, transcrip
 
 def _is_taken(project: Project, route: str) -> bool:
     try:
-        with locks.held(rerouting.lock(project, route), route, 0):
+        with locks.held(taking.lock(project, route), route, 0):
             return False
     except Busy:
         return True

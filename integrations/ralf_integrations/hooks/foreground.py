@@ -6,7 +6,7 @@ import threading
 from pathlib import Path
 
 from ralf.project import Project
-from ralf_integrations.hooks import rerouting
+from ralf_integrations.hooks import taking
 from ralf_integrations.hooks.session import Session
 
 BYTES_PER_SECOND = 400_000
@@ -33,7 +33,7 @@ def taken(
 
     patience  seconds to wait where the machine has more to do than this; 0: no more than `seconds`
     """
-    begin = rerouting.start(project, route, session).position
+    begin = taking.start(project, route, session).position
     new = transcript.stat().st_size - begin.byte
     if new <= 0:
         return True
@@ -43,7 +43,7 @@ def taken(
 
     def work() -> None:
         try:
-            rerouting.take(project, route, session, transcript, reason)
+            taking.take(project, route, session, transcript, reason)
         except BaseException as error:  # noqa: BLE001  # raised below, where somebody waits for it
             failed.append(error)
 

@@ -1,28 +1,21 @@
 """A session that goes on with another route: what lies before belongs to the route that was in force, what follows to
 the new one, and nothing to two. The border is in the journals: the end of the newest checkpoint that any of them has.
-Where nobody has waited for that checkpoint, whoever takes the next one makes it first.
+Where nobody has waited for that checkpoint, whoever takes the next one makes it first (`taking`).
 """
 
 from __future__ import annotations
 
 import os
-from contextlib import suppress
 from pathlib import Path
 
-from ralf import names, sessions
-from ralf.errors import Damaged
-from ralf.files import locks
-from ralf.project import Project
-from ralf.sessions import Standing
-from ralf.transcripts import open_transcript
+from ralf import names
 from ralf.transcripts.lines import open_regular
-from ralf_integrations.hooks import known
+from ralf_integrations.hooks import detached, foreground, known, taking
 from ralf_integrations.hooks.session import Session
 
 SECONDS = 2.0
 """That a hook waits for the last checkpoint of the route that is left."""
 
-_LAST = 60.0  # seconds that who comes next waits for it
 _LONGEST_LINE = 8 << 20  # bytes at the end of a log in which the last line's beginning is looked for
 
 
@@ -33,14 +26,12 @@ def settle(session: Session) -> None:
     left, source = session.known.route, session.readable
     if source is None:
         return
-    owed = [one for one in session.known.left if _is_owed(session.project, source.session, *one)]
+    owed = [one for one in session.known.left if taking.is_owed(session.project, source.session, *one)]
     session.note(left=tuple(owed))
     if not names.is_valid(left) or left == session.route:
         return
-    if not start(session.project, left, session.payload.session, source.session).position.byte:
+    if not taking.start(session.project, left, session.payload.session, source.session).position.byte:
         return
-    from ralf_integrations.hooks import detached, foreground
-
     session.note(routes=tuple(dict.fromkeys((*session.known.routes, left))))
     known.remember(session.project, session.known)
     border = _end_of_lines(source.path)
@@ -53,48 +44,6 @@ def settle(session: Session) -> None:
     detached.start_for(session, left, "route-change")
 
 
-def start(project: Project, route: str, session: str, logged: str = "") -> Standing:
-    """From where on a session's log belongs to a route: behind what this one and those before it have of it.
-
-    session, logged   the session's id as the client's hooks tell it, and as its log does ("" where that is the same)
-    """
-    routes = dict.fromkeys((route, *filter(names.is_valid, known.of(project, session).routes)))
-    found = (sessions.standing(project, one, logged or session) for one in routes)
-    return max(found, key=lambda stand: stand.position.byte)
-
-
-def take(project: Project, route: str, session: str, transcript: Path, reason: str) -> bool:
-    """Make a checkpoint of what of a session's log belongs to a route, whatever was seen; whether one was made. Raises
-    what `checkpoint` does.
-    """
-    from ralf.checkpoint import checkpoint  # only who makes one pays for it
-
-    close(project, route, session, transcript)
-    begin = start(project, route, session, open_transcript(transcript).session).position
-    return bool(checkpoint(route, transcript, root=project.root, reason=reason, begin=begin).checkpoints)
-
-
-def close(project: Project, route: str, session: str, transcript: Path) -> None:
-    """Make the last checkpoint of the routes that a session has left before this one, where nobody has yet. Busy where
-    somebody is at one of them and does not get done. What one of them cannot take goes to the next.
-    """
-    from ralf.checkpoint import checkpoint
-
-    for left, border in known.of(project, session).left:
-        if left == route:
-            return
-        with locks.held(lock(project, left), f"{left}: its checkpoint", _LAST), suppress(Damaged):
-            logged = open_transcript(transcript).session
-            if _is_owed(project, logged, left, border):
-                begin = start(project, left, session, logged).position
-                checkpoint(left, transcript, root=project.root, reason="route-change", begin=begin)
-
-
-def _is_owed(project: Project, logged: str, route: str, border: int) -> bool:
-    """Whether a route that a session has left lacks something of what lies before the border."""
-    return names.is_valid(route) and sessions.standing(project, route, logged).position.byte < border
-
-
 def _end_of_lines(path: Path) -> int:
     """Where the last whole line of a log ends."""
     with open_regular(path) as file:
@@ -103,8 +52,3 @@ def _end_of_lines(path: Path) -> int:
         file.seek(begin)
         found = file.read(size - begin).rfind(b"\n")
     return begin + found + 1 if found >= 0 else size
-
-
-def lock(project: Project, route: str) -> Path:
-    """The lock of whoever makes a checkpoint of a route for a hook."""
-    return project.folder / "locks" / "hooks" / f"{route}.lock"

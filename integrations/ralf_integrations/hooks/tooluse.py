@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ralf_integrations.hooks import detached, hints, pressure, rerouting, usage
+from ralf_integrations.hooks import detached, hints, pressure, taking, usage
 from ralf_integrations.hooks.answer import Answer, takes_context
 from ralf_integrations.hooks.session import Session
 from ralf_integrations.hooks.usage import Look
@@ -36,7 +36,7 @@ def looked(session: Session) -> Look | None:
     known_scale = hints.scale(session.project, session.payload.session)
     scale = known_scale * _MARGIN if known_scale else usage.UNKNOWN
     payload = session.payload
-    stand = rerouting.start(session.project, session.route, payload.session, source.session)
+    stand = taking.start(session.project, session.route, payload.session, source.session)
     look = usage.look(source, stand, session.settings, payload.client, known=session.known.window, scale=scale)
     if look.window != session.known.window:
         session.note(window=look.window)
