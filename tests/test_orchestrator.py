@@ -18,7 +18,7 @@ from ralf.integrity.verify import verify
 from ralf.past.difference import diff
 from ralf.past.log import log
 from ralf.past.revert import revert
-from ralf_integrations.orchestrator import Orchestrator, SelfCheckpoint
+from ralf_integrations.orchestrator.keeping import Orchestrator, SelfCheckpoint
 
 ROUTE = "pm"
 KEY = "AKIA" + "QX7ZP2MN4RT6WVLD"  # made up, in the shape of an access key
@@ -79,13 +79,13 @@ def test_an_emptied_window_can_cross_the_mark_again(tmp_path: Path) -> None:
 def test_the_counters_start_anew_after_success_and_only_then(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     keeper = busy(tmp_path)
     keeper.update(queue=["one thing"])
-    from ralf_integrations import orchestrator
+    from ralf_integrations.orchestrator import keeping
 
     def held(*_: Any, **__: Any) -> Any:
         raise Busy(ROUTE, "locked by another process", "try again")
 
     with monkeypatch.context() as patched:
-        patched.setattr(orchestrator, "writing", held)
+        patched.setattr(keeping, "writing", held)
         for _ in range(2):
             with pytest.raises(Busy):
                 keeper.check_pressure(150_000, 200_000)
@@ -143,7 +143,7 @@ def test_of_two_processes_that_keep_the_same_state_one_writes(tmp_path: Path) ->
 
 TELLER = """
 import sys
-from ralf_integrations.orchestrator import Orchestrator
+from ralf_integrations.orchestrator.keeping import Orchestrator
 own = Orchestrator("pm", sys.argv[1])
 print("ready", flush=True)
 sys.stdin.readline()

@@ -2,9 +2,8 @@
 a route, by the same means as a session's: when its own window is nearly full, and whenever it asks.
 
 It has no transcript that we know, so its checkpoint is a record of the kind `checkpoint` without a source: the fold,
-the brief, search, log, diff, revert and verify take it as it is. Assignments become to-dos in progress, what waits
-to-dos that are pending and next steps, so that the next orchestrator's brief leads with them; channels become findings.
-What was told since the last checkpoint is remembered in the cache, so that each call may come from a new process.
+the brief, search, log, diff, revert and verify take it as it is. What was told since the last checkpoint is remembered
+in the cache, so that each call may come from a new process.
 """
 
 from __future__ import annotations
@@ -14,21 +13,17 @@ import json
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
-from ralf import project as projects, routing, state as states, tokens
-from ralf.context import RouteContext
+from ralf import project as projects, routing, state as states
 from ralf.errors import UsageError
 from ralf.files import atomic, locks
 from ralf.files.opening import content_of
 from ralf.journal import encoded
-from ralf.model import ActiveWork, Decision, Todo
-from ralf.text import clean, one_line
-from ralf.tree import to_tree
-from ralf.trim import trimmed
 from ralf.writer import writing
+from ralf_integrations.orchestrator.state import Decided, State, newest, of_route, of_tree, payload_of, updated
 
 PRESSURE = 70.0
 """Percent of its own window at which an orchestrator is checkpointed."""
@@ -36,31 +31,8 @@ PRESSURE = 70.0
 STEP = 5.0
 """Points above the last checkpoint of the same window at which it is checkpointed again."""
 
-NAME = "orchestrator"
-_CHANNEL = "channel "
-_LONGEST = 400  # characters of one entry, as of a to-do
-_MOST = 200  # entries of each kind
-_SECTION = 20  # of them that the section names
 _MOST_FULL = 100  # times its size that a window is told to hold
 _FALLEN = 10.0  # points below the last checkpoint's pressure at which the window was emptied meanwhile
-
-
-@dataclass(frozen=True, slots=True)
-class State:
-    """What an orchestrator knows.
-
-    assignments  who (a session, an agent) works on what
-    queue        what waits, the next first
-    decisions    what it decided lately: each a text, or a text and its reason
-    channels     how each of its channels is, in a few words
-    goal         what all of it is for, "" where it does not say
-    """
-
-    assignments: Mapping[str, str] = field(default_factory=dict)
-    queue: tuple[str, ...] = ()
-    decisions: tuple[tuple[str, str], ...] = ()
-    channels: Mapping[str, str] = field(default_factory=dict)
-    goal: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +90,7 @@ class Orchestrator:
         *,
         assignments: Mapping[str, str] | None = None,
         queue: Iterable[str] | None = None,
-        decisions: Iterable[str | Mapping[str, str] | tuple[str, str]] | None = None,
+        decisions: Iterable[Decided] | None = None,
         channels: Mapping[str, str] | None = None,
         goal: str | None = None,
     ) -> None:
@@ -129,28 +101,13 @@ class Orchestrator:
         UsageError for what is not of these shapes; Busy.
         """
         with self._alone():
-            self._update(assignments, queue, decisions, channels, goal)
-
-    def _update(
-        self,
-        assignments: Mapping[str, str] | None,
-        queue: Iterable[str] | None,
-        decisions: Iterable[str | Mapping[str, str] | tuple[str, str]] | None,
-        channels: Mapping[str, str] | None,
-        goal: str | None,
-    ) -> None:
-        before = self._state
-        known = dict(before.decisions) | dict(_decision(one) for one in _items("decisions", decisions or ()))
-        told = State(
-            assignments=before.assignments if assignments is None else _texts("assignments", assignments),
-            queue=before.queue if queue is None else tuple(_text("queue", one) for one in _items("queue", queue)),
-            decisions=tuple(known.items())[-_MOST:],
-            channels=before.channels if channels is None else _texts("channels", channels),
-            goal=before.goal if goal is None else _text("goal", goal),
-        )
-        if told != before:
-            self._state = _state_of(self._project.redactor.tree(asdict(told)))
-            self._count(updates=self._counters.updates + 1)
+            before = self._state
+            told = updated(
+                before, assignments=assignments, queue=queue, decisions=decisions, channels=channels, goal=goal
+            )
+            if told != before:
+                self._state = of_tree(self._project.redactor.tree(asdict(told)))
+                self._count(updates=self._counters.updates + 1)
 
     def check_pressure(self, tokens: int, window: int) -> SelfCheckpoint:
         """Checkpoint what is known, if the window is `PRESSURE` percent full, and again at each further `STEP` points.
@@ -194,7 +151,7 @@ class Orchestrator:
 
     def _write(self, reason: str, size: int) -> bool:
         """Write a checkpoint of the state; False where nothing is known, or the last one holds the same."""
-        payload = self._payload()
+        payload: dict[str, Any] = self._project.redactor.tree(payload_of(self._state))
         digest = hashlib.sha256(encoded(payload)).hexdigest()
         if self._state == State() or digest == self._counters.digest:
             return False
@@ -203,43 +160,10 @@ class Orchestrator:
         seed = "\0".join((self._route, self._counters.checkpoint_id, digest))  # of two at once one lands
         with writing(self._project, self._route) as writer:
             writer.append("checkpoint", payload, id=f"checkpoint-{hashlib.sha256(seed.encode()).hexdigest()[:40]}")
-            label = _newest(writer.context)
+            label = newest(writer.context)
             writer.show()
         self._count(digest=digest, checkpoint_id=label)
         return True
-
-    def _payload(self) -> dict[str, Any]:
-        """The record, but for what every call says otherwise."""
-        state = self._state
-        todos = [Todo(content=f"{who}: {what}", status="in_progress") for who, what in state.assignments.items()]
-        todos += [Todo(content=what, status="pending") for what in state.queue]
-        work = ActiveWork(
-            current_phase=NAME,
-            work_status="in_progress" if todos else "idle",
-            todos=tuple(todos[:_MOST]),
-            next_steps=state.queue,
-            findings=tuple(f"{_CHANNEL}{name}: {how}" for name, how in state.channels.items()),
-        )
-        decisions = [Decision(decision=said, rationale=why, origin="agent") for said, why in state.decisions]
-        lines = [f"- **Assigned:** {who}: {what}" for who, what in list(state.assignments.items())[:_SECTION]]
-        lines += [f"- **Waits:** {what}" for what in state.queue[:_SECTION]]
-        lines += [f"- **Channel:** {name}: {how}" for name, how in list(state.channels.items())[:_SECTION]]
-        text = "\n".join(lines)
-        counts = f"{len(state.assignments)} assigned, {len(state.queue)} waiting"
-        payload = {
-            "summarizer": NAME,
-            "title": f"Orchestrator: {counts}",
-            "text": text,
-            "key_events": [counts],
-            "decisions": [to_tree(decision) for decision in decisions],
-            "facts": {},
-            "active_work": to_tree(work),
-            "agent_type": NAME,
-            "goal": state.goal,
-            "tokens_stored": tokens.count(text),
-        }
-        redacted: dict[str, Any] = self._project.redactor.tree(payload)
-        return redacted
 
     # ---- what is remembered ----
 
@@ -270,7 +194,7 @@ class Orchestrator:
             counters = _Counters(**tree["counters"])
             if {key: type(value) for key, value in asdict(counters).items()} != _KINDS:
                 return None
-            return _state_of(tree["state"]), counters
+            return of_tree(tree["state"]), counters
         except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError, UsageError):
             return None
 
@@ -279,61 +203,7 @@ class Orchestrator:
         found = states.load(self._project, self._route)
         if found is None:
             return State(), _Counters()
-        context, work = found.context, found.context.active_work
-        pairs = [todo.content.partition(": ")[::2] for todo in work.todos if todo.status == "in_progress"]
-        channels = [
-            one.removeprefix(_CHANNEL).partition(": ")[::2] for one in work.findings if one.startswith(_CHANNEL)
-        ]
-        state = State(
-            assignments={who: what for who, what in pairs if what},
-            queue=tuple(todo.content for todo in work.todos if todo.status == "pending"),
-            channels=dict(channels),
-            goal=context.goal,
-        )
-        return state if _newest(context) else State(), _Counters(checkpoint_id=_newest(context))
+        return of_route(found.context), _Counters(checkpoint_id=newest(found.context))
 
 
 _KINDS = {"tokens": int, "percent": float, "seen": int, "updates": int, "digest": str, "checkpoint_id": str}
-
-
-def _newest(context: RouteContext) -> str:
-    """The id of the newest checkpoint that an orchestrator has made, "" for none."""
-    made = (entry.checkpoint_id for entry in reversed(context.checkpoint_history) if entry.summarizer == NAME)
-    return next(made, "")
-
-
-def _state_of(tree: Mapping[str, Any]) -> State:
-    """A state as a tree; UsageError where it is none."""
-    return State(
-        assignments=_texts("assignments", tree["assignments"]),
-        queue=tuple(_text("queue", one) for one in _items("queue", tree["queue"])),
-        decisions=tuple(_decision(one) for one in _items("decisions", tree["decisions"])),
-        channels=_texts("channels", tree["channels"]),
-        goal=_text("goal", tree["goal"], empty=True),
-    )
-
-
-def _items(what: str, value: object) -> list[Any]:
-    if isinstance(value, str | bytes | Mapping) or not isinstance(value, Iterable):
-        raise UsageError(what, "expected a list", f'"{what}": ["…"]')
-    return list(value)[-_MOST:] if what == "decisions" else list(value)[:_MOST]
-
-
-def _texts(what: str, value: object) -> dict[str, str]:
-    if not isinstance(value, Mapping):
-        raise UsageError(what, "expected a name and a text for each", f'"{what}": {{"NAME": "…"}}')
-    return {_text(what, name): _text(what, text) for name, text in list(value.items())[:_MOST]}
-
-
-def _decision(value: object) -> tuple[str, str]:
-    if isinstance(value, Mapping):
-        return _text("decisions", value.get("decision")), _text("decisions", value.get("rationale") or " ", empty=True)
-    if isinstance(value, list | tuple) and len(value) == 2:
-        return _text("decisions", value[0]), _text("decisions", value[1], empty=True)
-    return _text("decisions", value), ""
-
-
-def _text(what: str, value: object, *, empty: bool = False) -> str:
-    if not isinstance(value, str) or not (empty or value.strip()):
-        raise UsageError(what, f"expected words, got {ascii(value)[:60]}", f'"{what}": …')
-    return trimmed(one_line(clean(value)), _LONGEST)

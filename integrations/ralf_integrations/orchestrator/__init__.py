@@ -1,0 +1,1 @@
+"""An orchestrator's own state, kept in a route: `keeping.Orchestrator`."""
