@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import argparse
 import base64
+import gzip
 import json
 import os
 import random
@@ -282,16 +283,26 @@ def _payload(session: _Session, root: Path) -> bytes:
 
 def _spans(project: Project) -> list[tuple[str, int, int]]:
     """Reason, first and last byte of each checkpoint, read with our own eyes."""
-    journal = project.folder / "journal" / "routes" / "default.jsonl"
-    if not journal.exists():
-        return []
     found = []
-    for line in journal.read_text().splitlines():
+    for line in _lines(project):
         payload = json.loads(line)["record"]["payload"]
         if "source" in payload:
             source = payload["source"]
             found.append((payload["reason"], source["from_byte"], source["to_byte"]))
     return found
+
+
+def _lines(project: Project) -> list[bytes]:
+    """The journal's lines, those first that have moved to the archive: what was said there was said long ago."""
+    journal = project.folder / "journal" / "routes" / "default.jsonl"
+    lines = journal.read_bytes().splitlines() if journal.exists() else []
+    if not lines or not lines[0].startswith(b'{"header":'):
+        return lines
+    folder = project.folder / "archive" / "journal" / "routes" / "default"
+    parts = (
+        gzip.decompress((folder / part["file"]).read_bytes()) for part in json.loads(lines[0])["header"]["archived"]
+    )
+    return [*b"".join(parts).splitlines(), *lines[1:]]
 
 
 def _in_this_process(module: str, file: str, arguments: Sequence[str]) -> int:
