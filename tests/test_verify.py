@@ -159,6 +159,19 @@ def test_a_damaged_record_is_named_and_those_behind_it_stay_readable(
     assert repair(root=project).done == ()
 
 
+def test_an_empty_line_before_a_torn_end_is_damage_for_a_reader_meets_it(project: Path, journal: Path) -> None:
+    whole = records(project)
+    with journal.open("ab") as file:
+        file.write(b'\n{"id":"x","length":10')
+    with pytest.raises(DamagedJournal):
+        records(project)
+    assert ("journal/routes/tide.jsonl", True) in found(project)
+    repair(root=project)
+    assert found(project) == []
+    assert records(project)[: len(whole)] == whole
+    assert b'{"id":"x","length":10' in kept_aside(project)
+
+
 def test_what_the_file_still_shows_of_a_lost_record_is_taken_in(project: Path, journal: Path) -> None:
     shown = ralf.get_context("tide", root=project)
     lost = change_line(journal, 2, lambda line: b"x" * len(line[:-1]) + b"\n")

@@ -112,15 +112,25 @@ def scan(stream: Stream) -> Scan:
         found.lines.append(_part(stream, part, base))
         base += part.size
     own = Lines(stream.path, list(_pieces(stream, content[end:], base)), wrong)
-    last = own.pieces[-1] if own.pieces else None
-    if last is not None and not last.raw.endswith(b"\n") and b"\n" not in last.raw.strip(b"\n"):
-        found.torn = last.raw
-        own.pieces[-1:] = [last._replace(wrong="")] if last.entry is not None else []
+    found.torn = _cut_torn(own.pieces)
     found.lines.append(own)
     found.lines[:0] = _unnamed(stream, found)
     if stream.name.startswith(ROUTES):
         _check_order(found)
     return found
+
+
+def _cut_torn(pieces: list[Piece]) -> bytes:
+    """What follows the last line break of a journal's file. Where it is a whole record that one stays."""
+    if not pieces or pieces[-1].raw.endswith(b"\n"):
+        return b""
+    last = pieces.pop()
+    begin = last.raw.rfind(b"\n") + 1  # complete lines, if only empty ones, are lines to a reader
+    if begin:
+        pieces.append(last._replace(raw=last.raw[:begin]))
+    elif last.entry is not None:
+        pieces.append(last._replace(wrong=""))
+    return last.raw[begin:]
 
 
 def _unnamed(stream: Stream, found: Scan) -> list[Lines]:
