@@ -6,6 +6,7 @@ import errno
 import hashlib
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -86,9 +87,38 @@ def child(code: str, *arguments: object) -> subprocess.Popen[str]:
 def test_a_line_is_framed_as_the_format_says(store: FileStore, journal: Path) -> None:
     store.append(STREAM, b'{"a":"\xc3\xa9"}', id="one", after=None)
     checksum = hashlib.sha256(b'{"a":"\xc3\xa9"}').hexdigest()[:32]
-    line = b'{"id":"one","length":10,"sha256":"%s","record":{"a":"\xc3\xa9"}}\n' % checksum.encode()
+    begin = b'{"id":"one","length":10,"sha256":"%s"' % checksum.encode()
+    frame = hashlib.sha256(begin).hexdigest()[:16]
+    line = b'%s,"frame":"%s","record":{"a":"\xc3\xa9"}}\n' % (begin, frame.encode())
     assert journal.read_bytes() == line
     assert json.loads(line)["record"] == {"a": "\u00e9"}
+
+
+def test_no_bit_of_a_line_flips_unseen(store: FileStore, journal: Path) -> None:
+    filled(store, 2)
+    whole = journal.read_bytes()
+    for place in range(whole.index(b"\n") + 1):
+        for bit in range(8):
+            journal.write_bytes(whole[:place] + bytes([whole[place] ^ 1 << bit]) + whole[place + 1 :])
+            with pytest.raises(DamagedJournal):
+                list(store.read(STREAM))
+
+
+def test_lines_of_earlier_versions_which_have_no_sum_of_their_frame_are_read_and_kept(
+    store: FileStore, journal: Path
+) -> None:
+    filled(store, 3)
+    earlier = re.sub(rb',"frame":"[0-9a-f]{16}"', b"", journal.read_bytes()).splitlines(keepends=True)
+    journal.write_bytes(b"".join(earlier))
+    tokens = [entry.token for entry in store.read(STREAM)]
+    head = store.append(STREAM, record(3), id="id-3", after=tokens[-1])
+    assert store.append(STREAM, record(1), id="id-1", after=head) == tokens[1]
+    store.rewrite(STREAM, lambda entry: entry.record.replace(b'"n": 2', b'"n": 9'))
+    _, *lines = journal.read_bytes().splitlines(keepends=True)
+    assert lines[:2] == earlier[:2]
+    assert [b'"frame"' in line for line in lines] == [False, False, True, True]
+    store.archive(STREAM, next(iter(store.read(STREAM))).token)
+    assert numbers(store) == [0, 1, 9, 3]
 
 
 def test_journals_and_locks_are_for_their_owner_only(store: FileStore, journal: Path, tmp_path: Path) -> None:

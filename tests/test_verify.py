@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import sqlite3
 import time
@@ -156,6 +157,27 @@ def test_a_damaged_record_is_named_and_those_behind_it_stay_readable(
     ]
     revisions = [json.loads(record)["revision"] for record in records(project)]
     assert revisions == list(range(1, len(revisions) + 1))
+    assert repair(root=project).done == ()
+
+
+@pytest.mark.parametrize(
+    ("before", "harmed"),
+    [(rb'"id":"\w', b'"id":"X'), (rb'"id":"\w', b'"id":"\xff'), (rb'"frame":"\w', b'"frame":"?')],
+    ids=["id", "id that is no text", "sum of the frame"],
+)
+def test_a_record_of_which_only_the_frame_is_damaged_is_named_and_not_lost(
+    project: Path, journal: Path, before: bytes, harmed: bytes
+) -> None:
+    whole = records(project)
+    change_line(journal, 1, lambda line: re.sub(before, harmed, line, count=1))
+    line = journal.read_bytes().splitlines()[1]
+    with pytest.raises(DamagedJournal):
+        records(project)
+    assert ("journal/routes/tide.jsonl", True) in found(project)
+    repair(root=project)
+    assert found(project) == []
+    assert records(project)[: len(whole)] == whole
+    assert line in kept_aside(project)
     assert repair(root=project).done == ()
 
 

@@ -37,7 +37,7 @@ from ralf.storage.filestore import FileStore
 
 ROUTES = ("tide", "moon")
 NOW = 1_800_000_000.0
-_FRAME = re.compile(rb'\{"id":"[^"]+","length":(\d+),"sha256":"([0-9a-f]{32})","record":')
+_FRAME = re.compile(rb'\{"id":"[^"]+","length":(\d+),"sha256":"([0-9a-f]{32})","frame":"[^"]*","record":')
 
 
 class Failed(AssertionError):

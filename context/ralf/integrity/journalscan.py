@@ -37,6 +37,8 @@ class Piece(NamedTuple):
     entry   the record in them, None for bytes that are none
     record  the same as a route's, None in another stream
     wrong   what is wrong with them, "" for nothing
+
+    A record whose frame alone is damaged is one, under an id of its own, and `wrong` says so.
     """
 
     start: int
@@ -128,7 +130,7 @@ def _cut_torn(pieces: list[Piece]) -> bytes:
     begin = last.raw.rfind(b"\n") + 1  # complete lines, if only empty ones, are lines to a reader
     if begin:
         pieces.append(last._replace(raw=last.raw[:begin]))
-    elif last.entry is not None:
+    elif last.entry is not None and journalfile.is_sound(last.raw):
         pieces.append(last._replace(wrong=""))
     return last.raw[begin:]
 
@@ -180,6 +182,7 @@ def _record_at(stream: Stream, content: bytes, place: int, base: int) -> Piece |
         return None
     raw, entry = framed
     wrong = "" if raw.endswith(b"\n") else "does not end with its line"
+    wrong = wrong if journalfile.is_sound(raw) else "has an id, or a length, that is not what was written"
     record = None
     if stream.name.startswith(ROUTES):
         try:

@@ -25,7 +25,10 @@ from ralf.errors import MEND_JOURNAL, DamagedJournal, UnknownToken
 from ralf.store import Entry, Token
 
 CAREFUL = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK  # the last: a pipe would wait for its other end
-_FRAME = re.compile(rb'\{"id":("(?:[^"\\]|\\.)*"),"length":(\d+),"sha256":"([0-9a-f]{32})","record":')
+_FRAME = re.compile(
+    rb'\{"id":(?P<id>"(?:[^"\\]|\\.)*"),"length":(?P<length>\d{1,12}),"sha256":"(?P<sum>[0-9a-f]{32})"'
+    rb'(?:,"frame":"(?P<frame>[^"]*)")?,"record":'
+)
 FRAME_BYTES = 4096  # more than a frame before its record ever takes
 _BACKWARD = 64 * 1024  # how much of a journal's end is read at a time when its last line is looked for
 _HEADER = re.compile(rb'\{"header":(\{.*\}),"sha256":"([0-9a-f]{32})"\}\n')
@@ -141,7 +144,7 @@ class Journal:
         match = _FRAME.match(frame)
         if match is None:
             return Line(token_at(offset, frame), offset + len(frame))
-        return Line(token_at(offset, frame), offset + match.end() + int(match[2]) + 2)
+        return Line(token_at(offset, frame), offset + match.end() + int(match["length"]) + 2)
 
     def id_at(self, offset: int) -> str | None:
         """The id of the line of this file at a place."""
@@ -197,18 +200,39 @@ class Journal:
 
 def framed(id: str, record: bytes) -> bytes:  # noqa: A002
     """A record as a line."""
-    quoted = json.dumps(id).encode()
-    return b'{"id":%s,"length":%d,"sha256":"%s","record":%s}\n' % (quoted, len(record), _sum(record), record)
+    begin = b'{"id":%s,"length":%d,"sha256":"%s"' % (json.dumps(id).encode(), len(record), _sum(record))
+    return b'%s,"frame":"%s","record":%s}\n' % (begin, _sum_of_frame(begin), record)
 
 
-def _sum(record: bytes) -> bytes:
-    return hashlib.sha256(record).hexdigest()[:32].encode()
+def is_sound(line: bytes) -> bool:
+    """Whether a line's frame, and so its id, is what was written. Of a line of an earlier version, which has no sum of
+    its frame, nobody can tell more than that an id stands in it.
+    """
+    match = _FRAME.match(line)
+    return match is not None and _sound_id(match) is not None
+
+
+def _sound_id(match: re.Match[bytes]) -> str | None:
+    """The id in a frame, None where the frame is not what was written."""
+    begin = match.string[match.start() : match.end("sum") + 1]
+    return id_of(match[0]) if match["frame"] in (None, _sum_of_frame(begin)) else None
+
+
+def _sum(content: bytes) -> bytes:
+    return hashlib.sha256(content).hexdigest()[:32].encode()
+
+
+def _sum_of_frame(begin: bytes) -> bytes:
+    """The sum of a line up to its record's, which is another one, so that a record whose id is damaged is still known
+    to be whole.
+    """
+    return _sum(begin)[:16]
 
 
 def token_at(offset: int, line: bytes) -> Token:
     """The token of a line at a place."""
     match = _FRAME.match(line)
-    checksum = match[3].decode() if match else _sum(line[:FRAME_BYTES]).decode()  # a damaged line has a place, too
+    checksum = match["sum"].decode() if match else _sum(line[:FRAME_BYTES]).decode()  # a damaged line has a place, too
     return f"{offset}-{checksum}"
 
 
@@ -224,33 +248,38 @@ def parsed(path: Path, start: int, line: bytes) -> Entry:
     """The entry in a line; DamagedJournal where it is not what was written."""
     match = _FRAME.match(line)
     record = line[match.end() : -2] if match else b""
-    id_ = id_of(line)
-    if match is None or id_ is None or len(record) != int(match[2]) or _sum(record) != match[3] or line[-2:] != b"}\n":
+    id_ = _sound_id(match) if match else None
+    whole = match is not None and len(record) == int(match["length"]) and _sum(record) == match["sum"]
+    if id_ is None or not whole or line[-2:] != b"}\n":
         raise DamagedJournal(path, f"the record at byte {start} is not what was written", MEND_JOURNAL)
     return Entry(token_at(start, line), id_, record)
 
 
 def record_at(content: bytes, start: int, base: int = 0) -> tuple[bytes, Entry] | None:
     """The whole record that begins at a place of some bytes, with its line break if it has one; None where none does.
+    One whose frame is not sound has an id made of that frame.
 
     base  where the bytes begin in the journal
     """
     match = _FRAME.match(content, start)
-    if match is None or len(match[2]) > 12:
+    if match is None:
         return None
-    end = match.end() + int(match[2])
-    record, id_ = content[match.end() : end], id_of(match[0])
-    if id_ is None or content[end : end + 1] != b"}" or _sum(record) != match[3]:
+    end = match.end() + int(match["length"])
+    record = content[match.end() : end]
+    if content[end : end + 1] != b"}" or _sum(record) != match["sum"] or b"\n" in record:
         return None
+    id_ = _sound_id(match)
+    if id_ is None:
+        id_ = f"repaired-{_sum(match[0]).decode()}"
     raw = content[start : end + (2 if content[end + 1 : end + 2] == b"\n" else 1)]
     return raw, Entry(token_at(base + start, match[0]), id_, record)
 
 
 def id_of(line: bytes) -> str | None:
-    """The id in a line's frame, None where the line is damaged."""
+    """The id in a line's frame as it stands there, None for none."""
     match = _FRAME.match(line)
     try:
-        return str(json.loads(match[1])) if match is not None else None
+        return str(json.loads(match["id"])) if match is not None else None
     except ValueError:
         return None
 
