@@ -45,7 +45,7 @@ import ralf
 from ralf import config, detached, document, localconfig, names, yamltext, yamlwriting
 from ralf.errors import RalfError
 from ralf.project import Project
-from ralf.storage import journalfile
+from ralf.storage import journalline
 from ralf.summarizers import patch
 from ralf.transcripts import open_transcript
 from ralf_integrations.hooks import detached as hooked, entry, instant
@@ -212,7 +212,7 @@ def journal(world: World, rng: random.Random, data: bytes) -> None:
     path = world.store / "journal" / "routes" / f"{samples.ROUTE}.jsonl"
     if rng.random() < 0.7:
         lines = [line for line in data.split(b"\n") if line]
-        data = b"".join(journalfile.framed(str(n), line) for n, line in enumerate(lines))
+        data = b"".join(journalline.framed(str(n), line) for n, line in enumerate(lines))
     path.write_bytes(data)
     if rng.random() < 0.7:
         shutil.rmtree(world.store / "cache")

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from ralf import journal
 from ralf.integrity.journalscan import ROUTES, Piece, Scan
 from ralf.past.history import numbers
-from ralf.storage import journalfile
+from ralf.storage import journalline
 
 
 def chained(scan: Scan, damaged: Sequence[str], shown: int) -> list[bytes]:
@@ -43,8 +43,8 @@ def chained(scan: Scan, damaged: Sequence[str], shown: int) -> list[bytes]:
 
 def _line(piece: Piece) -> bytes:
     """A whole record's line, framed anew where its frame is damaged."""
-    if piece.entry is not None and not journalfile.is_sound(piece.raw):
-        return journalfile.framed(piece.entry.id, piece.entry.record)
+    if piece.entry is not None and not journalline.is_sound(piece.raw):
+        return journalline.framed(piece.entry.id, piece.entry.record)
     return piece.raw.rstrip(b"\n") + b"\n"
 
 
@@ -82,4 +82,4 @@ def _repair_line(revision: int, payload: dict[str, object]) -> bytes:
         "render": "",
     }
     text = json.dumps(record, ensure_ascii=False, separators=(",", ":")).encode()
-    return journalfile.framed(f"repair-{revision}-{hashlib.sha256(text).hexdigest()[:24]}", text)
+    return journalline.framed(f"repair-{revision}-{hashlib.sha256(text).hexdigest()[:24]}", text)

@@ -16,7 +16,7 @@ from ralf import journal as journals
 from ralf.errors import DamagedJournal
 from ralf.files.opening import content_of
 from ralf.journal import Record
-from ralf.storage import journalfile, journalparts
+from ralf.storage import journalfile, journalline, journalparts
 from ralf.storage.journalfile import Header, Part
 from ralf.storage.journalstream import Stream
 from ralf.store import Entry
@@ -130,7 +130,7 @@ def _cut_torn(pieces: list[Piece]) -> bytes:
     begin = last.raw.rfind(b"\n") + 1  # complete lines, if only empty ones, are lines to a reader
     if begin:
         pieces.append(last._replace(raw=last.raw[:begin]))
-    elif last.entry is not None and journalfile.is_sound(last.raw):
+    elif last.entry is not None and journalline.is_sound(last.raw):
         pieces.append(last._replace(wrong=""))
     return last.raw[begin:]
 
@@ -177,12 +177,12 @@ def _pieces(stream: Stream, content: bytes, base: int) -> Iterator[Piece]:
 
 def _record_at(stream: Stream, content: bytes, place: int, base: int) -> Piece | None:
     """The record that begins at a place, None where none does, or not as it was written."""
-    framed = journalfile.record_at(content, place, base)
+    framed = journalline.record_at(content, place, base)
     if framed is None:
         return None
     raw, entry = framed
     wrong = "" if raw.endswith(b"\n") else "does not end with its line"
-    wrong = wrong if journalfile.is_sound(raw) else "has an id, or a length, that is not what was written"
+    wrong = wrong if journalline.is_sound(raw) else "has an id, or a length, that is not what was written"
     record = None
     if stream.name.startswith(ROUTES):
         try:
@@ -242,5 +242,5 @@ def _content(stream: Stream) -> tuple[bytes, str]:
 
 def _is_first(content: bytes) -> bool:
     """Whether a file without a header begins as one that never had one."""
-    framed = journalfile.record_at(content, 0)
+    framed = journalline.record_at(content, 0)
     return framed is not None or not content

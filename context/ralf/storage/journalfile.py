@@ -1,4 +1,4 @@
-"""A journal's file: how its lines are framed, found from either end, written whole and made durable.
+"""A journal's file: how its lines are found from either end, written whole and made durable.
 
 Places in a journal are counted over all that it holds, also what has moved to the archive
 (`ralf.storage.journalparts`). A file whose beginning has moved, or that was rewritten, begins with a line that says
@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import errno
 import fcntl
-import hashlib
 import json
 import os
 import re
@@ -21,15 +20,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import BinaryIO, NamedTuple
 
-from ralf.errors import MEND_JOURNAL, DamagedJournal, UnknownToken
-from ralf.store import Entry, Token
+from ralf.errors import MEND_JOURNAL, DamagedJournal
+from ralf.storage import journalline
+from ralf.storage.journalline import Line, sum_of
+from ralf.store import Token
 
 CAREFUL = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK  # the last: a pipe would wait for its other end
-_FRAME = re.compile(
-    rb'\{"id":(?P<id>"(?:[^"\\]|\\.)*"),"length":(?P<length>\d{1,12}),"sha256":"(?P<sum>[0-9a-f]{32})"'
-    rb'(?:,"frame":"(?P<frame>[^"]*)")?,"record":'
-)
-FRAME_BYTES = 4096  # more than a frame before its record ever takes
 _BACKWARD = 64 * 1024  # how much of a journal's end is read at a time when its last line is looked for
 _HEADER = re.compile(rb'\{"header":(\{.*\}),"sha256":"([0-9a-f]{32})"\}\n')
 _PART = re.compile(r"\d{6}-[0-9a-f]{12}\.jsonl\.gz")
@@ -73,14 +69,7 @@ class Header:
         """The header as the first line of a file."""
         tree = {"offset": self.offset, "last": self.last, "archived": [part._asdict() for part in self.parts]}
         text = json.dumps(tree, separators=(",", ":")).encode()
-        return b'{"header":%s,"sha256":"%s"}\n' % (text, _sum(text))
-
-
-class Line(NamedTuple):
-    """A line's token, and where the line ends."""
-
-    token: Token
-    end: int
+        return b'{"header":%s,"sha256":"%s"}\n' % (text, sum_of(text))
 
 
 class Journal:
@@ -140,15 +129,11 @@ class Journal:
 
     def line_at(self, offset: int) -> Line:
         """The line of this file at a place, by its frame alone."""
-        frame = self._frame(offset)
-        match = _FRAME.match(frame)
-        if match is None:
-            return Line(token_at(offset, frame), offset + len(frame))
-        return Line(token_at(offset, frame), offset + match.end() + int(match["length"]) + 2)
+        return journalline.line_at(offset, self._frame(offset))
 
     def id_at(self, offset: int) -> str | None:
         """The id of the line of this file at a place."""
-        return id_of(self._frame(offset))
+        return journalline.id_of(self._frame(offset))
 
     def lines(self, offset: int) -> Iterator[tuple[int, bytes]]:
         """Place and bytes of this file's complete lines from a place on."""
@@ -195,93 +180,7 @@ class Journal:
                     os.pwrite(self.descriptor, b" ", last)
 
     def _frame(self, offset: int) -> bytes:
-        return os.pread(self.descriptor, FRAME_BYTES, offset + self._shift)
-
-
-def framed(id: str, record: bytes) -> bytes:  # noqa: A002
-    """A record as a line."""
-    begin = b'{"id":%s,"length":%d,"sha256":"%s"' % (json.dumps(id).encode(), len(record), _sum(record))
-    return b'%s,"frame":"%s","record":%s}\n' % (begin, _sum_of_frame(begin), record)
-
-
-def is_sound(line: bytes) -> bool:
-    """Whether a line's frame, and so its id, is what was written. Of a line of an earlier version, which has no sum of
-    its frame, nobody can tell more than that an id stands in it.
-    """
-    match = _FRAME.match(line)
-    return match is not None and _sound_id(match) is not None
-
-
-def _sound_id(match: re.Match[bytes]) -> str | None:
-    """The id in a frame, None where the frame is not what was written."""
-    begin = match.string[match.start() : match.end("sum") + 1]
-    return id_of(match[0]) if match["frame"] in (None, _sum_of_frame(begin)) else None
-
-
-def _sum(content: bytes) -> bytes:
-    return hashlib.sha256(content).hexdigest()[:32].encode()
-
-
-def _sum_of_frame(begin: bytes) -> bytes:
-    """The sum of a line up to its record's, which is another one, so that a record whose id is damaged is still known
-    to be whole.
-    """
-    return _sum(begin)[:16]
-
-
-def token_at(offset: int, line: bytes) -> Token:
-    """The token of a line at a place."""
-    match = _FRAME.match(line)
-    checksum = match["sum"].decode() if match else _sum(line[:FRAME_BYTES]).decode()  # a damaged line has a place, too
-    return f"{offset}-{checksum}"
-
-
-def offset_of(token: Token) -> int:
-    """Where the line of a token begins; UnknownToken for what is none."""
-    number, _, _ = token.partition("-")
-    if not number.isdecimal() or len(number) > 18:
-        raise UnknownToken(ascii(token), "no such place in this stream")
-    return int(number)
-
-
-def parsed(path: Path, start: int, line: bytes) -> Entry:
-    """The entry in a line; DamagedJournal where it is not what was written."""
-    match = _FRAME.match(line)
-    record = line[match.end() : -2] if match else b""
-    id_ = _sound_id(match) if match else None
-    whole = match is not None and len(record) == int(match["length"]) and _sum(record) == match["sum"]
-    if id_ is None or not whole or line[-2:] != b"}\n":
-        raise DamagedJournal(path, f"the record at byte {start} is not what was written", MEND_JOURNAL)
-    return Entry(token_at(start, line), id_, record)
-
-
-def record_at(content: bytes, start: int, base: int = 0) -> tuple[bytes, Entry] | None:
-    """The whole record that begins at a place of some bytes, with its line break if it has one; None where none does.
-    One whose frame is not sound has an id made of that frame.
-
-    base  where the bytes begin in the journal
-    """
-    match = _FRAME.match(content, start)
-    if match is None:
-        return None
-    end = match.end() + int(match["length"])
-    record = content[match.end() : end]
-    if content[end : end + 1] != b"}" or _sum(record) != match["sum"] or b"\n" in record:
-        return None
-    id_ = _sound_id(match)
-    if id_ is None:
-        id_ = f"repaired-{_sum(match[0]).decode()}"
-    raw = content[start : end + (2 if content[end + 1 : end + 2] == b"\n" else 1)]
-    return raw, Entry(token_at(base + start, match[0]), id_, record)
-
-
-def id_of(line: bytes) -> str | None:
-    """The id in a line's frame as it stands there, None for none."""
-    match = _FRAME.match(line)
-    try:
-        return str(json.loads(match["id"])) if match is not None else None
-    except ValueError:
-        return None
+        return os.pread(self.descriptor, journalline.FRAME_BYTES, offset + self._shift)
 
 
 @contextmanager
@@ -330,7 +229,7 @@ def _header_of(path: Path, descriptor: int) -> Header:
 
 def _header(path: Path, line: bytes) -> Header:
     match = _HEADER.fullmatch(line)
-    if match is not None and _sum(match[1]) == match[2]:
+    if match is not None and sum_of(match[1]) == match[2]:
         with suppress(ValueError, KeyError, TypeError, OverflowError, RecursionError):
             tree = json.loads(match[1])
             parts = tuple(Part(str(one["file"]), int(one["size"]), str(one["sha256"])) for one in tree["archived"])
