@@ -16,13 +16,14 @@ from pathlib import Path
 import pytest
 
 import ralf
-from ralf import journal, project as projects, snapshot
+from ralf import journal, project as projects, sessions, snapshot
 from ralf.errors import Busy, DamagedJournal, DamagedRouteFile, UsageError
 from ralf.project import Project
 from ralf.retention import prune
 from storekit import HANGS, write_session
 
 SESSION = Path(__file__).parents[1] / "examples" / "session.jsonl"
+ITS_ID = b"5e1f0c52-7d0b-4c7e-9a51-3d2b8f6ac901"
 
 
 def store(root: Path) -> Path:
@@ -79,7 +80,10 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize(
     ("name", "content"),
     [
-        ("sessions/r.jsonl", b'\n{"session":"5e1f0c52-7d0b-4c7e-9a51-3d2b8f6ac901","byte":"x","token":"1-a"}\n'),
+        (
+            "sessions/r.jsonl",
+            b"\n" + sessions.with_sums(b"\n", [b'{"session":"%s","byte":"x","token":"1-a"}' % ITS_ID]),
+        ),
         ("ids/routes/r.idx", b"ralfids1" + b"\xff" * 24),
         ("routes/r.json", b"[" * 100_000),
         ("routes/r.json", snapshot.with_sum(b'{"a":"b"}\n{"v":4,"token":"x","renders":[],"context":{}}')),
