@@ -22,7 +22,7 @@ from ralf.errors import BlobNotFound, Conflict, DamagedBlob, DamagedJournal
 from ralf.files import atomic, locks
 from ralf.project import Project
 from ralf.storage.filestore import FileStore
-from ralf.storage.idindex import IdIndex
+from ralf.storage.idindex import IdIndex, with_header
 from ralf.storage.journalstream import Stream
 from ralf.store import Token
 from storekit import AT_ONCE, HANGS, as_modes_say
@@ -308,6 +308,15 @@ def test_an_index_that_cannot_be_used_costs_no_id(
     assert store.append(STREAM, record(6), id="new", after=tokens[-1]) == store.head(STREAM)
 
 
+def test_no_byte_of_an_index_is_believed_that_is_another_than_was_written(store: FileStore, index: Path) -> None:
+    tokens = filled(store, 3)
+    whole = index.read_bytes()
+    for place, byte in enumerate(whole):
+        index.write_bytes(whole[:place] + bytes([byte ^ 1]) + whole[place + 1 :])
+        assert [store.append(STREAM, record(n), id=f"id-{n}", after=tokens[-1]) for n in range(3)] == tokens
+    assert index.read_bytes() == whole
+
+
 def test_a_record_is_not_noted_where_those_before_it_could_not_be(
     store: FileStore, index: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -353,7 +362,7 @@ def test_a_wrong_entry_of_the_index_is_checked_against_the_journal(store: FileSt
     tokens = filled(store, 3)
     content = bytearray(index.read_bytes())
     content[16 + 16 : 16 + 24] = hashlib.sha256(b"new").digest()[:8]  # says that the second record is "new"
-    index.write_bytes(content)
+    index.write_bytes(with_header(bytes(content[16:]), int.from_bytes(content[8:16])))
     token = store.append(STREAM, record(3), id="new", after=tokens[-1])
     assert token not in tokens
     assert numbers(store) == [0, 1, 2, 3]

@@ -20,6 +20,7 @@ from ralf import journal, project as projects, sessions, snapshot
 from ralf.errors import Busy, DamagedJournal, DamagedRouteFile, UsageError
 from ralf.project import Project
 from ralf.retention import prune
+from ralf.storage import idindex
 from storekit import HANGS, write_session
 
 SESSION = Path(__file__).parents[1] / "examples" / "session.jsonl"
@@ -84,7 +85,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
             "sessions/r.jsonl",
             b"\n" + sessions.with_sums(b"\n", [b'{"session":"%s","byte":"x","token":"1-a"}' % ITS_ID]),
         ),
-        ("ids/routes/r.idx", b"ralfids1" + b"\xff" * 24),
+        ("ids/routes/r.idx", idindex.with_header(b"\xff" * 16, 16)),
         ("routes/r.json", b"[" * 100_000),
         ("routes/r.json", snapshot.with_sum(b'{"a":"b"}\n{"v":4,"token":"x","renders":[],"context":{}}')),
         ("routes/r.json", snapshot.with_sum(b'{"a":1e999}\n{"v":4,"token":"x","renders":[],"context":{}}')),

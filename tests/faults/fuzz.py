@@ -45,7 +45,7 @@ import ralf
 from ralf import config, detached, document, localconfig, names, sessions, snapshot, yamltext, yamlwriting
 from ralf.errors import RalfError
 from ralf.project import Project
-from ralf.storage import journalline
+from ralf.storage import idindex, journalline
 from ralf.summarizers import patch
 from ralf.transcripts import open_transcript
 from ralf_integrations.hooks import detached as hooked, entry, instant
@@ -275,6 +275,8 @@ def _with_sums(path: Path, data: bytes) -> bytes:
     if path.match("cache/sessions/*.jsonl"):
         lines = (line.partition(b',"sum":')[0] + b"}" for line in data.split(b"\n")[1:-1])
         return b"\n" + sessions.with_sums(b"\n", lines)
+    if path.suffix == ".idx":
+        return idindex.with_header(data[16:], int.from_bytes(data[8:16]))
     return data
 
 
