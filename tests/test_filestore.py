@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import gzip
 import hashlib
 import json
 import os
@@ -21,6 +22,7 @@ import pytest
 from ralf.errors import BlobNotFound, Conflict, DamagedBlob, DamagedJournal
 from ralf.files import atomic, locks
 from ralf.project import Project
+from ralf.storage import journalline
 from ralf.storage.filestore import FileStore
 from ralf.storage.idindex import IdIndex, with_header
 from ralf.storage.journalstream import Stream
@@ -590,6 +592,18 @@ def test_a_damaged_id_is_damage_to_read_and_no_id_to_write(store: FileStore, jou
         list(store.read(STREAM))
     shutil.rmtree(journal.parents[2] / "cache", ignore_errors=True)
     assert store.append(STREAM, b"{}", id="new", after=head) == store.head(STREAM)
+
+
+@pytest.mark.parametrize("id_", [b"nowhere else", b"\xff"])
+def test_a_part_that_no_journal_names_stays_where_a_record_in_it_may_be_the_only_one(
+    store: FileStore, tmp_path: Path, id_: bytes
+) -> None:
+    head = filled(store, 2)[-1]
+    part = tmp_path / "archive" / "journal" / "routes" / "r" / "000001-aaaaaaaaaaaa.jsonl.gz"
+    part.parent.mkdir(parents=True)
+    part.write_bytes(gzip.compress(journalline.framed("another", record(9)).replace(b"another", id_)))
+    store.append(STREAM, record(2), id="id-2", after=head)
+    assert part.exists()
 
 
 # ---- blobs ----

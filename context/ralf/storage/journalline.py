@@ -42,7 +42,7 @@ def is_sound(line: bytes) -> bool:
 def _sound_id(match: re.Match[bytes]) -> str | None:
     """The id in a frame, None where the frame is not what was written."""
     begin = match.string[match.start() : match.end("sum") + 1]
-    return id_of(match[0]) if match["frame"] in (None, _sum_of_frame(begin)) else None
+    return _text_of(match["id"]) if match["frame"] in (None, _sum_of_frame(begin)) else None
 
 
 def sum_of(content: bytes) -> bytes:
@@ -114,9 +114,18 @@ def record_at(content: bytes, start: int, base: int = 0) -> tuple[bytes, Entry] 
 
 
 def id_of(line: bytes) -> str | None:
-    """The id in a line's frame as it stands there, None for none."""
+    """The id in a line's frame as it stands there, None where no frame does. What is no text of JSON is some id, too:
+    that of a record that may be whole.
+    """
     match = _FRAME.match(line)
+    if match is None:
+        return None
+    found = _text_of(match["id"])
+    return found if found is not None else match["id"].decode("utf-8", "replace")
+
+
+def _text_of(quoted: bytes) -> str | None:
     try:
-        return str(json.loads(match["id"])) if match is not None else None
+        return str(json.loads(quoted))
     except ValueError:
         return None
