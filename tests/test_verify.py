@@ -22,11 +22,13 @@ from ralf.archive import archive
 from ralf.errors import Busy, DamagedJournal
 from ralf.files.opening import content_of
 from ralf.integrity import repair as repairs
+from ralf.integrity.journalscan import scan
 from ralf.integrity.repair import repair
 from ralf.integrity.verify import verify
 from ralf.search import search
 from ralf.storage import blobfiles
 from ralf.storage.filestore import FileStore
+from ralf.storage.journalstream import Stream
 from storekit import Cli, context_of, journal_file, route_file, write_session
 
 
@@ -180,6 +182,28 @@ def test_a_record_of_which_only_the_frame_is_damaged_is_named_and_not_lost(
     assert records(project)[: len(whole)] == whole
     assert line in kept_aside(project)
     assert repair(root=project).done == ()
+
+
+def test_a_journal_is_damaged_to_whoever_looks_where_it_is_to_whoever_reads(tmp_path: Path) -> None:
+    store, head = FileStore(tmp_path), None
+    for number in range(2):
+        head = store.append("inbox/s", b'{"n":%d}' % number, id=f"notice-{number}", after=head)
+    path = tmp_path / "journal" / "inbox" / "s.jsonl"
+    whole = path.read_bytes()
+    places = range(len(whole))
+    flipped = [whole[:n] + bytes([whole[n] ^ 1 << bit]) + whole[n + 1 :] for n in places for bit in range(8)]
+    broken = [whole[:n] + b"\n" + whole[n:] for n in places]
+    torn = [whole[:n] + end for n in places for end in (b"", b"\n", b'\n{"id":')]
+    for content in (*flipped, *broken, *torn):
+        path.write_bytes(content)
+        found = scan(Stream(tmp_path, "inbox/s"))
+        try:
+            read = [entry.record for entry in store.read("inbox/s")]
+        except DamagedJournal:
+            assert found.damaged
+        else:  # what has lost its last line break was never acknowledged to a reader: a look may say more
+            assert found.torn or not found.damaged
+            assert [piece.entry.record for piece in found.whole() if piece.entry][: len(read)] == read
 
 
 def test_an_empty_line_before_a_torn_end_is_damage_for_a_reader_meets_it(project: Path, journal: Path) -> None:
