@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import errno
+import gzip
 import hashlib
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -20,8 +22,9 @@ import pytest
 from ralf.errors import BlobNotFound, Conflict, DamagedBlob, DamagedJournal
 from ralf.files import atomic, locks
 from ralf.project import Project
+from ralf.storage import journalline
 from ralf.storage.filestore import FileStore
-from ralf.storage.idindex import IdIndex
+from ralf.storage.idindex import IdIndex, with_header
 from ralf.storage.journalstream import Stream
 from ralf.store import Token
 from storekit import AT_ONCE, HANGS, as_modes_say
@@ -86,9 +89,38 @@ def child(code: str, *arguments: object) -> subprocess.Popen[str]:
 def test_a_line_is_framed_as_the_format_says(store: FileStore, journal: Path) -> None:
     store.append(STREAM, b'{"a":"\xc3\xa9"}', id="one", after=None)
     checksum = hashlib.sha256(b'{"a":"\xc3\xa9"}').hexdigest()[:32]
-    line = b'{"id":"one","length":10,"sha256":"%s","record":{"a":"\xc3\xa9"}}\n' % checksum.encode()
+    begin = b'{"id":"one","length":10,"sha256":"%s"' % checksum.encode()
+    frame = hashlib.sha256(begin).hexdigest()[:16]
+    line = b'%s,"frame":"%s","record":{"a":"\xc3\xa9"}}\n' % (begin, frame.encode())
     assert journal.read_bytes() == line
     assert json.loads(line)["record"] == {"a": "\u00e9"}
+
+
+def test_no_bit_of_a_line_flips_unseen(store: FileStore, journal: Path) -> None:
+    filled(store, 2)
+    whole = journal.read_bytes()
+    for place in range(whole.index(b"\n") + 1):
+        for bit in range(8):
+            journal.write_bytes(whole[:place] + bytes([whole[place] ^ 1 << bit]) + whole[place + 1 :])
+            with pytest.raises(DamagedJournal):
+                list(store.read(STREAM))
+
+
+def test_lines_of_earlier_versions_which_have_no_sum_of_their_frame_are_read_and_kept(
+    store: FileStore, journal: Path
+) -> None:
+    filled(store, 3)
+    earlier = re.sub(rb',"frame":"[0-9a-f]{16}"', b"", journal.read_bytes()).splitlines(keepends=True)
+    journal.write_bytes(b"".join(earlier))
+    tokens = [entry.token for entry in store.read(STREAM)]
+    head = store.append(STREAM, record(3), id="id-3", after=tokens[-1])
+    assert store.append(STREAM, record(1), id="id-1", after=head) == tokens[1]
+    store.rewrite(STREAM, lambda entry: entry.record.replace(b'"n": 2', b'"n": 9'))
+    _, *lines = journal.read_bytes().splitlines(keepends=True)
+    assert lines[:2] == earlier[:2]
+    assert [b'"frame"' in line for line in lines] == [False, False, True, True]
+    store.archive(STREAM, next(iter(store.read(STREAM))).token)
+    assert numbers(store) == [0, 1, 9, 3]
 
 
 def test_journals_and_locks_are_for_their_owner_only(store: FileStore, journal: Path, tmp_path: Path) -> None:
@@ -278,6 +310,15 @@ def test_an_index_that_cannot_be_used_costs_no_id(
     assert store.append(STREAM, record(6), id="new", after=tokens[-1]) == store.head(STREAM)
 
 
+def test_no_byte_of_an_index_is_believed_that_is_another_than_was_written(store: FileStore, index: Path) -> None:
+    tokens = filled(store, 3)
+    whole = index.read_bytes()
+    for place, byte in enumerate(whole):
+        index.write_bytes(whole[:place] + bytes([byte ^ 1]) + whole[place + 1 :])
+        assert [store.append(STREAM, record(n), id=f"id-{n}", after=tokens[-1]) for n in range(3)] == tokens
+    assert index.read_bytes() == whole
+
+
 def test_a_record_is_not_noted_where_those_before_it_could_not_be(
     store: FileStore, index: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -323,7 +364,7 @@ def test_a_wrong_entry_of_the_index_is_checked_against_the_journal(store: FileSt
     tokens = filled(store, 3)
     content = bytearray(index.read_bytes())
     content[16 + 16 : 16 + 24] = hashlib.sha256(b"new").digest()[:8]  # says that the second record is "new"
-    index.write_bytes(content)
+    index.write_bytes(with_header(bytes(content[16:]), int.from_bytes(content[8:16])))
     token = store.append(STREAM, record(3), id="new", after=tokens[-1])
     assert token not in tokens
     assert numbers(store) == [0, 1, 2, 3]
@@ -551,6 +592,18 @@ def test_a_damaged_id_is_damage_to_read_and_no_id_to_write(store: FileStore, jou
         list(store.read(STREAM))
     shutil.rmtree(journal.parents[2] / "cache", ignore_errors=True)
     assert store.append(STREAM, b"{}", id="new", after=head) == store.head(STREAM)
+
+
+@pytest.mark.parametrize("id_", [b"nowhere else", b"\xff"])
+def test_a_part_that_no_journal_names_stays_where_a_record_in_it_may_be_the_only_one(
+    store: FileStore, tmp_path: Path, id_: bytes
+) -> None:
+    head = filled(store, 2)[-1]
+    part = tmp_path / "archive" / "journal" / "routes" / "r" / "000001-aaaaaaaaaaaa.jsonl.gz"
+    part.parent.mkdir(parents=True)
+    part.write_bytes(gzip.compress(journalline.framed("another", record(9)).replace(b"another", id_)))
+    store.append(STREAM, record(2), id="id-2", after=head)
+    assert part.exists()
 
 
 # ---- blobs ----

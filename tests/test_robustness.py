@@ -16,13 +16,15 @@ from pathlib import Path
 import pytest
 
 import ralf
-from ralf import journal, project as projects, snapshot
+from ralf import journal, project as projects, sessions, snapshot
 from ralf.errors import Busy, DamagedJournal, DamagedRouteFile, UsageError
 from ralf.project import Project
 from ralf.retention import prune
+from ralf.storage import idindex
 from storekit import HANGS, write_session
 
 SESSION = Path(__file__).parents[1] / "examples" / "session.jsonl"
+ITS_ID = b"5e1f0c52-7d0b-4c7e-9a51-3d2b8f6ac901"
 
 
 def store(root: Path) -> Path:
@@ -79,12 +81,15 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize(
     ("name", "content"),
     [
-        ("sessions/r.jsonl", b'\n{"session":"5e1f0c52-7d0b-4c7e-9a51-3d2b8f6ac901","byte":"x","token":"1-a"}\n'),
-        ("ids/routes/r.idx", b"ralfids1" + b"\xff" * 24),
+        (
+            "sessions/r.jsonl",
+            b"\n" + sessions.with_sums(b"\n", [b'{"session":"%s","byte":"x","token":"1-a"}' % ITS_ID]),
+        ),
+        ("ids/routes/r.idx", idindex.with_header(b"\xff" * 16, 16)),
         ("routes/r.json", b"[" * 100_000),
-        ("routes/r.json", b'{"v":2,"token":"x","renders":[],"counts":{"a":"b"},"context":{}}'),
-        ("routes/r.json", b'{"v":2,"token":"x","renders":[],"counts":{"a":1e999},"context":{}}'),
-        ("routes/r.json", b'{"v":2,"token":"x","renders":[[1e999,"a"]],"counts":{},"context":{}}'),
+        ("routes/r.json", snapshot.with_sum(b'{"a":"b"}\n{"v":4,"token":"x","renders":[],"context":{}}')),
+        ("routes/r.json", snapshot.with_sum(b'{"a":1e999}\n{"v":4,"token":"x","renders":[],"context":{}}')),
+        ("routes/r.json", snapshot.with_sum(b'{}\n{"v":4,"token":"x","renders":[[1e999,"a"]],"context":{}}')),
         ("renders/r/1.json.z", b"torn"),
     ],
 )
@@ -279,10 +284,10 @@ def test_a_snapshot_with_items_that_nobody_wrote_counts_for_nothing(
     ralf.record_decision("r", "Go on", root=tmp_path)
     before = ralf.get_context("r", root=tmp_path)
     path = snapshot.path_of(store(tmp_path) / "cache", "r")
-    counts, head, *_ = path.read_bytes().split(b"\n")
+    _, counts, head, *_ = path.read_bytes().split(b"\n")
     tree = json.loads(head)
     tree["context"] = {**tree["context"], "decisions": [], **items}
-    path.write_bytes(b"\n".join((counts, json.dumps(tree).encode(), *texts)))
+    path.write_bytes(snapshot.with_sum(b"\n".join((counts, json.dumps(tree).encode(), *texts))))
     tracemalloc.start()
     try:
         assert snapshot.load(store(tmp_path) / "cache", "r") is None

@@ -391,7 +391,7 @@ def test_a_decision_that_a_person_wrote_gets_a_label_and_its_origin() -> None:
 # ---- snapshots ----
 
 
-def test_a_snapshot_that_is_torn_or_of_another_version_counts_for_nothing(tmp_path: Path) -> None:
+def test_a_snapshot_that_is_torn_damaged_or_of_another_version_counts_for_nothing(tmp_path: Path) -> None:
     context = replace(folded(decided("a")), counts={"k": 3})
     assert snapshot.load(tmp_path, ROUTE) is None
     snapshot.save(tmp_path, ROUTE, Snapshot("t", context, tuple((n, f"d{n}") for n in range(20))))
@@ -403,17 +403,20 @@ def test_a_snapshot_that_is_torn_or_of_another_version_counts_for_nothing(tmp_pa
     whole = path.read_bytes()
     version = b'"v":%d' % snapshot.VERSION
     assert version in whole
-    of_another = whole.replace(version, b'"v":99')
+    _, _, summed = whole.partition(b"\n")
+    of_another = snapshot.with_sum(summed.replace(version, b'"v":99'))
+    damaged = [whole[:n] + bytes([byte ^ 4]) + whole[n + 1 :] for n, byte in enumerate(whole)]
     cut = [whole[:size] for size in range(0, len(whole), 7)]
     for torn in (
         *cut,
+        *damaged,
         whole[: whole.rindex(b"\n")],
         whole[:-1],
         of_another,
         b"[]",
         b"null",
         b"\xff",
-        b"{%s}" % version,
+        snapshot.with_sum(b"{}\n{%s}" % version),
     ):
         path.write_bytes(torn)
         assert snapshot.load(tmp_path, ROUTE) is None
@@ -444,7 +447,8 @@ def test_a_snapshot_is_not_taken_for_another_of_the_same_file_number_size_and_ti
     snapshot.save(tmp_path, ROUTE, Snapshot("token-1", context, ((1, "one"),)), shown=False)
     path = snapshot.path_of(tmp_path, ROUTE)
     before = path.stat()
-    path.write_bytes(path.read_bytes().replace(b"token-1", b"token-2").replace(b'"one"', b'"two"'))
+    _, _, summed = path.read_bytes().partition(b"\n")
+    path.write_bytes(snapshot.with_sum(summed.replace(b"token-1", b"token-2").replace(b'"one"', b'"two"')))
     os.utime(path, ns=(0, 0))
     after = path.stat()
     assert (before.st_ino, before.st_size, before.st_mtime_ns) == (after.st_ino, after.st_size, after.st_mtime_ns)

@@ -110,8 +110,8 @@ def test_a_session_may_have_any_name(project: Project, writer: Writer, name: str
         lambda path: path.write_bytes(path.read_bytes()[:-9]),
         lambda path: path.write_bytes(b"\xff\n"),
         lambda path: path.write_bytes(b"\nrubbish\n"),
-        lambda path: path.write_bytes(b'\n{"token":"0-00"}\n'),
-        lambda path: path.write_bytes(b'\n{"token":"99999-00"}\n'),
+        lambda path: path.write_bytes(b"\n" + sessions.with_sums(b"\n", [b'{"token":"0-00"}'])),
+        lambda path: path.write_bytes(b"\n" + sessions.with_sums(b"\n", [b'{"token":"99999-00"}'])),
         lambda path: (path.unlink(), path.mkdir()),
     ],
     ids=["lost", "empty", "bare", "torn", "torn far", "bytes", "rubbish", "of another journal", "ahead", "a folder"],
@@ -126,6 +126,19 @@ def test_a_cache_that_cannot_be_used_changes_nothing(
     assert standing(project, ROUTE, "other") == other
     later = writer.take("one", 300)
     assert standing(project, ROUTE, "one") == later
+
+
+def test_no_byte_of_the_cache_is_believed_that_is_another_than_was_written(
+    project: Project, writer: Writer, cache: Path
+) -> None:
+    writer.take("one", 100)
+    one, other = writer.take("one", 200), writer.take("other", 300)
+    standing(project, ROUTE, "one")
+    whole = cache.read_bytes()
+    for place, byte in enumerate(whole):
+        cache.write_bytes(whole[:place] + bytes([byte ^ 1]) + whole[place + 1 :])
+        assert (standing(project, ROUTE, "one"), standing(project, ROUTE, "other")) == (one, other)
+    assert cache.read_bytes() == whole
 
 
 def test_asking_again_does_not_read_the_journal(project: Project, writer: Writer, cache: Path) -> None:

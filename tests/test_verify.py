@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import sqlite3
 import time
@@ -16,15 +17,18 @@ from pathlib import Path
 import pytest
 
 import ralf
+from ralf import snapshot
 from ralf.archive import archive
 from ralf.errors import Busy, DamagedJournal
 from ralf.files.opening import content_of
 from ralf.integrity import repair as repairs
+from ralf.integrity.journalscan import scan
 from ralf.integrity.repair import repair
 from ralf.integrity.verify import verify
 from ralf.search import search
 from ralf.storage import blobfiles
 from ralf.storage.filestore import FileStore
+from ralf.storage.journalstream import Stream
 from storekit import Cli, context_of, journal_file, route_file, write_session
 
 
@@ -159,6 +163,62 @@ def test_a_damaged_record_is_named_and_those_behind_it_stay_readable(
     assert repair(root=project).done == ()
 
 
+@pytest.mark.parametrize(
+    ("before", "harmed"),
+    [(rb'"id":"\w', b'"id":"X'), (rb'"id":"\w', b'"id":"\xff'), (rb'"frame":"\w', b'"frame":"?')],
+    ids=["id", "id that is no text", "sum of the frame"],
+)
+def test_a_record_of_which_only_the_frame_is_damaged_is_named_and_not_lost(
+    project: Path, journal: Path, before: bytes, harmed: bytes
+) -> None:
+    whole = records(project)
+    change_line(journal, 1, lambda line: re.sub(before, harmed, line, count=1))
+    line = journal.read_bytes().splitlines()[1]
+    with pytest.raises(DamagedJournal):
+        records(project)
+    assert ("journal/routes/tide.jsonl", True) in found(project)
+    repair(root=project)
+    assert found(project) == []
+    assert records(project)[: len(whole)] == whole
+    assert line in kept_aside(project)
+    assert repair(root=project).done == ()
+
+
+def test_a_journal_is_damaged_to_whoever_looks_where_it_is_to_whoever_reads(tmp_path: Path) -> None:
+    store, head = FileStore(tmp_path), None
+    for number in range(2):
+        head = store.append("inbox/s", b'{"n":%d}' % number, id=f"notice-{number}", after=head)
+    path = tmp_path / "journal" / "inbox" / "s.jsonl"
+    whole = path.read_bytes()
+    places = range(len(whole))
+    flipped = [whole[:n] + bytes([whole[n] ^ 1 << bit]) + whole[n + 1 :] for n in places for bit in range(8)]
+    broken = [whole[:n] + b"\n" + whole[n:] for n in places]
+    torn = [whole[:n] + end for n in places for end in (b"", b"\n", b'\n{"id":')]
+    for content in (*flipped, *broken, *torn):
+        path.write_bytes(content)
+        found = scan(Stream(tmp_path, "inbox/s"))
+        try:
+            read = [entry.record for entry in store.read("inbox/s")]
+        except DamagedJournal:
+            assert found.damaged
+        else:  # what has lost its last line break was never acknowledged to a reader: a look may say more
+            assert found.torn or not found.damaged
+            assert [piece.entry.record for piece in found.whole() if piece.entry][: len(read)] == read
+
+
+def test_an_empty_line_before_a_torn_end_is_damage_for_a_reader_meets_it(project: Path, journal: Path) -> None:
+    whole = records(project)
+    with journal.open("ab") as file:
+        file.write(b'\n{"id":"x","length":10')
+    with pytest.raises(DamagedJournal):
+        records(project)
+    assert ("journal/routes/tide.jsonl", True) in found(project)
+    repair(root=project)
+    assert found(project) == []
+    assert records(project)[: len(whole)] == whole
+    assert b'{"id":"x","length":10' in kept_aside(project)
+
+
 def test_what_the_file_still_shows_of_a_lost_record_is_taken_in(project: Path, journal: Path) -> None:
     shown = ralf.get_context("tide", root=project)
     lost = change_line(journal, 2, lambda line: b"x" * len(line[:-1]) + b"\n")
@@ -254,6 +314,9 @@ def test_a_cache_that_does_not_hold_what_the_journal_does_is_named_and_removed(p
         content.replace(b"centimetres", b"millimetres").replace(b'"byte":', b'"byte":9').replace(b"SQLite", b"sqlite")
     )
     path.write_bytes(harmed if harmed != content else content[:-1] + bytes([content[-1] ^ 1]))
+    if name.startswith("routes/"):
+        assert found(project) == [(f"cache/{name}", False)]  # by its sum it counts for nothing
+        path.write_bytes(snapshot.with_sum(harmed.partition(b"\n")[2]))
     assert (f"cache/{name}", True) in found(project)
     repair(root=project)
     assert found(project) == []

@@ -1,6 +1,7 @@
 """Where each session stands in a route: the end of what was taken from its transcript, as the journal says.
 
-Remembered in the cache, one line a checkpoint, so that asking does not read the journal.
+Remembered in the cache, one line a checkpoint, so that asking does not read the journal. Each line ends with a sum of
+all that stands in the file before it: a session that was not found there would be taken again.
 """
 
 from __future__ import annotations
@@ -8,7 +9,8 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-from collections.abc import Mapping, Sequence
+import zlib
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -23,6 +25,8 @@ from ralf.transcripts.events import Event, Position
 
 _SPEECH = ("user", "assistant", "call", "result")
 _OF_A_CALL = ("tool", "call_id", "text", "timestamp", "cwd")
+_BEGIN = b"\n"
+_SUM = b',"sum":'
 _MOST_ASKED = 4_000  # characters: an offer stands at the end of a message
 
 
@@ -150,7 +154,7 @@ def _renewed(project: Project, route: str, path: Path, known: bytes) -> bytes:
     """The lines, with those of the records that were appended since; kept for the next time."""
     after = place_of(known)
     try:
-        added = lines_since(project, route, after)
+        added = lines_since(project, route, after, known or _BEGIN)
     except UnknownToken:
         known, added = b"", lines_since(project, route, None)
     with suppress(OSError):
@@ -160,10 +164,10 @@ def _renewed(project: Project, route: str, path: Path, known: bytes) -> bytes:
         with open(path, "ab", opener=ours_alone) as file:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             if os.fstat(file.fileno()).st_size == len(known):  # else somebody else was first
-                file.write(added if known else b"\n" + added)
+                file.write(added if known else _BEGIN + added)
         if not known and _is_gone(project, route, place_of(added)):
             path.unlink(missing_ok=True)  # the words of a journal that was purged meanwhile are not to come back
-    return (known or b"\n") + added
+    return (known or _BEGIN) + added
 
 
 def _is_gone(project: Project, route: str, place: Token | None) -> bool:
@@ -173,8 +177,8 @@ def _is_gone(project: Project, route: str, place: Token | None) -> bool:
         return True
 
 
-def lines_since(project: Project, route: str, after: Token | None) -> bytes:
-    """What is remembered of the records after a place, or of all, a line each."""
+def lines_since(project: Project, route: str, after: Token | None, known: bytes = _BEGIN) -> bytes:
+    """What is remembered of the records after a place, or of all, a line each; it follows on `known`."""
     lines = []
     for token, record in journal.read(project.store, route, after=after):
         source = record.payload.get("source") if record.kind == "checkpoint" else None
@@ -190,8 +194,20 @@ def lines_since(project: Project, route: str, after: Token | None) -> bytes:
                     **_carried(record.payload),
                     "token": token,
                 }
-        lines.append(json.dumps(line, separators=(",", ":")).encode() + b"\n")
-    return b"".join(lines)
+        lines.append(json.dumps(line, separators=(",", ":")).encode())
+    return with_sums(known, lines)
+
+
+def with_sums(known: bytes, lines: Iterable[bytes]) -> bytes:
+    """Lines that follow on `known`, each a JSON object, with the sum of all before it as its last field."""
+    made, sum_ = [], zlib.crc32(known)
+    for line in lines:
+        begin = line.removesuffix(b"}")
+        sum_ = zlib.crc32(begin, sum_)
+        end = b"%s%d}\n" % (_SUM, sum_)
+        sum_ = zlib.crc32(end, sum_)
+        made += [begin, end]
+    return b"".join(made)
 
 
 def _carried(payload: Mapping[str, Any]) -> dict[str, Any]:
@@ -234,7 +250,8 @@ def _known(path: Path) -> bytes:
         content = content_of(path)
     except OSError:
         return b""
-    return content if content.endswith(b"\n") and content.startswith(b"\n") else b""  # torn: make it anew
+    summed, sum_, said = content.rpartition(_SUM)
+    return content if sum_ and said == b"%d}\n" % zlib.crc32(summed) else b""  # torn or damaged: make it anew
 
 
 def place_of(known: bytes) -> Token | None:

@@ -1,7 +1,7 @@
 """A route's folded state in the cache, so that neither a read nor a write costs more as the journal grows.
 
-Derived and checked: a snapshot names the journal record that it ends with. One that is missing, torn or of another
-journal counts for nothing.
+Derived and checked: a snapshot begins with a sum of itself, and names the journal record that it ends with. One that is
+missing, damaged or of another journal counts for nothing.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from ralf.journal import MALFORMED
 from ralf.store import Token
 from ralf.tree import Items, from_tree, outline
 
-VERSION = 3
+VERSION = 4
 KEPT_RENDERS = 16
 MOST_SHOWN = 64 << 20
 """Bytes of a remembered context that are read, whatever its file makes itself out to be."""
@@ -63,7 +63,10 @@ def load(cache: Path, route: str) -> Snapshot | None:
     try:
         content = content_of(path)
         if last is None or last[:2] != (path, content):
-            first, _, rest = content.partition(b"\n")
+            _, _, summed = content.partition(b"\n")
+            if with_sum(summed) != content:
+                return None
+            first, _, rest = summed.partition(b"\n")
             tree = _read(rest)
             if tree["v"] != VERSION:
                 return None
@@ -96,7 +99,7 @@ def save(cache: Path, route: str, snapshot: Snapshot, *, shown: bool = True) -> 
         path.parent.mkdir(parents=True, exist_ok=True)
         try:
             temporary.unlink(missing_ok=True)
-            content = _counted(snapshot.context.counts) + b"\n" + _written(tree)
+            content = with_sum(_counted(snapshot.context.counts) + b"\n" + _written(tree))
             with open(temporary, "xb", opener=ours_alone) as file:
                 file.write(content)
             if not shown:
@@ -105,6 +108,11 @@ def save(cache: Path, route: str, snapshot: Snapshot, *, shown: bool = True) -> 
             _last = (path, content, snapshot)
         finally:
             temporary.unlink(missing_ok=True)
+
+
+def with_sum(content: bytes) -> bytes:
+    """What stands in a snapshot's file, with its sum before it."""
+    return b"%08x\n%s" % (zlib.crc32(content), content)
 
 
 _counts: tuple[Counts, bytes] = ({}, b"{}")

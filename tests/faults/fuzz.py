@@ -42,10 +42,10 @@ from tests.faults import mutations, samples, unguarded
 from tests.faults.figures import told
 
 import ralf
-from ralf import config, detached, document, localconfig, names, yamltext, yamlwriting
+from ralf import config, detached, document, localconfig, names, sessions, snapshot, yamltext, yamlwriting
 from ralf.errors import RalfError
 from ralf.project import Project
-from ralf.storage import journalfile
+from ralf.storage import idindex, journalline
 from ralf.summarizers import patch
 from ralf.transcripts import open_transcript
 from ralf_integrations.hooks import detached as hooked, entry, instant
@@ -212,7 +212,7 @@ def journal(world: World, rng: random.Random, data: bytes) -> None:
     path = world.store / "journal" / "routes" / f"{samples.ROUTE}.jsonl"
     if rng.random() < 0.7:
         lines = [line for line in data.split(b"\n") if line]
-        data = b"".join(journalfile.framed(str(n), line) for n, line in enumerate(lines))
+        data = b"".join(journalline.framed(str(n), line) for n, line in enumerate(lines))
     path.write_bytes(data)
     if rng.random() < 0.7:
         shutil.rmtree(world.store / "cache")
@@ -256,7 +256,8 @@ def transcript(world: World, rng: random.Random, data: bytes) -> None:
 def caches(world: World, rng: random.Random, data: bytes) -> None:
     """What lies in the cache is worth nothing to anybody: whatever it is, the store says the same."""
     files = sorted(path for path in (world.store / "cache").rglob("*") if path.is_file())
-    rng.choice(files).write_bytes(data)
+    path = rng.choice(files)
+    path.write_bytes(_with_sums(path, data) if rng.random() < 0.7 else data)
     try:
         ralf.get_context(samples.ROUTE, root=world.root).render(200)
         ralf.list_routes(root=world.root)
@@ -265,6 +266,18 @@ def caches(world: World, rng: random.Random, data: bytes) -> None:
         ralf.checkpoint(samples.ROUTE, world.root / "src" / "session.jsonl", root=world.root)
     finally:
         world.reset()
+
+
+def _with_sums(path: Path, data: bytes) -> bytes:
+    """The bytes with the sums that a file of the cache has: without them nobody looks at it any closer."""
+    if path.match("cache/routes/*.json"):
+        return snapshot.with_sum(data.partition(b"\n")[2])
+    if path.match("cache/sessions/*.jsonl"):
+        lines = (line.partition(b',"sum":')[0] + b"}" for line in data.split(b"\n")[1:-1])
+        return b"\n" + sessions.with_sums(b"\n", lines)
+    if path.suffix == ".idx":
+        return idindex.with_header(data[16:], int.from_bytes(data[8:16]))
+    return data
 
 
 def answer(_: World, __: random.Random, data: bytes) -> None:

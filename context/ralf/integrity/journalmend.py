@@ -7,9 +7,9 @@ import json
 from collections.abc import Sequence
 
 from ralf import journal
-from ralf.integrity.journalscan import ROUTES, Scan
+from ralf.integrity.journalscan import ROUTES, Piece, Scan
 from ralf.past.history import numbers
-from ralf.storage import journalfile
+from ralf.storage import journalline
 
 
 def chained(scan: Scan, damaged: Sequence[str], shown: int) -> list[bytes]:
@@ -34,11 +34,18 @@ def chained(scan: Scan, damaged: Sequence[str], shown: int) -> list[bytes]:
                 made.append(_repair_line(revision, payload))
             expected = record.revision + 1
             count = count + 1 if record.kind == "checkpoint" else max([count, *numbers(record)])
-        made.append(piece.raw.rstrip(b"\n") + b"\n")
+        made.append(_line(piece))
     if scan.damaged and scan.stream.startswith(ROUTES):
         missing = [list(gap) for gap in scan.gaps]
         made.append(_repair_line(expected, {"damaged": list(damaged), "missing": missing}))
     return made
+
+
+def _line(piece: Piece) -> bytes:
+    """A whole record's line, framed anew where its frame is damaged."""
+    if piece.entry is not None and not journalline.is_sound(piece.raw):
+        return journalline.framed(piece.entry.id, piece.entry.record)
+    return piece.raw.rstrip(b"\n") + b"\n"
 
 
 def _lost_checkpoints(scan: Scan, shown: int) -> dict[int, int]:
@@ -75,4 +82,4 @@ def _repair_line(revision: int, payload: dict[str, object]) -> bytes:
         "render": "",
     }
     text = json.dumps(record, ensure_ascii=False, separators=(",", ":")).encode()
-    return journalfile.framed(f"repair-{revision}-{hashlib.sha256(text).hexdigest()[:24]}", text)
+    return journalline.framed(f"repair-{revision}-{hashlib.sha256(text).hexdigest()[:24]}", text)

@@ -16,7 +16,7 @@ from ralf import journal as journals
 from ralf.errors import DamagedJournal
 from ralf.files.opening import content_of
 from ralf.journal import Record
-from ralf.storage import journalfile, journalparts
+from ralf.storage import journalfile, journalline, journalparts
 from ralf.storage.journalfile import Header, Part
 from ralf.storage.journalstream import Stream
 from ralf.store import Entry
@@ -37,6 +37,8 @@ class Piece(NamedTuple):
     entry   the record in them, None for bytes that are none
     record  the same as a route's, None in another stream
     wrong   what is wrong with them, "" for nothing
+
+    A record whose frame alone is damaged is one, under an id of its own, and `wrong` says so.
     """
 
     start: int
@@ -112,15 +114,25 @@ def scan(stream: Stream) -> Scan:
         found.lines.append(_part(stream, part, base))
         base += part.size
     own = Lines(stream.path, list(_pieces(stream, content[end:], base)), wrong)
-    last = own.pieces[-1] if own.pieces else None
-    if last is not None and not last.raw.endswith(b"\n") and b"\n" not in last.raw.strip(b"\n"):
-        found.torn = last.raw
-        own.pieces[-1:] = [last._replace(wrong="")] if last.entry is not None else []
+    found.torn = _cut_torn(own.pieces)
     found.lines.append(own)
     found.lines[:0] = _unnamed(stream, found)
     if stream.name.startswith(ROUTES):
         _check_order(found)
     return found
+
+
+def _cut_torn(pieces: list[Piece]) -> bytes:
+    """What follows the last line break of a journal's file. Where it is a whole record that one stays."""
+    if not pieces or pieces[-1].raw.endswith(b"\n"):
+        return b""
+    last = pieces.pop()
+    begin = last.raw.rfind(b"\n") + 1  # complete lines, if only empty ones, are lines to a reader
+    if begin:
+        pieces.append(last._replace(raw=last.raw[:begin]))
+    elif last.entry is not None and journalline.is_sound(last.raw):
+        pieces.append(last._replace(wrong=""))
+    return last.raw[begin:]
 
 
 def _unnamed(stream: Stream, found: Scan) -> list[Lines]:
@@ -165,11 +177,12 @@ def _pieces(stream: Stream, content: bytes, base: int) -> Iterator[Piece]:
 
 def _record_at(stream: Stream, content: bytes, place: int, base: int) -> Piece | None:
     """The record that begins at a place, None where none does, or not as it was written."""
-    framed = journalfile.record_at(content, place, base)
+    framed = journalline.record_at(content, place, base)
     if framed is None:
         return None
     raw, entry = framed
     wrong = "" if raw.endswith(b"\n") else "does not end with its line"
+    wrong = wrong if journalline.is_sound(raw) else "has an id, or a length, that is not what was written"
     record = None
     if stream.name.startswith(ROUTES):
         try:
@@ -229,5 +242,5 @@ def _content(stream: Stream) -> tuple[bytes, str]:
 
 def _is_first(content: bytes) -> bool:
     """Whether a file without a header begins as one that never had one."""
-    framed = journalfile.record_at(content, 0)
+    framed = journalline.record_at(content, 0)
     return framed is not None or not content

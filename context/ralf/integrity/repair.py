@@ -23,7 +23,7 @@ from ralf.integrity.journalmend import chained
 from ralf.integrity.journalscan import Scan
 from ralf.integrity.verify import VerifyReport
 from ralf.project import Project, find
-from ralf.storage import blobfiles, blobzip, journalparts
+from ralf.storage import blobfiles, blobzip, journalline, journalparts
 from ralf.storage.blobfiles import Blobs
 from ralf.storage.journalfile import Header
 from ralf.storage.journalstream import Stream
@@ -256,7 +256,7 @@ def _journal(mending: _Repair, stream: Stream, scan: Scan, shown: int) -> None:
     """
     kept = []
     whole = scan.whole()
-    lines_of_whole = {piece.raw for piece in whole}
+    lines_of_whole = {piece.raw for piece in whole if journalline.is_sound(piece.raw)}
     for lines in scan.lines:
         regular = lines.path.is_file() and not lines.path.is_symlink()
         if lines.path != stream.path and lines.wrong and regular:

@@ -1,7 +1,7 @@
 """Which ids a journal holds, and where: a cache of 16 bytes a record, so that looking one up does not read the journal.
 
-Layout: for each record the first 8 bytes of the sha256 of its id and the offset of its line, both big-endian; first an
-entry whose hash is zero and whose offset is the end of what has been indexed.
+Layout, all big-endian: a name of 4 bytes, the CRC-32 of the entries and the end of what has been indexed; then for each
+record the first 8 bytes of the sha256 of its id and the offset of its line.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import os
 import struct
+import zlib
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -16,7 +17,8 @@ from pathlib import Path
 from ralf.files.opening import content_of, ours_alone
 
 _ENTRY = struct.Struct(">8sQ")
-_HEADER = b"ralfids1"
+_HEADER = struct.Struct(">4sIQ")
+_NAME = b"ids2"
 
 
 class IdIndex:
@@ -65,13 +67,15 @@ class IdIndex:
         """Note a record that was just appended at `start` and ends at `end`. What cannot be noted, or not behind all
         that comes before it, is indexed later.
         """
-        with suppress(OSError), os.fdopen(ours_alone(os.fspath(self._path), os.O_RDWR), "r+b") as file:
-            if file.read(_ENTRY.size) != _ENTRY.pack(_HEADER, start):
+        with suppress(OSError, struct.error), os.fdopen(ours_alone(os.fspath(self._path), os.O_RDWR), "r+b") as file:
+            name, sum_, indexed = _HEADER.unpack(file.read(_HEADER.size))
+            if (name, indexed) != (_NAME, start):
                 return
+            entry = _ENTRY.pack(_hash(id), start)
             file.seek(0, os.SEEK_END)
-            file.write(_ENTRY.pack(_hash(id), start))
+            file.write(entry)
             file.seek(0)
-            file.write(_ENTRY.pack(_HEADER, end))
+            file.write(_HEADER.pack(_NAME, zlib.crc32(entry, sum_), end))
 
     def drop(self) -> None:
         """Forget it all, as the journal was rewritten."""
@@ -81,7 +85,7 @@ class IdIndex:
     def agrees(self, known: Sequence[tuple[str, int]]) -> bool:
         """Whether what is noted is what a journal holds, by id and place, as far as it goes."""
         try:
-            content = content_of(self._path)[_ENTRY.size :]
+            content = content_of(self._path)[_HEADER.size :]
         except OSError:
             return False
         expected = b"".join(_ENTRY.pack(_hash(id_), start) for id_, start in known)
@@ -90,22 +94,27 @@ class IdIndex:
     def _load(self, end: int) -> tuple[bytes, int]:
         try:
             content = content_of(self._path)
-            header, indexed = _ENTRY.unpack_from(content)
+            name, sum_, indexed = _HEADER.unpack_from(content)
         except (OSError, struct.error):
             return b"", 0
-        if header != _HEADER or indexed > end or len(content) % _ENTRY.size:
+        if name != _NAME or indexed > end or len(content) % _ENTRY.size:
             return b"", 0  # of another journal, or torn: read the journal again
-        entries = content[_ENTRY.size :]
+        entries = content[_HEADER.size :]
         while entries and _ENTRY.unpack_from(entries, len(entries) - _ENTRY.size)[1] >= indexed:
             entries = entries[: -_ENTRY.size]  # whoever noted it died before the header said so: it is read again
-        return entries, indexed
+        return (entries, indexed) if zlib.crc32(entries) == sum_ else (b"", 0)
 
     def _save(self, entries: bytes, end: int) -> None:
         with suppress(OSError):  # a cache that cannot be written costs time, not data
             self._path.parent.mkdir(parents=True, exist_ok=True)
             self._path.unlink(missing_ok=True)
             with open(self._path, "xb", opener=ours_alone) as file:
-                file.write(_ENTRY.pack(_HEADER, end) + entries)
+                file.write(with_header(entries, end))
+
+
+def with_header(entries: bytes, end: int) -> bytes:
+    """The bytes of an index that has these entries, of a journal up to this end."""
+    return _HEADER.pack(_NAME, zlib.crc32(entries), end) + entries
 
 
 def _hash(id: str) -> bytes:  # noqa: A002

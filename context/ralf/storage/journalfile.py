@@ -1,4 +1,4 @@
-"""A journal's file: how its lines are framed, found from either end, written whole and made durable.
+"""A journal's file: how its lines are found from either end, written whole and made durable.
 
 Places in a journal are counted over all that it holds, also what has moved to the archive
 (`ralf.storage.journalparts`). A file whose beginning has moved, or that was rewritten, begins with a line that says
@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import errno
 import fcntl
-import hashlib
 import json
 import os
 import re
@@ -21,12 +20,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import BinaryIO, NamedTuple
 
-from ralf.errors import MEND_JOURNAL, DamagedJournal, UnknownToken
-from ralf.store import Entry, Token
+from ralf.errors import MEND_JOURNAL, DamagedJournal
+from ralf.storage import journalline
+from ralf.storage.journalline import Line, sum_of
+from ralf.store import Token
 
 CAREFUL = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK  # the last: a pipe would wait for its other end
-_FRAME = re.compile(rb'\{"id":("(?:[^"\\]|\\.)*"),"length":(\d+),"sha256":"([0-9a-f]{32})","record":')
-FRAME_BYTES = 4096  # more than a frame before its record ever takes
 _BACKWARD = 64 * 1024  # how much of a journal's end is read at a time when its last line is looked for
 _HEADER = re.compile(rb'\{"header":(\{.*\}),"sha256":"([0-9a-f]{32})"\}\n')
 _PART = re.compile(r"\d{6}-[0-9a-f]{12}\.jsonl\.gz")
@@ -70,14 +69,7 @@ class Header:
         """The header as the first line of a file."""
         tree = {"offset": self.offset, "last": self.last, "archived": [part._asdict() for part in self.parts]}
         text = json.dumps(tree, separators=(",", ":")).encode()
-        return b'{"header":%s,"sha256":"%s"}\n' % (text, _sum(text))
-
-
-class Line(NamedTuple):
-    """A line's token, and where the line ends."""
-
-    token: Token
-    end: int
+        return b'{"header":%s,"sha256":"%s"}\n' % (text, sum_of(text))
 
 
 class Journal:
@@ -137,15 +129,11 @@ class Journal:
 
     def line_at(self, offset: int) -> Line:
         """The line of this file at a place, by its frame alone."""
-        frame = self._frame(offset)
-        match = _FRAME.match(frame)
-        if match is None:
-            return Line(token_at(offset, frame), offset + len(frame))
-        return Line(token_at(offset, frame), offset + match.end() + int(match[2]) + 2)
+        return journalline.line_at(offset, self._frame(offset))
 
     def id_at(self, offset: int) -> str | None:
         """The id of the line of this file at a place."""
-        return id_of(self._frame(offset))
+        return journalline.id_of(self._frame(offset))
 
     def lines(self, offset: int) -> Iterator[tuple[int, bytes]]:
         """Place and bytes of this file's complete lines from a place on."""
@@ -192,67 +180,7 @@ class Journal:
                     os.pwrite(self.descriptor, b" ", last)
 
     def _frame(self, offset: int) -> bytes:
-        return os.pread(self.descriptor, FRAME_BYTES, offset + self._shift)
-
-
-def framed(id: str, record: bytes) -> bytes:  # noqa: A002
-    """A record as a line."""
-    quoted = json.dumps(id).encode()
-    return b'{"id":%s,"length":%d,"sha256":"%s","record":%s}\n' % (quoted, len(record), _sum(record), record)
-
-
-def _sum(record: bytes) -> bytes:
-    return hashlib.sha256(record).hexdigest()[:32].encode()
-
-
-def token_at(offset: int, line: bytes) -> Token:
-    """The token of a line at a place."""
-    match = _FRAME.match(line)
-    checksum = match[3].decode() if match else _sum(line[:FRAME_BYTES]).decode()  # a damaged line has a place, too
-    return f"{offset}-{checksum}"
-
-
-def offset_of(token: Token) -> int:
-    """Where the line of a token begins; UnknownToken for what is none."""
-    number, _, _ = token.partition("-")
-    if not number.isdecimal() or len(number) > 18:
-        raise UnknownToken(ascii(token), "no such place in this stream")
-    return int(number)
-
-
-def parsed(path: Path, start: int, line: bytes) -> Entry:
-    """The entry in a line; DamagedJournal where it is not what was written."""
-    match = _FRAME.match(line)
-    record = line[match.end() : -2] if match else b""
-    id_ = id_of(line)
-    if match is None or id_ is None or len(record) != int(match[2]) or _sum(record) != match[3] or line[-2:] != b"}\n":
-        raise DamagedJournal(path, f"the record at byte {start} is not what was written", MEND_JOURNAL)
-    return Entry(token_at(start, line), id_, record)
-
-
-def record_at(content: bytes, start: int, base: int = 0) -> tuple[bytes, Entry] | None:
-    """The whole record that begins at a place of some bytes, with its line break if it has one; None where none does.
-
-    base  where the bytes begin in the journal
-    """
-    match = _FRAME.match(content, start)
-    if match is None or len(match[2]) > 12:
-        return None
-    end = match.end() + int(match[2])
-    record, id_ = content[match.end() : end], id_of(match[0])
-    if id_ is None or content[end : end + 1] != b"}" or _sum(record) != match[3]:
-        return None
-    raw = content[start : end + (2 if content[end + 1 : end + 2] == b"\n" else 1)]
-    return raw, Entry(token_at(base + start, match[0]), id_, record)
-
-
-def id_of(line: bytes) -> str | None:
-    """The id in a line's frame, None where the line is damaged."""
-    match = _FRAME.match(line)
-    try:
-        return str(json.loads(match[1])) if match is not None else None
-    except ValueError:
-        return None
+        return os.pread(self.descriptor, journalline.FRAME_BYTES, offset + self._shift)
 
 
 @contextmanager
@@ -301,7 +229,7 @@ def _header_of(path: Path, descriptor: int) -> Header:
 
 def _header(path: Path, line: bytes) -> Header:
     match = _HEADER.fullmatch(line)
-    if match is not None and _sum(match[1]) == match[2]:
+    if match is not None and sum_of(match[1]) == match[2]:
         with suppress(ValueError, KeyError, TypeError, OverflowError, RecursionError):
             tree = json.loads(match[1])
             parts = tuple(Part(str(one["file"]), int(one["size"]), str(one["sha256"])) for one in tree["archived"])

@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from ralf.errors import MEND_JOURNAL, DamagedJournal
 from ralf.files.placing import placed
-from ralf.storage import journalfile
+from ralf.storage import journalline
 from ralf.storage.journalfile import CAREFUL, MOST, Header, Part
 
 LARGEST = 4 << 20
@@ -167,8 +167,8 @@ def holds_only(path: Path, known: Container[str]) -> bool:
     to be lost: of a part that is too large to be looked through nobody can say it.
     """
     content = unpacked(path.read_bytes(), MOST + 1) if path.suffix == ".gz" else b""
-    heads = (content[found.start() : found.start() + journalfile.FRAME_BYTES] for found in _HEAD.finditer(content))
-    return len(content) <= MOST and all(id_ is None or id_ in known for id_ in map(journalfile.id_of, heads))
+    heads = (content[found.start() : found.start() + journalline.FRAME_BYTES] for found in _HEAD.finditer(content))
+    return len(content) <= MOST and all(id_ is None or id_ in known for id_ in map(journalline.id_of, heads))
 
 
 def unpacked(packed: bytes, most: int, kind: int = _GZIP) -> bytes:

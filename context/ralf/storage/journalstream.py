@@ -12,7 +12,7 @@ from pathlib import Path
 from ralf.errors import Busy, Conflict, UnknownToken, UsageError
 from ralf.files import filesystems, locks
 from ralf.files.placing import placed, removed, sync_parents, temporaries_of
-from ralf.storage import journalfile, journalparts
+from ralf.storage import journalline, journalparts
 from ralf.storage.idindex import IdIndex
 from ralf.storage.journalfile import Header, Journal, Part
 from ralf.storage.journalparts import PartGone, Parts
@@ -42,7 +42,7 @@ class Stream:
 
         if b"\n" in record or len(id) > _MAX_ID:
             raise UsageError(self.name, f"a record is one line, and its id has at most {_MAX_ID} characters")
-        line = journalfile.framed(id, record)
+        line = journalline.framed(id, record)
         with self.writing():
             self.path.parent.mkdir(parents=True, exist_ok=True)
             with Journal(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND) as journal:
@@ -57,7 +57,7 @@ class Stream:
                 )
                 if known is not None:
                     os.fsync(journal.descriptor)  # who appended it may have died before that
-                    return journalfile.token_at(known, self._line(journal, known))
+                    return journalline.token_at(known, self._line(journal, known))
                 if head != after:
                     raise Conflict(self.name, head)
                 if not end:  # the name first: whoever finds records here takes it for durable
@@ -66,7 +66,7 @@ class Stream:
                     journal.write(line, end)
                     journal.sync(end)
                 self._ids.add(id, end, end + len(line))
-        return journalfile.token_at(end, line)
+        return journalline.token_at(end, line)
 
     def rewrite(self, change: Callable[[Entry], bytes]) -> int:
         """See `ralf.store.Store.rewrite`. What is replaced is gone from the disk when this returns."""
@@ -112,13 +112,13 @@ class Stream:
 
     def archive(self, upto: Token, *, wait: bool) -> int:
         """See `ralf.store.Store.archive`."""
-        start = journalfile.offset_of(upto)
+        start = journalline.offset_of(upto)
         if not self.path.exists():
             raise UnknownToken(self.name, "no such place in this stream")
         with self.writing(locks.TIMEOUT if wait else 0.0), Journal(self.path, os.O_RDWR) as journal:
             self._sweep(journal)
             line = self._line(journal, start)
-            if journalfile.token_at(start, line) != upto:
+            if journalline.token_at(start, line) != upto:
                 raise UnknownToken(self.name, "no such place in this stream")
             journal.cut_torn_tail()
             header, cut = journal.header, start + len(line)
@@ -156,7 +156,7 @@ class Stream:
         for place, line in journal.lines(journal.header.offset):
             if place >= cut:
                 break
-            journalfile.parsed(self.path, place, line)
+            journalline.parsed(self.path, place, line)
             if batch and size + len(line) > journalparts.LARGEST:
                 yield batch
                 batch, size = [], 0
@@ -208,7 +208,7 @@ class Stream:
 
     def read(self, after: Token | None) -> Iterator[Entry]:
         """See `ralf.store.Store.read`."""
-        start = journalfile.offset_of(after) if after is not None else 0
+        start = journalline.offset_of(after) if after is not None else 0
         try:
             with self._opened(start) as (journal, parts):
                 lines = self._lines(journal, parts, start)
@@ -216,25 +216,25 @@ class Stream:
                     lines = self._live(journal, start)
                 elif after is not None:
                     _, place, line = next(lines, (self.path, -1, b""))
-                    if journalfile.token_at(place, line) != after:
+                    if journalline.token_at(place, line) != after:
                         raise UnknownToken(self.name, "no such place in this stream")
                 for path, place, line in lines:
-                    yield journalfile.parsed(path, place, line)
+                    yield journalline.parsed(path, place, line)
         except FileNotFoundError:
             if after is not None:
                 raise UnknownToken(self.name, "no such place in this stream") from None
 
     def entry(self, token: Token) -> Entry:
         """See `ralf.store.Store.entry`."""
-        start = journalfile.offset_of(token)
+        start = journalline.offset_of(token)
         try:
             with self._opened(start) as (journal, parts):
                 path, place, line = next(self._lines(journal, parts, start), (self.path, -1, b""))
         except FileNotFoundError:
             place, line = -1, b""
-        if journalfile.token_at(place, line) != token:
+        if journalline.token_at(place, line) != token:
             raise UnknownToken(self.name, "no such place in this stream")
-        return journalfile.parsed(path, place, line)
+        return journalline.parsed(path, place, line)
 
     def head(self) -> Token | None:
         """See `ralf.store.Store.head`."""
@@ -275,7 +275,7 @@ class Stream:
         """Id, start and end of every line from a place on, for who holds the stream."""
         with Parts(self.parts, journal.header, start) as parts:
             for _, place, line in self._lines(journal, parts, start):
-                yield journalfile.id_of(line) or "", place, place + len(line)
+                yield journalline.id_of(line) or "", place, place + len(line)
 
     def _line(self, journal: Journal, place: int) -> bytes:
         """The line at a place, b"" for none; for who holds the stream."""
@@ -288,7 +288,7 @@ class Stream:
         if place >= journal.header.offset:
             return journal.id_at(place) or "", journal.line_at(place).end
         line = self._line(journal, place)
-        return journalfile.id_of(line) or "", place + len(line)
+        return journalline.id_of(line) or "", place + len(line)
 
     def _last_token(self, journal: Journal, end: int) -> Token | None:
         start = journal.last_line(end)
@@ -302,7 +302,7 @@ class Stream:
         if header.parts:
             size = header.parts[-1].size
             for _, place, line in journalparts.lines_of(self.parts, header.parts[-1], header.offset - size):
-                token = journalfile.token_at(place, line)
+                token = journalline.token_at(place, line)
         return token
 
 
@@ -312,10 +312,10 @@ def _changed(
     """Lines with the records that `change` makes of theirs, and how many are others now."""
     made, count = [], 0
     for path, place, line in lines:
-        entry = journalfile.parsed(path, place, line)
+        entry = journalline.parsed(path, place, line)
         record = change(entry)
         if b"\n" in record:
             raise UsageError(stream, "a record is one line")
-        made.append(line if record == entry.record else journalfile.framed(entry.id, record))
+        made.append(line if record == entry.record else journalline.framed(entry.id, record))
         count += record != entry.record
     return made, count
