@@ -7,7 +7,7 @@ the agent saw. Names are exact strings of the source.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from ralf.transcripts.events import Event
 
@@ -38,14 +38,14 @@ _NAME = re.compile(
 _SHAPED = re.compile(r"[a-z0-9][A-Z]|[A-Za-z0-9]_[A-Za-z0-9]|[A-Z][A-Z]+[a-z]{2}|\w\.\w.*[A-Z]|\(\)$")
 
 
-def names_in(text: str) -> Iterable[str]:
+def names_in(text: str) -> Iterator[str]:
     """The names in a text, as they stand there, each once."""
-    found: dict[str, None] = {}
+    found: set[str] = set()
     for match in _NAME.finditer(text):
         name = match.group()
-        if match.lastgroup != "name" or (5 <= len(name) <= 60 and _SHAPED.search(name)):
-            found[name] = None
-    return found
+        if name not in found and (match.lastgroup != "name" or (5 <= len(name) <= 60 and _SHAPED.search(name))):
+            found.add(name)
+            yield name
 
 
 def ranked(events: Sequence[Event], known: Iterable[str] = ()) -> tuple[str, ...]:
