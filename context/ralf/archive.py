@@ -19,7 +19,6 @@ from ralf import config, project as projects, routing
 from ralf.errors import Busy, DamagedJournal, RalfError, UnknownToken
 from ralf.journal import MALFORMED, stream_of
 from ralf.project import Project
-from ralf.retention import parse_age
 from ralf.store import Blob, Digest, Entry, Token
 
 NEWEST = 20
@@ -101,6 +100,8 @@ def archive(
     command reads what is archived. A journal that cannot be read is passed over, and told of. Raises RouteNotFound,
     UsageError, DamagedBlob (an archive that cannot be read), Busy, OSError.
     """
+    from ralf.retention import parse_age  # what a checkpoint moves by itself goes by the configured days
+
     project = projects.find(root)
     project.check_links()
     days = config.load(project.config_file).archive_days

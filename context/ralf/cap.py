@@ -4,14 +4,16 @@ docs/format.md.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple, TypeVar
 
 from ralf import tokens
-from ralf.context import RouteContext
-from ralf.model import CommandFact, Decision, PathFact
+from ralf.context import Folded, RouteContext
+from ralf.model import Checkpoint, CommandFact, Decision, PathFact, Section
 from ralf.tree import to_tree
+
+T = TypeVar("T")
 
 CAP = 20_000
 """Tokens that a route file may have, by estimate."""
@@ -27,8 +29,15 @@ FEW_FACTS = {"names": 25, "commands": 4, "paths": 10, "tests": 1, "errors": 3, "
 """The newest of those, which stay until decisions have to go."""
 
 
-Step = tuple[Callable[[RouteContext], RouteContext], int]
-"""How to fold one thing, and the estimated tokens that this saves."""
+class _Kind(NamedTuple):
+    """One kind of what folds.
+
+    oldest   what may go of a context, oldest first, each with about the tokens that this saves
+    without  a context without the first so many of them
+    """
+
+    oldest: Callable[[RouteContext], Iterator[tuple[Any, int]]]
+    without: Callable[[RouteContext, list[Any]], RouteContext]
 
 
 def capped(context: RouteContext) -> RouteContext:
@@ -42,12 +51,17 @@ def capped(context: RouteContext) -> RouteContext:
 
 
 def _folded(context: RouteContext, size: int) -> RouteContext:
-    for steps, down_to in _ORDER:
-        for fold, saved in steps(context):
+    for kind, down_to in _ORDER:
+        if size <= down_to:
+            break
+        going = []
+        for item, saved in kind.oldest(context):
             if size <= down_to:
-                return context
-            context = fold(context)
+                break
+            going.append(item)
             size -= saved
+        if going:
+            context = kind.without(context, going)
     return context
 
 
@@ -70,61 +84,52 @@ def _tokens(tree: Any) -> int:
     return tokens.estimate(str(tree))
 
 
-# ---- what folds, in order; each yields steps from the oldest on ----
+# ---- what folds ----
 
 
-def _sections(keep: int) -> Callable[[RouteContext], Iterator[Step]]:
-    def steps(context: RouteContext) -> Iterator[Step]:
+def _sections(keep: int) -> _Kind:
+    def oldest(context: RouteContext) -> Iterator[tuple[Section, int]]:
         from ralf.document import render_sections
 
         for section in context.body.sections[keep:][::-1]:
-            yield _drop_last_section, tokens.estimate(render_sections((section,)))
+            yield section, tokens.estimate(render_sections((section,)))
 
-    return steps
+    def without(context: RouteContext, going: list[Section]) -> RouteContext:
+        body = replace(context.body, sections=context.body.sections[: -len(going)])
+        return replace(context, body=body, folded=_more(context, "section_count", going))
 
-
-def _drop_last_section(context: RouteContext) -> RouteContext:
-    body = replace(context.body, sections=context.body.sections[:-1])
-    return replace(context, body=body, folded=replace(context.folded, section_count=context.folded.section_count + 1))
-
-
-def _entries(keep: int) -> Callable[[RouteContext], Iterator[Step]]:
-    def steps(context: RouteContext) -> Iterator[Step]:
-        for entry in context.checkpoint_history[:-keep]:
-            yield (lambda c: replace(c, checkpoint_history=c.checkpoint_history[1:])), _cost(entry)
-
-    return steps
+    return _Kind(oldest, without)
 
 
-def _decisions(wanted: Callable[[Decision], bool]) -> Callable[[RouteContext], Iterator[Step]]:
-    def steps(context: RouteContext) -> Iterator[Step]:
-        for decision in context.decisions[:-KEPT_DECISIONS]:
-            if wanted(decision):
-                yield _without_decision(decision), _cost(decision)
+def _entries(keep: int) -> _Kind:
+    def without(context: RouteContext, going: list[Checkpoint]) -> RouteContext:
+        return replace(context, checkpoint_history=context.checkpoint_history[len(going) :])
 
-    return steps
+    return _Kind(lambda context: _costs(context.checkpoint_history[:-keep]), without)
 
 
-def _without_decision(decision: Decision) -> Callable[[RouteContext], RouteContext]:
-    def fold(context: RouteContext) -> RouteContext:
-        kept = tuple(item for item in context.decisions if item is not decision)
-        return replace(
-            context, decisions=kept, folded=replace(context.folded, decision_count=context.folded.decision_count + 1)
-        )
+def _decisions(wanted: Callable[[Decision], bool]) -> _Kind:
+    def without(context: RouteContext, going: list[Decision]) -> RouteContext:
+        kept = _others(context.decisions, going)
+        return replace(context, decisions=kept, folded=_more(context, "decision_count", going))
 
-    return fold
+    return _Kind(lambda context: _costs(filter(wanted, context.decisions[:-KEPT_DECISIONS])), without)
 
 
-def _details(keep: int) -> Callable[[RouteContext], Iterator[Step]]:
+def _details(keep: int) -> _Kind:
     """Why, instead of what, when and where: the journal tells it, and `ralf context why`."""
 
-    def steps(context: RouteContext) -> Iterator[Step]:
+    def oldest(context: RouteContext) -> Iterator[tuple[Decision, int]]:
         for decision in context.decisions[: max(0, len(context.decisions) - keep)]:
             if not decision.pinned and not is_bare(decision):
-                bare = replace(decision, timestamp="", rationale="", alternatives=(), source=None)
-                yield _with_bare(decision, bare), _cost(decision) - _cost(bare)
+                yield decision, _cost(decision) - _cost(_bare(decision))
 
-    return steps
+    def without(context: RouteContext, going: list[Decision]) -> RouteContext:
+        bare = set(map(id, going))
+        decisions = tuple(_bare(item) if id(item) in bare else item for item in context.decisions)
+        return replace(context, decisions=decisions, folded=_more(context, "rationale_count", going))
+
+    return _Kind(oldest, without)
 
 
 def is_bare(decision: Decision) -> bool:
@@ -132,41 +137,39 @@ def is_bare(decision: Decision) -> bool:
     return not (decision.timestamp or decision.rationale or decision.alternatives or decision.source is not None)
 
 
-def _with_bare(decision: Decision, bare: Decision) -> Callable[[RouteContext], RouteContext]:
-    def fold(context: RouteContext) -> RouteContext:
-        kept = tuple(bare if item is decision else item for item in context.decisions)
-        return replace(
-            context, decisions=kept, folded=replace(context.folded, rationale_count=context.folded.rationale_count + 1)
-        )
-
-    return fold
+def _bare(decision: Decision) -> Decision:
+    return replace(decision, timestamp="", rationale="", alternatives=(), source=None)
 
 
-def _facts(
-    kind: str, wanted: Callable[[Any], bool] = lambda _: True, *, keep: int
-) -> Callable[[RouteContext], Iterator[Step]]:
-    def steps(context: RouteContext) -> Iterator[Step]:
-        facts = getattr(context.facts, kind)
-        for fact in facts[: max(0, len(facts) - keep)]:
-            if wanted(fact):
-                yield _without_fact(kind, fact), _cost(fact)
+def _facts(name: str, wanted: Callable[[Any], bool] = lambda _: True, *, keep: int) -> _Kind:
+    def oldest(context: RouteContext) -> Iterator[tuple[Any, int]]:
+        facts = getattr(context.facts, name)
+        return _costs(filter(wanted, facts[: max(0, len(facts) - keep)]))
 
-    return steps
+    def without(context: RouteContext, going: list[Any]) -> RouteContext:
+        kept: Any = {name: _others(getattr(context.facts, name), going)}
+        return replace(context, facts=replace(context.facts, **kept), folded=_more(context, "fact_count", going))
 
-
-def _without_fact(kind: str, fact: object) -> Callable[[RouteContext], RouteContext]:
-    def fold(context: RouteContext) -> RouteContext:
-        kept = tuple(item for item in getattr(context.facts, kind) if item is not fact)
-        changed: Any = {kind: kept}
-        facts = replace(context.facts, **changed)
-        return replace(context, facts=facts, folded=replace(context.folded, fact_count=context.folded.fact_count + 1))
-
-    return fold
+    return _Kind(oldest, without)
 
 
-def _unresolved(context: RouteContext) -> Iterator[Step]:
-    for entry in context.unresolved:
-        yield (lambda c: replace(c, unresolved=c.unresolved[1:])), _cost(entry)
+def _unresolved(context: RouteContext, going: list[Any]) -> RouteContext:
+    return replace(context, unresolved=context.unresolved[len(going) :])
+
+
+def _costs(items: Iterable[Any]) -> Iterator[tuple[Any, int]]:
+    return ((item, _cost(item)) for item in items)
+
+
+def _others(items: tuple[T, ...], going: list[T]) -> tuple[T, ...]:
+    gone = set(map(id, going))
+    return tuple(item for item in items if id(item) not in gone)
+
+
+def _more(context: RouteContext, count: str, going: list[Any]) -> Folded:
+    """What was folded before, and these as well."""
+    counted: Any = {count: getattr(context.folded, count) + len(going)}
+    return replace(context.folded, **counted)
 
 
 def _passed(command: CommandFact) -> bool:
@@ -178,7 +181,7 @@ def _only_read(path: PathFact) -> bool:
 
 
 _FACTS = ("tests", "errors", "commits", "commands", "paths", "names", "requests")
-_ORDER: tuple[tuple[Callable[[RouteContext], Iterator[Step]], int], ...] = (
+_ORDER: tuple[tuple[_Kind, int], ...] = (
     (_sections(KEPT_SECTIONS), TARGET),
     (_entries(KEPT_ENTRIES), TARGET),
     (_decisions(lambda decision: decision.status != "active" and not decision.pinned), TARGET),
@@ -190,7 +193,7 @@ _ORDER: tuple[tuple[Callable[[RouteContext], Iterator[Step]], int], ...] = (
     (_details(0), TARGET),
     *((_facts(kind, keep=FEW_FACTS[kind]), TARGET) for kind in _FACTS),
     (_entries(FEW_ENTRIES), TARGET),
-    (_unresolved, CAP),
+    (_Kind(lambda context: _costs(context.unresolved), _unresolved), CAP),
     (_decisions(lambda decision: not decision.pinned), CAP),  # not one more than has to go
     *((_facts(kind, keep=0), CAP) for kind in _FACTS),
     (

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from ralf.briefing import fence
 from ralf.briefing.piece import REORDERED_FROM, Piece
-from ralf.briefing.pieces import pieces
+from ralf.briefing.pieces import pieces, ways
 from ralf.index.searchwords import Word, likeness, words
 from ralf.text import one_line
 
@@ -56,7 +56,7 @@ def counted(context: RouteContext) -> dict[str, int]:
     """
     from ralf import tokens
 
-    texts = {key(text): text for text in _countable(context) if text}
+    texts = {key(text): text for text in dict.fromkeys(_countable(context)) if text}
     counts = {name: context.counts[name] for name in texts if name in context.counts}
     missing = [name for name in texts if name not in counts]
     counts.update(zip(missing, tokens.count_many(texts[name] for name in missing), strict=True))
@@ -69,16 +69,17 @@ def key(text: str) -> str:
 
 
 def _countable(context: RouteContext) -> Iterator[str]:
+    whole, resumed, facts = ways(context)
     group = ""
-    for piece in pieces(context):
+    for piece in whole:
         yield piece.text
         yield piece.short
         if piece.group != group:
             group = piece.group
             yield _heading(group)
-    for piece in pieces(context, "resume"):
+    for piece in resumed:
         yield piece.short
-    for piece in pieces(context, "facts"):
+    for piece in facts:
         yield piece.text  # by themselves they tell names that elsewhere stand above
     for nouns in (_NOUNS, _NOUNS[1:]):
         yield _closing(context, dict.fromkeys(nouns, 99_999), short=False)

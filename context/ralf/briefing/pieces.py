@@ -46,14 +46,24 @@ _IN_NAME = re.compile(r"\w").match
 
 def pieces(context: RouteContext, section: str | None = None) -> Iterator[Piece]:
     """The pieces of a context, or of one of its `SECTIONS`, with nothing unseen in them and no comment opened."""
-    for piece in SECTIONS[section](context) if section is not None else _all(context):
-        text, group, short = shown(piece.text), shown(piece.group), shown(piece.short)
-        unchanged = text is piece.text and group is piece.group and short is piece.short
-        yield piece if unchanged else replace(piece, text=text, group=group, short=short)
+    yield from map(_shown, SECTIONS[section](context) if section is not None else _all(context, *_led(context)))
 
 
-def _all(context: RouteContext) -> Iterator[Piece]:
-    led, told = _led(context)
+def ways(context: RouteContext) -> tuple[Iterator[Piece], Iterator[Piece], Iterator[Piece]]:
+    """The pieces of a context as a whole, those of its section `resume` and those of `facts`: in one of these ways each
+    of its texts is told.
+    """
+    led = _led(context)
+    return map(_shown, _all(context, *led)), map(_shown, _resumed(context, *led)), map(_shown, _facts(context))
+
+
+def _shown(piece: Piece) -> Piece:
+    text, group, short = shown(piece.text), shown(piece.group), shown(piece.short)
+    unchanged = text is piece.text and group is piece.group and short is piece.short
+    return piece if unchanged else replace(piece, text=text, group=group, short=short)
+
+
+def _all(context: RouteContext, led: list[Piece], told: str) -> Iterator[Piece]:
     yield from led
     yield from record.history(context)
     yield from record.record(context, told)
@@ -80,18 +90,17 @@ def resumed(context: RouteContext) -> Iterator[Piece]:
     active decision comes in its own words before any comes with its reasons, and some of each kind before all of any.
     What the goal and the failures say already does not come twice.
     """
-    said = {
-        lines.decision(item): lines.statement(item, _LONGEST_STATEMENT)
-        for item in context.decisions
-        if item.status == "active"
-    }
+    return _resumed(context, *_led(context))
+
+
+def _resumed(context: RouteContext, led: list[Piece], told: str) -> Iterator[Piece]:
+    decided = [(item, lines.decision(item)) for item in context.decisions]
+    said = {text: lines.statement(item, _LONGEST_STATEMENT) for item, text in decided if item.status == "active"}
     shown = set(_last_requests(context))
     asked = {lines.quoted(fact.request) for fact in context.facts.requests if fact.request not in shown}
-    twice = {lines.command(fact) for fact in context.facts.commands if fact.command in _failing(context)}
-    twice |= {
-        lines.decision(item) for item in context.decisions if lines.decision(item) == f"- {item.id}: {context.goal}\n"
-    }
-    led, told = _led(context)
+    failing = _failing(context)
+    twice = {lines.command(fact) for fact in context.facts.commands if fact.command in failing}
+    twice |= {text for item, text in decided if text == f"- {item.id}: {context.goal}\n"}
     facts = (piece for piece in record.record(context, told) if piece.group == record.FAILED or piece.text in asked)
     for piece in (*led, *facts):
         if piece.text in twice:

@@ -7,7 +7,7 @@ the agent saw. Names are exact strings of the source.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from ralf.transcripts.events import Event
 
@@ -22,11 +22,14 @@ _JUST_SEEN = 2.0
 _SAID = {"user": 4.0, "assistant": 3.0, "thinking": 1.5, "call": 1.5, "result": 0.2}
 
 _NAME = re.compile(
-    r"(?<![\w/.@+~-])(?:"
+    r"(?<![\w/.@+~-])(?=[\w/.@+~#-])"
+    r"(?![A-Za-z][a-z]*+\.?+(?![\w/.@+~-]|\(\)))"  # a plain word: most are, and none of what follows has to look at it
+    r"(?:"
     r"(?P<id>[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12})"
     r"|(?P<commit>(?=[a-f]*[0-9])(?=[0-9]*[a-f])[0-9a-f]{7,40})"
-    r"|(?P<path>(?:~|\.{1,2})?/?(?:[\w@+.-]{1,80}/){1,16}[\w@+-][\w@+.-]{0,80}\.[A-Za-z]\w{0,7}(?!:\d|\()(?=[^\w/]|$))"
-    r"|(?P<place>[\w./-]{0,160}\w\.[A-Za-z]{1,5}:\d+)"
+    r"|(?=[\w@+.~-]*+/)"
+    r"(?P<path>(?:~|\.{1,2})?/?(?:[\w@+.-]{1,80}/){1,16}[\w@+-][\w@+.-]{0,80}\.[A-Za-z]\w{0,7}(?!:\d|\()(?=[^\w/]|$))"
+    r"|(?=[\w./-]*+:\d)(?P<place>[\w./-]{0,160}\w\.[A-Za-z]{1,5}:\d+)"
     r"|(?P<ticket>#\d{2,6}|[A-Z]{2,10}-\d{1,6})"
     r"|(?P<quantity>\d[\d,.]{0,16}\d ?(?:ms|[KMG]i?B|tokens|seconds))"
     r"|(?P<name>[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*(?:\(\))?)"
@@ -35,14 +38,14 @@ _NAME = re.compile(
 _SHAPED = re.compile(r"[a-z0-9][A-Z]|[A-Za-z0-9]_[A-Za-z0-9]|[A-Z][A-Z]+[a-z]{2}|\w\.\w.*[A-Z]|\(\)$")
 
 
-def names_in(text: str) -> Iterable[str]:
+def names_in(text: str) -> Iterator[str]:
     """The names in a text, as they stand there, each once."""
-    found: dict[str, None] = {}
+    found: set[str] = set()
     for match in _NAME.finditer(text):
         name = match.group()
-        if match.lastgroup != "name" or (5 <= len(name) <= 60 and _SHAPED.search(name)):
-            found[name] = None
-    return found
+        if name not in found and (match.lastgroup != "name" or (5 <= len(name) <= 60 and _SHAPED.search(name))):
+            found.add(name)
+            yield name
 
 
 def ranked(events: Sequence[Event], known: Iterable[str] = ()) -> tuple[str, ...]:

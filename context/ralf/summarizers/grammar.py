@@ -166,17 +166,16 @@ def takes_back(text: str) -> bool:
 
 # ---- what a sentence is about ----
 
-_WORD = re.compile(r"(?P<start>^|[.!?:;] )?(?P<word>[A-Za-z0-9_+#]+)")
-_ENDING = re.compile(r"(?<=\w{4})(?:ing|ed|es|s)$")
-_EMPTY = re.compile(
-    r"the|and|for|with|that|this|us(?:e|es|ing|ed)|now|instead|not|from|our|are|was|will|should|have|has|its|can"
-    r"|into|decision"
-    r"|decided|longer|here|of|we|it|is|to|in|on|as|by|be|or|an|at|go|goes|runs?|let|lets|do|so|but|just|also|please"
-    r"|yes|yeah"
-    r"|because|since|so|change[sd]?|mind|minds|plan|reflection|actually|decide|chose|choose|choice|pick|switch(?:es"
-    r"|ed|ing)?"
-    r"|mov(?:e|es|ed|ing)|drop(?:s|ped|ping)?|replac(?:e|es|ed|ing)|keep|stay|turned|out|ok|okay|ll|re|ve|me|my|you"
-    r"|your|need|needs|make|after|all|back|then|than|rather|no|new"
+_WORD = re.compile(r"[A-Za-z0-9_+#]+")
+_NAME = re.compile(r"(?<![A-Za-z0-9_+#])(?!\A)(?<![.!?:;] )[A-Z][A-Za-z0-9_+#]*")
+_ENDING = re.compile(r"(?:ing(?<=\w{7})|e[ds](?<=\w{6})|s(?<=\w{5}))$", re.M)  # behind four letters at the least
+_EMPTY = frozenset(
+    "the and for with that this use uses using used now instead not from our are was will should have has its can"
+    " into decision decided longer here of we it is to in on as by be or an at go goes run runs let lets do so but"
+    " just also please yes yeah because since change changes changed mind minds plan reflection actually decide"
+    " chose choose choice pick switch switches switched switching move moves moved moving drop drops dropped"
+    " dropping replace replaces replaced replacing keep stay turned out ok okay ll re ve me my you your need needs"
+    " make after all back then than rather no new".split()
 )
 
 
@@ -186,10 +185,7 @@ def content_words(text: str) -> frozenset[str]:
 
     A capital within a sentence makes a name of any word: "Go", "C".
     """
-    found = set()
-    for match in _WORD.finditer(text):
-        word = match["word"].lower()
-        named = match["start"] is None and match["word"][0].isupper() and word not in ("i", "a")
-        if named or (len(word) > 1 and not _EMPTY.fullmatch(word)):
-            found.add(_ENDING.sub("", word))
-    return frozenset(found)
+    words = set(map(str.lower, _WORD.findall(text)))
+    names = set(map(str.lower, _NAME.findall(text))) - {"i", "a"}
+    plain = {word for word in words - _EMPTY if len(word) > 1}
+    return frozenset(_ENDING.sub("", "\n".join(plain | names)).split())

@@ -210,7 +210,7 @@ def _worth(sentence: Sentence, voice: Voice) -> bool:
     if not tells(sentence):
         return False
     text = sentence.text
-    return voice != "thought" or (any(names_in(text)) and not text.endswith(":") and not _UNSURE.search(text))
+    return voice != "thought" or (not text.endswith(":") and not _UNSURE.search(text) and any(names_in(text)))
 
 
 def _score(text: str) -> float:

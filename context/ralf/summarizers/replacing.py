@@ -210,4 +210,4 @@ def affirmed(text: str) -> frozenset[str]:
 def alike(words: frozenset[str], before: frozenset[str]) -> bool:
     """Whether two sets of words, or of what stands for words, are nearly the same, or one within the other."""
     least = min(len(words), len(before))
-    return least >= 3 and min(len(words - before), len(before - words)) <= least // 7
+    return least >= 3 and least - len(words & before) <= least // 7

@@ -120,6 +120,6 @@ _NAMED = re.compile(
 
 def _decides(reply: Message, answered: str) -> bool:
     """Whether a reply holds a decision of its own, and not how the one that it answers is carried out."""
-    if not any(score >= grammar.ENOUGH for score, _, _ in said.decided(reply)):
+    if len(grammar.content_words(reply.text) & grammar.content_words(answered)) >= 2:
         return False
-    return len(grammar.content_words(reply.text) & grammar.content_words(answered)) < 2
+    return any(score >= grammar.ENOUGH for score, _, _ in said.decided(reply))

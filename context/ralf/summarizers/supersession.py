@@ -58,7 +58,7 @@ def linked(
         if cover(dropped, new):
             buried.append(new)
             continue
-        like = [n for n in pool.like(new) if _related(new, pool[n])]
+        like = pool.like(new)
         score, place = 0, 0
         if _may_change(new):
             score, place = max(((_replaced_by(new, pool[n]), n) for n in like), default=(0, 0))
@@ -67,14 +67,14 @@ def linked(
                 continue
             told[_line(new)] = content_words(new.decision)
         elif score < _BY_SUBJECT:
-            again = [n for n in like if _restates(new, pool[n])]
-            if again and pool.is_found(again[-1]):
-                pool.put(again[-1], _told_again(pool[again[-1]], new))
+            again = next((n for n in reversed(like) if _restates(new, pool[n])), None)
+            if again is not None and pool.is_found(again):
+                pool.put(again, _told_again(pool[again], new))
                 continue
             if any(_repeats(new, one) for one in buried):
                 continue
-            if again:
-                pool.retell(again[-1], _told_again(pool[again[-1]], new))
+            if again is not None:
+                pool.retell(again, _told_again(pool[again], new))
                 continue
         if not score:
             pool.add(new)
@@ -94,6 +94,7 @@ class _Pool:
 
     def __init__(self, known: Sequence[Decision]) -> None:
         self._all: list[Decision] = []
+        self._words: list[frozenset[str]] = []  # of each, with its reason
         self._by_word: dict[str, list[int]] = {}
         self._by_line: dict[str, list[tuple[int, int]]] = {}  # of each session
         self._retold: set[int] = set()
@@ -122,7 +123,8 @@ class _Pool:
     def add(self, decision: Decision) -> None:
         """One more is found."""
         self._all.append(decision)
-        self._note(len(self) - 1, content_words(decision.decision) | content_words(decision.rationale))
+        self._words.append(_words_of(decision))
+        self._note(len(self) - 1, self._words[-1])
         if decision.source is not None:
             insort(self._by_line.setdefault(decision.source.session, []), (decision.source.first_line, len(self) - 1))
 
@@ -131,6 +133,7 @@ class _Pool:
         added = content_words(decision.rationale) - content_words(self._all[place].rationale)
         self._note(place, added - content_words(decision.decision))
         self._all[place] = decision
+        self._words[place] = _words_of(decision)
 
     def retell(self, place: int, decision: Decision) -> None:
         """A known one stands among the found ones from now on."""
@@ -142,15 +145,18 @@ class _Pool:
             self._by_word.setdefault(word, []).append(place)
 
     def like(self, new: Decision) -> list[int]:
-        """Where open ones stand that share a word with a new one, or were said right before it."""
+        """Where open ones stand that are related to a new one, in order."""
         places: set[int] = set()
-        for word in content_words(new.decision):
+        words = content_words(new.decision)
+        for word in words:
             found = self._by_word.get(word, ())
             places.update(found if len(found) <= _COMMON else found[-_COMMON:])
         if new.source is not None:
             lines, line = self._by_line.get(new.source.session, []), new.source.first_line
             places.update(n for _, n in lines[bisect(lines, (line - _NEAR, -1)) : bisect(lines, (line, -1))])
-        return sorted(place for place in places - self._retold if _is_open(self[place]))
+        return [
+            n for n in sorted(places - self._retold) if _is_open(self[n]) and _related(words, self[n], self._words[n])
+        ]
 
 
 def _same_subject(new: Decision, old: Decision) -> bool:
@@ -167,18 +173,22 @@ def _line(decision: Decision) -> int:
     return decision.source.first_line if decision.source is not None else 0
 
 
-def _related(new: Decision, old: Decision) -> bool:
-    """Whether two decisions have words enough in common to be compared at all; "undo that" has none of its own."""
-    words = content_words(new.decision)
+def _words_of(decision: Decision) -> frozenset[str]:
+    return content_words(decision.decision) | content_words(decision.rationale)
+
+
+def _related(words: frozenset[str], old: Decision, before: frozenset[str]) -> bool:
+    """Whether the words of a new decision and the older one, all of whose words are `before`, have enough in common to
+    be compared at all; "undo that" has none of its own.
+    """
     if len(words) <= 2:
         return True
-    before = content_words(old.decision)
-    shared = len(words & (before | content_words(old.rationale)))
-    return shared >= 2 or (shared == 1 and len(before) <= 3)
+    shared = len(words & before)
+    return shared >= 2 or (shared == 1 and len(content_words(old.decision)) <= 3)
 
 
 def _repeats(new: Decision, old: Decision) -> bool:
-    return _related(new, old) and _restates(new, old)
+    return _related(content_words(new.decision), old, _words_of(old)) and _restates(new, old)
 
 
 def _is_open(decision: Decision) -> bool:
@@ -205,15 +215,15 @@ def _restates(new: Decision, old: Decision) -> bool:
     if (new.kind == "failed-approach") != (old.kind == "failed-approach"):
         return False
     words, before = affirmed(new.decision), affirmed(old.decision)
-    least = min(len(words), len(before))
+    least, shared = min(len(words), len(before)), len(words & before)
     if alike(words, before):
         return not takes_back(new.decision) or takes_back(old.decision)
-    if least >= _MANY and len(words & before) * 4 >= least * 3 and new.origin == old.origin and _near(new, old):
+    if least >= _MANY and shared * 4 >= least * 3 and new.origin == old.origin and _near(new, old):
         return not takes_back(new.decision) or takes_back(old.decision)
     if len(words) >= 2 and words <= before and _near(new, old) and leans(new.decision):
         return not takes_back(new.decision)  # "let's do this as a separate one"
     # What the agent made of a person's words stands beside them already.
-    if new.origin != "agent" or len(words) < 3 or (len(before) >= 4 and len(words & before) < 2):
+    if new.origin != "agent" or len(words) < 3 or (len(before) >= 4 and shared < 2):
         return False
     return _plainly(new.decision).rstrip(".:") in _plainly(old.rationale)
 
