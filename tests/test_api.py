@@ -14,6 +14,7 @@ import pytest
 import ralf
 import storekit
 
+EXAMPLE = Path(__file__).parents[1] / "examples" / "session.jsonl"
 HEAVY = ("click", "yaml", "tiktoken", "frontmatter", "rich", "regex", "sqlite3")
 
 
@@ -55,6 +56,17 @@ def test_a_read_within_a_budget_loads_neither_yaml_nor_the_tokenizer(tmp_path: P
     code = (
         "import sys, ralf\nralf.get_context('tide', root='.').render(500)\n"
         f"print([m for m in {HEAVY!r} if m in sys.modules])"
+    )
+    assert python(code, tmp_path) == "[]\n"
+
+
+def test_a_checkpoint_that_finds_nothing_new_loads_neither_the_summariser_nor_the_tokenizer(tmp_path: Path) -> None:
+    (tmp_path / "talk.jsonl").write_bytes(b"".join(EXAMPLE.read_bytes().splitlines(keepends=True)[:20]))
+    assert ralf.checkpoint("tide", tmp_path / "talk.jsonl", root=tmp_path).checkpoints
+    code = (
+        "import sys, ralf\nassert not ralf.checkpoint('tide', 'talk.jsonl', root='.').checkpoints\n"
+        "print([m for m in ('ralf.payload', 'ralf.secrets.redact', 'ralf.summarizers.extractive', 'tiktoken')"
+        " if m in sys.modules])"
     )
     assert python(code, tmp_path) == "[]\n"
 

@@ -9,6 +9,7 @@ import hashlib
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +19,6 @@ from ralf.errors import Busy, DamagedRouteFile, UnknownToken
 from ralf.files.opening import content_of
 from ralf.journal import stream_of
 from ralf.model import Checkpoint
-from ralf.payload import Payloads
 from ralf.project import Project
 from ralf.proving import loss
 from ralf.proving.loss import LossReport
@@ -28,14 +28,14 @@ from ralf.segments import Piece, cut, full
 from ralf.sessions import Standing, standing
 from ralf.state import State
 from ralf.store import Token
-from ralf.summarizers import Summarizer
-from ralf.summarizers.registry import MODELS
+from ralf.summarizers import Summarizer, registry
 from ralf.text import clean, one_line
 from ralf.transcripts import Transcript, open_transcript
 from ralf.transcripts.events import Position
 from ralf.writer import RouteWriter, writing
 
 if TYPE_CHECKING:
+    from ralf.payload import Payloads
     from ralf.refining.refine import Refinement
     from ralf.refining.spend import Cap
     from ralf.summarizers.command import Command
@@ -85,9 +85,10 @@ def checkpoint(
     source = open_transcript(Path(transcript))
     settings = config.load(project.config_file)
     model = _model(project, summarizer)
-    embedded = _summarizer(settings.summarizer if model or summarizer is None else summarizer)
-    hints = tuple(map(project.redactor.text, _hints(keep)))
-    run = _Run(project, route, source, embedded, reason, settings.agent_type, hints)
+    embedded = settings.summarizer if model or summarizer is None else summarizer
+    if isinstance(embedded, str):
+        registry.check(embedded)
+    run = _Run(project, route, source, embedded, reason, settings.agent_type, _hints(keep))
     tries = 0
     while tries < _MOST_TRIES:
         before = standing(project, route, source.session).position
@@ -110,7 +111,7 @@ class _Run:
         project: Project,
         route: str,
         source: Transcript,
-        summarizer: Summarizer,
+        summarizer: Summarizer | str,
         reason: str,
         agent_type: str,
         keep: tuple[str, ...],
@@ -120,7 +121,8 @@ class _Run:
         self._source = source
         self._summarizer = summarizer
         self._reason = reason
-        self._payloads = Payloads(project, source, summarizer, reason, agent_type, keep)
+        self._agent_type = agent_type
+        self._keep = keep
         self._taken = Position()  # how far the journal says that the transcript was taken
         self._before: Token | None = None  # the journal's newest record before ours
         self._known: Token | None = None  # the newest one when what the work begins with was read
@@ -184,7 +186,7 @@ class _Run:
             revision=self._context.revision,
             checkpoints=tuple(self._written),
             reason=self._reason,
-            summarizer=self._summarizer.name,
+            summarizer=self._summarizer if isinstance(self._summarizer, str) else self._summarizer.name,
             losses=tuple(self._losses),
             path=self._project.route_file(self._route),
             skipped=dict(self._source.skipped),
@@ -247,6 +249,17 @@ class _Run:
 
     # ---- one segment ----
 
+    @cached_property
+    def _payloads(self) -> Payloads:
+        """Imported and made for the first segment: to compile the patterns of redactor and summariser takes longer than
+        to find that nothing is new.
+        """
+        from ralf.payload import Payloads
+
+        summarizer = registry.named(self._summarizer) if isinstance(self._summarizer, str) else self._summarizer
+        keep = tuple(map(self._project.redactor.text, self._keep))
+        return Payloads(self._project, self._source, summarizer, self._reason, self._agent_type, keep)
+
     def _take_piece(self, piece: Piece, stand: Standing, following: Piece | None, *, restart: bool) -> Standing | None:
         """Write one segment's checkpoint; where the session stands then, None when another writer was there first."""
         last, rest = following is None, following.events[:_AHEAD] if following is not None else ()
@@ -293,7 +306,7 @@ class _Run:
 
 def _model(project: Project, wanted: Summarizer | str | None) -> tuple[Command, Cap] | None:
     """The model that is asked for by name, and what may be spent on it in a day; None where the name is no model's."""
-    if wanted not in MODELS:
+    if wanted not in registry.MODELS:
         return None
     from ralf import localconfig  # only who asks a model pays for it
 
@@ -303,11 +316,3 @@ def _model(project: Project, wanted: Summarizer | str | None) -> tuple[Command, 
 
 def _hints(keep: Sequence[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(text for hint in keep if (text := one_line(clean(hint)))))
-
-
-def _summarizer(wanted: Summarizer | str) -> Summarizer:
-    if not isinstance(wanted, str):
-        return wanted
-    from ralf.summarizers.registry import named
-
-    return named(wanted)

@@ -95,7 +95,11 @@ def resumed(context: RouteContext) -> Iterator[Piece]:
 
 def _resumed(context: RouteContext, led: list[Piece], told: str) -> Iterator[Piece]:
     decided = [(item, lines.decision(item)) for item in context.decisions]
-    said = {text: lines.statement(item, _LONGEST_STATEMENT) for item, text in decided if item.status == "active"}
+    said = {
+        text: lines.statement(item, _LONGEST_STATEMENT)
+        for item, text in decided
+        if item.status == "active" and len(text) > _SHORT
+    }
     shown = set(_last_requests(context))
     asked = {lines.quoted(fact.request) for fact in context.facts.requests if fact.request not in shown}
     failing = _failing(context)
