@@ -16,12 +16,14 @@ from typing import TYPE_CHECKING, Any
 from ralf import config, project as projects, routing, sessions, state as states, tokens
 from ralf.briefing.since import remember
 from ralf.errors import Busy, DamagedRouteFile, UnknownToken
+from ralf.extraction import attempts
 from ralf.files.opening import content_of
 from ralf.journal import stream_of
-from ralf.model import Checkpoint
+from ralf.model import Attempt, Checkpoint
 from ralf.project import Project
 from ralf.proving import loss
 from ralf.proving.loss import LossReport
+from ralf.proving.proof import EMBEDDED
 from ralf.report import CheckpointReport
 from ralf.route import empty
 from ralf.segments import Piece, cut, full
@@ -30,8 +32,9 @@ from ralf.state import State
 from ralf.store import Token
 from ralf.summarizers import Summarizer, registry
 from ralf.text import clean, one_line
-from ralf.transcripts import Transcript, open_transcript
-from ralf.transcripts.events import Position
+from ralf.transcripts import Transcript, notes, open_transcript
+from ralf.transcripts.events import Event, Position
+from ralf.transcripts.notes import Notes
 from ralf.writer import RouteWriter, writing
 
 if TYPE_CHECKING:
@@ -49,7 +52,7 @@ Progress = Callable[[int, int], None]
 
 def checkpoint(
     route: str,
-    transcript: str | os.PathLike[str],
+    transcript: str | os.PathLike[str] | Transcript,
     *,
     root: str | os.PathLike[str] | None = None,
     summarizer: Summarizer | str | None = None,
@@ -58,12 +61,14 @@ def checkpoint(
     segment_tokens: int | None = None,
     restart: bool = False,
     begin: Position | None = None,
+    run: str | None = None,
     progress: Progress | None = None,
 ) -> CheckpointReport:
     """Take what is new in a transcript, cut it into segments, and write a checkpoint for each.
 
     route       the route's name; made when it does not exist
-    transcript  a client's session log, of any format that `ralf.transcripts` knows
+    transcript  a client's session log, of any format that `ralf.transcripts` knows; a run folder; or a transcript that
+                somebody has made (`ralf.transcripts.notes`)
     root        the project directory; see `ralf.project.find`
     summarizer  its name, or an object with `summarize`; None: as configured. `claude`, `codex`, `llm` or `command`: the
                 embedded one, and then that model improves each checkpoint, or the newest one if nothing was new, while
@@ -73,6 +78,8 @@ def checkpoint(
     segment_tokens  o200k_base tokens that a segment has at most; None: the configured threshold, 50,000 by default
     restart     read the transcript from its beginning, as a new file under the same session
     begin       take nothing that lies before this place: it is another route's
+    run         the run of a loop in which a client's session is, called as its folder's session is; "": in none; None:
+                as the environment says
 
     Nothing new: no write. With `summarizer` None the model that the local configuration names, if any, is started in
     the background and not waited for. Every checkpoint is acknowledged (durable) when this returns, and read back.
@@ -82,25 +89,44 @@ def checkpoint(
     project = projects.find(root)
     routing.check_new(project, route)
     project.check_links()
-    source = open_transcript(Path(transcript))
+    source = _opened(project, transcript)
     settings = config.load(project.config_file)
     model = _model(project, summarizer)
     embedded = settings.summarizer if model or summarizer is None else summarizer
     if isinstance(embedded, str):
         registry.check(embedded)
-    run = _Run(project, route, source, embedded, reason, settings.agent_type, _hints(keep))
+    call = _Run(project, route, source, embedded, reason, settings.agent_type, _hints(keep))
+    call.in_run = project.run if run is None else run
     tries = 0
     while tries < _MOST_TRIES:
         before = standing(project, route, source.session).position
-        if run.take(segment_tokens or settings.segment_limit, restart=restart, begin=begin, progress=progress):
+        if call.take(segment_tokens or settings.segment_limit, restart=restart, begin=begin, progress=progress):
             if model is not None:
-                run.ask(*model)
-            elif summarizer is None:
-                run.start_worker()
-            run.archive()
-            return run.report()
+                call.ask(*model)
+            elif summarizer is None and source.origin != "import":  # nothing is spent on what is long over
+                call.start_worker()
+            call.archive()
+            return call.report()
         tries = tries + 1 if standing(project, route, source.session).position == before else 0
     raise Busy(route, "other writers take this session's segments as fast as they are made", "try again")
+
+
+def record_runs(
+    route: str, runs: Sequence[Transcript], *, root: str | os.PathLike[str] | None = None
+) -> CheckpointReport:
+    """Write down in one record that there were runs that wrote nothing, oldest first, and how they ended: what
+    `checkpoint` does for each of them, where there are thousands. Known ones, and transcripts of no run, are left out.
+
+    Raises UsageError (a refused name), DamagedJournal, Busy, OSError.
+    """
+    project = projects.find(root)
+    routing.check_new(project, route)
+    project.check_links()
+    told = [run.attempt for run in runs if run.attempt is not None]
+    call = _Run(project, route, Notes(project.root, "", ()), EMBEDDED, "import", "", ())
+    if told:
+        call.take_runs(told)
+    return call.report()
 
 
 class _Run:
@@ -132,22 +158,23 @@ class _Run:
         self._damage = ""
         self._losses: list[LossReport] = []
         self._context = empty(route)
+        self.in_run = ""  # the run in which a client's session is
 
     def take(self, limit: int, *, restart: bool, begin: Position | None, progress: Progress | None) -> bool:
         """Take the segments that are new; False when another writer took one of them first."""
         self._known = self._project.store.head(stream_of(self._route))
         stand = standing(self._project, self._route, self._source.session)
-        restart = restart and not sessions.unchanged(stand, self._source.path)
+        restart = restart and not sessions.unchanged(stand, self._source)
         if restart:
             stand = Standing(stand.session)
         else:
-            sessions.check_unchanged(stand, self._source.path, self._route)
+            sessions.check_unchanged(stand, self._source, self._route)
         self._taken = stand.position
         if begin is not None and begin.byte > stand.position.byte:
             stand = Standing(stand.session, begin)
         state = self._state()
         self._context = state.context if state is not None else empty(self._route)
-        size = self._source.path.stat().st_size
+        size = self._source.size() + (self._taken.byte if self._source.rewritten else 0)
         pieces = self._pieces(stand.position, limit)
         piece = next(pieces, None)
         if piece is None and state is not None:
@@ -157,9 +184,11 @@ class _Run:
                     writer.show()
                     self._context = writer.context
                 self._warnings += writer.warnings
+        if piece is None and self._source.attempt is not None:
+            self.take_runs([self._source.attempt])
         while piece is not None:
             following = next(pieces, None)
-            if following is None and piece.rest:
+            if following is None and piece.rest and not self._source.rewritten:
                 piece = replace(piece, end=self._source.end)
             known = len(self._written)
             taken = self._take_piece(piece, stand, following, restart=restart)
@@ -175,6 +204,8 @@ class _Run:
         """What the call came to."""
         if self._written and self._project.redactor.problem:
             self._warnings.append(self._project.redactor.problem)
+        if isinstance(self._source, Notes):
+            self._warnings += [f"{path}: cannot be read: {what}" for path, what in self._source.problems.items()]
         malformed = self._source.malformed
         if malformed:
             lines = ", ".join(map(str, malformed[:5]))
@@ -189,11 +220,19 @@ class _Run:
             summarizer=self._summarizer if isinstance(self._summarizer, str) else self._summarizer.name,
             losses=tuple(self._losses),
             path=self._project.route_file(self._route),
+            run=self._run_of_report(),
             skipped=dict(self._source.skipped),
             warnings=tuple(dict.fromkeys(self._warnings)),
             damage=self._damage,
             refinements=self._refinements,
         )
+
+    def _run_of_report(self) -> Attempt | None:
+        """The run that was read, with the number that it has on the route."""
+        run = self._source.attempt
+        if run is None:
+            return None
+        return next((one for one in self._context.active_work.last_runs if one.run == run.run), run)
 
     # ---- models ----
 
@@ -244,8 +283,20 @@ class _Run:
             return None
 
     def _pieces(self, after: Position, limit: int) -> Iterator[Piece]:
-        pieces = (piece for piece in cut(self._source.events(after), limit, tokens.count) if piece.tokens)
+        events = self._source.events(after) if not self._source.rewritten else self._new_notes(after)
+        pieces = (piece for piece in cut(events, limit, tokens.count) if piece.tokens)
         return pieces if self._reason != "threshold" else full(pieces)
+
+    def _new_notes(self, after: Position) -> Iterator[Event]:
+        redactor, events = self._project.redactor, self._source.events()
+        if not redactor.problem:
+            known = sessions.noted(self._project, self._route, self._source.session)
+            return notes.new(events, known, redactor.digest, after)
+        from ralf.past import history  # who has its key does not need it
+        from ralf.secrets.secretspans import untagged
+
+        told = history.texts_of(self._project, self._route, self._source.session)  # under a key that is forgotten
+        return notes.new(events, set(map(untagged, told)), lambda text: untagged(redactor.text(text)), after)
 
     # ---- one segment ----
 
@@ -263,7 +314,7 @@ class _Run:
     def _take_piece(self, piece: Piece, stand: Standing, following: Piece | None, *, restart: bool) -> Standing | None:
         """Write one segment's checkpoint; where the session stands then, None when another writer was there first."""
         last, rest = following is None, following.events[:_AHEAD] if following is not None else ()
-        payload, after = self._payloads.of(piece, stand, self._context, rest)
+        payload, after = self._payloads.of(piece, stand, self._context, rest, self._run_told(last=last))
         span = f"{piece.start.byte}-{piece.end.byte}"
         identity = "\0".join((self._route, stand.session, span, after.tail))
         id_ = f"checkpoint-{hashlib.sha256(identity.encode('utf-8', 'surrogatepass')).hexdigest()[:40]}"
@@ -272,6 +323,9 @@ class _Run:
                 return None
             if self._is_rewritten(writer.token) or not self._project.store.has_blob(payload["evidence"]):
                 return None  # words were forgotten that the work began with
+            if payload.get("attempt"):
+                [(known, _)] = sessions.known_runs(self._project, self._route, [payload["attempt"]])
+                payload["attempt"] |= {"again": True} if known else {}
             before, token = writer.context.revision, writer.token
             landed = writer.append("checkpoint", payload, id=id_, shown=last).revision > before
             if last:
@@ -284,6 +338,35 @@ class _Run:
             self._before = self._before if self._written else token
             self._note(writer, payload)
         return after
+
+    def _run_told(self, *, last: bool) -> Attempt | None:
+        """The run that a record is of: the one in which a client's session is; of a folder, in its last record."""
+        if self._source.rewritten:
+            return self._source.attempt if last else None
+        return Attempt(run=self.in_run) if self.in_run else None
+
+    def take_runs(self, runs: Sequence[Attempt]) -> None:
+        """Write down that there were runs, and what came of them, where their folders hold nothing that is new."""
+        trees = [attempts.tree_of(run, self._project.redactor) for run in runs]
+        if not self._untold(trees):
+            return
+        with writing(self._project, self._route) as writer:
+            if new := self._untold(trees):
+                payload = {"attempts": new, "timestamp": next((run.timestamp for run in reversed(runs)), "")}
+                identity = "\0".join((self._route, str(writer.context.revision), *(tree["run"] for tree in new)))
+                digest = hashlib.sha256(identity.encode("utf-8", "surrogatepass")).hexdigest()
+                writer.append("attempt", payload, id=f"attempt-{digest[:40]}")
+                writer.show()
+        self._context, self._known = writer.context, writer.token
+        self._warnings += writer.warnings
+        self._damage = writer.damage
+
+    def _untold(self, trees: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+        """Of runs those that the route does not know so, each once, as a record holds them."""
+        trees = list({tree["run"]: tree for tree in trees}.values())
+        known = sessions.known_runs(self._project, self._route, trees)
+        both = zip(trees, known, strict=True)
+        return [tree | ({"again": True} if there else {}) for tree, (there, told) in both if not told]
 
     def _is_rewritten(self, head: Token | None) -> bool:
         """Whether the journal is another than the one that the work began with."""
@@ -312,6 +395,13 @@ def _model(project: Project, wanted: Summarizer | str | None) -> tuple[Command, 
 
     settings = localconfig.of(project)
     return settings.command_of(str(wanted)), settings.cap
+
+
+def _opened(project: Project, transcript: str | os.PathLike[str] | Transcript) -> Transcript:
+    """The transcript itself, or the one in a file or in a run's folder."""
+    if not isinstance(transcript, str | os.PathLike):
+        return transcript
+    return open_transcript(Path(transcript), root=project.root)
 
 
 def _hints(keep: Sequence[str]) -> tuple[str, ...]:

@@ -5,26 +5,33 @@ segment → redact → facts + summary → probe → evidence blob → payload
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ralf import evidence, fingerprint, sessions, tokens, tombstones, yamlwriting
+from ralf import evidence, sessions, tokens, tombstones, yamlwriting
 from ralf.context import RouteContext
 from ralf.errors import TranscriptChanged
-from ralf.extraction import facts
+from ralf.extraction import attempts, facts
 from ralf.extraction.facts import Extracted
+from ralf.fingerprint import Fingerprint
+from ralf.model import Attempt
 from ralf.project import Project
 from ralf.proving import items, loss, proof
+from ralf.runs import outcomes
 from ralf.segments import Piece
 from ralf.sessions import Standing
 from ralf.summarizers import Segment, Summarizer, Summary
+from ralf.text import one_line
 from ralf.transcripts import Transcript
 from ralf.transcripts.events import Event
 from ralf.tree import to_tree
+from ralf.trim import trimmed
 
 GOAL_FROM = 25
 GOAL_TO = 2_000
+_SAID = 240  # characters of the line that says what came of a run
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,17 +51,26 @@ class Payloads:
     keep: tuple[str, ...]
 
     def of(
-        self, piece: Piece, stand: Standing, context: RouteContext, following: Sequence[Event] = ()
+        self,
+        piece: Piece,
+        stand: Standing,
+        context: RouteContext,
+        following: Sequence[Event] = (),
+        run: Attempt | None = None,
     ) -> tuple[dict[str, Any], Standing]:
         """The payload of a segment's record, its evidence kept, and where its session stands after it.
 
         stand      where the session stood before
         context    the route before
         following  the first events of the next segment, where there is one: for a secret that the border cuts in two
+        run        the run of a loop that the record is to tell of
 
         Raises TranscriptChanged where the transcript shrank meanwhile.
         """
         redactor = self.project.redactor
+        if self.source.attempt is not None and not attempts.is_newest(context.active_work, self.source.attempt):
+            piece = replace(piece, events=tuple(map(_without_work, piece.events)))
+        notes = [redactor.digest(event.text) for event in piece.events] if self.source.rewritten else []
         events, tails = redactor.events(piece.events, tails=stand.tails, following=following)
         piece = replace(piece, events=tuple(events))
         extracted = self._extracted(piece, stand, context)
@@ -62,7 +78,7 @@ class Payloads:
         seen = items.seen(piece.events)
         proved = proof.summed_up(segment, self.summarizer, seen)
         digest = evidence.keep(self.project.store, piece.events)
-        mark = fingerprint.take(self.source.path, piece.end.byte)
+        mark = self.source.mark(piece.end) if not notes else Fingerprint("", _hash(notes))
         if mark is None:
             raise TranscriptChanged(self.source.path, "shrank while it was read", "try again")
         pending = tuple(sessions.pending_tree(event) for event in extracted.pending)
@@ -83,9 +99,9 @@ class Payloads:
             "reason": self.reason,
             "summarizer": self.summarizer.name if not proved.refused else proof.EMBEDDED,
             **kept,
-            "active_work": to_tree(proved.summary.active_work),
+            "active_work": to_tree(replace(proved.summary.active_work, last_runs=())),
             "agent_type": self.agent_type,
-            "goal": "" if context.goal else _goal(piece.events, context),
+            "goal": "" if context.goal else _goal(piece.events, context, extracted),
             "recall": proved.recall.share,
             "recall_with_search": proof.with_search(self.project.store, digest, proved.recall),
             "added": proved.added,
@@ -99,7 +115,21 @@ class Payloads:
             **({"keep": list(self.keep)} if self.keep else {}),
         }
         # Once more as a whole: a summariser may have put together what stood apart.
-        return redactor.tree(payload), Standing(stand.session, piece.end, mark.head, mark.tail, pending, asked, tails)
+        made = redactor.tree(payload)
+        if notes:
+            made["source"]["notes"] = notes
+        if run is not None:
+            made["attempt"] = attempts.tree_of(self._told(run, piece.events, proved.summary), redactor)
+        return made, Standing(stand.session, piece.end, mark.head, mark.tail, pending, asked, tails)
+
+    def _told(self, run: Attempt, events: Sequence[Event], summary: Summary) -> Attempt:
+        """A run with what a client's session says of its end; one that has told it itself is as it is."""
+        if self.source.attempt is not None:
+            return run
+        said = "\n".join(event.text for event in events if event.kind == "assistant")
+        when = next((event.timestamp for event in reversed(events) if event.timestamp), "")
+        last = trimmed(one_line(summary.active_work.last_statement), _SAID)
+        return replace(run, outcome=outcomes.promised(said), timestamp=when, said=last)
 
     def _extracted(self, piece: Piece, stand: Standing, context: RouteContext) -> Extracted:
         return facts.extract(
@@ -108,6 +138,8 @@ class Payloads:
             work=context.active_work,
             pending=[sessions.pending_event(tree) for tree in stand.pending],
             unsolved=[error for error in context.facts.errors if not error.fixed_by],
+            session=stand.session,
+            origin=self.source.origin,
         )
 
     def _segment(self, piece: Piece, stand: Standing, context: RouteContext, extracted: Extracted) -> Segment:
@@ -121,6 +153,7 @@ class Payloads:
             keep=self.keep,
             before=[sessions.asked_event(stand.asked)] if stand.asked else (),
             dropped=tombstones.of(context),
+            noted=extracted.decisions,
         )
 
 
@@ -140,10 +173,22 @@ def _period(events: Sequence[Event]) -> list[str]:
     return [times[0], times[-1]] if times else ["", ""]
 
 
-def _goal(events: Sequence[Event], context: RouteContext) -> str:
-    """The first request that says something, else the task's title."""
+def _without_work(event: Event) -> Event:
+    """A note of a run after which others came: where it left the work is not where it stands."""
+    if event.kind != "note" or "work" not in event.input:
+        return event
+    return replace(event, input={key: value for key, value in event.input.items() if key != "work"})
+
+
+def _hash(notes: Sequence[str]) -> str:
+    return hashlib.sha256("".join(notes).encode()).hexdigest()
+
+
+def _goal(events: Sequence[Event], context: RouteContext, extracted: Extracted) -> str:
+    """The first request that says something, else the task's title, also one that notes tell."""
     for event in events:
         text = event.text.strip()
         if event.kind == "user" and len(text) >= GOAL_FROM and not text.startswith("/"):
             return text if len(text) <= GOAL_TO else text[: GOAL_TO - 1].rstrip() + "…"
-    return context.active_work.task_title
+    noted = any(event.kind == "note" for event in events)
+    return context.active_work.task_title or (extracted.work.task_title if noted else "")

@@ -13,7 +13,7 @@ from ralf.cap import capped
 from ralf.context import FORMAT_VERSION, RouteContext
 from ralf.extraction import attempts
 from ralf.extraction.combining import combine
-from ralf.journal import Record, digest_of, understood
+from ralf.journal import Record, digest_of, runs_of, understood
 from ralf.labels import LINKS, all_labelled, labelled, said, with_decision
 from ralf.model import ActiveWork, Checkpoint, Decision, Facts, Section, Spend, Todo, Tombstone
 from ralf.past import reversion
@@ -122,11 +122,15 @@ def _checkpoint(context: RouteContext, payload: Mapping[str, Any]) -> RouteConte
     )
     facts = from_tree(Facts, payload.get("facts", {}))
     work = _work(context.active_work, from_tree(ActiveWork, payload.get("active_work", {})))
+    if payload.get("attempt"):
+        work = attempts.with_run(work, payload["attempt"], context.checkpoint_history, context.facts, facts)
+    elif "notes" not in source:  # a document of no run is no attempt
+        work = attempts.counted(work, entry.session, context.checkpoint_history, context.facts, facts)
     return replace(
         context,
         context_checkpoint=header,
         goal=context.goal or str(payload.get("goal", "")),
-        active_work=attempts.counted(work, entry.session, context.checkpoint_history, context.facts, facts),
+        active_work=work,
         facts=combine(context.facts, facts),
         checkpoint_history=(*context.checkpoint_history, entry),
         body=replace(context.body, sections=(section, *context.body.sections)),
@@ -150,6 +154,7 @@ def _work(before: ActiveWork, now: ActiveWork) -> ActiveWork:
         attempts=now.attempts if now.attempts is not None else before.attempts,
         last_progress=now.last_progress if now.last_progress is not None else before.last_progress,
         outcome=now.outcome or before.outcome,
+        last_runs=before.last_runs,
         extra={**before.extra, **now.extra},
     )
 
@@ -158,6 +163,14 @@ def _short(todo: Todo) -> Todo:
     return (
         replace(todo, content=trimmed(todo.content, MAX_TODO_LENGTH)) if len(todo.content) > MAX_TODO_LENGTH else todo
     )
+
+
+def _attempt(context: RouteContext, payload: Mapping[str, Any]) -> RouteContext:
+    """Runs that wrote nothing, or of which more is known now."""
+    work = context.active_work
+    for run in runs_of(payload):
+        work = attempts.with_run(work, run, context.checkpoint_history, context.facts, Facts())
+    return replace(context, active_work=work)
 
 
 def _decision(context: RouteContext, payload: Mapping[str, Any]) -> RouteContext:
@@ -202,6 +215,7 @@ _KINDS: dict[str, Callable[[RouteContext, Mapping[str, Any]], RouteContext]] = {
     "checkpoint": _checkpoint,
     "refinement": _refinement,
     "unrefined": refinement.apply_failure,
+    "attempt": _attempt,
     "decision": _decision,
     "drop": _drop,
     "forget": _forget,

@@ -14,14 +14,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ralf import fingerprint, journal
+from ralf import journal
 from ralf.errors import MEND_JOURNAL, DamagedJournal, TranscriptChanged, UnknownToken
 from ralf.files.opening import content_of, ours_alone
+from ralf.journal import digest_of, runs_of
 from ralf.project import Project
 from ralf.store import Token
 from ralf.transcripts.events import Event, Position
+
+if TYPE_CHECKING:
+    from ralf.transcripts import Transcript
 
 _SPEECH = ("user", "assistant", "call", "result")
 _OF_A_CALL = ("tool", "call_id", "text", "timestamp", "cwd")
@@ -77,24 +81,69 @@ def taken(project: Project, route: str) -> dict[str, int]:
     return found
 
 
-def unchanged(stand: Standing, transcript: Path) -> bool:
-    """Whether what was taken of a session still stands at the beginning of its transcript."""
-    if not stand.position.byte:
+def noted(project: Project, route: str, session: str) -> set[str]:
+    """The digests of the notes that a route has of a session whose transcript is rewritten in place."""
+    head = project.store.head(journal.stream_of(route))
+    if head is None:
+        return set()
+    path = _path(project, route)
+    known = _known(path)
+    if place_of(known) != head:
+        known = _renewed(project, route, path, known)
+    try:
+        return _noted_in(known, session)
+    except journal.MALFORMED:  # a cache may hold anything
+        return _noted_in(_renewed(project, route, path, b""), session)
+
+
+def known_runs(project: Project, route: str, trees: Sequence[Mapping[str, Any]]) -> list[tuple[bool, bool]]:
+    """Of each run, as `attempts.tree_of` has it, whether a route has a record of it, and whether the newest of its
+    records says what the tree says.
+    """
+    head = project.store.head(journal.stream_of(route))
+    if head is None:
+        return [(False, False)] * len(trees)
+    path = _path(project, route)
+    known = _known(path)
+    if place_of(known) != head:
+        known = _renewed(project, route, path, known)
+    found = []
+    for tree in trees:
+        place = known.rfind(b'\n{"run":' + json.dumps(str(tree.get("run", ""))).encode() + b",")
+        line = known[place + 1 : known.index(b"\n", place + 1)] if place >= 0 else b""
+        found.append((bool(line), b'"told":' + json.dumps(_told(tree)).encode() + b"," in line))
+    return found
+
+
+def _noted_in(known: bytes, session: str) -> set[str]:
+    wanted = b'{"session":' + json.dumps(session).encode() + b","
+    lines = (json.loads(line) for line in known.split(b"\n") if line.startswith(wanted))
+    return {digest for line in lines for digest in _digests(line.get("notes"))}
+
+
+def _digests(tree: object) -> list[str]:
+    return [digest for digest in tree if isinstance(digest, str)] if isinstance(tree, list) else []
+
+
+def unchanged(stand: Standing, transcript: Transcript) -> bool:
+    """Whether what was taken of a session still stands at the beginning of its transcript; one that is rewritten in
+    place has no beginning.
+    """
+    if transcript.rewritten or not stand.position.byte:
         return True
-    now = fingerprint.take(transcript, stand.position.byte)
+    now = transcript.mark(stand.position)
     return now is not None and (now.head, now.tail) == (stand.head, stand.tail)
 
 
-def check_unchanged(stand: Standing, transcript: Path, route: str) -> None:
+def check_unchanged(stand: Standing, transcript: Transcript, route: str) -> None:
     """TranscriptChanged where the transcript shrank or was replaced since the last checkpoint of its session."""
     if unchanged(stand, transcript):
         return
-    now = fingerprint.take(transcript, stand.position.byte)
-    what = "was replaced" if now is not None else "shrank"
+    what = "was replaced" if transcript.mark(stand.position) is not None else "shrank"
     raise TranscriptChanged(
-        transcript,
+        transcript.path,
         f"{what} since the last checkpoint of its session, which ended at byte {stand.position.byte:,}",
-        f"ralf context checkpoint {route} --transcript {transcript} --restart",
+        f"ralf context checkpoint {route} --transcript {transcript.path} --restart",
     )
 
 
@@ -191,10 +240,14 @@ def lines_since(project: Project, route: str, after: Token | None, known: bytes 
                     "line": source.get("to_line", 0),
                     "head": source.get("head", ""),
                     "tail": source.get("tail", ""),
+                    **({"notes": _digests(source["notes"])} if source.get("notes") else {}),
                     **_carried(record.payload),
                     "token": token,
                 }
-        lines.append(json.dumps(line, separators=(",", ":")).encode())
+        if record.kind in ("checkpoint", "attempt"):
+            with journal.understood(route):
+                lines += [_line(_of_run(run) | {"token": token}) for run in runs_of(record.payload)]
+        lines.append(_line(line))
     return with_sums(known, lines)
 
 
@@ -208,6 +261,18 @@ def with_sums(known: bytes, lines: Iterable[bytes]) -> bytes:
         sum_ = zlib.crc32(end, sum_)
         made += [begin, end]
     return b"".join(made)
+
+
+def _line(tree: Mapping[str, Any]) -> bytes:
+    return json.dumps(tree, separators=(",", ":")).encode()
+
+
+def _of_run(run: Mapping[str, Any]) -> dict[str, str]:
+    return {"run": str(run.get("run", "")), "told": _told(run)}
+
+
+def _told(run: Mapping[str, Any]) -> str:
+    return str(run.get("digest") or "") or digest_of({key: value for key, value in run.items() if key != "again"})
 
 
 def _carried(payload: Mapping[str, Any]) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ralf import project as projects, routing
+from ralf.extraction.attempts import UNSAID
 from ralf.journal import Record, understood
 from ralf.past import history
 from ralf.past.changes import place, value
@@ -73,6 +74,14 @@ def _unrefined(payload: Mapping[str, Any], _: str) -> _Told:
 
 def _of_model(payload: Mapping[str, Any]) -> tuple[str, str, str]:
     return tuple(str(payload.get(key, "")) for key in ("refines", "called", "summarizer"))  # type: ignore[return-value]
+
+
+def _attempt(payload: Mapping[str, Any], _: str) -> _Told:
+    runs = payload.get("attempts") or [{}]
+    told = [str(run.get("outcome") or "") or (UNSAID if not run.get("said") else "") for run in runs]
+    said = str(runs[-1].get("said") or "")
+    text = ": ".join(filter(None, (_few(told) if len(runs) > 1 else told[0], said if len(runs) == 1 else "")))
+    return _few([str(run.get("run", "")) for run in runs]), str(payload.get("timestamp", "")), "agent", text
 
 
 def _decision(payload: Mapping[str, Any], _: str) -> _Told:
@@ -148,6 +157,7 @@ _TOLD = {
     "checkpoint": _checkpoint,
     "refinement": _refinement,
     "unrefined": _unrefined,
+    "attempt": _attempt,
     "decision": _decision,
     "edit": _edit,
     "import": _import,

@@ -29,6 +29,7 @@ _AROUND = 4  # characters around a sentence in its line
 _WEIGHT, _OFTEN, _BREVITY = 1.0, 4, 0.7
 _WORD = re.compile(r"\w{4,}")
 _LEAST = 24  # characters from which a sentence says something
+_NOTED_LEAST = 48  # of a document, which is mostly lists: what is shorter leans on what stands above it
 
 FINDS = re.compile(
     r"\b(?:root cause|the (?:real |actual |underlying )?(?:cause|culprit|problem|issue|bug) (?:is|was)|(?:is"
@@ -50,7 +51,7 @@ _RESULT = re.compile(
 _UNSURE = re.compile(
     r"\b(?:maybe|perhaps|might|could be|probably|hmm+|wait|let me|let's|i should|i need to|i'll)\b", re.I
 )
-_VOICE: dict[Voice, float] = {"said": 3.0, "wrote": 3.0, "reported": 2.0, "thought": 1.5}
+_VOICE: dict[Voice, float] = {"said": 3.0, "wrote": 3.0, "reported": 2.0, "thought": 1.5, "noted": 3.0}
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,6 +211,8 @@ def _worth(sentence: Sentence, voice: Voice) -> bool:
     if not tells(sentence):
         return False
     text = sentence.text
+    if voice == "noted":
+        return len(text) > _NOTED_LEAST and not text.endswith(":")
     return voice != "thought" or (not text.endswith(":") and not _UNSURE.search(text) and any(names_in(text)))
 
 
