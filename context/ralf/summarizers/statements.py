@@ -80,7 +80,8 @@ def _texts(event: Event) -> Iterator[tuple[Voice, str]]:
     elif event.kind == "thinking":
         yield "thought", event.text
     elif event.kind == "note":
-        yield "noted", event.text
+        if event.input.get("aside") is not True:
+            yield "noted", event.text
     elif event.kind == "call":
         for text in _written(event.tool, event.input):
             yield "wrote", text
