@@ -12,17 +12,19 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from ralf import project as projects, routing
-from ralf.errors import Busy, Damaged
+from ralf.errors import Busy, Damaged, UsageError
 from ralf.files.opening import not_through_a_link
 from ralf.project import Project
 
 if TYPE_CHECKING:
     from ralf.context import RouteContext
     from ralf.index.searchwords import Word
+    from ralf.model import ActiveWork
 
 _HEAD_BYTES = 16 * 1024
 _FIRST_BYTES = 4 * 1024  # these do for most files
 _WORK_BYTES = 512  # what a list shows of the work comes first in the files that we wrote
+_FEWEST_IDLE = 2  # attempts that changed nothing
 _DIGITS = 18  # of a number; one with more is none
 _HEADER = b"context_checkpoint:"
 _WORK = b"\nactive_work:"
@@ -71,8 +73,27 @@ def get_context(
     state = states.load(project, found) if found is not None else None
     if state is None:
         raise routing.not_found(project, route)
-    context = replace(state.context, since=since.look(project, state.context))
+    context = state.context
+    work = context.active_work
+    if work.last_runs or work.attempts is not None:
+        context = replace(context, in_run=project.run, stuck=_stuck(project, work))
+    context = replace(context, since=since.look(project, state.context))
     return context.with_defaults(max_tokens, query, _valued(project, query, context.route) if query else ())
+
+
+def _stuck(project: Project, work: ActiveWork) -> str:
+    """What is to be said of attempts that changed nothing; the configuration is read only where there were any."""
+    from ralf.extraction import attempts
+
+    if attempts.idle(work) < _FEWEST_IDLE:
+        return ""
+    from ralf import config
+
+    try:
+        most = config.load(project.config_file).health_repeats
+    except (UsageError, Damaged):  # it is said elsewhere
+        most = config.Config().health_repeats
+    return attempts.warned(work, most)
 
 
 def _valued(project: Project, query: str, route: str) -> tuple[tuple[Word, float], ...]:

@@ -157,6 +157,11 @@ def _standing(context: RouteContext) -> Iterator[Piece]:
         yield Piece(f"- {line}\n", group, STANDING)
     if attempt:
         yield Piece(f"- {attempt}\n", group, STANDING)
+    if context.stuck:
+        yield Piece(f"- **Stuck:** {context.stuck}\n", group, STANDING)
+    for number, run in enumerate(reversed(work.last_runs)):
+        line = one_line(attempts.told(run, ours=run.run == context.in_run))
+        yield Piece(f"- {line}\n", group, STANDING if number == 0 else NEXT, number)
     asked = [request for request in _last_requests(context) if request != context.goal]
     for number, request in enumerate(asked):
         text = f"**Asked {'last' if number == 0 else 'before'}:**\n{lines.quoted(request)}"

@@ -80,7 +80,7 @@ def _texts(event: Event) -> Iterator[tuple[Voice, str]]:
     elif event.kind == "thinking":
         yield "thought", event.text
     elif event.kind == "note":
-        if event.input.get("aside") is not True:
+        if "decision" not in event.input and event.input.get("aside") is not True:  # what it decides is listed
             yield "noted", event.text
     elif event.kind == "call":
         for text in _written(event.tool, event.input):
