@@ -89,7 +89,8 @@ def read(source: Source) -> Reading:
 
 def _note(source: Source, one: WrittenDecision, whole: WrittenDecision, *, of_project: bool) -> Event:
     """An entry in its own words, and as a decision."""
-    session = source.session() if of_project else session_of(source.path.parent, source.project.root)
+    in_its_run = not of_project and source.path.name.startswith("decision_registry.")
+    session = session_of(source.path.parent, source.project.root) if in_its_run else source.session()
     tree = decision_tree(whole, session)
     return note(
         _words_of(one) if of_project else source.excerpt(one.first_line, one.last_line),

@@ -40,7 +40,8 @@ def read(source: Source) -> Reading:
         )
         return Reading("nothing", "DECISIONS.md", fields=fields, why="no decisions in it")
     route, rule = _route(source)
-    session = session_of(source.path.parent, source.project.root)
+    in_its_run = source.path.name.upper() == "DECISIONS.MD"
+    session = session_of(source.path.parent, source.project.root) if in_its_run else source.session()
     when = time_of("\n".join(source.lines[: found[0].first_line]))
     events = [_note(source, one, session, when) for one in found]
     rest = list(_rest(source, found))

@@ -121,8 +121,13 @@ def keep(project: Project, report: MigrationReport) -> Path:
 
 
 def _entry(one: FileReport) -> dict[str, Any]:
+    """A file as the account has it: its fields by what became of them, each name with how often it is there."""
     tree = {key: value for key, value in asdict(one).items() if value not in ("", 0, (), None) and key != "written"}
-    tree["fields"] = [asdict(each) for each in one.fields]
+    fates: dict[tuple[str, str], dict[str, int]] = {}
+    for each in one.fields:
+        names = fates.setdefault((each.fate, each.where), {})
+        names[each.name] = names.get(each.name, 0) + each.count
+    tree["fields"] = [{"fate": fate, "where": where, "names": names} for (fate, where), names in fates.items()]
     return tree
 
 
@@ -133,7 +138,7 @@ def _totals(entries: Iterable[Mapping[str, Any]]) -> dict[str, int]:
         totals["decisions"] = totals.get("decisions", 0) + int(entry.get("decisions", 0))
         for each in entry.get("fields", ()):
             name = f"fields {each['fate']}"
-            totals[name] = totals.get(name, 0) + int(each["count"])
+            totals[name] = totals.get(name, 0) + sum(map(int, each["names"].values()))
     return dict(sorted(totals.items()))
 
 
