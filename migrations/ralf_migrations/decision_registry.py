@@ -17,7 +17,7 @@ from ralf.transcripts.events import Event
 from ralf.transcripts.notes import note, session_of
 from ralf_migrations import routes
 from ralf_migrations.places import Kind
-from ralf_migrations.reading import Part, Reading, Source, Unreadable, accounted, notes
+from ralf_migrations.reading import Part, Reading, Source, Unreadable, accounted, beginning, notes
 from ralf_migrations.report import Field
 
 _LOOKS = re.compile(r"^decisions:", re.MULTILINE)
@@ -42,11 +42,7 @@ _OF_AN_ENTRY = {
 
 
 def _looks(path: Path) -> bool:
-    try:
-        with path.open("rb") as file:
-            return bool(_LOOKS.search(file.read(65_536).decode("utf-8", "replace")))
-    except OSError:
-        return False
+    return bool(_LOOKS.search(beginning(path, 65_536)))
 
 
 KIND = Kind(("decision_registry.yaml", "decision_registry.yml", "*decision_registry*.yaml"), ".yaml", _looks)

@@ -13,18 +13,14 @@ from ralf.transcripts.events import Event
 from ralf.transcripts.notes import note, session_of
 from ralf_migrations import routes
 from ralf_migrations.places import Kind
-from ralf_migrations.reading import Part, Reading, Source, notes
+from ralf_migrations.reading import Part, Reading, Source, beginning, notes
 from ralf_migrations.report import Field
 
 _LOOKS = re.compile(r"^#+ .*\bdecisions?\b", re.IGNORECASE | re.MULTILINE)
 
 
 def _looks(path: Path) -> bool:
-    try:
-        with path.open("rb") as file:
-            return bool(_LOOKS.search(file.read(4_096).decode("utf-8", "replace")))
-    except OSError:
-        return False
+    return bool(_LOOKS.search(beginning(path)))
 
 
 KIND = Kind(("decisions.md", "*decisions.md", "decisions-*.md"), ".md", _looks)

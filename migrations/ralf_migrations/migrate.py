@@ -47,7 +47,7 @@ def migrate(
     if source not in SOURCES:
         raise UsageError(source, "no source that is known", f"one of {', '.join(SOURCES)}")
     project = projects.find(root)
-    base = Path(path) if path is not None else project.root
+    base = Path(path).resolve() if path is not None else project.root
     if not base.exists():
         raise NotFound(base, "no such file or folder", "ralf migrate --help")
     origin = SOURCES[source]
@@ -92,6 +92,9 @@ class _Call:
     def take(self, path: Path) -> None:
         """Read one file, and write what it comes to."""
         name = name_of(self._project, path)
+        if path.is_symlink():
+            self.files.append(FileReport(name, "left", why="a link: what it leads to is taken where it lies"))
+            return
         try:
             opened, reading = SOURCES[self._source].read(self._project, path)
         except Unreadable as error:
