@@ -13,6 +13,7 @@ import pytest
 
 import ralf
 from ralf.errors import NotFound, UsageError
+from ralf.forgetting.forget import forget
 from ralf_migrations.migrate import migrate
 from ralf_migrations.report import FileReport, MigrationReport
 from ralf_migrations.sources import SOURCES
@@ -659,3 +660,22 @@ def test_what_is_no_checkpoint_of_pilot_or_an_empty_one_is_said(content: str, ou
     (report,) = migrate("pilot-checkpoint", root=tmp_path).files
     assert (report.outcome, bool(report.why)) == (outcome, True)
     assert ralf.list_routes(root=tmp_path) == []
+
+
+def test_what_is_forgotten_is_gone_from_the_account_too(tmp_path: Path) -> None:
+    put(tmp_path, "runs/executor/run-0042/DECISIONS.md", DECISIONS.replace("## Notes", "## Wilhelmina Quist"))
+    report = migrate("decisions-md", root=tmp_path)
+    assert report.path is not None
+    assert "Wilhelmina" in report.path.read_text()
+    forget("TASK-42", text="Wilhelmina Quist", root=tmp_path)
+    assert "Wilhelmina" not in report.path.read_text()
+    assert json.loads(report.path.read_text())["files"]
+
+
+def test_secrets_in_a_source_give_way_in_all_that_is_kept(tmp_path: Path) -> None:
+    planted = "ghp_Zx8Qw7Er6Ty5Ui4Op3As2Df1Gh0Jk9Lz8Xc7"
+    put(tmp_path, "runs/executor/run-0042/DECISIONS.md", f"{DECISIONS}\n## {planted}\n\nIt is {planted}.\n")
+    put(tmp_path, "timeline-memory.md", WORKER.replace('"station 14"', f'"{planted}"'))
+    migrate("decisions-md", root=tmp_path)
+    migrate("timeline-memory", root=tmp_path)
+    assert planted.encode() not in b"".join(kept_bytes(tmp_path).values())

@@ -105,14 +105,15 @@ class MigrationReport:
 
 def keep(project: Project, report: MigrationReport) -> Path:
     """Write the account to `.autonomous/context/migrations/SOURCE.json`, beside what earlier calls found elsewhere;
-    nothing is written where it says the same already. It holds no time: the same files give the same bytes.
+    nothing is written where it says the same already. It holds no time: the same files give the same bytes. It names
+    keys and headings, and quotes no text.
     """
     path = project.folder / _FOLDER / f"{report.source}.json"
     files = {entry["path"]: entry for entry in _kept(path)}
     files |= {one.path: _entry(one) for one in report.files}
     files |= {name: {"path": name, "outcome": "backup"} for name in report.backups}
     entries = [files[name] for name in sorted(files)]
-    tree = {"source": report.source, "totals": _totals(entries), "files": entries}
+    tree = project.redactor.tree({"source": report.source, "totals": _totals(entries), "files": entries})
     content = (json.dumps(tree, ensure_ascii=False, indent=1) + "\n").encode("utf-8", "replace")
     if _content(path) != content:
         path.parent.mkdir(parents=True, exist_ok=True)
