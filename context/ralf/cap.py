@@ -28,6 +28,9 @@ KEPT_FACTS = {"names": 80, "commands": 10, "paths": 30, "tests": 3, "errors": 5,
 FEW_FACTS = {"names": 25, "commands": 4, "paths": 10, "tests": 1, "errors": 3, "commits": 3, "requests": 3}
 """The newest of those, which stay until decisions have to go."""
 
+_FROM_A_DOCUMENT = ("context", "reversibility", "consequences", "written_status")
+"""What a decision that somebody wrote down in a document tells beside its reason; see `ralf.runs.written`."""
+
 
 class _Kind(NamedTuple):
     """One kind of what folds.
@@ -138,7 +141,8 @@ def is_bare(decision: Decision) -> bool:
 
 
 def _bare(decision: Decision) -> Decision:
-    return replace(decision, timestamp="", rationale="", alternatives=(), source=None)
+    extra = {key: value for key, value in decision.extra.items() if key not in _FROM_A_DOCUMENT}
+    return replace(decision, timestamp="", rationale="", alternatives=(), source=None, extra=extra)
 
 
 def _facts(name: str, wanted: Callable[[Any], bool] = lambda _: True, *, keep: int) -> _Kind:

@@ -1,0 +1,155 @@
+"""Takes over what another tool has kept: finds, reads, accounts for every field, and writes it as checkpoints."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+from ralf import checkpoint, project as projects
+from ralf.checkpoint import record_runs
+from ralf.errors import NotFound, UsageError
+from ralf.project import Project
+from ralf.report import CheckpointReport
+from ralf.routing import known
+from ralf.summarizers.extractive import Extractive
+from ralf.transcripts import Transcript
+from ralf_migrations import report as reports
+from ralf_migrations.places import Found
+from ralf_migrations.reading import Unreadable, name_of
+from ralf_migrations.report import FileReport, MigrationReport
+from ralf_migrations.sources import SOURCES
+
+Progress = Callable[[int, int, str], None]
+"""Told how many files are done, how many there are, and which one is next."""
+
+
+def migrate(
+    source: str,
+    path: str | os.PathLike[str] | None = None,
+    *,
+    root: str | os.PathLike[str] | None = None,
+    dry_run: bool = False,
+    progress: Progress | None = None,
+) -> MigrationReport:
+    """Take over what a source has kept, as checkpoints of the routes that it is of.
+
+    source   one of `ralf_migrations.sources.SOURCES`
+    path     the file, or the folder below which to look; None: the project
+    root     the project that takes it; see `ralf.project.find`
+    dry_run  only say what would go where
+
+    Sources are only read. What was taken before is not taken again: then nothing is written. The account of every
+    field goes to `.autonomous/context/migrations/SOURCE.json`. A file that cannot be read is listed, and the others are
+    taken. Raises UsageError (an unknown source), NotFound (no such path), and what writing raises.
+    """
+    if source not in SOURCES:
+        raise UsageError(source, "no source that is known", f"one of {', '.join(SOURCES)}")
+    project = projects.find(root)
+    base = Path(path).resolve() if path is not None else project.root
+    if not base.exists():
+        raise NotFound(base, "no such file or folder", "ralf migrate --help")
+    origin = SOURCES[source]
+    found = origin.find(base, path is not None, project.folder)
+    wanted = sorted(found.paths, key=origin.order)  # type: ignore[arg-type]
+    call = _Call(project, source, dry_run=dry_run)
+    for number, one in enumerate(wanted):
+        if progress is not None:
+            progress(number, len(wanted), name_of(project, one))
+        call.take(one)
+    call.count_runs()
+    if progress is not None:
+        progress(len(wanted), len(wanted), "")
+    made = MigrationReport(
+        source,
+        tuple(sorted([*call.files, *_strange(project, found)], key=lambda one: one.path)),
+        tuple(name_of(project, one) for one in found.backups),
+        dry_run,
+        warnings=tuple(dict.fromkeys(call.warnings)),
+    )
+    if dry_run or not (made.files or made.backups):
+        return made
+    project.prepare()
+    return replace(made, path=reports.keep(project, made))
+
+
+class _Call:
+    """One call of `migrate`.
+
+    files     what became of those that were taken
+    warnings  what the reader should know
+    """
+
+    def __init__(self, project: Project, source: str, *, dry_run: bool) -> None:
+        self._project = project
+        self._source = source
+        self._dry_run = dry_run
+        self._empty: dict[str, list[Transcript]] = {}  # by route, runs that wrote nothing, oldest first
+        self.files: list[FileReport] = []
+        self.warnings: list[str] = []
+
+    def take(self, path: Path) -> None:
+        """Read one file, and write what it comes to."""
+        name = name_of(self._project, path)
+        if path.is_symlink():
+            self.files.append(FileReport(name, "left", why="a link: what it leads to is taken where it lies"))
+            return
+        try:
+            opened, reading = SOURCES[self._source].read(self._project, path)
+        except Unreadable as error:
+            self.files.append(FileReport(name, "unreadable", why=str(error)))
+            return
+        parts = [(known(self._project, part.route) or part.route, part.transcript) for part in reading.parts]
+        made = FileReport(
+            name,
+            reading.outcome,
+            reading.shape,
+            opened.sha256 if opened is not None else reading.sha256,
+            opened.size if opened is not None else reading.size,
+            tuple(dict.fromkeys(route for route, _ in parts)),
+            reading.rule,
+            reading.decisions,
+            reading.notes,
+            reading.why,
+            reading.fields,
+        )
+        written = None if self._dry_run else sum(self._write(route, transcript) for route, transcript in parts)
+        self.files.append(replace(made, written=written))
+
+    def _write(self, route: str, transcript: Transcript) -> int:
+        """Write a transcript's checkpoints; how many there were. A run without a word only counts, and waits for that
+        until one of its route has something to say: thousands of them are one record then.
+        """
+        if not transcript.size():
+            self._empty.setdefault(route, []).append(transcript)
+            return 0
+        self.count_runs(route)
+        told = checkpoint(route, transcript, root=self._project.root, summarizer=Extractive(), reason="import")
+        self._warn(told)
+        return len(told.checkpoints)
+
+    def count_runs(self, route: str | None = None) -> None:
+        """Count the runs of a route, or of all, that wrote nothing."""
+        for one in [route] if route is not None else list(self._empty):
+            if runs := self._empty.pop(one, None):
+                self._warn(record_runs(one, runs, root=self._project.root))
+
+    def _warn(self, told: CheckpointReport) -> None:
+        self.warnings += [*told.warnings, *([told.damage] if told.damage else [])]
+
+
+def _strange(project: Project, found: Found) -> list[FileReport]:
+    """Files beside those of the source, and folders that cannot be looked into."""
+    made = []
+    for path in found.strange:
+        if path.is_dir():
+            made.append(FileReport(name_of(project, path), "unreadable", why="cannot be looked into"))
+        else:
+            made.append(FileReport(name_of(project, path), "left", why="is none of this source"))
+    return made
+
+
+def is_done(report: MigrationReport) -> bool:
+    """Whether every file is accounted for: none was unreadable."""
+    return not report.those("unreadable")
