@@ -33,6 +33,21 @@ def clients() -> tuple[str, ...]:
     return tuple(client for client, mark in marks.items() if os.environ.get(mark))
 
 
+def run_folder() -> Path | None:
+    """The folder of the loop's run that we are part of, None outside of one."""
+    return _path("RALF_RUN_DIR")
+
+
+def checkpoints_are_off() -> bool:
+    """Whether `BB5_DISABLE_CHECKPOINTS` asks for none."""
+    return os.environ.get("BB5_DISABLE_CHECKPOINTS", "").strip().lower() not in ("", "0", "false", "no", "off")
+
+
+def _path(variable: str) -> Path | None:
+    found = os.environ.get(variable, "")
+    return Path(found).expanduser() if found and "\0" not in found else None
+
+
 def _number(variable: str) -> int:
     text = os.environ.get(variable, "")
     return int(text) if text.isascii() and text.isdigit() and len(text) < 12 else 0
