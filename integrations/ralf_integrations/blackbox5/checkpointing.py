@@ -80,9 +80,20 @@ class Checkpointing:
         route = self.route or self.meant(project)
         report = checkpoint(route, self.source(project), root=project.root, reason="pressure")
         self.reports.append(report)
+        self._track(report)
         made = ", ".join(entry.checkpoint_id for entry in report.checkpoints)
         say(f"route {report.route}: {f'checkpoint {made}' if made else 'nothing new since its last checkpoint'}")
         return report
+
+    def _track(self, report: CheckpointReport) -> None:
+        """Note what was made in the run's own tracking, where it has one."""
+        from ralf_integrations.blackbox5 import session_tracker
+
+        for entry in report.checkpoints:
+            try:
+                session_tracker.record_checkpoint(self._folder(), entry.checkpoint_id, route=report.route)
+            except (RalfError, OSError) as error:
+                say(f"not noted in the run's tracking: {error}")
 
     def project(self) -> Project:
         """The project that is meant."""
