@@ -19,7 +19,7 @@ from ralf_integrations.blackbox5.checkpointing import Checkpointing
 from storekit import Ran
 
 ROUTE = "TASK-001"
-DATA = Path(os.environ.get("RALF_TEST_BLACKBOX5", ""), "context_budget")
+DATA = storekit.SOURCE.parent / "shared" / "data" / "blackbox5" / "context_budget"
 
 
 @pytest.fixture
@@ -281,7 +281,7 @@ def test_a_folder_that_cannot_be_written_stops_nothing(tmp_path: Path, capfd: py
     assert "is not kept" in ran.err
 
 
-@pytest.mark.skipif(not DATA.is_dir(), reason="real files: RALF_TEST_BLACKBOX5 names their folder")
+@pytest.mark.skipif(not DATA.is_dir(), reason="the real files are not beside this checkout")
 def test_real_state_files_load_and_lose_no_key(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     files = sorted(DATA.glob("*.json"))
     assert files

@@ -1,0 +1,123 @@
+"""What the loop and its agents call, by `context-checkpoint.sh`: at the start of a run, at its end, and in between.
+
+    python -m ralf_integrations.blackbox5.loop start        take in runs that died; what earlier runs came to
+    python -m ralf_integrations.blackbox5.loop end [FILE]   take in this run, and the promise tag in FILE, its output
+    python -m ralf_integrations.blackbox5.loop checkpoint   a checkpoint of this run's session, else of its folder
+
+A run is named by `RALF_RUN_DIR`, its task by `RALF_TASK_ID` and the rest of the rules of `ralf route`. Exit status: 0,
+also where something went wrong, which is said on stderr: a loop goes on. 1 for wrong usage.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+import ralf
+from ralf import config, project as projects, routing
+from ralf.errors import RalfError, RouteNotFound
+from ralf.project import Project
+from ralf_integrations import environment
+from ralf_integrations.blackbox5 import owners, timeline_memory
+from ralf_integrations.blackbox5.checkpointing import Checkpointing
+
+MOST = 50
+"""Earlier runs beside this one that are looked at, the newest: what is older is history, for `ralf migrate`."""
+
+
+def start(project: Project, run_dir: Path | None, route: str) -> str:
+    """Take in what earlier runs left, and what is handed to this one: what they came to, within the usual budget."""
+    if run_dir is not None:
+        owners.begin(project, run_dir, route)
+        for folder in _earlier(project, run_dir):
+            _take(project, folder, owners.route_of(project, folder))
+    try:
+        context = ralf.get_context(route, root=project.root)
+    except RouteNotFound:
+        return f"Nothing is kept of {route} yet: this is the first attempt.\n"
+    return context.render(config.load(project.config_file).brief_tokens, section="brief")
+
+
+def end(project: Project, run_dir: Path | None, route: str, output: Path | None) -> None:
+    """Take in a run that ends. Raises as `ralf.checkpoint`."""
+    if run_dir is None:
+        return
+    _take(project, run_dir, route, output=output)
+    owners.end(project, run_dir)
+    for line in timeline_memory.refresh(project):
+        _say(line)
+
+
+def _earlier(project: Project, run_dir: Path) -> Iterator[Path]:
+    """The runs beside this one that are over and have something untaken, the oldest first."""
+    here = run_dir.resolve()
+    found: list[tuple[float, Path]] = []
+    with suppress(OSError):
+        beside = (one for one in here.parent.iterdir() if one != here and one.is_dir() and not one.is_symlink())
+        found += ((one.stat().st_mtime, one) for one in beside)
+    for _, folder in sorted(sorted(found, reverse=True)[:MOST]):
+        if not owners.is_taken(project, folder) and not owners.lives(project, folder):
+            yield folder
+
+
+def _take(project: Project, folder: Path, route: str, *, output: Path | None = None) -> None:
+    """Take a run's folder into its route; what goes wrong with one of them is said."""
+    seen = owners.state_of(folder)
+    try:
+        report = ralf.checkpoint(route, folder, root=project.root, reason="session-end")
+    except (RalfError, OSError) as error:
+        _say(f"{folder}: not taken in: {error}")
+        return
+    owners.taken(project, folder, seen)
+    made = ", ".join(entry.checkpoint_id for entry in report.checkpoints)
+    if made:
+        _say(f"{folder.name}: route {report.route}: checkpoint {made}")
+
+
+def main(args: Sequence[str] | None = None) -> int:
+    """Run the command; its exit status."""
+    parser = argparse.ArgumentParser(prog="context-checkpoint.sh", description="Earlier runs of the loop, on demand.")
+    parser.add_argument("command", nargs="?", default="checkpoint", choices=["start", "end", "checkpoint"])
+    parser.add_argument("output", nargs="?", type=Path, help="end: what the run's client has printed")
+    parser.add_argument("--run-dir", type=Path, metavar="DIR", help="the run's folder; default: RALF_RUN_DIR")
+    parser.add_argument("--route", metavar="R", help="the route; default: the one that is meant")
+    parser.add_argument("--root", metavar="DIR", help="the project")
+    try:
+        given = parser.parse_args(args)
+    except SystemExit as stopped:
+        return 1 if stopped.code else 0  # 2 would stop a client that calls this as its hook
+    try:
+        if not environment.checkpoints_are_off():
+            _run(given)
+    except (RalfError, OSError) as error:
+        _say(str(error))
+        if isinstance(error, RalfError) and error.hint:
+            _say(f"hint: {error.hint}")
+    return 0
+
+
+def _run(given: argparse.Namespace) -> None:
+    run_dir = given.run_dir or environment.run_folder()
+    project = projects.find(given.root)
+    checkpoints = Checkpointing(run_dir, given.route or "", root=project.root)
+    if given.command == "checkpoint":
+        checkpoints.make()
+        return
+    route = given.route or checkpoints.meant(project)
+    routing.check_new(project, route)
+    if given.command == "start":
+        print(start(project, run_dir, route), end="")
+    else:
+        end(project, run_dir, route, given.output)
+
+
+def _say(line: str) -> None:
+    with suppress(OSError):
+        print(f"context-checkpoint: {line}", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
