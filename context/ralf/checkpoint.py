@@ -31,8 +31,8 @@ from ralf.store import Token
 from ralf.summarizers import Summarizer
 from ralf.summarizers.registry import MODELS
 from ralf.text import clean, one_line
-from ralf.transcripts import Transcript, open_transcript
-from ralf.transcripts.events import Position
+from ralf.transcripts import Transcript, notes, open_transcript
+from ralf.transcripts.events import Event, Position
 from ralf.writer import RouteWriter, writing
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ Progress = Callable[[int, int], None]
 
 def checkpoint(
     route: str,
-    transcript: str | os.PathLike[str],
+    transcript: str | os.PathLike[str] | Transcript,
     *,
     root: str | os.PathLike[str] | None = None,
     summarizer: Summarizer | str | None = None,
@@ -63,7 +63,8 @@ def checkpoint(
     """Take what is new in a transcript, cut it into segments, and write a checkpoint for each.
 
     route       the route's name; made when it does not exist
-    transcript  a client's session log, of any format that `ralf.transcripts` knows
+    transcript  a client's session log, of any format that `ralf.transcripts` knows; a run folder; or a transcript that
+                somebody has made (`ralf.transcripts.notes`)
     root        the project directory; see `ralf.project.find`
     summarizer  its name, or an object with `summarize`; None: as configured. `claude`, `codex`, `llm` or `command`: the
                 embedded one, and then that model improves each checkpoint, or the newest one if nothing was new, while
@@ -82,7 +83,7 @@ def checkpoint(
     project = projects.find(root)
     routing.check_new(project, route)
     project.check_links()
-    source = open_transcript(Path(transcript))
+    source = _opened(project, transcript)
     settings = config.load(project.config_file)
     model = _model(project, summarizer)
     embedded = _summarizer(settings.summarizer if model or summarizer is None else summarizer)
@@ -94,7 +95,7 @@ def checkpoint(
         if run.take(segment_tokens or settings.segment_limit, restart=restart, begin=begin, progress=progress):
             if model is not None:
                 run.ask(*model)
-            elif summarizer is None:
+            elif summarizer is None and source.origin != "import":  # nothing is spent on what is long over
                 run.start_worker()
             run.archive()
             return run.report()
@@ -135,17 +136,17 @@ class _Run:
         """Take the segments that are new; False when another writer took one of them first."""
         self._known = self._project.store.head(stream_of(self._route))
         stand = standing(self._project, self._route, self._source.session)
-        restart = restart and not sessions.unchanged(stand, self._source.path)
+        restart = restart and not sessions.unchanged(stand, self._source)
         if restart:
             stand = Standing(stand.session)
         else:
-            sessions.check_unchanged(stand, self._source.path, self._route)
+            sessions.check_unchanged(stand, self._source, self._route)
         self._taken = stand.position
         if begin is not None and begin.byte > stand.position.byte:
             stand = Standing(stand.session, begin)
         state = self._state()
         self._context = state.context if state is not None else empty(self._route)
-        size = self._source.path.stat().st_size
+        size = self._source.size() + (self._taken.byte if self._source.rewritten else 0)
         pieces = self._pieces(stand.position, limit)
         piece = next(pieces, None)
         if piece is None and state is not None:
@@ -157,7 +158,7 @@ class _Run:
                 self._warnings += writer.warnings
         while piece is not None:
             following = next(pieces, None)
-            if following is None and piece.rest:
+            if following is None and piece.rest and not self._source.rewritten:
                 piece = replace(piece, end=self._source.end)
             known = len(self._written)
             taken = self._take_piece(piece, stand, following, restart=restart)
@@ -242,8 +243,13 @@ class _Run:
             return None
 
     def _pieces(self, after: Position, limit: int) -> Iterator[Piece]:
-        pieces = (piece for piece in cut(self._source.events(after), limit, tokens.count) if piece.tokens)
+        events = self._source.events(after) if not self._source.rewritten else self._new_notes(after)
+        pieces = (piece for piece in cut(events, limit, tokens.count) if piece.tokens)
         return pieces if self._reason != "threshold" else full(pieces)
+
+    def _new_notes(self, after: Position) -> Iterator[Event]:
+        known = sessions.noted(self._project, self._route, self._source.session)
+        return notes.new(self._source.events(), known, self._project.redactor.digest, after)
 
     # ---- one segment ----
 
@@ -299,6 +305,13 @@ def _model(project: Project, wanted: Summarizer | str | None) -> tuple[Command, 
 
     settings = localconfig.of(project)
     return settings.command_of(str(wanted)), settings.cap
+
+
+def _opened(project: Project, transcript: str | os.PathLike[str] | Transcript) -> Transcript:
+    """The transcript itself, or the one in a file."""
+    if isinstance(transcript, str | os.PathLike):
+        return open_transcript(Path(transcript))
+    return transcript
 
 
 def _hints(keep: Sequence[str]) -> tuple[str, ...]:

@@ -29,10 +29,12 @@ def labelled(context: RouteContext, kind: str, payload: Mapping[str, Any]) -> Ma
     if kind not in ("checkpoint", "refinement", "decision"):
         return payload
     items = [payload.get("decision", {})] if kind == "decision" else payload.get("decisions", ())
-    active: dict[str, Decision] = {}
+    active: dict[str, list[Decision]] = {}
     taken: set[str] = set()
     if not all(item.get("id") for item in items):  # else they have been labelled, and nothing need be looked up
-        active = {said(known): known for known in context.decisions if known.status == "active"}
+        for decision in context.decisions:
+            if decision.status == "active":
+                active.setdefault(said(decision), []).append(decision)
         taken = {known.id for known in context.decisions}
     count = context.context_checkpoint.decision_count
     made = []
@@ -44,25 +46,34 @@ def labelled(context: RouteContext, kind: str, payload: Mapping[str, Any]) -> Ma
             continue
         if not item.get("id"):
             decision = from_tree(Decision, item)
-            known = active.get(said(decision))
+            alike = active.get(said(decision), [])
+            known = next((one for one in reversed(alike) if _is_one(one, decision)), None)
             if known is None or decision.supersedes == known.id or decision.status != "active":
                 count += 1
                 while f"DEC-{count:03d}" in taken:  # an imported file may have used it
                     count += 1
                 item = {**item, "id": f"DEC-{count:03d}"}
                 if decision.status == "active":
-                    active[said(decision)] = replace(decision, id=item["id"])
+                    active.setdefault(said(decision), []).append(replace(decision, id=item["id"]))
             else:
                 item = {**item, "id": known.id}
                 news = _told_again(known, from_tree(Decision, item))
                 if news == known:
                     labels[f"#{number}"] = known.id
                     continue
-                active[said(decision)] = news
+                alike[alike.index(known)] = news
         labels[f"#{number}"] = item["id"]
         made.append(item)
     made = [_linked(item, labels) for item in made]
     return {**payload, "decision": made[0] if made else {}} if kind == "decision" else {**payload, "decisions": made}
+
+
+def _is_one(known: Decision, new: Decision) -> bool:
+    """Whether two decisions of the same words are one: where documents number them otherwise and give other reasons
+    ("Scope", in every run), they are two.
+    """
+    labels = known.extra.get("label"), new.extra.get("label")
+    return None in labels or labels[0] == labels[1] or known.rationale == new.rationale
 
 
 def _is_buried(stones: Sequence[Tombstone], item: Mapping[str, Any]) -> bool:

@@ -5,15 +5,17 @@ segment → redact → facts + summary → probe → evidence blob → payload
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ralf import evidence, fingerprint, sessions, tokens, tombstones, yamlwriting
+from ralf import evidence, sessions, tokens, tombstones, yamlwriting
 from ralf.context import RouteContext
 from ralf.errors import TranscriptChanged
 from ralf.extraction import facts
 from ralf.extraction.facts import Extracted
+from ralf.fingerprint import Fingerprint
 from ralf.project import Project
 from ralf.proving import items, loss, proof
 from ralf.segments import Piece
@@ -55,6 +57,7 @@ class Payloads:
         Raises TranscriptChanged where the transcript shrank meanwhile.
         """
         redactor = self.project.redactor
+        notes = [redactor.digest(event.text) for event in piece.events] if self.source.rewritten else []
         events, tails = redactor.events(piece.events, tails=stand.tails, following=following)
         piece = replace(piece, events=tuple(events))
         extracted = self._extracted(piece, stand, context)
@@ -62,7 +65,7 @@ class Payloads:
         seen = items.seen(piece.events)
         proved = proof.summed_up(segment, self.summarizer, seen)
         digest = evidence.keep(self.project.store, piece.events)
-        mark = fingerprint.take(self.source.path, piece.end.byte)
+        mark = self.source.mark(piece.end) if not notes else Fingerprint("", _hash(notes))
         if mark is None:
             raise TranscriptChanged(self.source.path, "shrank while it was read", "try again")
         pending = tuple(sessions.pending_tree(event) for event in extracted.pending)
@@ -77,6 +80,7 @@ class Payloads:
                 "to_line": piece.end.line,
                 "head": mark.head,
                 "tail": mark.tail,
+                **({"notes": notes} if notes else {}),
             },
             "period": _period(piece.events),
             "tokens": piece.tokens,
@@ -85,7 +89,7 @@ class Payloads:
             **kept,
             "active_work": to_tree(proved.summary.active_work),
             "agent_type": self.agent_type,
-            "goal": "" if context.goal else _goal(piece.events, context),
+            "goal": "" if context.goal else _goal(piece.events, context, extracted),
             "recall": proved.recall.share,
             "recall_with_search": proof.with_search(self.project.store, digest, proved.recall),
             "added": proved.added,
@@ -108,6 +112,8 @@ class Payloads:
             work=context.active_work,
             pending=[sessions.pending_event(tree) for tree in stand.pending],
             unsolved=[error for error in context.facts.errors if not error.fixed_by],
+            session=stand.session,
+            origin=self.source.origin,
         )
 
     def _segment(self, piece: Piece, stand: Standing, context: RouteContext, extracted: Extracted) -> Segment:
@@ -121,6 +127,7 @@ class Payloads:
             keep=self.keep,
             before=[sessions.asked_event(stand.asked)] if stand.asked else (),
             dropped=tombstones.of(context),
+            noted=extracted.decisions,
         )
 
 
@@ -140,10 +147,15 @@ def _period(events: Sequence[Event]) -> list[str]:
     return [times[0], times[-1]] if times else ["", ""]
 
 
-def _goal(events: Sequence[Event], context: RouteContext) -> str:
-    """The first request that says something, else the task's title."""
+def _hash(notes: Sequence[str]) -> str:
+    return hashlib.sha256("".join(notes).encode()).hexdigest()
+
+
+def _goal(events: Sequence[Event], context: RouteContext, extracted: Extracted) -> str:
+    """The first request that says something, else the task's title, also one that notes tell."""
     for event in events:
         text = event.text.strip()
         if event.kind == "user" and len(text) >= GOAL_FROM and not text.startswith("/"):
             return text if len(text) <= GOAL_TO else text[: GOAL_TO - 1].rstrip() + "…"
-    return context.active_work.task_title
+    noted = any(event.kind == "note" for event in events)
+    return context.active_work.task_title or (extracted.work.task_title if noted else "")

@@ -14,11 +14,12 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ralf import fingerprint, journal
+from ralf import journal
 from ralf.errors import MEND_JOURNAL, DamagedJournal, TranscriptChanged, UnknownToken
 from ralf.files.opening import content_of, ours_alone
 from ralf.project import Project
 from ralf.store import Token
+from ralf.transcripts import Transcript
 from ralf.transcripts.events import Event, Position
 
 _SPEECH = ("user", "assistant", "call", "result")
@@ -73,24 +74,50 @@ def taken(project: Project, route: str) -> dict[str, int]:
     return found
 
 
-def unchanged(stand: Standing, transcript: Path) -> bool:
-    """Whether what was taken of a session still stands at the beginning of its transcript."""
-    if not stand.position.byte:
+def noted(project: Project, route: str, session: str) -> set[str]:
+    """The digests of the notes that a route has of a session whose transcript is rewritten in place."""
+    head = project.store.head(journal.stream_of(route))
+    if head is None:
+        return set()
+    path = _path(project, route)
+    known = _known(path)
+    if place_of(known) != head:
+        known = _renewed(project, route, path, known)
+    try:
+        return _noted_in(known, session)
+    except journal.MALFORMED:  # a cache may hold anything
+        return _noted_in(_renewed(project, route, path, b""), session)
+
+
+def _noted_in(known: bytes, session: str) -> set[str]:
+    wanted = b'{"session":' + json.dumps(session).encode() + b","
+    lines = (json.loads(line) for line in known.split(b"\n") if line.startswith(wanted))
+    return {digest for line in lines for digest in _digests(line.get("notes"))}
+
+
+def _digests(tree: object) -> list[str]:
+    return [digest for digest in tree if isinstance(digest, str)] if isinstance(tree, list) else []
+
+
+def unchanged(stand: Standing, transcript: Transcript) -> bool:
+    """Whether what was taken of a session still stands at the beginning of its transcript; one that is rewritten in
+    place has no beginning.
+    """
+    if transcript.rewritten or not stand.position.byte:
         return True
-    now = fingerprint.take(transcript, stand.position.byte)
+    now = transcript.mark(stand.position)
     return now is not None and (now.head, now.tail) == (stand.head, stand.tail)
 
 
-def check_unchanged(stand: Standing, transcript: Path, route: str) -> None:
+def check_unchanged(stand: Standing, transcript: Transcript, route: str) -> None:
     """TranscriptChanged where the transcript shrank or was replaced since the last checkpoint of its session."""
     if unchanged(stand, transcript):
         return
-    now = fingerprint.take(transcript, stand.position.byte)
-    what = "was replaced" if now is not None else "shrank"
+    what = "was replaced" if transcript.mark(stand.position) is not None else "shrank"
     raise TranscriptChanged(
-        transcript,
+        transcript.path,
         f"{what} since the last checkpoint of its session, which ended at byte {stand.position.byte:,}",
-        f"ralf context checkpoint {route} --transcript {transcript} --restart",
+        f"ralf context checkpoint {route} --transcript {transcript.path} --restart",
     )
 
 
@@ -187,6 +214,7 @@ def lines_since(project: Project, route: str, after: Token | None) -> bytes:
                     "line": source.get("to_line", 0),
                     "head": source.get("head", ""),
                     "tail": source.get("tail", ""),
+                    **({"notes": _digests(source["notes"])} if source.get("notes") else {}),
                     **_carried(record.payload),
                     "token": token,
                 }

@@ -186,7 +186,7 @@ def _some_of(said: Sequence[Quote]) -> Iterator[Sequence[Quote]]:
 
 def _spoken(line: Line) -> Iterator[Quote]:
     """What a person or the agent says in an event; a person who declines a call speaks in its result."""
-    if line.kind in ("user", "assistant"):
+    if line.kind in ("user", "assistant", "note"):
         yield _quote(line)
     elif line.kind == "result":
         words = said_in_refusal(Event("result", line.text, Position(), Position(), refused=True))
@@ -250,5 +250,6 @@ def _quote(line: Line) -> Quote:
         "call": f"agent, calling {line.tool}",
         "result": f"{line.tool or 'tool'}, answering",
         "compaction": "client, compacting",
+        "note": "noted",
     }
     return Quote(line.line, line.last, who.get(line.kind, line.kind), line.text)

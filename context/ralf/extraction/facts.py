@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from ralf.extraction import commands, filetools, outcomes, recurring
+from ralf.extraction import commands, filetools, noted, outcomes, recurring
 from ralf.extraction.combining import LONG_PASSED, again, same_command
 from ralf.extraction.todos import TodoList
 from ralf.extraction.troubles import NAMED, Troubles
@@ -15,6 +15,7 @@ from ralf.model import (
     ActiveWork,
     CommandFact,
     CommitFact,
+    Decision,
     ErrorFact,
     Facts,
     OpenFile,
@@ -43,11 +44,13 @@ class Extracted:
     facts    of these events only, oldest first, each once
     work     the work before, with its mechanical parts renewed: to-dos, open files, last request, steps
     pending  calls that had no result yet; to be given to the next call
+    decisions  those that stand in fields of notes, oldest first, without labels
     """
 
     facts: Facts
     work: ActiveWork
     pending: tuple[Event, ...]
+    decisions: tuple[Decision, ...] = ()
 
 
 def extract(
@@ -57,11 +60,14 @@ def extract(
     work: ActiveWork = ActiveWork(),  # noqa: B008  an immutable value
     pending: Sequence[Event] = (),
     unsolved: Sequence[ErrorFact] = (),
+    session: str = "",
+    origin: str = "",
 ) -> Extracted:
     """Take the facts out of events; paths under `base`, the project directory, are written relative to it.
 
     `pending` are the calls that the stretch before left without a result, `unsolved` the errors known before that
-    nothing has fixed yet: when their command passes now, they come back with `fixed_by`.
+    nothing has fixed yet: when their command passes now, they come back with `fixed_by`. The decisions of notes are of
+    this `session` and `origin`.
     """
     reader = _Reader(base, work, pending, unsolved)
     events = tuple(events)
@@ -69,7 +75,8 @@ def extract(
         reader.take(event)
     found = reader.result()
     names = recurring.ranked(events, [fact.path for fact in found.facts.paths])
-    return replace(found, facts=replace(found.facts, names=names))
+    decisions = noted.decisions(events, session, origin)
+    return replace(found, facts=replace(found.facts, names=names), decisions=decisions)
 
 
 def said_in_refusal(event: Event) -> str:
@@ -123,6 +130,8 @@ class _Reader:
                 self._request(said_in_refusal(event), event.timestamp)
             elif call is not None:
                 self._answered(call, event)
+        elif event.kind == "note":
+            self._noted(event)
 
     def result(self) -> Extracted:
         facts = Facts(
@@ -168,6 +177,23 @@ class _Reader:
     def _last_request(self) -> str:
         text = self.asked or self.work.last_request
         return without_middle(text, _REQUEST_HEAD, _REQUEST_TAIL)[0] if len(text) > _LONG_REQUEST + 200 else text
+
+    def _noted(self, event: Event) -> None:
+        """What stands in fields of a note."""
+        self.work = noted.work(event, self.work)
+        self.todos = TodoList(self.work)
+        self.outcome = self.work.outcome
+        told = noted.facts(event)
+        for path in told.paths:
+            name = self._relative(path.path, "")
+            old = self.paths.pop(name, PathFact())
+            did = filetools.in_order((*old.did, *(path.did or ("edited",))))
+            self.paths[name] = PathFact(name, did, path.last or event.timestamp)
+        self.commits.update((fact.commit, fact) for fact in told.commits)
+        self.tests.update((fact.command, fact) for fact in told.tests)
+        self.requests.update(((fact.request, fact.omitted), fact) for fact in told.requests)
+        self.commands.update((same_command(fact), fact) for fact in told.commands)
+        self.troubles.errors.update(((fact.error, fact.command), fact) for fact in told.errors)
 
     # ---- what was done ----
 

@@ -19,7 +19,7 @@ _LONGEST, _LONGEST_PRINTED = 20_000, 4_000  # characters that are read of what w
 _HALF_LIFE = 100_000  # characters after which saying a name counts half
 _LAST_SEEN = 4_000  # characters at the end of a stretch within which also a tool's output counts
 _JUST_SEEN = 2.0
-_SAID = {"user": 4.0, "assistant": 3.0, "thinking": 1.5, "call": 1.5, "result": 0.2}
+_SAID = {"user": 4.0, "assistant": 3.0, "thinking": 1.5, "call": 1.5, "result": 0.2, "note": 2.0}
 
 _NAME = re.compile(
     r"(?<![\w/.@+~-])(?:"

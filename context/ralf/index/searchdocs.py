@@ -16,7 +16,7 @@ from ralf.tree import from_tree, to_tree
 
 CHUNK = 1_200  # characters of evidence in one document
 _AROUND = 600  # characters of each message that was said around a decision
-_SAID = frozenset(("user", "assistant", "thinking"))
+_SAID = frozenset(("user", "assistant", "thinking", "note"))
 
 
 class Document(NamedTuple):
@@ -66,8 +66,9 @@ def of_checkpoint(store: Store, payload: Mapping[str, Any], label: str) -> Itera
 def of_decision(decision: Decision, around: str = "") -> Document:
     """A decision with its reason and what was rejected for it."""
     rejected = f"Rejected: {'; '.join(decision.alternatives)}" if decision.alternatives else ""
-    parts = [decision.decision, decision.rationale, rejected]
-    text = "\n".join(part for part in parts if part)
+    label = decision.extra.get("label")  # what it is called where it was written down
+    parts = [decision.decision, decision.rationale, rejected, label]
+    text = "\n".join(part for part in parts if part and isinstance(part, str))
     document = Document("decision", decision.id, text, decision.status, decision.superseded_by, True, around)
     source = decision.source
     if source is None:

@@ -96,6 +96,10 @@ class _Reader:
             self._count(event.text, line)
             self._tell(self._names, _NAME.findall(event.text), line)
             yield from _said(event.kind, event.text, line)
+        elif event.kind == "note":
+            self._count(event.text, line)
+            self._tell(self._names, _NAME.findall(event.text), line)
+            yield from _noted(event, line)
         elif event.kind == "call":
             self._count(event.text, line)
             if isinstance(event, Event):
@@ -164,6 +168,21 @@ class _Reader:
         for path in named:
             if path.strip() and "\n" not in path and len(path) < 400:
                 yield Item("paths", path.strip().removeprefix(self._base or "\0"), line)
+
+
+def _noted(event: Event | Line, line: int) -> Iterator[Item]:
+    """What a note says, and what stands in its fields: nothing of its prose is a decision."""
+    yield Item("statements", event.text.replace("**", ""), line)
+    if isinstance(event, Line):
+        return
+    decision, facts = event.input.get("decision"), event.input.get("facts")
+    if isinstance(decision, Mapping) and isinstance(text := decision.get("decision"), str) and text.strip():
+        yield Item("decisions", text.strip(), line)
+    paths = facts.get("paths") if isinstance(facts, Mapping) else None
+    for entry in paths if isinstance(paths, list) else ():
+        path = entry.get("path") if isinstance(entry, Mapping) else None
+        if isinstance(path, str) and path.strip() and "\n" not in path and len(path) < 400:
+            yield Item("paths", path.strip(), line)
 
 
 def _said(who: str, text: str, line: int) -> Iterator[Item]:

@@ -63,6 +63,9 @@ def summed_up(segment: Segment, summarizer: Summarizer, items: Sequence[Item]) -
         reason = refusal(own, summary, items)
         if reason:
             summary, refused = own, f"{summarizer.name}: {reason}"
+    missing = [decision for decision in segment.noted if decision not in summary.decisions]
+    if missing:
+        summary = replace(summary, decisions=(*summary.decisions, *missing))
     words = Words.of(segment.facts, *_parts(summary))
     recall = probe.measure(items, words)
     added = _to_add(recall)

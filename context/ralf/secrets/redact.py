@@ -79,7 +79,7 @@ class Redactor:
     def _event(self, event: Event, hits: Sequence[Span], names: Mapping[str, str]) -> Event:
         text = self.text(marked(event.text, hits)) if hits else event.text
         tree = event.input
-        if tree and (hits or any(map(secretnames.is_name, _keys(tree)))):
+        if tree and (hits or event.kind == "note" or any(map(secretnames.is_name, _keys(tree)))):
             secrets = Known({event.text[span.start : span.end]: span.marker for span in hits})
             tree = _replaced(self.tree(tree), secrets)
         tool, call, cwd = names[event.tool], names[event.call_id], names[event.cwd]
@@ -144,6 +144,10 @@ class Redactor:
                 start, end = found.span(1 if pattern.groups and found[1] is not None else 0)
                 if start < end:
                     yield Hit(start, end, "pattern")
+
+    def digest(self, text: str) -> str:
+        """What tells a text again under this key, and nothing of it to who has not the key: 16 hexadecimal digits."""
+        return hmac.new(self._key, text.encode("utf-8", "surrogatepass"), sha256).hexdigest()[:16]
 
     def marker(self, kind: str, secret: str) -> str:
         """What stands for a secret: equal for equal ones, also where one of them is escaped."""

@@ -23,6 +23,7 @@ class Segment:
     keep         what a person wants kept: hints such as "the migration plan"; what touches them comes first
     before       the agent's message right before the segment, if it waits for an answer there
     dropped      tombstones of decisions that a person dropped or had forgotten: none of them comes back
+    noted        decisions that stand in fields of the segment's notes: the checkpoint has them, whatever is summed up
     """
 
     session: str
@@ -34,6 +35,7 @@ class Segment:
     keep: Sequence[str] = ()
     before: Sequence[Event] = ()
     dropped: Sequence[Tombstone] = ()
+    noted: Sequence[Decision] = ()
 
 
 @dataclass(frozen=True, slots=True)

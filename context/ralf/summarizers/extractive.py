@@ -57,16 +57,18 @@ class Extractive:
             dropped=segment.dropped,
         )
         talk = exchanges(segment.events)
+        talk_only = not any(event.kind == "note" for event in segment.events)  # notes say where the work stands
+        found = (*found, *segment.noted)
         told = "\n".join(text for item in found for text in (item.decision, item.rationale))
         room = _room(segment, found)
         lines = history.lines_of(talk, room, keep=segment.keep, told=told)
         if not lines:
             lines = ["- Nothing worth keeping was said in this segment."]
         return Summary(
-            title=_title(talk, segment.active_work),
+            title=_noted_title(segment) or _title(talk, segment.active_work),
             text="\n".join(lines),
             decisions=found,
-            active_work=_work(segment.active_work, talk),
+            active_work=_work(segment.active_work, talk) if talk_only else segment.active_work,
             key_events=_key_events(segment, found),
         )
 
@@ -81,10 +83,16 @@ def _room(segment: Segment, decisions: Sequence[Decision]) -> int:
     texts += [text for item in decisions for text in (item.decision, item.rationale, *item.alternatives)]
     spent = sum(map(len, texts)) + _OVERHEAD * len(texts) + _SOURCE * len(decisions) + len(", ".join(facts.names))
     size = sum(len(event.text) for event in segment.events)
-    said = sum(len(event.text) for event in segment.events if event.kind == "assistant")
+    said = sum(len(event.text) for event in segment.events if event.kind in ("assistant", "note"))
     thought = sum(len(event.text) for event in segment.events if event.kind in ("thinking", "call"))
     room = min(int(size * _SHARE) - spent - _ENTRY, int(said * _SAID_MOST + thought * _THOUGHT_MOST))
     return max(_LEAST_ROOM, min(_MOST_ROOM, max(room, int(min(said * _SAID_LEAST, size * _SHARE_LEAST)))))
+
+
+def _noted_title(segment: Segment) -> str:
+    """The title that the first of the notes has which has one; "" for none."""
+    titles = (event.input.get("title") for event in segment.events if event.kind == "note")
+    return next((trimmed(one_line(title), 72) for title in titles if isinstance(title, str) and title.strip()), "")
 
 
 def _title(talk: Sequence[Exchange], work: ActiveWork) -> str:
@@ -93,6 +101,7 @@ def _title(talk: Sequence[Exchange], work: ActiveWork) -> str:
     worked = max(asked, key=lambda e: (len(e.request) >= 25, len(e.spoken)), default=None)
     texts = [s.text for s in sentences(worked.request[:LONGEST])] if worked else []
     texts += [s.text for e in talk for statement in e.spoken[-1:] for s in statement.said if tells(s)]
+    texts += [s.text for e in talk for one in e.statements if one.voice == "noted" for s in one.said if tells(s)]
     for least in (16, 8):
         for text in texts:
             title = one_line(text.replace("`", "").replace("*", "")).strip(" #>-:.,;!?")

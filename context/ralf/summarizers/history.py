@@ -50,7 +50,7 @@ _RESULT = re.compile(
 _UNSURE = re.compile(
     r"\b(?:maybe|perhaps|might|could be|probably|hmm+|wait|let me|let's|i should|i need to|i'll)\b", re.I
 )
-_VOICE: dict[Voice, float] = {"said": 3.0, "wrote": 3.0, "reported": 2.0, "thought": 1.5}
+_VOICE: dict[Voice, float] = {"said": 3.0, "wrote": 3.0, "reported": 2.0, "thought": 1.5, "noted": 3.0}
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,7 +205,7 @@ def _candidates(exchanges: Sequence[Exchange]) -> Iterator[_Candidate]:
 
 
 def _worth(sentence: Sentence, voice: Voice) -> bool:
-    if voice == "wrote" and sentence.kind == "heading":
+    if voice in ("wrote", "noted") and sentence.kind == "heading":
         return len(sentence.text) > _LEAST
     if not tells(sentence):
         return False

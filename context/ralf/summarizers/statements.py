@@ -18,9 +18,9 @@ from ralf.transcripts.events import Event
 LONGEST = 16_000
 """Characters of one text that are read."""
 
-Voice = Literal["said", "wrote", "reported", "thought"]
+Voice = Literal["said", "wrote", "reported", "thought", "noted"]
 """How a statement was made: said in the conversation, written for people (a plan, a comment, a document, a commit
-message), reported by a sub-agent, or thought.
+message), reported by a sub-agent, thought, or noted down in a document that is the transcript itself.
 """
 
 _PROSE_KEYS = ("plan", "body", "comment", "message", "description", "summary", "text")
@@ -79,6 +79,8 @@ def _texts(event: Event) -> Iterator[tuple[Voice, str]]:
         yield "said", event.text
     elif event.kind == "thinking":
         yield "thought", event.text
+    elif event.kind == "note":
+        yield "noted", event.text
     elif event.kind == "call":
         for text in _written(event.tool, event.input):
             yield "wrote", text

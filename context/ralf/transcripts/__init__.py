@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 from ralf.transcripts.events import START, Event, Position
 
 if TYPE_CHECKING:
+    from ralf.fingerprint import Fingerprint
     from ralf.transcripts.head import Head
 
 __all__ = ["Event", "Position", "Transcript", "open_transcript", "requests"]
@@ -19,14 +20,18 @@ _FIRST_EVENTS = 500  # events among which a session's first request is looked fo
 
 
 class Transcript(Protocol):
-    """A session log of one format.
+    """A session log of one format, or documents that were written down.
 
-    path     the file
-    format   "claude-code", "codex", "chat", "text"
-    session  the session's id; the file's name without its suffix where the format has none
+    path     the file; of documents, the folder in which they lie
+    format   "claude-code", "codex", "chat", "text"; of documents, what they are: "run folder"
+    session  the session's id; the file's name without its suffix where the format has none. Of documents, their path
+             (`notes.session_of`)
     cwd      the first working directory that the head of the file names, or ""
     branch   the first git branch that the head of the file names, or ""
+    origin   who made the decisions that stand in fields of its notes: "agent" or "import"; "" where there are none
     skipped  records that were not used, by reason or type, in the last reading: "sidechain", "malformed", "oversized"
+    rewritten  it is not only appended to: each reading gives all of it, and new is what has not been taken before
+             (`notes.new`). Nobody asks its places, nor `mark`
     """
 
     path: Path
@@ -34,6 +39,8 @@ class Transcript(Protocol):
     session: str
     cwd: str
     branch: str
+    origin: str
+    rewritten: bool
     skipped: Counter[str]
     malformed: list[int]
     """Numbers, from 1, of the first lines that could not be read."""
@@ -41,6 +48,14 @@ class Transcript(Protocol):
     @property
     def end(self) -> Position:
         """The place after the last complete record that was consumed by the last reading."""
+        ...
+
+    def size(self) -> int:
+        """Bytes of it now. OSError where it is gone."""
+        ...
+
+    def mark(self, end: Position) -> Fingerprint | None:
+        """The fingerprint of what lies before a place; None where it is shorter than that. OSError where it is gone."""
         ...
 
     def events(self, after: Position = START) -> Iterator[Event]:

@@ -10,6 +10,7 @@ from pathlib import Path
 from ralf.transcripts.content import Record, arguments, blocks, first, leaves, said, time_of, words
 from ralf.transcripts.elements import LISTS, Element, elements
 from ralf.transcripts.events import START, Event, Position
+from ralf.transcripts.growing import Growing
 from ralf.transcripts.head import Head
 from ralf.transcripts.lines import Line, open_regular, read_lines
 from ralf.transcripts.records import MALFORMED_SHOWN, others, parsed
@@ -33,7 +34,7 @@ def _is_message(record: Record) -> bool:
     return isinstance(record.get("role"), str) and ("content" in record or "tool_calls" in record)
 
 
-class Chat:
+class Chat(Growing):
     """Chat messages; see ralf.transcripts.Transcript for the fields.
 
     A file that is written anew with more messages at its end goes on after the last one that was read. Agents that show

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-Kind = Literal["user", "assistant", "thinking", "call", "result", "compaction", "other"]
+Kind = Literal["user", "assistant", "thinking", "call", "result", "compaction", "note", "other"]
 """What an event is.
 
 user        a request or answer that a person typed (also while the agent worked)
@@ -15,6 +15,8 @@ thinking    the agent's reasoning, where the client records it
 call        a tool call
 result      what a tool answered
 compaction  the client compacted its window here; `text` is its summary and is never summarised again
+note        what a run or an agent wrote down in a document: `text` its words, `input` what of it stands in fields
+            (`ralf.transcripts.notes`). Its prose is kept, searched and may be summed up, but never mined for decisions
 other       anything else of the conversation that carries usage or state, never summarised (`text` is empty)
 """
 
@@ -43,7 +45,7 @@ class Event:
     start, end   the places before and after the record in which it stands (records with several events share them)
     timestamp    as the client wrote it, ISO 8601, or "" where it wrote none
     tool         calls and results: the tool's name ("" where a result's call was never seen)
-    input        calls: the arguments as the client recorded them, their strings cleaned like the text
+    input        calls: the arguments as the client recorded them, their strings cleaned like the text; notes: fields
     call_id      what joins a call and its result
     failed       results: the client called it an error, or the exit status is not 0
     exit_status  results of commands: the status where the client tells it, else None

@@ -15,6 +15,7 @@ from pathlib import Path
 from ralf.briefing.fence import OWN_OUTPUT
 from ralf.text import clean
 from ralf.transcripts.events import START, Event, Position
+from ralf.transcripts.growing import Growing
 from ralf.transcripts.head import Head
 from ralf.transcripts.lines import END_KEPT, Line, open_regular, read_lines
 
@@ -41,7 +42,7 @@ def reader(path: Path, head: Head) -> Plain:
     return Plain(path)
 
 
-class Plain:
+class Plain(Growing):
     """A text file; see ralf.transcripts.Transcript for the fields. It names no session and no folder."""
 
     format = "text"

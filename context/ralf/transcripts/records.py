@@ -12,6 +12,7 @@ from typing import Any
 from ralf.briefing.fence import outside
 from ralf.transcripts.content import Record, time_of, words
 from ralf.transcripts.events import Event, Kind, Position
+from ralf.transcripts.growing import Growing
 from ralf.transcripts.lines import Line, lines_before, open_regular, read_lines, restored
 
 MALFORMED_SHOWN = 20
@@ -50,7 +51,7 @@ class Pass(ABC):
         return others(text, self.skipped)
 
 
-class Log:
+class Log(Growing):
     """A session log of JSON lines; see ralf.transcripts.Transcript for the fields."""
 
     def __init__(self, path: Path, *, session: str, cwd: str, branch: str) -> None:

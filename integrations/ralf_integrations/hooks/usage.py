@@ -76,8 +76,8 @@ def look(
 
     TranscriptChanged where the transcript is another than the one that was taken; else as `Transcript.events`.
     """
-    size = source.path.stat().st_size  # before the reading: what is written meanwhile is for the next look
-    if not sessions.unchanged(stand, source.path):
+    size = source.size()  # before the reading: what is written meanwhile is for the next look
+    if not sessions.unchanged(stand, source):
         raise TranscriptChanged(
             source.path,
             "shrank or was replaced since the last checkpoint of its session",

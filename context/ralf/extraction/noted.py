@@ -1,0 +1,111 @@
+"""Reads what stands in the fields of notes: decisions, the state of the work, facts. Shape: `ralf.transcripts.notes`.
+
+Whoever wrote a document is not to be believed in what is ours to say: labels, links between decisions and what is
+pinned are left out, values of another kind too.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any, TypeVar
+
+from ralf.model import SHA256_DIGITS, ActiveWork, Decision, Facts, Source
+from ralf.transcripts.events import Event
+from ralf.tree import BadTree, from_tree, to_tree
+from ralf.trim import trimmed
+
+_Value = TypeVar("_Value", ActiveWork, Decision, Facts)
+
+_TEXT, _REASON, _OPTION = (
+    1_000,
+    2_000,
+    500,
+)  # characters of a decision, its reason, a rejected option: the file is capped
+_MOST_OPTIONS, _MOST_PLACES = 12, 4
+_KINDS = ("decision", "rule", "failed-approach")
+_STATUSES = ("active", "superseded", "reversed", "dropped")
+_ORIGINS = ("user", "agent", "import")
+_OURS = ("id", "pinned", "supersedes", "superseded_by", "source", "further_sources")
+_COUNTED = ("attempts", "last_progress")
+
+
+def decisions(events: Iterable[Event], session: str, origin: str) -> tuple[Decision, ...]:
+    """The decisions in the fields of notes, in order, each with the place of its note."""
+    return tuple(
+        decision
+        for event in events
+        if event.kind == "note" and (decision := _decision(event, session, origin)) is not None
+    )
+
+
+def work(event: Event, known: ActiveWork) -> ActiveWork:
+    """The work, with what a note says of it; how often it was tried is not for a note to say."""
+    told = _mapping(event, "work")
+    if not told:
+        return known
+    said = _fitting(ActiveWork, {key: value for key, value in told.items() if key not in _COUNTED})
+    extra = {**known.extra, **said.extra}
+    return from_tree(ActiveWork, {**to_tree(replace(known, extra={})), **to_tree(replace(said, extra={})), **extra})
+
+
+def facts(event: Event) -> Facts:
+    """The facts in the fields of a note."""
+    told = _mapping(event, "facts")
+    return replace(_fitting(Facts, told), extra={}) if told else Facts()
+
+
+def place(event: Event) -> dict[str, Any]:
+    """The document in which a note stands, and its first line there; {} where it does not say."""
+    path, line = event.input.get("path"), event.input.get("line")
+    if not isinstance(path, str) or not path:
+        return {}
+    return {"path": path, **({"line": line} if isinstance(line, int) and line > 0 else {})}
+
+
+def _decision(event: Event, session: str, origin: str) -> Decision | None:
+    told = _mapping(event, "decision")
+    if not told:
+        return None
+    made = _fitting(Decision, {key: value for key, value in told.items() if key not in _OURS})
+    if not made.decision.strip():
+        return None
+    digest = hashlib.sha256(event.text.encode("utf-8", "replace")).hexdigest()[:SHA256_DIGITS]
+    extra = {key: value for key, value in made.extra.items() if value not in (None, "", [], {})}
+    return replace(
+        made,
+        kind=made.kind if made.kind in _KINDS else "decision",
+        status=made.status if made.status in _STATUSES else "active",
+        timestamp=made.timestamp or event.timestamp,
+        decision=trimmed(made.decision.strip(), _TEXT),
+        rationale=trimmed(made.rationale.strip(), _REASON),
+        alternatives=tuple(trimmed(text, _OPTION) for text in made.alternatives if text.strip())[:_MOST_OPTIONS],
+        source=Source(session, event.start.line + 1, event.end.line, digest, place(event)),
+        origin=made.origin if made.origin in _ORIGINS else origin,
+        extra=extra,
+    )
+
+
+def _mapping(event: Event, key: str) -> Mapping[str, Any]:
+    value = event.input.get(key)
+    return value if isinstance(value, Mapping) else {}
+
+
+def _fitting(cls: type[_Value], tree: Mapping[str, Any]) -> _Value:
+    """What of a tree is of the class; what does not fit is left out, in a list item by item."""
+    fitting: dict[str, Any] = {}
+    for key, value in tree.items():
+        values = value if isinstance(value, list) else [value]
+        kept = [one for one in values if _fits(cls, key, [one] if isinstance(value, list) else one)]
+        if kept or value == []:
+            fitting[key] = kept if isinstance(value, list) else value
+    return from_tree(cls, fitting)
+
+
+def _fits(cls: type[_Value], key: str, value: object) -> bool:
+    try:
+        from_tree(cls, {key: value})
+    except BadTree:
+        return False
+    return True

@@ -1,0 +1,108 @@
+"""The decisions of a DECISIONS.md, in every form in which agents have written them.
+
+Known forms, the first one that a document uses counts:
+
+* Sections: `## Decision 3: Title`, `### Decision: Title`, `## Meta-Decision: Title`, `## DEC-001: Title`, `## D-9 — …`,
+  `# ADR-004: Title`, and any heading with a choice or a reason below it (`## 1. Title`, `## Title`). Below it stand
+  fields: `**Decision:**`, `**Selected:**`, `**Selected Option:** OPT-003 (…)`, `**CHOSEN:**`, `### Decision`,
+  `**Rationale:**`, `- **Rationale:** …`, `Rationale: …`, on the line of the name or below it, over any number of lines.
+  Without a field for it the choice is the option that is called the selected one, else the next line or bullet, else
+  the title.
+* Items with a label: `**D-009: Title**` or `- D-006: text`, reasons in bullets below.
+* Rows of a table with a column for the decision.
+* Items below a heading that speaks of decisions: `## Decisions Made`.
+
+Options: `**Options Considered:**` with numbers, letters or `- **OPT-001:** …`, pros and cons below;
+`### Alternatives Considered` with `(REJECTED)` and `(SELECTED)`; `**X** - Rejected because …`; `A) X → Rejected (…)`;
+`**Alternative Considered:**` with `**Why Alternative Rejected:**`. Tables that sum up sections give these their labels.
+Text in fences and comments, placeholders of templates and what the loop writes itself are no decisions.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect
+from collections.abc import Sequence
+from itertools import takewhile
+
+from ralf.runs import markdown
+from ralf.runs.decisionlists import ID, SPEAKS, in_bullets, in_items, in_tables, labelled_by_tables, tables_of
+from ralf.runs.decisionpart import decision_of
+from ralf.runs.fields import fields_of, key_of
+from ralf.runs.markdown import Line, Section
+from ralf.runs.written import WrittenDecision, plain
+
+_NUMBERED = re.compile(
+    r"(?:[A-Z][\w-]*[ -])?Decision\s*(?:#|No\.?\s*)?(?P<label>[A-Z]{0,4}-?\d[\w.-]*)?"
+    r"\s*(?:[:—\u2013]|\s-(?=\s)|$)\s*(?P<title>.*)$",
+    re.IGNORECASE,
+)
+_LABELLED = re.compile(rf"\[?(?P<label>{ID})\]?\s*(?:[:.)—\u2013]|\s-(?=\s)|$)\s*(?P<title>.*)$")
+_COUNTED = re.compile(r"(?P<label>\d{1,3})[.):]\s+(?P<title>.+)$")
+
+
+def decisions_in(text: str, *, mixed: bool = False) -> list[WrittenDecision]:
+    """The decisions of a document, in its order; [] for one in which nothing was decided.
+
+    mixed  whether it tells other things, too: then a part counts only where it is called a decision
+    """
+    lines = markdown.lines_of(text)
+    sections = markdown.sections_of(lines)
+    made = _in_sections(sections, mixed=mixed)
+    if made:
+        return labelled_by_tables(made, list(tables_of(lines)))
+    return in_items(lines) or ([] if mixed else in_tables(lines)) or in_bullets(lines)
+
+
+# ---- sections ----
+
+
+def _in_sections(sections: Sequence[Section], *, mixed: bool) -> list[WrittenDecision]:
+    titled = [section.first for section in sections if _title_of(section) is not None]
+    made = []
+    last = 0  # the last line of the decision before: what stands within it belongs to it
+    for section in sections:
+        if section.first <= last:
+            continue
+        inner = bisect(titled, section.last) > bisect(titled, section.first)
+        name = _title_of(section)
+        if inner and (name is None or section.level == 1):
+            continue
+        if name is None and not _decides(section):
+            continue
+        if mixed and name is None and not any(map(SPEAKS.search, section.under[1:])):
+            continue
+        within = section.lines if not inner else section.own
+        decision = _of_section(section, *(name or ("", section.heading)), within)
+        last = max((line.number for line in within), default=section.first)
+        if decision is not None:
+            made.append(decision)
+    return made
+
+
+def _title_of(section: Section) -> tuple[str, str] | None:
+    """The label and title of a heading that calls itself a decision; None for any other."""
+    heading = plain(section.heading)
+    for form in (_LABELLED, _NUMBERED):
+        if found := form.match(heading):
+            if form is _NUMBERED and not found["label"] and not found["title"] and heading.casefold() == "decision":
+                return None
+            return found["label"] or "", found["title"].strip() or ("" if found["label"] else heading)
+    return None
+
+
+def _decides(section: Section) -> bool:
+    """Whether a section whose heading does not say so tells a choice, or a reason, of its own."""
+    if key_of(section.heading):
+        return False
+    own = list(takewhile(lambda line: not line.rule, section.own))  # what follows may be the document's own end
+    _, fields = fields_of(own)
+    keys = {field.key for field in fields if field.form in ("bold", "bullet", "plain")}
+    below = [line.heading for line in section.lines if line.level == section.level + 1]
+    return bool(keys & {"decision", "rationale"}) or any(key_of(heading) == "decision" for heading in below)
+
+
+def _of_section(section: Section, label: str, title: str, lines: Sequence[Line]) -> WrittenDecision | None:
+    if not label and (counted := _COUNTED.match(title)):
+        label, title = counted["label"], counted["title"]
+    return decision_of(title, label, lines, (section.first, section._replace(lines=tuple(lines)).last))

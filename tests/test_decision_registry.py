@@ -1,0 +1,116 @@
+"""Decision registries, of a run and of a project: invented ones, and the real ones where they are."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from ralf.runs import registry
+from ralf.runs.written import decision_tree, statement_of
+from ralf.yamltext import BadYaml
+
+REAL = Path(__file__).parents[2] / "shared" / "data" / "blackbox5" / "decision_registry"
+needs_real = pytest.mark.skipif(not REAL.is_dir(), reason="the real files of ../shared are not here")
+
+OF_A_RUN = """\
+run_id: "run-7"
+task_id: "TASK-9"
+registry:
+  total_decisions: 5
+decisions:
+  - id: "DEC-7-001"
+    timestamp: "2026-01-31T04:04:00Z"
+    phase: "BUILD"
+    context: "The import fails"
+    options_considered:
+      - id: "OPT-001"
+        description: "Write it all"
+        pros: ["whole"]
+        cons: ["large", "late"]
+      - id: "OPT-002"
+        description: "Write stubs"
+    selected_option: "OPT-002"
+    rationale: "a --- b
+
+      ---
+
+      c"
+    reversibility: "LOW"
+    status: "DECIDED"
+
+  - id: "DEC-7-002"
+    selected_option: "Go on as it is"
+    status: "ROLLED_BACK"
+# Example:
+#   - id: "x"
+metadata: {}
+"""
+
+
+def test_what_was_decided_is_what_the_selected_option_says() -> None:
+    found = registry.read(OF_A_RUN)
+    first, second = found.decisions
+    assert (found.run, found.task, len(found.decisions)) == ("run-7", "TASK-9", 2)
+    assert statement_of(first) == "Write stubs"
+    assert first.alternatives == ("Write it all: large; late",)
+    assert first.rationale == "a --- b\n---\nc"
+    assert (first.first_line, first.last_line) == (6, 24)
+    assert first.fields["phase"] == "BUILD"
+    assert (statement_of(second), second.first_line, second.last_line) == ("Go on as it is", 26, 28)
+    tree = decision_tree(second, "runs/executor/run-7", origin="import")
+    assert (tree["label"], tree["status"]) == ("runs/executor/run-7#DEC-7-002", "reversed")
+
+
+def test_an_entry_of_a_project_has_its_title_and_what_was_rejected() -> None:
+    text = (
+        "registry: {version: '1.0', total_decisions: 1}\ndecisions:\n- id: DEC-0001\n"
+        "  source_run: planner/run-1\n  title: Analysis Scope\n"
+        "  status: approved\n  rationale: Enough\n  tags: []\n  alternatives:\n"
+        "  - {option: Wait, outcome: 'rejected: late'}\n"
+        "  - {option: Ask, outcome: considered}\n  - {option: '**Selected:** it', outcome: considered}\n"
+        "  - {option: --, outcome: considered}\n"
+    )
+    (found,) = registry.read(text).decisions
+    assert (found.title, found.text, found.first_line, found.last_line) == ("Analysis Scope", "", 3, 13)
+    assert found.alternatives == ("Wait: rejected: late", "Ask")
+    assert found.fields == {"source_run": "planner/run-1"}
+
+
+@pytest.mark.parametrize(
+    "text", ["decisions: []\n", "decisions:\n", "run:\n  loop: 3\ndecisions: []\nmetadata: {total_decisions: 9}\n"]
+)
+def test_a_registry_without_decisions_has_none_whatever_it_counts(text: str) -> None:
+    assert registry.read(text).decisions == ()
+
+
+def test_marks_of_a_template_are_no_names() -> None:
+    found = registry.read('run_id: "RUN-ID-PLACEHOLDER"\ntask_id: "TASK-ID-PLACEHOLDER"\ndecisions: []\n')
+    assert (found.run, found.task) == ("", "")
+
+
+@pytest.mark.parametrize("text", ["a: [", "- 1\n", "decision: x\n", "decisions: text\n", "a: &x 1\ndecisions: [*x]\n"])
+def test_what_is_no_registry_is_refused(text: str) -> None:
+    with pytest.raises(BadYaml):
+        registry.read(text)
+
+
+def test_an_entry_that_says_nothing_is_counted_and_left_out() -> None:
+    found = registry.read("decisions:\n- text\n- {id: a}\n- {id: b, title: Real}\n")
+    assert [one.label for one in found.decisions] == ["b"]
+    assert found.strange == (1, 2)
+
+
+@needs_real
+def test_the_real_registries_are_read_whole() -> None:
+    counts = {path.stem: len(registry.read(path.read_text()).decisions) for path in REAL.glob("*.yaml")}
+    assert counts["project"] == 864
+    assert sum(counts.values()) == 864 + 3
+    found = registry.read((REAL / "project.yaml").read_text()).decisions
+    entries = yaml.safe_load((REAL / "project.yaml").read_text())["decisions"]
+    lines = (REAL / "project.yaml").read_text().splitlines()
+    for one, entry in zip(found, entries, strict=True):
+        assert (one.label, one.title) == (entry["id"], entry["title"])
+        assert one.rationale == (entry["rationale"] or "").strip()
+        assert lines[one.first_line - 1] == f"- id: {one.label}"
