@@ -123,6 +123,7 @@ def report_as_json(report: CheckpointReport) -> dict[str, Any]:
         "dropped": report.dropped,
         "losses": [loss_as_json(loss) for loss in report.losses],
         "path": report.path,
+        "run": to_tree(report.run) if report.run is not None else None,
         "skipped": report.skipped,
         "warnings": report.warnings,
         "damage": report.damage,
@@ -140,6 +141,8 @@ def emit_report(report: CheckpointReport) -> None:
     """Print what a checkpoint came to."""
     for warning in report.warnings:
         say(f"warning: {warning}")
+    if report.run is not None:
+        _emit_run(report)
     if not report.checkpoints:
         click.echo(f"{report.route}: nothing new")
         _emit_refinements(report)
@@ -155,6 +158,17 @@ def emit_report(report: CheckpointReport) -> None:
     )
     _emit_refinements(report)
     click.echo(str(report.path))
+
+
+def _emit_run(report: CheckpointReport) -> None:
+    """Print which attempt a run was, how it ended, and which of its documents hold nothing."""
+    from ralf.extraction.attempts import told
+
+    run, empty = report.run, report.skipped.get("empty document", 0)
+    if run is not None:
+        click.echo(f"{report.route}: {told(run)}")
+    if empty:
+        click.echo(f"{empty} document{'s' if empty > 1 else ''} of it: nothing was written")
 
 
 def emit_losses(reports: Sequence[LossReport]) -> None:

@@ -15,15 +15,17 @@ from typing import TYPE_CHECKING, Any
 from ralf import config, project as projects, routing, sessions, state as states, tokens
 from ralf.briefing.since import remember
 from ralf.errors import Busy, DamagedRouteFile, UnknownToken
+from ralf.extraction import attempts
 from ralf.files.opening import content_of
 from ralf.journal import stream_of
-from ralf.model import Checkpoint
+from ralf.model import Attempt, Checkpoint
 from ralf.payload import Payloads
 from ralf.project import Project
 from ralf.proving import loss
 from ralf.proving.loss import LossReport
 from ralf.report import CheckpointReport
 from ralf.route import empty
+from ralf.runs import current
 from ralf.segments import Piece, cut, full
 from ralf.sessions import Standing, standing
 from ralf.state import State
@@ -131,6 +133,7 @@ class _Run:
         self._damage = ""
         self._losses: list[LossReport] = []
         self._context = empty(route)
+        self._in_run = current.name(project.root) if not source.rewritten else ""
 
     def take(self, limit: int, *, restart: bool, begin: Position | None, progress: Progress | None) -> bool:
         """Take the segments that are new; False when another writer took one of them first."""
@@ -156,6 +159,8 @@ class _Run:
                     writer.show()
                     self._context = writer.context
                 self._warnings += writer.warnings
+        if piece is None and self._source.attempt is not None:
+            self._take_run(self._source.attempt)
         while piece is not None:
             following = next(pieces, None)
             if following is None and piece.rest and not self._source.rewritten:
@@ -174,6 +179,8 @@ class _Run:
         """What the call came to."""
         if self._written and self._project.redactor.problem:
             self._warnings.append(self._project.redactor.problem)
+        if isinstance(self._source, notes.Notes):
+            self._warnings += [f"{path}: cannot be read: {what}" for path, what in self._source.problems.items()]
         malformed = self._source.malformed
         if malformed:
             lines = ", ".join(map(str, malformed[:5]))
@@ -188,11 +195,19 @@ class _Run:
             summarizer=self._summarizer.name,
             losses=tuple(self._losses),
             path=self._project.route_file(self._route),
+            run=self._run_of_report(),
             skipped=dict(self._source.skipped),
             warnings=tuple(dict.fromkeys(self._warnings)),
             damage=self._damage,
             refinements=self._refinements,
         )
+
+    def _run_of_report(self) -> Attempt | None:
+        """The run that was read, with the number that it has on the route."""
+        run = self._source.attempt
+        if run is None:
+            return None
+        return next((one for one in self._context.active_work.last_runs if one.run == run.run), run)
 
     # ---- models ----
 
@@ -256,7 +271,7 @@ class _Run:
     def _take_piece(self, piece: Piece, stand: Standing, following: Piece | None, *, restart: bool) -> Standing | None:
         """Write one segment's checkpoint; where the session stands then, None when another writer was there first."""
         last, rest = following is None, following.events[:_AHEAD] if following is not None else ()
-        payload, after = self._payloads.of(piece, stand, self._context, rest)
+        payload, after = self._payloads.of(piece, stand, self._context, rest, self._run_told(last=last))
         span = f"{piece.start.byte}-{piece.end.byte}"
         identity = "\0".join((self._route, stand.session, span, after.tail))
         id_ = f"checkpoint-{hashlib.sha256(identity.encode('utf-8', 'surrogatepass')).hexdigest()[:40]}"
@@ -265,6 +280,9 @@ class _Run:
                 return None
             if self._is_rewritten(writer.token) or not self._project.store.has_blob(payload["evidence"]):
                 return None  # words were forgotten that the work began with
+            if payload.get("attempt"):
+                known, _ = sessions.knows_run(self._project, self._route, payload["attempt"])
+                payload["attempt"] |= {"again": True} if known else {}
             before, token = writer.context.revision, writer.token
             landed = writer.append("checkpoint", payload, id=id_, shown=last).revision > before
             if last:
@@ -277,6 +295,30 @@ class _Run:
             self._before = self._before if self._written else token
             self._note(writer, payload)
         return after
+
+    def _run_told(self, *, last: bool) -> Attempt | None:
+        """The run that a record is of: the one in which a client's session is; of a folder, in its last record."""
+        if self._source.rewritten:
+            return self._source.attempt if last else None
+        return Attempt(run=self._in_run) if self._in_run else None
+
+    def _take_run(self, run: Attempt) -> None:
+        """Write down that there was a run, and what came of it, where its folder holds nothing that is new."""
+        tree = self._project.redactor.tree(attempts.tree_of(run))
+        known, told = sessions.knows_run(self._project, self._route, tree)
+        if told:
+            return
+        with writing(self._project, self._route) as writer:
+            known, told = sessions.knows_run(self._project, self._route, tree)
+            if not told:
+                payload = {"attempt": tree | ({"again": True} if known else {}), "timestamp": run.timestamp}
+                identity = "\0".join((self._route, run.run, str(writer.context.revision)))
+                digest = hashlib.sha256(identity.encode("utf-8", "surrogatepass")).hexdigest()
+                writer.append("attempt", payload, id=f"attempt-{digest[:40]}")
+                writer.show()
+        self._context, self._known = writer.context, writer.token
+        self._warnings += writer.warnings
+        self._damage = writer.damage
 
     def _is_rewritten(self, head: Token | None) -> bool:
         """Whether the journal is another than the one that the work began with."""
@@ -308,10 +350,10 @@ def _model(project: Project, wanted: Summarizer | str | None) -> tuple[Command, 
 
 
 def _opened(project: Project, transcript: str | os.PathLike[str] | Transcript) -> Transcript:
-    """The transcript itself, or the one in a file."""
-    if isinstance(transcript, str | os.PathLike):
-        return open_transcript(Path(transcript))
-    return transcript
+    """The transcript itself, or the one in a file or in a run's folder."""
+    if not isinstance(transcript, str | os.PathLike):
+        return transcript
+    return open_transcript(Path(transcript), root=project.root)
 
 
 def _hints(keep: Sequence[str]) -> tuple[str, ...]:

@@ -35,6 +35,14 @@ def route() -> tuple[str, str]:
     return "", ""
 
 
+def run() -> tuple[str, str, str]:
+    """The run of a loop that we are part of: its folder, its id and its agent's name; "" for what nothing says."""
+    folder = os.environ.get("RALF_RUN_DIR", "") or os.environ.get("RALF_RUN_FOLDER", "")
+    agent = os.environ.get("RALF_AGENT_TYPE", "").strip()
+    agent = agent if agent.replace("-", "").replace("_", "").isalnum() else ""
+    return folder.strip(), os.environ.get("RALF_RUN_ID", "").strip(), agent
+
+
 def session() -> str:
     """The session of the client that runs us, "" for none."""
     return next((value for variable in _SESSIONS if (value := os.environ.get(variable, ""))), "")

@@ -121,13 +121,33 @@ class Todo:
 
 
 @dataclass(frozen=True, slots=True)
+class Attempt:
+    """One run of a loop on a route, and what came of it.
+
+    run        its folder's path in the project, `runs/executor/run-0018`; its id where only that is known
+    number     which attempt it was, None where it has not been counted
+    outcome    COMPLETE, PARTIAL, BLOCKED, RETRY, FAILED or another word that it promised; "" where it said none
+    timestamp  when it ended, else when it began
+    said       one line on what came of it, in its own words
+    """
+
+    run: str = ""
+    number: int | None = None
+    outcome: str = ""
+    timestamp: str = ""
+    said: str = ""
+    extra: Extra = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class ActiveWork:
     """Where the work stands: what is being done, how far it is, what comes next.
 
     last_output    what the last tool call was and printed, where the agent had not yet said anything about it
-    attempts       sessions that have worked on the route, None for one
+    attempts       sessions that have worked on the route, None for one; runs of a loop are counted by the run
     last_progress  the attempt in which something last changed: a file, a commit, a test's result
     outcome        how the last attempt said that it ended: COMPLETE, PARTIAL, BLOCKED …
+    last_runs      the last runs of a loop, the newest last
     """
 
     current_task: str = ""
@@ -147,6 +167,7 @@ class ActiveWork:
     attempts: int | None = None
     last_progress: int | None = None
     outcome: str = ""
+    last_runs: tuple[Attempt, ...] = ()
     open_files: tuple[OpenFile, ...] = ()
     extra: Extra = field(default_factory=dict)
 

@@ -13,20 +13,25 @@ from typing import Any
 from ralf import evidence, sessions, tokens, tombstones, yamlwriting
 from ralf.context import RouteContext
 from ralf.errors import TranscriptChanged
-from ralf.extraction import facts
+from ralf.extraction import attempts, facts
 from ralf.extraction.facts import Extracted
 from ralf.fingerprint import Fingerprint
+from ralf.model import Attempt
 from ralf.project import Project
 from ralf.proving import items, loss, proof
+from ralf.runs import outcomes
 from ralf.segments import Piece
 from ralf.sessions import Standing
 from ralf.summarizers import Segment, Summarizer, Summary
+from ralf.text import one_line
 from ralf.transcripts import Transcript
 from ralf.transcripts.events import Event
 from ralf.tree import to_tree
+from ralf.trim import trimmed
 
 GOAL_FROM = 25
 GOAL_TO = 2_000
+_SAID = 240  # characters of the line that says what came of a run
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,17 +51,25 @@ class Payloads:
     keep: tuple[str, ...]
 
     def of(
-        self, piece: Piece, stand: Standing, context: RouteContext, following: Sequence[Event] = ()
+        self,
+        piece: Piece,
+        stand: Standing,
+        context: RouteContext,
+        following: Sequence[Event] = (),
+        run: Attempt | None = None,
     ) -> tuple[dict[str, Any], Standing]:
         """The payload of a segment's record, its evidence kept, and where its session stands after it.
 
         stand      where the session stood before
         context    the route before
         following  the first events of the next segment, where there is one: for a secret that the border cuts in two
+        run        the run of a loop that the record is to tell of
 
         Raises TranscriptChanged where the transcript shrank meanwhile.
         """
         redactor = self.project.redactor
+        if self.source.attempt is not None and not attempts.is_newest(context.active_work, self.source.attempt):
+            piece = replace(piece, events=tuple(map(_without_work, piece.events)))
         notes = [redactor.digest(event.text) for event in piece.events] if self.source.rewritten else []
         events, tails = redactor.events(piece.events, tails=stand.tails, following=following)
         piece = replace(piece, events=tuple(events))
@@ -87,7 +100,7 @@ class Payloads:
             "reason": self.reason,
             "summarizer": self.summarizer.name if not proved.refused else proof.EMBEDDED,
             **kept,
-            "active_work": to_tree(proved.summary.active_work),
+            "active_work": to_tree(replace(proved.summary.active_work, last_runs=())),
             "agent_type": self.agent_type,
             "goal": "" if context.goal else _goal(piece.events, context, extracted),
             "recall": proved.recall.share,
@@ -101,9 +114,19 @@ class Payloads:
             **({"asked": asked} if asked else {}),
             **({"tails": tails} if tails else {}),
             **({"keep": list(self.keep)} if self.keep else {}),
+            **({"attempt": attempts.tree_of(self._told(run, piece.events, proved.summary))} if run is not None else {}),
         }
         # Once more as a whole: a summariser may have put together what stood apart.
         return redactor.tree(payload), Standing(stand.session, piece.end, mark.head, mark.tail, pending, asked, tails)
+
+    def _told(self, run: Attempt, events: Sequence[Event], summary: Summary) -> Attempt:
+        """A run with what a client's session says of its end; one that has told it itself is as it is."""
+        if self.source.attempt is not None:
+            return run
+        said = "\n".join(event.text for event in events if event.kind == "assistant")
+        when = next((event.timestamp for event in reversed(events) if event.timestamp), "")
+        last = trimmed(one_line(summary.active_work.last_statement), _SAID)
+        return replace(run, outcome=outcomes.promised(said), timestamp=when, said=last)
 
     def _extracted(self, piece: Piece, stand: Standing, context: RouteContext) -> Extracted:
         return facts.extract(
@@ -145,6 +168,13 @@ def _kept(summary: Summary, extracted: Extracted) -> dict[str, Any]:
 def _period(events: Sequence[Event]) -> list[str]:
     times = [event.timestamp for event in events if event.timestamp]
     return [times[0], times[-1]] if times else ["", ""]
+
+
+def _without_work(event: Event) -> Event:
+    """A note of a run after which others came: where it left the work is not where it stands."""
+    if event.kind != "note" or "work" not in event.input:
+        return event
+    return replace(event, input={key: value for key, value in event.input.items() if key != "work"})
 
 
 def _hash(notes: Sequence[str]) -> str:

@@ -20,6 +20,7 @@ IDENTITY = {
     "commits": "commit",
     "requests": "request",
     "todos": "content",
+    "last_runs": "run",
     "open_files": "path",
     "dropped": "id",
     "forgotten": "id",

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from ralf import project as projects, routing
-from ralf.errors import Busy, Damaged
+from ralf.errors import Busy, Damaged, UsageError
 from ralf.files.opening import not_through_a_link
 from ralf.project import Project
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 _HEAD_BYTES = 16 * 1024
 _FIRST_BYTES = 4 * 1024  # these do for most files
 _WORK_BYTES = 512  # what a list shows of the work comes first in the files that we wrote
+_FEWEST_IDLE = 2  # attempts that changed nothing
 _DIGITS = 18  # of a number; one with more is none
 _HEADER = b"context_checkpoint:"
 _WORK = b"\nactive_work:"
@@ -71,8 +72,23 @@ def get_context(
     state = states.load(project, found) if found is not None else None
     if state is None:
         raise routing.not_found(project, route)
-    context = replace(state.context, since=since.look(project, state.context))
+    context = replace(state.context, since=since.look(project, state.context), stuck=_stuck(project, state.context))
     return context.with_defaults(max_tokens, query, _valued(project, query, context.route) if query else ())
+
+
+def _stuck(project: Project, context: RouteContext) -> str:
+    """What is to be said of attempts that changed nothing; the configuration is read only where there were any."""
+    from ralf.extraction import attempts
+
+    if attempts.idle(context.active_work) < _FEWEST_IDLE:
+        return ""
+    from ralf import config
+
+    try:
+        most = config.load(project.config_file).health_repeats
+    except (UsageError, Damaged):  # it is said elsewhere
+        most = config.Config().health_repeats
+    return attempts.warned(context.active_work, most)
 
 
 def _valued(project: Project, query: str, route: str) -> tuple[tuple[Word, float], ...]:

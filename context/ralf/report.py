@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ralf.model import Checkpoint
+from ralf.model import Attempt, Checkpoint
 from ralf.proving.loss import LossReport, Sums
 
 if TYPE_CHECKING:
@@ -25,6 +25,8 @@ class CheckpointReport(Sums):
                    to the evidence
     losses         the same by kind, one report a checkpoint
     path           the route file
+    run            the run whose folder was read, and what came of it, also where nothing was written; None for any
+                   other transcript
     skipped        transcript records that were not used, by type or reason
     warnings       what the reader should know, such as lines that could not be read, or a summary that was refused
     damage         why the route file could not be made to show it, "" for nothing: it is in the journal
@@ -38,6 +40,7 @@ class CheckpointReport(Sums):
     summarizer: str
     losses: tuple[LossReport, ...]
     path: Path
+    run: Attempt | None = None
     skipped: Mapping[str, int] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
     damage: str = ""

@@ -122,11 +122,15 @@ def _checkpoint(context: RouteContext, payload: Mapping[str, Any]) -> RouteConte
     )
     facts = from_tree(Facts, payload.get("facts", {}))
     work = _work(context.active_work, from_tree(ActiveWork, payload.get("active_work", {})))
+    if payload.get("attempt"):
+        work = attempts.with_run(work, payload, context.checkpoint_history, context.facts, facts)
+    elif "notes" not in source:  # a document of no run is no attempt
+        work = attempts.counted(work, entry.session, context.checkpoint_history, context.facts, facts)
     return replace(
         context,
         context_checkpoint=header,
         goal=context.goal or str(payload.get("goal", "")),
-        active_work=attempts.counted(work, entry.session, context.checkpoint_history, context.facts, facts),
+        active_work=work,
         facts=combine(context.facts, facts),
         checkpoint_history=(*context.checkpoint_history, entry),
         body=replace(context.body, sections=(section, *context.body.sections)),
@@ -150,6 +154,7 @@ def _work(before: ActiveWork, now: ActiveWork) -> ActiveWork:
         attempts=now.attempts if now.attempts is not None else before.attempts,
         last_progress=now.last_progress if now.last_progress is not None else before.last_progress,
         outcome=now.outcome or before.outcome,
+        last_runs=before.last_runs,
         extra={**before.extra, **now.extra},
     )
 
@@ -158,6 +163,14 @@ def _short(todo: Todo) -> Todo:
     return (
         replace(todo, content=trimmed(todo.content, MAX_TODO_LENGTH)) if len(todo.content) > MAX_TODO_LENGTH else todo
     )
+
+
+def _attempt(context: RouteContext, payload: Mapping[str, Any]) -> RouteContext:
+    """A run that wrote nothing, or of which more is known now."""
+    if not payload.get("attempt"):
+        return context
+    history, work = context.checkpoint_history, context.active_work
+    return replace(context, active_work=attempts.with_run(work, payload, history, context.facts, Facts()))
 
 
 def _decision(context: RouteContext, payload: Mapping[str, Any]) -> RouteContext:
@@ -202,6 +215,7 @@ _KINDS: dict[str, Callable[[RouteContext, Mapping[str, Any]], RouteContext]] = {
     "checkpoint": _checkpoint,
     "refinement": _refinement,
     "unrefined": refinement.apply_failure,
+    "attempt": _attempt,
     "decision": _decision,
     "drop": _drop,
     "forget": _forget,

@@ -17,6 +17,7 @@ from typing import Any
 from ralf import journal
 from ralf.errors import MEND_JOURNAL, DamagedJournal, TranscriptChanged, UnknownToken
 from ralf.files.opening import content_of, ours_alone
+from ralf.journal import digest_of
 from ralf.project import Project
 from ralf.store import Token
 from ralf.transcripts import Transcript
@@ -87,6 +88,24 @@ def noted(project: Project, route: str, session: str) -> set[str]:
         return _noted_in(known, session)
     except journal.MALFORMED:  # a cache may hold anything
         return _noted_in(_renewed(project, route, path, b""), session)
+
+
+def knows_run(project: Project, route: str, tree: Mapping[str, Any]) -> tuple[bool, bool]:
+    """Whether a route has a record of a run, and whether the newest of them says of it what `tree` says, a run as
+    `attempts.tree_of` has it.
+    """
+    head = project.store.head(journal.stream_of(route))
+    if head is None:
+        return False, False
+    path = _path(project, route)
+    known = _known(path)
+    if place_of(known) != head:
+        known = _renewed(project, route, path, known)
+    place = known.rfind(b'\n{"run":' + json.dumps(str(tree.get("run", ""))).encode() + b",")
+    if place < 0:
+        return False, False
+    line = known[place + 1 : known.index(b"\n", place + 1)]
+    return True, b'"told":' + json.dumps(digest_of(_told(tree))).encode() + b"," in line
 
 
 def _noted_in(known: bytes, session: str) -> set[str]:
@@ -218,8 +237,19 @@ def lines_since(project: Project, route: str, after: Token | None) -> bytes:
                     **_carried(record.payload),
                     "token": token,
                 }
-        lines.append(json.dumps(line, separators=(",", ":")).encode() + b"\n")
+        if run := record.payload.get("attempt"):
+            with journal.understood(route):
+                lines.append(_line({"run": str(run.get("run", "")), "told": digest_of(_told(run)), "token": token}))
+        lines.append(_line(line))
     return b"".join(lines)
+
+
+def _line(tree: Mapping[str, Any]) -> bytes:
+    return json.dumps(tree, separators=(",", ":")).encode() + b"\n"
+
+
+def _told(run: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in run.items() if key != "again"}
 
 
 def _carried(payload: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,11 +1,19 @@
-"""Counts the sessions that have worked on a route, and tells which of them last got anywhere."""
+"""Counts the sessions and runs that have worked on a route, and tells what they came to and which last got anywhere."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
-from ralf.model import ActiveWork, Checkpoint, Facts
+from ralf.model import ActiveWork, Attempt, Checkpoint, Facts
+from ralf.runs.outcomes import UNSAID
+from ralf.tree import from_tree, to_tree
+
+MOST_RUNS = 5
+"""Runs whose end a route tells: the newest."""
+
+_SUCCESS = "COMPLETE"
 
 
 def counted(work: ActiveWork, session: str, history: Sequence[Checkpoint], known: Facts, new: Facts) -> ActiveWork:
@@ -21,6 +29,46 @@ def counted(work: ActiveWork, session: str, history: Sequence[Checkpoint], known
     return replace(work, attempts=attempt if attempt > 1 else work.attempts, last_progress=progress)
 
 
+def with_run(
+    work: ActiveWork, payload: Mapping[str, Any], history: Sequence[Checkpoint], known: Facts, new: Facts
+) -> ActiveWork:
+    """The work after a record that is of a run: `attempt` in its payload, see `tree_of`.
+
+    A run counts once, however many records are of it; what a later one says of its end takes the place of what was
+    known. `history`, `known` and `new` are as for `counted`.
+    """
+    tree = payload["attempt"]
+    run = from_tree(Attempt, {key: value for key, value in tree.items() if key != "again"})
+    before = work.attempts or int(bool(history or work.last_runs))
+    listed = {one.run: one for one in work.last_runs}
+    told = listed.pop(run.run, None)
+    number = told.number if told is not None else None
+    attempts = before if tree.get("again") else before + 1
+    if not tree.get("again"):
+        number = attempts
+    if told is not None:
+        run = replace(run, outcome=run.outcome or told.outcome, timestamp=run.timestamp or told.timestamp)
+        run = replace(run, said=run.said or told.said)
+    runs = tuple(one for one in work.last_runs if one.run != run.run)
+    if number is not None:  # else one of long ago, which is told no more
+        runs = tuple(sorted((*runs, replace(run, number=number)), key=lambda one: one.number or 0))[-MOST_RUNS:]
+    moved = progressed(known, new) or run.outcome == _SUCCESS
+    progress = max(work.last_progress or 0, number) if moved and number is not None else work.last_progress
+    outcome = run.outcome if number == attempts else work.outcome
+    return replace(work, attempts=attempts, last_progress=progress, outcome=outcome, last_runs=runs)
+
+
+def tree_of(run: Attempt) -> dict[str, Any]:
+    """A run as a record holds it, under `attempt`; with `again`, where the route has a record of it already."""
+    return to_tree(replace(run, number=None))
+
+
+def is_newest(work: ActiveWork, run: Attempt) -> bool:
+    """Whether no later run is known: only then is what one says of the work still so."""
+    others = (one for one in work.last_runs if one.run != run.run)
+    return not run.timestamp or all(one.timestamp <= run.timestamp for one in others)
+
+
 def progressed(known: Facts, new: Facts) -> bool:
     """Whether a stretch changed a file, made a commit, or saw a test's result that was not known."""
     results = {(test.command, test.result) for test in known.tests}
@@ -31,6 +79,11 @@ def progressed(known: Facts, new: Facts) -> bool:
     )
 
 
+def idle(work: ActiveWork) -> int:
+    """How many attempts there have been since one last got anywhere."""
+    return (work.attempts or 0) - (work.last_progress or 0)
+
+
 def said(work: ActiveWork) -> str:
     """One line for a route that has come back: "attempt 14; last outcome PARTIAL; nothing changed since attempt 9"."""
     parts = [f"attempt {work.attempts}"] if work.attempts is not None else []
@@ -38,4 +91,20 @@ def said(work: ActiveWork) -> str:
         parts.append(f"last outcome {work.outcome}")
     if work.attempts is not None and work.last_progress is not None and work.last_progress < work.attempts:
         parts.append(f"nothing changed since attempt {work.last_progress}")
+    elif work.attempts is not None and work.attempts > 1 and work.last_progress is None and work.last_runs:
+        parts.append("nothing has changed in any")
     return "; ".join(parts)
+
+
+def told(run: Attempt) -> str:
+    """One line on a run: "attempt 4 (runs/executor/run-0018): PARTIAL: the tests of the loader still fail"."""
+    number = f"attempt {run.number} " if run.number is not None else ""
+    return ": ".join(filter(None, (f"{number}({run.run})", run.outcome or (UNSAID if not run.said else ""), run.said)))
+
+
+def warned(work: ActiveWork, most: int) -> str:
+    """What an agent is told that is about to try once more after `most` attempts that changed nothing; else ""."""
+    count = idle(work)
+    if work.attempts is None or work.attempts < 2 or count < most:
+        return ""
+    return f"{count} attempts have changed nothing: find out why before trying the same again, or say BLOCKED and stop"

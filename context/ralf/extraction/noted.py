@@ -9,26 +9,20 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import Any
 
 from ralf.model import SHA256_DIGITS, ActiveWork, Decision, Facts, Source
 from ralf.transcripts.events import Event
 from ralf.tree import BadTree, from_tree, to_tree
 from ralf.trim import trimmed
 
-_Value = TypeVar("_Value", ActiveWork, Decision, Facts)
-
-_TEXT, _REASON, _OPTION = (
-    1_000,
-    2_000,
-    500,
-)  # characters of a decision, its reason, a rejected option: the file is capped
+_TEXT, _REASON, _OPTION = 600, 1_000, 300  # characters of a decision, its reason, an option: the file is capped
 _MOST_OPTIONS, _MOST_PLACES = 12, 4
 _KINDS = ("decision", "rule", "failed-approach")
 _STATUSES = ("active", "superseded", "reversed", "dropped")
 _ORIGINS = ("user", "agent", "import")
 _OURS = ("id", "pinned", "supersedes", "superseded_by", "source", "further_sources")
-_COUNTED = ("attempts", "last_progress")
+_COUNTED = ("attempts", "last_progress", "last_runs")
 
 
 def decisions(events: Iterable[Event], session: str, origin: str) -> tuple[Decision, ...]:
@@ -45,15 +39,14 @@ def work(event: Event, known: ActiveWork) -> ActiveWork:
     told = _mapping(event, "work")
     if not told:
         return known
-    said = _fitting(ActiveWork, {key: value for key, value in told.items() if key not in _COUNTED})
-    extra = {**known.extra, **said.extra}
-    return from_tree(ActiveWork, {**to_tree(replace(known, extra={})), **to_tree(replace(said, extra={})), **extra})
+    said = _fitting({key: value for key, value in told.items() if key not in _COUNTED}, ActiveWork)
+    return from_tree(ActiveWork, {**to_tree(known), **said})
 
 
 def facts(event: Event) -> Facts:
     """The facts in the fields of a note."""
     told = _mapping(event, "facts")
-    return replace(_fitting(Facts, told), extra={}) if told else Facts()
+    return replace(from_tree(Facts, _fitting(told, Facts)), extra={}) if told else Facts()
 
 
 def place(event: Event) -> dict[str, Any]:
@@ -68,7 +61,7 @@ def _decision(event: Event, session: str, origin: str) -> Decision | None:
     told = _mapping(event, "decision")
     if not told:
         return None
-    made = _fitting(Decision, {key: value for key, value in told.items() if key not in _OURS})
+    made = from_tree(Decision, _fitting({key: value for key, value in told.items() if key not in _OURS}, Decision))
     if not made.decision.strip():
         return None
     digest = hashlib.sha256(event.text.encode("utf-8", "replace")).hexdigest()[:SHA256_DIGITS]
@@ -92,7 +85,7 @@ def _mapping(event: Event, key: str) -> Mapping[str, Any]:
     return value if isinstance(value, Mapping) else {}
 
 
-def _fitting(cls: type[_Value], tree: Mapping[str, Any]) -> _Value:
+def _fitting(tree: Mapping[str, Any], cls: type[ActiveWork | Decision | Facts]) -> dict[str, Any]:
     """What of a tree is of the class; what does not fit is left out, in a list item by item."""
     fitting: dict[str, Any] = {}
     for key, value in tree.items():
@@ -100,10 +93,10 @@ def _fitting(cls: type[_Value], tree: Mapping[str, Any]) -> _Value:
         kept = [one for one in values if _fits(cls, key, [one] if isinstance(value, list) else one)]
         if kept or value == []:
             fitting[key] = kept if isinstance(value, list) else value
-    return from_tree(cls, fitting)
+    return fitting
 
 
-def _fits(cls: type[_Value], key: str, value: object) -> bool:
+def _fits(cls: type[ActiveWork | Decision | Facts], key: str, value: object) -> bool:
     try:
         from_tree(cls, {key: value})
     except BadTree:

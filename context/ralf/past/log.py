@@ -11,6 +11,7 @@ from ralf import project as projects, routing
 from ralf.journal import Record, understood
 from ralf.past import history
 from ralf.past.changes import place, value
+from ralf.runs.outcomes import UNSAID
 
 _MOST = 4  # places of an edit, or decisions of a checkpoint, that are named
 
@@ -73,6 +74,12 @@ def _unrefined(payload: Mapping[str, Any], _: str) -> _Told:
 
 def _of_model(payload: Mapping[str, Any]) -> tuple[str, str, str]:
     return tuple(str(payload.get(key, "")) for key in ("refines", "called", "summarizer"))  # type: ignore[return-value]
+
+
+def _attempt(payload: Mapping[str, Any], _: str) -> _Told:
+    run = payload.get("attempt") or {}
+    text = ": ".join(filter(None, (str(run.get("outcome") or ""), str(run.get("said") or "")))) or UNSAID
+    return str(run.get("run", "")), str(run.get("timestamp", "")), "agent", text
 
 
 def _decision(payload: Mapping[str, Any], _: str) -> _Told:
@@ -148,6 +155,7 @@ _TOLD = {
     "checkpoint": _checkpoint,
     "refinement": _refinement,
     "unrefined": _unrefined,
+    "attempt": _attempt,
     "decision": _decision,
     "edit": _edit,
     "import": _import,

@@ -29,6 +29,7 @@ _AROUND = 4  # characters around a sentence in its line
 _WEIGHT, _OFTEN, _BREVITY = 1.0, 4, 0.7
 _WORD = re.compile(r"\w{4,}")
 _LEAST = 24  # characters from which a sentence says something
+_NOTED_LEAST = 48  # of a document, which is mostly lists: what is shorter leans on what stands above it
 
 FINDS = re.compile(
     r"\b(?:root cause|the (?:real |actual |underlying )?(?:cause|culprit|problem|issue|bug) (?:is|was)|(?:is"
@@ -205,11 +206,13 @@ def _candidates(exchanges: Sequence[Exchange]) -> Iterator[_Candidate]:
 
 
 def _worth(sentence: Sentence, voice: Voice) -> bool:
-    if voice in ("wrote", "noted") and sentence.kind == "heading":
+    if voice == "wrote" and sentence.kind == "heading":
         return len(sentence.text) > _LEAST
     if not tells(sentence):
         return False
     text = sentence.text
+    if voice == "noted":
+        return len(text) > _NOTED_LEAST and not text.endswith(":")
     return voice != "thought" or (any(names_in(text)) and not text.endswith(":") and not _UNSURE.search(text))
 
 

@@ -79,7 +79,7 @@ def _texts(event: Event) -> Iterator[tuple[Voice, str]]:
         yield "said", event.text
     elif event.kind == "thinking":
         yield "thought", event.text
-    elif event.kind == "note":
+    elif event.kind == "note" and "decision" not in event.input:  # what it decides is listed
         yield "noted", event.text
     elif event.kind == "call":
         for text in _written(event.tool, event.input):

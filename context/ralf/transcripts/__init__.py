@@ -8,10 +8,12 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
+from ralf.errors import DamagedTranscript
 from ralf.transcripts.events import START, Event, Position
 
 if TYPE_CHECKING:
     from ralf.fingerprint import Fingerprint
+    from ralf.model import Attempt
     from ralf.transcripts.head import Head
 
 __all__ = ["Event", "Position", "Transcript", "open_transcript", "requests"]
@@ -29,6 +31,7 @@ class Transcript(Protocol):
     cwd      the first working directory that the head of the file names, or ""
     branch   the first git branch that the head of the file names, or ""
     origin   who made the decisions that stand in fields of its notes: "agent" or "import"; "" where there are none
+    attempt  the run of a loop that the documents are of, and how it ended; None where they are of none
     skipped  records that were not used, by reason or type, in the last reading: "sidechain", "malformed", "oversized"
     rewritten  it is not only appended to: each reading gives all of it, and new is what has not been taken before
              (`notes.new`). Nobody asks its places, nor `mark`
@@ -41,6 +44,7 @@ class Transcript(Protocol):
     branch: str
     origin: str
     rewritten: bool
+    attempt: Attempt | None
     skipped: Counter[str]
     malformed: list[int]
     """Numbers, from 1, of the first lines that could not be read."""
@@ -78,15 +82,24 @@ def readers() -> tuple[Callable[[Path, Head], Transcript | None], ...]:
     return claude_code.reader, codex.reader, chat.reader, plain.reader
 
 
-def open_transcript(path: Path) -> Transcript:
-    """The transcript in a file, whose format is told by its content. Reads at most 256 KiB.
+def open_transcript(path: Path, *, root: Path | None = None) -> Transcript:
+    """The transcript in a file, whose format is told by its content (at most 256 KiB are read), or in a run's folder.
+
+    root  the project's directory: a run is called by its folder's path in it
 
     Raises TranscriptNotFound; DamagedTranscript (a folder, a pipe, a binary file, JSON of no known client, JSON lines
     of which none can be read); UsageError (a path that cannot be one); RalfError (not readable).
     """
     from ralf.transcripts.head import Head
 
-    head = Head.read(path)
+    try:
+        head = Head.read(path)
+    except DamagedTranscript:
+        if not path.is_dir():
+            raise
+        from ralf.transcripts import runfolder
+
+        return runfolder.reader(path, root or path.parent)
     for reader in readers():
         transcript = reader(path, head)
         if transcript is not None:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from ralf import fingerprint
 from ralf.fingerprint import Fingerprint
+from ralf.model import Attempt
 from ralf.transcripts.events import Position
 
 
@@ -15,6 +16,7 @@ class Growing:
     path: Path
     origin = ""
     rewritten = False
+    attempt: Attempt | None = None
 
     def size(self) -> int:
         """Bytes of the file now."""

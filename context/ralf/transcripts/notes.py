@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from ralf.fingerprint import Fingerprint
+from ralf.model import Attempt
 from ralf.text import clean
 from ralf.transcripts.content import arguments
 from ralf.transcripts.events import START, Event, Position
@@ -30,7 +31,7 @@ from ralf.transcripts.events import START, Event, Position
 
 def note(text: str, *, path: str = "", line: int = 0, timestamp: str = "", **fields: Any) -> Event:
     """A note of these words and fields. A text without any word is none: leave it out."""
-    placed = {"path": path, "line": line} if path else {}
+    placed = {"path": path, **({"line": line} if line else {})} if path else {}
     return Event("note", clean(text), START, START, timestamp, input=arguments({**placed, **fields}))
 
 
@@ -43,6 +44,8 @@ class Notes:
     format   what it is, in a word or two
     origin   who made its decisions: "agent" for a run of this project, "import" for what another tool had kept
     skipped  what of it is no note, by reason
+    attempt  the run that the documents are of, None where they are of none
+    problems  documents that could not be read, and why
     """
 
     rewritten = True
@@ -59,6 +62,7 @@ class Notes:
         format: str = "notes",  # noqa: A002  as the field is called
         origin: str = "agent",
         skipped: Mapping[str, int] | None = None,
+        attempt: Attempt | None = None,
     ) -> None:
         self.path = path
         self.session = session
@@ -66,6 +70,8 @@ class Notes:
         self.origin = origin
         self.skipped: Counter[str] = Counter(skipped or {})
         self.malformed: list[int] = []
+        self.problems: dict[str, str] = {}
+        self.attempt = attempt
         self._notes = tuple(event for event in notes if event.text.strip())
 
     def size(self) -> int:
