@@ -33,11 +33,6 @@ def clients() -> tuple[str, ...]:
     return tuple(client for client, mark in marks.items() if os.environ.get(mark))
 
 
-def run_folder() -> Path | None:
-    """The folder of the loop's run that we are part of, None outside of one."""
-    return _path("RALF_RUN_DIR")
-
-
 def blackbox5_root() -> Path | None:
     """The tree that `BLACKBOX5_HOME` or `BB5_HOME` names, else `~/.blackbox5`; None for a user without a home."""
     try:

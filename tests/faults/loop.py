@@ -57,10 +57,8 @@ class Run:
     def outcome(self) -> str:
         """How it ended, as the next ones have to be told."""
         place = self.when.partition("-")[0]
-        if place == "promised":
-            return "PROMISED"
-        if place == "results":
-            return "RESULTS"
+        if place in ("results", "promised"):
+            return "PARTIAL"  # as its documents say, or its output
         if place in PLACES or self.when == "nothing":
             return UNSAID
         return "RETRY" if self.when == "stuck" else self.when
@@ -130,12 +128,13 @@ def loop(root: Path, plans: Path, first: int, last: int, *, start: Path | None =
     if start is not None:
         env["LOOP_START"] = str(start)
     command = ["bash", str(HERE / "loop.sh"), str(root), str(first), str(last)]
-    started = subprocess.Popen(command, env=env, cwd="/", start_new_session=True, stdout=subprocess.DEVNULL)
-    try:
-        return started.wait(HANGS)
-    finally:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(started.pid, 9)
+    with (plans / "shell").open("ab") as said:  # bash says there who was killed
+        started = subprocess.Popen(command, env=env, cwd="/", start_new_session=True, stdout=said, stderr=said)
+        try:
+            return started.wait(HANGS)
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(started.pid, 9)
 
 
 def run(iterations: int, seed: int, broken: str = "") -> Found:
@@ -225,12 +224,7 @@ def _task(root: Path, plans: Path, runs: Sequence[Run], names: dict[int, str], r
         prompt = (plans / f"{one.number}.prompt").read_text()
         found.asked += 1
         line = next((line for line in prompt.splitlines() if names[before.number] in line), "")
-        outcome = before.outcome
-        if outcome == "PROMISED":
-            outcome = "COMPLETE|PARTIAL|BLOCKED|RETRY|FAILED|promised-"
-        elif outcome == "RESULTS":
-            outcome = "COMPLETE|PARTIAL|BLOCKED|RETRY|FAILED|ended without a word"
-        if re.search(outcome, line):
+        if before.outcome in line:
             found.told += 1
         else:
             found.faults.append(f"untold: prompt {one.number} says {line!r} of {names[before.number]}: {before}")
@@ -240,7 +234,7 @@ def _task(root: Path, plans: Path, runs: Sequence[Run], names: dict[int, str], r
     if runs[0].task == STUCK:
         for place, one in enumerate(runs):
             prompt = (plans / f"{one.number}.prompt").read_text()
-            warns = bool(re.search(r"nothing (?:has )?changed", prompt, re.IGNORECASE))
+            warns = "attempts have changed nothing" in prompt
             found.warned += warns
             if warns != (place >= repeats):
                 found.faults.append(f"warning: prompt {one.number}, after {place} attempts of {repeats}: {warns}")

@@ -7,6 +7,7 @@
 # What was decided and is on the disk is acknowledged in $LOOP_PLAN/acknowledged.
 set -u
 number=$1 when=$2
+case $when in *-*) promise=PARTIAL ;; *) promise=$when ;; esac
 cat >/dev/null
 
 here() {
@@ -39,8 +40,8 @@ sync -d "$RALF_RUN_DIR/DECISIONS.md" 2>/dev/null
 echo "gauge of pier-$number" >>"$LOOP_PLAN/acknowledged"
 mkdir -p "$RALF_PROJECT_DIR/src"
 echo "harbour = $number" >"$RALF_RUN_DIR/changed.txt"
-printf '# RESULTS\n\n**Status:** %s\n\nThe table of harbour-%s is carried over.\n\n## Files Modified\n\n- `src/harbour_%s.py`\n' "$when" "$number" "$number" >"$RALF_RUN_DIR/RESULTS.md"
+printf '# RESULTS\n\n**Status:** %s\n\nThe table of harbour-%s is carried over.\n\n## Files Modified\n\n- `src/harbour_%s.py`\n' "$promise" "$number" "$number" >"$RALF_RUN_DIR/RESULTS.md"
 here results
 echo "harbour-$number is done."
-echo "<promise>$when</promise>"
+echo "<promise>$promise</promise>"
 here promised

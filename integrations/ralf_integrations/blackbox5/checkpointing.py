@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from ralf import config, project as projects, routing
 from ralf.errors import RalfError, TranscriptNotFound
 from ralf.project import Project
+from ralf.runs import current
 from ralf.transcripts import ofproject
 from ralf_integrations import environment
 from ralf_integrations.blackbox5 import crossing
@@ -128,7 +129,10 @@ class Checkpointing:
         return config.load(project.config_file).hooks == "on"
 
     def _folder(self) -> Path | None:
-        return Path(self.run_dir) if self.run_dir else environment.run_folder()
+        if self.run_dir:
+            return Path(self.run_dir)
+        found = current.folder(Path(self.root) if self.root is not None else projects.find().root)
+        return found.path if found is not None else None
 
 
 def usage(project: Project) -> Usage:

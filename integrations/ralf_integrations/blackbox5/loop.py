@@ -20,6 +20,8 @@ import ralf
 from ralf import config, project as projects, routing
 from ralf.errors import RalfError, RouteNotFound
 from ralf.project import Project
+from ralf.runs import current, metadata
+from ralf.runs.folder import RunFolder
 from ralf_integrations import environment
 from ralf_integrations.blackbox5 import owners, timeline_memory
 from ralf_integrations.blackbox5.checkpointing import Checkpointing
@@ -33,7 +35,7 @@ def start(project: Project, run_dir: Path | None, route: str) -> str:
     if run_dir is not None:
         owners.begin(project, run_dir, route)
         for folder in _earlier(project, run_dir):
-            _take(project, folder, owners.route_of(project, folder))
+            _take(project, folder, _route_of(project, folder))
     try:
         context = ralf.get_context(route, root=project.root)
     except RouteNotFound:
@@ -51,6 +53,11 @@ def end(project: Project, run_dir: Path | None, route: str, output: Path | None)
         _say(line)
 
 
+def _own(project: Project) -> Path | None:
+    found = current.folder(project.root)
+    return found.path if found is not None else None
+
+
 def _earlier(project: Project, run_dir: Path) -> Iterator[Path]:
     """The runs beside this one that are over and have something untaken, the oldest first."""
     here = run_dir.resolve()
@@ -61,6 +68,16 @@ def _earlier(project: Project, run_dir: Path) -> Iterator[Path]:
     for _, folder in sorted(sorted(found, reverse=True)[:MOST]):
         if not owners.is_taken(project, folder) and not owners.lives(project, folder):
             yield folder
+
+
+def _route_of(project: Project, folder: Path) -> str:
+    """The route of an earlier run: the one that it had when it began, else that of the task that its folder tells."""
+    if known := owners.route_of(project, folder):
+        return known
+    run = RunFolder(folder)
+    with suppress(RalfError, OSError):
+        return run.task or metadata.read(run).task or routing.DEFAULT
+    return routing.DEFAULT
 
 
 def _take(project: Project, folder: Path, route: str, *, output: Path | None = None) -> None:
@@ -100,8 +117,8 @@ def main(args: Sequence[str] | None = None) -> int:
 
 
 def _run(given: argparse.Namespace) -> None:
-    run_dir = given.run_dir or environment.run_folder()
     project = projects.find(given.root)
+    run_dir = given.run_dir or _own(project)
     checkpoints = Checkpointing(run_dir, given.route or "", root=project.root)
     if given.command == "checkpoint":
         checkpoints.make()
