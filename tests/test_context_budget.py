@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+import ralf
 import storekit
 from ralf import project as projects
 from ralf_integrations.blackbox5 import budgetfile, context_budget, crossing
@@ -494,6 +495,18 @@ def test_create_takes_the_projects_newest_session(
     assert Path(ran.json()["path"]) == storekit.route_file(tmp_path, ROUTE)
     again = called(capfd, "create", "--route", ROUTE, "--tokens", 51_000, "--run-dir", run_dir)
     assert (again.status, again.json()["checkpoint_id"]) == (0, None)
+
+
+def test_without_a_session_create_takes_the_runs_folder(
+    tmp_path: Path, run_dir: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("CLAUDE_CONFIG_DIR", "CODEX_HOME"):
+        monkeypatch.setenv(name, str(run_dir / "none"))
+    (run_dir / "DECISIONS.md").write_text("# DECISIONS\n\n## D-1: Keep WAL mode\n\n**Rationale:** one file\n")
+    monkeypatch.setenv("RALF_RUN_DIR", str(run_dir))
+    monkeypatch.chdir(tmp_path)
+    assert called(capfd, "create", "--route", ROUTE, "--tokens", 51_000).json()["checkpoint_id"] == "cp-001"
+    assert [one.decision for one in ralf.get_context(ROUTE, root=tmp_path).decisions] == ["Keep WAL mode"]
 
 
 @pytest.mark.parametrize("route", ["../../etc/passwd", "a/b", ""])

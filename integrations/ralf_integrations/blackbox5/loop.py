@@ -14,17 +14,24 @@ import argparse
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 import ralf
 from ralf import config, project as projects, routing
+from ralf.briefing.fence import outside
 from ralf.errors import RalfError, RouteNotFound
+from ralf.files.opening import without_waiting
 from ralf.project import Project
-from ralf.runs import current, metadata
+from ralf.runs import current, metadata, outcomes
 from ralf.runs.folder import RunFolder
+from ralf.text import clean
+from ralf.transcripts import runfolder
 from ralf_integrations import environment
 from ralf_integrations.blackbox5 import owners, timeline_memory
 from ralf_integrations.blackbox5.checkpointing import Checkpointing
+
+_END = 1 << 20  # bytes of an output in which its promise is looked for
 
 MOST = 50
 """Earlier runs beside this one that are looked at, the newest: what is older is history, for `ralf migrate`."""
@@ -84,7 +91,10 @@ def _take(project: Project, folder: Path, route: str, *, output: Path | None = N
     """Take a run's folder into its route; what goes wrong with one of them is said."""
     seen = owners.state_of(folder)
     try:
-        report = ralf.checkpoint(route, folder, root=project.root, reason="session-end")
+        source = runfolder.reader(folder, project.root)
+        if output is not None and source.attempt is not None and (promise := _promised(output)):
+            source.attempt = replace(source.attempt, outcome=promise)
+        report = ralf.checkpoint(route, source, root=project.root, reason="session-end")
     except (RalfError, OSError) as error:
         _say(f"{folder}: not taken in: {error}")
         return
@@ -92,6 +102,17 @@ def _take(project: Project, folder: Path, route: str, *, output: Path | None = N
     made = ", ".join(entry.checkpoint_id for entry in report.checkpoints)
     if made:
         _say(f"{folder.name}: route {report.route}: checkpoint {made}")
+
+
+def _promised(output: Path) -> str:
+    """The last promise tag at the end of what a client has printed, "" for none: the folder may not hold it."""
+    try:
+        with open(output, "rb", opener=without_waiting) as file:
+            file.seek(max(0, file.seek(0, 2) - _END))
+            return outcomes.promised(outside(clean(file.read(_END).decode("utf-8", "replace"))))
+    except OSError as error:
+        _say(f"{output}: no promise is read in it: {error.strerror or error}")
+        return ""
 
 
 def main(args: Sequence[str] | None = None) -> int:
