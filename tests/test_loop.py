@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -64,7 +65,7 @@ def test_the_first_run_of_a_task_is_told_that_it_is_the_first(
     project: Project, capfd: pytest.CaptureFixture[str]
 ) -> None:
     assert "first attempt" in started(project, a_run(project, 1), capfd)
-    assert not storekit.route_file(project.root, TASK).exists()
+    assert ralf.get_context(TASK, root=project.root).checkpoint_count == 0
 
 
 def test_a_run_that_ends_is_taken_in_and_the_next_is_told_what_it_came_to(
@@ -107,12 +108,16 @@ def test_a_run_that_died_is_taken_in_at_the_start_of_the_next_and_once(
     assert storekit.kept_bytes(project.root) == before
 
 
+@pytest.mark.parametrize("remembered", [True, False])
 def test_a_run_goes_into_the_route_that_it_had_and_not_into_the_one_of_who_finds_it(
-    project: Project, capfd: pytest.CaptureFixture[str]
+    project: Project, capfd: pytest.CaptureFixture[str], remembered: bool
 ) -> None:
-    first = a_run(project, 1, words="harbour-1")
+    first = a_run(project, 1)
     plain = first.rename(first.with_name("run-20260201_120001"))
     started(project, plain, capfd, "TASK-ONE-1")
+    (plain / "DECISIONS.md").write_text(WRITTEN.format(name="harbour-1"))
+    if not remembered:
+        shutil.rmtree(project.cache)
     named = a_run(project, 2, words="harbour-2", task="TASK-TWO-2")
     started(project, a_run(project, 3, task="TASK-THREE-3"), capfd, "TASK-THREE-3")
     assert named.name.endswith("TASK-TWO-2")

@@ -25,7 +25,6 @@ from ralf.proving import loss
 from ralf.proving.loss import LossReport
 from ralf.report import CheckpointReport
 from ralf.route import empty
-from ralf.runs import current
 from ralf.segments import Piece, cut, full
 from ralf.sessions import Standing, standing
 from ralf.state import State
@@ -60,6 +59,7 @@ def checkpoint(
     segment_tokens: int | None = None,
     restart: bool = False,
     begin: Position | None = None,
+    run: str | None = None,
     progress: Progress | None = None,
 ) -> CheckpointReport:
     """Take what is new in a transcript, cut it into segments, and write a checkpoint for each.
@@ -76,6 +76,8 @@ def checkpoint(
     segment_tokens  o200k_base tokens that a segment has at most; None: the configured threshold, 50,000 by default
     restart     read the transcript from its beginning, as a new file under the same session
     begin       take nothing that lies before this place: it is another route's
+    run         the run of a loop in which a client's session is, called as its folder's session is; "": in none; None:
+                as the environment says
 
     Nothing new: no write. With `summarizer` None the model that the local configuration names, if any, is started in
     the background and not waited for. Every checkpoint is acknowledged (durable) when this returns, and read back.
@@ -90,17 +92,18 @@ def checkpoint(
     model = _model(project, summarizer)
     embedded = _summarizer(settings.summarizer if model or summarizer is None else summarizer)
     hints = tuple(map(project.redactor.text, _hints(keep)))
-    run = _Run(project, route, source, embedded, reason, settings.agent_type, hints)
+    call = _Run(project, route, source, embedded, reason, settings.agent_type, hints)
+    call.in_run = project.run if run is None else run
     tries = 0
     while tries < _MOST_TRIES:
         before = standing(project, route, source.session).position
-        if run.take(segment_tokens or settings.segment_limit, restart=restart, begin=begin, progress=progress):
+        if call.take(segment_tokens or settings.segment_limit, restart=restart, begin=begin, progress=progress):
             if model is not None:
-                run.ask(*model)
+                call.ask(*model)
             elif summarizer is None and source.origin != "import":  # nothing is spent on what is long over
-                run.start_worker()
-            run.archive()
-            return run.report()
+                call.start_worker()
+            call.archive()
+            return call.report()
         tries = tries + 1 if standing(project, route, source.session).position == before else 0
     raise Busy(route, "other writers take this session's segments as fast as they are made", "try again")
 
@@ -133,7 +136,7 @@ class _Run:
         self._damage = ""
         self._losses: list[LossReport] = []
         self._context = empty(route)
-        self._in_run = current.name(project.root) if not source.rewritten else ""
+        self.in_run = ""  # the run in which a client's session is
 
     def take(self, limit: int, *, restart: bool, begin: Position | None, progress: Progress | None) -> bool:
         """Take the segments that are new; False when another writer took one of them first."""
@@ -300,7 +303,7 @@ class _Run:
         """The run that a record is of: the one in which a client's session is; of a folder, in its last record."""
         if self._source.rewritten:
             return self._source.attempt if last else None
-        return Attempt(run=self._in_run) if self._in_run else None
+        return Attempt(run=self.in_run) if self.in_run else None
 
     def _take_run(self, run: Attempt) -> None:
         """Write down that there was a run, and what came of it, where its folder holds nothing that is new."""

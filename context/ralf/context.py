@@ -103,6 +103,7 @@ class RouteContext:
                  transcript again
     warnings     what the reader should know of the file: damaged, edited, behind its journal
     since        what has happened since the last checkpoint
+    in_run       the run of a loop in which the reader is, "" for none
     stuck        what whoever tries once more should hear, where many attempts have changed nothing; "" else
     """
 
@@ -120,6 +121,7 @@ class RouteContext:
     extra: Extra = field(default_factory=dict)
     warnings: tuple[str, ...] = field(default=(), compare=False, metadata=NOT_STORED)
     since: Since = field(default_factory=Since, compare=False, metadata=NOT_STORED)
+    in_run: str = field(default="", compare=False, metadata=NOT_STORED)
     stuck: str = field(default="", compare=False, metadata=NOT_STORED)
     counts: Counts = field(default_factory=dict, compare=False, repr=False, metadata=NOT_STORED)
     budget: int | None = field(default=None, compare=False, repr=False, metadata=NOT_STORED)

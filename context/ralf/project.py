@@ -48,6 +48,15 @@ class Project:
 
         return redaction.of(self)
 
+    @property
+    def run(self) -> str:
+        """The run of a loop that we are part of, called as its folder's session is; "" for none."""
+        if not any(environment.run()[:2]):
+            return ""
+        from ralf.runs import current  # only within a loop
+
+        return current.name(self.root)
+
     @cached_property
     def routes(self) -> Path:
         """The folder of the route files."""

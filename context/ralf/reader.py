@@ -19,6 +19,7 @@ from ralf.project import Project
 if TYPE_CHECKING:
     from ralf.context import RouteContext
     from ralf.index.searchwords import Word
+    from ralf.model import ActiveWork
 
 _HEAD_BYTES = 16 * 1024
 _FIRST_BYTES = 4 * 1024  # these do for most files
@@ -72,15 +73,19 @@ def get_context(
     state = states.load(project, found) if found is not None else None
     if state is None:
         raise routing.not_found(project, route)
-    context = replace(state.context, since=since.look(project, state.context), stuck=_stuck(project, state.context))
+    context = state.context
+    work = context.active_work
+    if work.last_runs or work.attempts is not None:
+        context = replace(context, in_run=project.run, stuck=_stuck(project, work))
+    context = replace(context, since=since.look(project, state.context))
     return context.with_defaults(max_tokens, query, _valued(project, query, context.route) if query else ())
 
 
-def _stuck(project: Project, context: RouteContext) -> str:
+def _stuck(project: Project, work: ActiveWork) -> str:
     """What is to be said of attempts that changed nothing; the configuration is read only where there were any."""
     from ralf.extraction import attempts
 
-    if attempts.idle(context.active_work) < _FEWEST_IDLE:
+    if attempts.idle(work) < _FEWEST_IDLE:
         return ""
     from ralf import config
 
@@ -88,7 +93,7 @@ def _stuck(project: Project, context: RouteContext) -> str:
         most = config.load(project.config_file).health_repeats
     except (UsageError, Damaged):  # it is said elsewhere
         most = config.Config().health_repeats
-    return attempts.warned(context.active_work, most)
+    return attempts.warned(work, most)
 
 
 def _valued(project: Project, query: str, route: str) -> tuple[tuple[Word, float], ...]:

@@ -18,6 +18,8 @@ from ralf.project import Project
 DEFAULT = "default"
 CHOSEN, FIRST_REQUEST = "ralf route use", "first request"
 """The rules by which somebody has chosen a session's route, and by which it is named after its first request."""
+RUN_FOLDER, RUN_METADATA, CLAIM = OF_RUN = "run folder", "metadata.yaml of the run", "claim in the queue"
+"""The rules by which the run of a loop, of which we are part, has a route: the task that it works on."""
 _BY_BRANCH, _BY_REQUEST = ("task", "branch"), ("task", "goal")
 _MARKER = re.compile(r"\[REDACTED:[^\]]*\]")
 _MAIN_BRANCHES = frozenset({"main", "master", "trunk", "HEAD"})
@@ -81,8 +83,8 @@ def check_new(project: Project, route: str) -> str:
 
 
 def choose(project: Project, named: str | None = None, *, session: str | None = None) -> Choice:
-    """The route that is meant: the one that is named, else by environment, session, git branch, the session's first
-    request, else `default`; `route_by` of the configuration leaves out some of these.
+    """The route that is meant: the one that is named, else by environment, run of a loop, session, git branch, the
+    session's first request, else `default`; `route_by` of the configuration leaves out some of these.
 
     session  the client's id of the session; None: that of the client that runs us
 
@@ -93,6 +95,8 @@ def choose(project: Project, named: str | None = None, *, session: str | None = 
     value, variable = environment.route()
     if value:
         return Choice(names.check(value), f"${variable}")
+    if any(environment.run()[:2]) and (found := _of_run(project)):
+        return found
     chosen = _chosen(project, session)
     if chosen:
         return Choice(chosen, CHOSEN)
@@ -156,6 +160,16 @@ def name(project: Project, request: str, *, session: str) -> str:
             atomic.write(path, made.encode() + b"\n")
             return made
     return ""
+
+
+def _of_run(project: Project) -> Choice | None:
+    """The route of the run that we are part of: the task in its folder's name, in its metadata, or that it claimed."""
+    from ralf.runs import current  # only within a loop
+
+    for rule, find in ((RUN_FOLDER, current.named_task), (RUN_METADATA, current.noted_task), (CLAIM, current.claimed)):
+        if task := find(project.root):
+            return Choice(task, rule)
+    return None
 
 
 def _of_branch(branch: str) -> Choice | None:

@@ -93,7 +93,8 @@ def meant(project: Project, named: str | None = None) -> Choice:
     route for the project, that of the project's newest session: a person asks for it from outside.
     """
     choice = routing.choose(project, named)
-    if choice.rule in ("named", routing.CHOSEN) or choice.rule.startswith("$") or environment.session():
+    sure = ("named", routing.CHOSEN, *routing.OF_RUN)
+    if choice.rule in sure or choice.rule.startswith("$") or environment.session():
         return choice
     newest = ofproject.newest_first(project)[:1]
     return routing.choose(project, session=ofproject.session_of(newest[0])) if newest else choice

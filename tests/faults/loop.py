@@ -229,8 +229,10 @@ def _task(root: Path, plans: Path, runs: Sequence[Run], names: dict[int, str], r
         else:
             found.faults.append(f"untold: prompt {one.number} says {line!r} of {names[before.number]}: {before}")
     context = ralf.get_context(runs[0].task, root=root)
-    if context.active_work.attempts not in (len(runs), len(runs) + 1):
-        found.faults.append(f"miscounted: {runs[0].task} has {context.active_work.attempts} attempts, not {len(runs)}")
+    if context.active_work.attempts != len(runs) + 1:  # and the last look
+        found.faults.append(
+            f"miscounted: {runs[0].task} has {context.active_work.attempts} attempts, not {len(runs) + 1}"
+        )
     if runs[0].task == STUCK:
         for place, one in enumerate(runs):
             prompt = (plans / f"{one.number}.prompt").read_text()

@@ -160,7 +160,8 @@ def _standing(context: RouteContext) -> Iterator[Piece]:
     if context.stuck:
         yield Piece(f"- **Stuck:** {context.stuck}\n", group, STANDING)
     for number, run in enumerate(reversed(work.last_runs)):
-        yield Piece(f"- {one_line(attempts.told(run))}\n", group, STANDING if number == 0 else NEXT, number)
+        line = one_line(attempts.told(run, ours=run.run == context.in_run))
+        yield Piece(f"- {line}\n", group, STANDING if number == 0 else NEXT, number)
     asked = [request for request in _last_requests(context) if request != context.goal]
     for number, request in enumerate(asked):
         text = f"**Asked {'last' if number == 0 else 'before'}:**\n{lines.quoted(request)}"

@@ -96,8 +96,13 @@ def said(work: ActiveWork) -> str:
     return "; ".join(parts)
 
 
-def told(run: Attempt) -> str:
-    """One line on a run: "attempt 4 (runs/executor/run-0018): PARTIAL: the tests of the loader still fail"."""
+def told(run: Attempt, *, ours: bool = False) -> str:
+    """One line on a run: "attempt 4 (runs/executor/run-0018): PARTIAL: the tests of the loader still fail".
+
+    ours  it is the one in which we are
+    """
+    if ours and not run.outcome:
+        return f"attempt {run.number} ({run.run}): this one"
     number = f"attempt {run.number} " if run.number is not None else ""
     return ": ".join(filter(None, (f"{number}({run.run})", run.outcome or (UNSAID if not run.said else ""), run.said)))
 

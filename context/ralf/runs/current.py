@@ -5,10 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from ralf import environment
-from ralf.runs.folder import RunFolder
+from ralf import environment, yamltext
+from ralf.files.opening import content_of
+from ralf.runs import metadata
+from ralf.runs.folder import MAX_DOCUMENT, RunFolder, task_id
 from ralf.transcripts.notes import session_of
 
+_QUEUES = (
+    ".autonomous/agents/communications/queue.yaml",
+    ".autonomous/communications/queue.yaml",
+    "agents/communications/queue.yaml",
+)
 _PLACES = (".autonomous/runs", "runs", "runs/{agent}", ".autonomous/agents/{agent}/runs")
 
 
@@ -33,6 +40,39 @@ def name(root: Path) -> str:
     if found is not None:
         return session_of(found.path, root)
     return session_of(Path(named), root) if named else run
+
+
+def named_task(root: Path) -> str:
+    """The task that the name of our run's folder tells, `run-20260209_163419-TASK-7`; "" for none."""
+    named, run, _ = environment.run()
+    found = folder(root)
+    return (found or RunFolder(Path(named or run))).task
+
+
+def noted_task(root: Path) -> str:
+    """The task that the metadata of our run says it has claimed; "" for none."""
+    found = folder(root)
+    try:
+        return metadata.read(found).task if found is not None else ""
+    except OSError:
+        return ""
+
+
+def claimed(root: Path) -> str:
+    """The task of the queue's entry that our run has claimed; "" for none, and where there is no queue to be read."""
+    named, run, _ = environment.run()
+    runs = {run, Path(named).name} - {""}
+    runs |= {f"run-{one}" for one in runs} | {one.removeprefix("run-") for one in runs}
+    for place in _QUEUES:
+        try:
+            queue = yamltext.load(content_of(root / place, most=MAX_DOCUMENT).decode("utf-8", "replace"))
+        except (OSError, yamltext.BadYaml):
+            continue
+        for entry in (queue.get(key) for key in ("tasks", "queue")):
+            for task in entry if isinstance(entry, list) else ():
+                if isinstance(task, dict) and str(task.get("claimed_by", "")) in runs:
+                    return task_id(str(task.get("id") or task.get("task_id") or ""))
+    return ""
 
 
 def _places(root: Path, run: str, agent: str) -> Iterator[Path]:

@@ -38,6 +38,7 @@ _ITEM = re.compile(r"\s{0,3}(?:[-*+]|\d{1,3}[.)])\s+(?:\[(?P<box>[ xX])\]\s*)?(?
 _PATH = re.compile(r"`([^`\s]{2,200})`|(?<![\w/])((?:[\w@.~-]+/)+[\w@.-]+\.\w{1,8})\b")
 _LIKE_A_PATH = re.compile(r"(?:[\w@.~ -]*/)*[\w@.-]+\.\w{1,8}\Z|(?:[\w@.~-]+/)+\Z")
 _LEADS = re.compile(r":\Z|^[A-Z][\w /-]{1,24}:\s")  # to a list; a field
+_PROMISE = re.compile(r"<promise>[^<]*</promise>")
 _MADE = re.compile(r"\bcreated?\b|\bnew\b|\badded\b", re.I)
 _GONE = re.compile(r"\b(?:deleted|removed)\b", re.I)
 _TITLE = re.compile(r"(?P<id>[A-Za-z][\w.-]*\d[\w.-]*)\s*(?:[:—\u2013]|\s-\s)\s*(?P<title>.+)$")
@@ -142,7 +143,7 @@ def summary_of(parts: Sequence[Part]) -> str:
 
 def last_words(output: str) -> str:
     """The last sentence of what a client printed that says something."""
-    said = [sentence.text for sentence in sentences(output[-4_000:]) if "<promise>" not in sentence.text]
+    said = [sentence.text for sentence in sentences(_PROMISE.sub("", output[-4_000:]))]
     return next((text for text in reversed(said) if len(text) > 20), "")
 
 

@@ -25,11 +25,12 @@ _NAMES_THE_RUN = re.compile(
     re.IGNORECASE,
 )
 _MARK = re.compile(r"\[[^\]\n]{0,200}\](?!\()|\{\{?[^}\n]{0,100}\}?\}|<[A-Za-z_][\w /|-]{0,60}>|\$\{?\w+\}?|FILL_ME\w*")
+_EITHER = r"(?:added|created|modified|deleted|high|medium|low|yes|no|completed?|partial|blocked|failed|pending|success)"
 _EMPTY = re.compile(
     r"(?:TO ?DO|TBD|N/?A|none(?: yet| made| identified)?|pending|in[ _]progress|unknown|not (?:yet|started|applicable)"
     r"|to be (?:filled(?: in)?|determined|written|added)|nothing (?:yet|so far)"
-    r"|no (?:tasks?|blockers?|decisions?)(?: (?:yet|made))?|criterion \d|(?:high|low)/medium/(?:high|low)"
-    r"|yes/no(?:/partial)?|added/modified/deleted|YYYY-MM-DD|HH:MM(?::SS)?)?[\s.…:|/-]*",
+    r"|no (?:tasks?|blockers?|decisions?)(?: (?:yet|made))?|criterion \d|YYYY-MM-DD|HH:MM(?::SS)?"
+    rf"|{_EITHER}(?: ?[/|] ?{_EITHER})+)?[\s.…:|/-]*",
     re.IGNORECASE,
 )
 _GENERATED = re.compile(r"[*_].*\b(?:template|generated|fill(?:ed)? (?:in|out)|edit as needed)\b.*[*_]", re.IGNORECASE)

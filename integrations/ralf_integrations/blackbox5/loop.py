@@ -18,15 +18,17 @@ from dataclasses import replace
 from pathlib import Path
 
 import ralf
-from ralf import config, project as projects, routing
+from ralf import config, project as projects, routing, sessions
 from ralf.briefing.fence import outside
 from ralf.errors import RalfError, RouteNotFound
 from ralf.files.opening import without_waiting
 from ralf.project import Project
-from ralf.runs import current, metadata, outcomes
+from ralf.routing import DEFAULT
+from ralf.runs import current, earlier, outcomes
 from ralf.runs.folder import RunFolder
 from ralf.text import clean
 from ralf.transcripts import runfolder
+from ralf.transcripts.notes import session_of
 from ralf_integrations import environment
 from ralf_integrations.blackbox5 import owners, timeline_memory
 from ralf_integrations.blackbox5.checkpointing import Checkpointing
@@ -45,9 +47,12 @@ def start(project: Project, run_dir: Path | None, route: str) -> str:
             _take(project, folder, _route_of(project, folder))
     try:
         context = ralf.get_context(route, root=project.root)
+        text = context.render(config.load(project.config_file).brief_tokens, section="brief")
     except RouteNotFound:
-        return f"Nothing is kept of {route} yet: this is the first attempt.\n"
-    return context.render(config.load(project.config_file).brief_tokens, section="brief")
+        text = f"Nothing is kept of {route} yet: this is the first attempt.\n"
+    if run_dir is not None and run_dir.is_dir():
+        _begun(project, run_dir, route)  # afterwards: what is handed over tells of the runs before
+    return text
 
 
 def end(project: Project, run_dir: Path | None, route: str, output: Path | None) -> None:
@@ -58,6 +63,14 @@ def end(project: Project, run_dir: Path | None, route: str, output: Path | None)
     owners.end(project, run_dir)
     for line in timeline_memory.refresh(project):
         _say(line)
+
+
+def _begun(project: Project, run_dir: Path, route: str) -> None:
+    """Write down that a run has begun, so that it counts even where it is killed before it says a word."""
+    try:
+        ralf.checkpoint(route, run_dir, root=project.root, reason="run-begun")
+    except (RalfError, OSError) as error:
+        _say(f"{run_dir}: is not counted yet: {error}")
 
 
 def _own(project: Project) -> Path | None:
@@ -79,12 +92,12 @@ def _earlier(project: Project, run_dir: Path) -> Iterator[Path]:
 
 def _route_of(project: Project, folder: Path) -> str:
     """The route of an earlier run: the one that it had when it began, else that of the task that its folder tells."""
-    if known := owners.route_of(project, folder):
+    if known := owners.route_of(project, folder) or earlier.task_of(RunFolder(folder)):
         return known
-    run = RunFolder(folder)
-    with suppress(RalfError, OSError):
-        return run.task or metadata.read(run).task or routing.DEFAULT
-    return routing.DEFAULT
+    run = {"run": session_of(folder, project.root)}
+    with suppress(RalfError, OSError):  # what was remembered is lost: the routes know which of them counts it
+        return next((name for name in routing.names_of(project) if sessions.knows_run(project, name, run)[0]), DEFAULT)
+    return DEFAULT
 
 
 def _take(project: Project, folder: Path, route: str, *, output: Path | None = None) -> None:

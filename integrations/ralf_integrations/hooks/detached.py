@@ -85,7 +85,9 @@ def _make_due(project: Project, route: str, session: str, client: str, transcrip
         scale = look.scale or scale
         if not look.due:
             break
-        made_now = checkpoint(route, transcript, root=project.root, reason=look.due, begin=stand.position)
+        made_now = checkpoint(
+            route, transcript, root=project.root, reason=look.due, begin=stand.position, run=found.run
+        )
         if not made_now.checkpoints:
             break
         made = True

@@ -32,7 +32,8 @@ def context_of(project: Project, route: str) -> RouteContext | None:
         context = get_context(route, root=project.root)
     except RouteNotFound:
         return None
-    return context if context.checkpoint_history or context.decisions or context.goal else None
+    tells = context.checkpoint_history or context.decisions or context.goal or context.active_work.attempts
+    return context if tells else None
 
 
 def brief(session: Session, context: RouteContext, *, said: Sequence[str] = ()) -> str:

@@ -24,7 +24,9 @@ _UNTOLD = 3_600  # seconds
 _END_OF_TIME = 2**36  # seconds since 1970 that a date can still tell
 _PATHS = ("transcript", "worktree")
 _KINDS = {
-    **dict.fromkeys(("session", "client", "transcript", "route", "worktree", "machine", "waiting", "compaction"), str),
+    **dict.fromkeys(
+        ("session", "client", "transcript", "route", "worktree", "machine", "waiting", "compaction", "run"), str
+    ),
     **dict.fromkeys(("pid", "born", "told", "window", "taken"), int),
     **dict.fromkeys(("ended", "compacted"), bool),
 }
@@ -71,6 +73,7 @@ class Known:
     compacted   its window was compacted or cleared, so that it does not hold all that the session has done
     compaction  how far its newest compaction has come: see `compacting`
     waiting     a text that the next hook hands over which can
+    run         the run of a loop in which it is, "" for none
     taken       bytes of its transcript that were taken into its route after it ended, or hold nothing for it
     """
 
@@ -93,6 +96,7 @@ class Known:
     compacted: bool = False
     compaction: str = ""
     waiting: str = ""
+    run: str = ""
     taken: int = 0
 
     def with_handed(self, handed: Handed) -> Known:

@@ -71,7 +71,8 @@ def take(project: Project, route: str, session: str, transcript: Path, reason: s
 
     close(project, route, session, transcript)
     begin = start(project, route, session, open_transcript(transcript).session).position
-    return bool(checkpoint(route, transcript, root=project.root, reason=reason, begin=begin).checkpoints)
+    run = known.of(project, session).run
+    return bool(checkpoint(route, transcript, root=project.root, reason=reason, begin=begin, run=run).checkpoints)
 
 
 def close(project: Project, route: str, session: str, transcript: Path) -> None:
@@ -80,14 +81,15 @@ def close(project: Project, route: str, session: str, transcript: Path) -> None:
     """
     from ralf.checkpoint import checkpoint
 
-    for left, border in known.of(project, session).left:
+    found = known.of(project, session)
+    for left, border in found.left:
         if left == route:
             return
         with locks.held(lock(project, left), f"{left}: its checkpoint", _LAST), suppress(Damaged):
             logged = open_transcript(transcript).session
             if _is_owed(project, logged, left, border):
                 begin = start(project, left, session, logged).position
-                checkpoint(left, transcript, root=project.root, reason="route-change", begin=begin)
+                checkpoint(left, transcript, root=project.root, reason="route-change", begin=begin, run=found.run)
 
 
 def _is_owed(project: Project, logged: str, route: str, border: int) -> bool:

@@ -47,8 +47,8 @@ class Session:
 
     @property
     def is_route_chosen(self) -> bool:
-        """Whether somebody has chosen the route: by the environment, or for this session."""
-        return self.choice.rule.startswith("$") or self.choice.rule == routing.CHOSEN
+        """Whether somebody has chosen the route: by the environment, for a loop's run, or for this session."""
+        return self.choice.rule.startswith("$") or self.choice.rule in (*routing.OF_RUN, routing.CHOSEN)
 
     def use(self, route: str) -> None:
         """Make a route the session's, for this hook and those that follow."""
@@ -119,5 +119,5 @@ class Session:
 
     def keep(self) -> None:
         """Leave what is known to the next hook."""
-        self.note(route=self.route, worktree=self.worktree, seen=time.time())
+        self.note(route=self.route, worktree=self.worktree, seen=time.time(), run=self.project.run)
         known.remember(self.project, self.known)

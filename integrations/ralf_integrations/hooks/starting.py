@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from ralf_integrations.hooks import compacting, earlier, handover
+from ralf import routing
+from ralf_integrations.hooks import compacting, earlier, handover, runs
 from ralf_integrations.hooks.answer import Answer
+from ralf_integrations.hooks.known import Known
 from ralf_integrations.hooks.session import Session
 
 _STILL_THERE = ("resume", "fork")
@@ -13,7 +15,8 @@ _STILL_THERE = ("resume", "fork")
 def started(session: Session) -> Answer:
     """What a session that starts is handed, by the configured `inject`.
 
-    auto   after a compaction what did not survive it; the brief where the environment names the route; else the line
+    auto   after a compaction what did not survive it; the brief where the environment names the route, or a loop's run
+           has one; else the line
     line   the line; `brief`: the brief; `off`: nothing
 
     A session that is resumed still has its window: it gets the line at most, where others have gone on with its route.
@@ -29,6 +32,16 @@ def started(session: Session) -> Answer:
     if source == "compact" and mode == "auto":
         return compacting.survived(session)
     left = earlier.catch_up(session, session.route)
+    runs.catch_up(session)
+    answer = _handed(session, left)
+    if source not in ("clear", "compact"):
+        runs.begun(session)  # afterwards: what is handed over tells of the runs before
+    return answer
+
+
+def _handed(session: Session, left: list[Known]) -> Answer:
+    """What goes with the route, or with the work that was left here."""
+    source, mode = session.payload.source, session.settings.inject
     context = handover.context_of(session.project, session.route)
     if context is None:
         return _left_here(session) if source not in _STILL_THERE else Answer()
@@ -36,7 +49,7 @@ def started(session: Session) -> Answer:
         return Answer()
     said = [*map(earlier.told, earlier.of_route(session, session.route)[:1]), earlier.unread(left)]
     said = [sentence for sentence in said if sentence]
-    named = session.choice.rule.startswith("$")
+    named = session.choice.rule.startswith("$") or session.choice.rule in routing.OF_RUN
     if source not in _STILL_THERE and (mode == "brief" or (mode == "auto" and named)):
         return Answer(context=handover.briefed(session, context, said=said))
     return Answer(context=session.hand("line", handover.line(session, session.route, said=said)))

@@ -1,0 +1,509 @@
+"""Run folders of the loop: what a run wrote is taken once, part by part; a skeleton gives nothing but an attempt."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import given, strategies as st
+
+import ralf
+from ralf import evidence
+from ralf.errors import DamagedTranscript, TranscriptNotFound
+from ralf.past import history
+from ralf.project import Project
+from ralf.runs import markdown, skeleton
+from ralf.runs.folder import RunFolder, is_run, task_id
+from ralf.runs.metadata import read
+from ralf.runs.outcomes import outcome_of, promised
+from ralf.transcripts import open_transcript
+from ralf.transcripts.runfolder import reader
+from skeletons import SKELETONS
+from storekit import kept_bytes, records_of
+
+ROUTE = "TASK-7"
+REAL = Path(__file__).parents[2] / "shared" / "data" / "blackbox5" / "runs"
+needs_real = pytest.mark.skipif(not REAL.is_dir(), reason="the real files of ../shared are not here")
+
+THOUGHTS = """\
+# Thoughts - TASK-7
+
+**Task:** TASK-7 - Move the sessions to SQLite
+**Started:** 2026-02-01T10:00:00Z
+
+## Approach
+
+The loader opens the file twice, which is why the lock is never free.
+
+## Execution Log
+
+- Step 1: read `src/store.py`
+"""
+RESULTS = """\
+# Results - TASK-7
+
+**Status:** partial
+
+## Summary
+
+Sessions are stored in SQLite; the migration of old sessions is missing.
+
+## Files Modified
+
+**Created:**
+- `src/sqlite_store.py` (120 lines)
+
+**Modified:**
+- `src/store.py`
+
+## Next Steps
+
+1. **Migrate** the old sessions
+2. [x] Say so in the changelog
+
+## Blockers
+
+- The backup of the old file is not readable
+"""
+DECISIONS = """\
+# Decisions - TASK-7
+
+## D-9: Storage of Sessions
+
+**Decision:** Use SQLite in WAL mode
+
+**Rationale:**
+- One file --- many readers
+- A copy of it is a backup
+
+**Alternatives Considered:**
+- Redis: one more service
+
+**Reversibility:** HIGH
+
+## How to read this
+
+The numbers begin anew in every run of the loop.
+"""
+METADATA = """\
+loop:
+  number: 47
+  agent: executor
+  timestamp_start: "2026-02-01T10:00:00Z"
+  timestamp_end: "2026-02-01T10:20:00Z"
+state:
+  task_claimed: "TASK-7"
+  task_status: "partial"
+  files_modified:
+    - "src/store.py"
+    - "runs/executor/run-0018/THOUGHTS.md"
+  commit_hash: "9a4894a7"
+actions_taken:
+  - type: implement
+    description: "Wrote the SQLite store"
+discoveries:
+  - "The lock is never free while the loader runs"
+next_steps:
+  - "Migrate the old sessions"
+blockers: []
+notes: |
+  The store works for new sessions.
+"""
+
+
+def write(folder: Path, **files: str) -> Path:
+    """A run folder with these files; `_` in a name stands for its dot."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, text in files.items():
+        (folder / name.replace("_md", ".md").replace("_yaml", ".yaml").replace("_txt", ".txt")).write_text(text)
+    return folder
+
+
+def run(root: Path, name: str = "run-0018", **files: str) -> Path:
+    return write(root / "runs" / "executor" / name, **files)
+
+
+def filled(root: Path, name: str = "run-0018") -> Path:
+    return run(root, name, THOUGHTS_md=THOUGHTS, RESULTS_md=RESULTS, DECISIONS_md=DECISIONS, metadata_yaml=METADATA)
+
+
+def lines(root: Path) -> list[evidence.Line]:
+    """What the route's evidence holds, all of it."""
+    project = Project(root)
+    payloads = [record.payload for _, record in history.checkpoints(project, ROUTE)]
+    return [line for payload in payloads for line in evidence.read(project.store, str(payload["evidence"]))]
+
+
+# ---- what a run wrote ----
+
+
+def test_a_run_folder_becomes_one_checkpoint_with_its_decisions_its_files_and_where_it_left_the_work(
+    tmp_path: Path,
+) -> None:
+    report = ralf.checkpoint(ROUTE, filled(tmp_path), root=tmp_path)
+    assert len(report.checkpoints) == 1
+    context = ralf.get_context(ROUTE, root=tmp_path)
+    (decision,) = context.decisions
+    assert decision.decision == "Storage of Sessions: Use SQLite in WAL mode"
+    assert decision.rationale == "- One file --- many readers\n- A copy of it is a backup"
+    assert decision.alternatives == ("Redis: one more service",)
+    assert decision.extra["label"] == "runs/executor/run-0018#D-9"
+    assert decision.source is not None
+    assert decision.source.extra == {"path": "runs/executor/run-0018/DECISIONS.md", "line": 3}
+    work = context.active_work
+    assert (work.current_task, work.task_title) == ("TASK-7", "Move the sessions to SQLite")
+    assert (work.next_steps, work.blockers) == (
+        ("Migrate the old sessions",),
+        ("The backup of the old file is not readable",),
+    )
+    assert work.findings == ("The lock is never free while the loader runs",)
+    done = {path.path: path.did for path in context.facts.paths}
+    assert done == {"src/store.py": ("edited",), "src/sqlite_store.py": ("created",)}
+    assert [commit.commit for commit in context.facts.commits] == ["9a4894a7"]
+    assert context.last_checkpoint == "2026-02-01T10:20:00Z"
+    assert report.checkpoints[0].recall == 1.0
+
+
+def test_all_that_was_written_is_evidence_and_found_and_nothing_of_a_template_is(tmp_path: Path) -> None:
+    folder = filled(tmp_path)
+    (folder / "LEARNINGS.md").write_text(
+        "# LEARNINGS\n<!-- RALF_TEMPLATE: UNFILLED -->\n\n## What Worked Well\nFILL_ME\n"
+    )
+    report = ralf.checkpoint(ROUTE, folder, root=tmp_path)
+    assert report.skipped == {"empty document": 1}
+    texts = "\n".join(line.text for line in lines(tmp_path))
+    for document in (THOUGHTS, RESULTS, DECISIONS):
+        for line in document.split("\n"):
+            if line.strip() and not line.startswith(("# ", "**Task", "**Started", "**Status")):
+                assert line in texts
+    assert "FILL_ME" not in texts
+    assert "What Worked Well" not in texts
+    assert ralf.search("why is the lock never free", root=tmp_path)
+
+
+def test_a_run_read_again_writes_nothing_and_of_one_that_goes_on_only_what_is_new_is_taken(tmp_path: Path) -> None:
+    folder = filled(tmp_path)
+    ralf.checkpoint(ROUTE, folder, root=tmp_path)
+    before = kept_bytes(tmp_path)
+    assert ralf.checkpoint(ROUTE, folder, root=tmp_path).checkpoints == ()
+    assert kept_bytes(tmp_path) == before
+    with (folder / "THOUGHTS.md").open("a") as file:
+        file.write("\n## Second Look\n\nThe index on `started` made it three times as fast.\n")
+    assert len(ralf.checkpoint(ROUTE, folder, root=tmp_path).checkpoints) == 1
+    again = [line.text for line in lines(tmp_path)]
+    assert len(again) == len(set(again))
+    assert again[-1] == "## Second Look\n\nThe index on `started` made it three times as fast."
+
+
+def test_nothing_in_a_run_folder_is_written(tmp_path: Path) -> None:
+    folder = filled(tmp_path)
+    before = {path: (path.read_bytes(), path.stat().st_mtime_ns) for path in folder.iterdir()}
+    ralf.checkpoint(ROUTE, folder, root=tmp_path)
+    assert {path: (path.read_bytes(), path.stat().st_mtime_ns) for path in folder.iterdir()} == before
+
+
+def test_runs_of_the_same_name_under_other_agents_are_other_sessions(tmp_path: Path) -> None:
+    names = [open_transcript(filled(tmp_path / "p" / agent), root=tmp_path).session for agent in ("a", "b")]
+    assert names == ["p/a/runs/executor/run-0018", "p/b/runs/executor/run-0018"]
+
+
+def test_decisions_that_other_documents_tell_count_where_decisions_md_tells_none(tmp_path: Path) -> None:
+    told = "# Results\n\n## Decision 1: Keep the old names\n\n**Rationale:** other programs read them\n"
+    folder = run(tmp_path, RESULTS_md=told, DECISIONS_md="# DECISIONS\n\n## Decisions Made\n")
+    ralf.checkpoint(ROUTE, folder, root=tmp_path)
+    assert [one.decision for one in ralf.get_context(ROUTE, root=tmp_path).decisions] == ["Keep the old names"]
+
+
+def test_a_registry_of_the_run_gives_the_text_of_the_chosen_option(tmp_path: Path) -> None:
+    registry = (
+        "run_id: run-1\ndecisions:\n- id: DEC-001\n  context: Where sessions are kept\n  options_considered:\n"
+        "  - {id: OPT-1, description: Keep them in memory}\n  - {id: OPT-2, description: Keep them in one file}\n"
+        "  selected_option: OPT-2\n  rationale: a restart loses nothing\n  status: DECIDED\n"
+    )
+    folder = run(tmp_path, RESULTS_md=RESULTS, decision_registry_yaml=registry)
+    ralf.checkpoint(ROUTE, folder, root=tmp_path)
+    (decision,) = ralf.get_context(ROUTE, root=tmp_path).decisions
+    assert (decision.decision, decision.alternatives) == ("Keep them in one file", ("Keep them in memory",))
+    assert decision.extra["label"] == "runs/executor/run-0018#DEC-001"
+
+
+def test_what_a_client_printed_is_a_note_without_what_we_had_handed_it_and_its_promise_is_the_outcome(
+    tmp_path: Path,
+) -> None:
+    from ralf.briefing.fence import fenced
+
+    said = f"{fenced('<promise>FAILED</promise> was the last outcome')}\nThe parser reads both headers now.\n"
+    folder = run(tmp_path, claude_output="")
+    (folder / "claude_output").unlink()
+    (folder / "claude_output.log").write_text(f"{said}<promise>PARTIAL</promise>\n")
+    report = ralf.checkpoint(ROUTE, folder, root=tmp_path)
+    assert report.run is not None
+    assert (report.run.outcome, report.run.said) == ("PARTIAL", "The parser reads both headers now.")
+    assert "was the last outcome" not in "".join(line.text for line in lines(tmp_path))
+
+
+def test_secrets_in_a_run_s_documents_and_metadata_are_redacted(tmp_path: Path) -> None:
+    token = "ghp_" + "Zx8Qw7Er6Ty5Ui4Op3As2Df1Gh0Jk9Lz8Xc7"
+    folder = filled(tmp_path)
+    (folder / "metadata.yaml").write_text(METADATA + f"api_token: {token}\ndiscoveries_more: [{token}]\n")
+    (folder / "DECISIONS.md").write_text(DECISIONS.replace("One file", f"One file {token}"))
+    ralf.checkpoint(ROUTE, folder, root=tmp_path)
+    everything = b"".join(path.read_bytes() for path in (tmp_path / ".autonomous").rglob("*") if path.is_file())
+    assert token.encode() not in everything
+    assert token not in "".join(line.text for line in lines(tmp_path))
+
+
+# ---- skeletons ----
+
+
+@pytest.mark.parametrize("kind", SKELETONS)
+def test_a_skeleton_gives_no_checkpoint_but_counts_as_an_attempt(tmp_path: Path, kind: str) -> None:
+    folder = tmp_path / "runs" / "run-20260209_125038"
+    folder.mkdir(parents=True)
+    for name, text in SKELETONS[kind].items():
+        (folder / name).write_text(text)
+    assert list(reader(folder, tmp_path).events()) == []
+    report = ralf.checkpoint(ROUTE, folder, root=tmp_path)
+    assert report.checkpoints == ()
+    documents = [name for name in SKELETONS[kind] if name.endswith(".md") and name != "prompt.md"]
+    assert report.skipped == {"empty document": len(documents)}
+    assert [record["kind"] for record in records_of(tmp_path, ROUTE)] == ["attempt"]
+    assert ralf.get_context(ROUTE, root=tmp_path).active_work.attempts == 1
+
+
+@pytest.mark.parametrize(
+    "line", ["Done.", "The lock is held by the loader.", "- fixed the header", "| `a.py` | changed the header | ok |"]
+)
+def test_one_line_of_somebody_is_something_that_was_written(tmp_path: Path, line: str) -> None:
+    document = SKELETONS["to be filled in"]["THOUGHTS.md"].replace("FILL_ME", line, 1)
+    folder = run(tmp_path, THOUGHTS_md=document)
+    assert len(ralf.checkpoint(ROUTE, folder, root=tmp_path).checkpoints) == 1
+    assert "FILL_ME" not in "".join(one.text for one in lines(tmp_path))
+
+
+@needs_real
+def test_of_the_real_runs_the_two_skeletons_give_nothing_and_every_other_one_what_it_holds(tmp_path: Path) -> None:
+    for folder in sorted(REAL.iterdir()):
+        found = reader(folder, tmp_path)
+        assert found.problems == {}
+        assert (list(found.events()) == []) == folder.name.startswith("skeleton")
+    decided = [
+        event.input["decision"]
+        for folder in sorted(REAL.iterdir())
+        for event in reader(folder, tmp_path).events()
+        if "decision" in event.input
+    ]
+    assert len(decided) > 40
+    assert all(decision["decision"].strip() for decision in decided)
+
+
+# ---- how it ended ----
+
+
+@pytest.mark.parametrize(
+    ("status", "outcome"),
+    [
+        ("completed", "COMPLETE"),
+        ("✅ COMPLETE", "COMPLETE"),
+        ("SUCCESS", "COMPLETE"),
+        ("PARTIAL", "PARTIAL"),
+        ("Partially completed", "PARTIAL"),
+        ("blocked by TASK-3", "BLOCKED"),
+        ("FAILED", "FAILED"),
+        ("in_progress", ""),
+        ("IN PROGRESS - 80% complete", ""),
+        ("PENDING", ""),
+        ("not completed", ""),
+        ("", ""),
+    ],
+)
+def test_statuses_as_documents_have_them_are_one_of_five_outcomes_or_none(status: str, outcome: str) -> None:
+    assert outcome_of(status) == outcome
+
+
+def test_the_last_promise_counts() -> None:
+    assert promised("<promise>RETRY</promise> … <promise> partial </promise>") == "PARTIAL"
+    assert promised("no promise") == ""
+
+
+@pytest.mark.parametrize(
+    ("files", "outcome"),
+    [
+        ({"status_txt": "FAILED\n", "metadata_yaml": METADATA}, "FAILED"),
+        ({"status_txt": "PENDING\n", "metadata_yaml": METADATA}, "PARTIAL"),
+        ({"RESULTS_md": RESULTS.replace("partial", "✅ COMPLETE")}, "COMPLETE"),
+        ({"RESULTS_md": RESULTS.replace("**Status:** partial", "")}, ""),
+        ({"RESULTS_md": RESULTS + "\n<promise>BLOCKED</promise>\n", "metadata_yaml": METADATA}, "BLOCKED"),
+        ({"metadata_yaml": "results:\n  status: completed\n  summary: The reader takes both headers.\n"}, "COMPLETE"),
+    ],
+)
+def test_a_promise_counts_most_then_what_the_loop_noted_then_what_the_documents_say(
+    tmp_path: Path, files: dict[str, str], outcome: str
+) -> None:
+    attempt = reader(run(tmp_path, **files), tmp_path).attempt
+    assert attempt is not None
+    assert attempt.outcome == outcome
+
+
+# ---- names and metadata ----
+
+
+@pytest.mark.parametrize(
+    ("name", "task", "started"),
+    [
+        ("run-20260209_163419-TASK-001-B-design", "TASK-001-B-design", "2026-02-09T16:34:19"),
+        ("run-20260209-163419", "", "2026-02-09T16:34:19"),
+        ("run-1769861725", "", "2026-01-31T12:15:25Z"),
+        ("run-0018", "", ""),
+        ("run-99999999_999999", "", ""),
+        ("TASK-ARCH-028", "TASK-ARCH-028", ""),
+        ("run-integration-test", "", ""),
+    ],
+)
+def test_a_folder_s_name_tells_the_task_and_when_the_run_began(name: str, task: str, started: str) -> None:
+    folder = RunFolder(Path("/p/.autonomous/agents/planner/runs") / name)
+    assert (folder.task, folder.started, folder.agent) == (task, started, "planner")
+
+
+@pytest.mark.parametrize(
+    ("text", "task"),
+    [
+        ("TASK-7: Move it", "TASK-7"),
+        ('"TASK-7"', "TASK-7"),
+        ("", ""),
+        ("none", ""),
+        ("task_id:", ""),
+        ("../../etc", ""),
+    ],
+)
+def test_a_task_s_id_can_be_a_route_s_name_or_is_none(text: str, task: str) -> None:
+    assert task_id(text) == task
+
+
+def test_tracking_run_yaml_and_metadata_of_the_hook_are_read_in_their_own_shapes(tmp_path: Path) -> None:
+    tracked = {
+        "run_id": "r1",
+        "agent_id": "legacy",
+        "task_id": "TASK-7",
+        "task_title": "Move it",
+        "status": "completed",
+        "start_time": "2026-02-01T10:00:00Z",
+        "files_created": ["/p/a.py"],
+        "git_commits": [{"hash": "abc1234", "message": "Add it"}],
+        "progress_log": [
+            {"timestamp": "2026-02-01T10:01:00Z", "category": "decision", "message": "Take the short way round"},
+            {"timestamp": "2026-02-01T10:02:00Z", "category": "error", "message": "the file is locked by the loader"},
+        ],
+    }
+    folder = run(
+        tmp_path,
+        RUN_yaml="# of the loop\n---\nrun_id: r1\nstatus: partial\nthoughts: The lock is the loader's.\ndecisions:\n"
+        "- {id: D-1, title: Locking, decision: Use flock, rationale: the kernel takes it back}\n",
+    )
+    (folder / "tracking.json").write_text(json.dumps(tracked))
+    found = read(RunFolder(folder))
+    assert (found.task, found.title, found.outcome) == ("TASK-7", "Move it", "PARTIAL")
+    assert found.paths == [("/p/a.py", "created")]
+    assert found.commits == [("abc1234", "Add it")]
+    assert [decision["decision"] for decision in found.decisions] == ["Use flock", "Take the short way round"]
+    ralf.checkpoint(ROUTE, folder, root=tmp_path)
+    decided = {one.decision: one for one in ralf.get_context(ROUTE, root=tmp_path).decisions}
+    assert set(decided) == {"Use flock", "Take the short way round"}
+    assert decided["Use flock"].extra["label"] == "runs/executor/run-0018#D-1"
+
+
+# ---- what is wrong with a folder ----
+
+
+def test_what_cannot_be_read_is_named_and_the_rest_is_taken(tmp_path: Path) -> None:
+    folder = filled(tmp_path)
+    (folder / "metadata.yaml").write_text("state: &a {x: *a}\n")
+    (folder / "decision_registry.yaml").write_text("decisions: 5\n")
+    (folder / "tracking.json").write_text('{"run_id": ')
+    (folder / "SUMMARY.md").write_bytes(b"x" * (2 << 20))
+    report = ralf.checkpoint(ROUTE, folder, root=tmp_path)
+    assert len(report.checkpoints) == 1
+    for name in ("metadata.yaml", "decision_registry.yaml", "tracking.json", "SUMMARY.md"):
+        assert any(f"runs/executor/run-0018/{name}: cannot be read: " in warning for warning in report.warnings), name
+    assert len(ralf.get_context(ROUTE, root=tmp_path).decisions) == 1
+
+
+def test_links_and_pipes_in_a_run_folder_are_left_alone(tmp_path: Path) -> None:
+    folder = filled(tmp_path)
+    (tmp_path / "private.md").write_text("The customer is called Wilhelmina Quist.\n")
+    (folder / "SUMMARY.md").symlink_to(tmp_path / "private.md")
+    os.mkfifo(folder / "NOTES.md")
+    ralf.checkpoint(ROUTE, folder, root=tmp_path)
+    assert not any("Wilhelmina" in line.text for line in lines(tmp_path))
+
+
+def test_a_folder_that_is_no_run_s_is_refused_and_one_that_is_not_there_is_not_found(tmp_path: Path) -> None:
+    (tmp_path / "src").mkdir()
+    with pytest.raises(DamagedTranscript, match="is a directory, but no run's"):
+        ralf.checkpoint(ROUTE, tmp_path / "src", root=tmp_path)
+    with pytest.raises(TranscriptNotFound):
+        ralf.checkpoint(ROUTE, tmp_path / "runs" / "run-0001", root=tmp_path)
+    assert not is_run(tmp_path / "src")
+
+
+# ---- whatever is written ----
+
+_LINES = (
+    *("# A", "## Decision 1: Take it", "**Rationale:** because", "**Decision:**", "FILL_ME", "- [x] done", "| a | b |"),
+    *(
+        "|---|---|",
+        "```yaml",
+        "```",
+        "~~~",
+        "<!--",
+        "-->",
+        "---",
+        "text of somebody",
+        "",
+        "\t",
+        "\x00\x1b[31m",
+        "[path]",
+    ),
+    *("## Next Steps", "1. go on", "é ü 漢字", "\ud800", "**Status:** COMPLETE", "<promise>X</promise>", "*" * 300),
+    *(
+        "decisions:",
+        "- {id: D-1, decision: Take it}",
+        "state: {task_status: [1]}",
+        "notes: |",
+        "  a word or two",
+        "loop: 5",
+    ),
+)
+_WORDS = st.lists(st.sampled_from(_LINES), max_size=14)
+_NAMES = ("THOUGHTS.md", "RESULTS.md", "DECISIONS.md", "X.md", "metadata.yaml", "RUN.yaml", "status.txt", "output.log")
+_TEXTS = st.one_of(st.text(max_size=200), _WORDS.map("\n".join))
+
+
+@given(documents=st.dictionaries(st.sampled_from(_NAMES), _TEXTS, max_size=4), more=_TEXTS)
+def test_whatever_stands_in_a_run_s_documents_is_read_in_one_way_and_a_second_reading_changes_nothing(
+    tmp_path_factory: pytest.TempPathFactory, documents: dict[str, str], more: str
+) -> None:
+    root = tmp_path_factory.mktemp("any")
+    folder = run(root)
+    for name, text in documents.items():
+        (folder / name).write_text(text, encoding="utf-8", errors="surrogatepass")
+    assert list(reader(folder, root).events()) == list(reader(folder, root).events())
+    ralf.checkpoint(ROUTE, folder, root=root)
+    before = kept_bytes(root)
+    assert ralf.checkpoint(ROUTE, folder, root=root).checkpoints == ()
+    assert kept_bytes(root) == before
+    told = {line.text for line in lines(root)}
+    (folder / "LATER.md").write_text(more, encoding="utf-8", errors="surrogatepass")
+    ralf.checkpoint(ROUTE, folder, root=root)
+    again = [line.text for line in lines(root)]
+    assert len(again) == len(set(again))
+    assert told <= set(again)
+
+
+@given(text=_TEXTS)
+def test_marks_of_a_template_are_never_something_that_was_written(text: str) -> None:
+    lines_ = markdown.lines_of(text)
+    kept = skeleton.without_marks(lines_)
+    assert skeleton.says_something(kept) <= skeleton.says_something(lines_)

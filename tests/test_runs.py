@@ -1,0 +1,349 @@
+"""Runs of a loop: each is one attempt at its route, whoever tells of it, and the next one hears what they came to."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from pathlib import Path
+
+import pytest
+
+import handingkit
+import hookkit
+import ralf
+from ralf import routing
+from ralf.extraction import attempts
+from ralf.model import ActiveWork, Attempt
+from ralf.project import Project
+from storekit import Cli, kept_bytes, records_of
+
+ROUTE = "TASK-7"
+RUNS = Path(".autonomous", "runs")
+
+
+def run(root: Path, number: int, outcome: str = "", *, said: str = "", changed: str = "", task: str = ROUTE) -> Path:
+    """The folder of the nth run on a task, with what it says of its end; one that says nothing was killed."""
+    folder = root / RUNS / f"run-20260209_12{number:02d}00-{task}"
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "THOUGHTS.md").write_text(f"# THOUGHTS - {task}\n\n**Started:** 2026-02-09T12:{number:02d}:00Z\n")
+    if outcome:
+        files = f"\n## Files Modified\n\n- `{changed}`\n" if changed else ""
+        (folder / "RESULTS.md").write_text(
+            f"# RESULTS\n\n## Summary\n\n{said or f'This is run {number} of many.'}\n{files}"
+        )
+        (folder / "output.log").write_text(f"That is all.\n<promise>{outcome}</promise>\n")
+    return folder
+
+
+def take(root: Path, *folders: Path, route: str = ROUTE) -> ralf.RouteContext:
+    for folder in folders:
+        ralf.checkpoint(route, folder, root=root)
+    return ralf.get_context(route, root=root)
+
+
+def session(root: Path, name: str, said: str, *, edits: str = "") -> Path:
+    """A client's session, in which the agent may have changed a file."""
+    call = {
+        "type": "tool_use",
+        "id": "c",
+        "name": "Edit" if edits else "Read",
+        "input": {"file_path": f"{root}/{edits}"},
+    }
+    content = [{"type": "text", "text": "Let me look."}, call]
+    answer = [{"type": "tool_result", "tool_use_id": "c", "content": "done"}]
+    told = [("assistant", content), ("user", answer), ("assistant", [{"type": "text", "text": said}])]
+    records = [
+        {
+            "type": who,
+            "sessionId": name,
+            "cwd": str(root),
+            "timestamp": f"2026-02-09T13:00:0{number}Z",
+            "message": {"role": who, "content": what},
+        }
+        for number, (who, what) in enumerate(told)
+    ]
+    path = root / f"{name}.jsonl"
+    path.write_text("".join(json.dumps(record) + "\n" for record in records))
+    return path
+
+
+# ---- counting ----
+
+
+def test_each_run_counts_once_however_often_it_is_read_and_whatever_it_has_left(tmp_path: Path) -> None:
+    folders = [run(tmp_path, 1, "PARTIAL"), run(tmp_path, 2), run(tmp_path, 3, "FAILED")]
+    assert take(tmp_path, *folders, *folders, folders[1]).active_work.attempts == 3
+    before = kept_bytes(tmp_path)
+    take(tmp_path, *folders)
+    assert kept_bytes(tmp_path) == before
+
+
+def test_runs_that_wrote_nothing_count_by_the_hundred_and_the_journal_grows_by_one_small_record_each(
+    tmp_path: Path,
+) -> None:
+    folders = [run(tmp_path, 1, task=f"{ROUTE}-{number}") for number in range(100)]
+    context = take(tmp_path, *folders)
+    assert context.active_work.attempts == 100
+    assert context.checkpoint_count == 0
+    assert [one.number for one in context.active_work.last_runs] == [96, 97, 98, 99, 100]
+    journal = tmp_path / ".autonomous/context/journal/routes/TASK-7.jsonl"
+    assert journal.stat().st_size < 100 * 800
+
+
+def test_a_run_whose_end_is_told_later_is_the_same_attempt(tmp_path: Path) -> None:
+    take(tmp_path, run(tmp_path, 1), run(tmp_path, 2))
+    work = take(tmp_path, run(tmp_path, 1, "BLOCKED", said="The gauge at the lock does not answer.")).active_work
+    assert work.attempts == 2
+    assert [(one.number, one.outcome) for one in work.last_runs] == [(1, "BLOCKED"), (2, "")]
+    assert work.outcome == ""  # the last one has said nothing
+
+
+def test_a_run_of_long_ago_that_is_read_again_is_not_counted_again(tmp_path: Path) -> None:
+    folders = [run(tmp_path, number, "PARTIAL") for number in range(1, 9)]
+    take(tmp_path, *folders)
+    context = take(tmp_path, run(tmp_path, 1, "FAILED", said="It was another cause altogether."))
+    assert context.active_work.attempts == 8
+    assert [one.number for one in context.active_work.last_runs] == [4, 5, 6, 7, 8]
+    assert context.active_work.outcome == "PARTIAL"
+
+
+def test_a_run_with_a_client_s_session_is_one_attempt_whichever_is_read_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number, first in enumerate(("session", "folder"), start=1):
+        folder = run(tmp_path, number, "PARTIAL")
+        monkeypatch.setenv("RALF_RUN_DIR", str(folder))
+        log = session(tmp_path, f"s-{number}", "That is as far as I got. <promise>PARTIAL</promise>", edits="a.py")
+        for path in (log, folder) if first == "session" else (folder, log):
+            ralf.checkpoint(ROUTE, path, root=tmp_path)
+        work = ralf.get_context(ROUTE, root=tmp_path).active_work
+        assert (work.attempts, work.last_progress, work.outcome) == (number, number, "PARTIAL")
+    assert len(work.last_runs) == 2
+
+
+def test_two_sessions_of_one_run_are_one_attempt_and_a_session_of_no_run_is_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = run(tmp_path, 1)
+    monkeypatch.setenv("RALF_RUN_DIR", str(folder))
+    for name in ("s-1", "s-2"):
+        ralf.checkpoint(ROUTE, session(tmp_path, name, f"The gauge says {name}."), root=tmp_path)
+    assert ralf.get_context(ROUTE, root=tmp_path).active_work.attempts == 1
+    monkeypatch.delenv("RALF_RUN_DIR")
+    ralf.checkpoint(ROUTE, session(tmp_path, "s-3", "The gauge says nothing."), root=tmp_path)
+    assert ralf.get_context(ROUTE, root=tmp_path).active_work.attempts == 2
+
+
+def test_a_run_known_by_its_id_alone_is_that_of_the_folder_where_it_lies(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = run(tmp_path, 1)
+    monkeypatch.setenv("RALF_RUN_ID", folder.name)
+    assert Project(tmp_path).run == f".autonomous/runs/{folder.name}"
+    monkeypatch.setenv("RALF_RUN_ID", "run-9999")
+    assert Project(tmp_path).run == "run-9999"
+    monkeypatch.setenv("RALF_RUN_ID", "../../etc")
+    assert Project(tmp_path).run == "../../etc"  # a name; no path is made of it
+
+
+@pytest.mark.parametrize("order", list(itertools.permutations(range(3))))
+def test_in_whichever_order_runs_are_read_each_counts_once_and_the_latest_says_where_the_work_stands(
+    tmp_path: Path, order: tuple[int, ...]
+) -> None:
+    folders = [run(tmp_path, number, "PARTIAL", said=f"So far came run {number} of three.") for number in (1, 2, 3)]
+    work = take(tmp_path, *(folders[number] for number in order)).active_work
+    assert work.attempts == 3
+    assert work.last_statement == "So far came run 3 of three."
+
+
+# ---- progress ----
+
+
+def test_nothing_has_changed_where_no_run_changed_a_file_made_a_commit_or_was_complete(tmp_path: Path) -> None:
+    folders = [run(tmp_path, 1, "PARTIAL", changed="src/tide.py"), run(tmp_path, 2, "RETRY"), run(tmp_path, 3)]
+    work = take(tmp_path, *folders).active_work
+    assert (work.attempts, work.last_progress, attempts.idle(work)) == (3, 1, 2)
+    assert attempts.said(work) == "attempt 3; nothing changed since attempt 1"
+    assert take(tmp_path, run(tmp_path, 4, "COMPLETE")).active_work.last_progress == 4
+
+
+def test_a_run_s_own_documents_are_no_changed_files(tmp_path: Path) -> None:
+    folder = run(tmp_path, 1, "PARTIAL", changed="x")
+    own = f"- `{RUNS}/{folder.name}/RESULTS.md`\n- `RESULTS.md`"
+    (folder / "RESULTS.md").write_text(f"# R\n\n## Summary\n\nNothing was found out.\n\n## Files Modified\n\n{own}\n")
+    assert take(tmp_path, folder).active_work.last_progress is None
+
+
+# ---- what the next one hears ----
+
+
+def test_the_brief_tells_what_the_last_runs_came_to_the_newest_first(tmp_path: Path) -> None:
+    folders = [run(tmp_path, 1, "PARTIAL", said="The loader still holds the lock."), run(tmp_path, 2)]
+    context = take(tmp_path, *folders)
+    told = [
+        "- attempt 2; nothing has changed in any",
+        f"- attempt 2 ({RUNS}/{folders[1].name}): ended without a word",
+        f"- attempt 1 ({RUNS}/{folders[0].name}): PARTIAL: The loader still holds the lock.",
+    ]
+    for text in (context.render(), context.render(2_500), context.render(2_500, section="resume")):
+        lines = text.split("\n")
+        assert [line for line in lines if line.startswith("- attempt")] == told
+    assert told[1] in context.render(300)  # the newest is the last to go
+
+
+def test_from_the_configured_number_of_attempts_on_that_changed_nothing_the_brief_warns(tmp_path: Path) -> None:
+    handingkit.project(tmp_path)
+    warned = []
+    for number in range(1, 6):
+        context = take(tmp_path, run(tmp_path, number, "RETRY"))
+        warned.append("**Stuck:**" in context.render(400))
+    assert warned == [False, False, True, True, True]
+    assert "5 attempts have changed nothing" in context.render()
+    (tmp_path / ".autonomous/context/config.yaml").write_text("health_repeats: 6\n")
+    assert "**Stuck:**" not in ralf.get_context(ROUTE, root=tmp_path).render()
+    assert "**Stuck:**" not in take(tmp_path, run(tmp_path, 6, "PARTIAL", changed="src/tide.py")).render()
+
+
+def test_a_run_that_reads_its_own_route_is_told_which_one_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = run(tmp_path, 2)
+    take(tmp_path, run(tmp_path, 1, "PARTIAL"), folder)
+    monkeypatch.setenv("RALF_RUN_DIR", str(folder))
+    text = ralf.get_context(ROUTE, root=tmp_path).render()
+    assert f"- attempt 2 ({RUNS}/{folder.name}): this one\n" in text
+
+
+def test_what_a_run_says_of_itself_is_one_line_without_secrets_and_no_heading(tmp_path: Path) -> None:
+    token = "ghp_" + "Zx8Qw7Er6Ty5Ui4Op3As2Df1Gh0Jk9Lz8Xc7"
+    folder = run(tmp_path, 1, "PARTIAL", said=f"# The token {token} of the gauge is refused <!-- -->")
+    text = take(tmp_path, folder).render()
+    assert token not in text
+    assert token not in (tmp_path / ".autonomous/context/routes/TASK-7.md").read_text()
+
+
+def test_the_log_tells_of_attempts_and_a_person_may_edit_them(tmp_path: Path) -> None:
+    from ralf.past.log import log
+
+    take(tmp_path, run(tmp_path, 1), run(tmp_path, 2, "PARTIAL"))
+    assert [(one.kind, one.text) for one in log(ROUTE, root=tmp_path)][-1] == ("attempt", "ended without a word")
+    path = tmp_path / ".autonomous/context/routes/TASK-7.md"
+    path.write_text(path.read_text().replace('outcome: "PARTIAL"', 'outcome: "BLOCKED"'))
+    work = take(tmp_path, run(tmp_path, 3)).active_work
+    assert [(one.number, one.outcome) for one in work.last_runs] == [(1, ""), (2, "BLOCKED"), (3, "")]
+
+
+def test_an_attempt_without_a_time_of_its_own_is_believed_to_be_the_newest() -> None:
+    known = ActiveWork(last_runs=(Attempt("a", 1, timestamp="2026-02-09T12:00:00Z"),))
+    assert attempts.is_newest(known, Attempt("b"))
+    assert attempts.is_newest(known, Attempt("a", timestamp="2026-02-08T12:00:00Z"))
+    assert not attempts.is_newest(known, Attempt("b", timestamp="2026-02-08T12:00:00Z"))
+
+
+# ---- which route ----
+
+
+def test_a_run_s_route_is_the_task_in_its_folder_s_name_then_that_of_its_metadata_then_what_it_claimed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project = handingkit.project(tmp_path)
+    folder = tmp_path / "runs" / "executor" / "run-0018"
+    folder.mkdir(parents=True)
+    monkeypatch.setenv("RALF_RUN_DIR", str(folder))
+    assert routing.choose(project).rule == routing.DEFAULT
+    queue = tmp_path / ".autonomous/agents/communications/queue.yaml"
+    queue.parent.mkdir(parents=True)
+    queue.write_text("tasks:\n- {id: TASK-1, claimed_by: run-0017}\n- {id: TASK-2, claimed_by: run-0018}\n- 5\n")
+    assert routing.choose(project) == ("TASK-2", routing.CLAIM)
+    (folder / "metadata.yaml").write_text('state:\n  task_claimed: "TASK-3: Move it"\n')
+    assert routing.choose(project) == ("TASK-3", routing.RUN_METADATA)
+    named = folder.rename(folder.parent / "run-20260209_120000-TASK-4")
+    monkeypatch.setenv("RALF_RUN_DIR", str(named))
+    assert routing.choose(project) == ("TASK-4", routing.RUN_FOLDER)
+    routing.use(project, "chosen", session="")
+    assert routing.choose(project, session="") == ("TASK-4", routing.RUN_FOLDER)
+    monkeypatch.setenv("BB5_TASK_ID", "TASK-5")
+    assert routing.choose(project) == ("TASK-5", "$BB5_TASK_ID")
+
+
+@pytest.mark.parametrize("text", ["tasks: &a [*a]\n", "\0", "tasks: 5\n", "tasks:\n- {id: {}, claimed_by: run-0018}\n"])
+def test_a_queue_or_metadata_that_cannot_be_read_chooses_no_route(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str
+) -> None:
+    project = handingkit.project(tmp_path)
+    folder = tmp_path / "runs" / "executor" / "run-0018"
+    folder.mkdir(parents=True)
+    (folder / "metadata.yaml").write_text(text)
+    queue = tmp_path / ".autonomous/agents/communications/queue.yaml"
+    queue.parent.mkdir(parents=True)
+    queue.write_text(text)
+    monkeypatch.setenv("RALF_RUN_DIR", str(folder))
+    assert routing.choose(project).rule == routing.DEFAULT
+
+
+# ---- hooks in a loop ----
+
+
+def begin(root: Path, folder: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> str:
+    """What the session of a run is handed that begins."""
+    monkeypatch.setenv("RALF_RUN_DIR", str(folder))
+    return handingkit.start(name, root)
+
+
+def test_a_run_that_begins_hears_of_those_before_it_also_of_killed_ones_and_counts_from_then_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = tmp_path / "project"
+    handingkit.project(root)
+    assert begin(root, run(root, 1), "s-1", monkeypatch) == ""
+    run(root, 1, "PARTIAL", said="The loader still holds the lock.")  # and nobody takes it
+    text = begin(root, run(root, 2), "s-2", monkeypatch)
+    assert "PARTIAL: The loader still holds the lock." in text
+    assert "attempt 2 " not in text
+    text = begin(root, run(root, 3), "s-3", monkeypatch)  # the second one was killed
+    assert f"- attempt 2 ({RUNS}/{run(root, 2).name}): ended without a word" in text
+    assert ralf.get_context(ROUTE, root=root).active_work.attempts == 3
+    assert begin(root, run(root, 3), "s-3b", monkeypatch).count("- attempt 3") == 2
+    assert ralf.get_context(ROUTE, root=root).active_work.attempts == 3
+
+
+def test_runs_of_other_tasks_beside_ours_are_not_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    root = tmp_path / "project"
+    handingkit.project(root)
+    run(root, 1, "PARTIAL", task="TASK-8")
+    begin(root, run(root, 2), "s-1", monkeypatch)
+    assert routing.names_of(Project(root)) == [ROUTE]
+
+
+def test_a_checkpoint_that_a_hook_has_made_in_the_background_is_of_the_run_that_the_session_is_in(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rig = hookkit.rig(tmp_path / "project")
+    folder = run(rig.root, 1)
+    rig.environment |= {"RALF_RUN_DIR": str(folder)}
+    rig.grow(3_000)
+    rig.hook("SessionStart", source="startup")
+    rig.hook("SessionEnd", reason="other")
+    rig.settle()
+    payloads = [record["payload"] for record in records_of(rig.root, ROUTE)]
+    assert {payload["attempt"]["run"] for payload in payloads} == {f"{RUNS}/{folder.name}"}
+    assert ralf.get_context(ROUTE, root=rig.root).active_work.attempts == 1
+
+
+# ---- the command ----
+
+
+def test_the_command_takes_a_run_folder_and_says_what_became_of_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    handingkit.project(tmp_path)
+    cli = Cli(tmp_path, monkeypatch, capfd)
+    done = cli("context", "checkpoint", ROUTE, "--transcript", str(run(tmp_path, 1)))
+    assert done.status == 0
+    assert f"TASK-7: attempt 1 ({RUNS}/{run(tmp_path, 1).name}): ended without a word" in done.out
+    assert "1 document of it: nothing was written" in done.out
+    assert "TASK-7: nothing new" in done.out
+    folder = run(tmp_path, 2, "PARTIAL")
+    done = cli("context", "checkpoint", ROUTE, "--transcript", str(folder), "--json")
+    assert json.loads(done.out)["run"]["outcome"] == "PARTIAL"
+    assert len(json.loads(done.out)["checkpoints"]) == 1
