@@ -12,9 +12,11 @@ import handingkit
 import hookkit
 import ralf
 from ralf import routing
+from ralf.checkpoint import record_runs
 from ralf.extraction import attempts
 from ralf.model import ActiveWork, Attempt
 from ralf.project import Project
+from ralf.transcripts.runfolder import reader
 from storekit import Cli, kept_bytes, records_of
 
 ROUTE = "TASK-7"
@@ -88,6 +90,16 @@ def test_runs_that_wrote_nothing_count_by_the_hundred_and_the_journal_grows_by_o
     assert [one.number for one in context.active_work.last_runs] == [96, 97, 98, 99, 100]
     journal = tmp_path / ".autonomous/context/journal/routes/TASK-7.jsonl"
     assert journal.stat().st_size < 100 * 800
+
+
+def test_runs_that_wrote_nothing_can_be_written_down_together_and_known_ones_are_left_out(tmp_path: Path) -> None:
+    folders = [run(tmp_path, number) for number in range(1, 30)]
+    take(tmp_path, folders[3])
+    for _ in range(2):
+        record_runs(ROUTE, [reader(folder, tmp_path) for folder in folders], root=tmp_path)
+    assert len(records_of(tmp_path, ROUTE)) == 2
+    work = ralf.get_context(ROUTE, root=tmp_path).active_work
+    assert (work.attempts, [one.number for one in work.last_runs]) == (29, [25, 26, 27, 28, 29])
 
 
 def test_a_run_whose_end_is_told_later_is_the_same_attempt(tmp_path: Path) -> None:
@@ -326,7 +338,7 @@ def test_a_checkpoint_that_a_hook_has_made_in_the_background_is_of_the_run_that_
     rig.hook("SessionEnd", reason="other")
     rig.settle()
     payloads = [record["payload"] for record in records_of(rig.root, ROUTE)]
-    assert {payload["attempt"]["run"] for payload in payloads} == {f"{RUNS}/{folder.name}"}
+    assert [run["run"] for payload in payloads for run in attempts.runs_of(payload)] == [f"{RUNS}/{folder.name}"] * 2
     assert ralf.get_context(ROUTE, root=rig.root).active_work.attempts == 1
 
 

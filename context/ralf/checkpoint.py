@@ -23,6 +23,7 @@ from ralf.payload import Payloads
 from ralf.project import Project
 from ralf.proving import loss
 from ralf.proving.loss import LossReport
+from ralf.proving.proof import EMBEDDED
 from ralf.report import CheckpointReport
 from ralf.route import empty
 from ralf.segments import Piece, cut, full
@@ -34,6 +35,7 @@ from ralf.summarizers.registry import MODELS
 from ralf.text import clean, one_line
 from ralf.transcripts import Transcript, notes, open_transcript
 from ralf.transcripts.events import Event, Position
+from ralf.transcripts.notes import Notes
 from ralf.writer import RouteWriter, writing
 
 if TYPE_CHECKING:
@@ -108,6 +110,24 @@ def checkpoint(
     raise Busy(route, "other writers take this session's segments as fast as they are made", "try again")
 
 
+def record_runs(
+    route: str, runs: Sequence[Transcript], *, root: str | os.PathLike[str] | None = None
+) -> CheckpointReport:
+    """Write down in one record that there were runs that wrote nothing, oldest first, and how they ended: what
+    `checkpoint` does for each of them, where there are thousands. Known ones, and transcripts of no run, are left out.
+
+    Raises UsageError (a refused name), DamagedJournal, Busy, OSError.
+    """
+    project = projects.find(root)
+    routing.check_new(project, route)
+    project.check_links()
+    told = [run.attempt for run in runs if run.attempt is not None]
+    call = _Run(project, route, Notes(project.root, "", ()), _summarizer(EMBEDDED), "import", "", ())
+    if told:
+        call.take_runs(told)
+    return call.report()
+
+
 class _Run:
     """One call of `checkpoint`."""
 
@@ -163,7 +183,7 @@ class _Run:
                     self._context = writer.context
                 self._warnings += writer.warnings
         if piece is None and self._source.attempt is not None:
-            self._take_run(self._source.attempt)
+            self.take_runs([self._source.attempt])
         while piece is not None:
             following = next(pieces, None)
             if following is None and piece.rest and not self._source.rewritten:
@@ -182,7 +202,7 @@ class _Run:
         """What the call came to."""
         if self._written and self._project.redactor.problem:
             self._warnings.append(self._project.redactor.problem)
-        if isinstance(self._source, notes.Notes):
+        if isinstance(self._source, Notes):
             self._warnings += [f"{path}: cannot be read: {what}" for path, what in self._source.problems.items()]
         malformed = self._source.malformed
         if malformed:
@@ -284,7 +304,7 @@ class _Run:
             if self._is_rewritten(writer.token) or not self._project.store.has_blob(payload["evidence"]):
                 return None  # words were forgotten that the work began with
             if payload.get("attempt"):
-                known, _ = sessions.knows_run(self._project, self._route, payload["attempt"])
+                [(known, _)] = sessions.known_runs(self._project, self._route, [payload["attempt"]])
                 payload["attempt"] |= {"again": True} if known else {}
             before, token = writer.context.revision, writer.token
             landed = writer.append("checkpoint", payload, id=id_, shown=last).revision > before
@@ -305,23 +325,28 @@ class _Run:
             return self._source.attempt if last else None
         return Attempt(run=self.in_run) if self.in_run else None
 
-    def _take_run(self, run: Attempt) -> None:
-        """Write down that there was a run, and what came of it, where its folder holds nothing that is new."""
-        tree = self._project.redactor.tree(attempts.tree_of(run))
-        known, told = sessions.knows_run(self._project, self._route, tree)
-        if told:
+    def take_runs(self, runs: Sequence[Attempt]) -> None:
+        """Write down that there were runs, and what came of them, where their folders hold nothing that is new."""
+        trees = [self._project.redactor.tree(attempts.tree_of(run)) for run in runs]
+        if not self._untold(trees):
             return
         with writing(self._project, self._route) as writer:
-            known, told = sessions.knows_run(self._project, self._route, tree)
-            if not told:
-                payload = {"attempt": tree | ({"again": True} if known else {}), "timestamp": run.timestamp}
-                identity = "\0".join((self._route, run.run, str(writer.context.revision)))
+            if new := self._untold(trees):
+                payload = {"attempts": new, "timestamp": next((run.timestamp for run in reversed(runs)), "")}
+                identity = "\0".join((self._route, str(writer.context.revision), *(tree["run"] for tree in new)))
                 digest = hashlib.sha256(identity.encode("utf-8", "surrogatepass")).hexdigest()
                 writer.append("attempt", payload, id=f"attempt-{digest[:40]}")
                 writer.show()
         self._context, self._known = writer.context, writer.token
         self._warnings += writer.warnings
         self._damage = writer.damage
+
+    def _untold(self, trees: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+        """Of runs those that the route does not know so, each once, as a record holds them."""
+        trees = list({tree["run"]: tree for tree in trees}.values())
+        known = sessions.known_runs(self._project, self._route, trees)
+        both = zip(trees, known, strict=True)
+        return [tree | ({"again": True} if there else {}) for tree, (there, told) in both if not told]
 
     def _is_rewritten(self, head: Token | None) -> bool:
         """Whether the journal is another than the one that the work began with."""

@@ -123,7 +123,7 @@ def _checkpoint(context: RouteContext, payload: Mapping[str, Any]) -> RouteConte
     facts = from_tree(Facts, payload.get("facts", {}))
     work = _work(context.active_work, from_tree(ActiveWork, payload.get("active_work", {})))
     if payload.get("attempt"):
-        work = attempts.with_run(work, payload, context.checkpoint_history, context.facts, facts)
+        work = attempts.with_run(work, payload["attempt"], context.checkpoint_history, context.facts, facts)
     elif "notes" not in source:  # a document of no run is no attempt
         work = attempts.counted(work, entry.session, context.checkpoint_history, context.facts, facts)
     return replace(
@@ -166,11 +166,11 @@ def _short(todo: Todo) -> Todo:
 
 
 def _attempt(context: RouteContext, payload: Mapping[str, Any]) -> RouteContext:
-    """A run that wrote nothing, or of which more is known now."""
-    if not payload.get("attempt"):
-        return context
-    history, work = context.checkpoint_history, context.active_work
-    return replace(context, active_work=attempts.with_run(work, payload, history, context.facts, Facts()))
+    """Runs that wrote nothing, or of which more is known now."""
+    work = context.active_work
+    for run in attempts.runs_of(payload):
+        work = attempts.with_run(work, run, context.checkpoint_history, context.facts, Facts())
+    return replace(context, active_work=work)
 
 
 def _decision(context: RouteContext, payload: Mapping[str, Any]) -> RouteContext:

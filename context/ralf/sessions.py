@@ -16,6 +16,7 @@ from typing import Any
 
 from ralf import journal
 from ralf.errors import MEND_JOURNAL, DamagedJournal, TranscriptChanged, UnknownToken
+from ralf.extraction.attempts import runs_of
 from ralf.files.opening import content_of, ours_alone
 from ralf.journal import digest_of
 from ralf.project import Project
@@ -90,22 +91,23 @@ def noted(project: Project, route: str, session: str) -> set[str]:
         return _noted_in(_renewed(project, route, path, b""), session)
 
 
-def knows_run(project: Project, route: str, tree: Mapping[str, Any]) -> tuple[bool, bool]:
-    """Whether a route has a record of a run, and whether the newest of them says of it what `tree` says, a run as
-    `attempts.tree_of` has it.
+def known_runs(project: Project, route: str, trees: Sequence[Mapping[str, Any]]) -> list[tuple[bool, bool]]:
+    """Of each run, as `attempts.tree_of` has it, whether a route has a record of it, and whether the newest of its
+    records says what the tree says.
     """
     head = project.store.head(journal.stream_of(route))
     if head is None:
-        return False, False
+        return [(False, False)] * len(trees)
     path = _path(project, route)
     known = _known(path)
     if place_of(known) != head:
         known = _renewed(project, route, path, known)
-    place = known.rfind(b'\n{"run":' + json.dumps(str(tree.get("run", ""))).encode() + b",")
-    if place < 0:
-        return False, False
-    line = known[place + 1 : known.index(b"\n", place + 1)]
-    return True, b'"told":' + json.dumps(digest_of(_told(tree))).encode() + b"," in line
+    found = []
+    for tree in trees:
+        place = known.rfind(b'\n{"run":' + json.dumps(str(tree.get("run", ""))).encode() + b",")
+        line = known[place + 1 : known.index(b"\n", place + 1)] if place >= 0 else b""
+        found.append((bool(line), b'"told":' + json.dumps(digest_of(_told(tree))).encode() + b"," in line))
+    return found
 
 
 def _noted_in(known: bytes, session: str) -> set[str]:
@@ -237,15 +239,19 @@ def lines_since(project: Project, route: str, after: Token | None) -> bytes:
                     **_carried(record.payload),
                     "token": token,
                 }
-        if run := record.payload.get("attempt"):
+        if record.kind in ("checkpoint", "attempt"):
             with journal.understood(route):
-                lines.append(_line({"run": str(run.get("run", "")), "told": digest_of(_told(run)), "token": token}))
+                lines += [_line(_of_run(run) | {"token": token}) for run in runs_of(record.payload)]
         lines.append(_line(line))
     return b"".join(lines)
 
 
 def _line(tree: Mapping[str, Any]) -> bytes:
     return json.dumps(tree, separators=(",", ":")).encode() + b"\n"
+
+
+def _of_run(run: Mapping[str, Any]) -> dict[str, str]:
+    return {"run": str(run.get("run", "")), "told": digest_of(_told(run))}
 
 
 def _told(run: Mapping[str, Any]) -> dict[str, Any]:

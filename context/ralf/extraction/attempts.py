@@ -30,14 +30,13 @@ def counted(work: ActiveWork, session: str, history: Sequence[Checkpoint], known
 
 
 def with_run(
-    work: ActiveWork, payload: Mapping[str, Any], history: Sequence[Checkpoint], known: Facts, new: Facts
+    work: ActiveWork, tree: Mapping[str, Any], history: Sequence[Checkpoint], known: Facts, new: Facts
 ) -> ActiveWork:
-    """The work after a record that is of a run: `attempt` in its payload, see `tree_of`.
+    """The work after a record that tells of a run: a tree as `tree_of` has it.
 
     A run counts once, however many records are of it; what a later one says of its end takes the place of what was
     known. `history`, `known` and `new` are as for `counted`.
     """
-    tree = payload["attempt"]
     run = from_tree(Attempt, {key: value for key, value in tree.items() if key != "again"})
     before = work.attempts or int(bool(history or work.last_runs))
     listed = {one.run: one for one in work.last_runs}
@@ -59,8 +58,13 @@ def with_run(
 
 
 def tree_of(run: Attempt) -> dict[str, Any]:
-    """A run as a record holds it, under `attempt`; with `again`, where the route has a record of it already."""
+    """A run as a record holds it; there with `again`, where the route has a record of it already."""
     return to_tree(replace(run, number=None))
+
+
+def runs_of(payload: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The runs of which a record tells: `attempt` of a checkpoint, `attempts` of a record of their own."""
+    return [*filter(None, [payload.get("attempt")]), *payload.get("attempts", ())]
 
 
 def is_newest(work: ActiveWork, run: Attempt) -> bool:

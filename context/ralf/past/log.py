@@ -77,9 +77,11 @@ def _of_model(payload: Mapping[str, Any]) -> tuple[str, str, str]:
 
 
 def _attempt(payload: Mapping[str, Any], _: str) -> _Told:
-    run = payload.get("attempt") or {}
-    text = ": ".join(filter(None, (str(run.get("outcome") or ""), str(run.get("said") or "")))) or UNSAID
-    return str(run.get("run", "")), str(run.get("timestamp", "")), "agent", text
+    runs = payload.get("attempts") or [{}]
+    told = [str(run.get("outcome") or "") or (UNSAID if not run.get("said") else "") for run in runs]
+    said = str(runs[-1].get("said") or "")
+    text = ": ".join(filter(None, (_few(told) if len(runs) > 1 else told[0], said if len(runs) == 1 else "")))
+    return _few([str(run.get("run", "")) for run in runs]), str(payload.get("timestamp", "")), "agent", text
 
 
 def _decision(payload: Mapping[str, Any], _: str) -> _Told:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Container, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from ralf.prose import sentences
 from ralf.runs import markdown, skeleton
@@ -33,6 +33,8 @@ _FILES = re.compile(
 )
 _MAIN = 2  # the level of headings at which a document is cut
 _FIELD = re.compile(r"\s*(?:[-*+]\s+)?\*\*(?P<name>[^*\n]{1,60}?):?\*\*\s*:?\s*(?P<value>.*)$")
+_BOLD_LINE = re.compile(r"\s*\*\*([^*\n]{1,60}?):?\*\*:?\s*$")
+_KIND = re.compile(r"^[A-Za-z ]{3,20}\s*[:-]\s*")  # of document: "Results - TASK-7"
 _NUMBER = re.compile(r"^[\W\d]*")
 _ITEM = re.compile(r"\s{0,3}(?:[-*+]|\d{1,3}[.)])\s+(?:\[(?P<box>[ xX])\]\s*)?(?P<text>.+)$")
 _PATH = re.compile(r"`([^`\s]{2,200})`|(?<![\w/])((?:[\w@.~-]+/)+[\w@.-]+\.\w{1,8})\b")
@@ -50,22 +52,19 @@ class Part:
 
     heading  its words, "" for the first part of a document that has none
     top      whether it is a document's first part, where fields name the run
+    is_written  whether somebody wrote anything there
     """
 
     document: str
     heading: str
     lines: tuple[Line, ...]
-    top: bool = False
+    top: bool
+    is_written: bool
 
     @property
     def first(self) -> int:
         """The number of its first line that is not empty, from 1."""
         return next((line.number for line in self.lines if line.text.strip()), 1)
-
-    @property
-    def is_written(self) -> bool:
-        """Whether somebody wrote anything there."""
-        return skeleton.says_something(self.lines, header=self.top)
 
     @property
     def text(self) -> str:
@@ -77,7 +76,12 @@ class Part:
 
     def without(self, numbers: Container[int]) -> Part:
         """The part without some of its lines."""
-        return replace(self, lines=tuple(line for line in self.lines if line.number not in numbers))
+        left = tuple(line for line in self.lines if line.number not in numbers)
+        return self if left == self.lines else _part(self.document, self.heading, left, top=self.top)
+
+
+def _part(document: str, heading: str, lines: Sequence[Line], *, top: bool) -> Part:
+    return Part(document, heading, tuple(lines), top, skeleton.says_something(lines, header=top))
 
 
 def parts_of(document: str, text: str) -> list[Part]:
@@ -87,13 +91,13 @@ def parts_of(document: str, text: str) -> list[Part]:
     top, heading = True, ""
     for line in markdown.lines_of(text):
         if 0 < line.level <= _MAIN and any(one.text.strip() for one in held):
-            made.append(Part(document, heading, tuple(held), top))
+            made.append(_part(document, heading, held, top=top))
             top, heading, held = top and line.level == 1, "", []
         if 0 < line.level <= _MAIN:
             heading = heading or line.heading
             top = top and line.level == 1
         held.append(line)
-    return [*made, Part(document, heading, tuple(held), top)] if held else made
+    return [*made, _part(document, heading, held, top=top)] if held else made
 
 
 def field_of(parts: Iterable[Part], document: str, *names: str) -> str:
@@ -114,7 +118,7 @@ def task_of(parts: Sequence[Part]) -> tuple[str, str]:
     for line in (line for part in parts if part.top for line in part.lines):
         field = _FIELD.match(line.text)
         told = field["value"] if field is not None and _names_task(field["name"]) else ""
-        told = told or (re.sub(r"^[A-Za-z ]{3,20}\s*[:-]\s*", "", line.heading) if line.level == 1 else "")
+        told = told or (_KIND.sub("", line.heading) if line.level == 1 else "")
         found = task_id(told) if told else ""
         if found and any(map(str.isdigit, found)) and not found.startswith("run-"):
             titled = _TITLE.match(one_line(told))
@@ -170,7 +174,7 @@ def files_of(parts: Iterable[Part]) -> list[tuple[str, str]]:
                 else "edited"
             )
             for line in lines[1:]:
-                if line.level or re.match(r"\s*\*\*[^*]+:?\*\*:?\s*$", line.text):
+                if line.level or _BOLD_LINE.match(line.text):
                     did = "deleted" if _GONE.search(line.text) else "created" if _MADE.search(line.text) else "edited"
                 elif not line.fenced and (path := _path_in(line.text)):
                     found[path, did] = None
@@ -205,7 +209,7 @@ def _below(part: Part, heading: Heading) -> Iterator[list[Line]]:
 def _title_of(line: Line) -> str:
     if line.level:
         return line.heading
-    bold = re.match(r"\s*\*\*([^*\n]{1,60}?):?\*\*:?\s*$", line.text)
+    bold = _BOLD_LINE.match(line.text) if "**" in line.text else None
     return bold[1] if bold is not None else ""
 
 

@@ -31,7 +31,7 @@ def _unknown(project: Project, route: str, ours: RunFolder) -> list[RunFolder]:
     for number, folder in enumerate(siblings(ours)):
         if number == _MOST:
             break
-        known, _ = sessions.knows_run(project, route, {"run": session_of(folder.path, project.root)})
+        [(known, _)] = sessions.known_runs(project, route, [{"run": session_of(folder.path, project.root)}])
         if not known and task_of(folder).casefold() == route.casefold():
             found.append(folder)
     return found[::-1]

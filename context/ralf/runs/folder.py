@@ -22,6 +22,7 @@ _NAME = re.compile(
     rf"run-(?:(?P<stamp>{_STAMP.pattern})(?:-(?P<task>[A-Za-z][\w.-]*))?|(?P<epoch>\d{{10}})|(?P<number>\d{{1,6}})|.+)\Z"
 )
 _TASK = re.compile(r"[A-Z][A-Z0-9]{1,15}(?:-[A-Za-z0-9_.]+)*-[A-Za-z0-9_.]+\Z")
+_ID = re.compile(r"[A-Za-z0-9](?:[\w.-]*[A-Za-z0-9])?")
 _AGENTS = ("planner", "executor", "architect", "scout", "analyst", "verifier", "validator", "research")
 _FIRST = ("THOUGHTS.md", "ASSUMPTIONS.md", "DECISIONS.md")
 _LAST = ("LEARNINGS.md", "RESULTS.md", "SUMMARY.md")
@@ -109,7 +110,7 @@ def is_run(path: Path) -> bool:
 
 def task_id(text: str) -> str:
     """The id of a task that a text begins with, as a route may be called; "" for what is none."""
-    word = re.match(r"[A-Za-z0-9](?:[\w.-]*[A-Za-z0-9])?", text.strip().strip("[](){}'\"`*"))
+    word = _ID.match(text.strip().strip("[](){}'\"`*"))
     found = word[0] if word is not None else ""
     if not any(map(str.isdigit, found)) and "-" not in found:
         return ""

@@ -7,7 +7,7 @@ metadata tells. A folder of skeletons gives no note. How the run ended is its `a
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -76,8 +76,11 @@ class _Reading:
         self.place = session if (root / session).exists() else str(folder.path)  # where its documents lie
         self.recorded = metadata.read(folder)
         self.parts: list[Part] = []
+        self.texts: dict[str, str] = {}  # of the documents in which something was written
         self.skipped: Counter[str] = Counter()
         self.problems = dict(self.recorded.problems)
+        self.registered: Sequence[WrittenDecision] = ()
+        self.registry = ""
         self.output = ""
         self.promise = ""
 
@@ -86,8 +89,11 @@ class _Reading:
             if (text := self._text(name)) is not None:
                 parts = documents.parts_of(name, text)
                 self.parts += parts
-                if not any(part.is_written for part in parts):
+                if any(part.is_written for part in parts):
+                    self.texts[name] = text
+                else:
                     self.skipped["empty document"] += 1
+        self._read_registry()
         self._read_outputs()
         found = [*self._of_documents(), *self._of_registry(), *self._of_metadata(), *self._of_output()]
         if found:
@@ -195,15 +201,15 @@ class _Reading:
         return [trimmed(one_line(text), _SAID) for text in told[:_MOST_LISTED]]
 
     def _of_documents(self) -> Iterator[Event]:
-        texts = {name: text for name in self.folder.documents if (text := self._text(name)) is not None}
+        texts = self.texts
         found = {name: decisionsmd.decisions_in(text) for name, text in texts.items() if "DECISION" in name.upper()}
-        if not any(found.values()) and REGISTRY not in self.folder.files:  # then other documents may tell them
+        if not any(found.values()) and not self.registered:  # then other documents may tell them
             found = {name: decisionsmd.decisions_in(text, mixed=True) for name, text in texts.items()}
         for name, text in texts.items():
             made = found.get(name, [])
             taken = {number for one in made for number in range(one.first_line, one.last_line + 1)}
             events = [self._decision(name, text, one) for one in made]
-            for part in documents.parts_of(name, text):
+            for part in (part for part in self.parts if part.document == name):
                 left = part.without(taken)
                 if left.is_written:
                     events.append(self._note(left.text, name, left.first))
@@ -215,15 +221,16 @@ class _Reading:
         return self._note(words, name, written.first_line, decision=tree)
 
     def _of_registry(self) -> Iterator[Event]:
-        if REGISTRY not in self.folder.files or (text := self._text(REGISTRY)) is None:
-            return
-        try:
-            found = registry.read(text)
-        except BadYaml as error:
-            self.problems[REGISTRY] = error.what
-            return
-        for written in found.decisions:
-            yield self._decision(REGISTRY, text, written)
+        for written in self.registered:
+            yield self._decision(REGISTRY, self.registry, written)
+
+    def _read_registry(self) -> None:
+        if REGISTRY in self.folder.files and (text := self._text(REGISTRY)) is not None:
+            try:
+                self.registered = registry.read(text).decisions
+            except BadYaml as error:
+                self.problems[REGISTRY] = error.what
+            self.registry = text
 
     def _of_metadata(self) -> Iterator[Event]:
         recorded: Recorded = self.recorded
