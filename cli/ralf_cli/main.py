@@ -47,6 +47,7 @@ class _Main(LazyGroup):
         "nudge": "ralf_cli.nudge:nudge",
         "orchestrator": "ralf_cli.orchestrator:orchestrator",
         "mcp": "ralf_cli.mcp:mcp",
+        "migrate": "ralf_cli.migrate:migrate",
     }
 
 

@@ -68,7 +68,7 @@ def _take(project: Project, found: Sequence[Any]) -> None:
     from ralf_integrations import existing
 
     checkpoints, routes, problems = 0, set(), []
-    with _progress(found) as progress:
+    with progress_of(found) as progress:
         for taken in existing.take(project, found, progress=progress):
             if taken.report is None:
                 problems.append(taken)
@@ -83,7 +83,7 @@ def _take(project: Project, found: Sequence[Any]) -> None:
 
 
 @contextmanager
-def _progress(found: Sequence[Any]) -> Iterator[Callable[[Any, int, int], None] | None]:
+def progress_of(found: Sequence[Any]) -> Iterator[Callable[[Any, int, int], None] | None]:
     """A bar over all sessions, on a terminal."""
     if not sys.stderr.isatty():
         yield None

@@ -7,6 +7,7 @@ pinned are left out, values of another kind too.
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
@@ -18,6 +19,7 @@ from ralf.trim import trimmed
 
 _TEXT, _REASON, _OPTION = 600, 1_000, 300  # characters of a decision, its reason, an option: the file is capped
 _MOST_OPTIONS, _MOST_PLACES = 12, 4
+_DIGEST = re.compile(r"[0-9a-f]{64}\Z")
 _KINDS = ("decision", "rule", "failed-approach")
 _STATUSES = ("active", "superseded", "reversed", "dropped")
 _ORIGINS = ("user", "agent", "import")
@@ -54,7 +56,12 @@ def place(event: Event) -> dict[str, Any]:
     path, line = event.input.get("path"), event.input.get("line")
     if not isinstance(path, str) or not path:
         return {}
-    return {"path": path, **({"line": line} if isinstance(line, int) and line > 0 else {})}
+    digest = event.input.get("file_sha256")
+    return {
+        "path": path,
+        **({"line": line} if isinstance(line, int) and line > 0 else {}),
+        **({"file_sha256": digest} if isinstance(digest, str) and _DIGEST.match(digest) else {}),
+    }
 
 
 def _decision(event: Event, session: str, origin: str) -> Decision | None:

@@ -19,6 +19,9 @@ _SAME_STEM = 0.5  # the same, where it is asked whether a text speaks of what is
 _AROUND = 0.15  # a word said around a decision, against one in it
 _AGAIN, _OFTEN = 0.25, 0.5  # what a word adds each time that it is said again, and at the most
 _PHRASE = 0.15  # what two words that stand side by side add to what they count by themselves
+_VERBATIM = 0.6  # what a text gains by holding the whole question word for word, of what all its words count there
+_NOTHING_ELSE = 1.3  # by what the score of a text is multiplied whose first line is the question and nothing else
+_LONG = 40  # words up to which a question is looked for as a whole
 _ALIKE = 0.2  # share of the best score that the most alike in its pieces of words gains
 _SHORT = 100  # characters from which the length of a text begins to tell
 _EVERYWHERE = 0.2  # share of the documents from which a word is no reason to look at one that has no other word
@@ -63,6 +66,8 @@ class Question:
             word.text: word.weight * _rarity(count, sum(len(found[word.text]) for found in self._found.values()))
             for word in self._words
         }
+        self._said = flat(query)
+        self._verbatim = {table: self._whole(table) for table in TABLES}
         self._sure = {word.text: _FORM if word.text in guessed else 1.0 for word in self._words}
         self.whole = sum(
             self._rarity[word.text]
@@ -92,6 +97,9 @@ class Question:
                 raw[number] += value[word.text]
             if table == "said" and documents and word.weight == 1.0:
                 self._add_forms(word, raw)
+        verbatim = self._verbatim[table]
+        for number in verbatim:
+            raw[number] += _VERBATIM * sum(value.values())
         scored = sorted(zip(map(neg, raw.values()), raw, strict=True))  # of thousands: no function of ours for each
         chosen = [number for _, number in scored[: max(_CANDIDATES, wanted)]]
         entries = self._index.entries(chosen)
@@ -103,12 +111,16 @@ class Question:
         for number in read:
             held = [word for word in self._words if number in found[word.text]]
             lowered = texts[number].lower()
-            together = [(a, b) for a, b in self._pairs if f"{a} {b}" in lowered]
+            together = [(a, b) for a, b in self._pairs if f"{a} {b}" in lowered or f" {a} {b} " in lines[number]]
             more = sum(value[word.text] * _again(word, lowered) for word in held)
             more += _PHRASE * sum(value.get(name, 0.0) for pair in together for name in pair)
             mass = self._mass(held, texts[number], lines[number])
             names = frozenset([*(word.text for word in held if word.weight == 1.0), *map(" ".join, together)])
-            result.append(Ranked(entries[number], texts[number], (raw[number] + more) * brevity[number], mass, names))
+            names |= {"as a whole"} if number in verbatim else set()
+            score = (raw[number] + more) * brevity[number]
+            if number in verbatim and flat(texts[number].partition("\n")[0]) == self._said:
+                names, score = names | {"and nothing else"}, score * _NOTHING_ELSE
+            result.append(Ranked(entries[number], texts[number], score, mass, names))
         if not result:
             return result
         best, alike = max(item.score for item in result), _alike(self._pieces, lines)
@@ -128,6 +140,13 @@ class Question:
         if not self._extents[table].documents:
             return frozenset()
         return frozenset(self._index.holding(table, f'{{text parts}}: "{word.text}"{ending}', self._span))
+
+    def _whole(self, table: Table) -> frozenset[int]:
+        """The documents that hold the whole question word for word, those without a meaning of their own included."""
+        said = self._said.split()
+        if not 1 < len(said) <= _LONG:
+            return frozenset()
+        return self._holding(table, Word(" ".join(said), "", 1.0))
 
     def _add_forms(self, word: Word, raw: dict[int, float]) -> None:
         """What other forms of a word, and the word where it was said around a decision, add."""

@@ -18,6 +18,9 @@ from ralf import yamltext
 from ralf.runs.options import Option
 from ralf.runs.written import WrittenDecision, plain
 
+NO_LIST = "no list of decisions"
+"""What is said of YAML that is no registry."""
+
 _PLACEHOLDER = re.compile(r".*PLACEHOLDER$|\{.*\}$|\[.*\]$")
 _JUDGED = re.compile(r"(?:considered|rejected|selected|chosen)?\W*$", re.IGNORECASE)
 _CHOSEN = re.compile(r"\W*(?:selected|chosen|accepted)\b", re.IGNORECASE)
@@ -54,7 +57,7 @@ def read(text: str) -> Registry:
     if listed is None:
         listed = []
     if "decisions" not in tree or not isinstance(listed, list):
-        raise yamltext.BadYaml("no list of decisions")
+        raise yamltext.BadYaml(NO_LIST)
     places = _places(text, len(listed))
     made, strange = [], []
     for number, (entry, place) in enumerate(zip(listed, places, strict=True), start=1):

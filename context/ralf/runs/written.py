@@ -60,10 +60,11 @@ def statement_of(written: WrittenDecision) -> str:
     return title if _words(text) in _words(title) else f"{title.rstrip(':.')}: {text}"
 
 
-def decision_tree(written: WrittenDecision, session: str = "", *, origin: str = "agent") -> dict[str, Any]:
+def decision_tree(written: WrittenDecision, session: str = "", *, origin: str = "") -> dict[str, Any]:
     """The tree of `ralf.model.Decision` that a written decision is.
 
     session  what its label is qualified by, since labels begin anew in every document; see `label` in the tree
+    origin   who made it; "" where its transcript says that
 
     Beside the fields of a decision it has `label` (`SESSION#D-9`), and what was written of `reversibility`, `context`
     and `consequences`. Statuses become those of the model; what was written stays under `written_status` where the

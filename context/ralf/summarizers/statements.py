@@ -79,8 +79,9 @@ def _texts(event: Event) -> Iterator[tuple[Voice, str]]:
         yield "said", event.text
     elif event.kind == "thinking":
         yield "thought", event.text
-    elif event.kind == "note" and "decision" not in event.input:  # what it decides is listed
-        yield "noted", event.text
+    elif event.kind == "note":
+        if "decision" not in event.input and event.input.get("aside") is not True:  # what it decides is listed
+            yield "noted", event.text
     elif event.kind == "call":
         for text in _written(event.tool, event.input):
             yield "wrote", text

@@ -9,6 +9,8 @@ A note is an event of the kind `note`: a piece of such a document. What of it st
                Only this is a decision: never a sentence of the text
     work       a tree with fields of `ralf.model.ActiveWork`; what is named takes the place of what was known
     facts      a tree with fields of `ralf.model.Facts`: paths [{path did}], commands, errors, commits, tests
+    file_sha256  of the document's bytes, where it is not to change any more; stands beside its path
+    aside      true: kept and found, and nothing of it is told in the section (templates, what fields say already)
 
 Fields that do not fit are left out: the text has their words.
 """

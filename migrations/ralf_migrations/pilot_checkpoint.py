@@ -1,0 +1,197 @@
+"""Reads Pilot's checkpoint.json, the newest of an agent and the older ones in `history/`."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from ralf.runs.written import plain
+from ralf.text import clean
+from ralf.transcripts.events import Event
+from ralf.transcripts.notes import note
+from ralf_migrations import routes
+from ralf_migrations.places import Kind
+from ralf_migrations.reading import Part, Reading, Source, Unreadable, leaves, notes
+from ralf_migrations.report import Field
+
+_NAME = re.compile(r"checkpoint(?:-v\d+)?\.json$", re.IGNORECASE)
+_KNOWN = {
+    "version": "active_work.pilot_checkpoint",
+    "session_id": "the session's name; active_work.pilot_checkpoint",
+    "saved_at": "when it was said",
+    "task_id": "active_work.current_task",
+    "task_title": "active_work.task_title",
+    "plan_step": "active_work.plan_step",
+    "total_steps": "active_work.total_steps",
+    "completed_steps": "active_work.completed_steps",
+    "key_decisions": "decisions",
+    "files_modified": "facts.paths",
+    "current_context": "active_work.last_statement; evidence",
+    "important_findings": "active_work.findings",
+    "tool_call_count": "active_work.pilot_checkpoint",
+    "output_bytes": "active_work.pilot_checkpoint",
+}
+_MARKS = ("task_id", "plan_step", "completed_steps", "key_decisions", "current_context", "session_id", "saved_at")
+
+
+def _looks(path: Path) -> bool:
+    return bool(_NAME.search(path.name))
+
+
+KIND = Kind(("checkpoint.json", "checkpoint-v*.json"), ".json", _looks)
+
+
+def order(path: Path) -> tuple[str, int, int]:
+    """What is older first: the versions of an agent by their number, then the newest one."""
+    found = re.search(r"-v(\d+)\.json$", path.name)
+    agent = path.parent.parent if path.parent.name == "history" else path.parent
+    return agent.as_posix(), found is None, int(found[1]) if found else 0
+
+
+def read(source: Source) -> Reading:
+    """What a checkpoint comes to: one of ours, with where the work stood."""
+    try:
+        tree = json.loads(source.text)
+    except (ValueError, RecursionError) as error:
+        raise Unreadable(f"no JSON: {error}") from None
+    if not isinstance(tree, dict) or sum(key in tree for key in _MARKS) < 2:
+        return Reading("left", "unknown", why="no checkpoint of Pilot: none of its keys is there")
+    decisions = list(_decisions(source, tree))
+    said = {key: value for key, value in tree.items() if value not in (None, "", [], {})}
+    if not any(
+        key in said
+        for key in _KNOWN
+        if key not in ("version", "session_id", "saved_at", "tool_call_count", "output_bytes")
+    ):
+        fields = tuple(_fields(tree, "nothing in it"))
+        return Reading("nothing", "checkpoint.json", fields=fields, why="saved without a task, a step or a word")
+    route, rule = _route(source, tree)
+    events = [_note(source, tree), *decisions]
+    return Reading(
+        "imported",
+        "checkpoint.json",
+        (Part(route, notes(source, events, what="pilot-checkpoint")),),
+        rule,
+        tuple(_fields(tree)),
+        decisions=len(decisions),
+        notes=len(events),
+    )
+
+
+def _route(source: Source, tree: Mapping[str, Any]) -> tuple[str, str]:
+    if task := _said(tree.get("task_id")):
+        return routes.of_task(task)
+    session = _said(tree.get("session_id"))
+    folder = source.path.parent.parent if source.path.parent.name == "history" else source.path.parent
+    return routes.of_agent(session or folder.name)
+
+
+def _note(source: Source, tree: Mapping[str, Any]) -> Event:
+    work: dict[str, Any] = {
+        "current_task": _said(tree.get("task_id")),
+        "task_title": _said(tree.get("task_title")),
+        "plan_step": tree.get("plan_step"),
+        "total_steps": tree.get("total_steps"),
+        "completed_steps": [_step(step, number) for number, step in enumerate(_listed(tree.get("completed_steps")), 1)],
+        "findings": [_said(item) for item in _listed(tree.get("important_findings"))],
+        "last_statement": _said(tree.get("current_context")),
+    }
+    rest = {key: value for key, value in tree.items() if key not in _KNOWN or "pilot_checkpoint" in _KNOWN[key]}
+    work = {key: value for key, value in work.items() if value not in (None, "", [])}
+    work["pilot_checkpoint"] = {**rest, "source": {"path": source.name, "sha256": source.sha256}}
+    paths = [{"path": _path(item), "did": ["edited"]} for item in _listed(tree.get("files_modified")) if _path(item)]
+    title = _said(tree.get("task_title")) or _said(tree.get("task_id")) or "Checkpoint of Pilot"
+    return note(
+        _words(tree),
+        path=source.name,
+        line=1,
+        timestamp=_said(tree.get("saved_at")),
+        title=title,
+        work=work,
+        facts={"paths": paths} if paths else {},
+    )
+
+
+def _words(tree: Mapping[str, Any]) -> str:
+    """The checkpoint in words, a line a field, a list an item a line."""
+    lines = []
+    for key, value in tree.items():
+        if isinstance(value, list):
+            lines += [f"{key}:", *(f"- {_said(item)}" for item in value)] if value else []
+        elif value not in (None, "", {}):
+            lines.append(f"{key}: {_said(value) if not isinstance(value, str) else clean(value)}")
+    return "\n".join(lines)
+
+
+def _decisions(source: Source, tree: Mapping[str, Any]) -> Iterator[Event]:
+    for number, item in enumerate(_listed(tree.get("key_decisions")), start=1):
+        given = item if isinstance(item, Mapping) else {"decision": item}
+        text = next(
+            (
+                said
+                for key in ("decision", "text", "title", "summary", "description")
+                if (said := _said(given.get(key)))
+            ),
+            "",
+        )
+        if not text:
+            continue
+        why = _said(given.get("rationale") or given.get("reason"))
+        decision = {
+            "decision": text,
+            "rationale": why,
+            "alternatives": [_said(option) for option in _listed(given.get("alternatives"))],
+            "label": f"{source.session()}#{_said(given.get('id')) or number}",
+        }
+        yield note(
+            f"key decision {number}: {_said(item)}",
+            path=source.name,
+            line=_line(source, text),
+            timestamp=_said(tree.get("saved_at")),
+            decision={key: value for key, value in decision.items() if value},
+            file_sha256=source.sha256,
+        )
+
+
+def _step(step: object, number: int) -> dict[str, Any]:
+    if not isinstance(step, Mapping):
+        return {"step": number, "description": _said(step)}
+    named = step.get("step")
+    made = {"step": named if isinstance(named, int) else number}
+    return made | {key: _said(value) for key, value in step.items() if key != "step"}
+
+
+def _fields(tree: Mapping[str, Any], empty: str = "") -> Iterator[Field]:
+    counted: dict[str, int] = {}
+    for name in leaves(tree):
+        counted[name] = counted.get(name, 0) + 1
+    for name, count in counted.items():
+        key = re.split(r"[.\[]", name, maxsplit=1)[0]
+        if empty:
+            yield Field(name, "left", empty, count)
+        else:
+            yield Field(name, "carried", _KNOWN.get(key, "active_work.pilot_checkpoint"), count)
+
+
+def _listed(value: object) -> list[Any]:
+    return value if isinstance(value, list) else [] if value in (None, "", {}) else [value]
+
+
+def _path(item: object) -> str:
+    return _said(item.get("path") or item.get("file")) if isinstance(item, Mapping) else _said(item)
+
+
+def _said(value: object) -> str:
+    """A value in words, on one line."""
+    if isinstance(value, Mapping):
+        return ", ".join(f"{key}: {_said(inner)}" for key, inner in value.items())
+    if isinstance(value, list):
+        return ", ".join(map(_said, value))
+    return "" if value is None else plain(str(value))
+
+
+def _line(source: Source, text: str) -> int:
+    return next((number for number, line in enumerate(source.lines, start=1) if text[:40] in line), 1)

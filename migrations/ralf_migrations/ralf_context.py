@@ -1,0 +1,161 @@
+"""Reads RALF-CONTEXT.md, the page that each loop overwrote to tell the next one where the work stands."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from ralf.runs import markdown
+from ralf.runs.decisionsmd import decisions_in
+from ralf.runs.markdown import Line, Section
+from ralf.runs.written import WrittenDecision, decision_tree, plain, time_of
+from ralf.transcripts.events import Event
+from ralf.transcripts.notes import note
+from ralf_migrations import routes
+from ralf_migrations.places import Kind
+from ralf_migrations.reading import Part, Reading, Source, notes, text_of
+from ralf_migrations.report import Field
+
+_NEXT = re.compile(r"\b(?:next|to do|todo|upcoming|remaining)\b(?!.*\bpredictions?\b)", re.IGNORECASE)
+_NOW = re.compile(r"\b(?:worked on|this loop|current|accomplished|done|completed|summary)\b", re.IGNORECASE)
+_FINDINGS = re.compile(r"\b(?:insights?|findings?|discover(?:y|ies)|learnings?|lessons?)\b", re.IGNORECASE)
+_BLOCKERS = re.compile(r"\b(?:blockers?|blocked|obstacles?)\b", re.IGNORECASE)
+_ITEM = re.compile(r"(?:[-*+]|\d{1,3}[.)])\s+(?:\[[ xX]\]\s+)?(?P<text>\S.*)$")
+_BOLD = re.compile(r"\*\*(?P<text>[^*]+)\*\*:?\s*(?P<rest>.*)$")
+_AGENT = re.compile(r"\((?P<agent>[A-Z][a-z]+)\s+(?:Run|Loop)\b")
+_NAMED = re.compile(r"(?:\d{1,2}\.|(?:Insight|Finding|Discovery|Lesson|Learning)\b)")
+_NOTHING = re.compile(r"(?:none|n/?a|no (?:blockers|questions).*|nothing)\W*$", re.IGNORECASE)
+_MOST, _LONGEST = 12, 300
+
+
+def _looks(path: Path) -> bool:
+    try:
+        with path.open("rb") as file:
+            return bool(re.search(rb"(?im)^# RALF.{0,20}context", file.read(2_048)))
+    except OSError:
+        return False
+
+
+KIND = Kind(("ralf-context.md", "ralf-context*.md"), ".md", _looks)
+
+
+def order(path: Path) -> tuple[str, str]:
+    """The page that was written last comes last: it tells where the work stands."""
+    try:
+        with path.open("rb") as file:
+            return time_of(file.read(2_048).decode("utf-8", "replace")), path.as_posix()
+    except OSError:
+        return "", path.as_posix()
+
+
+def read(source: Source) -> Reading:
+    """What such a page comes to: a note for each of its parts, the decisions in it, what comes next."""
+    lines = markdown.lines_of(source.text)
+    sections = [one for one in markdown.sections_of(lines) if one.level == 2]
+    if not sections:
+        return Reading("left", "unknown", why="no headings: nothing tells its parts")
+    found = decisions_in(source.text, mixed=True)
+    top = next((line.heading for line in lines if line.level == 1), "")
+    when = time_of(top) or time_of("\n".join(line.text for line in lines[:10]))
+    route, rule = _route(lines)
+    work = {"source_of_context": {"path": source.name, "sha256": source.sha256, "updated": when}, **_work(sections)}
+    title = plain(next((one.heading for one in sections if _NOW.search(one.heading)), sections[0].heading))
+    events, fields = [], [Field(f"# {top}", "carried", "when it was said", 1)] if top else []
+    for section in sections:
+        own = [one for one in found if section.first <= one.first_line <= section.last]
+        events += [_decision(source, one, when) for one in own]
+        if text := _without(section, own):
+            events.append(_note(source, section, text, when, title))
+        fields += _fields(section, own)
+    head = text_of([line for line in lines if line.number < sections[0].first and not line.level])
+    if head:
+        events.insert(0, note(head, path=source.name, line=1, timestamp=when))
+        fields.append(Field("above the first heading", "evidence", "its words"))
+    told = f"RALF context, last updated {when or 'at a time that it does not tell'}: {title}"
+    events.append(note(told, path=source.name, line=1, timestamp=when, title=title, work=work))
+    return Reading(
+        "imported",
+        "RALF-CONTEXT.md",
+        (Part(route, notes(source, events, what="ralf-context")),),
+        rule,
+        tuple(fields),
+        decisions=len(found),
+        notes=len(events),
+    )
+
+
+def _route(lines: Sequence[Line]) -> tuple[str, str]:
+    for line in lines:
+        if line.level and (found := _AGENT.search(line.heading)):
+            return routes.of_agent(found["agent"])
+    return routes.FALLBACK, routes.NEITHER
+
+
+def _note(source: Source, section: Section, text: str, when: str, title: str) -> Event:
+    return note(f"## {section.heading}\n\n{text}", path=source.name, line=section.first, timestamp=when, title=title)
+
+
+def _decision(source: Source, one: WrittenDecision, when: str) -> Event:
+    tree = decision_tree(one, source.session())
+    excerpt = source.excerpt(one.first_line, one.last_line).strip("\n")
+    return note(
+        excerpt,
+        path=source.name,
+        line=one.first_line,
+        timestamp=tree.get("timestamp", "") or when,
+        decision=tree,
+        file_sha256=source.sha256,
+    )
+
+
+def _without(section: Section, found: Sequence[WrittenDecision]) -> str:
+    """A section's words but for the decisions in it, which are notes of their own."""
+    kept = [
+        line._replace(text=f"{'#' * line.level} {line.heading}" if line.level else line.text)
+        for line in section.lines
+        if not any(one.first_line <= line.number <= one.last_line for one in found)
+    ]
+    return text_of(kept)
+
+
+def _work(sections: Sequence[Section]) -> dict[str, Any]:
+    """What a page says of the next steps, of findings and blockers; what it says first counts."""
+    work: dict[str, Any] = {}
+    for key, wanted in (("next_steps", _NEXT), ("findings", _FINDINGS), ("blockers", _BLOCKERS)):
+        section = next((one for one in sections if wanted.search(one.heading)), None)
+        if section is not None:
+            work[key] = [item for item in _items(section) if not _NOTHING.match(item)][:_MOST]
+    return {key: value for key, value in work.items() if value}
+
+
+def _items(section: Section) -> Iterator[str]:
+    """The items of a section: its headings or lines in bold that number something, else its outermost numbers and
+    bullets, else all lines in bold.
+    """
+    headed = [line for line in section.lines if line.level and _NAMED.match(line.heading)]
+    rows = [
+        line for line in section.lines if not line.fenced and not line.level and not line.rule and line.text.strip()
+    ]
+    bold = [line for line in rows if _BOLD.match(line.text)]
+    outer = [line for line in rows if _ITEM.match(line.text)]
+    numbered = [line for line in bold if _NAMED.match(line.text[2:])]
+    for line in headed or numbered or outer or bold:
+        found = _ITEM.match(line.text)
+        text = plain(line.heading or (found["text"] if found else line.text)).strip(" :")
+        yield text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
+
+
+def _fields(section: Section, found: Sequence[WrittenDecision]) -> Iterator[Field]:
+    where = {"active_work.next_steps": _NEXT, "active_work.findings": _FINDINGS, "active_work.blockers": _BLOCKERS}
+    into = next((name for name, wanted in where.items() if wanted.search(section.heading)), "")
+    heading = f"## {section.heading}"
+    yield Field(
+        heading, "carried" if into else "evidence", f"{into}; evidence" if into else "its words, and the section"
+    )
+    for line in section.lines:
+        if line.level == section.level + 1 and not any(one.first_line <= line.number <= one.last_line for one in found):
+            yield Field(f"### {line.heading}", "evidence", "its words, and the section")
+    if found:
+        yield Field(f"{heading}: decisions", "carried", "decisions", len(found))

@@ -1,0 +1,155 @@
+"""The account of a migration: what became of every file, and of every field in it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from ralf.files import atomic
+from ralf.files.opening import content_of
+from ralf.project import Project
+
+Fate = Literal["carried", "evidence", "left"]
+"""Carried: into a field of the route; evidence: kept in its words, found by search; left: not taken, and why."""
+
+Outcome = Literal["imported", "nothing", "left", "unreadable", "backup"]
+"""Imported; nothing was written in it; left out; not to be read; a backup of something."""
+
+_FOLDER = "migrations"
+_MOST = 64 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """What became of one field.
+
+    name   its keys, joined by dots, `[]` for the items of a list; a heading with its marks; a line of a header
+    where  the field of the route that it went to, or why it was left
+    count  how often it is there
+    """
+
+    name: str
+    fate: Fate
+    where: str
+    count: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class FileReport:
+    """What became of one file, or of one run folder.
+
+    path       relative to the project where it lies in it
+    shape      what it was recognised as
+    routes     where it went, `rule` why there
+    decisions, notes  how many it holds of each; notes: pieces of text that are kept
+    why        of a file that was not imported
+    written    checkpoints that this call has written, None in a dry run
+    """
+
+    path: str
+    outcome: Outcome
+    shape: str = ""
+    sha256: str = ""
+    size: int = 0
+    routes: tuple[str, ...] = ()
+    rule: str = ""
+    decisions: int = 0
+    notes: int = 0
+    why: str = ""
+    fields: tuple[Field, ...] = ()
+    written: int | None = None
+
+    def count(self, fate: Fate) -> int:
+        """How many fields had this fate."""
+        return sum(one.count for one in self.fields if one.fate == fate)
+
+
+@dataclass(frozen=True, slots=True)
+class MigrationReport:
+    """What a migration came to.
+
+    files    every file that was looked at, by path
+    backups  copies that were passed over, their paths
+    path     the file that holds this account, None in a dry run
+    """
+
+    source: str
+    files: tuple[FileReport, ...]
+    backups: tuple[str, ...] = ()
+    dry_run: bool = False
+    path: Path | None = None
+    warnings: tuple[str, ...] = field(default=())
+
+    def those(self, outcome: Outcome) -> tuple[FileReport, ...]:
+        """The files with this outcome."""
+        return tuple(one for one in self.files if one.outcome == outcome)
+
+    @property
+    def decisions(self) -> int:
+        """Decisions of all files."""
+        return sum(one.decisions for one in self.files)
+
+    @property
+    def written(self) -> int:
+        """Checkpoints that this call has written."""
+        return sum(one.written or 0 for one in self.files)
+
+    @property
+    def routes(self) -> tuple[str, ...]:
+        """The routes that something went to."""
+        return tuple(sorted({route for one in self.files for route in one.routes}))
+
+
+def keep(project: Project, report: MigrationReport) -> Path:
+    """Write the account to `.autonomous/context/migrations/SOURCE.json`, beside what earlier calls found elsewhere;
+    nothing is written where it says the same already. It holds no time: the same files give the same bytes.
+    """
+    path = project.folder / _FOLDER / f"{report.source}.json"
+    files = {entry["path"]: entry for entry in _kept(path)}
+    files |= {one.path: _entry(one) for one in report.files}
+    files |= {name: {"path": name, "outcome": "backup"} for name in report.backups}
+    entries = [files[name] for name in sorted(files)]
+    tree = {"source": report.source, "totals": _totals(entries), "files": entries}
+    content = (json.dumps(tree, ensure_ascii=False, indent=1) + "\n").encode("utf-8", "replace")
+    if _content(path) != content:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        atomic.write(path, content)
+    return path
+
+
+def _entry(one: FileReport) -> dict[str, Any]:
+    tree = {key: value for key, value in asdict(one).items() if value not in ("", 0, (), None) and key != "written"}
+    tree["fields"] = [asdict(each) for each in one.fields]
+    return tree
+
+
+def _totals(entries: Iterable[Mapping[str, Any]]) -> dict[str, int]:
+    totals: dict[str, int] = {}
+    for entry in entries:
+        totals[entry["outcome"]] = totals.get(entry["outcome"], 0) + 1
+        totals["decisions"] = totals.get("decisions", 0) + int(entry.get("decisions", 0))
+        for each in entry.get("fields", ()):
+            name = f"fields {each['fate']}"
+            totals[name] = totals.get(name, 0) + int(each["count"])
+    return dict(sorted(totals.items()))
+
+
+def _kept(path: Path) -> list[dict[str, Any]]:
+    """The entries of the account that stands there; none where it is none of ours."""
+    content = _content(path)
+    try:
+        entries = json.loads(content or b"{}").get("files", [])
+        totals = _totals(entries)
+    except (ValueError, AttributeError, KeyError, TypeError):
+        return []
+    return [entry for entry in entries if isinstance(entry.get("path"), str)] if totals is not None else []
+
+
+def _content(path: Path) -> bytes:
+    try:
+        return content_of(path, most=_MOST)
+    except OSError:
+        return b""

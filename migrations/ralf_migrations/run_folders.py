@@ -1,0 +1,160 @@
+"""Reads run folders that are over, each as the transcript that a live one is: `ralf.transcripts.runfolder`."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from ralf import yamltext
+from ralf.errors import RalfError
+from ralf.files.opening import content_of
+from ralf.project import Project
+from ralf.runs import documents, metadata
+from ralf.runs.folder import RunFolder
+from ralf.transcripts import runfolder
+from ralf_migrations import places, routes
+from ralf_migrations.places import Found
+from ralf_migrations.reading import Part, Reading, Source, Unreadable, accounted
+from ralf_migrations.report import Fate, Field
+
+_NAME = re.compile(r"run-.+")
+_DOCUMENTS = frozenset(("THOUGHTS.md", "RESULTS.md", "DECISIONS.md", ".ralf-metadata", "RUN.yaml"))
+_TIME = re.compile(
+    r"(?:timestamp_start|timestamp|started(?:_at)?|\*\*(?:Started|Date|Timestamp):\*\*)\W*(\d{4}-\d\d-\d\d[T\d:.]*)"
+)
+_TIMED = ("metadata.yaml", ".ralf-metadata", "RUN.yaml", "context.yaml", "THOUGHTS.md", "DECISIONS.md")
+_LEFT: tuple[tuple[str, str], ...] = (
+    (r"context_budget\.json|\.subagent_spawned", "counters of the context budget, which tell nothing of the work"),
+    (r"\.gate_\w+_passed", "a mark of the loop's gates"),
+    (r"(?i).*prompt\.md|(?:AGENT_CONTEXT|TASK-CONTEXT|ACTIVE-CONTEXT|README|task)\.md", "what the run was given"),
+    (r"\..+", "a mark of the loop"),
+)
+
+
+def find(base: Path, named: bool, store: Path) -> Found:
+    """The run folders below a folder, it included."""
+    if not base.is_dir():
+        return Found((), (base,))
+    return places.folders(base, _is_run, store=store)
+
+
+def _is_run(folder: Path, names: list[str]) -> bool:
+    return bool(_NAME.match(folder.name)) or not _DOCUMENTS.isdisjoint(names)
+
+
+def order(path: Path) -> tuple[str, str]:
+    """The older runs first: by the time in the name, else by the one that the files at its head tell."""
+    return RunFolder(path).started or _told_time(path), path.as_posix()
+
+
+def _told_time(path: Path) -> str:
+    for name in _TIMED:
+        try:
+            with (path / name).open("rb") as file:
+                found = _TIME.search(file.read(2_048).decode("utf-8", "replace"))
+        except OSError:
+            continue
+        if found:
+            return found[1]
+    return ""
+
+
+def read(project: Project, path: Path) -> tuple[Source | None, Reading]:
+    """What a run folder comes to; nothing where nobody wrote anything into it."""
+    try:
+        notes = runfolder.reader(path, project.root, origin="import")
+        events = list(notes.events())
+        size, digest = _fingerprint(RunFolder(path))
+    except RalfError as error:
+        raise Unreadable(error.what) from None
+    except OSError as error:
+        raise Unreadable(error.strerror or str(error)) from None
+    if problem := next((f"{name}: {what}" for name, what in notes.problems.items() if _is_unreadable(path, name)), ""):
+        raise Unreadable(problem)
+    route, rule = routes.of_run(path)
+    decisions = sum("decision" in event.input for event in events)
+    fields = list(_fields(RunFolder(path), written=bool(events)))
+    fields += [Field("decisions", "carried", "decisions", decisions)] if decisions else []
+    return None, Reading(
+        "imported" if events else "nothing",
+        "run folder",
+        (Part(route, notes),) if events or notes.attempt is not None else (),
+        rule,
+        tuple(fields),
+        decisions=decisions,
+        notes=len(events),
+        why="" if events else "nothing was written",
+        sha256=digest,
+        size=size,
+    )
+
+
+def _is_unreadable(path: Path, name: str) -> bool:
+    """Whether a file that makes problems cannot be opened, rather than holding what is none of its kind."""
+    try:
+        content_of(path / Path(name).name)
+    except OSError:
+        return True
+    return False
+
+
+def _fingerprint(run: RunFolder) -> tuple[int, str]:
+    """The size of a folder's files together, and the sha256 of their names and their own."""
+    size, whole = 0, hashlib.sha256()
+    for name in run.files:
+        try:
+            content = content_of(run.path / name)
+        except OSError:
+            continue  # said by who reads it
+        size += len(content)
+        whole.update(f"{name}\0{hashlib.sha256(content).hexdigest()}\n".encode("utf-8", "surrogatepass"))
+    return size, whole.hexdigest()
+
+
+def _fields(run: RunFolder, *, written: bool) -> Iterator[Field]:
+    """What became of each file: of a document by its parts, of a record by its keys."""
+    for name in run.files:
+        if name in run.documents:
+            yield from _of_document(run, name)
+        elif name in metadata.NAMES or name == runfolder.REGISTRY:
+            yield from _of_record(run, name, written=written)
+        elif name in run.outputs:
+            yield Field(name, "evidence", "the end of what was printed, and the promise in it")
+        else:
+            why = next((why for pattern, why in _LEFT if re.fullmatch(pattern, name)), "no document of a run")
+            yield Field(name, "left", why)
+
+
+def _of_document(run: RunFolder, name: str) -> Iterator[Field]:
+    try:
+        parts = documents.parts_of(name, run.text(name))
+    except OSError as error:
+        yield Field(name, "left", error.strerror or str(error))
+        return
+    if not parts:
+        yield Field(name, "left", "empty")
+    for part in parts:
+        fate: Fate = "evidence" if part.is_written else "left"
+        where = "its words, decisions of it as decisions" if part.is_written else "a skeleton: nobody wrote there"
+        yield Field(f"{name}: {part.heading or 'above the first heading'}", fate, where)
+
+
+def _of_record(run: RunFolder, name: str, *, written: bool) -> Iterator[Field]:
+    fate: tuple[str, str] = (
+        "carried",
+        "how the run ended" if not written else "active_work, facts, attempts; evidence",
+    )
+    try:
+        text = run.text(name)
+        tree = json.loads(text) if name.endswith(".json") else None if name == "status.txt" else yamltext.load(text)
+    except (OSError, ValueError, RecursionError) as error:
+        yield Field(name, "left", f"not of its kind: {getattr(error, 'what', '') or error}")
+        return
+    if not isinstance(tree, Mapping) or not tree:
+        yield Field(name, "carried", fate[1]) if text.strip() else Field(name, "left", "empty")
+        return
+    for field in accounted(tree, {}, fate):
+        yield Field(f"{name}: {field.name}", field.fate, field.where, field.count)
