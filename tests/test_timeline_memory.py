@@ -15,10 +15,35 @@ import ralf
 import storekit
 from ralf import yamltext
 from ralf.project import Project
+from ralf_cli.main import main
 from ralf_integrations.blackbox5 import timeline_memory as memory
 
 AGENT = "scout-worker"
 OLD = '# Scout Worker Timeline Memory\r\n\r\n```yaml\r\ntimeline_memory:\r\n  version: "1.0.0"\r\nhistory:\r\n```'
+FILLED = """\
+# Scout Worker Timeline Memory
+
+**Purpose:** Long-term memory
+
+---
+
+```yaml
+timeline_memory:
+  version: "1.0.0"
+  agent: scout-worker
+  created: "2026-02-04T00:00:00Z"
+  last_updated: "2026-02-04T00:00:00Z"
+  total_runs: 0
+history:
+  # - run_id: "run-20260204-001"
+stats_by_source:
+  github:
+    total_scanned: 0
+work_queue:
+  priority_sources: ["github.com/a/b"]
+  in_progress: null
+```
+"""
 OLD_HOOK = """\
 set -euo pipefail
 agent="${RALF_AGENT_TYPE:-}"
@@ -94,7 +119,25 @@ def test_a_view_holds_the_routes_brief_and_a_fence_with_the_known_keys(project: 
     assert tree["timeline_memory"]["agent"] == AGENT
     assert tree["timeline_memory"]["total_runs"] == 1
     assert tree["history"][0]["run_id"] == "s-1"
-    assert set(tree["work_queue"]) == {"in_progress", "backlog", "blocked_by"}
+    assert set(tree["work_queue"]) >= {"in_progress", "backlog"}
+
+
+def test_a_view_gives_back_what_was_taken_over_with_what_happened_since(
+    project: Project, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file_of(project).write_text(FILLED)
+    monkeypatch.chdir(project.root)
+    assert main(["migrate", "timeline-memory"], standalone_mode=False) in (0, None)
+    before = yamltext.load(FILLED.split("```yaml\n")[1].split("\n```")[0])
+    tree = yamltext.load(memory.view(project, AGENT).split("```yaml\n")[1].split("\n```")[0])
+    assert tree["timeline_memory"] == before["timeline_memory"]
+    assert tree["stats_by_source"] == before["stats_by_source"]
+    assert tree["history"] == []  # nothing is invented
+    assert tree["work_queue"]["priority_sources"] == ["github.com/a/b"]
+    worked(project)
+    tree = yamltext.load(memory.view(project, AGENT).split("```yaml\n")[1].split("\n```")[0])
+    assert [row["run_id"] for row in tree["history"]] == ["s-1"]
+    assert tree["stats_by_source"] == before["stats_by_source"]
 
 
 def test_the_hook_answers_as_the_old_one_and_says_once_that_it_is_deprecated(

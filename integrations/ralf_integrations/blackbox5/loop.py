@@ -96,7 +96,8 @@ def _route_of(project: Project, folder: Path) -> str:
         return known
     run = {"run": session_of(folder, project.root)}
     with suppress(RalfError, OSError):  # what was remembered is lost: the routes know which of them counts it
-        return next((name for name in routing.names_of(project) if sessions.knows_run(project, name, run)[0]), DEFAULT)
+        routes = routing.names_of(project)
+        return next((route for route in routes if sessions.known_runs(project, route, [run])[0][0]), DEFAULT)
     return DEFAULT
 
 

@@ -21,10 +21,10 @@ import os
 import re
 import stat
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import ralf
 from ralf import names, routing, yamlwriting
@@ -34,6 +34,7 @@ from ralf.errors import RalfError, RouteNotFound
 from ralf.files import atomic
 from ralf.files.opening import content_of
 from ralf.project import Project
+from ralf.runs.outcomes import UNSAID
 from ralf.text import one_line
 from ralf.trim import trimmed
 from ralf_integrations import environment
@@ -204,31 +205,43 @@ def _place(project: Project, path: Path) -> Place:
 # ---- the state, as the old files have it ----
 
 
-def _state(context: RouteContext, who: str) -> dict[str, object]:
-    """The fence of such a file: the keys that its readers know."""
+def _state(context: RouteContext, who: str) -> dict[str, Any]:
+    """The fence of such a file: what was taken over from it, as it stood, and what has happened since."""
     work = context.active_work
+    brought = work.extra.get(f"memory_of_{who}")
+    kept = dict(brought) if isinstance(brought, Mapping) else {}
+    told, history, queue = kept.get("timeline_memory"), kept.get("history"), kept.get("work_queue")
+    rows = _runs(context)
+    header = dict(told) if isinstance(told, Mapping) else {"version": "1.0.0", "agent": who, "created": context.created}
+    before = header.get("total_runs")
+    header["last_updated"] = context.last_checkpoint
+    header["total_runs"] = (before if isinstance(before, int) else 0) + max(len(rows), work.attempts or 0)
+    doing = [_short(todo.content) for todo in work.todos if todo.status == "in_progress"]
     waiting = [todo.content for todo in work.todos if todo.status == "pending"] + list(work.next_steps)
-    doing = [todo.content for todo in work.todos if todo.status == "in_progress"]
-    rows = [
-        {"run_id": one.session, "timestamp": one.timestamp, "tokens_used": one.tokens, "notes": _short(one.summary_ref)}
-        for one in reversed(context.checkpoint_history[-_ROWS:])
-    ]
+    now: dict[str, Any] = {"in_progress": doing[0]} if doing else {}
+    now |= {"backlog": [_short(text) for text in dict.fromkeys(waiting)][:_ROWS]} if waiting else {}
+    now |= {"blocked_by": [_short(text) for text in work.blockers][:_ROWS]} if work.blockers else {}
+    if isinstance(queue, list):  # of a file in plain Markdown: what is open in it is in the route's to-dos, too
+        now["items"] = queue
     return {
-        "timeline_memory": {
-            "version": "1.0.0",
-            "agent": who,
-            "created": context.created,
-            "last_updated": context.last_checkpoint,
-            "total_runs": work.attempts or min(1, context.checkpoint_count),
-        },
-        "history": rows,
-        "current_context": {"current_task": _short(work.current_task), "last_outcome": work.outcome},
-        "work_queue": {
-            "in_progress": _short(doing[0]) if doing else None,
-            "backlog": [_short(text) for text in dict.fromkeys(waiting)][:_ROWS],
-            "blocked_by": [_short(text) for text in work.blockers][:_ROWS],
-        },
+        "timeline_memory": header,
+        **{key: value for key, value in kept.items() if key not in ("source", "header", "timeline_memory")},
+        "history": [*(history if isinstance(history, list) else []), *rows],
+        "work_queue": {"in_progress": None, "backlog": [], **(queue if isinstance(queue, Mapping) else {}), **now},
     }
+
+
+def _runs(context: RouteContext) -> list[dict[str, Any]]:
+    """A row for each run or session of which the route tells, the newest first; what was brought over is none."""
+    runs = [
+        {"run_id": one.run, "timestamp": one.timestamp, "status": one.outcome or UNSAID, "notes": _short(one.said)}
+        for one in context.active_work.last_runs
+    ]
+    sessions = {one.session: one for one in context.checkpoint_history if one.session and "/" not in one.session}
+    runs += [
+        {"run_id": name, "timestamp": one.timestamp, "notes": _short(one.summary_ref)} for name, one in sessions.items()
+    ]
+    return sorted(runs, key=lambda row: str(row["timestamp"]), reverse=True)[:_ROWS]
 
 
 def _short(text: str) -> str:
