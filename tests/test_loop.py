@@ -169,6 +169,30 @@ def test_without_what_was_remembered_nothing_is_taken_twice(
     assert storekit.kept_bytes(project.root) == before
 
 
+def test_the_route_is_that_of_the_environment_else_of_the_runs_folder(
+    project: Project, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = a_run(project, 1, words="harbour-1")
+    assert loop.main(["end", "--run-dir", str(folder)]) == 0
+    assert said(project, TASK)
+    monkeypatch.setenv("RALF_TASK_ID", "TASK-OTHER-9")
+    assert loop.main(["end", "--run-dir", str(a_run(project, 2, words="harbour-2"))]) == 0
+    assert said(project, "TASK-OTHER-9")
+    monkeypatch.delenv("RALF_TASK_ID")
+    monkeypatch.setenv("RALF_RUN_DIR", str(a_run(project, 3, words="harbour-3", task="TASK-ENV-3")))
+    assert loop.main(["end"]) == 0
+    assert said(project, "TASK-ENV-3")
+
+
+def test_what_is_no_runs_folder_is_passed_by(project: Project, capfd: pytest.CaptureFixture[str]) -> None:
+    second = a_run(project, 2)
+    (second.parent / "archived").mkdir()
+    (second.parent / "notes.md").write_text("# Notes\n")
+    (second.parent / "run-20260201_110000").symlink_to(second)
+    loop.main(["start", "--run-dir", str(second), "--route", TASK])
+    assert capfd.readouterr().err == ""
+
+
 def test_skeletons_make_no_section(project: Project, capfd: pytest.CaptureFixture[str]) -> None:
     for number in range(1, 4):
         a_run(project, number)

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 from ralf import config, project as projects, routing
 from ralf.errors import RalfError, TranscriptNotFound
 from ralf.project import Project
-from ralf.runs import current
+from ralf.runs import current, earlier
+from ralf.runs.folder import RunFolder
 from ralf.transcripts import ofproject
 from ralf_integrations import environment
 from ralf_integrations.blackbox5 import crossing
@@ -106,9 +107,11 @@ class Checkpointing:
         return projects.find(self.root)
 
     def meant(self, project: Project) -> str:
-        """The route that is meant where none was named."""
+        """The route that is meant where none was named: by the environment, the run's folder, and so on."""
         choice = routing.choose(project)
-        return routing.known(project, choice.route) or choice.route
+        task = earlier.task_of(RunFolder(Path(self.run_dir))) if self.run_dir else ""
+        route = task if task and not choice.rule.startswith("$") else choice.route
+        return routing.known(project, route) or route
 
     def source(self, project: Project) -> Path:
         """What is read: the transcript that was named, this project's newest session, or the run's folder."""

@@ -25,7 +25,7 @@ from ralf.files.opening import without_waiting
 from ralf.project import Project
 from ralf.routing import DEFAULT
 from ralf.runs import current, earlier, outcomes
-from ralf.runs.folder import RunFolder
+from ralf.runs.folder import RunFolder, is_run
 from ralf.text import clean
 from ralf.transcripts import runfolder
 from ralf.transcripts.notes import session_of
@@ -86,7 +86,7 @@ def _earlier(project: Project, run_dir: Path) -> Iterator[Path]:
         beside = (one for one in here.parent.iterdir() if one != here and one.is_dir() and not one.is_symlink())
         found += ((one.stat().st_mtime, one) for one in beside)
     for _, folder in sorted(sorted(found, reverse=True)[:MOST]):
-        if not owners.is_taken(project, folder) and not owners.lives(project, folder):
+        if is_run(folder) and not owners.is_taken(project, folder) and not owners.lives(project, folder):
             yield folder
 
 
