@@ -182,6 +182,17 @@ def test_it_works_as_a_file_from_any_directory_and_through_a_link(tmp_path: Path
     assert done.stdout == "warning\n", done.stderr
 
 
+def test_a_python_without_our_libraries_still_counts_and_says_why_no_checkpoint_is_made(
+    tmp_path: Path, run_dir: Path, session: Path
+) -> None:
+    args = ["check", "--run-dir", str(run_dir), "--tokens", "150000", "--route", ROUTE, "--transcript", str(session)]
+    command = [sys.executable, "-I", "-S", context_budget.__file__, *args]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=storekit.HANGS)
+    assert (done.returncode, json.loads(done.stdout)["threshold_triggered"]) == (0, "warning"), done.stderr
+    assert "no checkpoint" in done.stderr and "Python that ralf is installed in" in done.stderr
+    assert budgetfile.read(run_dir / "context_budget.json").tokens == 150_000
+
+
 # ---- the state file ----
 
 TOOL: dict[str, Any] = {
@@ -475,6 +486,19 @@ def test_auto_takes_the_clients_own_figure(run_dir: Path, client: Path, capfd: p
     assert (ran.status, shown["threshold_triggered"], shown["max_tokens"]) == (0, "warning", 200_000)
     assert 149_000 <= shown["current_tokens"] <= 150_000
     assert storekit.checkpoints_of(run_dir.parents[2], ROUTE)[0][0] == client.stem
+
+
+def test_of_two_sessions_at_once_each_is_asked_for_its_own_figure(
+    run_dir: Path, client: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = client.with_name("0c1f8f2e-0000-4000-8000-000000000002.jsonl")
+    other.write_text(client.read_text().replace(client.stem, other.stem).replace("148000", "20000"))
+    os.utime(client, (1_800_000_000, 1_800_000_000))
+    os.utime(other, (1_900_000_000, 1_900_000_000))
+    args = ("check", "--run-dir", run_dir, "--tokens", "auto", "--route", ROUTE)
+    assert called(capfd, *args).json()["current_tokens"] < 30_000
+    monkeypatch.setenv("CLAUDE_CODE_SESSION_ID", client.stem)
+    assert called(capfd, *args).json()["current_tokens"] > 140_000
 
 
 def test_auto_without_a_figure_is_status_1_and_says_what_to_do(

@@ -22,7 +22,7 @@ from storekit import Cli, Ran
 
 Run = Callable[..., Ran]
 PROMPT = "# RALF\n\nOne task per run.\n\n## FINAL STEP\n\n<promise>COMPLETE</promise>\n"
-LAUNCHER = '#!/bin/bash\nPROJECT_NAME="${1:-blackbox5}"\nexport RALF_PROJECT_DIR\nexec shell/ralf-loop.sh\n'
+LAUNCHER = '#!/bin/bash\nexport RALF_PROJECT_DIR="projects/$1"\nexec engine/ralf-loop.sh\n'
 
 
 @pytest.fixture
@@ -131,7 +131,7 @@ def test_taken_out_the_tree_is_byte_for_byte_as_it_was(tree: Path, root: Path, r
     assert {name: what for name, what in state(tree).items() if "context/" not in name} == {
         name: what for name, what in before.items() if "context/" not in name
     }
-    assert not script.path(Project(root)).exists()
+    assert not script.path(Project(root)).parent.exists()
 
 
 @given(st.text(st.characters(codec="utf-8"), max_size=60), st.sampled_from(["\n", "\r\n"]), st.booleans())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -19,6 +20,7 @@ from ralf_cli.main import main
 from ralf_integrations.blackbox5 import timeline_memory as memory
 
 AGENT = "scout-worker"
+REAL = storekit.SOURCE.parent / "shared" / "data" / "blackbox5" / "timeline-memory"
 OLD = '# Scout Worker Timeline Memory\r\n\r\n```yaml\r\ntimeline_memory:\r\n  version: "1.0.0"\r\nhistory:\r\n```'
 FILLED = """\
 # Scout Worker Timeline Memory
@@ -236,6 +238,29 @@ def test_an_agent_of_a_task_is_shown_the_tasks_route(project: Project, capfd: py
     assert "renewed" not in called(capfd, project, "refresh")[1]
     called(capfd, project, "uninstall")
     assert place.read_text().startswith("# Auditor")
+
+
+@pytest.mark.skipif(not REAL.is_dir(), reason="the real files are not beside this checkout")
+def test_real_files_are_served_and_come_back_as_they_were(
+    project: Project, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.rmtree(file_of(project).parent)
+    before = {}
+    for file in sorted(REAL.glob("*.md")):
+        place = project.root / ".autonomous" / "agents" / "real" / file.stem.rsplit("-", 1)[0]
+        for path in (place / "memory" / memory.NAME if "ssot" in file.name else place / memory.NAME,):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(file.read_bytes())
+            before[path] = file.read_bytes()
+    monkeypatch.chdir(project.root)
+    main(["migrate", "timeline-memory"], standalone_mode=False)
+    called(capfd, project, "install")
+    for path, content in before.items():
+        text = path.read_text()
+        assert path.read_bytes() != content
+        assert yamltext.load(text.split("```yaml\n")[1].split("\n```")[0])["timeline_memory"]["total_runs"] == 0
+    called(capfd, project, "uninstall")
+    assert {path: path.read_bytes() for path in before} == before
 
 
 def test_it_is_a_command_of_its_own(project: Project) -> None:

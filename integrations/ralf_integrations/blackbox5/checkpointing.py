@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ralf import config, project as projects, routing
+from ralf.environment import run as run_of_the_loop, session as current_session
 from ralf.errors import RalfError, TranscriptNotFound
 from ralf.project import Project
-from ralf.runs import current, earlier
-from ralf.runs.folder import RunFolder
 from ralf.transcripts import ofproject
 from ralf_integrations import environment
 from ralf_integrations.blackbox5 import crossing
@@ -72,7 +70,9 @@ class Checkpointing:
             return crossing.at(project, key, percent, self.threshold, self.make)
         except (RalfError, OSError) as error:
             say(f"no checkpoint: {error}")
-            return False
+        except ImportError as error:  # run as a file, by a Python in which ralf is not installed
+            say(f"no checkpoint: {error}; call this with the Python that ralf is installed in")
+        return False
 
     def make(self) -> CheckpointReport:
         """Make a checkpoint of what is new. Raises TranscriptNotFound, and what `ralf.checkpoint` raises."""
@@ -108,6 +108,9 @@ class Checkpointing:
 
     def meant(self, project: Project) -> str:
         """The route that is meant where none was named: by the environment, the run's folder, and so on."""
+        from ralf.runs import earlier
+        from ralf.runs.folder import RunFolder
+
         choice = routing.choose(project)
         task = earlier.task_of(RunFolder(Path(self.run_dir))) if self.run_dir else ""
         route = task if task and not choice.rule.startswith("$") else choice.route
@@ -117,12 +120,13 @@ class Checkpointing:
         """What is read: the transcript that was named, this project's newest session, or the run's folder."""
         if self.transcript is not None:
             return Path(self.transcript)
-        found = ofproject.newest_first(project, most=_SESSIONS)[:1]
+        if (found := _session(project)) is not None:
+            return found
         folder = self._folder()
-        if not found and (folder is None or not folder.is_dir()):
+        if folder is None or not folder.is_dir():
             what = "no client has kept a session of this project here, and no run's folder is named"
             raise TranscriptNotFound(project.root, what, "name one: --transcript FILE, or --run-dir DIR")
-        return found[0] if found else folder  # type: ignore[return-value]
+        return folder
 
     def _is_wanted(self, project: Project) -> bool:
         """Whether checkpoints are made by themselves there: not in a folder that is no project, unless it was named."""
@@ -134,6 +138,10 @@ class Checkpointing:
     def _folder(self) -> Path | None:
         if self.run_dir:
             return Path(self.run_dir)
+        if not any(run_of_the_loop()[:2]):
+            return None
+        from ralf.runs import current  # only within a loop
+
         found = current.folder(Path(self.root) if self.root is not None else projects.find().root)
         return found.path if found is not None else None
 
@@ -146,12 +154,19 @@ def usage(project: Project) -> Usage:
     """
     from ralf_integrations.health import tail
 
-    found: Sequence[Path] = ofproject.newest_first(project, most=_SESSIONS)
-    if not found:
+    found = _session(project)
+    if found is None:
         what = "no client has kept a session of this project here"
         raise TranscriptNotFound(project.root, what, "count yourself: --tokens N")
-    end = tail.read(found[0])
+    end = tail.read(found)
     if end.filled is None:
         what = "does not say how full its window is: it has had no answer yet, or was just compacted"
-        raise TranscriptNotFound(found[0], what, "count yourself: --tokens N")
-    return Usage(end.filled, end.capacity, found[0])
+        raise TranscriptNotFound(found, what, "count yourself: --tokens N")
+    return Usage(end.filled, end.capacity, found)
+
+
+def _session(project: Project) -> Path | None:
+    """The log of the session that calls us, where its client says which that is; else the project's newest one."""
+    found = ofproject.newest_first(project, most=_SESSIONS)
+    own = current_session()
+    return next((path for path in found if own and ofproject.session_of(path) == own), found[0] if found else None)
