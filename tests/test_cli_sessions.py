@@ -58,6 +58,7 @@ COMMANDS = [
     ("nudge",),
     ("orchestrator",),
     ("mcp",),
+    ("migrate",),
 ]
 
 

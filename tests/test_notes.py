@@ -81,6 +81,16 @@ def test_what_was_forgotten_does_not_come_back_with_the_next_reading(tmp_path: P
     assert _take(tmp_path, private).checkpoints == ()
 
 
+def test_under_a_key_that_is_forgotten_the_evidence_tells_which_notes_were_taken(tmp_path: Path) -> None:
+    token = note("The token ghp_" + "Zx8Qw7Er6Ty5Ui4Op3As2Df1Gh0Jk9Lz8Xc7 works.")
+    _take(tmp_path, token, _decided())
+    Project(tmp_path).local_config_file.chmod(0o666)  # others may read it, or put another key there
+    assert Project(tmp_path).redactor.problem
+    assert _take(tmp_path, token, _decided()).checkpoints == ()
+    assert len(_take(tmp_path, token, _decided(), note("It took an hour.")).checkpoints) == 1
+    assert _take(tmp_path, token, _decided(), note("It took an hour.")).checkpoints == ()
+
+
 def test_without_the_cache_the_journal_tells_which_notes_were_taken(tmp_path: Path) -> None:
     _take(tmp_path, _decided())
     for path in Project(tmp_path).cache.rglob("*"):

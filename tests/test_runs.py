@@ -14,6 +14,7 @@ import ralf
 from ralf import routing
 from ralf.checkpoint import record_runs
 from ralf.extraction import attempts
+from ralf.journal import runs_of
 from ralf.model import ActiveWork, Attempt
 from ralf.project import Project
 from ralf.transcripts.runfolder import reader
@@ -338,7 +339,7 @@ def test_a_checkpoint_that_a_hook_has_made_in_the_background_is_of_the_run_that_
     rig.hook("SessionEnd", reason="other")
     rig.settle()
     payloads = [record["payload"] for record in records_of(rig.root, ROUTE)]
-    assert [run["run"] for payload in payloads for run in attempts.runs_of(payload)] == [f"{RUNS}/{folder.name}"] * 2
+    assert [run["run"] for payload in payloads for run in runs_of(payload)] == [f"{RUNS}/{folder.name}"] * 2
     assert ralf.get_context(ROUTE, root=rig.root).active_work.attempts == 1
 
 

@@ -17,7 +17,11 @@ _LARGE = 5_000_000  # bytes from which a checkpoint takes long enough for a prog
 
 @click.command(short_help="Take in what is new in a transcript.")
 @click.argument("route")
-@click.option("--transcript", metavar="FILE", help="The session log. Default: this project's newest session.")
+@click.option(
+    "--transcript",
+    metavar="PATH",
+    help="The session log, or a run folder of the RALF loop. Default: this project's newest session.",
+)
 @click.option(
     "--summarizer",
     metavar="NAME",
@@ -48,6 +52,7 @@ def checkpoint(
     Examples:
       ralf context checkpoint TASK-001
       ralf context checkpoint TASK-001 --transcript session.jsonl
+      ralf context checkpoint TASK-001 --transcript runs/executor/run-0018
       ralf context checkpoint TASK-001 --summarizer claude --keep "the migration plan"
 
     \b

@@ -26,6 +26,8 @@ KEPT_FACTS = {"names": 80, "commands": 10, "paths": 30, "tests": 3, "errors": 5,
 FEW_FACTS = {"names": 25, "commands": 4, "paths": 10, "tests": 1, "errors": 3, "commits": 3, "requests": 3}
 """The newest of those, which stay until decisions have to go."""
 
+_FROM_A_DOCUMENT = ("context", "reversibility", "consequences", "written_status")
+"""What a decision that somebody wrote down in a document tells beside its reason; see `ralf.runs.written`."""
 
 Step = tuple[Callable[[RouteContext], RouteContext], int]
 """How to fold one thing, and the estimated tokens that this saves."""
@@ -121,7 +123,8 @@ def _details(keep: int) -> Callable[[RouteContext], Iterator[Step]]:
     def steps(context: RouteContext) -> Iterator[Step]:
         for decision in context.decisions[: max(0, len(context.decisions) - keep)]:
             if not decision.pinned and not is_bare(decision):
-                bare = replace(decision, timestamp="", rationale="", alternatives=(), source=None)
+                extra = {key: value for key, value in decision.extra.items() if key not in _FROM_A_DOCUMENT}
+                bare = replace(decision, timestamp="", rationale="", alternatives=(), source=None, extra=extra)
                 yield _with_bare(decision, bare), _cost(decision) - _cost(bare)
 
     return steps

@@ -19,6 +19,7 @@ from ralf.extraction import attempts
 from ralf.files.opening import content_of
 from ralf.journal import stream_of
 from ralf.model import Attempt, Checkpoint
+from ralf.past import history
 from ralf.payload import Payloads
 from ralf.project import Project
 from ralf.proving import loss
@@ -26,6 +27,7 @@ from ralf.proving.loss import LossReport
 from ralf.proving.proof import EMBEDDED
 from ralf.report import CheckpointReport
 from ralf.route import empty
+from ralf.secrets.secretspans import untagged
 from ralf.segments import Piece, cut, full
 from ralf.sessions import Standing, standing
 from ralf.state import State
@@ -286,8 +288,12 @@ class _Run:
         return pieces if self._reason != "threshold" else full(pieces)
 
     def _new_notes(self, after: Position) -> Iterator[Event]:
-        known = sessions.noted(self._project, self._route, self._source.session)
-        return notes.new(self._source.events(), known, self._project.redactor.digest, after)
+        redactor, events = self._project.redactor, self._source.events()
+        if not redactor.problem:
+            known = sessions.noted(self._project, self._route, self._source.session)
+            return notes.new(events, known, redactor.digest, after)
+        told = history.texts_of(self._project, self._route, self._source.session)  # under a key that is forgotten
+        return notes.new(events, set(map(untagged, told)), lambda text: untagged(redactor.text(text)), after)
 
     # ---- one segment ----
 

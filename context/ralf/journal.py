@@ -80,6 +80,11 @@ def digest_of(payload: Mapping[str, Any]) -> str:
     return hashlib.sha256(encoded(payload)).hexdigest()
 
 
+def runs_of(payload: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The runs of a loop of which a record tells: `attempt` of a checkpoint, `attempts` of a record of their own."""
+    return [*filter(None, [payload.get("attempt")]), *payload.get("attempts", ())]
+
+
 def sealed(record: Record) -> Record:
     """The record with its payload's bytes and their digest, for who needs both before it is appended."""
     content = encoded(record.payload)

@@ -13,7 +13,7 @@ from ralf.cap import capped
 from ralf.context import FORMAT_VERSION, RouteContext
 from ralf.extraction import attempts
 from ralf.extraction.combining import combine
-from ralf.journal import Record, digest_of, understood
+from ralf.journal import Record, digest_of, runs_of, understood
 from ralf.labels import LINKS, all_labelled, labelled, said, with_decision
 from ralf.model import ActiveWork, Checkpoint, Decision, Facts, Section, Spend, Todo, Tombstone
 from ralf.past import reversion
@@ -168,7 +168,7 @@ def _short(todo: Todo) -> Todo:
 def _attempt(context: RouteContext, payload: Mapping[str, Any]) -> RouteContext:
     """Runs that wrote nothing, or of which more is known now."""
     work = context.active_work
-    for run in attempts.runs_of(payload):
+    for run in runs_of(payload):
         work = attempts.with_run(work, run, context.checkpoint_history, context.facts, Facts())
     return replace(context, active_work=work)
 

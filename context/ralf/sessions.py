@@ -12,17 +12,18 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ralf import journal
 from ralf.errors import MEND_JOURNAL, DamagedJournal, TranscriptChanged, UnknownToken
-from ralf.extraction.attempts import runs_of
 from ralf.files.opening import content_of, ours_alone
-from ralf.journal import digest_of
+from ralf.journal import digest_of, runs_of
 from ralf.project import Project
 from ralf.store import Token
-from ralf.transcripts import Transcript
 from ralf.transcripts.events import Event, Position
+
+if TYPE_CHECKING:
+    from ralf.transcripts import Transcript
 
 _SPEECH = ("user", "assistant", "call", "result")
 _OF_A_CALL = ("tool", "call_id", "text", "timestamp", "cwd")

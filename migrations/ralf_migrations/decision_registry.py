@@ -17,7 +17,7 @@ from ralf.transcripts.events import Event
 from ralf.transcripts.notes import note, session_of
 from ralf_migrations import routes
 from ralf_migrations.places import Kind
-from ralf_migrations.reading import Part, Reading, Source, Unreadable, accounted, notes
+from ralf_migrations.reading import Part, Reading, Source, Unreadable, accounted, beginning, notes
 from ralf_migrations.report import Field
 
 _LOOKS = re.compile(r"^decisions:", re.MULTILINE)
@@ -42,11 +42,7 @@ _OF_AN_ENTRY = {
 
 
 def _looks(path: Path) -> bool:
-    try:
-        with path.open("rb") as file:
-            return bool(_LOOKS.search(file.read(65_536).decode("utf-8", "replace")))
-    except OSError:
-        return False
+    return bool(_LOOKS.search(beginning(path, 65_536)))
 
 
 KIND = Kind(("decision_registry.yaml", "decision_registry.yml", "*decision_registry*.yaml"), ".yaml", _looks)
@@ -89,7 +85,8 @@ def read(source: Source) -> Reading:
 
 def _note(source: Source, one: WrittenDecision, whole: WrittenDecision, *, of_project: bool) -> Event:
     """An entry in its own words, and as a decision."""
-    session = source.session() if of_project else session_of(source.path.parent, source.project.root)
+    in_its_run = not of_project and source.path.name.startswith("decision_registry.")
+    session = session_of(source.path.parent, source.project.root) if in_its_run else source.session()
     tree = decision_tree(whole, session)
     return note(
         _words_of(one) if of_project else source.excerpt(one.first_line, one.last_line),

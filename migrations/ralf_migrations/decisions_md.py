@@ -13,18 +13,14 @@ from ralf.transcripts.events import Event
 from ralf.transcripts.notes import note, session_of
 from ralf_migrations import routes
 from ralf_migrations.places import Kind
-from ralf_migrations.reading import Part, Reading, Source, notes
+from ralf_migrations.reading import Part, Reading, Source, beginning, notes
 from ralf_migrations.report import Field
 
 _LOOKS = re.compile(r"^#+ .*\bdecisions?\b", re.IGNORECASE | re.MULTILINE)
 
 
 def _looks(path: Path) -> bool:
-    try:
-        with path.open("rb") as file:
-            return bool(_LOOKS.search(file.read(4_096).decode("utf-8", "replace")))
-    except OSError:
-        return False
+    return bool(_LOOKS.search(beginning(path)))
 
 
 KIND = Kind(("decisions.md", "*decisions.md", "decisions-*.md"), ".md", _looks)
@@ -40,7 +36,8 @@ def read(source: Source) -> Reading:
         )
         return Reading("nothing", "DECISIONS.md", fields=fields, why="no decisions in it")
     route, rule = _route(source)
-    session = session_of(source.path.parent, source.project.root)
+    in_its_run = source.path.name.upper() == "DECISIONS.MD"
+    session = session_of(source.path.parent, source.project.root) if in_its_run else source.session()
     when = time_of("\n".join(source.lines[: found[0].first_line]))
     events = [_note(source, one, session, when) for one in found]
     rest = list(_rest(source, found))

@@ -8,13 +8,16 @@ from dataclasses import replace
 from pathlib import Path
 
 from ralf import checkpoint, project as projects
+from ralf.checkpoint import record_runs
 from ralf.errors import NotFound, UsageError
 from ralf.project import Project
+from ralf.report import CheckpointReport
 from ralf.routing import known
 from ralf.summarizers.extractive import Extractive
+from ralf.transcripts import Transcript
 from ralf_migrations import report as reports
 from ralf_migrations.places import Found
-from ralf_migrations.reading import Reading, Unreadable, name_of
+from ralf_migrations.reading import Unreadable, name_of
 from ralf_migrations.report import FileReport, MigrationReport
 from ralf_migrations.sources import SOURCES
 
@@ -44,27 +47,26 @@ def migrate(
     if source not in SOURCES:
         raise UsageError(source, "no source that is known", f"one of {', '.join(SOURCES)}")
     project = projects.find(root)
-    base = Path(path) if path is not None else project.root
+    base = Path(path).resolve() if path is not None else project.root
     if not base.exists():
         raise NotFound(base, "no such file or folder", "ralf migrate --help")
     origin = SOURCES[source]
     found = origin.find(base, path is not None, project.folder)
     wanted = sorted(found.paths, key=origin.order)  # type: ignore[arg-type]
-    files: list[FileReport] = []
-    warnings: list[str] = []
+    call = _Call(project, source, dry_run=dry_run)
     for number, one in enumerate(wanted):
         if progress is not None:
             progress(number, len(wanted), name_of(project, one))
-        files.append(_taken(project, source, one, dry_run=dry_run, warnings=warnings))
+        call.take(one)
+    call.count_runs()
     if progress is not None:
         progress(len(wanted), len(wanted), "")
-    files += _strange(project, found)
     made = MigrationReport(
         source,
-        tuple(sorted(files, key=lambda one: one.path)),
+        tuple(sorted([*call.files, *_strange(project, found)], key=lambda one: one.path)),
         tuple(name_of(project, one) for one in found.backups),
         dry_run,
-        warnings=tuple(dict.fromkeys(warnings)),
+        warnings=tuple(dict.fromkeys(call.warnings)),
     )
     if dry_run or not (made.files or made.backups):
         return made
@@ -72,42 +74,69 @@ def migrate(
     return replace(made, path=reports.keep(project, made))
 
 
-def _taken(project: Project, source: str, path: Path, *, dry_run: bool, warnings: list[str]) -> FileReport:
-    """What became of one file."""
-    name = name_of(project, path)
-    try:
-        opened, reading = SOURCES[source].read(project, path)
-    except Unreadable as error:
-        return FileReport(name, "unreadable", why=str(error))
-    made = FileReport(
-        name,
-        reading.outcome,
-        reading.shape,
-        opened.sha256 if opened is not None else reading.sha256,
-        opened.size if opened is not None else reading.size,
-        tuple(dict.fromkeys(known(project, part.route) or part.route for part in reading.parts)),
-        reading.rule,
-        reading.decisions,
-        reading.notes,
-        reading.why,
-        reading.fields,
-    )
-    if dry_run:
-        return made
-    return replace(made, written=_written(project, reading, warnings))
+class _Call:
+    """One call of `migrate`.
 
+    files     what became of those that were taken
+    warnings  what the reader should know
+    """
 
-def _written(project: Project, reading: Reading, warnings: list[str]) -> int:
-    """Checkpoints of what a file comes to; how many there were."""
-    count = 0
-    for part in reading.parts:
-        route = known(project, part.route) or part.route
-        told = checkpoint(route, part.transcript, root=project.root, summarizer=Extractive(), reason="import")
-        count += len(told.checkpoints)
-        warnings += told.warnings
-        if told.damage:
-            warnings.append(told.damage)
-    return count
+    def __init__(self, project: Project, source: str, *, dry_run: bool) -> None:
+        self._project = project
+        self._source = source
+        self._dry_run = dry_run
+        self._empty: dict[str, list[Transcript]] = {}  # by route, runs that wrote nothing, oldest first
+        self.files: list[FileReport] = []
+        self.warnings: list[str] = []
+
+    def take(self, path: Path) -> None:
+        """Read one file, and write what it comes to."""
+        name = name_of(self._project, path)
+        if path.is_symlink():
+            self.files.append(FileReport(name, "left", why="a link: what it leads to is taken where it lies"))
+            return
+        try:
+            opened, reading = SOURCES[self._source].read(self._project, path)
+        except Unreadable as error:
+            self.files.append(FileReport(name, "unreadable", why=str(error)))
+            return
+        parts = [(known(self._project, part.route) or part.route, part.transcript) for part in reading.parts]
+        made = FileReport(
+            name,
+            reading.outcome,
+            reading.shape,
+            opened.sha256 if opened is not None else reading.sha256,
+            opened.size if opened is not None else reading.size,
+            tuple(dict.fromkeys(route for route, _ in parts)),
+            reading.rule,
+            reading.decisions,
+            reading.notes,
+            reading.why,
+            reading.fields,
+        )
+        written = None if self._dry_run else sum(self._write(route, transcript) for route, transcript in parts)
+        self.files.append(replace(made, written=written))
+
+    def _write(self, route: str, transcript: Transcript) -> int:
+        """Write a transcript's checkpoints; how many there were. A run without a word only counts, and waits for that
+        until one of its route has something to say: thousands of them are one record then.
+        """
+        if not transcript.size():
+            self._empty.setdefault(route, []).append(transcript)
+            return 0
+        self.count_runs(route)
+        told = checkpoint(route, transcript, root=self._project.root, summarizer=Extractive(), reason="import")
+        self._warn(told)
+        return len(told.checkpoints)
+
+    def count_runs(self, route: str | None = None) -> None:
+        """Count the runs of a route, or of all, that wrote nothing."""
+        for one in [route] if route is not None else list(self._empty):
+            if runs := self._empty.pop(one, None):
+                self._warn(record_runs(one, runs, root=self._project.root))
+
+    def _warn(self, told: CheckpointReport) -> None:
+        self.warnings += [*told.warnings, *([told.damage] if told.damage else [])]
 
 
 def _strange(project: Project, found: Found) -> list[FileReport]:

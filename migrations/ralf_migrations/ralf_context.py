@@ -15,7 +15,7 @@ from ralf.transcripts.events import Event
 from ralf.transcripts.notes import note
 from ralf_migrations import routes
 from ralf_migrations.places import Kind
-from ralf_migrations.reading import Part, Reading, Source, notes, text_of
+from ralf_migrations.reading import Part, Reading, Source, beginning, notes, text_of
 from ralf_migrations.report import Field
 
 _NEXT = re.compile(r"\b(?:next|to do|todo|upcoming|remaining)\b(?!.*\bpredictions?\b)", re.IGNORECASE)
@@ -31,11 +31,7 @@ _MOST, _LONGEST = 12, 300
 
 
 def _looks(path: Path) -> bool:
-    try:
-        with path.open("rb") as file:
-            return bool(re.search(rb"(?im)^# RALF.{0,20}context", file.read(2_048)))
-    except OSError:
-        return False
+    return bool(re.search(r"(?im)^# RALF.{0,20}context", beginning(path)))
 
 
 KIND = Kind(("ralf-context.md", "ralf-context*.md"), ".md", _looks)
@@ -43,11 +39,7 @@ KIND = Kind(("ralf-context.md", "ralf-context*.md"), ".md", _looks)
 
 def order(path: Path) -> tuple[str, str]:
     """The page that was written last comes last: it tells where the work stands."""
-    try:
-        with path.open("rb") as file:
-            return time_of(file.read(2_048).decode("utf-8", "replace")), path.as_posix()
-    except OSError:
-        return "", path.as_posix()
+    return time_of(beginning(path)), path.as_posix()
 
 
 def read(source: Source) -> Reading:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+import os
+import stat
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ralf.files.opening import content_of
+from ralf.files.opening import content_of, not_through_a_link
 from ralf.project import Project
 from ralf.runs.markdown import Line
 from ralf.transcripts import Transcript
@@ -97,6 +99,15 @@ def opened(project: Project, path: Path) -> Source:
         raise Unreadable("no text: it holds a NUL byte")
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     return Source(project, path, name_of(project, path), hashlib.sha256(content).hexdigest(), len(content), text)
+
+
+def beginning(path: Path, most: int = 4_096) -> str:
+    """The first bytes of a file as text, "" for what is no regular file, or cannot be read."""
+    try:
+        with open(path, "rb", opener=not_through_a_link) as file:
+            return file.read(most).decode("utf-8", "replace") if stat.S_ISREG(os.fstat(file.fileno()).st_mode) else ""
+    except OSError:
+        return ""
 
 
 def name_of(project: Project, path: Path) -> str:

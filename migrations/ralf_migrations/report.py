@@ -105,14 +105,15 @@ class MigrationReport:
 
 def keep(project: Project, report: MigrationReport) -> Path:
     """Write the account to `.autonomous/context/migrations/SOURCE.json`, beside what earlier calls found elsewhere;
-    nothing is written where it says the same already. It holds no time: the same files give the same bytes.
+    nothing is written where it says the same already. It holds no time: the same files give the same bytes. It names
+    keys and headings, and quotes no text.
     """
     path = project.folder / _FOLDER / f"{report.source}.json"
     files = {entry["path"]: entry for entry in _kept(path)}
     files |= {one.path: _entry(one) for one in report.files}
     files |= {name: {"path": name, "outcome": "backup"} for name in report.backups}
     entries = [files[name] for name in sorted(files)]
-    tree = {"source": report.source, "totals": _totals(entries), "files": entries}
+    tree = project.redactor.tree({"source": report.source, "totals": _totals(entries), "files": entries})
     content = (json.dumps(tree, ensure_ascii=False, indent=1) + "\n").encode("utf-8", "replace")
     if _content(path) != content:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -121,8 +122,13 @@ def keep(project: Project, report: MigrationReport) -> Path:
 
 
 def _entry(one: FileReport) -> dict[str, Any]:
+    """A file as the account has it: its fields by what became of them, each name with how often it is there."""
     tree = {key: value for key, value in asdict(one).items() if value not in ("", 0, (), None) and key != "written"}
-    tree["fields"] = [asdict(each) for each in one.fields]
+    fates: dict[tuple[str, str], dict[str, int]] = {}
+    for each in one.fields:
+        names = fates.setdefault((each.fate, each.where), {})
+        names[each.name] = names.get(each.name, 0) + each.count
+    tree["fields"] = [{"fate": fate, "where": where, "names": names} for (fate, where), names in fates.items()]
     return tree
 
 
@@ -133,7 +139,7 @@ def _totals(entries: Iterable[Mapping[str, Any]]) -> dict[str, int]:
         totals["decisions"] = totals.get("decisions", 0) + int(entry.get("decisions", 0))
         for each in entry.get("fields", ()):
             name = f"fields {each['fate']}"
-            totals[name] = totals.get(name, 0) + int(each["count"])
+            totals[name] = totals.get(name, 0) + sum(map(int, each["names"].values()))
     return dict(sorted(totals.items()))
 
 

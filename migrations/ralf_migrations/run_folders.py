@@ -17,7 +17,7 @@ from ralf.runs.folder import RunFolder
 from ralf.transcripts import runfolder
 from ralf_migrations import places, routes
 from ralf_migrations.places import Found
-from ralf_migrations.reading import Part, Reading, Source, Unreadable, accounted
+from ralf_migrations.reading import Part, Reading, Source, Unreadable, accounted, beginning
 from ralf_migrations.report import Fate, Field
 
 _NAME = re.compile(r"run-.+")
@@ -52,12 +52,7 @@ def order(path: Path) -> tuple[str, str]:
 
 def _told_time(path: Path) -> str:
     for name in _TIMED:
-        try:
-            with (path / name).open("rb") as file:
-                found = _TIME.search(file.read(2_048).decode("utf-8", "replace"))
-        except OSError:
-            continue
-        if found:
+        if found := _TIME.search(beginning(path / name)):
             return found[1]
     return ""
 

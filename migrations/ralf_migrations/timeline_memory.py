@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from ralf.transcripts.events import Event
 from ralf.transcripts.notes import note
 from ralf_migrations import timeline_plain
 from ralf_migrations.places import Kind
-from ralf_migrations.reading import Part, Reading, Source, Unreadable, accounted, notes, text_of
+from ralf_migrations.reading import Part, Reading, Source, Unreadable, accounted, beginning, notes, opened, text_of
 from ralf_migrations.report import Field
 
 _TOP = "timeline_memory"
@@ -32,17 +33,8 @@ _ID = ("pattern_id", "task_id", "source", "worker_run_id", "run_id")
 
 
 def _looks(path: Path) -> bool:
-    try:
-        text = opened_text(path)
-    except OSError:
-        return False
+    text = beginning(path)
     return _TOP in text or timeline_plain.looks(text)
-
-
-def opened_text(path: Path) -> str:
-    """The beginning of a file, as text."""
-    with path.open("rb") as file:
-        return file.read(4_096).decode("utf-8", "replace")
 
 
 KIND = Kind(("timeline-memory.md", "*timeline-memory.md", "timeline-memory-*.md"), ".md", _looks)
@@ -51,7 +43,10 @@ KIND = Kind(("timeline-memory.md", "*timeline-memory.md", "timeline-memory-*.md"
 def read(source: Source) -> Reading:
     """What a memory comes to: the work as it stands, and a checkpoint for each run that it tells of."""
     if source.text.startswith(OWN_OUTPUT):
-        return Reading("left", "view", why="a view that ralf has put there: what it was made of is read instead")
+        kept = source.path.with_name(f"{source.path.stem}.backup{source.path.suffix}")
+        if not kept.is_file():
+            return Reading("left", "view", why="a view of what ralf keeps: nothing that is not known")
+        source = replace(opened(source.project, kept), path=source.path, name=source.name)  # what had stood there
     lines = markdown.lines_of(source.text)
     fences = markdown.fences_of(lines)
     state = next((fence for fence in fences if re.search(rf"^{_TOP}:", fence.text, re.MULTILINE)), None)

@@ -68,7 +68,11 @@ def read(source: Source, lines: Sequence[Line], fences: Sequence[Fence]) -> Read
         (
             *(Field(f"**{name}:**", "carried", f"active_work.{kept}.header") for name in header),
             *_fields_of(assignment, trouble, kept, by_name),
-            *(Field(f"Work Queue: {item['item']}", "carried", f"active_work.todos, {kept}") for _, item in queue),
+            *(
+                [Field("Work Queue[]", "carried", f"active_work.todos, active_work.{kept}", len(queue))]
+                if queue
+                else []
+            ),
             *(Field(f"Work History: {section.heading}", "carried", "a checkpoint of its own") for section in runs),
             *_empty_history(by_name, runs),
             *(field for _, field in prose),

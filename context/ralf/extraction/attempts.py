@@ -7,11 +7,13 @@ from dataclasses import replace
 from typing import Any
 
 from ralf.model import ActiveWork, Attempt, Checkpoint, Facts
-from ralf.runs.outcomes import UNSAID
 from ralf.tree import from_tree, to_tree
 
 MOST_RUNS = 5
 """Runs whose end a route tells: the newest."""
+
+UNSAID = "ended without a word"
+"""What is said of a run that left nothing: begun, and killed or given up."""
 
 _SUCCESS = "COMPLETE"
 
@@ -60,11 +62,6 @@ def with_run(
 def tree_of(run: Attempt) -> dict[str, Any]:
     """A run as a record holds it; there with `again`, where the route has a record of it already."""
     return to_tree(replace(run, number=None))
-
-
-def runs_of(payload: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """The runs of which a record tells: `attempt` of a checkpoint, `attempts` of a record of their own."""
-    return [*filter(None, [payload.get("attempt")]), *payload.get("attempts", ())]
 
 
 def is_newest(work: ActiveWork, run: Attempt) -> bool:

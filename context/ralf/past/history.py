@@ -7,9 +7,10 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Collection, Iterator, Mapping
+from contextlib import suppress
 from typing import Any
 
-from ralf import journal, merge, project as projects, route as heart, routing
+from ralf import evidence, journal, merge, project as projects, route as heart, routing
 from ralf.context import BODY, RouteContext
 from ralf.errors import NotFound
 from ralf.journal import Record
@@ -112,6 +113,14 @@ def records(project: Project, route: str) -> Iterator[tuple[str, Record]]:
 def checkpoints(project: Project, route: str) -> Iterator[tuple[str, Record]]:
     """Every checkpoint of a segment with its label, oldest first."""
     return ((label, record) for label, record in records(project, route) if record.kind == "checkpoint")
+
+
+def texts_of(project: Project, route: str, session: str) -> Iterator[str]:
+    """What the evidence of a route holds of a session, text by text; nothing of what was pruned."""
+    for _, record in checkpoints(project, route):
+        if record.payload.get("source", {}).get("session") == session:
+            with suppress(NotFound):
+                yield from (line.text for line in evidence.read(project.store, str(record.payload.get("evidence", ""))))
 
 
 def undone(project: Project, route: str) -> set[str]:

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from ralf import project as projects, routing
+from ralf.extraction.attempts import UNSAID
 from ralf.journal import Record, understood
 from ralf.past import history
 from ralf.past.changes import place, value
-from ralf.runs.outcomes import UNSAID
 
 _MOST = 4  # places of an edit, or decisions of a checkpoint, that are named
 

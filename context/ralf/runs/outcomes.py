@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import re
 
-UNSAID = "ended without a word"
-"""What is said of a run that left nothing: begun, and killed or given up."""
-
 _PROMISE = re.compile(r"<promise>\s*([A-Za-z][A-Za-z _-]{1,38}?)\s*</promise>")
 _WORDS = {
     "COMPLETE": re.compile(

@@ -17,6 +17,13 @@ if TYPE_CHECKING:
     from ralf.secrets.redact import Redactor
 
 MARKER = re.compile(r"\[REDACTED:([a-z0-9-]{1,40}):[0-9a-f]{8}\]")
+
+
+def untagged(text: str) -> str:
+    """A redacted text, its markers without their tags: the same under any key."""
+    return MARKER.sub(r"[REDACTED:\1]", text)
+
+
 _GOES_ON = re.compile(rf"{MARKER.pattern}(?:\+([0-9]{{1,6}}))?\Z")  # how many characters of it follow, where known
 OVERLAP = 8 << 10
 """Characters before a border that are looked at together with what follows it, where a private key is open."""

@@ -31,10 +31,10 @@ from ralf import names, routing, yamlwriting
 from ralf.briefing import fence
 from ralf.context import RouteContext
 from ralf.errors import RalfError, RouteNotFound
+from ralf.extraction.attempts import UNSAID
 from ralf.files import atomic
 from ralf.files.opening import content_of
 from ralf.project import Project
-from ralf.runs.outcomes import UNSAID
 from ralf.text import one_line
 from ralf.trim import trimmed
 from ralf_integrations import environment

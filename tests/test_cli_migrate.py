@@ -1,0 +1,110 @@
+"""`ralf migrate`: what it prints, how it ends, and what it says of a client's sessions."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from storekit import HANGS, environment
+from test_migrate import DECISIONS, every_source, put
+
+
+def run(root: Path, *args: str, home: Path | None = None) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "ralf_cli", "migrate", *args, "--root", str(root)]
+    env = environment(home or root)
+    return subprocess.run(command, capture_output=True, text=True, timeout=HANGS, cwd=root, env=env, check=False)
+
+
+def test_the_table_says_what_became_of_every_file_and_where_the_account_is(tmp_path: Path) -> None:
+    every_source(tmp_path)
+    done = run(tmp_path, "decisions-md")
+    assert done.returncode == 0, done.stderr
+    heading, row, *sums = done.stdout.splitlines()
+    assert heading.split()[:4] == ["FILE", "ROUTE", "SHAPE", "DECISIONS"]
+    assert row.split()[:2] == ["runs/executor/run-0042/DECISIONS.md", "TASK-42"]
+    assert row.endswith("1 checkpoint")
+    assert sums[0].startswith("1 file: 1 taken, 0 with nothing written, 0 left out, 0 unreadable, 0 backups")
+    assert "migrations/decisions-md.json" in done.stderr
+
+
+def test_a_dry_run_says_so_and_writes_nothing(tmp_path: Path) -> None:
+    every_source(tmp_path)
+    done = run(tmp_path, "timeline-memory", "--dry-run", "--json")
+    tree = json.loads(done.stdout)
+    assert (done.returncode, tree["dry_run"], len(tree["files"])) == (0, True, 2)
+    assert tree["files"][0]["fields"][0].keys() == {"name", "fate", "where", "count"}
+    assert not (tmp_path / ".autonomous" / "context").exists()
+
+
+def test_unreadable_files_are_listed_and_give_4_and_nothing_found_gives_0(tmp_path: Path) -> None:
+    assert run(tmp_path, "decisions-md").returncode == 0
+    put(tmp_path, "runs/executor/run-0042/DECISIONS.md", DECISIONS)
+    put(tmp_path, "runs/executor/run-0043/DECISIONS.md", b"\xff\xfe\x00")
+    done = run(tmp_path, "decisions-md")
+    assert done.returncode == 4
+    assert "UNREADABLE: no UTF-8 text" in done.stdout
+    assert "1 checkpoint written" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("args", "status"),
+    [
+        (("floppy",), 2),
+        (("decisions-md", "nowhere"), 3),
+        (("decisions-md", "--since", "30d"), 2),
+        (("claude-code", "."), 2),
+        (("claude-code", "--since", "yesterday"), 2),
+    ],
+)
+def test_what_makes_no_sense_is_refused_with_its_status(args: tuple[str, ...], status: int, tmp_path: Path) -> None:
+    assert run(tmp_path, *args).returncode == status
+
+
+def test_a_clients_sessions_are_taken_and_those_of_before_left(tmp_path: Path) -> None:
+    root, home = tmp_path / "project", tmp_path / "home"
+    root.mkdir()
+    folder = home / ".claude" / "projects" / "".join(c if c.isalnum() else "-" for c in str(root))
+    folder.mkdir(parents=True)
+    text = "Please replace the sensors of the gauge at Hoek before the spring tide."
+    record = {"type": "user", "sessionId": "s-1", "cwd": str(root), "timestamp": "2026-02-01T10:00:00Z", "uuid": "u1"}
+    record |= {"message": {"role": "user", "content": text}}
+    session = folder / "s-1.jsonl"
+    session.write_text(json.dumps(record) + "\n")
+    os.utime(session, (1_700_000_000, 1_700_000_000))
+    assert "0 sessions" in run(root, "claude-code", "--since", "2026-01-01", home=home).stdout
+    planned = json.loads(run(root, "claude-code", "--dry-run", "--json", home=home).stdout)
+    assert [one["session"] for one in planned["files"]] == ["s-1"]
+    assert not (root / ".autonomous").exists()
+    done = run(root, "claude-code", "--since", "2023-01-01", home=home)
+    assert (done.returncode, "1 session taken" in done.stdout) == (0, True), done.stderr
+    assert "0 sessions taken" in run(root, "claude-code", home=home).stdout
+
+
+def test_a_terminal_shows_how_far_it_is(tmp_path: Path) -> None:
+    every_source(tmp_path)
+    main, side = pty.openpty()
+    command = [sys.executable, "-m", "ralf_cli", "migrate", "run-folders", "--root", str(tmp_path)]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=side, env=environment(tmp_path, TERM="xterm")
+    ) as process:
+        os.close(side)
+        shown = b""
+        while chunk := _read(main):
+            shown += chunk
+        assert process.wait(HANGS) == 0
+    os.close(main)
+    assert b"files" in shown
+    assert b"\xe2\x94\x81" in shown  # the bar
+
+
+def _read(descriptor: int) -> bytes:
+    try:
+        return os.read(descriptor, 65_536)
+    except OSError:  # the other side is closed
+        return b""

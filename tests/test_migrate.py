@@ -1,0 +1,681 @@
+"""Taking over what other tools have kept, on made trees: what goes where, what is left, and that nothing is harmed."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import ralf
+from ralf.errors import NotFound, UsageError
+from ralf.forgetting.forget import forget
+from ralf_migrations.migrate import migrate
+from ralf_migrations.report import FileReport, MigrationReport
+from ralf_migrations.sources import SOURCES
+from storekit import kept_bytes
+
+WORKER = """\
+# Gauge Worker Timeline Memory
+
+**Purpose:** Long memory of readings
+**Injected via:** SessionStart hook
+
+---
+
+```yaml
+timeline_memory:
+  version: "1.0.0"
+  agent: gauge-worker
+  created: "2026-02-04T00:00:00Z"
+  total_runs: 0
+
+# What was read
+reading_history:
+  # Example entry:
+  # - run_id: "run-example-1"
+  #   decision: "recommend"
+
+current_context:
+  last_read: null
+  next_in_queue: "station 12"
+
+work_queue:
+  priority_sources: ["station 12", "station 14"]
+  backlog: []
+  in_progress: null
+  completed_today: 0
+```
+
+---
+
+## How to Use This Memory
+
+1. Read this file. --- it is short.
+
+*This file is automatically injected.*
+"""
+
+HISTORY = """\
+reading_history:
+  - run_id: "run-20260204-001"
+    timestamp: "2026-02-04T10:10:00Z"
+    pattern_id: "P-001"
+    decision: "defer"
+    confidence: 0.85
+"""
+
+AUDITOR = """\
+# Auditor Worker Timeline Memory
+
+**Agent:** Auditor Worker
+**Task:** TASK-TIDE-003B Validation
+**Phase:** Audit
+**Created:** 2026-02-04
+
+---
+
+## Work History
+
+### Run 1
+- **Status:** completed
+- **Started:** 2026-02-04
+- **Findings:** 3 gauges drift
+
+---
+
+## Work Queue
+
+### Priority Items (first)
+1. [x] Compare the gauges
+2. [ ] Replace the sensors:
+   - [ ] of Hoek
+
+### Backlog
+- [ ] Write it up
+
+---
+
+## Current Assignment
+
+```yaml
+in_progress: null
+blocked_by: "TASK-TIDE-002 report"
+last_completed: "Compare the gauges"
+next_item: "Replace the sensors"
+```
+
+## Fix Specifications
+
+```yaml
+docs:
+  files:
+    - "a.md"
+      purpose: "wrong indent"  # before
+```
+
+```bash
+# Results: not a heading
+```
+
+## Success Criteria
+
+- [x] Not an item of the queue
+"""
+
+DECISIONS = """\
+# Decisions - TASK-42
+
+**Date:** 2026-02-03
+
+## Decision 1: Storage
+
+**Decision:** SQLite --- in WAL mode
+
+**Rationale:** One file
+
+**Alternatives:**
+- Redis - Rejected (a service)
+
+## Notes
+
+It rained.
+"""
+
+REGISTRY = """\
+registry:
+  total_decisions: 99
+decisions:
+- id: DEC-0001
+  source_file: 5-project-memory/tide/runs/planner/run-0001/DECISIONS.md
+  source_run: planner/run-0001
+  timestamp: '2026-02-01T00:00:00Z'
+  title: Analysis Scope
+  status: approved
+  rationale: 'all of it
+
+    ---
+
+    ## Technical'
+  tags: [scope]
+  alternatives: []
+  format: variant_2_numbered
+- id: DEC-0002
+  source_file: 5-project-memory/tide/runs/planner/run-0002/DECISIONS.md
+  source_run: planner/run-0002
+  timestamp: '2026-02-02T00:00:00Z'
+  title: Analysis Scope
+  status: approved
+  rationale: half of it
+  tags: []
+  alternatives:
+  - {option: all of it, outcome: 'rejected: slow'}
+  format: variant_2_numbered
+"""
+
+OF_A_RUN = """\
+run_id: "run-0007"
+task_id: "TASK-7"
+decisions:
+  - id: "DEC-7-001"
+    options_considered:
+      - {id: "OPT-001", description: "Write it all", cons: ["late"]}
+      - {id: "OPT-002", description: "Write stubs"}
+    selected_option: "OPT-002"
+    rationale: "Low risk"
+    reversibility: "LOW"
+    status: "DECIDED"
+"""
+
+CONTEXT = """\
+# RALF Context - Last Updated: 2026-02-01T17:20:00Z
+
+## What Was Worked On This Loop (Planner Run 0073 - Loop 24)
+
+Measured the gauges.
+
+**3. Decisions Made (1 total):**
+- D-006: Count lines, not minutes
+
+## What Should Be Worked On Next (Loop 25)
+
+1. Calibrate Hoek
+2. Replace the cable
+
+## Key Insights
+
+**Insight 1: Gauges drift**
+- By a centimetre a year
+"""
+
+PILOT: dict[str, Any] = {
+    "version": 3,
+    "session_id": "S-1",
+    "saved_at": "2026-02-05T10:00:00Z",
+    "task_id": "TASK-9",
+    "task_title": "Read the gauges",
+    "plan_step": 0,
+    "total_steps": 4,
+    "completed_steps": [{"step": 0, "description": "look", "result": "seen"}],
+    "key_decisions": ["Poll every ten minutes"],
+    "files_modified": ["src/poll.py"],
+    "current_context": "In the middle of the retry.",
+    "important_findings": ["The server closes idle connections"],
+    "tool_call_count": 7,
+    "output_bytes": 4096,
+    "branch_of": "main",
+}
+
+
+def put(root: Path, path: str, text: str | bytes) -> Path:
+    place = root / path
+    place.parent.mkdir(parents=True, exist_ok=True)
+    place.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return place
+
+
+def of(report: MigrationReport, path: str) -> FileReport:
+    (found,) = (one for one in report.files if one.path == path)
+    return found
+
+
+def fate(report: FileReport, name: str) -> tuple[str, str]:
+    (found,) = ((field.fate, field.where) for field in report.fields if field.name == name)
+    return found
+
+
+def state_of(root: Path) -> dict[str, tuple[str, int]]:
+    """Every file of the sources: its sha256 and its mtime."""
+    store = root / ".autonomous" / "context"
+    return {
+        str(path): (sha256(path.read_bytes()).hexdigest(), path.stat().st_mtime_ns)
+        for path in sorted(root.rglob("*"))
+        if path.is_file() and store not in path.parents
+    }
+
+
+def every_source(root: Path) -> None:
+    put(root, ".autonomous/agents/gauge-worker/timeline-memory.md", WORKER)
+    put(root, "agents/ssot-fix/auditor-worker/memory/timeline-memory.md", AUDITOR)
+    put(root, "runs/executor/run-0042/DECISIONS.md", DECISIONS)
+    put(root, ".autonomous/decisions/decision_registry.yaml", REGISTRY)
+    put(root, "runs/executor/run-0007/decision_registry.yaml", OF_A_RUN)
+    put(root, "RALF-CONTEXT.md", CONTEXT)
+    put(root, ".claude/pilot/memory/agents/S-1/checkpoint.json", json.dumps(PILOT))
+
+
+# ---- all sources ----
+
+
+@pytest.mark.parametrize("source", SOURCES)
+def test_a_dry_run_tells_the_same_and_writes_nothing(source: str, tmp_path: Path) -> None:
+    every_source(tmp_path)
+    planned = migrate(source, root=tmp_path, dry_run=True)
+    assert not (tmp_path / ".autonomous" / "context").exists()
+    done = migrate(source, root=tmp_path)
+    assert planned.those("imported")
+    assert [(one.path, one.routes, one.fields) for one in planned.files] == [
+        (one.path, one.routes, one.fields) for one in done.files
+    ]
+    assert done.written >= len(done.those("imported"))
+
+
+@pytest.mark.parametrize("source", SOURCES)
+def test_a_second_call_changes_no_byte_and_no_source_is_written(source: str, tmp_path: Path) -> None:
+    every_source(tmp_path)
+    sources = state_of(tmp_path)
+    first = migrate(source, root=tmp_path)
+    before = kept_bytes(tmp_path)
+    again = migrate(source, root=tmp_path)
+    assert (first.written > 0, again.written) == (True, 0)
+    assert kept_bytes(tmp_path) == before
+    assert state_of(tmp_path) == sources
+
+
+@pytest.mark.parametrize("source", SOURCES)
+def test_sources_may_lie_in_folders_that_nobody_may_write(source: str, tmp_path: Path) -> None:
+    tree, root = tmp_path / "tree", tmp_path / "project"
+    every_source(tree)
+    root.mkdir()
+    folders = [tree, *(path for path in tree.rglob("*") if path.is_dir())]
+    for folder in folders:
+        folder.chmod(stat.S_IRUSR | stat.S_IXUSR)
+    try:
+        report = migrate(source, tree, root=root)
+    finally:
+        for folder in folders:
+            folder.chmod(0o755)
+    assert report.those("imported")
+    assert not report.those("unreadable")
+
+
+@pytest.mark.parametrize("source", SOURCES)
+def test_nothing_found_is_no_error_and_writes_nothing(source: str, tmp_path: Path) -> None:
+    assert migrate(source, root=tmp_path).files == ()
+    assert not (tmp_path / ".autonomous").exists()
+
+
+def test_the_account_holds_every_file_with_its_hash_and_what_became_of_its_fields(tmp_path: Path) -> None:
+    every_source(tmp_path)
+    report = migrate("timeline-memory", root=tmp_path)
+    assert report.path is not None
+    kept = json.loads(report.path.read_text())
+    (entry,) = (one for one in kept["files"] if "gauge-worker" in one["path"])
+    text = (tmp_path / entry["path"]).read_bytes()
+    assert entry["sha256"] == sha256(text).hexdigest()
+    assert {field["fate"] for field in entry["fields"]} == {"carried", "evidence", "left"}
+    put(tmp_path, "agents/other/timeline-memory.md", WORKER.replace("gauge-worker", "other-worker"))
+    migrate("timeline-memory", tmp_path / "agents" / "other", root=tmp_path)
+    assert len(json.loads(report.path.read_text())["files"]) == 3
+
+
+def test_files_that_cannot_be_read_are_listed_and_the_others_taken(tmp_path: Path) -> None:
+    every_source(tmp_path)
+    put(tmp_path, "runs/executor/run-0043/DECISIONS.md", b"# D\xff\xfe")
+    put(tmp_path, "runs/executor/run-0044/decision_registry.yaml", "decisions: [\n")
+    os.mkfifo(put(tmp_path, "runs/executor/run-0045/x", "").with_name("DECISIONS.md"))
+    decisions, registries = migrate("decisions-md", root=tmp_path), migrate("decision-registry", root=tmp_path)
+    assert [one.path for one in decisions.those("unreadable")] == [
+        "runs/executor/run-0043/DECISIONS.md",
+        "runs/executor/run-0045/DECISIONS.md",
+    ]
+    assert [one.path for one in registries.those("unreadable")] == ["runs/executor/run-0044/decision_registry.yaml"]
+    assert (len(decisions.those("imported")), len(registries.those("imported"))) == (1, 2)
+
+
+def test_links_and_backups_are_passed_over_and_counted(tmp_path: Path) -> None:
+    every_source(tmp_path)
+    put(tmp_path, ".autonomous.backup.20260201/runs/run-1/DECISIONS.md", DECISIONS)
+    put(tmp_path, "runs/executor/run-0042/DECISIONS.backup.md", DECISIONS)
+    put(tmp_path, "elsewhere/run-1/keep", "")
+    (tmp_path / "elsewhere" / "run-1" / "DECISIONS.md").symlink_to(tmp_path / "runs/executor/run-0042/DECISIONS.md")
+    (tmp_path / "loop").symlink_to(tmp_path)
+    report = migrate("decisions-md", root=tmp_path)
+    assert len(report.those("imported")) == 1
+    assert set(report.backups) == {".autonomous.backup.20260201", "runs/executor/run-0042/DECISIONS.backup.md"}
+    assert of(report, "elsewhere/run-1/DECISIONS.md").outcome == "left"
+
+
+def test_a_folder_that_is_named_is_looked_into_whatever_its_files_are_called(tmp_path: Path) -> None:
+    put(tmp_path, "flat/gauge-1.md", WORKER)
+    put(tmp_path, "flat/auditor-1.md", AUDITOR)
+    put(tmp_path, "flat/shopping.md", "# Bread\n")
+    report = migrate("timeline-memory", tmp_path / "flat", root=tmp_path)
+    assert {one.path: one.outcome for one in report.files} == {
+        "flat/auditor-1.md": "imported",
+        "flat/gauge-1.md": "imported",
+        "flat/shopping.md": "left",
+    }
+
+
+def test_an_unknown_source_and_a_path_that_is_not_there_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError):
+        migrate("floppy", root=tmp_path)
+    with pytest.raises(NotFound):
+        migrate("decisions-md", tmp_path / "no", root=tmp_path)
+
+
+# ---- timeline-memory ----
+
+
+def test_a_memory_in_yaml_becomes_the_work_of_its_agents_route(tmp_path: Path) -> None:
+    put(tmp_path, "agents/gauge-worker/timeline-memory.md", WORKER)
+    report = migrate("timeline-memory", root=tmp_path).files[0]
+    context = ralf.get_context("gauge-worker", root=tmp_path)
+    assert (report.routes, report.rule, report.shape) == (("gauge-worker",), "the agent's name", "family A")
+    assert context.decisions == ()
+    assert [todo.content for todo in context.active_work.todos] == ["station 12", "station 14"]
+    assert context.active_work.next_steps == ("station 12",)
+    memory = context.active_work.extra["memory_of_gauge-worker"]
+    assert memory["timeline_memory"]["version"] == "1.0.0"
+    assert memory["reading_history"] is None
+    assert memory["header"]["purpose"] == "Long memory of readings"
+    assert memory["source"]["sha256"] == report.sha256
+    assert context.active_work.attempts is None  # a memory is no attempt
+    assert fate(report, "## How to Use This Memory") == ("evidence", "kept in its words")
+    assert "How to Use" not in context.history
+    assert ralf.search("it is short", root=tmp_path)
+
+
+def test_an_empty_history_invents_nothing_and_examples_in_comments_are_not_to_be_found(tmp_path: Path) -> None:
+    put(tmp_path, "timeline-memory.md", WORKER)
+    report = migrate("timeline-memory", root=tmp_path)
+    assert report.decisions == 0
+    assert fate(report.files[0], "reading_history")[1].endswith("no runs")
+    assert not any("example" in hit.text for hit in ralf.search("run-example-1 recommend", root=tmp_path))
+
+
+def test_a_filled_history_becomes_checkpoints_and_what_an_analyst_decided_a_decision(tmp_path: Path) -> None:
+    head, tail = WORKER.split("reading_history:\n")
+    put(tmp_path, "timeline-memory.md", head + HISTORY + tail[tail.index("\ncurrent_context") :])
+    migrate("timeline-memory", root=tmp_path)
+    context = ralf.get_context("gauge-worker", root=tmp_path)
+    assert [entry.summary_ref.partition(": ")[2] for entry in context.checkpoints] == [
+        "gauge-worker: run-20260204-001",
+        "Memory of gauge-worker",
+    ]
+    (decision,) = context.decisions
+    assert (decision.decision, decision.origin, decision.timestamp) == ("defer P-001", "import", "2026-02-04T10:10:00Z")
+    assert "confidence 0.85" in decision.rationale
+    assert decision.extra["label"] == "timeline-memory.md#run-20260204-001"
+
+
+def test_a_memory_in_markdown_goes_to_its_task_and_only_the_queue_and_the_assignment_are_state(tmp_path: Path) -> None:
+    put(tmp_path, "agents/ssot-fix/auditor-worker/memory/timeline-memory.md", AUDITOR)
+    report = migrate("timeline-memory", root=tmp_path).files[0]
+    assert (report.routes, report.rule, report.shape) == (("TASK-TIDE-003B",), "the task", "family B")
+    work = ralf.get_context("TASK-TIDE-003B", root=tmp_path).active_work
+    assert [(todo.content, todo.status) for todo in work.todos] == [
+        ("Compare the gauges", "completed"),
+        ("Replace the sensors:", "pending"),
+        ("Replace the sensors: of Hoek", "pending"),
+        ("Write it up", "pending"),
+    ]
+    assert (work.current_task, work.task_title) == ("TASK-TIDE-003B", "TASK-TIDE-003B Validation")
+    assert (work.current_phase, work.work_status) == ("Audit", "blocked")
+    assert (work.blockers, work.next_steps) == (("TASK-TIDE-002 report",), ("Replace the sensors",))
+    memory = work.extra["memory_of_auditor-worker"]
+    assert memory["current_assignment"]["in_progress"] is None
+    assert memory["header"]["created"] == "2026-02-04"
+    assert memory["work_queue"][2] == {
+        "item": "of Hoek",
+        "done": False,
+        "under": "Priority Items (first)",
+        "part_of": "Replace the sensors:",
+    }
+    assert ralf.get_context("TASK-TIDE-003B", root=tmp_path).checkpoint_count == 2  # the run, and what stands now
+    fences = {field.name: field.where for field in report.fields if field.name.startswith("fence")}
+    assert len(fences) == 2
+    assert "no YAML" in next(iter(fences.values()))
+
+
+def test_an_assignment_that_is_no_yaml_is_kept_in_its_words_and_said(tmp_path: Path) -> None:
+    put(tmp_path, "timeline-memory.md", AUDITOR.replace('next_item: "Replace the sensors"', "- next: ["))
+    report = migrate("timeline-memory", root=tmp_path).files[0]
+    assert report.outcome == "imported"
+    fated, why = fate(report, "Current Assignment")
+    assert fated == "evidence"
+    assert "no YAML" in why
+
+
+def test_a_worker_and_its_validator_share_a_task_and_the_workers_queue_counts(tmp_path: Path) -> None:
+    put(tmp_path, "agents/a-worker/memory/timeline-memory.md", AUDITOR)
+    validator = AUDITOR.replace("Auditor Worker", "Auditor Validator").replace("Compare the gauges", "Check the report")
+    put(tmp_path, "agents/z-validator/memory/timeline-memory.md", validator)
+    migrate("timeline-memory", root=tmp_path)
+    work = ralf.get_context("TASK-TIDE-003B", root=tmp_path).active_work
+    assert work.todos[0].content == "Compare the gauges"
+    assert {"memory_of_auditor-worker", "memory_of_auditor-validator"} <= set(work.extra)
+
+
+def test_of_a_view_that_ralf_has_put_there_the_original_is_read(tmp_path: Path) -> None:
+    view = put(tmp_path, "agents/x/timeline-memory.md", "<!-- ralf:context 123456789: notes -->\nwork\n")
+    assert migrate("timeline-memory", root=tmp_path).files[0].outcome == "left"
+    view.with_name("timeline-memory.backup.md").write_text(WORKER)
+    assert of(migrate("timeline-memory", root=tmp_path), "agents/x/timeline-memory.md").routes == ("gauge-worker",)
+
+
+# ---- decisions ----
+
+
+def test_entries_of_a_projects_registry_stay_apart_and_are_found_by_title_reason_and_label(tmp_path: Path) -> None:
+    put(tmp_path, ".autonomous/decisions/decision_registry.yaml", REGISTRY)
+    report = migrate("decision-registry", root=tmp_path)
+    assert (report.decisions, report.routes) == (2, ("planner",))
+    first, second = ralf.get_context("planner", root=tmp_path).decisions
+    assert first.rationale == "all of it\n---\n## Technical"
+    assert (first.decision, second.decision) == ("Analysis Scope", "Analysis Scope")
+    assert second.alternatives == ("all of it: rejected: slow",)
+    assert (first.origin, first.extra["written_status"]) == ("import", "approved")
+    assert first.extra["label"] == ".autonomous/decisions/decision_registry.yaml#DEC-0001"
+    assert first.source is not None
+    assert first.source.extra["line"] == 4
+    assert first.source.extra["file_sha256"] == report.files[0].sha256
+    assert len(ralf.search("Analysis Scope", root=tmp_path)) == 2
+    for label, reason in (("DEC-0001", "Technical"), ("DEC-0002", "half of it")):
+        assert reason in ralf.search(label, root=tmp_path)[0].text
+    assert fate(report.files[0], "registry.total_decisions")[0] == "left"
+
+
+def test_the_text_of_an_entry_comes_from_the_file_that_it_was_made_of_where_that_is_still_there(tmp_path: Path) -> None:
+    root = tmp_path / "5-project-memory" / "tide"
+    put(root, ".autonomous/decisions/decision_registry.yaml", REGISTRY)
+    put(root, "runs/planner/run-0002/DECISIONS.md", "## Decision 1: Analysis Scope\n\n**Decision:** Half of it\n")
+    migrate("decision-registry", root=root)
+    said = [decision.decision for decision in ralf.get_context("planner", root=root).decisions]
+    assert said == ["Analysis Scope", "Analysis Scope: Half of it"]
+
+
+def test_what_a_runs_registry_decided_is_the_options_text_under_the_runs_name(tmp_path: Path) -> None:
+    put(tmp_path, "runs/executor/run-0007/decision_registry.yaml", OF_A_RUN)
+    migrate("decision-registry", root=tmp_path)
+    (decision,) = ralf.get_context("TASK-7", root=tmp_path).decisions
+    assert decision.decision == "Write stubs"
+    assert decision.alternatives == ("Write it all: late",)
+    assert decision.extra == {
+        "label": "runs/executor/run-0007#DEC-7-001",
+        "reversibility": "LOW",
+        "written_status": "DECIDED",
+    }
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["decisions: []\n", "run: {loop: 1}\ndecisions: []\nmetadata: {}\n", "run_id: X-PLACEHOLDER\ndecisions: []\n"],
+)
+def test_an_empty_registry_makes_no_route(text: str, tmp_path: Path) -> None:
+    put(tmp_path, "runs/executor/run-0007/decision_registry.yaml", text)
+    (report,) = migrate("decision-registry", root=tmp_path).files
+    assert (report.outcome, report.routes, report.why) == ("nothing", (), "no decisions in it")
+    assert ralf.list_routes(root=tmp_path) == []
+
+
+def test_a_page_of_decisions_goes_to_the_task_that_it_names_and_the_rest_of_it_is_evidence(tmp_path: Path) -> None:
+    put(tmp_path, "runs/executor/run-0042/DECISIONS.md", DECISIONS)
+    (report,) = migrate("decisions-md", root=tmp_path).files
+    (decision,) = ralf.get_context("TASK-42", root=tmp_path).decisions
+    assert decision.decision == "Storage: SQLite --- in WAL mode"
+    assert decision.alternatives == ("Redis: a service",)
+    assert (decision.timestamp, decision.extra["label"]) == ("2026-02-03", "runs/executor/run-0042#1")
+    assert fate(report, "## Notes") == ("evidence", "its words")
+    assert ralf.search("It rained", root=tmp_path)
+
+
+def test_a_decision_that_two_sources_tell_is_one(tmp_path: Path) -> None:
+    put(tmp_path, "runs/executor/run-0042/DECISIONS.md", DECISIONS)
+    migrate("decisions-md", root=tmp_path)
+    migrate("run-folders", root=tmp_path)
+    assert len(ralf.get_context("TASK-42", root=tmp_path).decisions) == 1
+
+
+@pytest.mark.parametrize(
+    "text", ["# DECISIONS - TASK-1\n\n## Decisions Made\n", "## Decision 1: FILL_ME\n\n**Decision:** FILL_ME\n"]
+)
+def test_a_skeleton_of_decisions_makes_no_route(text: str, tmp_path: Path) -> None:
+    put(tmp_path, "runs/executor/run-0042/DECISIONS.md", text)
+    (report,) = migrate("decisions-md", root=tmp_path).files
+    assert report.outcome == "nothing"
+    assert ralf.list_routes(root=tmp_path) == []
+
+
+# ---- RALF-CONTEXT.md ----
+
+
+def test_the_page_of_a_loop_tells_what_comes_next_what_was_found_and_what_was_decided(tmp_path: Path) -> None:
+    put(tmp_path, "RALF-CONTEXT.md", CONTEXT)
+    (report,) = migrate("ralf-context", root=tmp_path).files
+    context = ralf.get_context("planner", root=tmp_path)
+    assert (report.routes, report.decisions) == (("planner",), 1)
+    assert context.active_work.next_steps == ("Calibrate Hoek", "Replace the cable")
+    assert context.active_work.findings == ("Insight 1: Gauges drift",)
+    (decision,) = context.decisions
+    assert (decision.decision, decision.extra["label"]) == ("Count lines, not minutes", "RALF-CONTEXT.md#D-006")
+    assert decision.timestamp == "2026-02-01T17:20:00Z"
+    assert context.last_checkpoint == "2026-02-01T17:20:00Z"
+
+
+def test_of_a_page_that_the_next_loop_overwrote_only_what_is_new_is_taken(tmp_path: Path) -> None:
+    put(tmp_path, "RALF-CONTEXT.md", CONTEXT)
+    migrate("ralf-context", root=tmp_path)
+    newer = CONTEXT.replace("17:20", "18:00").replace("1. Calibrate Hoek", "1. Calibrate Hoorn")
+    put(tmp_path, "RALF-CONTEXT.md", newer)
+    report = migrate("ralf-context", root=tmp_path)
+    context = ralf.get_context("planner", root=tmp_path)
+    assert report.written == 1
+    assert context.active_work.next_steps == ("Calibrate Hoorn", "Replace the cable")
+    assert len(context.decisions) == 1
+
+
+# ---- run folders ----
+
+
+def test_runs_go_to_their_tasks_and_those_that_wrote_nothing_only_count(tmp_path: Path) -> None:
+    skeleton = "# THOUGHTS - TASK-42\n\n**Started:** 2026-02-09T16:34:19Z\n\n## Reasoning\n"
+    for number in range(3):
+        put(tmp_path, f".autonomous/runs/run-20260209_1634{number:02d}-TASK-42/THOUGHTS.md", skeleton)
+    put(tmp_path, ".autonomous/runs/run-20260209_170000-TASK-42/DECISIONS.md", DECISIONS)
+    put(tmp_path, ".autonomous/runs/run-20260209_170000-TASK-42/context_budget.json", "{}")
+    report = migrate("run-folders", root=tmp_path)
+    context = ralf.get_context("TASK-42", root=tmp_path)
+    assert (len(report.those("imported")), len(report.those("nothing")), report.written) == (1, 3, 1)
+    assert (context.active_work.attempts, context.checkpoint_count) == (4, 1)
+    assert context.decisions[0].origin == "import"
+    assert "Reasoning" not in context.history
+    filled = of(report, ".autonomous/runs/run-20260209_170000-TASK-42")
+    assert fate(filled, "context_budget.json")[0] == "left"
+    empty = of(report, ".autonomous/runs/run-20260209_163400-TASK-42")
+    assert {field.fate for field in empty.fields} == {"left"}
+
+
+def test_runs_of_the_same_name_under_several_agents_stay_apart(tmp_path: Path) -> None:
+    for agent in ("executor", "planner"):
+        put(
+            tmp_path, f"runs/{agent}/run-0018/DECISIONS.md", f"## Decision 1: Of the {agent}\n\n**Rationale:** It is.\n"
+        )
+    report = migrate("run-folders", root=tmp_path)
+    assert report.routes == ("executor", "planner")
+    labels = [ralf.get_context(agent, root=tmp_path).decisions[0].extra["label"] for agent in report.routes]
+    assert labels == ["runs/executor/run-0018#1", "runs/planner/run-0018#1"]
+
+
+# ---- Pilot ----
+
+
+def test_a_checkpoint_of_pilot_tells_where_the_work_stood(tmp_path: Path) -> None:
+    put(tmp_path, ".claude/pilot/memory/agents/S-1/checkpoint.json", json.dumps(PILOT))
+    older = PILOT | {"version": 2, "plan_step": 3, "key_decisions": ["Poll every hour"], "task_title": "Old"}
+    put(tmp_path, ".claude/pilot/memory/agents/S-1/history/checkpoint-v2.json", json.dumps(older))
+    report = migrate("pilot-checkpoint", root=tmp_path)
+    context = ralf.get_context("TASK-9", root=tmp_path)
+    work = context.active_work
+    assert (work.task_title, work.plan_step, work.total_steps) == ("Read the gauges", 0, 4)
+    assert [(step.step, step.description, step.result) for step in work.completed_steps] == [(0, "look", "seen")]
+    assert work.findings == ("The server closes idle connections",)
+    assert work.last_statement == "In the middle of the retry."
+    assert work.extra["pilot_checkpoint"]["branch_of"] == "main"
+    assert work.extra["pilot_checkpoint"]["tool_call_count"] == 7
+    assert [decision.decision for decision in context.decisions] == ["Poll every hour", "Poll every ten minutes"]
+    assert [path.path for path in context.facts.paths] == ["src/poll.py"]
+    assert {field.fate for one in report.files for field in one.fields} == {"carried"}
+
+
+@pytest.mark.parametrize(
+    ("content", "outcome"),
+    [
+        ("{", "unreadable"),
+        ("[1]", "left"),
+        ('{"a": 1}', "left"),
+        (
+            json.dumps({"version": 1, "session_id": "S", "saved_at": "", "plan_step": None, "key_decisions": []}),
+            "nothing",
+        ),
+    ],
+)
+def test_what_is_no_checkpoint_of_pilot_or_an_empty_one_is_said(content: str, outcome: str, tmp_path: Path) -> None:
+    put(tmp_path, ".claude/pilot/memory/agents/S-1/checkpoint.json", content)
+    (report,) = migrate("pilot-checkpoint", root=tmp_path).files
+    assert (report.outcome, bool(report.why)) == (outcome, True)
+    assert ralf.list_routes(root=tmp_path) == []
+
+
+def test_what_is_forgotten_is_gone_from_the_account_too(tmp_path: Path) -> None:
+    put(tmp_path, "runs/executor/run-0042/DECISIONS.md", DECISIONS.replace("## Notes", "## Wilhelmina Quist"))
+    report = migrate("decisions-md", root=tmp_path)
+    assert report.path is not None
+    assert "Wilhelmina" in report.path.read_text()
+    forget("TASK-42", text="Wilhelmina Quist", root=tmp_path)
+    assert "Wilhelmina" not in report.path.read_text()
+    assert json.loads(report.path.read_text())["files"]
+
+
+def test_secrets_in_a_source_give_way_in_all_that_is_kept(tmp_path: Path) -> None:
+    planted = "ghp_Zx8Qw7Er6Ty5Ui4Op3As2Df1Gh0Jk9Lz8Xc7"
+    put(tmp_path, "runs/executor/run-0042/DECISIONS.md", f"{DECISIONS}\n## {planted}\n\nIt is {planted}.\n")
+    put(tmp_path, "timeline-memory.md", WORKER.replace('"station 14"', f'"{planted}"'))
+    migrate("decisions-md", root=tmp_path)
+    migrate("timeline-memory", root=tmp_path)
+    assert planted.encode() not in b"".join(kept_bytes(tmp_path).values())

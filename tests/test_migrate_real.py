@@ -1,0 +1,175 @@
+"""Taking over the real files of the RALF loop: all of it accounted for, found again, and none of it changed."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+import ralf
+from ralf.project import Project
+from ralf_migrations.migrate import migrate
+from ralf_migrations.reading import leaves
+from ralf_migrations.report import MigrationReport
+from storekit import kept_bytes
+
+REAL = Path(__file__).parents[2] / "shared" / "data" / "blackbox5"
+pytestmark = pytest.mark.skipif(not REAL.is_dir(), reason="the real files of ../shared are not here")
+
+PLACES = {
+    "timeline-memory": "timeline-memory",
+    "decision-registry": "decision_registry",
+    "decisions-md": "runs",
+    "ralf-context": "ralf-context",
+    "run-folders": "runs",
+}
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A project that has taken over all of it."""
+    made = tmp_path_factory.mktemp("project")
+    for source, place in PLACES.items():
+        migrate(source, REAL / place, root=made)
+    return made
+
+
+def taken(source: str, root: Path) -> MigrationReport:
+    return migrate(source, REAL / PLACES[source], root=root, dry_run=True)
+
+
+def test_every_file_is_accounted_for_and_none_is_unreadable(root: Path) -> None:
+    for source in PLACES:
+        report = taken(source, root)
+        assert report.files
+        assert {one.outcome for one in report.files} <= {"imported", "nothing"}
+        assert all(one.fields for one in report.files)
+
+
+def test_a_second_call_changes_no_byte_and_the_sources_stay_as_they_are(root: Path) -> None:
+    sources = {
+        path: (sha256(path.read_bytes()).digest(), path.stat().st_mtime_ns)
+        for path in REAL.rglob("*.*")
+        if path.is_file()
+    }
+    before = kept_bytes(root)
+    for source, place in PLACES.items():
+        assert migrate(source, REAL / place, root=root).written == 0
+    assert kept_bytes(root) == before
+    assert {path: (sha256(path.read_bytes()).digest(), path.stat().st_mtime_ns) for path in sources} == sources
+
+
+def test_all_state_of_the_memories_in_yaml_is_carried_and_no_decision_invented(root: Path) -> None:
+    report = taken("timeline-memory", root)
+    assert report.decisions == 0
+    for one in report.files:
+        if one.shape == "family A":
+            text = Path(one.path).read_text()
+            state: dict[str, Any] = yaml.safe_load(text.split("```yaml\n")[1].split("\n```")[0])
+            carried = {field.name for field in one.fields if field.fate == "carried"}
+            assert set(leaves(state)) <= carried, one.path
+            memory = ralf.get_context(one.routes[0], root=root).active_work.extra[f"memory_of_{one.routes[0]}"]
+            assert set(state) <= set(memory)
+    assert all(decision.source is not None for decision in _memories(root))
+
+
+def _memories(root: Path) -> list[Any]:
+    routes = [route for one in taken("timeline-memory", root).files for route in one.routes]
+    return [decision for route in routes for decision in ralf.get_context(route, root=root).decisions]
+
+
+def test_the_one_memory_that_was_filled_in_gives_its_run_and_its_finished_queue(root: Path) -> None:
+    context = ralf.get_context("TASK-ARCH-003B", root=root)
+    assert len(context.active_work.todos) == 7
+    assert {todo.status for todo in context.active_work.todos} == {"completed"}
+    assert context.active_work.findings == ("14 issues documented",)
+    assert context.active_work.extra["memory_of_auditor-worker"]["current_assignment"] == {
+        "in_progress": None,
+        "blocked_by": None,
+        "last_completed": "All priority items",
+        "next_item": "EXIT - Audit complete",
+    }
+
+
+def test_the_decisions_of_single_runs_have_the_chosen_options_text(root: Path) -> None:
+    said = [decision.decision for decision in ralf.get_context("TASK-1769807450", root=root).decisions]
+    assert said == ["Create stub implementations with TODO comments", "Rename to .template extension"]
+    (decision,) = ralf.get_context("TASK-1738300332", root=root).decisions
+    assert decision.decision == "Use skills/ as canonical system (NO CHANGE)"
+    assert len(decision.alternatives) == 2
+
+
+def test_run_folders_give_their_decisions_and_skeletons_no_checkpoint(root: Path) -> None:
+    report = taken("run-folders", root)
+    assert report.decisions == 49
+    assert [Path(one.path).name[:8] for one in report.those("nothing")] == ["skeleton", "skeleton"]
+    assert ralf.get_context("TASK-001-B-design-interfaces", root=root).checkpoint_count == 0
+
+
+def test_the_account_that_is_kept_tells_the_same(root: Path) -> None:
+    for source in PLACES:
+        kept = json.loads((Project(root).folder / "migrations" / f"{source}.json").read_text())
+        assert {one["path"] for one in kept["files"]} == {one.path for one in taken(source, root).files}
+
+
+def _entries() -> list[dict[str, Any]]:
+    entries: list[dict[str, Any]] = yaml.safe_load((REAL / "decision_registry" / "project.yaml").read_text())[
+        "decisions"
+    ]
+    return entries
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.replace("**", "").split()).casefold()
+
+
+@pytest.fixture(scope="module")
+def registered(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = tmp_path_factory.mktemp("registered")
+    migrate("decision-registry", REAL / "decision_registry" / "project.yaml", root=made)
+    return made
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("part", range(8))
+def test_each_of_864_decisions_is_found_by_its_title_its_reason_and_its_label(part: int, registered: Path) -> None:
+    entries = _entries()
+    assert len(entries) == 864
+    for entry in entries[part::8]:
+        by_title = ralf.search(entry["title"], root=registered)
+        assert any(_plain(entry["title"]) in _plain(hit.text) for hit in by_title), entry["id"]
+        assert any(f"#{entry['id']}" in hit.text for hit in ralf.search(entry["id"], root=registered)), entry["id"]
+        if reason := (entry["rationale"] or "").strip():
+            found = ralf.search(reason, root=registered)
+            assert any(_plain(reason)[:60] in _plain(hit.text) for hit in found), entry["id"]
+
+
+def test_texts_with_three_hyphens_are_kept_whole(registered: Path) -> None:
+    entries = [entry for entry in _entries() if "---" in (entry["rationale"] or "")]
+    assert len(entries) == 16
+    for entry in entries:
+        hits = ralf.search(entry["id"], root=registered)
+        assert any(entry["rationale"].strip() in hit.text for hit in hits), entry["id"]
+
+
+def test_the_files_of_a_real_tree_are_found_at_their_depths(tmp_path: Path) -> None:
+    project = tmp_path / "5-project-memory" / "blackbox5"
+    places = {
+        "scout-worker-2.md": ".autonomous/agents/scout-worker/timeline-memory.md",
+        "ssot-auditor-worker-1.md": "agents/ssot-fix/auditor-worker/memory/timeline-memory.md",
+        "ssot-fixer-worker-1.md": "agents/ssot-fix/fixer-worker/memory/timeline-memory.md",
+    }
+    for name, place in places.items():
+        (project / place).parent.mkdir(parents=True)
+        shutil.copy(REAL / "timeline-memory" / name, project / place)
+    shutil.copytree(REAL / "runs" / "executor__run-0018", project / "runs" / "executor" / "run-0018")
+    (project / ".autonomous" / "context").mkdir()
+    shutil.copy(REAL / "routes" / "routes.yaml", project / ".autonomous" / "context" / "routes.yaml")
+    routes = {route for source in ("timeline-memory", "run-folders") for route in migrate(source, root=project).routes}
+    assert routes == {"scout-worker", "TASK-ARCH-003B", "TASK-ARCH-003C", "TASK-1769903002"}
+    assert migrate("timeline-memory", root=tmp_path).routes == ("TASK-ARCH-003B", "TASK-ARCH-003C", "scout-worker")
