@@ -14,6 +14,7 @@ import ralf
 from ralf import routing
 from ralf.checkpoint import record_runs
 from ralf.extraction import attempts
+from ralf.forgetting.forget import forget
 from ralf.journal import runs_of
 from ralf.model import ActiveWork, Attempt
 from ralf.project import Project
@@ -233,6 +234,16 @@ def test_what_a_run_says_of_itself_is_one_line_without_secrets_and_no_heading(tm
     text = take(tmp_path, folder).render()
     assert token not in text
     assert token not in (tmp_path / ".autonomous/context/routes/TASK-7.md").read_text()
+
+
+def test_what_was_forgotten_of_a_run_s_end_does_not_come_back_when_its_folder_is_read_again(tmp_path: Path) -> None:
+    folder = run(tmp_path, 1, "PARTIAL", said="Wilhelmina Quist has the key of the gauge.")
+    take(tmp_path, folder)
+    forget(ROUTE, text="Wilhelmina Quist", root=tmp_path)
+    before = kept_bytes(tmp_path)
+    take(tmp_path, folder)
+    assert kept_bytes(tmp_path) == before
+    assert not any(b"Wilhelmina" in content for content in before.values())
 
 
 def test_the_log_tells_of_attempts_and_a_person_may_edit_them(tmp_path: Path) -> None:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ralf.model import ActiveWork, Attempt, Checkpoint, Facts
 from ralf.tree import from_tree, to_tree
+
+if TYPE_CHECKING:
+    from ralf.secrets.redact import Redactor
 
 MOST_RUNS = 5
 """Runs whose end a route tells: the newest."""
@@ -39,7 +43,7 @@ def with_run(
     A run counts once, however many records are of it; what a later one says of its end takes the place of what was
     known. `history`, `known` and `new` are as for `counted`.
     """
-    run = from_tree(Attempt, {key: value for key, value in tree.items() if key != "again"})
+    run = from_tree(Attempt, {key: value for key, value in tree.items() if key not in ("again", "digest")})
     before = work.attempts or int(bool(history or work.last_runs))
     listed = {one.run: one for one in work.last_runs}
     told = listed.pop(run.run, None)
@@ -59,9 +63,15 @@ def with_run(
     return replace(work, attempts=attempts, last_progress=progress, outcome=outcome, last_runs=runs)
 
 
-def tree_of(run: Attempt) -> dict[str, Any]:
-    """A run as a record holds it; there with `again`, where the route has a record of it already."""
-    return to_tree(replace(run, number=None))
+def tree_of(run: Attempt, redactor: Redactor) -> dict[str, Any]:
+    """A run as a record holds it; there with `again`, where the route has a record of it already.
+
+    `digest` tells whether a later reading says the same: what was forgotten of it is not to come back. Under a key that
+    is forgotten there is none.
+    """
+    tree = to_tree(replace(run, number=None))
+    told = {} if redactor.problem else {"digest": redactor.digest(json.dumps(tree, sort_keys=True))}
+    return {**redactor.tree(tree), **told}
 
 
 def is_newest(work: ActiveWork, run: Attempt) -> bool:
