@@ -25,7 +25,9 @@ PACKAGES = os.pathsep.join(str(SOURCE / name) for name in ("context", "cli", "in
 
 CHOOSING = (
     *("BB5_ROUTE", "RALF_TASK_ID", "BB5_TASK_ID", "RALF_PROJECT_DIR"),
-    *("RALF_RUN_DIR", "RALF_RUN_FOLDER", "RALF_RUN_ID", "RALF_AGENT_TYPE"),
+    *("RALF_RUN_DIR", "RALF_RUN_FOLDER", "RALF_RUN_ID", "RALF_AGENT_TYPE", "RALF_PROMPT_FILE", "RALF_ENGINE_DIR"),
+    *("BLACKBOX5_HOME", "BB5_HOME", "BB5_PROJECT", "BB5_MEMORY_PATH", "BB5_ENGINE_ROOT", "BB5_DISABLE_CHECKPOINTS"),
+    "RALF_TIMELINE_MEMORY",
     *("CLAUDE_PROJECT_DIR", "CLAUDE_CODE_SESSION_ID", "CODEX_THREAD_ID"),
 )
 """Variables that choose a project, a route or a session."""

@@ -40,6 +40,7 @@ QUICK = {
     "writers": ("--rounds", 2, "--only", "decide"),
     "editors": ("--rounds", 8),
     "mixed": ("--rounds", 1),
+    "loop": ("--iterations", 6),
 }
 
 
@@ -51,7 +52,9 @@ def test_a_small_run_finds_nothing(tmp_path: Path, name: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["kills", "calls", "editors", "gits", "mixed"])  # .ci/run runs the writers, alone
+@pytest.mark.parametrize(
+    "name", ["kills", "calls", "editors", "gits", "mixed", "loop"]
+)  # .ci/run runs the writers, alone
 def test_a_run_of_the_size_that_is_promised_finds_nothing(tmp_path: Path, name: str) -> None:
     done = harness(name, cwd=tmp_path)
     assert faults(done) == []
@@ -72,6 +75,8 @@ BROKEN = {
     "editors, plain write": ("editors", "lost", "--rounds", 60, "--only", "by rename"),
     "editors, rename": ("editors", "lost", "--rounds", 40, "--only", "by rename"),
     "editors, no look at open files": ("editors", "lost", "--rounds", 40, "--only", "in pieces"),
+    "loop, nothing taken in": ("loop", "lost", "--iterations", 18),
+    "loop, nothing handed over": ("loop", "untold", "--iterations", 6),
     "gits, a store that git sees": ("gits", "lost", "--rounds", 10, "--only", "hidden"),
 }
 

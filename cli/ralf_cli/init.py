@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from ralf.project import Project
     from ralf_integrations.clients.installation import Change, Part
 
-CLIENTS = ("claude-code", "codex", "gemini", "agents-md")
+CLIENTS = ("claude-code", "codex", "gemini", "agents-md", "ralf")
+_ONE_FILE_EACH = ("agents-md", "ralf")
 
 
 class Step(NamedTuple):
@@ -46,7 +47,11 @@ class Plan:
 
 
 @click.command(short_help="Opt this project in; install or remove a client's hooks.")
-@click.option("--client", type=click.Choice(CLIENTS), help="Install its hooks; agents-md: a section of AGENTS.md.")
+@click.option(
+    "--client",
+    type=click.Choice(CLIENTS),
+    help="Install its hooks; agents-md: a section of AGENTS.md; ralf: of the RALF loop's prompts, and a script.",
+)
 @click.option(
     "--shared", is_flag=True, help="In the settings that the repository shares; they call `ralf` on the PATH."
 )
@@ -149,8 +154,8 @@ def _check_options(client: str | None, plugin: str | None, *, shared: bool, unin
         raise click.UsageError("a plugin's folder is yours: remove it")
     if client is None and (shared or needs):
         raise click.UsageError("name the client: --client claude-code")
-    if client == "agents-md" and (shared or needs):
-        raise click.UsageError("agents-md takes none of these options")
+    if client in _ONE_FILE_EACH and (shared or needs):
+        raise click.UsageError(f"{client} takes none of these options")
     if uninstall and needs:
         raise click.UsageError("--uninstall takes none of these options")
 
@@ -169,22 +174,32 @@ def _installation(project: Project, client: str | None, *, share: bool, shared: 
         return plan
     if client != "agents-md" and not shared:
         interpreter.check()
-    change = installation.plan(project, _part(project, client, shared=shared))
-    if change is not None:
-        what = "tells agents when to read and write routes" if client == "agents-md" else f"{client} calls ralf's hooks"
-        plan.add([_step(change, what)], partial(installation.apply, project, change))
+    for part in _parts(project, client, shared=shared):
+        change = installation.plan(project, part)
+        if change is not None:
+            plan.add([_step(change, _purpose(client, runs=part.runs))], partial(installation.apply, project, change))
     return plan
+
+
+def _purpose(client: str, *, runs: bool) -> str:
+    if client in _ONE_FILE_EACH:
+        return "the loop reaches ralf by it" if runs else "tells agents when to read and write routes"
+    return f"{client} calls ralf's hooks"
 
 
 def _removal(project: Project, client: str | None, *, shared: bool) -> Plan:
     from ralf import optin
+    from ralf_integrations.blackbox5 import installing
     from ralf_integrations.clients import installation
 
     plan = Plan()
     if client is None:
         steps = [Step(step.path, step.what) for step in optin.plan_uninstall(project)]
         plan.add(steps, partial(optin.uninstall, project))
-    parts = installation.remembered(project) if client is None else [_part(project, client, shared=shared)]
+    if client is None:
+        parts = [*installation.remembered(project), *installing.remembered(project)]
+    else:
+        parts = installing.remembered(project) if client == "ralf" else _parts(project, client, shared=shared)
     for part in parts:
         change = installation.plan_removal(project, part)
         if change is not None:
@@ -202,12 +217,15 @@ def _plugin(folder: Path) -> Plan:
     return plan
 
 
-def _part(project: Project, client: str, *, shared: bool) -> Part:
+def _parts(project: Project, client: str, *, shared: bool) -> list[Part]:
+    from ralf_integrations.blackbox5 import installing
     from ralf_integrations.clients import installation, registry
 
+    if client == "ralf":
+        return installing.parts(project)
     if client == "agents-md":
-        return installation.of_agents_md(project)
-    return installation.of_client(project, registry.CLIENTS[client], shared=shared)
+        return [installation.of_agents_md(project)]
+    return [installation.of_client(project, registry.CLIENTS[client], shared=shared)]
 
 
 def _step(change: Change, what: str) -> Step:
@@ -216,9 +234,12 @@ def _step(change: Change, what: str) -> Step:
 
 def _notes(project: Project, client: str, *, shared: bool) -> Iterator[str]:
     """What the person has to know or do."""
+    from ralf_integrations.blackbox5 import installing
     from ralf_integrations.clients import installation, registry
 
-    if client == "agents-md":
+    if client == "ralf":
+        yield from installing.notes(project)
+    if client in _ONE_FILE_EACH:
         return
     known = registry.CLIENTS[client]
     yield from known.then

@@ -13,6 +13,7 @@ from ralf.files.opening import content_of
 from ralf.integrity.verify import verify
 from ralf.project import Project
 from ralf.text import clean
+from ralf_integrations.blackbox5 import condition as loop
 from ralf_integrations.clients import condition
 from ralf_integrations.clients.condition import Check
 from ralf_integrations.hooks import complaints, instant, known, receipts
@@ -24,7 +25,7 @@ _SESSIONS = 5  # whose receipts are looked at
 
 def examine(project: Project) -> Iterator[Check]:
     """Look at everything; nothing is changed. What goes wrong in a look is itself told."""
-    for look in (_project, _file_system, condition.checks, _calls, _receipts, _complaints, _store):
+    for look in (_project, _file_system, condition.checks, loop.checks, _calls, _receipts, _complaints, _store):
         try:
             yield from look(project)
         except (RalfError, OSError) as error:

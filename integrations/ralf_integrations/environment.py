@@ -33,6 +33,49 @@ def clients() -> tuple[str, ...]:
     return tuple(client for client, mark in marks.items() if os.environ.get(mark))
 
 
+def blackbox5_root() -> Path | None:
+    """The tree that `BLACKBOX5_HOME` or `BB5_HOME` names, else `~/.blackbox5`; None for a user without a home."""
+    try:
+        return _path("BLACKBOX5_HOME") or _path("BB5_HOME") or Path.home() / ".blackbox5"
+    except RuntimeError:
+        return None
+
+
+def blackbox5_engines() -> list[Path]:
+    """The engines that `BB5_ENGINE_ROOT` and `RALF_ENGINE_DIR` name."""
+    return [path for name in ("BB5_ENGINE_ROOT", "RALF_ENGINE_DIR") if (path := _path(name)) is not None]
+
+
+def blackbox5_memory() -> Path | None:
+    """Where the tree keeps its projects, by `BB5_MEMORY_PATH`; None where that does not say."""
+    return _path("BB5_MEMORY_PATH")
+
+
+def blackbox5_project() -> str:
+    """The name of the project that is meant, by `BB5_PROJECT`."""
+    return os.environ.get("BB5_PROJECT", "").strip() or "blackbox5"
+
+
+def agent_of_the_loop() -> tuple[str, str]:
+    """What `RALF_AGENT_TYPE` and `RALF_PROMPT_FILE` say, "" for nothing."""
+    return os.environ.get("RALF_AGENT_TYPE", "").strip(), os.environ.get("RALF_PROMPT_FILE", "")
+
+
+def timeline_memory_is_off() -> bool:
+    """Whether `RALF_TIMELINE_MEMORY` switches the view for old hooks off."""
+    return os.environ.get("RALF_TIMELINE_MEMORY", "").strip().lower() in ("0", "false", "no", "off")
+
+
+def checkpoints_are_off() -> bool:
+    """Whether `BB5_DISABLE_CHECKPOINTS` asks for none."""
+    return os.environ.get("BB5_DISABLE_CHECKPOINTS", "").strip().lower() not in ("", "0", "false", "no", "off")
+
+
+def _path(variable: str) -> Path | None:
+    found = os.environ.get(variable, "")
+    return Path(found).expanduser() if found and "\0" not in found else None
+
+
 def _number(variable: str) -> int:
     text = os.environ.get(variable, "")
     return int(text) if text.isascii() and text.isdigit() and len(text) < 12 else 0

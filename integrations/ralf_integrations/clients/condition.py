@@ -23,6 +23,7 @@ from ralf.files.opening import content_of
 from ralf.project import Project
 from ralf.text import clean, one_line
 from ralf_integrations import existing
+from ralf_integrations.blackbox5 import places
 from ralf_integrations.clients import registry, settings, trial
 from ralf_integrations.clients.settings import Client, Ours
 
@@ -160,6 +161,11 @@ def _found_absolutely() -> bool:
 
 def _on_the_path(*, needed: bool) -> Iterator[Check]:
     found = shutil.which("ralf")
+    if found is not None and places.launcher(found):
+        if needed:
+            what = f"`ralf` is the loop's launcher, another program: {found}; shared settings call it"
+            yield Check("command", "problem", what, "ralf init without --shared names this one by its path")
+        return
     if found is None:
         if not needed:
             what = "`ralf` is not on the PATH: agents cannot type it, and neither the plugin nor shared settings work"

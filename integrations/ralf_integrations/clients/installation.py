@@ -38,6 +38,7 @@ class Part:
     stripped    a text without it, found by what it looks like
     new         the text that it is added to where there is no file
     is_empty    whether a text is of no use to anybody without it
+    runs        whether the file, where we make it, is a program
     """
 
     path: Path
@@ -46,6 +47,7 @@ class Part:
     stripped: Callable[[str], str]
     new: str
     is_empty: Callable[[str], bool]
+    runs: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,12 +56,14 @@ class Change:
 
     before, after  its bytes; None: no file
     record         what is to be remembered of it; None: nothing
+    runs           whether it is made a program, where it is made
     """
 
     path: Path
     before: bytes | None
     after: bytes | None
     record: Record | None
+    runs: bool = False
 
     @property
     def what(self) -> str:
@@ -135,7 +139,8 @@ def plan(project: Project, part: Part) -> Change | None:
     after, ranges = jsontext.inserted(base, part.insertions(base))
     content = after.encode("utf-8", "surrogatepass")
     folder = not part.path.parent.exists() or _is_our_folder(project, part.path.parent)
-    return Change(part.path, before, content, Record(str(part.path), _sha256(content), tuple(ranges), ours, folder))
+    record = Record(str(part.path), _sha256(content), tuple(ranges), ours, folder)
+    return Change(part.path, before, content, record, part.runs)
 
 
 def plan_removal(project: Project, part: Part) -> Change | None:
@@ -163,6 +168,11 @@ def remembered(project: Project) -> list[Part]:
     return found
 
 
+def is_remembered(project: Project, path: Path) -> bool:
+    """Whether something was put into a file from here."""
+    return _read(project, path) is not None
+
+
 def is_installed(path: Path) -> bool:
     """Whether settings hold hooks of ours; not where they cannot be read."""
     with suppress(UsageError, OSError):
@@ -188,7 +198,7 @@ def apply(project: Project, change: Change) -> None:
                 path.parent.rmdir()
     else:
         path.parent.mkdir(parents=True, exist_ok=True)
-        _put(path, change.before, change.after)
+        _put(path, change.before, change.after, _mode(path, runs=change.runs))
     if _content(path) != change.after:
         raise Busy(path, "was changed in the moment it was written", "look at it, and try again")
     if change.record is None:
@@ -225,10 +235,10 @@ def _content(path: Path) -> bytes | None:
         return None
 
 
-def _put(path: Path, before: bytes | None, after: bytes) -> None:
+def _put(path: Path, before: bytes | None, after: bytes, mode: int) -> None:
     """Write a file in the place of what was seen there; Busy where somebody saves, or has saved, into it meanwhile."""
     try:
-        displaced = atomic.exchange(path, after, _sha256(before or b""), mode=_mode(path))
+        displaced = atomic.exchange(path, after, _sha256(before or b""), mode=mode)
     except atomic.BeingSaved:
         raise Busy(path, "is being saved by another program: left as it is", "try again") from None
     if displaced is None:
@@ -248,12 +258,12 @@ def _decoded(path: Path, content: bytes | None) -> str | None:
         raise UsageError(path, "is not UTF-8: nothing can be added to it", "save it as UTF-8") from None
 
 
-def _mode(path: Path) -> int:
-    """The file's own mode; for a new one, that of its folder without the right to enter it."""
+def _mode(path: Path, *, runs: bool) -> int:
+    """The file's own mode; for a new one, that of its folder, where it is no program without the right to enter it."""
     try:
         return stat.S_IMODE(path.stat().st_mode)
     except FileNotFoundError:
-        return stat.S_IMODE(path.parent.stat().st_mode) & 0o666
+        return stat.S_IMODE(path.parent.stat().st_mode) & (0o777 if runs else 0o666)
 
 
 def _sha256(content: bytes) -> str:

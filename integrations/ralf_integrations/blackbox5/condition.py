@@ -1,0 +1,54 @@
+"""Whether the loop's installation is whole: its script, the prompts' sections, and which `ralf` one types."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ralf.files.opening import content_of
+from ralf.project import Project
+from ralf_integrations.blackbox5 import installing, places, script, section
+
+if TYPE_CHECKING:
+    from ralf_integrations.clients.condition import Check
+
+_AGAIN = "python -m ralf_cli init --client ralf"
+_MOST = 16 << 20  # bytes
+
+
+def checks(project: Project) -> Iterator[Check]:
+    """Everything about the loop; nothing where it was not installed and no launcher has our name."""
+    from ralf_integrations.clients.condition import Check
+
+    other = installing.clash(project)
+    if other is not None:
+        what = f"{other} is the loop's launcher, another program called `ralf`"
+        yield Check("ralf loop", "warning", what, "type: python -m ralf_cli")
+    path, door = script.path(project), _text(script.path(project))
+    prompts = [(prompt, _text(prompt)) for prompt in places.prompts(project)]
+    if not door and not any(section.has(text) for _, text in prompts):
+        return
+    python = script.python_in(door)
+    if not python:
+        yield Check("ralf loop", "problem", f"{path}: is not there, or not ours: the prompts name it", _AGAIN)
+    elif not Path(python).exists():
+        yield Check("ralf loop", "problem", f"{path}: names {python}, which is not there any more", _AGAIN)
+    elif door != script.text(project):
+        yield Check("ralf loop", "warning", f"{path}: is of another version, or calls another Python: {python}", _AGAIN)
+    else:
+        yield Check("ralf loop", "ok", f"{path}: calls this ralf")
+    for prompt, text in prompts:
+        if not section.has(text):
+            yield Check("ralf loop", "warning", f"{prompt}: tells nothing of earlier runs", _AGAIN)
+        elif not section.holds(text, path):
+            yield Check("ralf loop", "warning", f"{prompt}: its section is of another version", _AGAIN)
+        else:
+            yield Check("ralf loop", "ok", f"{prompt}: tells how earlier runs are read")
+
+
+def _text(path: Path) -> str:
+    try:
+        return content_of(path, most=_MOST).decode("utf-8", "replace")
+    except OSError:
+        return ""

@@ -1,0 +1,70 @@
+"""The commands with which the proposal makes checkpoints.
+
+    python -m ralf_integrations.blackbox5.context_checkpoint create --route R [--tokens N] [--thoughts FILE]
+
+`init` says where a route's file will be: nothing is written before there is something to say. `check` says whether a
+checkpoint is due. `create` makes one, of this project's newest session, else of the run's folder.
+
+Exit status: 0 · 1 failed · 2 wrong usage, a refused name · 3 nothing to make one of.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from ralf import config, routing, state as states
+from ralf.errors import RalfError, UsageError
+from ralf_integrations.blackbox5 import places
+from ralf_integrations.blackbox5.checkpointing import Checkpointing
+
+
+def main(args: Sequence[str] | None = None) -> int:
+    """Run the command; its exit status. SystemExit (2) where it is called wrongly."""
+    parser = argparse.ArgumentParser(prog="context_checkpoint.py", description="Checkpoints of a route.")
+    parser.add_argument("command", choices=["init", "check", "create"])
+    parser.add_argument("--route", required=True, metavar="R")
+    parser.add_argument("--agent-type", metavar="T", help="not used: `agent_type` of the configuration says it")
+    parser.add_argument("--tokens", type=int, metavar="N", help="tokens that the session has used so far")
+    parser.add_argument("--thoughts", type=Path, metavar="FILE", help="a document of the run: its folder is the run's")
+    parser.add_argument("--run-dir", type=Path, metavar="DIR", help="the run's folder")
+    parser.add_argument("--transcript", type=Path, metavar="FILE", help="the session log")
+    parser.add_argument("--project", metavar="P", help="a folder, or a name; default: the project that is meant")
+    given = parser.parse_args(args)
+    try:
+        return _run(given)
+    except (RalfError, OSError) as error:
+        print(f"Error: {error}", file=sys.stderr)
+        if isinstance(error, RalfError) and error.hint:
+            print(f"hint: {error.hint}", file=sys.stderr)
+        return error.exit_status if isinstance(error, RalfError) and error.exit_status in (2, 3) else 1
+
+
+def _run(given: argparse.Namespace) -> int:
+    run_dir = given.run_dir or (given.thoughts.parent if given.thoughts is not None else None)
+    root = places.named(given.project).root if given.project else None
+    checkpoints = Checkpointing(run_dir, given.route, given.transcript, root)
+    project = checkpoints.project()
+    routing.check_new(project, given.route)
+    path = project.route_file(given.route)
+    if given.command == "init":
+        print(f"Initialized context for: {given.route}: {path} is made by its first checkpoint")
+    elif given.command == "check":
+        if given.tokens is None:
+            raise UsageError("check", "--tokens required", "check --route R --tokens N")
+        found = states.load(project, given.route)
+        counted = found.context.total_tokens_consumed if found is not None else 0
+        # A count below what the route has already is another session's: all of it is new.
+        new = given.tokens - counted if given.tokens >= counted else given.tokens
+        print(f"Should checkpoint: {new >= config.load(project.config_file).segment_limit}")
+    else:
+        report = checkpoints.make()
+        made = ", ".join(entry.checkpoint_id for entry in report.checkpoints)
+        print(f"Created checkpoint: {made} in {path}" if made else f"Nothing new since the last checkpoint: {path}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,79 @@
+"""What `ralf init --client ralf` puts into a tree: a section of each prompt of the loop, one script, nothing else."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+from ralf.errors import UsageError
+from ralf.files.opening import content_of
+from ralf.project import Project
+from ralf_integrations.blackbox5 import places, script, section
+from ralf_integrations.clients import installation
+from ralf_integrations.clients.installation import Part
+
+_MOST = 16 << 20  # bytes
+
+
+def parts(project: Project) -> list[Part]:
+    """The script, and the section of each prompt. UsageError where no prompt is found."""
+    found = places.prompts(project)
+    if not found:
+        what = f"holds no {' or '.join(places.PROMPTS)} of the loop"
+        raise UsageError(places.tree_of(project), what, "name the tree: export BLACKBOX5_HOME=DIR, or BB5_ENGINE_ROOT")
+    return [_script(project), *(_section(project, path) for path in found)]
+
+
+def remembered(project: Project) -> list[Part]:
+    """Those of them that were put there from here, or are there."""
+    found = [_script(project), *(_section(project, path) for path in places.prompts(project))]
+    return [part for part in found if installation.is_remembered(project, part.path) or _is_in(part)]
+
+
+def clash(project: Project) -> Path | None:
+    """The tree's own launcher called `ralf`, where there is one: on the PATH, or in the tree. It is another program."""
+    found = shutil.which("ralf")
+    here = [places.tree_of(project) / places.LAUNCHER, project.root / places.LAUNCHER]
+    return next((path for path in (*([Path(found)] if found else []), *here) if places.launcher(path)), None)
+
+
+def notes(project: Project) -> Iterator[str]:
+    """What the person has to know."""
+    yield f"the loop reaches ralf by {script.path(project)}: start, end, check, ralf …; docs/ralf-loop.md"
+    other = clash(project)
+    if other is not None:
+        yield f"{other} is the loop's launcher, another program of that name: type `python -m ralf_cli` for this one"
+
+
+def _script(project: Project) -> Part:
+    path, text = script.path(project), script.text(project)
+    return Part(
+        path=path,
+        insertions=lambda there: script.insertions(project, there),
+        holds=lambda there: there == text,
+        stripped=script.stripped,
+        new="",
+        is_empty=lambda there: not there.strip(),
+        runs=True,
+    )
+
+
+def _section(project: Project, path: Path) -> Part:
+    door = script.path(project)
+    return Part(
+        path=path,
+        insertions=lambda text: section.insertions(text, door),
+        holds=lambda text: section.holds(text, door),
+        stripped=section.stripped,
+        new="",
+        is_empty=lambda text: False,  # a prompt is never ours
+    )
+
+
+def _is_in(part: Part) -> bool:
+    try:
+        text = content_of(part.path, most=_MOST).decode()
+    except (OSError, UnicodeDecodeError):
+        return False
+    return part.stripped(text) != text

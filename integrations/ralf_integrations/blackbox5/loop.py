@@ -1,0 +1,175 @@
+"""What the loop and its agents call, by `context-checkpoint.sh`: at the start of a run, at its end, and in between.
+
+    python -m ralf_integrations.blackbox5.loop start        take in runs that died; what earlier runs came to
+    python -m ralf_integrations.blackbox5.loop end [FILE]   take in this run, and the promise tag in FILE, its output
+    python -m ralf_integrations.blackbox5.loop checkpoint   a checkpoint of this run's session, else of its folder
+
+A run is named by `RALF_RUN_DIR`, its task by `RALF_TASK_ID` and the rest of the rules of `ralf route`. Exit status: 0,
+also where something went wrong, which is said on stderr: a loop goes on. 1 for wrong usage.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+
+import ralf
+from ralf import config, project as projects, routing, sessions
+from ralf.briefing.fence import outside
+from ralf.errors import RalfError, RouteNotFound
+from ralf.files.opening import without_waiting
+from ralf.project import Project
+from ralf.routing import DEFAULT
+from ralf.runs import current, earlier, outcomes
+from ralf.runs.folder import RunFolder, is_run
+from ralf.text import clean
+from ralf.transcripts import runfolder
+from ralf.transcripts.notes import session_of
+from ralf_integrations import environment
+from ralf_integrations.blackbox5 import owners, timeline_memory
+from ralf_integrations.blackbox5.checkpointing import Checkpointing
+
+_END = 1 << 20  # bytes of an output in which its promise is looked for
+
+MOST = 50
+"""Earlier runs beside this one that are looked at, the newest: what is older is history, for `ralf migrate`."""
+
+
+def start(project: Project, run_dir: Path | None, route: str) -> str:
+    """Take in what earlier runs left, and what is handed to this one: what they came to, within the usual budget."""
+    if run_dir is not None:
+        owners.begin(project, run_dir, route)
+        for folder in _earlier(project, run_dir):
+            _take(project, folder, _route_of(project, folder))
+    try:
+        context = ralf.get_context(route, root=project.root)
+        text = context.render(config.load(project.config_file).brief_tokens, section="brief")
+    except RouteNotFound:
+        text = f"Nothing is kept of {route} yet: this is the first attempt.\n"
+    if run_dir is not None and run_dir.is_dir():
+        _begun(project, run_dir, route)  # afterwards: what is handed over tells of the runs before
+    return text
+
+
+def end(project: Project, run_dir: Path | None, route: str, output: Path | None) -> None:
+    """Take in a run that ends. Raises as `ralf.checkpoint`."""
+    if run_dir is None:
+        return
+    _take(project, run_dir, route, output=output)
+    owners.end(project, run_dir)
+    for line in timeline_memory.refresh(project):
+        _say(line)
+
+
+def _begun(project: Project, run_dir: Path, route: str) -> None:
+    """Write down that a run has begun, so that it counts even where it is killed before it says a word."""
+    try:
+        ralf.checkpoint(route, run_dir, root=project.root, reason="run-begun")
+    except (RalfError, OSError) as error:
+        _say(f"{run_dir}: is not counted yet: {error}")
+
+
+def _own(project: Project) -> Path | None:
+    found = current.folder(project.root)
+    return found.path if found is not None else None
+
+
+def _earlier(project: Project, run_dir: Path) -> Iterator[Path]:
+    """The runs beside this one that are over and have something untaken, the oldest first."""
+    here = run_dir.resolve()
+    found: list[tuple[float, Path]] = []
+    with suppress(OSError):
+        beside = (one for one in here.parent.iterdir() if one != here and one.is_dir() and not one.is_symlink())
+        found += ((one.stat().st_mtime, one) for one in beside)
+    for _, folder in sorted(sorted(found, reverse=True)[:MOST]):
+        if is_run(folder) and not owners.is_taken(project, folder) and not owners.lives(project, folder):
+            yield folder
+
+
+def _route_of(project: Project, folder: Path) -> str:
+    """The route of an earlier run: the one that it had when it began, else that of the task that its folder tells."""
+    if known := owners.route_of(project, folder) or earlier.task_of(RunFolder(folder)):
+        return known
+    run = {"run": session_of(folder, project.root)}
+    with suppress(RalfError, OSError):  # what was remembered is lost: the routes know which of them counts it
+        routes = routing.names_of(project)
+        return next((route for route in routes if sessions.known_runs(project, route, [run])[0][0]), DEFAULT)
+    return DEFAULT
+
+
+def _take(project: Project, folder: Path, route: str, *, output: Path | None = None) -> None:
+    """Take a run's folder into its route; what goes wrong with one of them is said."""
+    seen = owners.state_of(folder)
+    try:
+        source = runfolder.reader(folder, project.root)
+        if output is not None and source.attempt is not None and (promise := _promised(output)):
+            source.attempt = replace(source.attempt, outcome=promise)
+        report = ralf.checkpoint(route, source, root=project.root, reason="session-end")
+    except (RalfError, OSError) as error:
+        _say(f"{folder}: not taken in: {error}")
+        return
+    owners.taken(project, folder, seen)
+    made = ", ".join(entry.checkpoint_id for entry in report.checkpoints)
+    if made:
+        _say(f"{folder.name}: route {report.route}: checkpoint {made}")
+
+
+def _promised(output: Path) -> str:
+    """The last promise tag at the end of what a client has printed, "" for none: the folder may not hold it."""
+    try:
+        with open(output, "rb", opener=without_waiting) as file:
+            file.seek(max(0, file.seek(0, 2) - _END))
+            return outcomes.promised(outside(clean(file.read(_END).decode("utf-8", "replace"))))
+    except OSError as error:
+        _say(f"{output}: no promise is read in it: {error.strerror or error}")
+        return ""
+
+
+def main(args: Sequence[str] | None = None) -> int:
+    """Run the command; its exit status."""
+    parser = argparse.ArgumentParser(prog="context-checkpoint.sh", description="Earlier runs of the loop, on demand.")
+    parser.add_argument("command", nargs="?", default="checkpoint", choices=["start", "end", "checkpoint"])
+    parser.add_argument("output", nargs="?", type=Path, help="end: what the run's client has printed")
+    parser.add_argument("--run-dir", type=Path, metavar="DIR", help="the run's folder; default: RALF_RUN_DIR")
+    parser.add_argument("--route", metavar="R", help="the route; default: the one that is meant")
+    parser.add_argument("--root", metavar="DIR", help="the project")
+    try:
+        given = parser.parse_args(args)
+    except SystemExit as stopped:
+        return 1 if stopped.code else 0  # 2 would stop a client that calls this as its hook
+    try:
+        if not environment.checkpoints_are_off():
+            _run(given)
+    except (RalfError, OSError) as error:
+        _say(str(error))
+        if isinstance(error, RalfError) and error.hint:
+            _say(f"hint: {error.hint}")
+    return 0
+
+
+def _run(given: argparse.Namespace) -> None:
+    project = projects.find(given.root)
+    run_dir = given.run_dir or _own(project)
+    checkpoints = Checkpointing(run_dir, given.route or "", root=project.root)
+    if given.command == "checkpoint":
+        checkpoints.make()
+        return
+    route = given.route or checkpoints.meant(project)
+    routing.check_new(project, route)
+    if given.command == "start":
+        print(start(project, run_dir, route), end="")
+    else:
+        end(project, run_dir, route, given.output)
+
+
+def _say(line: str) -> None:
+    with suppress(OSError):
+        print(f"context-checkpoint: {line}", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,304 @@
+"""`timeline-memory.md` for hooks that still read it: a read-only view of the agent's route. Deprecated.
+
+    python -m ralf_integrations.blackbox5.timeline_memory hook        as a SessionStart hook: JSON on stdout
+    python -m ralf_integrations.blackbox5.timeline_memory show AGENT  the view
+    python -m ralf_integrations.blackbox5.timeline_memory install     put views in the place of the files; see below
+    python -m ralf_integrations.blackbox5.timeline_memory uninstall   and give the files back as they were
+
+`install` is for hooks that read the file themselves: each file whose agent has a route is kept as
+`timeline-memory.backup.md` beside it, and a view stands in its place; `refresh` renews the views, as the loop's hook
+does. Switch all of it off: `export RALF_TIMELINE_MEMORY=off`. What replaces it: `ralf context show ROUTE --brief`.
+
+Exit status: 0 · 1 failed · 2 wrong usage · 3 no such route.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import os
+import re
+import stat
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import ralf
+from ralf import names, routing, yamlwriting
+from ralf.briefing import fence
+from ralf.context import RouteContext
+from ralf.errors import RalfError, RouteNotFound
+from ralf.extraction.attempts import UNSAID
+from ralf.files import atomic
+from ralf.files.opening import content_of
+from ralf.project import Project
+from ralf.text import one_line
+from ralf.trim import trimmed
+from ralf_integrations import environment
+from ralf_integrations.blackbox5 import places
+
+NAME, BACKUP = "timeline-memory.md", "timeline-memory.backup.md"
+_AGENT = re.compile(r"[a-z]+(?:-[a-z]+)*-(?:worker|validator)")
+_TASK = re.compile(r"^\*\*Task:\*\*\s*([A-Z][A-Z0-9]*(?:-[A-Z0-9]+)+)", re.M)
+_PASSED_BY = frozenset("runs runs.migrated context tasks node_modules .git __pycache__".split())
+_READ_ONLY, _WRITABLE = 0o444, 0o644
+_TOKENS = 2_500  # of a view, as of a brief
+_ROWS = 20  # of a history
+_LONGEST = 200  # characters of a value
+_MOST = 16 << 20  # bytes
+_INPUT = 100_000  # bytes of a hook's input
+
+
+class Place(NamedTuple):
+    """A file, whose agent it is, and the route that its view shows."""
+
+    path: Path
+    agent: str
+    route: str
+
+
+def agent() -> str:
+    """The agent that runs us: `RALF_AGENT_TYPE`, else the one in the path that `RALF_PROMPT_FILE` is; "" for none."""
+    said, prompt = environment.agent_of_the_loop()
+    if said:
+        return said if names.is_valid(said) else ""
+    found = _AGENT.findall(prompt)
+    return str(found[-1]) if found else ""
+
+
+def view(project: Project, agent: str, route: str = "") -> str:
+    """What `timeline-memory.md` of an agent would say, of its route (default: the one with its name). RouteNotFound."""
+    context = ralf.get_context(route or agent, root=project.root)
+    title = agent.replace("-", " ").title()
+    state = yamlwriting.dump(_state(context, agent)).rstrip()
+    head = (
+        f"# {title} Timeline Memory\n\n**Format:** a view of route {context.route}, read-only and deprecated: "
+        f"`ralf context show {context.route} --brief` replaces it\n**Updated:** {context.last_checkpoint}\n\n---\n\n"
+    )
+    brief = context.render(_TOKENS, section="brief", fenced=False)
+    return fence.fenced(fence.shown(f"{head}```yaml\n{state}\n```\n\n---\n\n") + brief)
+
+
+def hook(project: Project) -> str:
+    """The answer to a SessionStart event, as the old pipeline's hook gives it: one JSON object, empty for no agent."""
+    who, text = agent(), ""
+    if who and not environment.timeline_memory_is_off():
+        text = f"## Agent Identity\n\nYou are the **{who}**.\n\n## Your Timeline Memory (Long-Term Context)\n\n"
+        text += _memory(project, who)
+        _warn(project, who)
+    return json.dumps({"hookSpecificOutput": {"hookEventName": "SessionStart", "additionalContext": text}})
+
+
+def _memory(project: Project, who: str) -> str:
+    """The view of an agent's route, else its file as it stands, else that there is nothing."""
+    if (route := routing.known(project, who)) is not None:
+        return view(project, who, route)
+    place = next((one for one in found(project) if one.agent == who), None)
+    if place is not None and (route := routing.known(project, place.route)) is not None:
+        return view(project, who, route)
+    if place is not None:
+        return content_of(place.path, most=_MOST).decode("utf-8", "replace")
+    return f"Nothing is kept of an earlier run: no route {who}, and no {NAME} of it.\n"
+
+
+# ---- views in the place of the files ----
+
+
+def found(project: Project) -> list[Place]:
+    """The files of a project, or the views in their place; backups and what runs left are passed by."""
+    return sorted({_place(project, path) for path in _files(project)})
+
+
+def install(project: Project) -> Iterator[str]:
+    """Put views in the place of the files whose agents have routes; what was done, a line each.
+
+    A file is left as it is where nothing was taken over from it, and where a backup lies beside it already.
+    """
+    for place in found(project):
+        content = content_of(place.path, most=_MOST)
+        backup = place.path.with_name(BACKUP)
+        if _is_view(content):
+            yield from _renewed(project, place, content)
+        elif routing.known(project, place.route) is None:
+            yield f"{place.path}: left as it is: no route {place.route}; first: ralf migrate timeline-memory"
+        elif backup.exists():
+            yield f"{place.path}: left as it is: {BACKUP} lies beside it"
+        else:
+            mode = stat.S_IMODE(place.path.stat().st_mode)
+            atomic.write(backup, content, mode=mode)
+            _put(project, place)
+            yield f"{place.path}: a view of route {place.route}; as it was: {backup.name}"
+
+
+def refresh(project: Project) -> Iterator[str]:
+    """Renew the views that are there, and only them; what was done, a line each. Switched off, nothing is."""
+    for place in [] if environment.timeline_memory_is_off() else found(project):
+        content = content_of(place.path, most=_MOST)
+        if _is_view(content):
+            yield from _renewed(project, place, content)
+
+
+def uninstall(project: Project) -> Iterator[str]:
+    """Give the files back as they were; what was done, a line each. A view that was changed is left."""
+    for place in found(project):
+        content, backup = content_of(place.path, most=_MOST), place.path.with_name(BACKUP)
+        if not _is_view(content) or not backup.exists():
+            continue
+        if not _is_whole(content):
+            yield f"{place.path}: was changed: left as it is; as it was before: {backup.name}"
+            continue
+        backup.replace(place.path)
+        atomic.sync_folder(place.path.parent)
+        yield f"{place.path}: as it was"
+
+
+def _renewed(project: Project, place: Place, content: bytes) -> Iterator[str]:
+    if not _is_whole(content):
+        yield f"{place.path}: was changed: left as it is; record it: ralf context decide, ralf context edit"
+        return
+    with suppress(RouteNotFound):
+        text = view(project, place.agent, routing.known(project, place.route) or place.route).encode()
+        if text != content:
+            atomic.write(place.path, text, mode=_READ_ONLY)
+            yield f"{place.path}: renewed"
+
+
+def _put(project: Project, place: Place) -> None:
+    text = view(project, place.agent, routing.known(project, place.route) or place.route)
+    atomic.write(place.path, text.encode(), mode=_READ_ONLY)
+
+
+def _is_view(content: bytes) -> bool:
+    return content.startswith(fence.OWN_OUTPUT.encode())
+
+
+def _is_whole(content: bytes) -> bool:
+    """Whether a view is as we wrote it: its fence names the sum of what stands in it."""
+    text = content.decode("utf-8", "replace")
+    return text == fence.fenced("".join(text.splitlines(keepends=True)[1:-1]))
+
+
+def _files(project: Project) -> Iterator[Path]:
+    for here, folders, files in os.walk(project.root):
+        folders[:] = [name for name in folders if name not in _PASSED_BY and ".backup" not in name]
+        path = Path(here, NAME)
+        if NAME in files and not path.is_symlink() and "agents" in path.relative_to(project.root).parts:
+            yield path
+
+
+def _place(project: Project, path: Path) -> Place:
+    """Whose file it is: its folder's name. Its route: the one with that name, else that of the task that it names."""
+    folder = path.parent.parent if path.parent.name == "memory" else path.parent
+    who = folder.name
+    if routing.known(project, names.slug(who)) is None:
+        for place in (path.with_name(BACKUP), path):
+            with suppress(OSError):
+                task = _TASK.search(content_of(place, most=_MOST).decode("utf-8", "replace"))
+                if task is not None and names.is_valid(task[1]):
+                    return Place(path, who, task[1])
+    return Place(path, who, names.slug(who))
+
+
+# ---- the state, as the old files have it ----
+
+
+def _state(context: RouteContext, who: str) -> dict[str, Any]:
+    """The fence of such a file: what was taken over from it, as it stood, and what has happened since."""
+    work = context.active_work
+    brought = work.extra.get(f"memory_of_{who}")
+    kept = dict(brought) if isinstance(brought, Mapping) else {}
+    told, history, queue = kept.get("timeline_memory"), kept.get("history"), kept.get("work_queue")
+    rows = _runs(context)
+    header = dict(told) if isinstance(told, Mapping) else {"version": "1.0.0", "agent": who, "created": context.created}
+    before = header.get("total_runs")
+    header["last_updated"] = context.last_checkpoint
+    header["total_runs"] = (before if isinstance(before, int) else 0) + max(len(rows), work.attempts or 0)
+    doing = [_short(todo.content) for todo in work.todos if todo.status == "in_progress"]
+    waiting = [todo.content for todo in work.todos if todo.status == "pending"] + list(work.next_steps)
+    now: dict[str, Any] = {"in_progress": doing[0]} if doing else {}
+    now |= {"backlog": [_short(text) for text in dict.fromkeys(waiting)][:_ROWS]} if waiting else {}
+    now |= {"blocked_by": [_short(text) for text in work.blockers][:_ROWS]} if work.blockers else {}
+    if isinstance(queue, list):  # of a file in plain Markdown: what is open in it is in the route's to-dos, too
+        now["items"] = queue
+    return {
+        "timeline_memory": header,
+        **{key: value for key, value in kept.items() if key not in ("source", "header", "timeline_memory")},
+        "history": [*(history if isinstance(history, list) else []), *rows],
+        "work_queue": {"in_progress": None, "backlog": [], **(queue if isinstance(queue, Mapping) else {}), **now},
+    }
+
+
+def _runs(context: RouteContext) -> list[dict[str, Any]]:
+    """A row for each run or session of which the route tells, the newest first; what was brought over is none."""
+    runs = [
+        {"run_id": one.run, "timestamp": one.timestamp, "status": one.outcome or UNSAID, "notes": _short(one.said)}
+        for one in context.active_work.last_runs
+    ]
+    sessions = {one.session: one for one in context.checkpoint_history if one.session and "/" not in one.session}
+    runs += [
+        {"run_id": name, "timestamp": one.timestamp, "notes": _short(one.summary_ref)} for name, one in sessions.items()
+    ]
+    return sorted(runs, key=lambda row: str(row["timestamp"]), reverse=True)[:_ROWS]
+
+
+def _short(text: str) -> str:
+    return trimmed(one_line(text).replace("```", "'''"), _LONGEST)
+
+
+def _warn(project: Project, who: str) -> None:
+    """Say once what replaces this: once for each agent of a project, whatever the process."""
+    name = hashlib.sha256(who.encode()).hexdigest()[:16]
+    told = project.cache / "deprecated" / f"{NAME}-{name}"
+    with suppress(OSError, RalfError):
+        if told.exists():
+            return
+        project.prepare()
+        told.parent.mkdir(parents=True, exist_ok=True)
+        told.touch()
+    print(
+        f"deprecated: {NAME}: read the route instead: ralf context show {who} --brief; "
+        "switch this off: export RALF_TIMELINE_MEMORY=off",
+        file=sys.stderr,
+    )
+
+
+# ---- the command ----
+
+
+def main(args: Sequence[str] | None = None) -> int:
+    """Run the command; its exit status. A hook fails open: status 0, empty, and what is wrong on stderr."""
+    parser = argparse.ArgumentParser(prog="timeline_memory.py", description="A view of routes for old hooks.")
+    parser.add_argument("command", choices=["hook", "show", "install", "refresh", "uninstall"])
+    parser.add_argument("agent", nargs="?", help="show: whose; default: the one that runs this")
+    parser.add_argument("--project", metavar="P", help="a folder, or a name; default: the project that is meant")
+    given = parser.parse_args(args)
+    try:
+        project = places.named(given.project)
+        if given.command == "hook":
+            if not sys.stdin.isatty():
+                sys.stdin.buffer.read(_INPUT)  # whoever writes into a pipe is not to be broken off
+            print(hook(project))
+        elif given.command == "show":
+            who = given.agent or agent()
+            if not who:
+                parser.error("whose? name the agent, or set RALF_AGENT_TYPE")
+            _warn(project, who)
+            print(_memory(project, who), end="")
+        else:
+            does = {"install": install, "refresh": refresh, "uninstall": uninstall}[given.command]
+            for line in does(project):
+                print(line)
+    except (RalfError, OSError) as error:
+        print(f"Error: {error}", file=sys.stderr)
+        if given.command == "hook":
+            print(json.dumps({"hookSpecificOutput": {"hookEventName": "SessionStart", "additionalContext": ""}}))
+            return 0
+        return error.exit_status if isinstance(error, RalfError) and error.exit_status in (2, 3) else 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,271 @@
+"""A RALF loop whose agent is killed in every third run: each next prompt says what the earlier runs came to.
+
+The loop is `loop.sh`, as its tree has it, the agent a stand-in (`loop_agent.sh`) that writes a run's documents and a
+promise tag, and dies at one of six places, alone or with the whole loop, which is then started again. Nothing that was
+written is lost, attempts are counted right, and where nothing changes the prompt says so from the set number on.
+
+python -m tests.faults.loop --iterations 30
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import itertools
+import os
+import random
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tests.faults import figures
+
+import ralf
+from ralf import config
+from ralf.integrity.verify import verify
+from ralf.project import Project
+from ralf_integrations.blackbox5 import installing
+from ralf_integrations.clients import installation
+
+HERE = Path(__file__).parent
+PLACES = ("begin", "thoughts", "decisions", "torn", "results", "promised")
+PROMISES = ("COMPLETE", "PARTIAL", "BLOCKED", "RETRY", "FAILED", "nothing")
+TASKS = ("TASK-ARCH-001", "TASK-MAINT-7")
+STUCK = "TASK-STUCK-3"
+NAMED = ("suffix", "metadata", "environment")
+UNSAID = "ended without a word"
+HANGS = 120.0  # seconds of one loop
+_THIRD = 3
+
+
+@dataclass(frozen=True)
+class Run:
+    """One iteration: its task, how its folder tells that, and what the agent does."""
+
+    number: int
+    task: str
+    how: str
+    when: str
+
+    @property
+    def outcome(self) -> str:
+        """How it ended, as the next ones have to be told."""
+        place = self.when.partition("-")[0]
+        if place in ("results", "promised"):
+            return "PARTIAL"  # as its documents say, or its output
+        if place in PLACES or self.when == "nothing":
+            return UNSAID
+        return "RETRY" if self.when == "stuck" else self.when
+
+
+@dataclass
+class Found:
+    """What a run of the harness has seen; `faults` is to be empty."""
+
+    iterations: int = 0
+    kills: int = 0
+    acknowledged: int = 0
+    kept: int = 0
+    told: int = 0
+    asked: int = 0
+    warned: int = 0
+    seconds: list[float] = field(default_factory=list)
+    faults: list[str] = field(default_factory=list)
+
+
+def plan(iterations: int, seed: int) -> list[Run]:
+    """What each iteration does: a kill in every third, of the whole loop in every second of those."""
+    dice = random.Random(seed)
+    runs, kills = [], 0
+    for number in range(1, iterations + 1):
+        last = iterations // _THIRD
+        task = STUCK if number > iterations - last else TASKS[(number // 2) % len(TASKS)]
+        how = NAMED[number % len(NAMED)] if number % 2 else dice.choice(NAMED)
+        if number % _THIRD == 0:
+            place = PLACES[kills % len(PLACES)] if task != STUCK else "begin"
+            when = f"{place}-{'group' if kills % 2 else 'agent'}"
+            kills += 1
+        elif task == STUCK:
+            when = "stuck"
+        else:
+            when = dice.choice(PROMISES)
+        runs.append(Run(number, task, how, when))
+    return runs
+
+
+@contextlib.contextmanager
+def tree() -> Iterator[Path]:
+    """A project of a tree, with the loop's prompt, and ralf installed into it."""
+    top = Path(tempfile.mkdtemp(prefix="ralf-loop-"))
+    try:
+        root = top / "5-project-memory" / "blackbox5"
+        (root / "bin").mkdir(parents=True)
+        (root / ".autonomous" / "runs").mkdir(parents=True)
+        (root / "bin" / "ralf.md").write_text("# RALF\n\nOne task per run.\n")
+        project = Project(root)
+        for part in installing.parts(project):
+            change = installation.plan(project, part)
+            if change is not None:
+                installation.apply(project, change)
+        yield root
+    finally:
+        shutil.rmtree(top, ignore_errors=True)
+
+
+def loop(root: Path, plans: Path, first: int, last: int, *, start: Path | None = None) -> int:
+    """Run the loop from one iteration to another; its exit status, -9 where it was killed."""
+    kept = {
+        name: value for name, value in os.environ.items() if not name.startswith(("RALF_", "BB5_", "CLAUDE", "CODEX"))
+    }
+    home = root.parents[1] / "home"
+    env = kept | {"HOME": str(home), "LOOP_PLAN": str(plans), "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    if start is not None:
+        env["LOOP_START"] = str(start)
+    command = ["bash", str(HERE / "loop.sh"), str(root), str(first), str(last)]
+    with (plans / "shell").open("ab") as said:  # bash says there who was killed
+        started = subprocess.Popen(command, env=env, cwd="/", start_new_session=True, stdout=said, stderr=said)
+        try:
+            return started.wait(HANGS)
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(started.pid, 9)
+
+
+def run(iterations: int, seed: int, broken: str = "") -> Found:
+    """Run the loop over all iterations, started again wherever it died, and look at what it left."""
+    found = Found()
+    runs = plan(iterations, seed)
+    with tree() as root:
+        plans = root.parents[1] / "plan"
+        plans.mkdir()
+        for one in runs:
+            (plans / str(one.number)).write_text(f"{one.task} {one.how} {one.when}\n")
+        start = _broken(root, broken) if broken else None
+        number = 1
+        while number <= iterations:
+            began = time.monotonic()
+            status = loop(root, plans, number, iterations, start=start)
+            done = max((int(path.stem) for path in plans.glob("*.run")), default=0)
+            found.seconds.append((time.monotonic() - began) / max(1, done - number + 1))
+            if status not in (0, -9):
+                found.faults.append(f"failed: the loop ended with {status} in iteration {done}")
+                break
+            if done < number:
+                found.faults.append(f"failed: the loop did not come to iteration {number}")
+                break
+            number = done + 1
+        found.iterations = iterations
+        found.kills = sum("-" in one.when for one in runs)
+        _last_prompts(root, plans, runs, start)
+        _look(root, plans, runs, found)
+        said = plans / "said"
+        if found.faults and said.exists():
+            found.faults.append("said: " + said.read_text()[-2000:])
+    return found
+
+
+def _last_prompts(root: Path, plans: Path, runs: Sequence[Run], start: Path | None) -> None:
+    """One more run of each task, which finds what the last ones left."""
+    for task in dict.fromkeys(one.task for one in runs):
+        number = 1000 + list(dict.fromkeys(one.task for one in runs)).index(task)
+        (plans / str(number)).write_text(f"{task} suffix nothing\n")
+        loop(root, plans, number, number, start=start)
+
+
+def _broken(root: Path, variant: str) -> Path:
+    """A door that does not do what it has to."""
+    door = root / ".autonomous" / "context" / "hooks" / "context-checkpoint.sh"
+    path = root.parents[1] / "broken.sh"
+    does = {
+        # It hands over what is kept, and leaves those that died where they lie.
+        "nothing taken in": f'"{door}" ralf context show "$RALF_TASK_ID" --brief 2>/dev/null; true',
+        "nothing handed over": f'"{door}" start >/dev/null',
+    }[variant]
+    path.write_text(f"#!/usr/bin/env bash\n{does}\n")
+    path.chmod(0o755)
+    return path
+
+
+# ---- what it left ----
+
+
+def _look(root: Path, plans: Path, runs: Sequence[Run], found: Found) -> None:
+    names = {one.number: (plans / f"{one.number}.run").read_text().strip() for one in runs}
+    repeats = config.load(Project(root).config_file).health_repeats
+    for task in dict.fromkeys(one.task for one in runs):
+        _task(root, plans, [one for one in runs if one.task == task], names, repeats, found)
+    markers = (plans / "acknowledged").read_text().splitlines()
+    found.acknowledged = len(markers)
+    texts = [
+        (decision.decision, summary.route)
+        for summary in ralf.list_routes(root=root)
+        for decision in ralf.get_context(summary.route, root=root).decisions
+    ]
+    for marker in markers:
+        task = next(one.task for one in runs if re.search(rf"\b{one.number}\Z", marker))
+        held = [route for text, route in texts if re.search(rf"{re.escape(marker)}\b", text)]
+        if held == [task]:
+            found.kept += 1
+        else:
+            found.faults.append(f"lost: the decision on {marker} is in {held or 'no route'}, not once in {task}")
+    report = verify(root=root)
+    found.faults += [f"damaged: {one.path}: {one.what}" for one in report.findings if one.damage]
+
+
+def _task(root: Path, plans: Path, runs: Sequence[Run], names: dict[int, str], repeats: int, found: Found) -> None:
+    """Each prompt of a task names the run before it and how that ended; the attempts are counted right."""
+    for before, one in itertools.pairwise(runs):
+        prompt = (plans / f"{one.number}.prompt").read_text()
+        found.asked += 1
+        line = next((line for line in prompt.splitlines() if names[before.number] in line), "")
+        if before.outcome in line:
+            found.told += 1
+        else:
+            found.faults.append(f"untold: prompt {one.number} says {line!r} of {names[before.number]}: {before}")
+    context = ralf.get_context(runs[0].task, root=root)
+    if context.active_work.attempts != len(runs) + 1:  # and the last look
+        found.faults.append(
+            f"miscounted: {runs[0].task} has {context.active_work.attempts} attempts, not {len(runs) + 1}"
+        )
+    if runs[0].task == STUCK:
+        for place, one in enumerate(runs):
+            prompt = (plans / f"{one.number}.prompt").read_text()
+            warns = "attempts have changed nothing" in prompt
+            found.warned += warns
+            if warns != (place >= repeats):
+                found.faults.append(f"warning: prompt {one.number}, after {place} attempts of {repeats}: {warns}")
+
+
+def main(args: Sequence[str] | None = None) -> int:
+    """Run it, and print what came out."""
+    parser = argparse.ArgumentParser(prog="python -m tests.faults.loop")
+    parser.add_argument("--iterations", type=int, default=30)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--broken", default="", choices=["", "nothing taken in", "nothing handed over"])
+    given = parser.parse_args(args)
+    if shutil.which("bash") is None:
+        print("no bash here", file=sys.stderr)
+        return 77
+    found = run(given.iterations, given.seed, given.broken)
+    return figures.told(
+        [
+            ("iterations", found.iterations, ""),
+            ("of them killed", found.kills, "every third"),
+            ("prompts that name the run before and how it ended", f"{found.told} of {found.asked}", "all"),
+            ("decisions on the disk that the route has", f"{found.kept} of {found.acknowledged}", "all"),
+            ("prompts that warn that nothing changes", found.warned, ""),
+            ("an iteration", f"{sum(found.seconds) / max(1, len(found.seconds)):.2f} s", ""),
+            ("faults", len(found.faults), "0"),
+        ],
+        found.faults,
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

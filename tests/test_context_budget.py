@@ -1,0 +1,544 @@
+"""The drop-in for `context_budget.py`: what it prints, how it ends, what it keeps, and when it makes a checkpoint."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import ralf
+import storekit
+from ralf import project as projects
+from ralf_integrations.blackbox5 import budgetfile, context_budget, crossing
+from ralf_integrations.blackbox5.budget import ContextBudget, ThresholdAction, attach
+from ralf_integrations.blackbox5.checkpointing import Checkpointing
+from storekit import Ran
+
+ROUTE = "TASK-001"
+DATA = storekit.SOURCE.parent / "shared" / "data" / "blackbox5" / "context_budget"
+
+
+@pytest.fixture
+def run_dir(tmp_path: Path) -> Path:
+    """A run's folder in a project."""
+    folder = tmp_path / ".autonomous" / "runs" / "run-20260201_120000"
+    folder.mkdir(parents=True)
+    return folder
+
+
+@pytest.fixture
+def session(tmp_path: Path) -> Path:
+    path = tmp_path / "session.jsonl"
+    storekit.write_session(path, 1_500)
+    return path
+
+
+def called(capfd: pytest.CaptureFixture[str], *args: object) -> Ran:
+    capfd.readouterr()
+    status = context_budget.main([str(arg) for arg in args])
+    return Ran(status, *capfd.readouterr())
+
+
+def as_file(cwd: Path, *args: object, **more: str) -> Ran:
+    """The command as a file of its own, as the loop calls it."""
+    command = [sys.executable, context_budget.__file__, *map(str, args)]
+    env = {**storekit.environment(cwd, **more), "PYTHONPATH": ""}
+    done = subprocess.run(command, cwd=cwd, env=env, capture_output=True, timeout=storekit.HANGS)
+    return Ran(done.returncode, done.stdout.decode(), done.stderr.decode())
+
+
+# ---- the documented answers ----
+
+TABLE = [
+    (0, 0.0, None, 0),
+    (79_999, 40.0, None, 0),
+    (80_000, 40.0, "subagent", 0),
+    (80_001, 40.0, "subagent", 0),
+    (139_999, 70.0, "subagent", 0),
+    (140_000, 70.0, "warning", 0),
+    (140_001, 70.0, "warning", 0),
+    (169_999, 85.0, "warning", 0),
+    (170_000, 85.0, "critical", 3),
+    (170_001, 85.0, "critical", 3),
+    (189_999, 95.0, "critical", 3),
+    (190_000, 95.0, "hard_limit", 2),
+    (200_000, 100.0, "hard_limit", 2),
+    (987_654, 493.83, "hard_limit", 2),
+]
+
+
+@pytest.mark.parametrize(("tokens", "percentage", "triggered", "status"), TABLE)
+def test_check_prints_its_six_fields_and_ends_with_its_status(
+    run_dir: Path,
+    capfd: pytest.CaptureFixture[str],
+    tokens: int,
+    percentage: float,
+    triggered: str | None,
+    status: int,
+) -> None:
+    ran = called(capfd, "check", "--run-dir", run_dir, "--tokens", tokens, "--checkpoint-threshold", 0)
+    assert list(ran.json().items()) == [
+        ("current_tokens", tokens),
+        ("max_tokens", 200_000),
+        ("percentage", percentage),
+        ("threshold_triggered", triggered),
+        ("subagent_recommended", triggered is not None),
+        ("subagent_already_spawned", False),
+    ]
+    assert ran.status == status
+    strict = called(capfd, "check", "--tokens", tokens, "--strict-exit", "--checkpoint-threshold", 0)
+    assert strict.status == {2: 4}.get(status, status)
+    assert strict.json() == ran.json()
+
+
+def test_thresholds_and_window_are_what_the_arguments_say(capfd: pytest.CaptureFixture[str]) -> None:
+    limits = ("--max-tokens", 1000, "--subagent-threshold", 10, "--warning-threshold", 20)
+    limits += ("--critical-threshold", 30, "--hard-limit", 50, "--checkpoint-threshold", 0)
+    expected = [(99, None, 0), (100, "subagent", 0), (200, "warning", 0), (300, "critical", 3), (500, "hard_limit", 2)]
+    for tokens, triggered, status in expected:
+        ran = called(capfd, "check", "--tokens", tokens, *limits)
+        assert (ran.json()["threshold_triggered"], ran.status) == (triggered, status), tokens
+
+
+@pytest.mark.parametrize(
+    ("args", "status", "words"),
+    [
+        (["check"], 1, "--tokens required"),
+        (["recommend"], 1, "--tokens required"),
+        (["subagent-context"], 1, "--task required"),
+        (["create"], 1, "--route required"),
+    ],
+)
+def test_a_missing_argument_is_status_1(
+    capfd: pytest.CaptureFixture[str], args: list[str], status: int, words: str
+) -> None:
+    ran = called(capfd, *args)
+    assert (ran.status, ran.out) == (status, "")
+    assert ran.err.startswith("Error: ") and words in ran.err
+
+
+@pytest.mark.parametrize("args", [[], ["nothing"], ["check", "--tokens", "many"], ["check", "--max-tokens", "0"]])
+def test_wrong_usage_is_argparses_status_2(args: list[str]) -> None:
+    with pytest.raises(SystemExit) as raised:
+        context_budget.main(args)
+    assert raised.value.code == 2
+
+
+def test_init_prints_five_lines_and_writes_the_state_file(run_dir: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    ran = called(capfd, "init", "--run-dir", run_dir)
+    assert ran.status == 0
+    assert ran.out.splitlines() == [
+        f"Context budget initialized: 200,000 tokens; state file: {run_dir / 'context_budget.json'}",
+        "  Sub-agent threshold: 40% (80,000 tokens)",
+        "  Warning threshold: 70% (140,000 tokens)",
+        "  Critical threshold: 85% (170,000 tokens)",
+        "  Hard limit: 95% (190,000 tokens)",
+    ]
+    assert len(called(capfd, "init").out.splitlines()) == 5
+    tree = json.loads((run_dir / "context_budget.json").read_text())
+    current = tree["current"]
+    assert list(tree) == ["config", "current", "history"]
+    assert tree["config"] == {
+        "max_tokens": 200_000,
+        "thresholds": {"subagent": 40, "warning": 70, "critical": 85, "hard_limit": 95},
+    }
+    assert list(current) == [
+        *("current_tokens", "max_tokens", "percentage", "threshold_triggered", "action_taken", "timestamp"),
+    ]
+    assert (current["current_tokens"], current["percentage"], current["action_taken"]) == (0, 0.0, None)
+    assert tree["history"] == [current]
+
+
+def test_recommend_says_what_to_do_and_subagent_context_what_to_hand_over(capfd: pytest.CaptureFixture[str]) -> None:
+    assert called(capfd, "recommend", "--tokens", 10).out.strip().endswith("go on.")
+    assert "PARTIAL" in called(capfd, "recommend", "--tokens", 195_000).out
+    ran = called(capfd, "subagent-context", "--task", "Carry the table over", "--progress", "half of it")
+    assert (ran.status, "Carry the table over" in ran.out, "half of it" in ran.out) == (0, True, True)
+
+
+def test_a_spawned_subagent_is_not_recommended_again(run_dir: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    (run_dir / ".subagent_spawned").touch()
+    shown = called(capfd, "check", "--run-dir", run_dir, "--tokens", 90_000).json()
+    assert (shown["subagent_recommended"], shown["subagent_already_spawned"]) == (False, True)
+
+
+def test_it_works_as_a_file_from_any_directory_and_through_a_link(tmp_path: Path) -> None:
+    link = tmp_path / "lib" / "context_budget.py"
+    link.parent.mkdir()
+    link.symlink_to(context_budget.__file__)
+    for path in (context_budget.__file__, link):
+        command = [sys.executable, str(path), "check", "--tokens", "170000", "--checkpoint-threshold", "0"]
+        done = subprocess.run(command, cwd="/", capture_output=True, env={**os.environ, "PYTHONPATH": ""})
+        assert done.returncode == 3, done.stderr
+        assert json.loads(done.stdout)["threshold_triggered"] == "critical"
+    code = "import sys; sys.path.insert(0, sys.argv[1]); from context_budget import ContextBudget; "
+    code += "print(ContextBudget().check_usage(140000).threshold_triggered)"
+    done = subprocess.run([sys.executable, "-c", code, str(link.parent)], cwd="/", capture_output=True, text=True)
+    assert done.stdout == "warning\n", done.stderr
+
+
+def test_a_python_without_our_libraries_still_counts_and_says_why_no_checkpoint_is_made(
+    tmp_path: Path, run_dir: Path, session: Path
+) -> None:
+    args = ["check", "--run-dir", str(run_dir), "--tokens", "150000", "--route", ROUTE, "--transcript", str(session)]
+    command = [sys.executable, "-I", "-S", context_budget.__file__, *args]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=storekit.HANGS)
+    assert (done.returncode, json.loads(done.stdout)["threshold_triggered"]) == (0, "warning"), done.stderr
+    assert "no checkpoint" in done.stderr and "Python that ralf is installed in" in done.stderr
+    assert budgetfile.read(run_dir / "context_budget.json").tokens == 150_000
+
+
+# ---- the state file ----
+
+TOOL: dict[str, Any] = {
+    "config": {"max_tokens": 200_000, "thresholds": dict(budgetfile.THRESHOLDS)},
+    "current": {
+        "current_tokens": 52_000,
+        "max_tokens": 200_000,
+        "percentage": 26,
+        "threshold_triggered": None,
+        "action_taken": None,
+        "timestamp": "2026-01-31T12:22:20Z",
+    },
+    "history": [{"timestamp": "2026-01-31T12:22:20Z", "tokens": 52_000, "action": "loop_41_complete"}],
+}
+ABSOLUTE: dict[str, Any] = {
+    "max_tokens": 200_000,
+    "thresholds": {"subagent": 80_000, "warning": 140_000, "critical": 170_000, "hard_limit": 190_000},
+    "usage": {"current_tokens": 12_000, "percentage": 6.0},
+    "actions_triggered": [],
+    "initialized_at": "2026-01-31T06:06:16Z",
+}
+SHAPES: list[tuple[str, dict[str, Any], int | None]] = [
+    ("tool", TOOL, 52_000),
+    ("tool", TOOL | {"loop": 41, "run_dir": "/srv/run"}, 52_000),
+    ("flat", {"run_id": "r", "task_id": "T", **TOOL["config"], "current": TOOL["current"], "history": []}, 52_000),
+    ("absolute", ABSOLUTE, 12_000),
+    (
+        "absolute",
+        {key: value for key, value in ABSOLUTE.items() if key != "thresholds"} | ABSOLUTE["thresholds"],
+        12_000,
+    ),
+    ("unknown", {"loop": 36, "model": "m", "files_read": 5}, None),
+]
+
+
+@pytest.mark.parametrize(("shape", "tree", "tokens"), SHAPES)
+def test_every_shape_is_read_and_every_key_of_it_is_kept(
+    run_dir: Path, capfd: pytest.CaptureFixture[str], shape: str, tree: dict[str, Any], tokens: int | None
+) -> None:
+    path = run_dir / "context_budget.json"
+    path.write_text(json.dumps(tree))
+    found = budgetfile.read(path)
+    assert (found.shape, found.tokens, found.trusted) == (shape, tokens, tokens)
+    if tokens is not None:
+        assert found.thresholds == {"subagent": 40, "warning": 70, "critical": 85, "hard_limit": 95}
+    assert called(capfd, "check", "--run-dir", run_dir, "--tokens", 60_000).status == 0
+    after = json.loads(path.read_text())
+    for key, value in tree.items():
+        if key not in ("config", "current", "history"):
+            assert after[key] == value, key
+    assert after["history"][:-1] == tree.get("history", [])
+    assert budgetfile.read(path).tokens == 60_000
+
+
+@pytest.mark.parametrize(
+    "current",
+    [
+        {"current_tokens": 85_000, "percentage": 42.5, "threshold_triggered": None},
+        {"current_tokens": 85_000, "percentage": 12.0},
+        {"current_tokens": 10_000, "percentage": 5.0, "threshold_triggered": "critical"},
+    ],
+)
+def test_what_contradicts_itself_is_unknown(
+    run_dir: Path, capfd: pytest.CaptureFixture[str], current: dict[str, Any]
+) -> None:
+    (run_dir / "context_budget.json").write_text(json.dumps(TOOL | {"current": current}))
+    shown = called(capfd, "status", "--run-dir", run_dir).json()
+    assert shown["tokens"] == "unknown"
+    assert shown["doubt"]
+
+
+def test_the_history_has_at_most_twenty_rows(run_dir: Path) -> None:
+    budget = ContextBudget(run_dir=run_dir)
+    for tokens in range(25):
+        budget.check_usage(tokens)
+    history = json.loads((run_dir / "context_budget.json").read_text())["history"]
+    assert [row["current_tokens"] for row in history] == list(range(5, 25))
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"[1]", b"\xff\xfe", b"null", b"[" * 100_000])
+def test_a_state_file_that_is_none_is_set_aside_and_nothing_stops(
+    run_dir: Path, capfd: pytest.CaptureFixture[str], content: bytes
+) -> None:
+    path = run_dir / "context_budget.json"
+    path.write_bytes(content)
+    ran = called(capfd, "check", "--run-dir", run_dir, "--tokens", 60_000)
+    assert (ran.status, ran.json()["current_tokens"]) == (0, 60_000)
+    (aside,) = run_dir.glob("context_budget.json.damaged-*")
+    assert aside.read_bytes() == content
+    assert aside.name in ran.err
+    assert budgetfile.read(path).tokens == 60_000
+
+
+def test_a_folder_that_cannot_be_written_stops_nothing(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "run").write_text("a file")
+    ran = called(capfd, "check", "--run-dir", tmp_path / "run", "--tokens", 60_000)
+    assert (ran.status, ran.json()["current_tokens"]) == (0, 60_000)
+    assert "is not kept" in ran.err
+
+
+@pytest.mark.skipif(not DATA.is_dir(), reason="the real files are not beside this checkout")
+def test_real_state_files_load_and_lose_no_key(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    files = sorted(DATA.glob("*.json"))
+    assert files
+    for file in files:
+        run_dir = tmp_path / file.stem
+        run_dir.mkdir()
+        path = run_dir / "context_budget.json"
+        path.write_bytes(file.read_bytes())
+        before = json.loads(path.read_text())
+        assert called(capfd, "status", "--run-dir", run_dir).status == 0
+        assert path.read_bytes() == file.read_bytes()
+        assert called(capfd, "check", "--run-dir", run_dir, "--tokens", 1).status == 0
+        after = json.loads(path.read_text())
+        assert {key: after[key] for key in before if key not in ("config", "current", "history")} == {
+            key: value for key, value in before.items() if key not in ("config", "current", "history")
+        }
+        assert after["history"][:-1] == before.get("history", [])[-19:], file
+
+
+# ---- the checkpoint ----
+
+
+def counts(root: Path) -> int:
+    """The checkpoints of the route."""
+    return len(storekit.checkpoints_of(root, ROUTE)) if storekit.journal_file(root, ROUTE).exists() else 0
+
+
+def test_a_checkpoint_is_made_once_per_crossing_also_by_new_processes(
+    tmp_path: Path, run_dir: Path, session: Path
+) -> None:
+    steps = [(139_999, 0), (140_000, 1), (150_000, 1), (190_000, 1), (20_000, 1), (139_999, 1), (141_000, 2)]
+    turn = 20
+    for tokens, expected in steps:
+        turn = storekit.grow(session, 500, turn)  # there is always something new
+        args = ("--run-dir", run_dir, "--tokens", tokens, "--route", ROUTE, "--transcript", session)
+        ran = as_file(tmp_path, "check", *args)
+        assert counts(tmp_path) == expected, (tokens, ran.err)
+        assert ran.json()["current_tokens"] == tokens
+
+
+def test_a_count_that_falls_far_is_another_session(tmp_path: Path, run_dir: Path, session: Path) -> None:
+    turn = 20
+    for tokens, expected in ((180_000, 1), (178_000, 1), (150_000, 2), (151_000, 2)):
+        turn = storekit.grow(session, 500, turn)
+        budget = ContextBudget(run_dir=run_dir, checkpoints=Checkpointing(run_dir, ROUTE, session))
+        budget.check_usage(tokens)
+        assert counts(tmp_path) == expected, tokens
+
+
+def test_the_state_file_says_that_a_checkpoint_was_made(run_dir: Path, session: Path) -> None:
+    budget = ContextBudget(run_dir=run_dir, checkpoints=Checkpointing(run_dir, ROUTE, session, threshold=50))
+    taken = [budget.check_usage(tokens).action_taken for tokens in (99_999, 100_000, 120_000)]
+    assert taken == [None, "checkpoint", None]
+    rows = json.loads((run_dir / "context_budget.json").read_text())["history"]
+    assert [row["action_taken"] for row in rows] == taken
+
+
+def test_a_state_file_that_the_agent_writes_anew_brings_no_second_checkpoint(
+    tmp_path: Path, run_dir: Path, session: Path
+) -> None:
+    args = ("--run-dir", run_dir, "--tokens", 150_000, "--route", ROUTE, "--transcript", session)
+    assert context_budget.main(["check", *map(str, args)]) == 0
+    (run_dir / "context_budget.json").write_text(json.dumps(TOOL))
+    storekit.grow(session, 500, 20)
+    assert context_budget.main(["check", *map(str, args)]) == 0
+    assert counts(tmp_path) == 1
+
+
+def test_of_many_processes_at_once_one_makes_it(tmp_path: Path, run_dir: Path, session: Path) -> None:
+    args = ["check", "--run-dir", run_dir, "--tokens", 150_000, "--route", ROUTE, "--transcript", session]
+    command = [sys.executable, context_budget.__file__, *map(str, args)]
+    env = storekit.environment(tmp_path)
+    started = [subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE) for _ in range(6)]
+    said = [child.communicate(timeout=storekit.HANGS)[1].decode() for child in started]
+    assert [child.returncode for child in started] == [0] * 6, said
+    assert counts(tmp_path) == 1
+    assert sum("checkpoint cp-001" in text for text in said) == 1
+
+
+def test_a_checkpoint_that_fails_stops_nothing_and_is_tried_again(
+    tmp_path: Path, run_dir: Path, session: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    args = ("check", "--run-dir", run_dir, "--tokens", 150_000, "--route", ROUTE, "--transcript", tmp_path / "later")
+    ran = called(capfd, *args)
+    assert (ran.status, ran.json()["threshold_triggered"]) == (0, "warning")
+    assert "no checkpoint" in ran.err
+    session.rename(tmp_path / "later")
+    assert called(capfd, *args).status == 0
+    assert counts(tmp_path) == 1
+
+
+def test_nothing_is_made_in_a_folder_that_is_no_project_nor_where_it_was_switched_off(
+    tmp_path: Path, run_dir: Path, session: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    away = tmp_path.parent / f"{tmp_path.name}-away"
+    away.mkdir()
+    monkeypatch.chdir(away)
+    assert "is no project" in called(capfd, "check", "--run-dir", away, "--tokens", 150_000).err
+    assert sorted(path.name for path in away.iterdir()) == ["context_budget.json"]
+    args = ("check", "--run-dir", run_dir, "--tokens", 150_000, "--route", ROUTE, "--transcript", session)
+    monkeypatch.setenv("BB5_DISABLE_CHECKPOINTS", "1")
+    assert called(capfd, *args).status == 0
+    monkeypatch.delenv("BB5_DISABLE_CHECKPOINTS")
+    assert called(capfd, *args, "--checkpoint-threshold", 0).status == 0
+    assert not storekit.context_of(tmp_path).exists()
+
+
+def test_what_is_remembered_of_a_crossing_may_be_lost(tmp_path: Path) -> None:
+    done: list[int] = []
+    project = projects.find(tmp_path)
+    for content in (None, "{", "[]", '{"highest": "x"}', '{"highest": null}'):
+        for path in (project.cache / "budgets").glob("*.json"):
+            if content is not None:
+                path.write_text(content)
+        crossing.at(project, "run", 80.0, 70.0, lambda: done.append(1))
+    assert len(done) == 5
+
+
+# ---- attached to the other tool's class ----
+
+
+class Theirs:
+    """As their class has it: actions by threshold, whose callbacks are called and whose errors are swallowed."""
+
+    def __init__(self, run_dir: Path) -> None:
+        self.max_tokens, self.run_dir, self.state_file = 200_000, run_dir, "context_budget.json"
+        self.thresholds = dict(budgetfile.THRESHOLDS)
+        self.called: list[str] = []
+        self.actions = {name: ThresholdAction(name, "…") for name in self.thresholds}
+
+    def at(self, tokens: int, name: str) -> None:
+        """Their own check, at so many tokens."""
+        (self.run_dir / self.state_file).write_text(json.dumps({"current": {"current_tokens": tokens}}))
+        callback = self.actions[name].callback
+        if callback is not None:
+            callback()
+
+
+def test_attached_to_the_existing_class_it_makes_one_checkpoint_per_crossing_and_calls_what_was_there(
+    tmp_path: Path, run_dir: Path, session: Path
+) -> None:
+    theirs = Theirs(run_dir)
+    theirs.actions["critical"].callback = lambda: theirs.called.append("critical")
+    detach = attach(theirs, Checkpointing(run_dir, ROUTE, session))
+    assert theirs.actions["subagent"].callback is None
+    theirs.at(150_000, "warning")
+    storekit.grow(session, 500, 20)
+    theirs.at(175_000, "critical")
+    assert (counts(tmp_path), theirs.called) == (1, ["critical"])
+    detach()
+    theirs.at(175_000, "critical")
+    assert theirs.called == ["critical", "critical"]
+    assert theirs.actions["warning"].callback is None
+
+
+def test_our_own_class_does_what_is_attached_and_says_what_came_of_it() -> None:
+    budget = ContextBudget()
+    assert "sub-agent" in budget.execute_action("subagent")
+    budget.actions["warning"].callback = lambda: 1 / 0
+    assert budget.execute_action("warning") == "summarize_thoughts: failed: division by zero"
+    assert budget.execute_action("nothing").startswith("no action")
+    assert ContextBudget.estimate_tokens("x" * 403) == 100
+    with pytest.raises(ValueError, match="no window"):
+        ContextBudget(max_tokens=0)
+
+
+# ---- what the client says ----
+
+
+@pytest.fixture
+def client(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A session that Claude Code has kept of the project, whose window holds 150,000 tokens."""
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path / "home"))
+    monkeypatch.setenv("CODEX_HOME", str(tmp_path / "none"))
+    name = "".join(c if c.isascii() and c.isalnum() else "-" for c in str(tmp_path))
+    path = tmp_path / "home" / "projects" / name / "0c1f8f2e-0000-4000-8000-000000000001.jsonl"
+    path.parent.mkdir(parents=True)
+    storekit.write_session(path, 1_500, path.stem)
+    usage = {"input_tokens": 1_000, "cache_read_input_tokens": 148_000, "output_tokens": 1_000}
+    message = {"role": "assistant", "model": "m", "id": "msg_x", "content": [{"type": "text", "text": "so"}]}
+    record = {"type": "assistant", "sessionId": path.stem, "uuid": "u", "timestamp": "2026-03-02T08:00:00.000Z"}
+    with path.open("a") as file:
+        file.write(json.dumps(record | {"message": message | {"usage": usage}}) + "\n")
+    return path
+
+
+def test_auto_takes_the_clients_own_figure(run_dir: Path, client: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    ran = called(capfd, "check", "--run-dir", run_dir, "--tokens", "auto", "--route", ROUTE)
+    shown = ran.json()
+    assert (ran.status, shown["threshold_triggered"], shown["max_tokens"]) == (0, "warning", 200_000)
+    assert 149_000 <= shown["current_tokens"] <= 150_000
+    assert storekit.checkpoints_of(run_dir.parents[2], ROUTE)[0][0] == client.stem
+
+
+def test_of_two_sessions_at_once_each_is_asked_for_its_own_figure(
+    run_dir: Path, client: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = client.with_name("0c1f8f2e-0000-4000-8000-000000000002.jsonl")
+    other.write_text(client.read_text().replace(client.stem, other.stem).replace("148000", "20000"))
+    os.utime(client, (1_800_000_000, 1_800_000_000))
+    os.utime(other, (1_900_000_000, 1_900_000_000))
+    args = ("check", "--run-dir", run_dir, "--tokens", "auto", "--route", ROUTE)
+    assert called(capfd, *args).json()["current_tokens"] < 30_000
+    monkeypatch.setenv("CLAUDE_CODE_SESSION_ID", client.stem)
+    assert called(capfd, *args).json()["current_tokens"] > 140_000
+
+
+def test_auto_without_a_figure_is_status_1_and_says_what_to_do(
+    run_dir: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("CLAUDE_CONFIG_DIR", "CODEX_HOME"):
+        monkeypatch.setenv(name, str(run_dir / "none"))
+    ran = called(capfd, "check", "--run-dir", run_dir, "--tokens", "auto")
+    assert (ran.status, ran.out) == (1, "")
+    assert "--tokens N" in ran.err
+
+
+def test_create_takes_the_projects_newest_session(
+    tmp_path: Path, run_dir: Path, client: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    ran = called(capfd, "create", "--route", ROUTE, "--tokens", 51_000, "--run-dir", run_dir)
+    assert ran.json()["checkpoint_id"] == "cp-001"
+    assert Path(ran.json()["path"]) == storekit.route_file(tmp_path, ROUTE)
+    again = called(capfd, "create", "--route", ROUTE, "--tokens", 51_000, "--run-dir", run_dir)
+    assert (again.status, again.json()["checkpoint_id"]) == (0, None)
+
+
+def test_without_a_session_create_takes_the_runs_folder(
+    tmp_path: Path, run_dir: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("CLAUDE_CONFIG_DIR", "CODEX_HOME"):
+        monkeypatch.setenv(name, str(run_dir / "none"))
+    (run_dir / "DECISIONS.md").write_text("# DECISIONS\n\n## D-1: Keep WAL mode\n\n**Rationale:** one file\n")
+    monkeypatch.setenv("RALF_RUN_DIR", str(run_dir))
+    monkeypatch.chdir(tmp_path)
+    assert called(capfd, "create", "--route", ROUTE, "--tokens", 51_000).json()["checkpoint_id"] == "cp-001"
+    assert [one.decision for one in ralf.get_context(ROUTE, root=tmp_path).decisions] == ["Keep WAL mode"]
+
+
+@pytest.mark.parametrize("route", ["../../etc/passwd", "a/b", ""])
+def test_a_route_is_never_used_unchecked_in_a_path(
+    tmp_path: Path, run_dir: Path, session: Path, capfd: pytest.CaptureFixture[str], route: str
+) -> None:
+    ran = called(capfd, "create", f"--route={route}", "--transcript", session, "--run-dir", run_dir)
+    if route:
+        assert (ran.status, ran.out) == (1, "")
+        assert "refused as a route name" in ran.err
+        assert not storekit.context_of(tmp_path).exists()

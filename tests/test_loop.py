@@ -1,0 +1,226 @@
+"""What the loop calls: earlier runs are taken in once they are over, each into its own route, and nothing stops it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import ralf
+import storekit
+from ralf.project import Project
+from ralf_integrations.blackbox5 import loop, owners
+
+TASK = "TASK-ARCH-001"
+WRITTEN = """\
+# DECISIONS
+
+## D-1: Keep the old column
+
+**Decision:** Keep the old column of {name} beside the new one
+
+**Rationale:** its readers cannot change before the season
+"""
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
+    (tmp_path / ".autonomous" / "runs").mkdir(parents=True)
+    for name in ("CLAUDE_CONFIG_DIR", "CODEX_HOME"):
+        monkeypatch.setenv(name, str(tmp_path / "none"))
+    monkeypatch.chdir(tmp_path)
+    return Project(tmp_path)
+
+
+def a_run(project: Project, number: int, *, words: str = "", result: str = "", task: str = TASK) -> Path:
+    """A run's folder, as the loop makes it, and what the run wrote."""
+    folder = project.root / ".autonomous" / "runs" / f"run-20260201_1200{number:02d}-{task}"
+    folder.mkdir()
+    for name in ("THOUGHTS", "DECISIONS", "RESULTS"):
+        (folder / f"{name}.md").write_text(f"# {name}\n\n<!-- RALF_TEMPLATE: UNFILLED -->\n\nFILL_ME\n")
+    if words:
+        (folder / "DECISIONS.md").write_text(WRITTEN.format(name=words))
+    if result:
+        (folder / "RESULTS.md").write_text(
+            f"# RESULTS\n\n**Status:** {result}\n\nThe table of {words} is carried over.\n"
+        )
+    return folder
+
+
+def started(project: Project, folder: Path, capfd: pytest.CaptureFixture[str], route: str = TASK) -> str:
+    capfd.readouterr()
+    assert loop.main(["start", "--run-dir", str(folder), "--route", route, "--root", str(project.root)]) == 0
+    return capfd.readouterr().out
+
+
+def said(project: Project, route: str = TASK) -> list[str]:
+    return [decision.decision for decision in ralf.get_context(route, root=project.root).decisions]
+
+
+def test_the_first_run_of_a_task_is_told_that_it_is_the_first(
+    project: Project, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert "first attempt" in started(project, a_run(project, 1), capfd)
+    assert ralf.get_context(TASK, root=project.root).checkpoint_count == 0
+
+
+def test_a_run_that_ends_is_taken_in_and_the_next_is_told_what_it_came_to(
+    project: Project, capfd: pytest.CaptureFixture[str]
+) -> None:
+    first = a_run(project, 1, words="harbour-1", result="PARTIAL")
+    started(project, first, capfd)
+    (first / "claude_output.log").write_text("done\n<promise>PARTIAL</promise>\n")
+    assert loop.main(["end", str(first / "claude_output.log"), "--run-dir", str(first), "--route", TASK]) == 0
+    assert said(project) == ["Keep the old column of harbour-1 beside the new one"]
+    text = started(project, a_run(project, 2), capfd)
+    assert first.name in text and "PARTIAL" in text
+    assert "Keep the old column of harbour-1" in text
+
+
+def test_the_promise_may_stand_in_an_output_elsewhere(
+    project: Project, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    first = a_run(project, 1, words="harbour-1")
+    output = tmp_path / "elsewhere.log"
+    output.write_text("x" * 3_000_000 + "\n<promise>RETRY</promise>\n<promise> BLOCKED </promise>\n")
+    assert loop.main(["end", str(output), "--run-dir", str(first), "--route", TASK]) == 0
+    assert ralf.get_context(TASK, root=project.root).active_work.outcome == "BLOCKED"
+    assert loop.main(["end", str(tmp_path / "none"), "--run-dir", str(first), "--route", TASK]) == 0
+    assert "no promise" in capfd.readouterr().err
+    assert ralf.get_context(TASK, root=project.root).active_work.attempts == 1
+
+
+def test_a_run_that_died_is_taken_in_at_the_start_of_the_next_and_once(
+    project: Project, capfd: pytest.CaptureFixture[str]
+) -> None:
+    first = a_run(project, 1, words="harbour-1")
+    started(project, first, capfd)
+    second = a_run(project, 2)
+    text = started(project, second, capfd)
+    assert first.name in text and "ended without a word" in text
+    assert said(project) == ["Keep the old column of harbour-1 beside the new one"]
+    before = storekit.kept_bytes(project.root)
+    started(project, second, capfd)
+    assert storekit.kept_bytes(project.root) == before
+
+
+@pytest.mark.parametrize("remembered", [True, False])
+def test_a_run_goes_into_the_route_that_it_had_and_not_into_the_one_of_who_finds_it(
+    project: Project, capfd: pytest.CaptureFixture[str], remembered: bool
+) -> None:
+    first = a_run(project, 1)
+    plain = first.rename(first.with_name("run-20260201_120001"))
+    started(project, plain, capfd, "TASK-ONE-1")
+    (plain / "DECISIONS.md").write_text(WRITTEN.format(name="harbour-1"))
+    if not remembered:
+        shutil.rmtree(project.cache)
+    named = a_run(project, 2, words="harbour-2", task="TASK-TWO-2")
+    started(project, a_run(project, 3, task="TASK-THREE-3"), capfd, "TASK-THREE-3")
+    assert named.name.endswith("TASK-TWO-2")
+    assert said(project, "TASK-ONE-1") == ["Keep the old column of harbour-1 beside the new one"]
+    assert said(project, "TASK-TWO-2") == ["Keep the old column of harbour-2 beside the new one"]
+
+
+def test_a_run_of_another_loop_that_still_lives_is_left_to_it(
+    project: Project, capfd: pytest.CaptureFixture[str]
+) -> None:
+    first = a_run(project, 1, words="harbour-1")
+    code = f"""
+import sys, time
+from pathlib import Path
+from ralf.project import Project
+from ralf_integrations.blackbox5 import owners
+owners.begin(Project(Path({str(project.root)!r})), Path({str(first)!r}), {TASK!r})
+print("begun", flush=True)
+time.sleep(600)
+"""
+    other = subprocess.Popen(
+        [sys.executable, "-c", code],
+        stdout=subprocess.PIPE,
+        start_new_session=True,
+        env=storekit.environment(project.root),
+    )
+    try:
+        assert other.stdout is not None
+        assert other.stdout.readline() == b"begun\n"
+        assert owners.lives(project, first)
+        assert "first attempt" in started(project, a_run(project, 2), capfd)
+    finally:
+        os.killpg(other.pid, 9)
+        other.communicate()
+    assert not owners.lives(project, first)
+    assert "Keep the old column of harbour-1" in started(project, a_run(project, 3), capfd)
+
+
+def test_without_what_was_remembered_nothing_is_taken_twice(
+    project: Project, capfd: pytest.CaptureFixture[str]
+) -> None:
+    a_run(project, 1, words="harbour-1", result="COMPLETE")
+    second = a_run(project, 2)
+    started(project, second, capfd)
+    before = storekit.kept_bytes(project.root)
+    for path in (project.cache / "runs").iterdir():
+        path.write_text("{")
+    started(project, second, capfd)
+    assert storekit.kept_bytes(project.root) == before
+
+
+def test_the_route_is_that_of_the_environment_else_of_the_runs_folder(
+    project: Project, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = a_run(project, 1, words="harbour-1")
+    assert loop.main(["end", "--run-dir", str(folder)]) == 0
+    assert said(project, TASK)
+    monkeypatch.setenv("RALF_TASK_ID", "TASK-OTHER-9")
+    assert loop.main(["end", "--run-dir", str(a_run(project, 2, words="harbour-2"))]) == 0
+    assert said(project, "TASK-OTHER-9")
+    monkeypatch.delenv("RALF_TASK_ID")
+    monkeypatch.setenv("RALF_RUN_DIR", str(a_run(project, 3, words="harbour-3", task="TASK-ENV-3")))
+    assert loop.main(["end"]) == 0
+    assert said(project, "TASK-ENV-3")
+
+
+def test_what_is_no_runs_folder_is_passed_by(project: Project, capfd: pytest.CaptureFixture[str]) -> None:
+    second = a_run(project, 2)
+    (second.parent / "archived").mkdir()
+    (second.parent / "notes.md").write_text("# Notes\n")
+    (second.parent / "run-20260201_110000").symlink_to(second)
+    loop.main(["start", "--run-dir", str(second), "--route", TASK])
+    assert capfd.readouterr().err == ""
+
+
+def test_skeletons_make_no_section(project: Project, capfd: pytest.CaptureFixture[str]) -> None:
+    for number in range(1, 4):
+        a_run(project, number)
+    text = started(project, a_run(project, 4), capfd)
+    assert "FILL_ME" not in text and "UNFILLED" not in text
+    route = storekit.route_file(project.root, TASK)
+    assert not route.exists() or "FILL_ME" not in route.read_text()
+
+
+@pytest.mark.parametrize("args", [["start", "--route", "../x"], ["end", "--route", "a/b"], ["checkpoint"]])
+def test_whatever_goes_wrong_the_loop_goes_on(
+    project: Project, capfd: pytest.CaptureFixture[str], args: list[str]
+) -> None:
+    assert loop.main(args) == 0
+    out, err = capfd.readouterr()
+    assert out == ""
+    assert err.startswith("context-checkpoint: ")
+
+
+def test_wrong_usage_is_status_1_for_2_would_stop_a_client() -> None:
+    assert loop.main(["nothing"]) == 1
+    assert loop.main(["--help"]) == 0
+
+
+def test_switched_off_nothing_is_done(
+    project: Project, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BB5_DISABLE_CHECKPOINTS", "1")
+    a_run(project, 1, words="harbour-1")
+    assert started(project, a_run(project, 2), capfd) == ""
+    assert not storekit.context_of(project.root).exists()

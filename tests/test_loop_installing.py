@@ -1,0 +1,274 @@
+"""`ralf init --client ralf`: what it puts into the loop's tree, and the tree as it was after --uninstall."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import stat
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import assume, given, strategies as st
+
+import storekit
+from ralf.project import Project
+from ralf_integrations import doctor
+from ralf_integrations.blackbox5 import installing, places, script, section
+from ralf_integrations.clients import installation
+from storekit import Cli, Ran
+
+Run = Callable[..., Ran]
+PROMPT = "# RALF\n\nOne task per run.\n\n## FINAL STEP\n\n<promise>COMPLETE</promise>\n"
+LAUNCHER = '#!/bin/bash\nexport RALF_PROJECT_DIR="projects/$1"\nexec engine/ralf-loop.sh\n'
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    """A tree as it is: an engine, projects, prompts in several places, and what only looks like them."""
+    top = tmp_path / "a tree's place"
+    for name in (
+        "bin/ralf.md",
+        "2-engine/instructions/ralf.md",
+        "2-engine/instructions/ralf-executor.md",
+        "2-engine/.autonomous/prompts/ralf.md",
+        "5-project-memory/blackbox5/bin/ralf.md",
+        "2-engine/.autonomous/prompts/versions/v2.5/ralf.md",
+        "2-engine/instructions/archived/ralf.md",
+        "2-engine/.autonomous.backup.1/ralf.md",
+        "5-project-memory/blackbox5/.autonomous/runs/run-1/ralf.md",
+        "5-project-memory/blackbox5/knowledge/ralf.md",
+    ):
+        path = top / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(PROMPT)
+    (top / "bin" / "ralf").write_text(LAUNCHER)
+    (top / "bin" / "ralf").chmod(0o755)
+    (top / "ralf.md").symlink_to(top / "bin" / "ralf.md")
+    return top
+
+
+@pytest.fixture
+def root(tree: Path) -> Path:
+    return tree / "5-project-memory" / "blackbox5"
+
+
+@pytest.fixture
+def run(root: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Run:
+    for name in ("CLAUDE_CONFIG_DIR", "CODEX_HOME"):
+        monkeypatch.setenv(name, str(root / "home"))
+    monkeypatch.setenv("PATH", os.defpath)
+    cli = Cli(root, monkeypatch, capfd)
+    return lambda *args: cli(*args)
+
+
+IN_USE = [
+    "2-engine/.autonomous/prompts/ralf.md",
+    "2-engine/instructions/ralf-executor.md",
+    "2-engine/instructions/ralf.md",
+    "5-project-memory/blackbox5/bin/ralf.md",
+    "bin/ralf.md",
+]
+
+
+def state(top: Path) -> dict[str, tuple[int, bytes]]:
+    """Every file of a tree: mode and bytes."""
+    return {
+        path.relative_to(top).as_posix(): (stat.S_IMODE(path.lstat().st_mode), path.read_bytes())
+        for path in sorted(top.rglob("*"))
+        if path.is_file() and not path.is_symlink()
+    }
+
+
+def test_the_prompts_in_use_are_found_and_no_old_version_copy_or_link(tree: Path, root: Path) -> None:
+    assert [path.relative_to(tree).as_posix() for path in places.prompts(Project(root))] == IN_USE
+    assert places.tree_of(Project(root)) == tree
+
+
+def test_the_environment_names_the_tree_and_the_engine(
+    tree: Path, root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = tmp_path / "opt" / "2-engine"
+    shutil.move(tree / "2-engine", engine)
+    shutil.rmtree(tree / "bin")
+    assert [path.name for path in places.prompts(Project(root))] == ["ralf.md"]
+    monkeypatch.setenv("BB5_ENGINE_ROOT", str(engine))
+    found = places.prompts(Project(root))
+    assert len(found) == 4 and engine / "instructions" / "ralf-executor.md" in found
+    monkeypatch.setenv("BLACKBOX5_HOME", str(tmp_path / "elsewhere"))  # the project does not lie in it
+    assert places.prompts(Project(root)) == found
+
+
+def test_it_puts_a_section_into_each_prompt_and_a_script_and_nothing_else(tree: Path, root: Path, run: Run) -> None:
+    before = state(tree)
+    assert run("init", "--client", "ralf", "--yes").status == 0
+    after = state(tree)
+    mine = "5-project-memory/blackbox5/.autonomous/context/"
+    changed = {name for name in after if before.get(name) != after[name]} - set(IN_USE)
+    assert changed - {f"{mine}config.yaml", f"{mine}.gitignore", f"{mine}hooks/context-checkpoint.sh"} == {
+        name for name in changed if name.startswith(f"{mine}installed/")
+    }
+    for name in IN_USE:
+        text = after[name][1].decode()
+        assert text.startswith(PROMPT) and shlex.quote(str(script.path(Project(root)))) in text
+    again = run("init", "--client", "ralf")
+    assert (again.status, "nothing to do" in again.out) == (0, True)
+    assert state(tree) == after
+
+
+def test_taken_out_the_tree_is_byte_for_byte_as_it_was(tree: Path, root: Path, run: Run) -> None:
+    run("init", "--yes")
+    (tree / "bin" / "ralf.md").write_bytes(PROMPT.replace("\n", "\r\n").rstrip().encode())
+    before = state(tree)
+    assert run("init", "--client", "ralf", "--yes").status == 0
+    assert b"\r\n<!-- ralf: end -->\r\n" in (tree / "bin" / "ralf.md").read_bytes()
+    assert run("init", "--client", "ralf", "--uninstall", "--yes").status == 0
+    assert state(tree) == before
+    run("init", "--client", "ralf", "--yes")
+    run("init", "--uninstall", "--yes")
+    assert {name: what for name, what in state(tree).items() if "context/" not in name} == {
+        name: what for name, what in before.items() if "context/" not in name
+    }
+    assert not script.path(Project(root)).parent.exists()
+
+
+@given(st.text(st.characters(codec="utf-8"), max_size=60), st.sampled_from(["\n", "\r\n"]), st.booleans())
+def test_the_section_comes_out_of_any_prompt_also_of_one_that_was_edited_since(
+    text: str, end: str, closed: bool
+) -> None:
+    assume("ralf: written by" not in text)
+    door = Path("/srv/a b/context-checkpoint.sh")
+    before = text.replace("\r", "").rstrip("\n").replace("\n", end) + (end if closed else "")
+    (added,) = section.insertions(before, door)
+    after = before[: added.place] + added.text + before[added.place :]
+    assert section.holds(after, door)
+    assert section.stripped(after) == before
+    assume(before)
+    assert section.stripped(f"above{end}{after}below{end}") == f"above{end}{before}below{end}"
+
+
+def test_a_section_of_another_version_is_replaced(tree: Path, root: Path, run: Run) -> None:
+    run("init", "--client", "ralf", "--yes")
+    prompt = tree / "bin" / "ralf.md"
+    prompt.write_text(prompt.read_text().replace("on demand", "of another version"))
+    assert run("init", "--client", "ralf", "--yes").status == 0
+    assert prompt.read_text().count("on demand") == 1
+    assert "another version" not in prompt.read_text()
+    run("init", "--client", "ralf", "--uninstall", "--yes")
+    assert prompt.read_text() == PROMPT
+
+
+def test_where_no_prompt_is_found_it_says_what_to_name(tmp_path: Path, run: Run, root: Path) -> None:
+    for path in places.prompts(Project(root)):
+        path.unlink()
+    ran = run("init", "--client", "ralf", "--yes")
+    ran.complains(2, places.tree_of(Project(root)), "ralf.md", "BLACKBOX5_HOME")
+    assert not storekit.context_of(root).exists()
+
+
+def test_somebody_elses_script_is_not_written_over(root: Path, run: Run) -> None:
+    path = script.path(Project(root))
+    path.parent.mkdir(parents=True)
+    path.write_text("#!/bin/sh\necho mine\n")
+    run("init", "--client", "ralf", "--yes").complains(2, path, "not of ralf")
+    assert path.read_text() == "#!/bin/sh\necho mine\n"
+
+
+@pytest.mark.parametrize("option", ["--shared", "--existing"])
+def test_options_that_make_no_sense_are_refused(run: Run, option: str) -> None:
+    assert run("init", "--client", "ralf", option, "--yes").status == 2
+
+
+# ---- the launcher of the same name ----
+
+
+def test_the_launcher_of_the_same_name_is_told_from_this_command(tree: Path, tmp_path: Path) -> None:
+    assert places.launcher(tree / "bin" / "ralf")
+    for text in ("#!/usr/bin/python3\nfrom ralf_cli.main import run\nrun()\n", "#!/bin/sh\necho other\n", "\x7fELF"):
+        (tmp_path / "ralf").write_text(text)
+        assert not places.launcher(tmp_path / "ralf")
+    assert not places.launcher(tmp_path / "missing")
+
+
+def test_init_and_doctor_say_that_the_launcher_is_another_program_and_do_not_start_it(
+    tree: Path, root: Path, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tree / "bin" / "ralf").write_text(f"{LAUNCHER}\ntouch {tree / 'started'}\n")
+    monkeypatch.setenv("PATH", f"{tree / 'bin'}:{os.defpath}")
+    said = run("init", "--client", "ralf", "--yes").err
+    assert "python -m ralf_cli" in said and str(tree / "bin" / "ralf") in said
+    checks = list(doctor.examine(Project(root)))
+    assert any("launcher" in check.what and check.hint == "type: python -m ralf_cli" for check in checks)
+    assert not any(check.name == "command" for check in checks)
+    assert not (tree / "started").exists()
+
+
+def test_doctor_knows_whether_the_installation_is_whole(tree: Path, root: Path, run: Run) -> None:
+    def states() -> list[str]:
+        return [check.state for check in doctor.examine(Project(root)) if check.name == "ralf loop"][1:]
+
+    assert states() == []
+    run("init", "--client", "ralf", "--yes")
+    assert states() == ["ok"] * 6
+    prompt = tree / "bin" / "ralf.md"
+    prompt.write_text(prompt.read_text().replace("on demand", "x"))
+    (tree / IN_USE[0]).write_text(PROMPT)
+    door = script.path(Project(root))
+    door.write_text(door.read_text().replace("python=/", "python=/gone/"))
+    assert states() == ["problem", "warning", "ok", "ok", "ok", "warning"]
+    door.unlink()
+    assert states()[0] == "problem"
+
+
+# ---- the script ----
+
+
+def shell(door: Path, *args: str, cwd: Path = Path("/"), **more: str) -> Ran:
+    """The script, as a loop calls it."""
+    env = storekit.environment(door.parents[3] / "home", **more)
+    done = subprocess.run([door, *args], cwd=cwd, env=env, capture_output=True, stdin=subprocess.DEVNULL)
+    return Ran(done.returncode, done.stdout.decode(), done.stderr.decode())
+
+
+@pytest.fixture
+def door(root: Path) -> Path:
+    """The installed script."""
+    project = Project(root)
+    for part in installing.parts(project):
+        change = installation.plan(project, part)
+        assert change is not None
+        installation.apply(project, change)
+    return script.path(project)
+
+
+def test_the_script_reaches_this_command_from_any_directory(door: Path, root: Path, tmp_path: Path) -> None:
+    assert os.access(door, os.X_OK)
+    (tmp_path / "ralf_cli.py").write_text("raise SystemExit('not this one')")  # where one stands brings no code
+    for cwd in (Path("/"), tmp_path):
+        ran = shell(door, "ralf", "context", "list", "--json", cwd=cwd)
+        assert (ran.status, ran.out) == (0, "[]\n"), ran.err
+    other = tmp_path / "other"
+    (other / ".autonomous").mkdir(parents=True)
+    ran = shell(door, "ralf", "context", "decide", "T-1", "Keep it", RALF_PROJECT_DIR=str(other))
+    assert (ran.status, storekit.route_file(other, "T-1").exists()) == (0, True)
+    assert not storekit.route_file(root, "T-1").exists()
+
+
+def test_the_scripts_check_ends_as_context_budget_does(door: Path, root: Path) -> None:
+    assert shell(door, "check", "--tokens", "195000", "--run-dir", str(root)).status == 2
+    assert shell(door, "check").status == 1
+
+
+def test_a_python_that_is_gone_stops_no_loop(door: Path) -> None:
+    door.write_text(door.read_text().replace("python=/", "python=/gone/"))
+    ran = shell(door, "start")
+    assert (ran.status, ran.out) == (0, "")
+    assert "init --client ralf" in ran.err
+
+
+def test_the_script_is_plain_bash(door: Path) -> None:
+    assert subprocess.run(["bash", "-n", str(door)], check=False).returncode == 0  # noqa: S607
+    if shutil.which("shellcheck"):
+        assert subprocess.run(["shellcheck", str(door)], check=False).returncode == 0  # noqa: S607

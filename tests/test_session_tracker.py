@@ -1,0 +1,134 @@
+"""Checkpoints in the tracking of a run: added to what is there, and nothing of it lost."""
+
+from __future__ import annotations
+
+import json
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ralf.errors import Damaged
+from ralf_integrations.blackbox5.session_tracker import RecordsCheckpoints, record_checkpoint, record_on
+
+RUN = "run-20260201_120000"
+TRACKED: dict[str, Any] = {
+    "run_id": RUN,
+    "agent_id": "legacy",
+    "task_id": "TASK-001",
+    "status": "active",
+    "files_created": ["/srv/a — b.py"],
+    "progress_log": [{"timestamp": "2026-02-01T12:00:00", "category": "milestone", "message": "begun"}],
+    "metadata": {"loop": 4, "nested": {"keep": [1, None, 2.5]}},
+}
+ROWS = [{"run_id": "run-1", "success": True}, {"run_id": RUN, "success": False, "files_count": 1}, "odd"]
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    folder = tmp_path / "runs" / RUN
+    folder.mkdir(parents=True)
+    (folder / "tracking.json").write_text(json.dumps(TRACKED))
+    return folder
+
+
+def told(tree: Any) -> list[tuple[str, str]]:
+    return [(one["checkpoint_id"], one.get("route", "")) for one in tree["checkpoints"]]
+
+
+def test_a_checkpoint_is_added_and_no_key_lost(run: Path) -> None:
+    assert record_checkpoint(run, "cp-001", route="TASK-001")
+    assert record_checkpoint(run, "cp-002", route="TASK-001")
+    tree = json.loads((run / "tracking.json").read_text())
+    assert told(tree) == [("cp-001", "TASK-001"), ("cp-002", "TASK-001")]
+    assert {key: value for key, value in tree.items() if key != "checkpoints"} == TRACKED
+    assert list(tree)[: len(TRACKED)] == list(TRACKED)
+    assert not (run.parents[1] / "history").exists()
+
+
+def test_the_same_checkpoint_is_noted_once(run: Path) -> None:
+    assert record_checkpoint(run, "cp-001", route="TASK-001")
+    before = (run / "tracking.json").read_bytes()
+    assert not record_checkpoint(run, "cp-001", route="TASK-001")
+    assert (run / "tracking.json").read_bytes() == before
+    assert record_checkpoint(run, "cp-001", route="TASK-002")
+
+
+def test_the_runs_row_of_the_history_is_added_to_and_the_others_stay(run: Path) -> None:
+    history = run.parents[1] / "history" / "runs.json"
+    history.parent.mkdir()
+    history.write_text(json.dumps(ROWS))
+    assert record_checkpoint(RUN, "cp-001", autonomous_root=run.parents[1])
+    rows = json.loads(history.read_text())
+    assert told(rows[1]) == [("cp-001", "")]
+    assert [rows[0], {key: rows[1][key] for key in ROWS[1]}, rows[2]] == ROWS  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("run", [None, "", "run-that-is-not-there"])
+def test_without_a_run_nothing_is_done_and_nothing_said(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], run: str | None
+) -> None:
+    assert not record_checkpoint(run, "cp-001", autonomous_root=tmp_path)
+    assert not record_checkpoint(tmp_path, "cp-001")
+    assert list(tmp_path.iterdir()) == []
+    assert capfd.readouterr() == ("", "")
+
+
+def test_what_stands_under_the_key_already_stays(run: Path) -> None:
+    (run / "tracking.json").write_text(json.dumps(TRACKED | {"checkpoints": "cp-000"}))
+    record_checkpoint(run, "cp-001")
+    tree = json.loads((run / "tracking.json").read_text())
+    assert tree["checkpoints"][0] == "cp-000"
+    assert tree["checkpoints"][1]["checkpoint_id"] == "cp-001"
+
+
+@pytest.mark.parametrize("content", ["", "{", "[]", "7"])
+def test_a_file_that_is_none_is_named_and_left_alone(run: Path, content: str) -> None:
+    (run / "tracking.json").write_text(content)
+    with pytest.raises(Damaged, match="tracking"):
+        record_checkpoint(run, "cp-001")
+    assert (run / "tracking.json").read_text() == content
+
+
+def test_of_many_at_once_none_is_lost(run: Path) -> None:
+    def note(number: int) -> None:
+        record_checkpoint(run, f"cp-{number:03d}")
+
+    threads = [threading.Thread(target=note, args=(number,)) for number in range(16)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    tree = json.loads((run / "tracking.json").read_text())
+    assert sorted(told(tree)) == [(f"cp-{number:03d}", "") for number in range(16)]
+
+
+class Theirs:
+    """As their tracker keeps and saves what it knows."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.data: dict[str, Any] = {}
+        self.saved = 0
+
+    def _save(self) -> None:
+        self.saved += 1
+        (self.folder / "tracking.json").write_text(json.dumps(self.data))
+
+
+class Tracker(RecordsCheckpoints, Theirs):
+    """Theirs, with one method more."""
+
+
+def test_an_existing_tracker_notes_checkpoints_with_its_own_save(run: Path) -> None:
+    tracker = Tracker(run)
+    assert not tracker.record_checkpoint("cp-001")
+    assert tracker.saved == 0
+    tracker.data = dict(TRACKED)
+    assert tracker.record_checkpoint("cp-001", "TASK-001")
+    assert record_on(tracker, "cp-002", route="TASK-001")
+    tracker._save()
+    tree = json.loads((run / "tracking.json").read_text())
+    assert told(tree) == [("cp-001", "TASK-001"), ("cp-002", "TASK-001")]
+    assert not record_on(object(), "cp-001")
