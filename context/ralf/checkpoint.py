@@ -27,7 +27,6 @@ from ralf.proving.proof import EMBEDDED
 from ralf.report import CheckpointReport
 from ralf.route import empty
 from ralf.runs import records
-from ralf.secrets.secretspans import untagged
 from ralf.segments import Piece, cut, full
 from ralf.sessions import Standing, standing
 from ralf.state import State
@@ -292,6 +291,8 @@ class _Run:
         if not redactor.problem:
             known = sessions.noted(self._project, self._route, self._source.session)
             return notes.new(events, known, redactor.digest, after)
+        from ralf.secrets.secretspans import untagged
+
         told = history.texts_of(self._project, self._route, self._source.session)  # under a key that is forgotten
         return notes.new(events, set(map(untagged, told)), lambda text: untagged(redactor.text(text)), after)
 

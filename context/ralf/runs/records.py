@@ -14,8 +14,8 @@ from ralf.writer import RouteWriter, writing
 
 
 def write(project: Project, route: str, runs: Sequence[Attempt]) -> RouteWriter | None:
-    """Write down in one record that there were runs, oldest first, and what came of them; None where the route knows all
-    of it. Raises what `writing` does.
+    """Write down in one record that there were runs, oldest first, and what came of them; None where the route knows
+    all of it. Raises what `writing` does.
     """
     trees = [attempts.tree_of(run, project.redactor) for run in runs]
     if not _new(project, route, trees):
