@@ -679,3 +679,11 @@ def test_secrets_in_a_source_give_way_in_all_that_is_kept(tmp_path: Path) -> Non
     migrate("decisions-md", root=tmp_path)
     migrate("timeline-memory", root=tmp_path)
     assert planted.encode() not in b"".join(kept_bytes(tmp_path).values())
+
+
+def test_templates_and_pages_that_show_how_a_memory_looks_are_no_memory(tmp_path: Path) -> None:
+    put(tmp_path, ".templates/timeline-memory.md", WORKER)
+    shown = WORKER.split("```yaml\n")[1].split("\n```")[0]
+    put(tmp_path, "docs/timeline-memory.md", f"# Memories\n\n## Structure\n\n```yaml\n{shown}\n```\n")
+    (report,) = migrate("timeline-memory", root=tmp_path).files
+    assert (report.path, report.outcome, report.shape) == ("docs/timeline-memory.md", "left", "unknown")
