@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 import ralf
 from ralf import evidence
+from ralf.corrections import drop
 from ralf.forgetting.forget import forget
+from ralf.past import history
 from ralf.project import Project
 from ralf.transcripts.events import Event
 from ralf.transcripts.notes import Notes, note, session_of
@@ -157,6 +160,24 @@ def test_a_decision_is_found_by_the_name_that_its_document_gives_it(tmp_path: Pa
     assert [hit.id for hit in hits if hit.kind == "decision"] == ["DEC-001"]
 
 
+def test_a_decision_that_a_person_dropped_stays_dropped_when_its_document_is_rewritten(tmp_path: Path) -> None:
+    _take(tmp_path, _decided())
+    drop(ROUTE, "DEC-001", root=tmp_path)
+    _take(tmp_path, _decided("## D-9: Keep WAL mode, all the same"))
+    assert [one.status for one in ralf.get_context(ROUTE, root=tmp_path).decisions] == ["dropped"]
+
+
+def test_two_who_take_the_same_notes_at_once_take_each_of_them_once(tmp_path: Path) -> None:
+    events = [note(f"The gauge number {number} was read and is right.") for number in range(20)]
+    _take(tmp_path, events[0])
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda _: _take(tmp_path, *events), range(4)))
+    store = Project(tmp_path).store
+    records = [record.payload for _, record in history.checkpoints(Project(tmp_path), ROUTE)]
+    texts = [line.text for payload in records for line in evidence.read(store, str(payload["evidence"]))]
+    assert sorted(texts) == sorted(event.text for event in events)
+
+
 def test_a_summariser_of_ones_own_does_not_lose_the_decisions_of_notes(tmp_path: Path) -> None:
     from ralf.summarizers import Segment, Summary
 
@@ -183,7 +204,5 @@ def test_documents_outside_the_project_have_names_of_their_own(tmp_path: Path) -
 
 
 def _evidence(root: Path, number: int) -> str:
-    from ralf.past import history
-
     payloads = [record.payload for _, record in history.checkpoints(Project(root), ROUTE)]
     return str(payloads[number]["evidence"])

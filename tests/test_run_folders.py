@@ -11,7 +11,7 @@ from hypothesis import given, strategies as st
 
 import ralf
 from ralf import evidence
-from ralf.errors import DamagedTranscript, TranscriptNotFound
+from ralf.errors import DamagedTranscript, TranscriptNotFound, UsageError
 from ralf.past import history
 from ralf.project import Project
 from ralf.runs import markdown, skeleton
@@ -20,6 +20,7 @@ from ralf.runs.metadata import read
 from ralf.runs.outcomes import outcome_of, promised
 from ralf.transcripts import open_transcript
 from ralf.transcripts.runfolder import reader
+from ralf.watch import watch
 from skeletons import SKELETONS
 from storekit import kept_bytes, records_of
 
@@ -437,6 +438,11 @@ def test_links_and_pipes_in_a_run_folder_are_left_alone(tmp_path: Path) -> None:
     os.mkfifo(folder / "NOTES.md")
     ralf.checkpoint(ROUTE, folder, root=tmp_path)
     assert not any("Wilhelmina" in line.text for line in lines(tmp_path))
+
+
+def test_a_run_folder_is_not_watched(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="does not grow as a log does"):
+        next(watch(ROUTE, filled(tmp_path), root=tmp_path, once=True))
 
 
 def test_a_folder_that_is_no_run_s_is_refused_and_one_that_is_not_there_is_not_found(tmp_path: Path) -> None:

@@ -14,9 +14,11 @@ import ralf
 from ralf import routing
 from ralf.checkpoint import record_runs
 from ralf.extraction import attempts
+from ralf.forgetting.forget import forget
 from ralf.journal import runs_of
 from ralf.model import ActiveWork, Attempt
 from ralf.project import Project
+from ralf.transcripts.notes import Notes, note
 from ralf.transcripts.runfolder import reader
 from storekit import Cli, kept_bytes, records_of
 
@@ -159,6 +161,18 @@ def test_a_run_known_by_its_id_alone_is_that_of_the_folder_where_it_lies(
     assert Project(tmp_path).run == "../../etc"  # a name; no path is made of it
 
 
+def test_documents_that_are_of_no_run_are_no_attempt(tmp_path: Path) -> None:
+    kept = Notes(tmp_path / "REGISTRY.md", "REGISTRY.md", [note("The gauge was bought in 1911.")], origin="import")
+    ralf.checkpoint(ROUTE, kept, root=tmp_path)
+    context = take(tmp_path, run(tmp_path, 1, "PARTIAL"))
+    assert context.active_work.attempts == 1
+    ralf.checkpoint("tide", kept, root=tmp_path)
+    for number in (1, 2):
+        log = session(tmp_path, f"s-{number}", f"The gauge says {number}.")
+        ralf.checkpoint("tide", log, root=tmp_path)
+        assert ralf.get_context("tide", root=tmp_path).active_work.attempts == (None, 2)[number - 1]
+
+
 @pytest.mark.parametrize("order", list(itertools.permutations(range(3))))
 def test_in_whichever_order_runs_are_read_each_counts_once_and_the_latest_says_where_the_work_stands(
     tmp_path: Path, order: tuple[int, ...]
@@ -233,6 +247,16 @@ def test_what_a_run_says_of_itself_is_one_line_without_secrets_and_no_heading(tm
     text = take(tmp_path, folder).render()
     assert token not in text
     assert token not in (tmp_path / ".autonomous/context/routes/TASK-7.md").read_text()
+
+
+def test_what_was_forgotten_of_a_run_s_end_does_not_come_back_when_its_folder_is_read_again(tmp_path: Path) -> None:
+    folder = run(tmp_path, 1, "PARTIAL", said="Wilhelmina Quist has the key of the gauge.")
+    take(tmp_path, folder)
+    forget(ROUTE, text="Wilhelmina Quist", root=tmp_path)
+    before = kept_bytes(tmp_path)
+    take(tmp_path, folder)
+    assert kept_bytes(tmp_path) == before
+    assert not any(b"Wilhelmina" in content for content in before.values())
 
 
 def test_the_log_tells_of_attempts_and_a_person_may_edit_them(tmp_path: Path) -> None:

@@ -333,7 +333,7 @@ class _Run:
 
     def take_runs(self, runs: Sequence[Attempt]) -> None:
         """Write down that there were runs, and what came of them, where their folders hold nothing that is new."""
-        trees = [self._project.redactor.tree(attempts.tree_of(run)) for run in runs]
+        trees = [attempts.tree_of(run, self._project.redactor) for run in runs]
         if not self._untold(trees):
             return
         with writing(self._project, self._route) as writer:

@@ -93,7 +93,6 @@ class Payloads:
                 "to_line": piece.end.line,
                 "head": mark.head,
                 "tail": mark.tail,
-                **({"notes": notes} if notes else {}),
             },
             "period": _period(piece.events),
             "tokens": piece.tokens,
@@ -114,10 +113,14 @@ class Payloads:
             **({"asked": asked} if asked else {}),
             **({"tails": tails} if tails else {}),
             **({"keep": list(self.keep)} if self.keep else {}),
-            **({"attempt": attempts.tree_of(self._told(run, piece.events, proved.summary))} if run is not None else {}),
         }
         # Once more as a whole: a summariser may have put together what stood apart.
-        return redactor.tree(payload), Standing(stand.session, piece.end, mark.head, mark.tail, pending, asked, tails)
+        made = redactor.tree(payload)
+        if notes:
+            made["source"]["notes"] = notes
+        if run is not None:
+            made["attempt"] = attempts.tree_of(self._told(run, piece.events, proved.summary), redactor)
+        return made, Standing(stand.session, piece.end, mark.head, mark.tail, pending, asked, tails)
 
     def _told(self, run: Attempt, events: Sequence[Event], summary: Summary) -> Attempt:
         """A run with what a client's session says of its end; one that has told it itself is as it is."""

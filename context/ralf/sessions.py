@@ -107,7 +107,7 @@ def known_runs(project: Project, route: str, trees: Sequence[Mapping[str, Any]])
     for tree in trees:
         place = known.rfind(b'\n{"run":' + json.dumps(str(tree.get("run", ""))).encode() + b",")
         line = known[place + 1 : known.index(b"\n", place + 1)] if place >= 0 else b""
-        found.append((bool(line), b'"told":' + json.dumps(digest_of(_told(tree))).encode() + b"," in line))
+        found.append((bool(line), b'"told":' + json.dumps(_told(tree)).encode() + b"," in line))
     return found
 
 
@@ -252,11 +252,11 @@ def _line(tree: Mapping[str, Any]) -> bytes:
 
 
 def _of_run(run: Mapping[str, Any]) -> dict[str, str]:
-    return {"run": str(run.get("run", "")), "told": digest_of(_told(run))}
+    return {"run": str(run.get("run", "")), "told": _told(run)}
 
 
-def _told(run: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in run.items() if key != "again"}
+def _told(run: Mapping[str, Any]) -> str:
+    return str(run.get("digest") or "") or digest_of({key: value for key, value in run.items() if key != "again"})
 
 
 def _carried(payload: Mapping[str, Any]) -> dict[str, Any]:

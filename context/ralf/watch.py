@@ -52,7 +52,10 @@ def watch(
             raise TranscriptNotFound(path, "no such transcript", f"ralf context watch {route} --transcript FILE")
         if grown is not None and grown != size:
             size = grown
-            source = open_transcript(path)
+            source = open_transcript(path, root=project.root)
+            if source.rewritten:
+                hint = f"ralf context checkpoint {route} --transcript {path}"
+                raise UsageError(path, "is a run folder: it does not grow as a log does", hint)
             if watcher is None or watcher.state.session != source.session:
                 position = sessions.standing(project, route, source.session).position
                 watcher = BudgetWatcher.resume(limits, position, session=source.session)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ralf.model import ActiveWork, Attempt, Checkpoint, Facts
 from ralf.tree import from_tree, to_tree
+
+if TYPE_CHECKING:
+    from ralf.secrets.redact import Redactor
 
 MOST_RUNS = 5
 """Runs whose end a route tells: the newest."""
@@ -24,11 +28,16 @@ def counted(work: ActiveWork, session: str, history: Sequence[Checkpoint], known
     session  that of the stretch; one that is not in `history`, the checkpoints before, begins a new attempt
     known    the route's facts before the stretch, `new` those of the stretch
     """
-    attempt = work.attempts or 1
+    attempt = 1 if work.attempts is None else work.attempts
     if history and session and all(entry.session != session for entry in history):
         attempt += 1
     progress = attempt if progressed(known, new) else work.last_progress
-    return replace(work, attempts=attempt if attempt > 1 else work.attempts, last_progress=progress)
+    return replace(work, attempts=attempt if attempt > 1 else work.attempts or None, last_progress=progress)
+
+
+def with_documents(work: ActiveWork, history: Sequence[Checkpoint]) -> ActiveWork:
+    """The work after documents were taken in that are of no run: nobody has tried anything by that."""
+    return replace(work, attempts=0) if work.attempts is None and not history and not work.last_runs else work
 
 
 def with_run(
@@ -39,8 +48,8 @@ def with_run(
     A run counts once, however many records are of it; what a later one says of its end takes the place of what was
     known. `history`, `known` and `new` are as for `counted`.
     """
-    run = from_tree(Attempt, {key: value for key, value in tree.items() if key != "again"})
-    before = work.attempts or int(bool(history or work.last_runs))
+    run = from_tree(Attempt, {key: value for key, value in tree.items() if key not in ("again", "digest")})
+    before = int(bool(history or work.last_runs)) if work.attempts is None else work.attempts
     listed = {one.run: one for one in work.last_runs}
     told = listed.pop(run.run, None)
     number = told.number if told is not None else None
@@ -59,9 +68,15 @@ def with_run(
     return replace(work, attempts=attempts, last_progress=progress, outcome=outcome, last_runs=runs)
 
 
-def tree_of(run: Attempt) -> dict[str, Any]:
-    """A run as a record holds it; there with `again`, where the route has a record of it already."""
-    return to_tree(replace(run, number=None))
+def tree_of(run: Attempt, redactor: Redactor) -> dict[str, Any]:
+    """A run as a record holds it; there with `again`, where the route has a record of it already.
+
+    `digest` tells whether a later reading says the same: what was forgotten of it is not to come back. Under a key that
+    is forgotten there is none.
+    """
+    tree = to_tree(replace(run, number=None))
+    told = {} if redactor.problem else {"digest": redactor.digest(json.dumps(tree, sort_keys=True))}
+    return {**redactor.tree(tree), **told}
 
 
 def is_newest(work: ActiveWork, run: Attempt) -> bool:
@@ -87,7 +102,7 @@ def idle(work: ActiveWork) -> int:
 
 def said(work: ActiveWork) -> str:
     """One line for a route that has come back: "attempt 14; last outcome PARTIAL; nothing changed since attempt 9"."""
-    parts = [f"attempt {work.attempts}"] if work.attempts is not None else []
+    parts = [f"attempt {work.attempts}"] if work.attempts else []
     if work.outcome:
         parts.append(f"last outcome {work.outcome}")
     if work.attempts is not None and work.last_progress is not None and work.last_progress < work.attempts:

@@ -145,6 +145,12 @@ def summary_of(parts: Sequence[Part]) -> str:
     return ""
 
 
+def first_words(prose: str) -> str:
+    """The first sentence of a text that says something, else its beginning."""
+    said = [sentence.text for sentence in sentences(prose) if sentence.kind == "text"]
+    return next((text for text in said if len(text) > 20 and not _LEADS.search(text)), prose)
+
+
 def last_words(output: str) -> str:
     """The last sentence of what a client printed that says something."""
     said = [sentence.text for sentence in sentences(_PROMISE.sub("", output[-4_000:]))]

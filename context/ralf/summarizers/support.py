@@ -87,7 +87,7 @@ class Lines:
 
     def support(self, first: int, last: int, where: Where = "all") -> Support:
         """What these lines say."""
-        kinds = {"prose": PROSE, "said": (*PROSE, "call")}.get(where, ())
+        kinds = {"prose": PROSE, "said": (*PROSE, "call", "note")}.get(where, ())
         return Support(line.text for line in self.within(first, last) if not kinds or line.kind in kinds)
 
     @cached_property
@@ -98,7 +98,7 @@ class Lines:
     @cached_property
     def whole_said(self) -> Support:
         """The same without what tools printed."""
-        return Support(line.text for line in self._lines if line.kind in (*PROSE, "call"))
+        return Support(line.text for line in self._lines if line.kind in (*PROSE, "call", "note"))
 
 
 class Support:

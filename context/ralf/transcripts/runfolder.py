@@ -145,7 +145,7 @@ class _Reading:
         texts = (
             documents.summary_of(self.parts),
             self.recorded.summary,
-            *self.recorded.notes[:1],
+            *map(documents.first_words, self.recorded.notes[:1]),
             documents.last_words(self.output),
             *(entry for entry in self.recorded.told.get("blockers", [])[:1]),
         )
