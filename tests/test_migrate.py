@@ -395,7 +395,7 @@ def test_a_memory_in_yaml_becomes_the_work_of_its_agents_route(tmp_path: Path) -
     assert memory["reading_history"] is None
     assert memory["header"]["purpose"] == "Long memory of readings"
     assert memory["source"]["sha256"] == report.sha256
-    assert context.active_work.attempts is None  # a memory is no attempt
+    assert not context.active_work.attempts  # a memory is none
     assert fate(report, "## How to Use This Memory") == ("evidence", "kept in its words")
     assert "How to Use" not in context.history
     assert ralf.search("it is short", root=tmp_path)
