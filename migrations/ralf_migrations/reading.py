@@ -13,6 +13,7 @@ from typing import Any
 from ralf.files.opening import content_of, not_through_a_link
 from ralf.project import Project
 from ralf.runs.markdown import Line
+from ralf.text import clean
 from ralf.transcripts import Transcript
 from ralf.transcripts.events import Event
 from ralf.transcripts.notes import Notes, session_of
@@ -115,8 +116,8 @@ def name_of(project: Project, path: Path) -> str:
     whole = path.absolute()
     for base in (project.root.absolute(), project.root.resolve()):
         if whole == base or base in whole.parents:
-            return whole.relative_to(base).as_posix()
-    return whole.as_posix()
+            return clean(whole.relative_to(base).as_posix())
+    return clean(whole.as_posix())
 
 
 def notes(source: Source, events: Iterable[Event], *, part: str = "", what: str) -> Notes:

@@ -49,7 +49,7 @@ def read(source: Source) -> Reading:
         source = replace(opened(source.project, kept), path=source.path, name=source.name)  # what had stood there
     lines = markdown.lines_of(source.text)
     fences = markdown.fences_of(lines)
-    state = next((fence for fence in fences if re.search(rf"^{_TOP}:", fence.text, re.MULTILINE)), None)
+    state = next((fence for fence in fences if _is_state(fence)), None)
     if state is not None:
         return _in_yaml(source, lines, fences, state)
     if timeline_plain.looks(source.text):
@@ -58,6 +58,11 @@ def read(source: Source) -> Reading:
 
 
 # ---- family A ----
+
+
+def _is_state(fence: Fence) -> bool:
+    """Whether a fence holds the state: it stands above all sections; in one, it shows how such a memory looks."""
+    return re.search(rf"^{_TOP}:", fence.text, re.MULTILINE) is not None and len(fence.under) < 2
 
 
 def _in_yaml(source: Source, lines: Sequence[Line], fences: Sequence[Fence], state: Fence) -> Reading:

@@ -18,9 +18,9 @@ ID = r"(?:D|DEC|ADR|DR)[-_ ]?\d[\w.-]*|(?:D|DEC|ADR)-[A-Z][\w.-]*\d"
 
 _SPEAKS = re.compile(r"\bdecisions?\b", re.IGNORECASE)
 _OF_OTHER_THINGS = re.compile(
-    r"\b(?:summary|metrics|framework|criteria|tree|quality|review|rationale|log|pending|open|upcoming|future|required"
-    r"|needed|outstanding|unresolved|to make|awaiting|registry|record(?:ing)?|format|process"
-    r"|guide(?:lines)?|template|when|how)\b",
+    r"\b(?:summary|metrics|framework|criteria|tree|quality|review|rationale|log|registry|record(?:ing)?|format|process"
+    r"|guide(?:lines)?|template|when|how|pending|open|upcoming|future|required|needed|outstanding|unresolved|to make"
+    r"|awaiting)\b",
     re.IGNORECASE,
 )
 _ITEM = re.compile(
