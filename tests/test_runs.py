@@ -18,6 +18,7 @@ from ralf.forgetting.forget import forget
 from ralf.journal import runs_of
 from ralf.model import ActiveWork, Attempt
 from ralf.project import Project
+from ralf.transcripts.notes import Notes, note
 from ralf.transcripts.runfolder import reader
 from storekit import Cli, kept_bytes, records_of
 
@@ -158,6 +159,18 @@ def test_a_run_known_by_its_id_alone_is_that_of_the_folder_where_it_lies(
     assert Project(tmp_path).run == "run-9999"
     monkeypatch.setenv("RALF_RUN_ID", "../../etc")
     assert Project(tmp_path).run == "../../etc"  # a name; no path is made of it
+
+
+def test_documents_that_are_of_no_run_are_no_attempt(tmp_path: Path) -> None:
+    kept = Notes(tmp_path / "REGISTRY.md", "REGISTRY.md", [note("The gauge was bought in 1911.")], origin="import")
+    ralf.checkpoint(ROUTE, kept, root=tmp_path)
+    context = take(tmp_path, run(tmp_path, 1, "PARTIAL"))
+    assert context.active_work.attempts == 1
+    ralf.checkpoint("tide", kept, root=tmp_path)
+    for number in (1, 2):
+        log = session(tmp_path, f"s-{number}", f"The gauge says {number}.")
+        ralf.checkpoint("tide", log, root=tmp_path)
+        assert ralf.get_context("tide", root=tmp_path).active_work.attempts == (None, 2)[number - 1]
 
 
 @pytest.mark.parametrize("order", list(itertools.permutations(range(3))))

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 from ralf import config, project as projects, routing, sessions, state as states, tokens
 from ralf.briefing.since import remember
 from ralf.errors import Busy, DamagedRouteFile, UnknownToken
-from ralf.extraction import attempts
 from ralf.files.opening import content_of
 from ralf.journal import stream_of
 from ralf.model import Attempt, Checkpoint
@@ -27,7 +26,7 @@ from ralf.proving.loss import LossReport
 from ralf.proving.proof import EMBEDDED
 from ralf.report import CheckpointReport
 from ralf.route import empty
-from ralf.secrets.secretspans import untagged
+from ralf.runs import records
 from ralf.segments import Piece, cut, full
 from ralf.sessions import Standing, standing
 from ralf.state import State
@@ -292,6 +291,8 @@ class _Run:
         if not redactor.problem:
             known = sessions.noted(self._project, self._route, self._source.session)
             return notes.new(events, known, redactor.digest, after)
+        from ralf.secrets.secretspans import untagged
+
         told = history.texts_of(self._project, self._route, self._source.session)  # under a key that is forgotten
         return notes.new(events, set(map(untagged, told)), lambda text: untagged(redactor.text(text)), after)
 
@@ -310,8 +311,7 @@ class _Run:
             if self._is_rewritten(writer.token) or not self._project.store.has_blob(payload["evidence"]):
                 return None  # words were forgotten that the work began with
             if payload.get("attempt"):
-                [(known, _)] = sessions.known_runs(self._project, self._route, [payload["attempt"]])
-                payload["attempt"] |= {"again": True} if known else {}
+                payload["attempt"] = records.with_again(self._project, self._route, payload["attempt"])
             before, token = writer.context.revision, writer.token
             landed = writer.append("checkpoint", payload, id=id_, shown=last).revision > before
             if last:
@@ -333,26 +333,11 @@ class _Run:
 
     def take_runs(self, runs: Sequence[Attempt]) -> None:
         """Write down that there were runs, and what came of them, where their folders hold nothing that is new."""
-        trees = [attempts.tree_of(run, self._project.redactor) for run in runs]
-        if not self._untold(trees):
-            return
-        with writing(self._project, self._route) as writer:
-            if new := self._untold(trees):
-                payload = {"attempts": new, "timestamp": next((run.timestamp for run in reversed(runs)), "")}
-                identity = "\0".join((self._route, str(writer.context.revision), *(tree["run"] for tree in new)))
-                digest = hashlib.sha256(identity.encode("utf-8", "surrogatepass")).hexdigest()
-                writer.append("attempt", payload, id=f"attempt-{digest[:40]}")
-                writer.show()
-        self._context, self._known = writer.context, writer.token
-        self._warnings += writer.warnings
-        self._damage = writer.damage
-
-    def _untold(self, trees: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-        """Of runs those that the route does not know so, each once, as a record holds them."""
-        trees = list({tree["run"]: tree for tree in trees}.values())
-        known = sessions.known_runs(self._project, self._route, trees)
-        both = zip(trees, known, strict=True)
-        return [tree | ({"again": True} if there else {}) for tree, (there, told) in both if not told]
+        writer = records.write(self._project, self._route, runs)
+        if writer is not None:
+            self._context, self._known = writer.context, writer.token
+            self._warnings += writer.warnings
+            self._damage = writer.damage
 
     def _is_rewritten(self, head: Token | None) -> bool:
         """Whether the journal is another than the one that the work began with."""

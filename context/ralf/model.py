@@ -144,7 +144,8 @@ class ActiveWork:
     """Where the work stands: what is being done, how far it is, what comes next.
 
     last_output    what the last tool call was and printed, where the agent had not yet said anything about it
-    attempts       sessions that have worked on the route, None for one; runs of a loop are counted by the run
+    attempts       sessions that have worked on the route, None for one, 0 where it has documents alone; runs of a loop
+                   are counted by the run
     last_progress  the attempt in which something last changed: a file, a commit, a test's result
     outcome        how the last attempt said that it ended: COMPLETE, PARTIAL, BLOCKED …
     last_runs      the last runs of a loop, the newest last

@@ -124,7 +124,9 @@ def _checkpoint(context: RouteContext, payload: Mapping[str, Any]) -> RouteConte
     work = _work(context.active_work, from_tree(ActiveWork, payload.get("active_work", {})))
     if payload.get("attempt"):
         work = attempts.with_run(work, payload["attempt"], context.checkpoint_history, context.facts, facts)
-    elif "notes" not in source:  # a document of no run is no attempt
+    elif "notes" in source:
+        work = attempts.with_documents(work, context.checkpoint_history)
+    else:
         work = attempts.counted(work, entry.session, context.checkpoint_history, context.facts, facts)
     return replace(
         context,

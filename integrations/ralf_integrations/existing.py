@@ -94,7 +94,13 @@ def take(
         told = None if progress is None else partial(progress, session)
         try:
             report = checkpoint(
-                session.route, session.path, root=project.root, summarizer=Extractive(), reason="manual", progress=told
+                session.route,
+                session.path,
+                root=project.root,
+                summarizer=Extractive(),
+                reason="manual",
+                run="",  # whichever it was in, it is not ours
+                progress=told,
             )
             if report.checkpoints and session.rule not in (routing.CHOSEN, BEGUN):
                 routing.use(project, session.route, session=session.session)

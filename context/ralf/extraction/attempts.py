@@ -28,11 +28,16 @@ def counted(work: ActiveWork, session: str, history: Sequence[Checkpoint], known
     session  that of the stretch; one that is not in `history`, the checkpoints before, begins a new attempt
     known    the route's facts before the stretch, `new` those of the stretch
     """
-    attempt = work.attempts or 1
+    attempt = 1 if work.attempts is None else work.attempts
     if history and session and all(entry.session != session for entry in history):
         attempt += 1
     progress = attempt if progressed(known, new) else work.last_progress
-    return replace(work, attempts=attempt if attempt > 1 else work.attempts, last_progress=progress)
+    return replace(work, attempts=attempt if attempt > 1 else work.attempts or None, last_progress=progress)
+
+
+def with_documents(work: ActiveWork, history: Sequence[Checkpoint]) -> ActiveWork:
+    """The work after documents were taken in that are of no run: nobody has tried anything by that."""
+    return replace(work, attempts=0) if work.attempts is None and not history and not work.last_runs else work
 
 
 def with_run(
@@ -44,7 +49,7 @@ def with_run(
     known. `history`, `known` and `new` are as for `counted`.
     """
     run = from_tree(Attempt, {key: value for key, value in tree.items() if key not in ("again", "digest")})
-    before = work.attempts or int(bool(history or work.last_runs))
+    before = int(bool(history or work.last_runs)) if work.attempts is None else work.attempts
     listed = {one.run: one for one in work.last_runs}
     told = listed.pop(run.run, None)
     number = told.number if told is not None else None
@@ -97,7 +102,7 @@ def idle(work: ActiveWork) -> int:
 
 def said(work: ActiveWork) -> str:
     """One line for a route that has come back: "attempt 14; last outcome PARTIAL; nothing changed since attempt 9"."""
-    parts = [f"attempt {work.attempts}"] if work.attempts is not None else []
+    parts = [f"attempt {work.attempts}"] if work.attempts else []
     if work.outcome:
         parts.append(f"last outcome {work.outcome}")
     if work.attempts is not None and work.last_progress is not None and work.last_progress < work.attempts:

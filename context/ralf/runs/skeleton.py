@@ -35,6 +35,7 @@ _EMPTY = re.compile(
 )
 _GENERATED = re.compile(r"[*_].*\b(?:template|generated|fill(?:ed)? (?:in|out)|edit as needed)\b.*[*_]", re.IGNORECASE)
 _WORD = re.compile(r"[^\W\d_]{2,}")
+_LONGEST = 2_000  # characters of a line that are looked at
 _LEAST_WORDS = 2
 """Words of a whole part below which nothing is said: "Done." is, `commit_changes` is not."""
 
@@ -73,8 +74,9 @@ def without_marks(lines: Sequence[Line]) -> list[Line]:
 
 
 def _said(line: Line, *, header: bool) -> str:
-    """The words of a line that somebody wrote, "" for none."""
-    if line.level or line.rule or (line.fenced and line.text.lstrip().startswith(("```", "~~~"))):
+    """The words of a line that somebody wrote, "" for none; of a very long one those at its beginning."""
+    line = line._replace(text=line.text[:_LONGEST]) if len(line.text) > _LONGEST else line
+    if not line.text or line.level or line.rule or (line.fenced and line.text.lstrip().startswith(("```", "~~~"))):
         return ""
     if line.fenced:
         return _words(line.text)
@@ -100,6 +102,8 @@ def _words(text: str) -> str:
 
 def _is_mark(text: str) -> bool:
     """Whether a line holds nothing but a mark to be filled in, or is the loop's own."""
+    if len(text) > _LONGEST:
+        return False
     bare = one_line(_MARKER.sub("", text, count=1))
     if not bare or _GENERATED.fullmatch(bare) or _OF_THE_LOOP.fullmatch(bare.strip("*_ ")):
         return True
