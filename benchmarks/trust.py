@@ -101,6 +101,15 @@ HARNESSES = (
         {name: f"--rounds 60 --broken '{name}'" for name in ("apply without order", "revert without sections")},
     ),
     Harness(
+        "loop",
+        "",
+        "--iterations 300",
+        {
+            "runs that died are not taken in": "--iterations 18 --broken 'nothing taken in'",
+            "nothing is handed over": "--iterations 6 --broken 'nothing handed over'",
+        },
+    ),
+    Harness(
         "thresholds",
         "--sessions 4",
         "--sessions 200 --most 2000000 --jobs 2",

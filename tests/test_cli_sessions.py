@@ -146,6 +146,7 @@ SLOW = (
     "models",
     "opt-in",
     "pipes",
+    "ralf-loop",
     "searching",
     "watching",
     "which-route",

@@ -184,6 +184,17 @@ def test_the_route_is_that_of_the_environment_else_of_the_runs_folder(
     assert said(project, "TASK-ENV-3")
 
 
+@pytest.mark.parametrize("repeats", [2, 4])
+def test_from_the_set_number_of_attempts_on_that_changed_nothing_a_run_is_warned(
+    project: Project, capfd: pytest.CaptureFixture[str], repeats: int
+) -> None:
+    storekit.context_of(project.root).mkdir()
+    (storekit.context_of(project.root) / "config.yaml").write_text(f"health_repeats: {repeats}\n")
+    for number in range(1, 7):
+        warned = "attempts have changed nothing" in started(project, a_run(project, number), capfd)
+        assert warned == (number > repeats), number
+
+
 def test_what_is_no_runs_folder_is_passed_by(project: Project, capfd: pytest.CaptureFixture[str]) -> None:
     second = a_run(project, 2)
     (second.parent / "archived").mkdir()

@@ -139,6 +139,7 @@ def test_a_view_gives_back_what_was_taken_over_with_what_happened_since(
     worked(project)
     tree = yamltext.load(memory.view(project, AGENT).split("```yaml\n")[1].split("\n```")[0])
     assert [row["run_id"] for row in tree["history"]] == ["s-1"]
+    assert tree["timeline_memory"]["total_runs"] == 1
     assert tree["stats_by_source"] == before["stats_by_source"]
 
 

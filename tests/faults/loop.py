@@ -1,8 +1,8 @@
 """A RALF loop whose agent is killed in every third run: each next prompt says what the earlier runs came to.
 
 The loop is `loop.sh`, as its tree has it, the agent a stand-in (`loop_agent.sh`) that writes a run's documents and a
-promise tag, and dies at one of six places, alone or with the whole loop, which is then started again. Nothing that was
-written is lost, attempts are counted right, and where nothing changes the prompt says so from the set number on.
+promise tag, and dies at one of seven places, alone or with the whole loop, which is then started again. Nothing that
+was written is lost, attempts are counted right, and where nothing changes the prompt says so from the set number on.
 
 python -m tests.faults.loop --iterations 30
 """
@@ -34,7 +34,7 @@ from ralf_integrations.blackbox5 import installing
 from ralf_integrations.clients import installation
 
 HERE = Path(__file__).parent
-PLACES = ("begin", "thoughts", "decisions", "torn", "results", "promised")
+PLACES = ("begin", "thoughts", "closing", "torn", "results", "promised", "decisions")
 PROMISES = ("COMPLETE", "PARTIAL", "BLOCKED", "RETRY", "FAILED", "nothing")
 TASKS = ("TASK-ARCH-001", "TASK-MAINT-7")
 STUCK = "TASK-STUCK-3"
@@ -57,7 +57,7 @@ class Run:
     def outcome(self) -> str:
         """How it ended, as the next ones have to be told."""
         place = self.when.partition("-")[0]
-        if place in ("results", "promised"):
+        if place in ("results", "promised", "closing"):
             return "PARTIAL"  # as its documents say, or its output
         if place in PLACES or self.when == "nothing":
             return UNSAID
@@ -70,6 +70,7 @@ class Found:
 
     iterations: int = 0
     kills: int = 0
+    loops: int = 0
     acknowledged: int = 0
     kept: int = 0
     told: int = 0
@@ -89,7 +90,7 @@ def plan(iterations: int, seed: int) -> list[Run]:
         how = NAMED[number % len(NAMED)] if number % 2 else dice.choice(NAMED)
         if number % _THIRD == 0:
             place = PLACES[kills % len(PLACES)] if task != STUCK else "begin"
-            when = f"{place}-{'group' if kills % 2 else 'agent'}"
+            when = f"{place}-{'group' if kills % 2 or place == 'closing' else 'agent'}"
             kills += 1
         elif task == STUCK:
             when = "stuck"
@@ -153,6 +154,7 @@ def run(iterations: int, seed: int, broken: str = "") -> Found:
             status = loop(root, plans, number, iterations, start=start)
             done = max((int(path.stem) for path in plans.glob("*.run")), default=0)
             found.seconds.append((time.monotonic() - began) / max(1, done - number + 1))
+            found.loops += status == -9
             if status not in (0, -9):
                 found.faults.append(f"failed: the loop ended with {status} in iteration {done}")
                 break
@@ -162,6 +164,9 @@ def run(iterations: int, seed: int, broken: str = "") -> Found:
             number = done + 1
         found.iterations = iterations
         found.kills = sum("-" in one.when for one in runs)
+        groups = sum(one.when.endswith("-group") for one in runs)
+        if found.loops != groups:
+            found.faults.append(f"unkilled: the loop died {found.loops} times, not {groups}")
         _last_prompts(root, plans, runs, start)
         _look(root, plans, runs, found)
         said = plans / "said"
@@ -257,6 +262,7 @@ def main(args: Sequence[str] | None = None) -> int:
         [
             ("iterations", found.iterations, ""),
             ("of them killed", found.kills, "every third"),
+            ("of those with the whole loop", found.loops, ""),
             ("prompts that name the run before and how it ended", f"{found.told} of {found.asked}", "all"),
             ("decisions on the disk that the route has", f"{found.kept} of {found.acknowledged}", "all"),
             ("prompts that warn that nothing changes", found.warned, ""),

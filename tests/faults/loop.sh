@@ -29,6 +29,8 @@ for ((number = first; number <= last; number++)); do
     echo "$RALF_RUN_ID" >"$LOOP_PLAN/$number.run"
     { cat "$project/bin/ralf.md"; "$LOOP_START" start; } >"$RALF_RUN_DIR/prompt.md" 2>>"$LOOP_PLAN/said"
     cp "$RALF_RUN_DIR/prompt.md" "$LOOP_PLAN/$number.prompt"
+    rm -f "$LOOP_PLAN/closing"
     bash "$(dirname "$0")/loop_agent.sh" "$number" "$when" <"$RALF_RUN_DIR/prompt.md" >"$RALF_RUN_DIR/claude_output.log" 2>>"$LOOP_PLAN/said"
+    touch "$LOOP_PLAN/closing"
     "$door" end "$RALF_RUN_DIR/claude_output.log" 2>>"$LOOP_PLAN/said"
 done

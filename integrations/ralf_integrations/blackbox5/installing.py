@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -33,9 +34,9 @@ def remembered(project: Project) -> list[Part]:
 
 def clash(project: Project) -> Path | None:
     """The tree's own launcher called `ralf`, where there is one: on the PATH, or in the tree. It is another program."""
-    found = shutil.which("ralf")
-    here = [places.tree_of(project) / places.LAUNCHER, project.root / places.LAUNCHER]
-    return next((path for path in (*([Path(found)] if found else []), *here) if places.launcher(path)), None)
+    found = [Path(os.path.normpath(path))] if (path := shutil.which("ralf")) else []
+    found += [places.tree_of(project) / places.LAUNCHER, project.root / places.LAUNCHER]
+    return next((path for path in found if places.launcher(path)), None)
 
 
 def notes(project: Project) -> Iterator[str]:
