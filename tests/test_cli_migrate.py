@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from ralf_cli.migrate import SOURCES as NAMED
+from ralf_migrations.sources import SOURCES
 from storekit import HANGS, environment
 from test_migrate import DECISIONS, every_source, put
 
@@ -31,6 +33,10 @@ def test_the_table_says_what_became_of_every_file_and_where_the_account_is(tmp_p
     assert row.endswith("1 checkpoint")
     assert sums[0].startswith("1 file: 1 taken, 0 with nothing written, 0 left out, 0 unreadable, 0 backups")
     assert "migrations/decisions-md.json" in done.stderr
+
+
+def test_every_source_can_be_named() -> None:
+    assert tuple(SOURCES) == NAMED
 
 
 def test_a_dry_run_says_so_and_writes_nothing(tmp_path: Path) -> None:

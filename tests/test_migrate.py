@@ -448,6 +448,7 @@ def test_a_memory_in_markdown_goes_to_its_task_and_only_the_queue_and_the_assign
         "part_of": "Replace the sensors:",
     }
     assert ralf.get_context("TASK-TIDE-003B", root=tmp_path).checkpoint_count == 2  # the run, and what stands now
+    assert (work.attempts, work.outcome, work.last_runs[0].said) == (1, "COMPLETE", "3 gauges drift")
     fences = {field.name: field.where for field in report.fields if field.name.startswith("fence")}
     assert len(fences) == 2
     assert "no YAML" in next(iter(fences.values()))
@@ -699,3 +700,17 @@ def test_names_that_no_text_can_hold_are_taken_and_told(tmp_path: Path) -> None:
         report = migrate(source, root=tmp_path)
         assert [(one.outcome, one.routes) for one in report.files] == [("imported", ("TASK-42",))]
         assert migrate(source, root=tmp_path).written == 0
+
+
+def test_a_route_whose_journal_is_damaged_is_said_and_the_others_are_taken(tmp_path: Path) -> None:
+    ralf.record_decision("TASK-42", "Keep it", root=tmp_path)
+    journal = tmp_path / ".autonomous" / "context" / "journal" / "routes" / "TASK-42.jsonl"
+    journal.write_bytes(journal.read_bytes().replace(b"Keep it", b"Keep at") * 2)
+    put(tmp_path, "runs/executor/run-0042/DECISIONS.md", DECISIONS)
+    put(tmp_path, "runs/executor/run-0043/DECISIONS.md", DECISIONS.replace("TASK-42", "TASK-43"))
+    report = migrate("decisions-md", root=tmp_path)
+    assert [(one.outcome, one.routes) for one in report.files] == [
+        ("unreadable", ("TASK-42",)),
+        ("imported", ("TASK-43",)),
+    ]
+    assert "TASK-42" in report.files[0].why

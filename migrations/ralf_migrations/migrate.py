@@ -9,7 +9,7 @@ from pathlib import Path
 
 from ralf import checkpoint, project as projects
 from ralf.checkpoint import record_runs
-from ralf.errors import NotFound, UsageError
+from ralf.errors import Damaged, NotFound, UsageError
 from ralf.project import Project
 from ralf.report import CheckpointReport
 from ralf.routing import known
@@ -115,8 +115,13 @@ class _Call:
             reading.why,
             tuple(self._same.setdefault(field, field) for field in reading.fields),
         )
-        written = None if self._dry_run else sum(self._write(route, transcript) for route, transcript in parts)
-        self.files.append(replace(made, written=written))
+        written = 0
+        try:
+            for route, transcript in parts if not self._dry_run else ():
+                written += self._write(route, transcript)
+        except Damaged as error:  # a route's own files are: the other routes are taken
+            made = replace(made, outcome="unreadable", why=str(error))
+        self.files.append(replace(made, written=None if self._dry_run else written))
 
     def _write(self, route: str, transcript: Transcript) -> int:
         """Write a transcript's checkpoints; how many there were. A run without a word only counts, and waits for that

@@ -15,8 +15,10 @@ from typing import Any
 
 from ralf import names, yamltext
 from ralf.briefing.fence import OWN_OUTPUT
+from ralf.model import Attempt
 from ralf.runs import markdown
 from ralf.runs.markdown import Fence, Line, Section
+from ralf.runs.outcomes import outcome_of
 from ralf.runs.written import plain
 from ralf.transcripts.events import Event
 from ralf.transcripts.notes import note
@@ -146,7 +148,8 @@ def _run(source: Source, state: Fence, agent: str, route: str, key: str, number:
         fields["decision"] = {**decision, "label": f"{source.session()}#{run}"}
     when = str(tree.get("timestamp") or "")
     event = note(f"## {key}: {run}\n\n{text}", path=source.name, line=_line_of(state, run), timestamp=when, **fields)
-    return Part(route, notes(source, [event], part=run, what="timeline-memory"))
+    attempt = Attempt(source.session(run), None, outcome_of(_said(tree.get("status"))), when, _said(tree.get("notes")))
+    return Part(route, notes(source, [event], part=run, what="timeline-memory", attempt=attempt))
 
 
 def _decision(row: object) -> dict[str, Any] | None:
