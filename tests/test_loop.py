@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -79,6 +80,19 @@ def test_a_run_that_ends_is_taken_in_and_the_next_is_told_what_it_came_to(
     text = started(project, a_run(project, 2), capfd)
     assert first.name in text and "PARTIAL" in text
     assert "Keep the old column of harbour-1" in text
+
+
+def test_a_tracked_run_knows_its_checkpoints_and_they_are_nothing_new(
+    project: Project, capfd: pytest.CaptureFixture[str]
+) -> None:
+    first = a_run(project, 1, words="harbour-1", result="PARTIAL")
+    (first / "tracking.json").write_text(json.dumps({"run_id": first.name, "task_id": TASK, "metadata": {"loop": 1}}))
+    for _ in range(3):
+        assert loop.main(["end", "--run-dir", str(first)]) == 0
+        started(project, a_run(project, len(list(first.parent.iterdir())) + 1), capfd)
+    told = json.loads((first / "tracking.json").read_text())["checkpoints"]
+    assert [(one["checkpoint_id"], one["route"]) for one in told] == [("cp-001", TASK)]
+    assert ralf.get_context(TASK, root=project.root).checkpoint_count == 1
 
 
 def test_the_promise_may_stand_in_an_output_elsewhere(
