@@ -237,6 +237,17 @@ def test_whatever_goes_wrong_the_loop_goes_on(
     assert err.startswith("context-checkpoint: ")
 
 
+def test_in_a_folder_that_is_no_project_nothing_is_done(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "run-0001").mkdir()
+    for args in (["start"], ["end", "--run-dir", "run-0001"], []):
+        assert loop.main(args) == 0
+        assert "is no project" in capfd.readouterr().err
+    assert [path.name for path in tmp_path.iterdir()] == ["run-0001"]
+
+
 def test_wrong_usage_is_status_1_for_2_would_stop_a_client() -> None:
     assert loop.main(["nothing"]) == 1
     assert loop.main(["--help"]) == 0

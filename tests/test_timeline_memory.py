@@ -264,6 +264,17 @@ def test_real_files_are_served_and_come_back_as_they_were(
     assert {path: path.read_bytes() for path in before} == before
 
 
+def test_in_a_folder_that_is_no_project_nothing_is_looked_for_and_nothing_made(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    place = tmp_path / "plain" / "agents" / AGENT / memory.NAME
+    place.parent.mkdir(parents=True)
+    place.write_text(OLD)
+    assert "Nothing is kept" in called(capfd, Project(tmp_path / "plain"), "show", AGENT)[1]
+    assert called(capfd, Project(tmp_path / "plain"), "install")[1] == ""
+    assert sorted(path.name for path in (tmp_path / "plain").iterdir()) == ["agents"]
+
+
 def test_it_is_a_command_of_its_own(project: Project) -> None:
     worked(project)
     command = [sys.executable, "-m", memory.__name__, "show", AGENT, "--project", str(project.root)]

@@ -18,7 +18,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import ralf
-from ralf import config, project as projects, routing, sessions
+from ralf import config, routing, sessions
 from ralf.briefing.fence import outside
 from ralf.errors import RalfError, RouteNotFound
 from ralf.files.opening import without_waiting
@@ -156,7 +156,10 @@ def main(args: Sequence[str] | None = None) -> int:
 
 
 def _run(given: argparse.Namespace) -> None:
-    project = projects.find(given.root)
+    project = Checkpointing(given.run_dir, root=given.root).project()
+    if not (given.root or project.folder.parent.exists()):
+        _say(f"{project.root}: is no project; for one: python -m ralf_cli init --client ralf")
+        return
     run_dir = given.run_dir or _own(project)
     checkpoints = Checkpointing(run_dir, given.route or "", root=project.root)
     if given.command == "checkpoint":

@@ -182,6 +182,8 @@ def _is_whole(content: bytes) -> bool:
 
 
 def _files(project: Project) -> Iterator[Path]:
+    if not project.folder.parent.exists():
+        return  # no project: who knows what lies below it
     for here, folders, files in os.walk(project.root):
         folders[:] = [name for name in folders if name not in _PASSED_BY and ".backup" not in name]
         path = Path(here, NAME)
@@ -253,7 +255,7 @@ def _warn(project: Project, who: str) -> None:
     name = hashlib.sha256(who.encode()).hexdigest()[:16]
     told = project.cache / "deprecated" / f"{NAME}-{name}"
     with suppress(OSError, RalfError):
-        if told.exists():
+        if told.exists() or not project.folder.parent.exists():
             return
         project.prepare()
         told.parent.mkdir(parents=True, exist_ok=True)
@@ -291,6 +293,8 @@ def main(args: Sequence[str] | None = None) -> int:
             does = {"install": install, "refresh": refresh, "uninstall": uninstall}[given.command]
             for line in does(project):
                 print(line)
+    except BrokenPipeError:  # whoever reads has enough
+        sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115  # closed by the end
     except (RalfError, OSError) as error:
         print(f"Error: {error}", file=sys.stderr)
         if given.command == "hook":
