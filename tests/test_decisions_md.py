@@ -295,3 +295,22 @@ def test_the_decisions_of_real_runs_are_counted_right_and_each_has_its_choice_an
     found = decisions_in((REAL / "runs" / run / "DECISIONS.md").read_text())
     assert len(found) == count
     assert all(one.text and one.rationale and one.label for one in found if one.title != "Analysis Over Planning")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("# Decisions\n\n- **Task:** TASK-1\n- **Use tabs** - shorter\n- Keep the log\n", ["Use tabs", "Keep the log"]),
+        ("## Key Decisions\n\n### Use tabs\n\nShorter.\n\n### Keep it\n", ["Use tabs: Shorter.", "Keep it"]),
+        ("# Decisions\n\n## 1. Use tabs\n\nShorter.\n\n## 2. Keep it\n", ["Use tabs: Shorter.", "Keep it"]),
+        ("# Decisions\n\n**Decision 1: Use tabs**\n- Rationale: Shorter\n", ["Use tabs"]),
+        ("## Decisions Made\n\n1. **Decision:** Use tabs\n   - Rationale: Shorter\n", ["Use tabs"]),
+        ("## ✅ Decision 1: Indentation\n\n*Decision:* Use tabs\n", ["Indentation: Use tabs"]),
+        ("## Key Technical Decision: Indentation\n\n__What:__ Use tabs\n__Why:__ Shorter\n", ["Indentation: Use tabs"]),
+        ("## DECISION-004: Indentation\n\n**Approach:** Use tabs\n", ["Indentation: Use tabs"]),
+        ("## Pending Decisions\n\n- Which editor\n", []),
+        ("# Decisions\n\n## Next Steps\n\n1. Wait\n", []),
+    ],
+)  # fmt: skip
+def test_less_usual_forms_are_understood_and_what_is_not_decided_is_left(text: str, said: list[str]) -> None:
+    assert [statement_of(one) for one in decisions_in(text)] == said

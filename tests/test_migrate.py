@@ -395,7 +395,7 @@ def test_a_memory_in_yaml_becomes_the_work_of_its_agents_route(tmp_path: Path) -
     assert memory["reading_history"] is None
     assert memory["header"]["purpose"] == "Long memory of readings"
     assert memory["source"]["sha256"] == report.sha256
-    assert context.active_work.attempts is None  # a memory is no attempt
+    assert not context.active_work.attempts  # a memory is none
     assert fate(report, "## How to Use This Memory") == ("evidence", "kept in its words")
     assert "How to Use" not in context.history
     assert ralf.search("it is short", root=tmp_path)
@@ -448,6 +448,7 @@ def test_a_memory_in_markdown_goes_to_its_task_and_only_the_queue_and_the_assign
         "part_of": "Replace the sensors:",
     }
     assert ralf.get_context("TASK-TIDE-003B", root=tmp_path).checkpoint_count == 2  # the run, and what stands now
+    assert (work.attempts, work.outcome, work.last_runs[0].said) == (1, "COMPLETE", "3 gauges drift")
     fences = {field.name: field.where for field in report.fields if field.name.startswith("fence")}
     assert len(fences) == 2
     assert "no YAML" in next(iter(fences.values()))
@@ -604,6 +605,8 @@ def test_runs_go_to_their_tasks_and_those_that_wrote_nothing_only_count(tmp_path
     assert (len(report.those("imported")), len(report.those("nothing")), report.written) == (1, 3, 1)
     assert (context.active_work.attempts, context.checkpoint_count) == (4, 1)
     assert context.decisions[0].origin == "import"
+    assert context.decisions[0].source is not None
+    assert context.decisions[0].source.extra["file_sha256"] == sha256(DECISIONS.encode()).hexdigest()
     assert "Reasoning" not in context.history
     filled = of(report, ".autonomous/runs/run-20260209_170000-TASK-42")
     assert fate(filled, "context_budget.json")[0] == "left"
@@ -679,3 +682,35 @@ def test_secrets_in_a_source_give_way_in_all_that_is_kept(tmp_path: Path) -> Non
     migrate("decisions-md", root=tmp_path)
     migrate("timeline-memory", root=tmp_path)
     assert planted.encode() not in b"".join(kept_bytes(tmp_path).values())
+
+
+def test_templates_and_pages_that_show_how_a_memory_looks_are_no_memory(tmp_path: Path) -> None:
+    put(tmp_path, ".templates/timeline-memory.md", WORKER)
+    shown = WORKER.split("```yaml\n")[1].split("\n```")[0]
+    put(tmp_path, "docs/timeline-memory.md", f"# Memories\n\n## Structure\n\n```yaml\n{shown}\n```\n")
+    (report,) = migrate("timeline-memory", root=tmp_path).files
+    assert (report.path, report.outcome, report.shape) == ("docs/timeline-memory.md", "left", "unknown")
+
+
+def test_names_that_no_text_can_hold_are_taken_and_told(tmp_path: Path) -> None:
+    folder = Path(os.fsdecode(os.fsencode(tmp_path) + b"/runs/executor/run-\xff\n1"))
+    put(folder, "DECISIONS.md", DECISIONS)
+    put(folder, os.fsdecode(b"caf\xe9.md"), "# Notes\n\nIt rained all day.\n")
+    for source in ("run-folders", "decisions-md"):
+        report = migrate(source, root=tmp_path)
+        assert [(one.outcome, one.routes) for one in report.files] == [("imported", ("TASK-42",))]
+        assert migrate(source, root=tmp_path).written == 0
+
+
+def test_a_route_whose_journal_is_damaged_is_said_and_the_others_are_taken(tmp_path: Path) -> None:
+    ralf.record_decision("TASK-42", "Keep it", root=tmp_path)
+    journal = tmp_path / ".autonomous" / "context" / "journal" / "routes" / "TASK-42.jsonl"
+    journal.write_bytes(journal.read_bytes().replace(b"Keep it", b"Keep at") * 2)
+    put(tmp_path, "runs/executor/run-0042/DECISIONS.md", DECISIONS)
+    put(tmp_path, "runs/executor/run-0043/DECISIONS.md", DECISIONS.replace("TASK-42", "TASK-43"))
+    report = migrate("decisions-md", root=tmp_path)
+    assert [(one.outcome, one.routes) for one in report.files] == [
+        ("unreadable", ("TASK-42",)),
+        ("imported", ("TASK-43",)),
+    ]
+    assert "TASK-42" in report.files[0].why

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from ralf import checkpoint, project as projects
 from ralf.checkpoint import record_runs
-from ralf.errors import NotFound, UsageError
+from ralf.errors import Damaged, NotFound, UsageError
 from ralf.project import Project
 from ralf.report import CheckpointReport
 from ralf.routing import known
@@ -18,7 +18,7 @@ from ralf.transcripts import Transcript
 from ralf_migrations import report as reports
 from ralf_migrations.places import Found
 from ralf_migrations.reading import Unreadable, name_of
-from ralf_migrations.report import FileReport, MigrationReport
+from ralf_migrations.report import Field, FileReport, MigrationReport
 from ralf_migrations.sources import SOURCES
 
 Progress = Callable[[int, int, str], None]
@@ -86,6 +86,7 @@ class _Call:
         self._source = source
         self._dry_run = dry_run
         self._empty: dict[str, list[Transcript]] = {}  # by route, runs that wrote nothing, oldest first
+        self._same: dict[Field, Field] = {}  # skeletons by the thousand have the same fields
         self.files: list[FileReport] = []
         self.warnings: list[str] = []
 
@@ -112,10 +113,15 @@ class _Call:
             reading.decisions,
             reading.notes,
             reading.why,
-            reading.fields,
+            tuple(self._same.setdefault(field, field) for field in reading.fields),
         )
-        written = None if self._dry_run else sum(self._write(route, transcript) for route, transcript in parts)
-        self.files.append(replace(made, written=written))
+        written = 0
+        try:
+            for route, transcript in parts if not self._dry_run else ():
+                written += self._write(route, transcript)
+        except Damaged as error:  # a route's own files are: the other routes are taken
+            made = replace(made, outcome="unreadable", why=str(error))
+        self.files.append(replace(made, written=None if self._dry_run else written))
 
     def _write(self, route: str, transcript: Transcript) -> int:
         """Write a transcript's checkpoints; how many there were. A run without a word only counts, and waits for that

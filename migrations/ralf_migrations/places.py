@@ -9,8 +9,24 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 _PASSED_OVER = frozenset(
-    {".git", ".hg", ".svn", "node_modules", ".venv", "venv", "__pycache__", ".mypy_cache", ".pytest_cache", ".tox"}
+    {
+        ".git",
+        ".templates",
+        "templates",
+        "_templates",
+        ".hg",
+        ".svn",
+        "node_modules",
+        ".venv",
+        "venv",
+        "__pycache__",
+        ".mypy_cache",
+        ".pytest_cache",
+        ".tox",
+    }
 )
+"""Folders that hold no source: those of programs, and of templates."""
+
 _BACKUPS = ("*.backup", "*.backup.*", "*.bak", "*~", "*.orig")
 
 

@@ -11,8 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from ralf.files.opening import content_of, not_through_a_link
+from ralf.model import Attempt
 from ralf.project import Project
 from ralf.runs.markdown import Line
+from ralf.text import clean
 from ralf.transcripts import Transcript
 from ralf.transcripts.events import Event
 from ralf.transcripts.notes import Notes, session_of
@@ -115,13 +117,19 @@ def name_of(project: Project, path: Path) -> str:
     whole = path.absolute()
     for base in (project.root.absolute(), project.root.resolve()):
         if whole == base or base in whole.parents:
-            return whole.relative_to(base).as_posix()
-    return whole.as_posix()
+            return clean(whole.relative_to(base).as_posix())
+    return clean(whole.as_posix())
 
 
-def notes(source: Source, events: Iterable[Event], *, part: str = "", what: str) -> Notes:
-    """Notes of a source as a transcript of what somebody brought."""
-    return Notes(source.path, source.session(part), events, format=what, origin="import")
+def notes(
+    source: Source, events: Iterable[Event], *, part: str = "", what: str, attempt: Attempt | None = None
+) -> Notes:
+    """Notes of a source as a transcript of what somebody brought.
+
+    part     which part of it, where it has several
+    attempt  the run that this part is of, if it is one
+    """
+    return Notes(source.path, source.session(part), events, format=what, origin="import", attempt=attempt)
 
 
 def leaves(tree: object, at: str = "") -> list[str]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field
+from collections import Counter
+from collections.abc import Container, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
@@ -106,16 +107,20 @@ class MigrationReport:
 def keep(project: Project, report: MigrationReport) -> Path:
     """Write the account to `.autonomous/context/migrations/SOURCE.json`, beside what earlier calls found elsewhere;
     nothing is written where it says the same already. It holds no time: the same files give the same bytes. It names
-    keys and headings, and quotes no text.
+    keys and headings, and quotes no text. Each file has a line, so that nobody need hold all of them.
     """
     path = project.folder / _FOLDER / f"{report.source}.json"
-    files = {entry["path"]: entry for entry in _kept(path)}
-    files |= {one.path: _entry(one) for one in report.files}
-    files |= {name: {"path": name, "outcome": "backup"} for name in report.backups}
-    entries = [files[name] for name in sorted(files)]
-    tree = project.redactor.tree({"source": report.source, "totals": _totals(entries), "files": entries})
-    content = (json.dumps(tree, ensure_ascii=False, indent=1) + "\n").encode("utf-8", "replace")
-    if _content(path) != content:
+    entries = {one.path: _line(project, _entry(one)) for one in report.files}
+    entries |= {name: _line(project, {"path": name, "outcome": "backup"}) for name in report.backups}
+    before = _content(path)
+    entries = {**_others(before, entries.keys()), **entries}
+    totals: Counter[str] = Counter()
+    for line in entries.values():
+        totals.update(_counts(json.loads(line)))
+    head = _line(project, {"source": report.source, "totals": dict(sorted(totals.items()))})[:-1]
+    lines = ",\n".join(entries[name] for name in sorted(entries))
+    content = f'{head}, "files": [\n{lines}\n]}}\n'.encode("utf-8", "replace")
+    if before != content:
         path.parent.mkdir(parents=True, exist_ok=True)
         atomic.write(path, content)
     return path
@@ -123,7 +128,7 @@ def keep(project: Project, report: MigrationReport) -> Path:
 
 def _entry(one: FileReport) -> dict[str, Any]:
     """A file as the account has it: its fields by what became of them, each name with how often it is there."""
-    tree = {key: value for key, value in asdict(one).items() if value not in ("", 0, (), None) and key != "written"}
+    tree: dict[str, Any] = {key: value for key in _KEYS if (value := getattr(one, key)) not in ("", 0, ())}
     fates: dict[tuple[str, str], dict[str, int]] = {}
     for each in one.fields:
         names = fates.setdefault((each.fate, each.where), {})
@@ -132,26 +137,35 @@ def _entry(one: FileReport) -> dict[str, Any]:
     return tree
 
 
-def _totals(entries: Iterable[Mapping[str, Any]]) -> dict[str, int]:
-    totals: dict[str, int] = {}
-    for entry in entries:
-        totals[entry["outcome"]] = totals.get(entry["outcome"], 0) + 1
-        totals["decisions"] = totals.get("decisions", 0) + int(entry.get("decisions", 0))
-        for each in entry.get("fields", ()):
-            name = f"fields {each['fate']}"
-            totals[name] = totals.get(name, 0) + sum(map(int, each["names"].values()))
-    return dict(sorted(totals.items()))
+_KEYS = ("path", "outcome", "shape", "sha256", "size", "routes", "rule", "decisions", "notes", "why")
 
 
-def _kept(path: Path) -> list[dict[str, Any]]:
-    """The entries of the account that stands there; none where it is none of ours."""
-    content = _content(path)
-    try:
-        entries = json.loads(content or b"{}").get("files", [])
-        totals = _totals(entries)
-    except (ValueError, AttributeError, KeyError, TypeError):
-        return []
-    return [entry for entry in entries if isinstance(entry.get("path"), str)] if totals is not None else []
+def _line(project: Project, tree: dict[str, Any]) -> str:
+    return json.dumps(project.redactor.tree(tree), ensure_ascii=False)
+
+
+def _counts(entry: Mapping[str, Any]) -> dict[str, int]:
+    counts = {entry["outcome"]: 1, "decisions": int(entry.get("decisions", 0))}
+    for each in entry.get("fields", ()):
+        name = f"fields {each['fate']}"
+        counts[name] = counts.get(name, 0) + sum(map(int, each["names"].values()))
+    return counts
+
+
+def _others(content: bytes, known: Container[str]) -> dict[str, str]:
+    """The lines of the account that stands there, but for those of files that are known; none of another shape."""
+    found = {}
+    for raw in content.split(b"\n"):
+        if not raw.startswith(b'{"path": '):
+            continue
+        try:
+            line = raw.decode().removesuffix(",")
+            entry = json.loads(line)
+            if entry["path"] not in known and _counts(entry):
+                found[str(entry["path"])] = line
+        except (ValueError, AttributeError, KeyError, TypeError):
+            continue
+    return found
 
 
 def _content(path: Path) -> bytes:

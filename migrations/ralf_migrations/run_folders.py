@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from ralf import yamltext
@@ -15,6 +16,8 @@ from ralf.project import Project
 from ralf.runs import documents, metadata
 from ralf.runs.folder import RunFolder
 from ralf.transcripts import runfolder
+from ralf.transcripts.events import Event
+from ralf.transcripts.notes import Notes
 from ralf_migrations import places, routes
 from ralf_migrations.places import Found
 from ralf_migrations.reading import Part, Reading, Source, Unreadable, accounted, beginning
@@ -61,8 +64,8 @@ def read(project: Project, path: Path) -> tuple[Source | None, Reading]:
     """What a run folder comes to; nothing where nobody wrote anything into it."""
     try:
         notes = runfolder.reader(path, project.root, origin="import")
-        events = list(notes.events())
-        size, digest = _fingerprint(RunFolder(path))
+        size, digests = _fingerprints(RunFolder(path))
+        events = [_with_hash(event, digests) for event in notes.events()]
     except RalfError as error:
         raise Unreadable(error.what) from None
     except OSError as error:
@@ -76,13 +79,15 @@ def read(project: Project, path: Path) -> tuple[Source | None, Reading]:
     return None, Reading(
         "imported" if events else "nothing",
         "run folder",
-        (Part(route, notes),) if events or notes.attempt is not None else (),
+        (Part(route, _brought(notes, events)),) if events or notes.attempt is not None else (),
         rule,
         tuple(fields),
         decisions=decisions,
         notes=len(events),
         why="" if events else "nothing was written",
-        sha256=digest,
+        sha256=hashlib.sha256(
+            "\n".join(f"{name} {digests[name]}" for name in sorted(digests)).encode("utf-8", "replace")
+        ).hexdigest(),
         size=size,
     )
 
@@ -96,17 +101,36 @@ def _is_unreadable(path: Path, name: str) -> bool:
     return False
 
 
-def _fingerprint(run: RunFolder) -> tuple[int, str]:
-    """The size of a folder's files together, and the sha256 of their names and their own."""
-    size, whole = 0, hashlib.sha256()
+def _fingerprints(run: RunFolder) -> tuple[int, dict[str, str]]:
+    """The size of a folder's files together, and the sha256 of each."""
+    size, digests = 0, {}
     for name in run.files:
         try:
             content = content_of(run.path / name)
         except OSError:
             continue  # said by who reads it
         size += len(content)
-        whole.update(f"{name}\0{hashlib.sha256(content).hexdigest()}\n".encode("utf-8", "surrogatepass"))
-    return size, whole.hexdigest()
+        digests[name] = hashlib.sha256(content).hexdigest()
+    return size, digests
+
+
+def _with_hash(event: Event, digests: Mapping[str, str]) -> Event:
+    """A note that names its document, with that one's hash."""
+    digest = digests.get(Path(str(event.input.get("path", ""))).name)
+    return replace(event, input={**event.input, "file_sha256": digest}) if digest else event
+
+
+def _brought(notes: Notes, events: Sequence[Event]) -> Notes:
+    """The transcript with these notes."""
+    return Notes(
+        notes.path,
+        notes.session,
+        events,
+        format=notes.format,
+        origin=notes.origin,
+        skipped=notes.skipped,
+        attempt=notes.attempt,
+    )
 
 
 def _fields(run: RunFolder, *, written: bool) -> Iterator[Field]:

@@ -15,8 +15,10 @@ from typing import Any
 
 from ralf import names, yamltext
 from ralf.briefing.fence import OWN_OUTPUT
+from ralf.model import Attempt
 from ralf.runs import markdown
 from ralf.runs.markdown import Fence, Line, Section
+from ralf.runs.outcomes import outcome_of
 from ralf.runs.written import plain
 from ralf.transcripts.events import Event
 from ralf.transcripts.notes import note
@@ -49,7 +51,7 @@ def read(source: Source) -> Reading:
         source = replace(opened(source.project, kept), path=source.path, name=source.name)  # what had stood there
     lines = markdown.lines_of(source.text)
     fences = markdown.fences_of(lines)
-    state = next((fence for fence in fences if re.search(rf"^{_TOP}:", fence.text, re.MULTILINE)), None)
+    state = next((fence for fence in fences if _is_state(fence)), None)
     if state is not None:
         return _in_yaml(source, lines, fences, state)
     if timeline_plain.looks(source.text):
@@ -58,6 +60,11 @@ def read(source: Source) -> Reading:
 
 
 # ---- family A ----
+
+
+def _is_state(fence: Fence) -> bool:
+    """Whether a fence holds the state: it stands above all sections; in one, it shows how such a memory looks."""
+    return re.search(rf"^{_TOP}:", fence.text, re.MULTILINE) is not None and len(fence.under) < 2
 
 
 def _in_yaml(source: Source, lines: Sequence[Line], fences: Sequence[Fence], state: Fence) -> Reading:
@@ -141,7 +148,8 @@ def _run(source: Source, state: Fence, agent: str, route: str, key: str, number:
         fields["decision"] = {**decision, "label": f"{source.session()}#{run}"}
     when = str(tree.get("timestamp") or "")
     event = note(f"## {key}: {run}\n\n{text}", path=source.name, line=_line_of(state, run), timestamp=when, **fields)
-    return Part(route, notes(source, [event], part=run, what="timeline-memory"))
+    attempt = Attempt(source.session(run), None, outcome_of(_said(tree.get("status"))), when, _said(tree.get("notes")))
+    return Part(route, notes(source, [event], part=run, what="timeline-memory", attempt=attempt))
 
 
 def _decision(row: object) -> dict[str, Any] | None:

@@ -7,8 +7,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ralf import names, yamltext
+from ralf.model import Attempt
 from ralf.runs import markdown
 from ralf.runs.markdown import Fence, Line, Section
+from ralf.runs.outcomes import outcome_of
 from ralf.runs.written import plain
 from ralf.transcripts.events import Event
 from ralf.transcripts.notes import note
@@ -186,16 +188,16 @@ def _bullets(section: Section) -> dict[str, str]:
 def _run(source: Source, agent: str, route: str, section: Section) -> Part:
     """A run of the history as a checkpoint of its own."""
     told = _bullets(section)
-    work: dict[str, Any] = {"outcome": told["status"]} if told.get("status") else {}
-    if told.get("findings"):
-        work["findings"] = [plain(told["findings"])]
+    findings = plain(told.get("findings", ""))
+    work: dict[str, Any] = {"findings": [findings]} if findings else {}
     when = told.get("completed") or told.get("started") or ""
     text = f"### {section.heading}\n\n{text_of(section.own)}"
     title = f"{agent}: {section.heading}"
     event = note(
         text, path=source.name, line=section.first, timestamp=when, title=title, **({"work": work} if work else {})
     )
-    return Part(route, notes(source, [event], part=section.heading, what="timeline-memory"))
+    run = Attempt(source.session(section.heading), None, outcome_of(told.get("status", "")), when, findings)
+    return Part(route, notes(source, [event], part=section.heading, what="timeline-memory", attempt=run))
 
 
 def _fields_of(

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from ralf.runs import skeleton
 from ralf.runs.decisionpart import BULLET, OF_THE_LOOP, by_known_name, decision_of, is_placeholder
 from ralf.runs.fields import key_of
 from ralf.runs.markdown import Line
@@ -15,13 +16,15 @@ from ralf.runs.written import WrittenDecision, plain, time_of
 ID = r"(?:D|DEC|ADR|DR)[-_ ]?\d[\w.-]*|(?:D|DEC|ADR)-[A-Z][\w.-]*\d"
 """Labels that only decisions have."""
 
-SPEAKS = re.compile(
-    r"\bdecisions?\b(?!.*\b(?:summary|metrics|framework|criteria|tree|quality|review)\b)", re.IGNORECASE
+_SPEAKS = re.compile(r"\bdecisions?\b", re.IGNORECASE)
+_OF_OTHER_THINGS = re.compile(
+    r"\b(?:summary|metrics|framework|criteria|tree|quality|review|rationale|log|registry|record(?:ing)?|format|process"
+    r"|guide(?:lines)?|template|when|how|pending|open|upcoming|future|required|needed|outstanding|unresolved|to make"
+    r"|awaiting)\b",
+    re.IGNORECASE,
 )
-"""Headings below which decisions are listed."""
-
 _ITEM = re.compile(
-    rf"(?P<mark>[-*+•]\s+|\d{{1,3}}[.)]\s+)?(?P<bold>\*\*)?\[?(?P<label>{ID})\]?(?:\*\*)?"
+    rf"(?P<mark>[-*+•]\s+|\d{{1,3}}[.)]\s+)?(?P<bold>\*\*)?\[?(?P<label>{ID}|Decision\s*#?\d{{1,3}})\]?(?:\*\*)?"
     r"\s*[:—\u2013]\s*(?:\*\*)?\s*(?P<title>\S.*)$"
 )
 _COLUMNS = (
@@ -42,6 +45,11 @@ _AS_LABEL = re.compile(rf"(?:{ID}|#?\d{{1,4}}[a-z]?|meta)$", re.IGNORECASE)
 # ---- items with a label ----
 
 
+def speaks(heading: str) -> bool:
+    """Whether decisions that were made are listed below a heading, or a line in bold."""
+    return bool(_SPEAKS.search(heading)) and not _OF_OTHER_THINGS.search(heading)
+
+
 def in_items(lines: Sequence[Line]) -> list[WrittenDecision]:
     """Items that begin with a label: `**D-009: Title**` anywhere, `- D-006: text` below what speaks of decisions."""
     made = []
@@ -52,7 +60,7 @@ def in_items(lines: Sequence[Line]) -> list[WrittenDecision]:
         found = None if line.fenced or line.level else _ITEM.match(line.text.strip())
         if line.level or (not found and line.text.startswith("**")):
             about = line.heading or line.text
-        counts = found and ((found["bold"] and not found["mark"]) or SPEAKS.search(about))
+        counts = found and ((found["bold"] and not found["mark"]) or speaks(about))
         if not found or not counts:
             place += 1
             continue
@@ -178,23 +186,23 @@ def labelled_by_tables(made: list[WrittenDecision], tables: Sequence[Sequence[Li
 # ---- items below a heading that speaks of decisions ----
 
 
-def in_bullets(lines: Sequence[Line]) -> list[WrittenDecision]:
-    """The items below headings that speak of decisions."""
+def in_bullets(lines: Sequence[Line], *, mixed: bool) -> list[WrittenDecision]:
+    """The items below headings that speak of decisions; of a document of nothing else below its title, too."""
     made = []
-    speaks = False
+    below = False
     place = 0
     while place < len(lines):
         line = lines[place]
         if line.level:
-            speaks = line.level > 1 and bool(SPEAKS.search(line.heading))
-        found = None if line.fenced or not speaks else BULLET.match(line.text)
+            below = (line.level > 1 or not mixed) and speaks(line.heading)
+        found = None if line.fenced or not below else BULLET.match(line.text)
         if found is None or found[1]:
             place += 1
             continue
         end = place + 1
         while end < len(lines) and (lines[end].fenced or lines[end].text[:1].isspace()):
             end += 1
-        title, _, text = _halves(found[2])
+        title, text = _halves(found[2])
         body = [row._replace(text=_outdented(row.text)) for row in lines[place + 1 : end]]
         decision = decision_of(title, "", body, (line.number, lines[end - 1].number))
         if decision is not None and not _is_metadata(found[2]):
@@ -203,12 +211,19 @@ def in_bullets(lines: Sequence[Line]) -> list[WrittenDecision]:
     return made
 
 
-def _halves(item: str) -> tuple[str, str, str]:
-    """`**Choice** - reason` in two; a choice without one is whole."""
+def _halves(item: str) -> tuple[str, str]:
+    """`**Choice** - reason` in two; a choice without one is whole, and so is `**Decision:** choice`."""
+    named = re.match(r"\*\*([^*]+):\*\*\s*(\S.*)$", item)
+    if named and key_of(named[1]) == "decision":
+        return named[2], ""
     found = re.match(r"\*\*(.+?)\*\*\s*[:—\u2013-]*\s*(.*)$", item)
-    return (found[1].rstrip(":"), "", found[2]) if found else (item, "", "")
+    return (found[1].rstrip(":"), found[2]) if found else (item, "")
 
 
 def _is_metadata(item: str) -> bool:
-    found = re.match(r"\*\*([^*]+):\*\*", item)
-    return found is not None and key_of(found[1]) != ""
+    """Whether an item tells which run or task it is, or a field of something else."""
+    found = re.match(r"\*\*([^*]+):\*\*|\*\*([^*]+)\*\*:", item)
+    name = (found[1] or found[2]) if found is not None else ""
+    if not name or key_of(name) == "decision":
+        return False
+    return key_of(name) != "" or not skeleton.says_something([Line(1, item)], header=True)

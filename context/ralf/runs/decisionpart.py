@@ -33,7 +33,8 @@ def decision_of(title: str, label: str, lines: Sequence[Line], place: tuple[int,
     by_key: dict[str, list[Field]] = {}
     for field in fields:
         by_key.setdefault(field.key, []).append(field)
-    said = next((field for field in by_key.get("decision", []) if not field.is_empty), None)
+    choices = (*by_key.get("decision", ()), *by_key.get("approach", ()))
+    said = next((field for field in choices if not field.is_empty), None)
     selection = said.value if said is not None else ""
     options = [option for field in by_key.get("options", []) for option in options_of(field.lines)]
     taken = chosen(options, selection)

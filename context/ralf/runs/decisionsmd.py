@@ -26,14 +26,14 @@ from collections.abc import Sequence
 from itertools import takewhile
 
 from ralf.runs import markdown
-from ralf.runs.decisionlists import ID, SPEAKS, in_bullets, in_items, in_tables, labelled_by_tables, tables_of
+from ralf.runs.decisionlists import ID, in_bullets, in_items, in_tables, labelled_by_tables, speaks, tables_of
 from ralf.runs.decisionpart import decision_of
 from ralf.runs.fields import fields_of, key_of
 from ralf.runs.markdown import Line, Section
 from ralf.runs.written import WrittenDecision, plain
 
 _NUMBERED = re.compile(
-    r"(?:[A-Z][\w-]*[ -])?Decision\s*(?:#|No\.?\s*)?(?P<label>[A-Z]{0,4}-?\d[\w.-]*)?"
+    r"(?:[A-Z][\w-]*[ -]){0,3}Decision\s*(?:#|No\.?\s*)?(?P<label>[A-Z]{0,4}-?\d[\w.-]*)?"
     r"\s*(?:[:—\u2013]|\s-(?=\s)|$)\s*(?P<title>.*)$",
     re.IGNORECASE,
 )
@@ -51,7 +51,9 @@ def decisions_in(text: str, *, mixed: bool = False) -> list[WrittenDecision]:
     made = _in_sections(sections, mixed=mixed)
     if made:
         return labelled_by_tables(made, list(tables_of(lines)))
-    return in_items(lines) or ([] if mixed else in_tables(lines)) or in_bullets(lines)
+    if found := in_items(lines) or ([] if mixed else in_tables(lines)):
+        return found
+    return _below_headings(sections) or in_bullets(lines, mixed=mixed) or ([] if mixed else _counted(sections))
 
 
 # ---- sections ----
@@ -70,7 +72,7 @@ def _in_sections(sections: Sequence[Section], *, mixed: bool) -> list[WrittenDec
             continue
         if name is None and not _decides(section):
             continue
-        if mixed and name is None and not any(map(SPEAKS.search, section.under[1:])):
+        if mixed and name is None and not any(map(speaks, section.under[1:])):
             continue
         within = section.lines if not inner else section.own
         decision = _of_section(section, *(name or ("", section.heading)), within)
@@ -80,14 +82,31 @@ def _in_sections(sections: Sequence[Section], *, mixed: bool) -> list[WrittenDec
     return made
 
 
+def _below_headings(sections: Sequence[Section]) -> list[WrittenDecision]:
+    """The parts below a heading that speaks of decisions, where they have headings of their own."""
+    made = []
+    for section in sections:
+        above = section.under[-1] if section.under and (len(section.under) > 1 or section.level > 2) else ""
+        if above and speaks(above) and not key_of(section.heading):
+            made.append(_of_section(section, "", section.heading, section.lines))
+    return [decision for decision in made if decision is not None]
+
+
+def _counted(sections: Sequence[Section]) -> list[WrittenDecision]:
+    """The parts with a number in their heading."""
+    counted = [section for section in sections if section.level > 1 and _COUNTED.match(plain(section.heading))]
+    made = [_of_section(section, "", plain(section.heading), section.own) for section in counted]
+    return [decision for decision in made if decision is not None]
+
+
 def _title_of(section: Section) -> tuple[str, str] | None:
     """The label and title of a heading that calls itself a decision; None for any other."""
-    heading = plain(section.heading)
+    heading = re.sub(r"^[^\w\[]+", "", plain(section.heading))
     for form in (_LABELLED, _NUMBERED):
         if found := form.match(heading):
             if form is _NUMBERED and not found["label"] and not found["title"] and heading.casefold() == "decision":
                 return None
-            return found["label"] or "", found["title"].strip() or ("" if found["label"] else heading)
+            return (found["label"] or "").lstrip("-"), found["title"].strip() or ("" if found["label"] else heading)
     return None
 
 
@@ -97,7 +116,8 @@ def _decides(section: Section) -> bool:
         return False
     own = list(takewhile(lambda line: not line.rule, section.own))  # what follows may be the document's own end
     _, fields = fields_of(own)
-    keys = {field.key for field in fields if field.form in ("bold", "bullet", "plain")}
+    forms = ("bold", "plain") if speaks(section.heading) else ("bold", "bullet", "plain")  # a list is one of several
+    keys = {field.key for field in fields if field.form in forms}
     below = [line.heading for line in section.lines if line.level == section.level + 1]
     return bool(keys & {"decision", "rationale"}) or any(key_of(heading) == "decision" for heading in below)
 

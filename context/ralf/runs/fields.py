@@ -10,13 +10,16 @@ from ralf.runs.markdown import Line
 from ralf.runs.written import plain
 
 _NAME = r"[A-Za-z][\w /'&()#.+-]{0,58}?"
-_BOLD = re.compile(rf"(?P<bullet>[-*+]\s+)?\*\*(?P<name>{_NAME})(?P<colon>:)?\*\*(?P<colon2>\s*:)?(?P<rest>.*)$")
+_BOLD = re.compile(
+    rf"(?P<bullet>[-*+]\s+)?(?P<mark>\*\*|__|\*)(?P<name>{_NAME})(?P<colon>:)?(?P=mark)(?P<colon2>\s*:)?(?P<rest>.*)$"
+)
 _PLAIN = re.compile(rf"(?P<bullet>[-*+]\s+)?(?P<name>{_NAME}):(?=\s|$)(?P<rest>.*)$")
 _FOOTER = re.compile(r"\s*(?:\*\*[^*]+\*\*|\*[^*]+\*|_[^_]+_|\*\*[^*]+:\*\*.*)?\s*$")
 
 _KEYS = {
     "decision": r"(?:the |final )?decision(?: made)?|(?:selected|chosen)(?: option| approach| solution| choice)?"
-    r"|selection|choice(?: made)?|resolution|(?:we )?decided|we chose",
+    r"|selection|choice(?: made)?|resolution|(?:we )?decided|we chose|what(?: was decided)?",
+    "approach": r"(?:final |proposed )?(?:approach|solution)|action(?: taken)?",
     "rationale": r"(?:the )?rationale(?: for .*)?|reasons?|reasoning|why(?: this| chosen)?|because|justification",
     "context": r"context|background|problem(?: statement)?|situation|question|issue",
     "options": r"(?:considered |other )?options?(?: considered| evaluated)?|considered"
