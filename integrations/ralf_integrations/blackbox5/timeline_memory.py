@@ -34,6 +34,7 @@ from ralf.errors import RalfError, RouteNotFound
 from ralf.extraction.attempts import UNSAID
 from ralf.files import atomic
 from ralf.files.opening import content_of
+from ralf.model import Checkpoint
 from ralf.project import Project
 from ralf.text import one_line
 from ralf.trim import trimmed
@@ -217,7 +218,9 @@ def _state(context: RouteContext, who: str) -> dict[str, Any]:
     header = dict(told) if isinstance(told, Mapping) else {"version": "1.0.0", "agent": who, "created": context.created}
     before = header.get("total_runs")
     header["last_updated"] = context.last_checkpoint
-    header["total_runs"] = (before if isinstance(before, int) else 0) + max(len(rows), work.attempts or 0)
+    counted = {one.session for one in context.checkpoint_history if f"{NAME}#" in one.session}
+    known = len(counted) if isinstance(before, int) else 0  # those are among the attempts
+    header["total_runs"] = (before if isinstance(before, int) else 0) + max(0, _attempts(context) - known)
     doing = [_short(todo.content) for todo in work.todos if todo.status == "in_progress"]
     waiting = [todo.content for todo in work.todos if todo.status == "pending"] + list(work.next_steps)
     now: dict[str, Any] = {"in_progress": doing[0]} if doing else {}
@@ -233,15 +236,30 @@ def _state(context: RouteContext, who: str) -> dict[str, Any]:
     }
 
 
+def _attempts(context: RouteContext) -> int:
+    """Runs and sessions that have worked on the route; of a single session the route does not count any."""
+    return context.active_work.attempts or min(1, len(_sessions(context)))
+
+
+def _sessions(context: RouteContext) -> dict[str, Checkpoint]:
+    """By session, the last checkpoint of those that a client's session has, which is called by no path."""
+    return {one.session: one for one in context.checkpoint_history if one.session and "/" not in one.session}
+
+
 def _runs(context: RouteContext) -> list[dict[str, Any]]:
-    """A row for each run or session of which the route tells, the newest first; what was brought over is none."""
+    """A row for each run or session of which the route tells, the newest first."""
     runs = [
-        {"run_id": one.run, "timestamp": one.timestamp, "status": one.outcome or UNSAID, "notes": _short(one.said)}
+        {
+            "run_id": one.run.rpartition(f"{NAME}#")[2],
+            "timestamp": one.timestamp,
+            "status": one.outcome or UNSAID,
+            "notes": _short(one.said),
+        }
         for one in context.active_work.last_runs
     ]
-    sessions = {one.session: one for one in context.checkpoint_history if one.session and "/" not in one.session}
     runs += [
-        {"run_id": name, "timestamp": one.timestamp, "notes": _short(one.summary_ref)} for name, one in sessions.items()
+        {"run_id": name, "timestamp": one.timestamp, "notes": _short(one.summary_ref)}
+        for name, one in _sessions(context).items()
     ]
     return sorted(runs, key=lambda row: str(row["timestamp"]), reverse=True)[:_ROWS]
 
