@@ -7,7 +7,7 @@
 
 `install` is for hooks that read the file themselves: each file whose agent has a route is kept as
 `timeline-memory.backup.md` beside it, and a view stands in its place; `refresh` renews the views, as the loop's hook
-does. Switch all of it off: `export RALF_TIMELINE_MEMORY=off`. What replaces it: `ralf context show ROUTE --brief`.
+does. Switch all of it off: `export RALF_TIMELINE_MEMORY=off`. What replaces it: `python -m ralf_cli context show ROUTE --brief`.
 
 Exit status: 0 · 1 failed · 2 wrong usage · 3 no such route.
 """
@@ -40,7 +40,7 @@ BACKUP = "timeline-memory.backup.md"
 _AGENT = re.compile(r"[a-z]+(?:-[a-z]+)*-(?:worker|validator)")
 _TASK = re.compile(r"^\*\*Task:\*\*\s*([A-Z][A-Z0-9]*(?:-[A-Z0-9]+)+)", re.M)
 _PASSED_BY = frozenset("runs runs.migrated context tasks node_modules .git __pycache__".split())
-_READ_ONLY, _WRITABLE = 0o444, 0o644
+_READ_ONLY = 0o444
 _MOST = 16 << 20  # bytes
 _INPUT = 100_000  # bytes of a hook's input
 
@@ -195,7 +195,7 @@ def _warn(project: Project, who: str) -> None:
         told.parent.mkdir(parents=True, exist_ok=True)
         told.touch()
     print(
-        f"deprecated: {NAME}: read the route instead: ralf context show {who} --brief; "
+        f"deprecated: {NAME}: read the route instead: python -m ralf_cli context show {who} --brief; "
         "switch this off: export RALF_TIMELINE_MEMORY=off",
         file=sys.stderr,
     )
