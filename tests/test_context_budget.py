@@ -449,6 +449,13 @@ def test_attached_to_the_existing_class_it_makes_one_checkpoint_per_crossing_and
     assert theirs.actions["warning"].callback is None
 
 
+def test_thresholds_in_tokens_are_told_from_percentages(run_dir: Path, session: Path) -> None:
+    theirs = Theirs(run_dir)
+    theirs.thresholds = {name: 2_000 * percent for name, percent in budgetfile.THRESHOLDS.items()}
+    attach(theirs, Checkpointing(run_dir, ROUTE, session))
+    assert [name for name, action in theirs.actions.items() if action.callback] == ["warning", "critical", "hard_limit"]
+
+
 def test_our_own_class_does_what_is_attached_and_says_what_came_of_it() -> None:
     budget = ContextBudget()
     assert "sub-agent" in budget.execute_action("subagent")
@@ -531,6 +538,21 @@ def test_without_a_session_create_takes_the_runs_folder(
     monkeypatch.chdir(tmp_path)
     assert called(capfd, "create", "--route", ROUTE, "--tokens", 51_000).json()["checkpoint_id"] == "cp-001"
     assert [one.decision for one in ralf.get_context(ROUTE, root=tmp_path).decisions] == ["Keep WAL mode"]
+
+
+def test_a_checkpoint_that_is_noted_in_the_runs_tracking_is_nothing_new_in_the_run(
+    tmp_path: Path, run_dir: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("CLAUDE_CONFIG_DIR", "CODEX_HOME"):
+        monkeypatch.setenv(name, str(run_dir / "none"))
+    (run_dir / "DECISIONS.md").write_text("# DECISIONS\n\n## D-1: Keep WAL mode\n\n**Rationale:** one file\n")
+    tracked = {"run_id": run_dir.name, "task_id": ROUTE, "status": "active", "progress_log": [], "metadata": {}}
+    (run_dir / "tracking.json").write_text(json.dumps(tracked))
+    args = ("create", "--route", ROUTE, "--run-dir", run_dir)
+    made = [called(capfd, *args).json()["checkpoint_id"] for _ in range(3)]
+    assert made == ["cp-001", None, None]
+    told = json.loads((run_dir / "tracking.json").read_text())["checkpoints"]
+    assert [one["checkpoint_id"] for one in told] == ["cp-001"]
 
 
 @pytest.mark.parametrize("route", ["../../etc/passwd", "a/b", ""])

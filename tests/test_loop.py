@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -79,6 +80,19 @@ def test_a_run_that_ends_is_taken_in_and_the_next_is_told_what_it_came_to(
     text = started(project, a_run(project, 2), capfd)
     assert first.name in text and "PARTIAL" in text
     assert "Keep the old column of harbour-1" in text
+
+
+def test_a_tracked_run_knows_its_checkpoints_and_they_are_nothing_new(
+    project: Project, capfd: pytest.CaptureFixture[str]
+) -> None:
+    first = a_run(project, 1, words="harbour-1", result="PARTIAL")
+    (first / "tracking.json").write_text(json.dumps({"run_id": first.name, "task_id": TASK, "metadata": {"loop": 1}}))
+    for _ in range(3):
+        assert loop.main(["end", "--run-dir", str(first)]) == 0
+        started(project, a_run(project, len(list(first.parent.iterdir())) + 1), capfd)
+    told = json.loads((first / "tracking.json").read_text())["checkpoints"]
+    assert [(one["checkpoint_id"], one["route"]) for one in told] == [("cp-001", TASK)]
+    assert ralf.get_context(TASK, root=project.root).checkpoint_count == 1
 
 
 def test_the_promise_may_stand_in_an_output_elsewhere(
@@ -221,6 +235,17 @@ def test_whatever_goes_wrong_the_loop_goes_on(
     out, err = capfd.readouterr()
     assert out == ""
     assert err.startswith("context-checkpoint: ")
+
+
+def test_in_a_folder_that_is_no_project_nothing_is_done(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "run-0001").mkdir()
+    for args in (["start"], ["end", "--run-dir", "run-0001"], []):
+        assert loop.main(args) == 0
+        assert "is no project" in capfd.readouterr().err
+    assert [path.name for path in tmp_path.iterdir()] == ["run-0001"]
 
 
 def test_wrong_usage_is_status_1_for_2_would_stop_a_client() -> None:

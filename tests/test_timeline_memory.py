@@ -143,6 +143,25 @@ def test_a_view_gives_back_what_was_taken_over_with_what_happened_since(
     assert tree["stats_by_source"] == before["stats_by_source"]
 
 
+def test_runs_that_were_taken_over_are_told_once(
+    project: Project, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    row = '  - {{run_id: "run-{0}", timestamp: "2026-02-0{0}T10:00:00Z", notes: "scan {0}"}}\n'
+    rows = "".join(row.format(number) for number in (1, 2))
+    commented = '  # - run_id: "run-20260204-001"\n'
+    file_of(project).write_text(FILLED.replace("total_runs: 0", "total_runs: 2").replace(commented, rows))
+    monkeypatch.chdir(project.root)
+    main(["migrate", "timeline-memory"], standalone_mode=False)
+
+    def told() -> tuple[int, list[str]]:
+        tree = yamltext.load(memory.view(project, AGENT).split("```yaml\n")[1].split("\n```")[0])
+        return tree["timeline_memory"]["total_runs"], [row["run_id"] for row in tree["history"]]
+
+    assert told() == (2, ["run-2", "run-1"])
+    worked(project)
+    assert told() == (3, ["s-1", "run-2", "run-1"])
+
+
 def test_the_hook_answers_as_the_old_one_and_says_once_that_it_is_deprecated(
     project: Project, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -153,7 +172,7 @@ def test_the_hook_answers_as_the_old_one_and_says_once_that_it_is_deprecated(
     assert (status, answer["hookEventName"]) == (0, "SessionStart")
     assert f"You are the **{AGENT}**" in answer["additionalContext"]
     assert "Scan one source a run" in answer["additionalContext"]
-    assert f"ralf context show {AGENT} --brief" in err
+    assert f"python -m ralf_cli context show {AGENT} --brief" in err
     assert "RALF_TIMELINE_MEMORY=off" in err
     assert called(capfd, project, "hook")[2] == ""
 
@@ -259,9 +278,21 @@ def test_real_files_are_served_and_come_back_as_they_were(
     for path, content in before.items():
         text = path.read_text()
         assert path.read_bytes() != content
-        assert yamltext.load(text.split("```yaml\n")[1].split("\n```")[0])["timeline_memory"]["total_runs"] == 0
+        told = yamltext.load(text.split("```yaml\n")[1].split("\n```")[0])["timeline_memory"]["total_runs"]
+        assert told == content.count(b"\n### Run "), path
     called(capfd, project, "uninstall")
     assert {path: path.read_bytes() for path in before} == before
+
+
+def test_in_a_folder_that_is_no_project_nothing_is_looked_for_and_nothing_made(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    place = tmp_path / "plain" / "agents" / AGENT / memory.NAME
+    place.parent.mkdir(parents=True)
+    place.write_text(OLD)
+    assert "Nothing is kept" in called(capfd, Project(tmp_path / "plain"), "show", AGENT)[1]
+    assert called(capfd, Project(tmp_path / "plain"), "install")[1] == ""
+    assert sorted(path.name for path in (tmp_path / "plain").iterdir()) == ["agents"]
 
 
 def test_it_is_a_command_of_its_own(project: Project) -> None:

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import itertools
 import os
 import random
 import re
@@ -28,6 +27,7 @@ from tests.faults import figures
 
 import ralf
 from ralf import config
+from ralf.extraction.attempts import MOST_RUNS
 from ralf.integrity.verify import verify
 from ralf.project import Project
 from ralf_integrations.blackbox5 import installing
@@ -224,15 +224,17 @@ def _look(root: Path, plans: Path, runs: Sequence[Run], found: Found) -> None:
 
 
 def _task(root: Path, plans: Path, runs: Sequence[Run], names: dict[int, str], repeats: int, found: Found) -> None:
-    """Each prompt of a task names the run before it and how that ended; the attempts are counted right."""
-    for before, one in itertools.pairwise(runs):
-        prompt = (plans / f"{one.number}.prompt").read_text()
-        found.asked += 1
-        line = next((line for line in prompt.splitlines() if names[before.number] in line), "")
-        if before.outcome in line:
-            found.told += 1
-        else:
-            found.faults.append(f"untold: prompt {one.number} says {line!r} of {names[before.number]}: {before}")
+    """Each prompt of a task names the runs before it and how they ended; the attempts are counted right."""
+    for place, one in enumerate(runs):
+        lines = (plans / f"{one.number}.prompt").read_text().splitlines()
+        for before in runs[max(0, place - MOST_RUNS) : place]:
+            found.asked += 1
+            line = next((line for line in lines if names[before.number] in line), "")
+            if before.outcome in line:
+                found.told += 1
+            else:
+                fault = f"prompt {one.number} says {line!r} of {names[before.number]}: {before}"
+                found.faults.append(f"untold: {fault}")
     context = ralf.get_context(runs[0].task, root=root)
     if context.active_work.attempts != len(runs) + 1:  # and the last look
         found.faults.append(
@@ -263,7 +265,11 @@ def main(args: Sequence[str] | None = None) -> int:
             ("iterations", found.iterations, ""),
             ("of them killed", found.kills, "every third"),
             ("of those with the whole loop", found.loops, ""),
-            ("prompts that name the run before and how it ended", f"{found.told} of {found.asked}", "all"),
+            (
+                "of the last five runs, those that a prompt names with their end",
+                f"{found.told} of {found.asked}",
+                "all",
+            ),
             ("decisions on the disk that the route has", f"{found.kept} of {found.acknowledged}", "all"),
             ("prompts that warn that nothing changes", found.warned, ""),
             ("an iteration", f"{sum(found.seconds) / max(1, len(found.seconds)):.2f} s", ""),

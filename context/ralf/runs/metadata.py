@@ -36,6 +36,9 @@ _TEXTS = (
     *("discovery", "assumption", "statement", "learning", "question", "action"),
     *("description", "title", "message", "text"),
 )
+_OURS = "checkpoints"
+"""The key under which a run's checkpoints are noted in its tracking: taken in, it would be another checkpoint."""
+
 _NOTHING = ("", "none", "null", "n/a", "unknown", "pending", "-")
 
 
@@ -140,7 +143,7 @@ def _take(found: Recorded, tree: Mapping[str, Any], name: str) -> None:
     for logged in _listed(tree.get("progress_log")):
         _take_progress(found, logged, name)
     found.decisions += [entry for entry in _listed(tree.get("decisions")) if isinstance(entry, Mapping)]
-    known |= {("", key) for key in (*_PARTS, "decisions", "progress_log", "git_commits")}
+    known |= {("", key) for key in (*_PARTS, "decisions", "progress_log", "git_commits", _OURS)}
     for at, part in parts.items():
         for key, value in part.items():
             if (at, str(key)) not in known and (said := one_line(leaves(value))) and said.casefold() not in _NOTHING:

@@ -187,7 +187,9 @@ def attach(budget: Any, checkpoints: Checkpointing | None = None) -> Callable[[]
 
     made = checkpoints or Checkpointing(run_dir=getattr(budget, "run_dir", None))
     before: dict[str, Any] = {}
-    percents = dict(getattr(budget, "thresholds", THRESHOLDS))
+    size = getattr(budget, "max_tokens", MAX_TOKENS)
+    said = dict(getattr(budget, "thresholds", THRESHOLDS))
+    percents = {name: value if value <= 100 else 100 * value / size for name, value in said.items()}
     for name, action in budget.actions.items():
         if percents.get(name, 0) >= made.threshold:
             before[name] = action.callback

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -67,35 +68,25 @@ class Checkpointing:
             if percent >= self.threshold and not self._is_wanted(project):
                 return False
             key = str(self._folder() or project.root)
-            return crossing.at(project, key, percent, self.threshold, self.make)
+            return crossing.at(project, key, percent, self.threshold, partial(self.make, "pressure"))
         except (RalfError, OSError) as error:
             say(f"no checkpoint: {error}")
         except ImportError as error:  # run as a file, by a Python in which ralf is not installed
             say(f"no checkpoint: {error}; call this with the Python that ralf is installed in")
         return False
 
-    def make(self) -> CheckpointReport:
+    def make(self, reason: str = "manual") -> CheckpointReport:
         """Make a checkpoint of what is new. Raises TranscriptNotFound, and what `ralf.checkpoint` raises."""
         from ralf.checkpoint import checkpoint  # most calls make none
 
         project = self.project()
         route = self.route or self.meant(project)
-        report = checkpoint(route, self.source(project), root=project.root, reason="pressure")
+        report = checkpoint(route, self.source(project), root=project.root, reason=reason)
         self.reports.append(report)
-        self._track(report)
+        track(self._folder(), report)
         made = ", ".join(entry.checkpoint_id for entry in report.checkpoints)
         say(f"route {report.route}: {f'checkpoint {made}' if made else 'nothing new since its last checkpoint'}")
         return report
-
-    def _track(self, report: CheckpointReport) -> None:
-        """Note what was made in the run's own tracking, where it has one."""
-        from ralf_integrations.blackbox5 import session_tracker
-
-        for entry in report.checkpoints:
-            try:
-                session_tracker.record_checkpoint(self._folder(), entry.checkpoint_id, route=report.route)
-            except (RalfError, OSError) as error:
-                say(f"not noted in the run's tracking: {error}")
 
     def project(self) -> Project:
         """The project that is meant."""
@@ -144,6 +135,17 @@ class Checkpointing:
 
         found = current.folder(Path(self.root) if self.root is not None else projects.find().root)
         return found.path if found is not None else None
+
+
+def track(folder: Path | None, report: CheckpointReport) -> None:
+    """Note the checkpoints that were made in the run's own tracking, where it has one."""
+    from ralf_integrations.blackbox5 import session_tracker
+
+    for entry in report.checkpoints:
+        try:
+            session_tracker.record_checkpoint(folder, entry.checkpoint_id, route=report.route)
+        except (RalfError, OSError) as error:
+            say(f"not noted in the run's tracking: {error}")
 
 
 def usage(project: Project) -> Usage:

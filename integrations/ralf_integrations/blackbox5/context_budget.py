@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -47,6 +48,9 @@ def main(args: Sequence[str] | None = None) -> int:
         return _run(given)
     except RalfError as error:
         return _fail(f"{error}\nhint: {error.hint}" if error.hint else str(error))
+    except BrokenPipeError:  # whoever reads has enough
+        sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115  # closed by the end
+        return 0
     except OSError as error:
         return _fail(f"{error.filename or given.run_dir}: {error.strerror or error}")
 

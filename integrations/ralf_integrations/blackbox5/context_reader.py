@@ -12,6 +12,7 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import ralf
@@ -49,8 +50,8 @@ class ContextReader:
         for key, empty in (("decisions", []), ("active_work", {}), ("checkpoint_history", [])):
             tree.setdefault(key, empty)
         tree["checkpoint_history"] = tree["checkpoint_history"][-kept:] if kept else []
-        sections = context.body.sections[:kept]
-        tree["history"] = "\n\n".join(f"### {one.title}\n\n{one.text}".rstrip() for one in sections)
+        newest = replace(context, body=replace(context.body, sections=context.body.sections[:kept]))
+        tree["history"] = newest.history
         return tree
 
     def get_summary(self, route: str) -> str:

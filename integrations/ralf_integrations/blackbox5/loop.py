@@ -18,11 +18,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import ralf
-from ralf import config, project as projects, routing, sessions
+from ralf import config, routing, sessions
 from ralf.briefing.fence import outside
 from ralf.errors import RalfError, RouteNotFound
 from ralf.files.opening import without_waiting
 from ralf.project import Project
+from ralf.report import CheckpointReport
 from ralf.routing import DEFAULT
 from ralf.runs import current, earlier, outcomes
 from ralf.runs.folder import RunFolder, is_run
@@ -31,7 +32,7 @@ from ralf.transcripts import runfolder
 from ralf.transcripts.notes import session_of
 from ralf_integrations import environment
 from ralf_integrations.blackbox5 import owners, timeline_memory
-from ralf_integrations.blackbox5.checkpointing import Checkpointing
+from ralf_integrations.blackbox5.checkpointing import Checkpointing, track
 
 _END = 1 << 20  # bytes of an output in which its promise is looked for
 
@@ -59,7 +60,9 @@ def end(project: Project, run_dir: Path | None, route: str, output: Path | None)
     """Take in a run that ends. Raises as `ralf.checkpoint`."""
     if run_dir is None:
         return
-    _take(project, run_dir, route, output=output)
+    report = _take(project, run_dir, route, output=output)
+    if report is not None:
+        track(run_dir, report)
     owners.end(project, run_dir)
     for line in timeline_memory.refresh(project):
         _say(line)
@@ -101,8 +104,8 @@ def _route_of(project: Project, folder: Path) -> str:
     return DEFAULT
 
 
-def _take(project: Project, folder: Path, route: str, *, output: Path | None = None) -> None:
-    """Take a run's folder into its route; what goes wrong with one of them is said."""
+def _take(project: Project, folder: Path, route: str, *, output: Path | None = None) -> CheckpointReport | None:
+    """Take a run's folder into its route; what goes wrong with one of them is said, and None."""
     seen = owners.state_of(folder)
     try:
         source = runfolder.reader(folder, project.root)
@@ -111,11 +114,12 @@ def _take(project: Project, folder: Path, route: str, *, output: Path | None = N
         report = ralf.checkpoint(route, source, root=project.root, reason="session-end")
     except (RalfError, OSError) as error:
         _say(f"{folder}: not taken in: {error}")
-        return
+        return None
     owners.taken(project, folder, seen)
     made = ", ".join(entry.checkpoint_id for entry in report.checkpoints)
     if made:
         _say(f"{folder.name}: route {report.route}: checkpoint {made}")
+    return report
 
 
 def _promised(output: Path) -> str:
@@ -152,7 +156,10 @@ def main(args: Sequence[str] | None = None) -> int:
 
 
 def _run(given: argparse.Namespace) -> None:
-    project = projects.find(given.root)
+    project = Checkpointing(given.run_dir, root=given.root).project()
+    if not (given.root or project.folder.parent.exists()):
+        _say(f"{project.root}: is no project; for one: python -m ralf_cli init --client ralf")
+        return
     run_dir = given.run_dir or _own(project)
     checkpoints = Checkpointing(run_dir, given.route or "", root=project.root)
     if given.command == "checkpoint":

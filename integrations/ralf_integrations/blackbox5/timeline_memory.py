@@ -7,7 +7,8 @@
 
 `install` is for hooks that read the file themselves: each file whose agent has a route is kept as
 `timeline-memory.backup.md` beside it, and a view stands in its place; `refresh` renews the views, as the loop's hook
-does. Switch all of it off: `export RALF_TIMELINE_MEMORY=off`. What replaces it: `ralf context show ROUTE --brief`.
+does. Switch all of it off: `export RALF_TIMELINE_MEMORY=off`. What replaces it:
+`python -m ralf_cli context show ROUTE --brief`.
 
 Exit status: 0 · 1 failed · 2 wrong usage · 3 no such route.
 """
@@ -21,33 +22,26 @@ import os
 import re
 import stat
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import ralf
-from ralf import names, routing, yamlwriting
+from ralf import names, routing
 from ralf.briefing import fence
-from ralf.context import RouteContext
 from ralf.errors import RalfError, RouteNotFound
-from ralf.extraction.attempts import UNSAID
 from ralf.files import atomic
 from ralf.files.opening import content_of
 from ralf.project import Project
-from ralf.text import one_line
-from ralf.trim import trimmed
 from ralf_integrations import environment
 from ralf_integrations.blackbox5 import places
+from ralf_integrations.blackbox5.timeline_view import NAME, view
 
-NAME, BACKUP = "timeline-memory.md", "timeline-memory.backup.md"
+BACKUP = "timeline-memory.backup.md"
 _AGENT = re.compile(r"[a-z]+(?:-[a-z]+)*-(?:worker|validator)")
 _TASK = re.compile(r"^\*\*Task:\*\*\s*([A-Z][A-Z0-9]*(?:-[A-Z0-9]+)+)", re.M)
 _PASSED_BY = frozenset("runs runs.migrated context tasks node_modules .git __pycache__".split())
-_READ_ONLY, _WRITABLE = 0o444, 0o644
-_TOKENS = 2_500  # of a view, as of a brief
-_ROWS = 20  # of a history
-_LONGEST = 200  # characters of a value
+_READ_ONLY = 0o444
 _MOST = 16 << 20  # bytes
 _INPUT = 100_000  # bytes of a hook's input
 
@@ -67,19 +61,6 @@ def agent() -> str:
         return said if names.is_valid(said) else ""
     found = _AGENT.findall(prompt)
     return str(found[-1]) if found else ""
-
-
-def view(project: Project, agent: str, route: str = "") -> str:
-    """What `timeline-memory.md` of an agent would say, of its route (default: the one with its name). RouteNotFound."""
-    context = ralf.get_context(route or agent, root=project.root)
-    title = agent.replace("-", " ").title()
-    state = yamlwriting.dump(_state(context, agent)).rstrip()
-    head = (
-        f"# {title} Timeline Memory\n\n**Format:** a view of route {context.route}, read-only and deprecated: "
-        f"`ralf context show {context.route} --brief` replaces it\n**Updated:** {context.last_checkpoint}\n\n---\n\n"
-    )
-    brief = context.render(_TOKENS, section="brief", fenced=False)
-    return fence.fenced(fence.shown(f"{head}```yaml\n{state}\n```\n\n---\n\n") + brief)
 
 
 def hook(project: Project) -> str:
@@ -182,6 +163,8 @@ def _is_whole(content: bytes) -> bool:
 
 
 def _files(project: Project) -> Iterator[Path]:
+    if not project.folder.parent.exists():
+        return  # no project: who knows what lies below it
     for here, folders, files in os.walk(project.root):
         folders[:] = [name for name in folders if name not in _PASSED_BY and ".backup" not in name]
         path = Path(here, NAME)
@@ -202,64 +185,18 @@ def _place(project: Project, path: Path) -> Place:
     return Place(path, who, names.slug(who))
 
 
-# ---- the state, as the old files have it ----
-
-
-def _state(context: RouteContext, who: str) -> dict[str, Any]:
-    """The fence of such a file: what was taken over from it, as it stood, and what has happened since."""
-    work = context.active_work
-    brought = work.extra.get(f"memory_of_{who}")
-    kept = dict(brought) if isinstance(brought, Mapping) else {}
-    told, history, queue = kept.get("timeline_memory"), kept.get("history"), kept.get("work_queue")
-    rows = _runs(context)
-    header = dict(told) if isinstance(told, Mapping) else {"version": "1.0.0", "agent": who, "created": context.created}
-    before = header.get("total_runs")
-    header["last_updated"] = context.last_checkpoint
-    header["total_runs"] = (before if isinstance(before, int) else 0) + max(len(rows), work.attempts or 0)
-    doing = [_short(todo.content) for todo in work.todos if todo.status == "in_progress"]
-    waiting = [todo.content for todo in work.todos if todo.status == "pending"] + list(work.next_steps)
-    now: dict[str, Any] = {"in_progress": doing[0]} if doing else {}
-    now |= {"backlog": [_short(text) for text in dict.fromkeys(waiting)][:_ROWS]} if waiting else {}
-    now |= {"blocked_by": [_short(text) for text in work.blockers][:_ROWS]} if work.blockers else {}
-    if isinstance(queue, list):  # of a file in plain Markdown: what is open in it is in the route's to-dos, too
-        now["items"] = queue
-    return {
-        "timeline_memory": header,
-        **{key: value for key, value in kept.items() if key not in ("source", "header", "timeline_memory")},
-        "history": [*(history if isinstance(history, list) else []), *rows],
-        "work_queue": {"in_progress": None, "backlog": [], **(queue if isinstance(queue, Mapping) else {}), **now},
-    }
-
-
-def _runs(context: RouteContext) -> list[dict[str, Any]]:
-    """A row for each run or session of which the route tells, the newest first; what was brought over is none."""
-    runs = [
-        {"run_id": one.run, "timestamp": one.timestamp, "status": one.outcome or UNSAID, "notes": _short(one.said)}
-        for one in context.active_work.last_runs
-    ]
-    sessions = {one.session: one for one in context.checkpoint_history if one.session and "/" not in one.session}
-    runs += [
-        {"run_id": name, "timestamp": one.timestamp, "notes": _short(one.summary_ref)} for name, one in sessions.items()
-    ]
-    return sorted(runs, key=lambda row: str(row["timestamp"]), reverse=True)[:_ROWS]
-
-
-def _short(text: str) -> str:
-    return trimmed(one_line(text).replace("```", "'''"), _LONGEST)
-
-
 def _warn(project: Project, who: str) -> None:
     """Say once what replaces this: once for each agent of a project, whatever the process."""
     name = hashlib.sha256(who.encode()).hexdigest()[:16]
     told = project.cache / "deprecated" / f"{NAME}-{name}"
     with suppress(OSError, RalfError):
-        if told.exists():
+        if told.exists() or not project.folder.parent.exists():
             return
         project.prepare()
         told.parent.mkdir(parents=True, exist_ok=True)
         told.touch()
     print(
-        f"deprecated: {NAME}: read the route instead: ralf context show {who} --brief; "
+        f"deprecated: {NAME}: read the route instead: python -m ralf_cli context show {who} --brief; "
         "switch this off: export RALF_TIMELINE_MEMORY=off",
         file=sys.stderr,
     )
@@ -291,6 +228,8 @@ def main(args: Sequence[str] | None = None) -> int:
             does = {"install": install, "refresh": refresh, "uninstall": uninstall}[given.command]
             for line in does(project):
                 print(line)
+    except BrokenPipeError:  # whoever reads has enough
+        sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115  # closed by the end
     except (RalfError, OSError) as error:
         print(f"Error: {error}", file=sys.stderr)
         if given.command == "hook":
