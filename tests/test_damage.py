@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 from tests.faults import damage
 
+from ralf.storage.journalline import framed
+
 
 def test_a_store_that_is_harmed_at_random_is_named_damaged_and_mended() -> None:
     assert damage.run(9)["failed"] == []
@@ -13,6 +15,14 @@ def test_a_store_that_is_harmed_at_random_is_named_damaged_and_mended() -> None:
 def test_a_repair_that_removes_what_it_cannot_read_is_caught() -> None:
     with damage.broken_repair(), pytest.raises(damage.Failed, match="gone"):
         damage.run(9)
+
+
+def test_a_record_is_kept_apart_from_the_garbage_behind_it_and_the_garbage_has_to_be_kept_too() -> None:
+    record = framed("one", b'{"n":1}').removesuffix(b"\n")
+    torn = record + b"\0" * 40
+    assert damage._pieces_are_kept([torn], record + b" and elsewhere " + b"\0" * 40)
+    assert not damage._pieces_are_kept([torn], record)
+    assert not damage._pieces_are_kept([torn], b"\0" * 40)
 
 
 @pytest.mark.slow

@@ -267,10 +267,12 @@ def _check_kept(root: Path, before: set[bytes]) -> None:
 
 
 def _pieces_are_kept(lines: list[bytes], plain: bytes) -> bool:
-    """Whether lines that were cut where a record ends are kept in pieces."""
+    """Whether lines that were cut where a record begins or ends are kept in pieces, every byte of them."""
     for line in lines:
-        ends = sorted({0, len(line), *(match.start() for match in re.finditer(rb'\{"id":"', line))})
-        if not all(line[start:end].rstrip(b"\n") in plain for start, end in pairwise(ends)):
+        begins = {match.start() for match in re.finditer(rb'\{"id":"', line)}
+        ends = {min(match.end() + int(match[1]) + 1, len(line)) for match in _FRAME.finditer(line)}
+        cuts = sorted({0, len(line), *begins, *ends})
+        if not all(line[start:end].rstrip(b"\n") in plain for start, end in pairwise(cuts)):
             return False
     return True
 
