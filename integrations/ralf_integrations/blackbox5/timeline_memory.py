@@ -7,7 +7,8 @@
 
 `install` is for hooks that read the file themselves: each file whose agent has a route is kept as
 `timeline-memory.backup.md` beside it, and a view stands in its place; `refresh` renews the views, as the loop's hook
-does. Switch all of it off: `export RALF_TIMELINE_MEMORY=off`. What replaces it: `python -m ralf_cli context show ROUTE --brief`.
+does. Switch all of it off: `export RALF_TIMELINE_MEMORY=off`. What replaces it:
+`python -m ralf_cli context show ROUTE --brief`.
 
 Exit status: 0 · 1 failed · 2 wrong usage · 3 no such route.
 """

@@ -28,7 +28,8 @@ def view(project: Project, agent: str, route: str = "") -> str:
     state = yamlwriting.dump(_state(context, agent)).rstrip()
     head = (
         f"# {title} Timeline Memory\n\n**Format:** a view of route {context.route}, read-only and deprecated: "
-        f"`python -m ralf_cli context show {context.route} --brief` replaces it\n**Updated:** {context.last_checkpoint}\n\n---\n\n"
+        f"`python -m ralf_cli context show {context.route} --brief` replaces it\n"
+        f"**Updated:** {context.last_checkpoint}\n\n---\n\n"
     )
     brief = context.render(_TOKENS, section="brief", fenced=False)
     return fence.fenced(fence.shown(f"{head}```yaml\n{state}\n```\n\n---\n\n") + brief)
