@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import hmac
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from hashlib import sha256
 from typing import Any
 
@@ -33,6 +34,13 @@ class Redactor:
         self._key = key
         self._patterns = tuple(patterns)
         self.problem = problem
+        self._commands: secretcommands.Rules | None = None  # None: those that are likely for each text
+
+    def within(self, text: str) -> Redactor:
+        """This redactor for parts of a text: it leaves out rules that find nothing there. One look for many parts."""
+        within = Redactor(self._key, self._patterns, problem=self.problem)
+        within._commands = secretcommands.likely(text)
+        return within
 
     def text(self, text: str) -> str:
         """The text without its secrets."""
@@ -47,13 +55,21 @@ class Redactor:
 
     def tree(self, value: Any) -> Any:
         """Plain data with every string redacted, keys included; a string under a key is judged by the key, too."""
+        return self._tree(value, cache(self.text))  # the same keys and paths stand in it many times
+
+    def _tree(self, value: Any, text: Callable[[str], str]) -> Any:
         if isinstance(value, str):
-            return self.text(value)
+            return text(value)
         if isinstance(value, Mapping):
-            return {self.text(str(key)): self._under(str(key), item) for key, item in value.items()}
+            return {text(str(key)): self._under(str(key), item, text) for key, item in value.items()}
         if isinstance(value, list | tuple):
-            return [self.tree(item) for item in value]
+            return [self._tree(item, text) for item in value]
         return value
+
+    def _under(self, key: str, value: Any, text: Callable[[str], str]) -> Any:
+        if isinstance(value, str) and self._is_named(key, value):
+            return self.marker("secret", value)
+        return self._tree(value, text)
 
     def events(
         self, events: Sequence[Event], *, tails: Mapping[str, str] | None = None, following: Sequence[Event] = ()
@@ -100,11 +116,6 @@ class Redactor:
             for item in tree:
                 yield from self.named(item)
 
-    def _under(self, key: str, value: Any) -> Any:
-        if isinstance(value, str) and self._is_named(key, value):
-            return self.marker("secret", value)
-        return self.tree(value)
-
     def _is_named(self, key: str, value: str) -> bool:
         """Whether a value is a secret because its key says so."""
         if not secretnames.is_name(key) or "\n" in value or MARKER.match(value):
@@ -122,7 +133,7 @@ class Redactor:
         found = [
             *secretformats.find(text, border),
             *secretnames.find(text),
-            *secretcommands.find(text),
+            *secretcommands.find(text, self._commands),
             *self._of_the_user(text),
         ]
         if not found:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from ralf.secrets.secretformats import Hit
@@ -75,18 +75,28 @@ _COMMANDS: tuple[tuple[str, tuple[str | _Option, ...]], ...] = (
     ),
     ("IDENTIFIED", (r"IDENTIFIED\s+(?:WITH\s+\w{1,40}\s+)?BY\s+(?:PASSWORD\s+)?['\"]([^'\"\n]{2,256})['\"]",)),
 )
-_PATTERNS: dict[str, list[tuple[str, list[re.Pattern[str] | _Option]]]] = {}  # by what many literals and few texts have
+Rules = Sequence[tuple[str, Sequence[re.Pattern[str] | _Option]]]
+"""Rules, each with the literal without which it finds nothing."""
+
+_RULES: dict[str, list[tuple[str, list[re.Pattern[str] | _Option]]]] = {}  # by what many literals and few texts have
 for _literal, _rules in _COMMANDS:
-    _common = "pass" if "pass" in _literal else ""
     _compiled = [re.compile(rule) if isinstance(rule, str) else rule for rule in _rules]
-    _PATTERNS.setdefault(_common, []).append((_literal, _compiled))
+    _RULES.setdefault("pass" if "pass" in _literal else "", []).append((_literal, _compiled))
 
 
-def find(text: str) -> Iterator[Hit]:
-    """The secrets of a text that stand in command lines, in no order."""
-    likely = [its for common, its in _PATTERNS.items() if common in text]
-    for patterns in [patterns for its in likely for literal, patterns in its if literal in text]:
-        for pattern in patterns:
-            for found in pattern.finditer(text):
-                if not is_placeholder(found[1]):
-                    yield Hit(*found.span(1), "password")
+def likely(text: str) -> Rules:
+    """The rules that may find something in a text, or in a part of it."""
+    return [rule for common, its in _RULES.items() if common in text for rule in its if rule[0] in text]
+
+
+def find(text: str, rules: Rules | None = None) -> Iterator[Hit]:
+    """The secrets of a text that stand in command lines, in no order.
+
+    rules  those that are likely for a text of which this one is a part, where it was looked at
+    """
+    for literal, patterns in likely(text) if rules is None else rules:
+        if rules is None or literal in text:
+            for pattern in patterns:
+                for found in pattern.finditer(text):
+                    if not is_placeholder(found[1]):
+                        yield Hit(*found.span(1), "password")

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import re
 import string
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from itertools import chain
 from typing import NamedTuple
 
 from ralf.secrets import privatekeys
@@ -48,6 +50,16 @@ def _format(
 ) -> Format:
     words = tuple(literals.split())
     return Format(kind, words, re.compile("|".join(map(re.escape, words))), re.compile(body), check, alone)
+
+
+def any_of(words: Iterable[str]) -> str:
+    """A regular expression that matches the longest of some words; those that begin alike share a branch of it."""
+    tails: dict[str, list[str]] = {}
+    for word in words:
+        tails.setdefault(word[:1], []).append(word[1:])
+    ends = tails.pop("", None) is not None
+    branches = "|".join(re.escape(head) + any_of(its) for head, its in tails.items())
+    return f"(?:{branches})" + "?" * ends if branches else ""
 
 
 def _digit(token: str) -> bool:
@@ -174,9 +186,10 @@ FORMATS: tuple[Format, ...] = (
 
 _AWS = next(one for one in FORMATS if one.kind == "aws-key-id")
 _OF_LITERAL = {literal: one for one in FORMATS for literal in one.literals}
-_LITERALS: dict[str, list[str]] = {}  # by the first sign in them, which many texts do not have
+_LITERALS: dict[str, list[str]] = {}  # by the first sign in them, which many runs do not have
 for _literal in _OF_LITERAL:
     _LITERALS.setdefault("".join(re.findall(r"[^A-Za-z0-9]", _literal)[:1]), []).append(_literal)
+_ANY_LITERAL = re.compile(any_of(_OF_LITERAL))  # one look for all of them, for few runs have one
 
 _MARKED: tuple[tuple[str, str, re.Pattern[str]], ...] = (
     ("telegram", ":AA", re.compile(r"(?<![0-9])[0-9]{8,10}:AA[A-Za-z0-9_-]{32,35}(?![A-Za-z0-9_-])")),
@@ -189,6 +202,7 @@ _MARKED: tuple[tuple[str, str, re.Pattern[str]], ...] = (
 
 _IN_TOKENS = string.ascii_letters + string.digits + "_+/=.:$%{}?&~\\-"
 _SHORTEST = 18  # no token is shorter, and most text has no such run
+_LONGEST_REMEMBERED = 128
 _RUN = re.compile(rf"[{re.escape(_IN_TOKENS)}]{{{_SHORTEST},}}")
 _DISCORD_END = re.compile(r"\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27}")
 _DISCORD = re.compile(r"(?<![A-Za-z0-9_-])[MNO][A-Za-z0-9_-]{22,27}\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27,40}")
@@ -203,29 +217,45 @@ def find(text: str, border: int | None = None) -> Iterator[Hit]:
 
     border  where two texts meet, each of which was looked at: only what goes over it has to be found
     """
-    runs = "\n".join(_RUN.findall(text)) if border is None else _run_over(text, border)
+    runs = _RUN.findall(text) if border is None else _run_over(text, border)
     if runs:
-        there = [literal for sign, its in _LITERALS.items() if sign in runs for literal in its if literal in runs]
-        for one in dict.fromkeys(map(_OF_LITERAL.__getitem__, there)):
-            yield from _of_format(text, one)
+        there = set(chain.from_iterable(map(_literals, runs)))
+        if there:
+            for one in dict.fromkeys(one for literal, one in _OF_LITERAL.items() if literal in there):
+                yield from _of_format(text, one)
+        joined = "\n".join(runs)
         for kind, literal, pattern in _MARKED:
-            if literal in runs:
+            if literal in joined:
                 yield from (Hit(*found.span(), kind) for found in pattern.finditer(text))
-        if _DISCORD_END.search(runs):
+        if _DISCORD_END.search(joined):
             yield from (Hit(*found.span(), "discord") for found in _DISCORD.finditer(text) if _mixed_digit(found[0]))
-    yield from (Hit(start, end, "private-key") for start, end in privatekeys.find(text))
+    for start, end in privatekeys.find(text):
+        yield Hit(start, end, "private-key")
     if "://" in text:
         yield from _in_urls(text)
 
 
-def _run_over(text: str, border: int) -> str:
-    """What a token can be made of that stands on both sides of a border; all before it where a key's id tells more."""
-    before = text[:border]
-    if any(literal in before for literal in _AWS.literals):
-        return text
-    start = len(before.rstrip(_IN_TOKENS))
+def _literals(run: str) -> Sequence[str]:
+    """The formats' literals that stand in a run."""
+    return _remembered(run) if len(run) <= _LONGEST_REMEMBERED else _looked_up(run)
+
+
+def _looked_up(run: str) -> Sequence[str]:
+    if not _ANY_LITERAL.search(run):
+        return ()
+    return [literal for sign, its in _LITERALS.items() if sign in run for literal in its if literal in run]
+
+
+_remembered = lru_cache(1024)(_looked_up)  # most runs are names and paths, which come again and again
+
+
+def _run_over(text: str, border: int) -> list[str]:
+    """What a token can be made of that stands on both sides of a border; all, where a key's id before it tells more."""
+    if _AWS.start.search(text, 0, border):
+        return [text]
+    start = len(text[:border].rstrip(_IN_TOKENS))
     end = len(text) - len(text[border:].lstrip(_IN_TOKENS))
-    return text[start:end] if end - start >= _SHORTEST else ""
+    return [text[start:end]] if end - start >= _SHORTEST else []
 
 
 def _of_format(text: str, one: Format) -> Iterator[Hit]:

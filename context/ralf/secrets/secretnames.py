@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from itertools import pairwise
 
-from ralf.secrets.secretformats import Hit
+from ralf.secrets.secretformats import Hit, any_of
 from ralf.secrets.secretvalues import (
     SHORTEST,
     is_chosen,
@@ -23,7 +23,9 @@ from ralf.secrets.secretvalues import (
 )
 
 _STEM = re.compile(
-    "passw|passphrase|pwd|pass|secret|token|key|auth|credential|cookie|bearer|signature|dockerconfigjson"
+    any_of(
+        "passw passphrase pwd pass secret token key auth credential cookie bearer signature dockerconfigjson".split()
+    )
 )
 _IN_NAMES = string.ascii_lowercase + string.digits + "_.-"
 _LONGEST_START = 60
@@ -57,6 +59,7 @@ _KEYS = (
     "project license aws azure gcp openai anthropic stripe twilio sendgrid datadog cloudflare mailgun rollbar dd"
 ).split()
 _KEY = re.compile(rf"(?:{'|'.join(dict.fromkeys(_KEYS))})[_.-]?key\Z")
+_KEY_OF_NOTHING = re.compile(r"(?<![a-z0-9_.-])key(?![a-z0-9_-])")  # as in `sorted(found, key=…)`
 _NO_SECRET = re.compile(
     r"(?:_|-|\.|(?<=[a-z0-9]))(?:ids?|names?|types?|urls?|uris?|paths?|files?|dirs?|counts?|limits?|sizes?|len|length|"
     r"fields?|headers?|params?|prefix|suffix|class|expiry|expires|expires_?(?:in|at)|ttl|hash|hashes|digest|regex|"
@@ -72,7 +75,10 @@ def find(text: str) -> Iterator[Hit]:
     low = text.lower()
     if len(low) != len(text):  # a few letters become two
         low = "".join(character.lower() if len(character.lower()) == 1 else character for character in text)
-    yield from _assigned(text, low)
+    first = _STEM.search(low)
+    if first is None:  # none of the rules finds anything without one
+        return
+    yield from _assigned(text, low, first.start())
     if "earer" in text:
         yield from _checked(text, _BEARER, "bearer")
     if "kind" in text and "Secret" in text:
@@ -101,12 +107,14 @@ def _checked(text: str, pattern: re.Pattern[str], kind: str) -> Iterator[Hit]:
 # ---- names ----
 
 
-def _assigned(text: str, low: str) -> Iterator[Hit]:
-    place = run = tries = 0  # a run of characters without a quote or space is looked into a few times only
+def _assigned(text: str, low: str, place: int) -> Iterator[Hit]:
+    run = tries = 0  # a run of characters without a quote or space is looked into a few times only
     while stem := _STEM.search(low, place):
         place = stem.end()
         if stem.start() < run and (tries := tries + 1) > _MOST_IN_A_RUN:
             place = run
+            continue
+        if _KEY_OF_NOTHING.match(low, stem.start()):
             continue
         after = _AFTER.match(low, place)
         if after is None:

@@ -5,6 +5,7 @@ cuts in two, those whose end is not there, and the same secret again elsewhere.
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -30,6 +31,7 @@ OVERLAP = 8 << 10
 
 _STREAMS = ("result", "assistant")  # what comes in pieces
 _NEAR, _BEHIND = 300, 200  # characters before and behind a border that are looked at together, and the rest of a word
+_LONGEST_MARKER = 80  # with how many characters follow
 _LONGEST_OPEN = 2 << 10  # of what is kept for the next segment
 _SHORTEST_AGAIN = 12
 _MANY = 100  # secrets, from which on a text is gone through once, not once for each
@@ -43,14 +45,6 @@ class Span(NamedTuple):
     marker: str
 
 
-class _Place(NamedTuple):
-    """A part of an event's text: the event's number (None: of an earlier segment), and where the part begins in it."""
-
-    event: int | None
-    start: int
-    size: int
-
-
 def spans(
     redactor: Redactor, events: Sequence[Event], tails: Mapping[str, str], following: Sequence[Event]
 ) -> tuple[list[list[Span]], dict[str, int]]:
@@ -62,17 +56,20 @@ def spans(
     """
     found: list[list[Span]] = []
     every = [*events, *following]
+    streams = {kind: _Stream(every, kind, tails.get(kind, "")) for kind in _STREAMS}
+    others = (event.text for event in every if event.kind not in streams)
+    within = redactor.within("\n".join([*(stream.text for stream in streams.values()), *others]))
     for event in every:
         text = event.text
-        hits = [*redactor.hits(text), *secretends.cut_off(text)]
+        hits = [*within.hits(text), *secretends.cut_off(text)]
         found.append([Span(*hit[:2], redactor.marker(hit.kind, text[hit.start : hit.end])) for hit in hits])
-    for kind in _STREAMS:
+    for kind, stream in streams.items():
         unknown = not any(event.kind == kind and event.text for event in following)
-        for number, span in _over_borders(redactor, every, kind, tails.get(kind, ""), unknown=unknown):
+        for number, span in _over_borders(redactor, within, every, stream, unknown=unknown):
             found[number].append(span)
     for number, event in enumerate(every):
-        if event.input:
-            found[number] += Known(dict(redactor.named(event.input))).spans(event.text)
+        if event.input and (named := dict(redactor.named(event.input))):
+            found[number] += Known(named).spans(event.text)
     known = {
         secret: span.marker
         for event, its in zip(every, found, strict=True)
@@ -80,9 +77,10 @@ def spans(
         if _SHORTEST_AGAIN <= len(secret := event.text[span.start : span.end]) <= secretends.LONGEST_WORD
         and is_random(secret)
     }
-    again = Known(known)
-    for number, event in enumerate(every):
-        found[number] += again.spans(event.text)
+    if known:
+        again = Known(known)
+        for number, event in enumerate(every):
+            found[number] += again.spans(event.text)
     merged = [_merged(its) for its in found]
     return merged[: len(events)], _rests(following, merged[len(events) :])
 
@@ -126,7 +124,7 @@ def open_ends(events: Sequence[Event], before: Mapping[str, str], rests: Mapping
 
 def _plain(end: str) -> str:
     """An end without the number of characters that follow."""
-    goes_on = _GOES_ON.search(end)
+    goes_on = _GOES_ON.search(end, max(0, len(end) - _LONGEST_MARKER))
     return end[: goes_on.start(2) - 1] if goes_on is not None and goes_on[2] else end
 
 
@@ -181,44 +179,106 @@ def marked(text: str, spans: Iterable[Span]) -> str:
 
 
 def _over_borders(
-    redactor: Redactor, events: Sequence[Event], kind: str, before: str, *, unknown: bool
+    redactor: Redactor, within: Redactor, events: Sequence[Event], stream: _Stream, *, unknown: bool
 ) -> Iterator[tuple[int, Span]]:
     """The parts of secrets that begin in one event's text and end in another's, each with its event's number.
 
-    before   the redacted end of what came before
+    within   the redactor for parts of the stream
     unknown  whether nobody knows what follows the last event
     """
-    goes_on = _GOES_ON.search(before)
-    under_way, left = (goes_on[1], int(goes_on[2] or 0)) if goes_on is not None else ("", 0)
-    tail = _plain(before)
-    places = [_Place(None, 0, len(tail))]  # they make up the tail
+    under_way, left = stream.goes_on
     since = 0  # characters since something that a manifest has
-    for number, event in enumerate(events):
-        if event.kind != kind or not event.text:
-            continue
+    for number, border, end in stream.texts:
         if under_way:  # its beginning was redacted: its size or else the form of what follows tells
-            end, ends = (left, left < len(event.text)) if left else secretends.rest(event.text, under_way)
-            end = min(end, len(event.text))
-            left -= min(left, end)
-            if end:
-                yield number, Span(0, end, redactor.marker(under_way, event.text[:end]))
+            text = events[number].text
+            rest, ends = (left, left < len(text)) if left else secretends.rest(text, under_way)
+            rest = min(rest, len(text))
+            left -= min(left, rest)
+            if rest:
+                yield number, Span(0, rest, redactor.marker(under_way, text[:rest]))
             under_way = "" if ends else under_way
-        since = 0 if _of_manifest(tail[-_NEAR:] + event.text) else since + len(event.text)
-        if tail:
-            near = _near(tail, manifest=since < OVERLAP)
-            head = event.text[: _head(tail[-near:], event.text)]
-            window = tail[-near:] + head
-            hits = redactor.hits(window, near)  # also those on one side, whose name stands on the other
-            if len(head) == len(event.text):
+        since = 0 if stream.of_manifest(border - _NEAR, end) else since + end - border
+        if border:
+            start = stream.near(border, manifest=since < OVERLAP)
+            stop = stream.behind(border, start, end)
+            window = stream.text[start:stop]
+            hits = within.hits(window, border - start)  # also those on one side, whose name stands on the other
+            if stop == end and len(events[number].text.split(None, 1)) < 2:  # its last word may begin before the border
                 hits += secretends.cut_off(window)
-            yield from _in_events(redactor, window, hits, [*places, _Place(number, 0, len(head))])
-        tail += event.text
-        places.append(_Place(number, 0, len(event.text)))
-        if len(tail) > 2 * OVERLAP:
-            tail, places = tail[-OVERLAP:], _last(places, OVERLAP)
-    if unknown and tail:
-        window = tail[-_near(tail, manifest=True) :]
-        yield from _in_events(redactor, window, secretends.unfinished(redactor.hits, window), places)
+            yield from _in_events(redactor, stream, start, hits)
+    if unknown and stream.texts:
+        start = stream.near(len(stream.text), manifest=True)
+        yield from _in_events(redactor, stream, start, secretends.unfinished(redactor.hits, stream.text[start:]))
+
+
+def _in_events(redactor: Redactor, stream: _Stream, start: int, hits: Iterable[Hit]) -> Iterator[tuple[int, Span]]:
+    """The parts of each event that hits take, which were found in the stream's text from `start` on."""
+    for hit in hits:
+        first, last = start + hit.start, start + hit.end
+        shown = redactor.marker(hit.kind, stream.text[first:last])
+        for number, begin, end in stream.parts(first, last):
+            yield number, Span(begin, end, shown)
+
+
+class _Stream:
+    """The texts of a kind as one text, behind the redacted end of what came before.
+
+    text     all of it
+    texts    each event's number, and where its text begins and ends in it
+    goes_on  the kind of the secret that the end before it ends with, and how many characters of it follow, 0: unknown
+    """
+
+    def __init__(self, events: Sequence[Event], kind: str, before: str) -> None:
+        goes_on = _GOES_ON.search(before)
+        self.goes_on = (goes_on[1], int(goes_on[2] or 0)) if goes_on is not None else ("", 0)
+        parts = [_plain(before)]
+        self.texts: list[tuple[int, int, int]] = []
+        end = len(parts[0])
+        for number, event in enumerate(events):
+            if event.kind == kind and event.text:
+                parts.append(event.text)
+                self.texts.append((number, end, end := end + len(event.text)))
+        self.text = "".join(parts)
+        self._has_key = "PRIVATE KEY" in self.text  # each border asks, and most streams have neither
+        self._has_manifest = _of_manifest(self.text)
+
+    def of_manifest(self, start: int, end: int) -> bool:
+        """Whether something stands there that a manifest has."""
+        return self._has_manifest and _of_manifest(self.text[max(0, start) : end])
+
+    def near(self, border: int, *, manifest: bool) -> int:
+        """Where that begins, before a border, which has to be looked at with what follows it.
+
+        manifest  there may be the beginning of one
+        """
+        start = max(0, border - _NEAR)
+        first = max(0, start - secretends.LONGEST_WORD)
+        start = max(self.text.rfind(" ", first, start), self.text.rfind("\n", first, start), first - 1) + 1  # a word's
+        if self._has_key or manifest:
+            start = min(start, border - _opened(self.text[max(0, border - OVERLAP) : border], manifest=manifest))
+        return start
+
+    def behind(self, border: int, start: int, end: int) -> int:
+        """Where that ends, of the text from a border to `end`, which has to be looked at with what is before it."""
+        if self._has_key or self._has_manifest:
+            around = self.text[start : min(border + 80, end)]
+            if "PRIVATE KEY" in around:
+                return min(border + 4 * OVERLAP, end)
+            if "Secret" in around or (
+                "ata" in around and "Secret" in self.text[border:end] and _MANIFEST.search(around)
+            ):
+                return min(border + OVERLAP, end)
+        word = secretends.WORD.match(self.text, border + _BEHIND, min(border + _BEHIND + secretends.LONGEST_WORD, end))
+        return word.end() if word is not None else min(border + _BEHIND, end)
+
+    def parts(self, start: int, end: int) -> Iterator[tuple[int, int, int]]:
+        """The parts of the events' texts between two places, each with its event's number."""
+        first = bisect_right(self.texts, start, key=lambda text: text[2])
+        for place in range(first, len(self.texts)):
+            number, begin, stop = self.texts[place]
+            if begin >= end:
+                break
+            yield number, max(start, begin) - begin, min(end, stop) - begin
 
 
 _MANIFEST = re.compile(r"kind[\"\\]*:\s*[\"\\]*Secret(?![A-Za-z])|(?:string)?[dD]ata[\"\\]*:(?=\s|\\|\{)")
@@ -233,59 +293,8 @@ def _opened(tail: str, *, manifest: bool) -> int:
     begun = tail.rfind("-----BEGIN", max(0, len(tail) - OVERLAP))
     if begun >= 0 and "PRIVATE KEY" in tail[begun : begun + 80] and "-----END" not in tail[begun:]:
         return len(tail) - begun
-    if manifest:
+    if manifest and any(sign in tail for sign in ("Secret", "ata:", 'ata"', "ata\\")):  # much faster than the search
         document = max(tail.rfind("\n---"), len(tail) - OVERLAP, 0)
         data = _MANIFEST.search(tail, document)
         return len(tail) - data.start() if data is not None else 0
     return 0
-
-
-def _near(tail: str, *, manifest: bool) -> int:
-    """How many characters before a border have to be looked at with what follows it.
-
-    manifest  there may be the beginning of one
-    """
-    start = max(0, len(tail) - _NEAR)
-    first = max(0, start - secretends.LONGEST_WORD)
-    start = max(tail.rfind(" ", first, start), tail.rfind("\n", first, start), first - 1) + 1  # where a word begins
-    return max(len(tail) - start, _opened(tail, manifest=manifest))
-
-
-def _head(tail: str, text: str) -> int:
-    """How many characters behind a border have to be looked at with a tail."""
-    border = tail + text[:80]
-    if "PRIVATE KEY" in border:
-        return 4 * OVERLAP
-    if "Secret" in border or ("ata" in border and "Secret" in text and _MANIFEST.search(border)):
-        return OVERLAP
-    word = secretends.WORD.match(text, _BEHIND, _BEHIND + secretends.LONGEST_WORD)
-    return word.end() if word is not None else _BEHIND
-
-
-def _in_events(
-    redactor: Redactor, window: str, hits: Iterable[Hit], places: Sequence[_Place]
-) -> Iterator[tuple[int, Span]]:
-    """The parts of each event that hits in a window take, which ends where the last place ends."""
-    for hit in hits:
-        shown = redactor.marker(hit.kind, window[hit.start : hit.end])
-        end = len(window)
-        for place in reversed(places):
-            first, last = max(hit.start, end - place.size, 0), min(hit.end, end)
-            if first < last and place.event is not None:
-                offset = place.start - (end - place.size)
-                yield place.event, Span(first + offset, last + offset, shown)
-            end -= place.size
-            if end <= hit.start:
-                break
-
-
-def _last(places: Sequence[_Place], size: int) -> list[_Place]:
-    """The places that make up the last `size` characters."""
-    kept: list[_Place] = []
-    for place in reversed(places):
-        part = min(size, place.size)
-        kept.insert(0, _Place(place.event, place.start + place.size - part, part))
-        size -= part
-        if not size:
-            break
-    return kept
