@@ -15,7 +15,8 @@ import ralf
 import storekit
 from ralf import project as projects
 from ralf_integrations.blackbox5 import budgetfile, context_budget, crossing
-from ralf_integrations.blackbox5.budget import ContextBudget, ThresholdAction, attach
+from ralf_integrations.blackbox5.attaching import attach
+from ralf_integrations.blackbox5.budget import ContextBudget, ThresholdAction
 from ralf_integrations.blackbox5.checkpointing import Checkpointing
 from storekit import Ran
 

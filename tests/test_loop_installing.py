@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import shutil
 import stat
@@ -205,6 +206,11 @@ def test_init_and_doctor_say_that_the_launcher_is_another_program_and_do_not_sta
     assert not (tree / "started").exists()
 
 
+def lose_python(door: Path) -> None:
+    """Have the script name a Python that is gone."""
+    door.write_text(re.sub(r"(?m)^python=.*", "python=/gone/python", door.read_text()))
+
+
 def test_doctor_knows_whether_the_installation_is_whole(tree: Path, root: Path, run: Run) -> None:
     def states() -> list[str]:
         return [check.state for check in doctor.examine(Project(root)) if check.name == "ralf loop"][1:]
@@ -216,7 +222,7 @@ def test_doctor_knows_whether_the_installation_is_whole(tree: Path, root: Path, 
     prompt.write_text(prompt.read_text().replace("on demand", "x"))
     (tree / IN_USE[0]).write_text(PROMPT)
     door = script.path(Project(root))
-    door.write_text(door.read_text().replace("python=/", "python=/gone/"))
+    lose_python(door)
     assert states() == ["problem", "warning", "ok", "ok", "ok", "warning"]
     door.unlink()
     assert states()[0] == "problem"
@@ -262,7 +268,7 @@ def test_the_scripts_check_ends_as_context_budget_does(door: Path, root: Path) -
 
 
 def test_a_python_that_is_gone_stops_no_loop(door: Path) -> None:
-    door.write_text(door.read_text().replace("python=/", "python=/gone/"))
+    lose_python(door)
     ran = shell(door, "start")
     assert (ran.status, ran.out) == (0, "")
     assert "init --client ralf" in ran.err

@@ -16,6 +16,7 @@ from ralf.transcripts.events import Event
 from ralf.transcripts.notes import note
 from ralf_migrations.reading import Part, Reading, Source, accounted, notes, text_of
 from ralf_migrations.report import Field
+from ralf_migrations.timeline_around import agent_of, aside
 
 _HEADER = re.compile(r"\*\*(?P<name>Agent|Task|Phase|Created|[A-Z][\w ]{1,20}):\*\*\s*(?P<value>.+)$")
 _BULLET = re.compile(r"\s*[-*]\s+\*\*(?P<name>[^*:]+):\*\*\s*(?P<value>.*)$")
@@ -33,8 +34,6 @@ def looks(text: str) -> bool:
 
 def read(source: Source, lines: Sequence[Line], fences: Sequence[Fence]) -> Reading:
     """What such a memory comes to: the work as it stands, and a checkpoint for each run that it tells of."""
-    from ralf_migrations.timeline_memory import agent_of, aside
-
     header = _header(lines)
     agent = names.slug("-".join(header.get("Agent", "").lower().split()) or agent_of(source, lines))
     task = found[0] if (found := _TASK.search(header.get("Task", ""))) else ""

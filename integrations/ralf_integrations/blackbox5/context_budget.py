@@ -27,7 +27,8 @@ if __package__ != "ralf_integrations.blackbox5":  # run or imported as a file: n
 
 from ralf.errors import RalfError
 from ralf_integrations.blackbox5 import budgetfile
-from ralf_integrations.blackbox5.budget import BudgetState, ContextBudget, ThresholdAction, attach
+from ralf_integrations.blackbox5.attaching import attach
+from ralf_integrations.blackbox5.budget import BudgetState, ContextBudget, ThresholdAction
 from ralf_integrations.blackbox5.budgetfile import MAX_TOKENS, NAME, THRESHOLDS
 from ralf_integrations.blackbox5.checkpointing import LARGE_WINDOW, Checkpointing, usage
 

@@ -1,0 +1,210 @@
+"""Reads a timeline-memory.md of family A: one `yaml` fence that begins with `timeline_memory:` and holds all state.
+
+Its history list is null until a run is added.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from ralf import names, yamltext
+from ralf.model import Attempt
+from ralf.runs import markdown
+from ralf.runs.markdown import Fence, Line
+from ralf.runs.outcomes import outcome_of
+from ralf.runs.written import plain
+from ralf.transcripts.events import Event
+from ralf.transcripts.notes import note
+from ralf_migrations.reading import Part, Reading, Source, Unreadable, accounted, notes, text_of
+from ralf_migrations.report import Field
+from ralf_migrations.timeline_around import agent_of, aside
+
+TOP = "timeline_memory"
+"""The key with which the state begins."""
+
+_BEGINS = re.compile(rf"^{TOP}:", re.MULTILINE)
+_IN_BOLD = re.compile(r"\*\*(?P<name>[^*:]{1,40}):\*\*\s*(?P<value>.+)$")
+_HISTORY = re.compile(r"(?:\w+_)?history$")
+_WAITING = ("priority_sources", "priority_patterns", "priority_recommendations", "priority_items", "backlog")
+_ID = ("pattern_id", "task_id", "source", "worker_run_id", "run_id")
+
+
+def state_in(fences: Sequence[Fence]) -> Fence | None:
+    """The fence that holds the state: it stands above all sections; in one, it shows how such a memory looks."""
+    found = (fence for fence in fences if _BEGINS.search(fence.text) and len(fence.under) < 2)
+    return next(found, None)
+
+
+def read(source: Source, lines: Sequence[Line], fences: Sequence[Fence], state: Fence) -> Reading:
+    """What such a memory comes to, whose state stands in this fence. Unreadable where that is no YAML."""
+    try:
+        tree = yamltext.load(state.text)
+    except yamltext.BadYaml as error:
+        line = state.first + max(error.line, 1) - 1
+        raise Unreadable(f"line {line}: the fence with its state is no YAML: {error.what}") from None
+    about = tree.get(TOP)
+    about = about if isinstance(about, Mapping) else {}
+    agent = str(about.get("agent") or agent_of(source, lines))
+    route = names.slug(agent)
+    histories = {key: rows for key, rows in tree.items() if _HISTORY.match(key)}
+    header = _header(lines)
+    memory = {
+        "source": {"path": source.name, "sha256": source.sha256},
+        **({"header": header} if header else {}),
+        **{key: value for key, value in tree.items() if not (key in histories and isinstance(value, list))},
+    }
+    runs = [
+        (key, number, row)
+        for key, rows in histories.items()
+        for number, row in enumerate(rows if isinstance(rows, list) else [], start=1)
+    ]
+    parts = [_run(source, state, agent, route, key, number, row) for key, number, row in runs]
+    when = str(about.get("last_updated") or "")
+    work = {**_work(tree), f"memory_of_{agent}": memory}
+    events = [
+        note(
+            _uncommented(state),
+            path=source.name,
+            line=state.first,
+            timestamp=when,
+            title=f"Memory of {agent}",
+            work=work,
+        )
+    ]
+    prose = list(_prose(source, lines, state))
+    parts.append(Part(route, notes(source, [*events, *(event for event, _ in prose)], what="timeline-memory")))
+    return Reading(
+        "imported",
+        "family A",
+        tuple(parts),
+        "the agent's name",
+        (
+            *_fields_of(tree, agent, histories),
+            *(Field(f"**{name}:**", "carried", f"active_work.memory_of_{agent}.header") for name in header),
+            *_templates(state, histories),
+            *(field for _, field in prose),
+            *_other_fences(fences, state),
+        ),
+        decisions=sum(_decision(row) is not None for _, _, row in runs),
+        notes=len(events) + len(prose) + len(runs),
+    )
+
+
+def _work(tree: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of the active work that a memory fills; what is null or empty there is not known."""
+    queue, current = (
+        value if isinstance(value, Mapping) else {} for value in (tree.get("work_queue"), tree.get("current_context"))
+    )
+    todos = [{"content": _said(item), "status": "pending"} for key in _WAITING for item in _items(queue.get(key))]
+    doing = queue.get("in_progress") or current.get("monitoring_worker_run")
+    if doing:
+        todos.insert(0, {"content": _said(doing), "status": "in_progress"})
+    work: dict[str, Any] = {"todos": todos} if todos else {}
+    if doing:
+        work |= {"current_task": _said(doing), "work_status": "in_progress"}
+    if following := current.get("next_in_queue"):
+        work["next_steps"] = [_said(following)]
+    return work
+
+
+def _run(source: Source, state: Fence, agent: str, route: str, key: str, number: int, row: object) -> Part:
+    """A run of the history as a checkpoint of its own."""
+    tree = row if isinstance(row, Mapping) else {"run": row}
+    run = _said(tree.get("run_id") or number)
+    text = "\n".join(f"- {name}: {_said(value)}" for name, value in tree.items())
+    fields: dict[str, Any] = {"title": f"{agent}: {run}"}
+    if decision := _decision(tree):
+        fields["decision"] = {**decision, "label": f"{source.session()}#{run}"}
+    when = str(tree.get("timestamp") or "")
+    event = note(f"## {key}: {run}\n\n{text}", path=source.name, line=_line_of(state, run), timestamp=when, **fields)
+    attempt = Attempt(source.session(run), None, outcome_of(_said(tree.get("status"))), when, _said(tree.get("notes")))
+    return Part(route, notes(source, [event], part=run, what="timeline-memory", attempt=attempt))
+
+
+def _decision(row: object) -> dict[str, Any] | None:
+    """What an analyst's row decides: recommend, defer or reject, and of what."""
+    if not isinstance(row, Mapping) or not row.get("decision"):
+        return None
+    about = next((_said(row[key]) for key in _ID if row.get(key)), "")
+    rest = {
+        key: value for key, value in row.items() if key not in ("decision", "timestamp") and value not in (None, [], {})
+    }
+    return {
+        "decision": f"{_said(row['decision'])} {about}".strip(),
+        "rationale": ", ".join(f"{key} {_said(value)}" for key, value in rest.items()),
+        "timestamp": str(row.get("timestamp") or ""),
+    }
+
+
+def _fields_of(tree: Mapping[str, Any], agent: str, histories: Mapping[str, Any]) -> list[Field]:
+    kept = f"active_work.memory_of_{agent}"
+    fates = {
+        key: ("carried", "a checkpoint for each run")
+        if isinstance(rows, list) and rows
+        else ("carried", f"{kept}: no runs")
+        for key, rows in histories.items()
+    }
+    fates |= {f"work_queue.{key}": ("carried", f"active_work.todos, {kept}") for key in (*_WAITING, "in_progress")}
+    fates["current_context.next_in_queue"] = ("carried", f"active_work.next_steps, {kept}")
+    return accounted(tree, fates, ("carried", kept))
+
+
+def _templates(state: Fence, histories: Mapping[str, Any]) -> Iterator[Field]:
+    """The example rows and remarks that stand in comments."""
+    count = sum(line.lstrip().startswith("#") for line in state.text.split("\n"))
+    if count:
+        yield Field("# lines of comments in the fence", "left", "examples and remarks of the template: no state", count)
+
+
+def _uncommented(state: Fence) -> str:
+    """The fence without its comments: an example row is no history, and is not to be found as one."""
+    kept = [line for line in state.text.split("\n") if line.strip() and not line.lstrip().startswith("#")]
+    return "\n".join(kept)
+
+
+def _other_fences(fences: Sequence[Fence], state: Fence) -> Iterator[Field]:
+    for fence in fences:
+        if fence is not state:
+            under = f" below {fence.under[-1]}" if fence.under else ""
+            yield Field(f"fence at line {fence.first}{under}", "evidence", "a template or an example: no state")
+
+
+def _prose(source: Source, lines: Sequence[Line], state: Fence) -> Iterator[tuple[Event, Field]]:
+    """What stands around the state: kept in its words, and told nowhere."""
+    for section in markdown.sections_of(lines):
+        own = [line for line in section.own if not state.first - 1 <= line.number <= state.last + 1]
+        text = text_of(own if section.level > 1 else [line for line in own if not _IN_BOLD.match(line.text)])
+        if text:
+            yield aside(source, section, text)
+
+
+def _header(lines: Sequence[Line]) -> dict[str, str]:
+    """The fields in bold above the first rule."""
+    made = {}
+    for line in lines:
+        if line.rule or line.fenced:
+            break
+        if found := _IN_BOLD.match(line.text):
+            made[found["name"].lower()] = found["value"].strip()
+    return made
+
+
+def _items(value: object) -> list[Any]:
+    return [item for item in value if item] if isinstance(value, list) else [value] if value else []
+
+
+def _said(value: object) -> str:
+    """A value in words, on one line."""
+    if isinstance(value, Mapping):
+        return ", ".join(f"{key} {_said(inner)}" for key, inner in value.items())
+    if isinstance(value, list):
+        return ", ".join(map(_said, value))
+    return plain(str(value)) if value is not None else ""
+
+
+def _line_of(state: Fence, run: str) -> int:
+    lines = state.text.split("\n")
+    here = (number for number, line in enumerate(lines) if run in line and not line.lstrip().startswith("#"))
+    return state.first + next(here, 0)
