@@ -377,6 +377,34 @@ def test_no_text_made_of_the_rules_own_words_takes_long() -> None:
         assert large < 0.02 or large < 8 * small, piece
 
 
+def test_many_short_texts_of_a_kind_take_as_long_each_as_few_do() -> None:
+    def taken(many: int) -> float:
+        events = [result(f"token {number}\n") for number in range(many)]
+        begin = time.process_time()
+        REDACTOR.events(events)
+        return time.process_time() - begin
+
+    small = min(taken(500) for _ in range(3))
+    large = min(taken(2_000) for _ in range(3))
+    assert large < 8 * small
+
+
+# ---- one look for many ----
+
+
+def test_an_expression_that_looks_at_each_beginning_once_matches_what_the_plain_alternatives_do() -> None:
+    words = [literal for one in secretformats.FORMATS for literal in one.literals]
+    quick, plain = re.compile(secretformats.any_of(words)), re.compile("|".join(map(re.escape, words)))
+    text = " ".join([*words, *(word[1:] for word in words), *(word[:-1] for word in words)])
+    assert quick.findall(text) == plain.findall(text)
+
+
+def test_a_redactor_for_the_parts_of_a_text_finds_in_each_what_one_for_any_text_finds() -> None:
+    texts = [plant.text for plant in plants(random.Random(7), 2 * KINDS)]  # noqa: S311  # repeatable
+    within = REDACTOR.within("\n".join(texts))
+    assert [within.hits(text) for text in texts] == [REDACTOR.hits(text) for text in texts]
+
+
 # ---- planted ----
 
 

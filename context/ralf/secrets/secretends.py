@@ -17,7 +17,7 @@ _TOO_SHORT = 12  # of what stands alone, to be judged
 # ---- beginnings ----
 
 _LITERALS = tuple(literal for one in secretformats.FORMATS for literal in one.literals if len(literal) > len("s."))
-_LITERAL = re.compile(secretformats.any_of(_LITERALS))
+_LITERAL = re.compile("|".join(map(re.escape, sorted(_LITERALS, key=len, reverse=True))))
 _IN_URL = re.compile(r"://(?:[^\s:/@]{0,100}:(?![0-9]+\Z))?([^\s/@:.]{6,})\Z")
 _CUT = (
     (":AA", re.compile(r"[0-9]{8,10}:AA[A-Za-z0-9_-]{6,}\Z")),
@@ -36,8 +36,8 @@ def cut_off(text: str) -> Iterator[Hit]:
         return
     end = len(text.rstrip().rstrip("…"))
     for start in (0, *(found.end() for found in _PARTS.finditer(word))):
-        begun = _LITERAL.match(word, start)
-        if begun is not None and _is_body(begun[0], word[begun.end() :]):
+        literal = _LITERAL.match(word, start)
+        if literal is not None and _is_body(literal[0], word[literal.end() :]):
             yield Hit(end - len(word) + start, end, "cut-off")
             return
     url = _IN_URL.search(word)
@@ -45,8 +45,8 @@ def cut_off(text: str) -> Iterator[Hit]:
         word[url.start(1) - 1] == ":" or is_random(url[1]) or (len(url[1]) >= _TOO_SHORT and is_gibberish(url[1]))
     ):
         yield Hit(end - len(url[1]), end, "cut-off")
-    for literal, pattern in _CUT:
-        if literal in word and (found := pattern.search(word)):
+    for sign, pattern in _CUT:
+        if sign in word and (found := pattern.search(word)):
             yield Hit(end - len(found[0]), end, "cut-off")
 
 

@@ -10,7 +10,7 @@ import re
 import string
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import chain
 from typing import NamedTuple
 
@@ -26,40 +26,46 @@ class Hit(NamedTuple):
     kind: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Format:
     """One vendor's token.
 
     kind      what the marker calls it
     literals  one of them stands at its beginning
-    start     finds the literals; `body`, what follows one
+    follows   what follows it, as a regular expression
     check     what a token must satisfy beyond that
     alone     no word, hyphen or underscore stands before it: what reads to the end of a word and may then fail
     """
 
     kind: str
     literals: tuple[str, ...]
-    start: re.Pattern[str]
-    body: re.Pattern[str]
+    follows: str
     check: Callable[[str], bool] | None
     alone: bool
 
+    @cached_property
+    def start(self) -> re.Pattern[str]:
+        """Finds the literals. Compiled at first need, like `body`: formats are many, and a text has few."""
+        return re.compile("|".join(map(re.escape, self.literals)))
+
+    @cached_property
+    def body(self) -> re.Pattern[str]:
+        """Matches what follows one."""
+        return re.compile(self.follows)
+
 
 def _format(
-    kind: str, literals: str, body: str, check: Callable[[str], bool] | None = None, *, alone: bool = False
+    kind: str, literals: str, follows: str, check: Callable[[str], bool] | None = None, *, alone: bool = False
 ) -> Format:
-    words = tuple(literals.split())
-    return Format(kind, words, re.compile("|".join(map(re.escape, words))), re.compile(body), check, alone)
+    return Format(kind, tuple(literals.split()), follows, check, alone)
 
 
 def any_of(words: Iterable[str]) -> str:
-    """A regular expression that matches the longest of some words; those that begin alike share a branch of it."""
-    tails: dict[str, list[str]] = {}
+    """A regular expression that matches the first of some words, as `a|b|c` does, but looks at each beginning once."""
+    rests: dict[str, list[str]] = {}
     for word in words:
-        tails.setdefault(word[:1], []).append(word[1:])
-    ends = tails.pop("", None) is not None
-    branches = "|".join(re.escape(head) + any_of(its) for head, its in tails.items())
-    return f"(?:{branches})" + "?" * ends if branches else ""
+        rests.setdefault(word[0], []).append(re.escape(word[1:]))
+    return "|".join(f"{re.escape(first)}(?:{'|'.join(its)})" for first, its in rests.items())
 
 
 def _digit(token: str) -> bool:
