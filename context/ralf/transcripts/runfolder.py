@@ -58,7 +58,7 @@ def reader(path: Path, root: Path, *, origin: str = "agent") -> Notes:
     if not is_run(path):
         hint = "name a run folder, such as runs/executor/run-0018, or a session log"
         raise DamagedTranscript(
-            path, "is a directory, but no run's: nothing in it is called as a run's documents are", hint
+            path, "is a directory, but no run's: no THOUGHTS.md, RESULTS.md, metadata.yaml or the like is in it", hint
         )
     folder = RunFolder(path)
     try:
