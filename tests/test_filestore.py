@@ -13,6 +13,7 @@ import signal
 import subprocess
 import sys
 import time
+import tracemalloc
 import zlib
 from collections.abc import Callable
 from pathlib import Path
@@ -84,6 +85,16 @@ def child(code: str, *arguments: object) -> subprocess.Popen[str]:
 
 
 # ---- the line ----
+
+
+def test_an_id_without_end_takes_no_memory() -> None:
+    line = b'{"id":"' + b"x" * 4_000_000 + b"\n"
+    tracemalloc.start()
+    try:
+        assert not journalline.is_sound(line)
+        assert tracemalloc.get_traced_memory()[1] < 1 << 20  # where each character may be given back, 600 MB
+    finally:
+        tracemalloc.stop()
 
 
 def test_a_line_is_framed_as_the_format_says(store: FileStore, journal: Path) -> None:

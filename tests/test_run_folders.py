@@ -198,6 +198,13 @@ def test_a_run_read_again_writes_nothing_and_of_one_that_goes_on_only_what_is_ne
     assert again[-1] == "## Second Look\n\nThe index on `started` made it three times as fast."
 
 
+def test_of_a_run_that_wrote_little_its_sentences_are_told(tmp_path: Path) -> None:
+    folder = run(tmp_path, "run-0002", THOUGHTS_md="# Thoughts\n\nThe parser fails on tabs. Replaced the tokenizer.\n")
+    report = ralf.checkpoint("TASK-7", folder, root=tmp_path)
+    assert [entry.summary_ref for entry in report.checkpoints] == ["### Checkpoint 1: run-0002"]
+    assert "The parser fails on tabs" in ralf.get_context("TASK-7", root=tmp_path).history
+
+
 def test_nothing_in_a_run_folder_is_written(tmp_path: Path) -> None:
     folder = filled(tmp_path)
     before = {path: (path.read_bytes(), path.stat().st_mtime_ns) for path in folder.iterdir()}

@@ -12,7 +12,7 @@ from ralf.errors import MEND_JOURNAL, DamagedJournal, UnknownToken
 from ralf.store import Entry, Token
 
 _FRAME = re.compile(
-    rb'\{"id":(?P<id>"(?:[^"\\]|\\.)*"),"length":(?P<length>\d{1,12}),"sha256":"(?P<sum>[0-9a-f]{32})"'
+    rb'\{"id":(?P<id>"(?:[^"\\]++|\\.)*+"),"length":(?P<length>\d{1,12}),"sha256":"(?P<sum>[0-9a-f]{32})"'
     rb'(?:,"frame":"(?P<frame>[^"]*)")?,"record":'
 )
 FRAME_BYTES = 4096  # more than a frame before its record ever takes

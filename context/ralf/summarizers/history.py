@@ -29,7 +29,7 @@ _AROUND = 4  # characters around a sentence in its line
 _WEIGHT, _OFTEN, _BREVITY = 1.0, 4, 0.7
 _WORD = re.compile(r"\w{4,}")
 _LEAST = 24  # characters from which a sentence says something
-_NOTED_LEAST = 48  # of a document, which is mostly lists: what is shorter leans on what stands above it
+_NOTED_LEAST = 48  # of an item in a document, which is mostly lists: a shorter one leans on what stands above it
 
 FINDS = re.compile(
     r"\b(?:root cause|the (?:real |actual |underlying )?(?:cause|culprit|problem|issue|bug) (?:is|was)|(?:is"
@@ -212,7 +212,7 @@ def _worth(sentence: Sentence, voice: Voice) -> bool:
         return False
     text = sentence.text
     if voice == "noted":
-        return len(text) > _NOTED_LEAST and not text.endswith(":")
+        return (sentence.kind != "item" or len(text) > _NOTED_LEAST) and not text.endswith(":")
     return voice != "thought" or (not text.endswith(":") and not _UNSURE.search(text) and any(names_in(text)))
 
 

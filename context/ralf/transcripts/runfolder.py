@@ -191,7 +191,7 @@ class _Reading:
         return self._note(
             "# The run\n\n" + "\n".join(lines),
             when=self.recorded.ended,
-            title=f"{self.folder.name}: {title or self._said() or outcome}",
+            title=": ".join(filter(None, (self.folder.name, title or self._said() or outcome))),
             work=work,
             facts={key: value for key, value in facts.items() if value},
         )
