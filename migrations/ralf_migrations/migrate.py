@@ -11,7 +11,6 @@ from ralf import checkpoint, project as projects
 from ralf.checkpoint import record_runs
 from ralf.errors import Damaged, NotFound, UsageError
 from ralf.project import Project
-from ralf.report import CheckpointReport
 from ralf.routing import known
 from ralf.summarizers.extractive import Extractive
 from ralf.transcripts import Transcript
@@ -132,17 +131,14 @@ class _Call:
             return 0
         self.count_runs(route)
         told = checkpoint(route, transcript, root=self._project.root, summarizer=Extractive(), reason="import")
-        self._warn(told)
+        self.warnings += [*told.warnings, *([told.damage] if told.damage else [])]
         return len(told.checkpoints)
 
     def count_runs(self, route: str | None = None) -> None:
         """Count the runs of a route, or of all, that wrote nothing."""
         for one in [route] if route is not None else list(self._empty):
             if runs := self._empty.pop(one, None):
-                self._warn(record_runs(one, runs, root=self._project.root))
-
-    def _warn(self, told: CheckpointReport) -> None:
-        self.warnings += [*told.warnings, *([told.damage] if told.damage else [])]
+                self.warnings += record_runs(one, runs, root=self._project.root)
 
 
 def _strange(project: Project, found: Found) -> list[FileReport]:
