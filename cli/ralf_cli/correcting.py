@@ -136,8 +136,9 @@ def forget(
     ROUTE.
 
     Every record of every route, evidence, route files, archives, caches and the search index are purged, and read back.
-    It cannot be undone. Out of its reach: git history, backups, and the client's own transcripts. A secret is better
-    piped in with `--text -`, so that it does not stand in the shell's history.
+    It cannot be undone. Out of its reach: git history, backups, and the client's own transcripts: a text that one says
+    again is taken again, unless `redact_patterns` in config.yaml keeps it out. A secret is better piped in with
+    `--text -`, so that it does not stand in the shell's history.
 
     \b
     Examples:
