@@ -99,11 +99,11 @@ def _fields(found: Sequence[WrittenDecision]) -> Iterator[Field]:
 
 def _rest(source: Source, found: Sequence[WrittenDecision]) -> Iterator[tuple[Event, Field]]:
     """What stands between the decisions, in its words, by the heading above it."""
-    within = [(one.first_line, one.last_line) for one in found]
+    within = {number for one in found for number in range(one.first_line, one.last_line + 1)}
     lines = markdown.lines_of(source.text)
     heading, first, kept = "above the first heading", 1, list[str]()
     for line in [*lines, markdown.Line(len(lines) + 1, "", level=1, heading="")]:
-        inside = any(start <= line.number <= end for start, end in within)
+        inside = line.number in within
         if line.level or inside:
             if text := "\n".join(kept).strip("\n -"):
                 event = note(f"{heading}\n\n{text}", path=source.name, line=first, aside=True)

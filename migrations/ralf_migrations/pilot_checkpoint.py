@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from ralf import jsontext
 from ralf.runs.written import plain
 from ralf.text import clean
 from ralf.transcripts.events import Event
@@ -54,8 +54,8 @@ def order(path: Path) -> tuple[str, int, int]:
 def read(source: Source) -> Reading:
     """What a checkpoint comes to: one of ours, with where the work stood."""
     try:
-        tree = json.loads(source.text)
-    except (ValueError, RecursionError) as error:
+        tree = jsontext.load(source.text)
+    except ValueError as error:
         raise Unreadable(f"no JSON: {error}") from None
     if not isinstance(tree, dict) or sum(key in tree for key in _MARKS) < 2:
         return Reading("left", "unknown", why="no checkpoint of Pilot: none of its keys is there")

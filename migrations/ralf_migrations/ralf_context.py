@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -48,7 +49,8 @@ def read(source: Source) -> Reading:
     sections = [one for one in markdown.sections_of(lines) if one.level == 2]
     if not sections:
         return Reading("left", "unknown", why="no headings: nothing tells its parts")
-    found = decisions_in(source.text, mixed=True)
+    found = sorted(decisions_in(source.text, mixed=True), key=lambda one: one.first_line)
+    starts = [one.first_line for one in found]
     top = next((line.heading for line in lines if line.level == 1), "")
     when = time_of(top) or time_of("\n".join(line.text for line in lines[:10]))
     route, rule = _route(lines)
@@ -56,7 +58,7 @@ def read(source: Source) -> Reading:
     title = plain(next((one.heading for one in sections if _NOW.search(one.heading)), sections[0].heading))
     events, fields = [], [Field(f"# {top}", "carried", "when it was said", 1)] if top else []
     for section in sections:
-        own = [one for one in found if section.first <= one.first_line <= section.last]
+        own = found[bisect_left(starts, section.first) : bisect_right(starts, section.last)]
         events += [_decision(source, one, when) for one in own]
         if text := _without(section, own):
             events.append(_note(source, section, text, when, title))

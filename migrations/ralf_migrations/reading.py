@@ -7,6 +7,7 @@ import os
 import stat
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ MAX_BYTES = 16 << 20
 """Bytes of one file that are read; a larger one is listed as one that cannot be read."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Source:
     """A file that is to be taken over, as it stands.
 
@@ -39,7 +40,7 @@ class Source:
     size: int
     text: str
 
-    @property
+    @cached_property
     def lines(self) -> list[str]:
         """Its lines."""
         return self.text.split("\n")

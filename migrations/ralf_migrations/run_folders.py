@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from ralf import yamltext
+from ralf import jsontext, yamltext
 from ralf.errors import RalfError
 from ralf.files.opening import content_of
 from ralf.project import Project
@@ -168,8 +167,8 @@ def _of_record(run: RunFolder, name: str, *, written: bool) -> Iterator[Field]:
     )
     try:
         text = run.text(name)
-        tree = json.loads(text) if name.endswith(".json") else None if name == "status.txt" else yamltext.load(text)
-    except (OSError, ValueError, RecursionError) as error:
+        tree = jsontext.load(text) if name.endswith(".json") else None if name == "status.txt" else yamltext.load(text)
+    except (OSError, ValueError) as error:
         yield Field(name, "left", f"not of its kind: {getattr(error, 'what', '') or error}")
         return
     if not isinstance(tree, Mapping) or not tree:

@@ -38,7 +38,7 @@ from pathlib import Path
 from types import FrameType
 
 import pytest
-from tests.faults import mutations, samples, unguarded
+from tests.faults import documents, mutations, samples, unguarded
 from tests.faults.figures import told
 
 import ralf
@@ -420,6 +420,8 @@ KINDS: dict[str, Kind] = {
     "answer": Kind(answer, 7, samples.answers),
     "hook": Kind(hook, 3, samples.payloads),
     "command": Kind(command, 0.2, samples.anything),
+    "document": Kind(documents.document, 1.5, documents.documents),
+    "state file": Kind(documents.state_file, 1, documents.state_files),
 }
 
 UNGUARDED: dict[str, Kind] = {

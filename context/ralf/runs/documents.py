@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from ralf.prose import sentences
 from ralf.runs import markdown, skeleton
@@ -37,16 +38,16 @@ _BOLD_LINE = re.compile(r"\s*\*\*([^*\n]{1,60}?):?\*\*:?\s*$")
 _KIND = re.compile(r"^[A-Za-z ]{3,20}\s*[:-]\s*")  # of document: "Results - TASK-7"
 _NUMBER = re.compile(r"^[\W\d]*")
 _ITEM = re.compile(r"\s{0,3}(?:[-*+]|\d{1,3}[.)])\s+(?:\[(?P<box>[ xX])\]\s*)?(?P<text>.+)$")
-_PATH = re.compile(r"`([^`\s]{2,200})`|(?<![\w/])((?:[\w@.~-]+/)+[\w@.-]+\.\w{1,8})\b")
+_PATH = re.compile(r"`([^`\s]{2,200})`|(?<![\w@.~/-])((?:[\w@.~-]+/)+[\w@.-]+\.\w{1,8})\b")
 _LIKE_A_PATH = re.compile(r"(?:[\w@.~ -]*/)*[\w@.-]+\.\w{1,8}\Z|(?:[\w@.~-]+/)+\Z")
 _LEADS = re.compile(r":\Z|^[A-Z][\w /-]{1,24}:\s")  # to a list; a field
 _PROMISE = re.compile(r"<promise>[^<]*</promise>")
 _MADE = re.compile(r"\bcreated?\b|\bnew\b|\badded\b", re.I)
 _GONE = re.compile(r"\b(?:deleted|removed)\b", re.I)
-_TITLE = re.compile(r"(?P<id>[A-Za-z][\w.-]*\d[\w.-]*)\s*(?:[:—\u2013]|\s-\s)\s*(?P<title>.+)$")
+_TITLE = re.compile(r"(?P<id>(?=[A-Za-z](?:[^\W\d]|[.-])*+\d)[\w.-]++)\s*(?:[:—\u2013]|\s-\s)\s*(?P<title>.+)$")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Part:
     """A document's lines from one main heading to the next; the first one has what stands above all of them.
 
@@ -66,7 +67,7 @@ class Part:
         """The number of its first line that is not empty, from 1."""
         return next((line.number for line in self.lines if line.text.strip()), 1)
 
-    @property
+    @cached_property
     def text(self) -> str:
         """Its words, without the marks of a template and the rule at its end."""
         kept = skeleton.without_marks(self.lines)

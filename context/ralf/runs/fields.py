@@ -14,7 +14,7 @@ _BOLD = re.compile(
     rf"(?P<bullet>[-*+]\s+)?(?P<mark>\*\*|__|\*)(?P<name>{_NAME})(?P<colon>:)?(?P=mark)(?P<colon2>\s*:)?(?P<rest>.*)$"
 )
 _PLAIN = re.compile(rf"(?P<bullet>[-*+]\s+)?(?P<name>{_NAME}):(?=\s|$)(?P<rest>.*)$")
-_FOOTER = re.compile(r"\s*(?:\*\*[^*]+\*\*|\*[^*]+\*|_[^_]+_|\*\*[^*]+:\*\*.*)?\s*$")
+_FOOTER = re.compile(r"\s*(?:(?:\*\*[^*]+\*\*|\*[^*]+\*|_[^_]+_|\*\*[^*]+:\*\*.*)\s*)?$")
 
 _KEYS = {
     "decision": r"(?:the |final )?decision(?: made)?|(?:selected|chosen)(?: option| approach| solution| choice)?"
@@ -39,6 +39,7 @@ _KEYS = {
 _MAIN = ("decision", "rationale", "options", "alternative", "why not", "reversibility")
 """Names that count in bold also below a heading that is a field itself."""
 
+_LONGEST = 200  # characters of a name
 _KNOWN = [(key, re.compile(rf"(?:{names})$", re.IGNORECASE)) for key, names in _KEYS.items()]
 
 
@@ -67,6 +68,8 @@ class Field:
 
 def key_of(name: str) -> str:
     """What a name stands for: decision, rationale, context, options …; "" for one that is not known."""
+    if len(name) > _LONGEST:
+        return ""
     bare = re.sub(r"^[\W\d_]+|[\W_]+$", "", re.sub(r"\s*\([^)]*\)\s*$", "", name)).strip()
     return next((key for key, known in _KNOWN if known.match(bare)), "")
 

@@ -8,7 +8,7 @@ from itertools import islice
 from typing import NamedTuple
 
 _FENCE = re.compile(r" {0,3}(?:[-*+] +)?(`{3,}|~{3,})[ \t]*([^`\n]*)$")
-_HEADING = re.compile(r" {0,3}(#{1,6})(?:[ \t]+(.*?))?(?:[ \t]+#+)?[ \t]*$")
+_HEADING = re.compile(r" {0,3}(#{1,6})[ \t](.*)$")
 _RULE = re.compile(r" {0,3}(?:(?:-[ \t]*){3,}|(?:\*[ \t]*){3,}|(?:_[ \t]*){3,})$")
 
 
@@ -79,11 +79,18 @@ def lines_of(text: str) -> list[Line]:
         if opened := _FENCE.match(line):
             fence = opened[1]
             made.append(Line(number, line, fenced=True))
-        elif (found := _HEADING.match(line)) and found[2]:
-            made.append(Line(number, line, level=len(found[1]), heading=found[2].strip()))
+        elif (found := _HEADING.match(line)) and (heading := _unclosed(found[2])):
+            made.append(Line(number, line, level=len(found[1]), heading=heading))
         else:
             made.append(Line(number, line, rule=bool(_RULE.match(line))))
     return made
+
+
+def _unclosed(heading: str) -> str:
+    """A heading's words without the marks that may stand behind them."""
+    words = heading.strip()
+    left = words.rstrip("#")
+    return left.rstrip() if not left or left[-1] in " \t" else words
 
 
 def _uncommented(line: str, *, within: bool) -> tuple[str, bool]:

@@ -6,12 +6,11 @@ tracking.json; none has to be there, and none is believed against one that says 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ralf import yamltext
+from ralf import jsontext, yamltext
 from ralf.runs import outcomes
 from ralf.runs.folder import RunFolder, task_id
 from ralf.text import clean, one_line
@@ -85,17 +84,17 @@ def read(folder: RunFolder) -> Recorded:
             text = folder.text(name)
             if name == "status.txt":
                 _take_status(found, text.strip())
-            elif tree := (_json(text) if name.endswith(".json") else yamltext.load(text)):
+            elif tree := (_object(text) if name.endswith(".json") else yamltext.load(text)):
                 _take(found, tree, name)
-        except (yamltext.BadYaml, ValueError, OSError, RecursionError) as error:
+        except (yamltext.BadYaml, ValueError, OSError) as error:
             found.problems[name] = one_line(str(getattr(error, "what", "") or getattr(error, "strerror", "") or error))
     return found
 
 
-def _json(text: str) -> Mapping[str, Any]:
-    tree = json.loads(text)
+def _object(text: str) -> Mapping[str, Any]:
+    tree = jsontext.load(text)
     if not isinstance(tree, dict):
-        raise ValueError("is no JSON object")  # noqa: TRY004  as json itself
+        raise ValueError("is no JSON object")  # noqa: TRY004  # what it holds, not what we were given
     return tree
 
 

@@ -12,12 +12,16 @@ from ralf.runs.written import plain
 
 _ITEM = re.compile(r"(\s*)(?:[-*+•]|\(?(\d{1,3}|[A-Za-z])[.)])\s+(?:\[[ xX]\]\s+)?(.*)$")
 _NAMED = re.compile(
-    r"\s*(?:#{1,6}\s+)?\**\s*((?:Option|Alternative|OPT|ALT)[ -]?#?\w{1,4})\s*[:.)—\u2013-]+\s*\**\s*(.*)$", re.I
+    r"\s*(?:#{1,6}\s+)?(?:\*+\s*)?((?:Option|Alternative|OPT|ALT)[ -]?#?\w{1,4})\s*[:.)—\u2013-]+\s*\**\s*(.*)$", re.I
 )
 _BOLD_LINE = re.compile(r"\*\*(?!\s)[^*]+\*\*:?\s*(?:\(.*\)|[-\u2013—:].*)?$")
 _NO = r"reject(?:ed|ion)?|declined|discarded|dismissed|ruled out|not (?:chosen|selected|needed|required)|against"
 _YES = r"selected|chosen|chose|accepted|adopted|approved|picked|preferred|winner"
-_VERDICT = re.compile(rf"[\s:→>,.\u2013—-]*[(\[*]*\s*\b(?:(?P<no>{_NO})|(?P<yes>{_YES}))\b\s*[)\]*]*(?P<why>.*)$", re.I)
+_VERDICT = re.compile(
+    r"(?<![\s:→>,.\u2013—-])[\s:→>,.\u2013—-]*+(?:[(\[*]{1,4}+\s*+)?"
+    rf"\b(?:(?P<no>{_NO})|(?P<yes>{_YES}))\b\s*[)\]*]*(?P<why>.*)$",
+    re.I,
+)
 _NOTE = re.compile(
     rf"\**(?:(?P<no>{_NO})|(?P<yes>{_YES})|(?P<why>reasons?|why(?: not)?|because)|(?P<pro>pros?|advantages?|benefits?)"
     r"|(?P<con>cons?|disadvantages?|drawbacks?)|(?P<verdict>decision|verdict|outcome|result|status))\b"

@@ -39,7 +39,7 @@ _LONGEST = 2_000  # characters of a line that are looked at
 _LEAST_WORDS = 2
 """Words of a whole part below which nothing is said: "Done." is, `commit_changes` is not."""
 
-_NAME = re.compile(r"[a-z]+(?:_[a-z]+)+|run-[\w-]+|CORE-[\w-]+")
+_NAME = re.compile(r"(?<![a-z])[a-z]+(?:_[a-z]+)+|run-[\w-]+|CORE-[\w-]+")
 _OF_THE_LOOP = re.compile(
     r"Previous: \S* ?\(status:.*\)|No previous run|(?:Active tasks|Git changes|Recent runs|Goals defined): \d*"
     r"|Activate BB5 Core Agent Team|(?:Execute:? )?(?:[a-z]+(?:_[a-z]+)+)|Log all decisions and learnings"

@@ -17,7 +17,7 @@ _STATUSES = {
     "dropped": re.compile(r"\b(?:rejected|declined|dropped|withdrawn|abandoned|cancell?ed)\b", re.IGNORECASE),
 }
 _TIME = re.compile(r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?: ?Z|[+-]\d\d:?\d\d)?)?")
-_BOLD = re.compile(r"(\*\*|__)(?=\S)(.+?)(?<=\S)\1")
+_BOLD = re.compile(r"(\*\*|__)(?=\S)((?:(?!\s\1).)+?)(?<=\S)\1")
 _WORD = re.compile(r"\w+")
 _NAMELESS = re.compile(
     r"(?:(?:the|final|meta|key|cycle|main)[ -])?decisions?(?: made| log)?$|decisions?\b.*\b(?:task|run)-", re.IGNORECASE

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -124,8 +125,8 @@ class _Reading:
         return Attempt(
             run=self.session,
             outcome=self._outcome(),
-            timestamp=self.recorded.ended or self._started(),
-            said=self._said(),
+            timestamp=self.recorded.ended or self._started,
+            said=self._said,
         )
 
     def _outcome(self) -> str:
@@ -133,13 +134,16 @@ class _Reading:
         told = (documents.field_of(self.parts, name, "status") for name in ("RESULTS.md", "SUMMARY.md", "THOUGHTS.md"))
         return self.promise or self.recorded.outcome or next(filter(None, map(outcomes.outcome_of, told)), "")
 
+    @cached_property
     def _started(self) -> str:
+        """When the run began; asked for each note, and looked for in all documents."""
         told = (documents.field_of(self.parts, name, "started", "date", "timestamp") for name in self.folder.documents)
         return self.recorded.started or next(filter(None, map(time_of, told)), "") or self.folder.started
 
     def _task(self) -> str:
         return self.folder.task or self.recorded.task or documents.task_of(self.parts)[0]
 
+    @cached_property
     def _said(self) -> str:
         """One line that says what came of it, in the run's own words."""
         texts = (
@@ -163,7 +167,7 @@ class _Reading:
             "agent": self.recorded.agent or self.folder.agent,
             "status": self.recorded.status,
             "ended as": outcome,
-            "started": self._started(),
+            "started": self._started,
             "ended": self.recorded.ended,
         }
         lines = [f"- {name}: {value}" for name, value in told.items() if value]
@@ -173,7 +177,7 @@ class _Reading:
             "blockers": self._listed("blockers", documents.BLOCKERS),
             "findings": [trimmed(text, _SAID) for text in self.recorded.told.get("discoveries", [])[:_MOST_LISTED]],
             "outcome": outcome,
-            "last_statement": self._said(),
+            "last_statement": self._said,
             "work_status": {"COMPLETE": "completed"}.get(outcome, outcome.lower() or "in_progress"),
         }
         work |= {"current_task": task} if task else {}
@@ -191,7 +195,7 @@ class _Reading:
         return self._note(
             "# The run\n\n" + "\n".join(lines),
             when=self.recorded.ended,
-            title=": ".join(filter(None, (self.folder.name, title or self._said() or outcome))),
+            title=": ".join(filter(None, (self.folder.name, title or self._said or outcome))),
             work=work,
             facts={key: value for key, value in facts.items() if value},
         )
@@ -208,21 +212,23 @@ class _Reading:
         for name, text in texts.items():
             made = found.get(name, [])
             taken = {number for one in made for number in range(one.first_line, one.last_line + 1)}
-            events = [self._decision(name, text, one) for one in made]
+            lines = text.split("\n")
+            events = [self._decision(name, lines, one) for one in made]
             for part in (part for part in self.parts if part.document == name):
                 left = part.without(taken)
                 if left.is_written:
                     events.append(self._note(left.text, name, left.first))
             yield from sorted(events, key=lambda event: int(event.input.get("line", 0)))
 
-    def _decision(self, name: str, text: str, written: WrittenDecision) -> Event:
-        words = "\n".join(text.split("\n")[written.first_line - 1 : written.last_line])
+    def _decision(self, name: str, lines: Sequence[str], written: WrittenDecision) -> Event:
+        words = "\n".join(lines[written.first_line - 1 : written.last_line])
         tree = decision_tree(written, self.session)
         return self._note(words, name, written.first_line, decision=tree)
 
     def _of_registry(self) -> Iterator[Event]:
+        lines = self.registry.split("\n")
         for written in self.registered:
-            yield self._decision(REGISTRY, self.registry, written)
+            yield self._decision(REGISTRY, lines, written)
 
     def _read_registry(self) -> None:
         if REGISTRY in self.folder.files and (text := self._text(REGISTRY)) is not None:
@@ -270,4 +276,4 @@ class _Reading:
 
     def _note(self, text: str, name: str = "", line: int = 1, *, when: str = "", **fields: Any) -> Event:
         place = {"path": f"{self.place}/{name}", "line": line} if name else {"path": self.place}
-        return note(text, timestamp=when or self._started(), **place, **fields)
+        return note(text, timestamp=when or self._started, **place, **fields)
