@@ -14,7 +14,7 @@ from ralf.project import Project
 from ralf.transcripts import ofproject
 from ralf_integrations import environment
 from ralf_integrations.blackbox5 import crossing
-from ralf_integrations.blackbox5.budget import say
+from ralf_integrations.blackbox5.messages import say, typed
 
 if TYPE_CHECKING:
     from ralf.report import CheckpointReport
@@ -122,7 +122,7 @@ class Checkpointing:
     def _is_wanted(self, project: Project) -> bool:
         """Whether checkpoints are made by themselves there: not in a folder that is no project, unless it was named."""
         if not (project.folder.parent.exists() or self.root or self.route or self.transcript):
-            say(f"no checkpoint: {project.root} is no project; for one: ralf init")
+            say(f"no checkpoint: {project.root} is no project; for one: {typed('ralf init', project.root)}")
             return False
         return config.load(project.config_file).hooks == "on"
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+from ralf.command import NAME
 from ralf.errors import UsageError
 from ralf.files.opening import content_of
 from ralf.project import Project
@@ -39,12 +42,19 @@ def clash(project: Project) -> Path | None:
     return next((path for path in found if places.launcher(path)), None)
 
 
+def command(project: Project) -> str:
+    """What a person types in a project in place of `ralf`, where that is the launcher."""
+    if project.command != NAME or clash(project) is None:
+        return project.command
+    return f"{shlex.quote(sys.executable)} -m ralf_cli"
+
+
 def notes(project: Project) -> Iterator[str]:
     """What the person has to know."""
     yield f"the loop reaches ralf by {script.path(project)}: start, end, check, ralf …; docs/ralf-loop.md"
     other = clash(project)
     if other is not None:
-        yield f"{other} is the loop's launcher, another program of that name: type `python -m ralf_cli` for this one"
+        yield f"{other} is the loop's launcher, another program of that name; for this one type: {command(project)}"
 
 
 def _script(project: Project) -> Part:

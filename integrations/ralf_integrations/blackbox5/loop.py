@@ -33,6 +33,7 @@ from ralf.transcripts.notes import session_of
 from ralf_integrations import environment
 from ralf_integrations.blackbox5 import owners, timeline_memory
 from ralf_integrations.blackbox5.checkpointing import Checkpointing, track
+from ralf_integrations.blackbox5.messages import say, typed
 
 _END = 1 << 20  # bytes of an output in which its promise is looked for
 
@@ -151,7 +152,7 @@ def main(args: Sequence[str] | None = None) -> int:
     except (RalfError, OSError) as error:
         _say(str(error))
         if isinstance(error, RalfError) and error.hint:
-            _say(f"hint: {error.hint}")
+            _say(f"hint: {typed(error.hint, given.root)}")
     return 0
 
 
@@ -174,8 +175,7 @@ def _run(given: argparse.Namespace) -> None:
 
 
 def _say(line: str) -> None:
-    with suppress(OSError):
-        print(f"context-checkpoint: {line}", file=sys.stderr)
+    say(line, by="context-checkpoint")
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ralf import routing
+from ralf import command, routing
 from ralf.briefing import fence
 from ralf.routing import DEFAULT
 from ralf.transcripts import requests
@@ -76,6 +76,7 @@ def _unknown(session: Session, wish: Wish) -> Answer:
     error = routing.not_found(session.project, named)
     close = f" Did you mean {', '.join(error.closest)}?" if error.closest else ""
     text = f"No context was loaded: route {named} has none.{close} All routes: `ralf context list`."
+    text = command.typed(text, session.project.command)
     return Answer(context=session.hand("line", handover.words(text)))
 
 
