@@ -67,7 +67,7 @@ class Checkpointing:
             project = self.project()
             if percent >= self.threshold and not self._is_wanted(project):
                 return False
-            key = str(self._folder() or project.root)
+            key = str(self._folder() or Path(project.root, current_session()))
             return crossing.at(project, key, percent, self.threshold, partial(self.make, "pressure"))
         except (RalfError, OSError) as error:
             say(f"no checkpoint: {error}")
