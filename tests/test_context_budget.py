@@ -582,6 +582,19 @@ def test_of_two_sessions_at_once_each_is_asked_for_its_own_figure(
     assert called(capfd, *args).json()["current_tokens"] > 140_000
 
 
+def test_a_session_that_was_started_elsewhere_is_found_by_its_own_id(
+    run_dir: Path, client: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A loop starts its client where the prompt lies, which is seldom the project."""
+    client.parent.rename(client.parent.with_name("-somewhere-else"))
+    args = ("check", "--run-dir", run_dir, "--tokens", "auto", "--route", ROUTE)
+    assert called(capfd, *args).status == 1
+    for name, status in (("../-somewhere-else/" + client.stem, 1), (client.stem, 0)):
+        monkeypatch.setenv("CLAUDE_CODE_SESSION_ID", name)
+        assert called(capfd, *args).status == status
+    assert counts(run_dir.parents[2]) == 1
+
+
 def test_auto_without_a_figure_is_status_1_and_says_what_to_do(
     run_dir: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -168,7 +168,6 @@ def usage(project: Project) -> Usage:
 
 
 def _session(project: Project) -> Path | None:
-    """The log of the session that calls us, where its client says which that is; else the project's newest one."""
-    found = ofproject.newest_first(project, most=_SESSIONS)
-    own = current_session()
-    return next((path for path in found if own and ofproject.session_of(path) == own), found[0] if found else None)
+    """The log of the session that calls us, wherever it was started; where none says so, this project's newest."""
+    own = ofproject.of_session(current_session(), most=_SESSIONS)
+    return own or next(iter(ofproject.newest_first(project, most=_SESSIONS)), None)
