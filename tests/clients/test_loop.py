@@ -53,6 +53,7 @@ def loop(command: str) -> str:
     (lines,) = re.findall(r"```bash\n(.*?)```", GUIDE.read_text(), re.S)
     assert "claude -p --dangerously-skip-permissions" in lines and '"$door" start' in lines
     lines = lines.replace("claude -p --dangerously-skip-permissions", command).replace('"$door" start', "true")
+    lines = lines.replace("door=P/", f"door={INSIDE / PROJECT}/")
     return f"""
 cd {INSIDE}/bin
 export RALF_PROJECT_DIR={INSIDE / PROJECT}
