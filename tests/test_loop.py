@@ -14,7 +14,7 @@ import pytest
 import ralf
 import storekit
 from ralf.project import Project
-from ralf_integrations.blackbox5 import loop, owners
+from ralf_integrations.blackbox5 import loop, runstate
 
 TASK = "TASK-ARCH-001"
 WRITTEN = """\
@@ -147,8 +147,8 @@ def test_a_run_of_another_loop_that_still_lives_is_left_to_it(
 import sys, time
 from pathlib import Path
 from ralf.project import Project
-from ralf_integrations.blackbox5 import owners
-owners.begin(Project(Path({str(project.root)!r})), Path({str(first)!r}), {TASK!r})
+from ralf_integrations.blackbox5 import runstate
+runstate.begin(Project(Path({str(project.root)!r})), Path({str(first)!r}), {TASK!r})
 print("begun", flush=True)
 time.sleep(600)
 """
@@ -161,12 +161,12 @@ time.sleep(600)
     try:
         assert other.stdout is not None
         assert other.stdout.readline() == b"begun\n"
-        assert owners.lives(project, first)
+        assert runstate.lives(project, first)
         assert "first attempt" in started(project, a_run(project, 2), capfd)
     finally:
         os.killpg(other.pid, 9)
         other.communicate()
-    assert not owners.lives(project, first)
+    assert not runstate.lives(project, first)
     assert "Keep the old column of harbour-1" in started(project, a_run(project, 3), capfd)
 
 
@@ -235,6 +235,13 @@ def test_whatever_goes_wrong_the_loop_goes_on(
     out, err = capfd.readouterr()
     assert out == ""
     assert err.startswith("context-checkpoint: ")
+
+
+@pytest.mark.parametrize("command", ["start", "end"])
+def test_a_loop_that_names_no_run_is_told_so(project: Project, capfd: pytest.CaptureFixture[str], command: str) -> None:
+    assert loop.main([command, "--route", TASK]) == 0
+    assert "export RALF_RUN_DIR" in capfd.readouterr().err
+    assert not storekit.route_file(project.root, TASK).exists()
 
 
 def test_in_a_folder_that_is_no_project_nothing_is_done(

@@ -31,7 +31,7 @@ from ralf.text import clean
 from ralf.transcripts import runfolder
 from ralf.transcripts.notes import session_of
 from ralf_integrations import environment
-from ralf_integrations.blackbox5 import owners, timeline_memory
+from ralf_integrations.blackbox5 import runstate, timeline_memory
 from ralf_integrations.blackbox5.checkpointing import Checkpointing, track
 from ralf_integrations.blackbox5.messages import say, typed
 
@@ -44,7 +44,7 @@ MOST = 50
 def start(project: Project, run_dir: Path | None, route: str) -> str:
     """Take in what earlier runs left, and what is handed to this one: what they came to, within the usual budget."""
     if run_dir is not None:
-        owners.begin(project, run_dir, route)
+        runstate.begin(project, run_dir, route)
         for folder in _earlier(project, run_dir):
             _take(project, folder, _route_of(project, folder))
     try:
@@ -64,7 +64,7 @@ def end(project: Project, run_dir: Path | None, route: str, output: Path | None)
     report = _take(project, run_dir, route, output=output)
     if report is not None:
         track(run_dir, report)
-    owners.end(project, run_dir)
+    runstate.end(project, run_dir)
     for line in timeline_memory.refresh(project):
         _say(line)
 
@@ -90,13 +90,13 @@ def _earlier(project: Project, run_dir: Path) -> Iterator[Path]:
         beside = (one for one in here.parent.iterdir() if one != here and one.is_dir() and not one.is_symlink())
         found += ((one.stat().st_mtime, one) for one in beside)
     for _, folder in sorted(sorted(found, reverse=True)[:MOST]):
-        if is_run(folder) and not owners.is_taken(project, folder) and not owners.lives(project, folder):
+        if is_run(folder) and not runstate.is_taken(project, folder) and not runstate.lives(project, folder):
             yield folder
 
 
 def _route_of(project: Project, folder: Path) -> str:
     """The route of an earlier run: the one that it had when it began, else that of the task that its folder tells."""
-    if known := owners.route_of(project, folder) or earlier.task_of(RunFolder(folder)):
+    if known := runstate.route_of(project, folder) or earlier.task_of(RunFolder(folder)):
         return known
     run = {"run": session_of(folder, project.root)}
     with suppress(RalfError, OSError):  # what was remembered is lost: the routes know which of them counts it
@@ -107,7 +107,7 @@ def _route_of(project: Project, folder: Path) -> str:
 
 def _take(project: Project, folder: Path, route: str, *, output: Path | None = None) -> CheckpointReport | None:
     """Take a run's folder into its route; what goes wrong with one of them is said, and None."""
-    seen = owners.state_of(folder)
+    seen = runstate.state_of(folder)
     try:
         source = runfolder.reader(folder, project.root)
         if output is not None and source.attempt is not None and (promise := _promised(output)):
@@ -116,7 +116,7 @@ def _take(project: Project, folder: Path, route: str, *, output: Path | None = N
     except (RalfError, OSError) as error:
         _say(f"{folder}: not taken in: {error}")
         return None
-    owners.taken(project, folder, seen)
+    runstate.taken(project, folder, seen)
     made = ", ".join(entry.checkpoint_id for entry in report.checkpoints)
     if made:
         _say(f"{folder.name}: route {report.route}: checkpoint {made}")
@@ -168,6 +168,8 @@ def _run(given: argparse.Namespace) -> None:
         return
     route = given.route or checkpoints.meant(project)
     routing.check_new(project, route)
+    if run_dir is None:
+        _say("no run's folder is named: none is counted, none is taken in; export RALF_RUN_DIR, or --run-dir DIR")
     if given.command == "start":
         print(start(project, run_dir, route), end="")
     else:
