@@ -122,6 +122,29 @@ def test_a_run_that_died_is_taken_in_at_the_start_of_the_next_and_once(
     assert storekit.kept_bytes(project.root) == before
 
 
+def test_of_a_run_that_died_over_its_thoughts_the_next_is_told_the_last_one(
+    project: Project, capfd: pytest.CaptureFixture[str]
+) -> None:
+    first = a_run(project, 1)
+    started(project, first, capfd)
+    (first / "THOUGHTS.md").write_text(
+        "# THOUGHTS\n\nI begin with the gauge.\n\nThe gauge of harbour-1 answers stale values.\n"
+    )
+    text = started(project, a_run(project, 2), capfd)
+    assert "ended without a word" in text
+    assert "**The agent said last:**\n> The gauge of harbour-1 answers stale values." in text
+
+
+def test_a_run_from_before_goes_into_the_route_of_the_task_that_its_documents_name(
+    project: Project, capfd: pytest.CaptureFixture[str]
+) -> None:
+    old = a_run(project, 1, words="harbour-1")
+    old = old.rename(old.with_name("run-20260201_120001"))
+    (old / "THOUGHTS.md").write_text("# THOUGHTS\n\n**Task:** TASK-OLD-7: Carry it over\n\nThe gauge is stale today.\n")
+    started(project, a_run(project, 2), capfd)
+    assert [one.route for one in ralf.list_routes(root=project.root) if one.checkpoint_count] == ["TASK-OLD-7"]
+
+
 @pytest.mark.parametrize("remembered", [True, False])
 def test_a_run_goes_into_the_route_that_it_had_and_not_into_the_one_of_who_finds_it(
     project: Project, capfd: pytest.CaptureFixture[str], remembered: bool

@@ -18,14 +18,14 @@ from dataclasses import replace
 from pathlib import Path
 
 import ralf
-from ralf import config, routing, sessions
+from ralf import config, names, routing, sessions
 from ralf.briefing.fence import outside
 from ralf.errors import RalfError, RouteNotFound
 from ralf.files.opening import without_waiting
 from ralf.project import Project
 from ralf.report import CheckpointReport
 from ralf.routing import DEFAULT
-from ralf.runs import current, earlier, outcomes
+from ralf.runs import current, documents, earlier, outcomes
 from ralf.runs.folder import RunFolder, is_run
 from ralf.text import clean
 from ralf.transcripts import runfolder
@@ -95,13 +95,16 @@ def _earlier(project: Project, run_dir: Path) -> Iterator[Path]:
 
 
 def _route_of(project: Project, folder: Path) -> str:
-    """The route of an earlier run: the one that it had when it began, else that of the task that its folder tells."""
+    """The route of an earlier run: the one that it had when it began, else that of the task that its folder tells, else
+    the one that counts it already, else that of the task that its documents name, as `ralf migrate run-folders` has it.
+    """
     if known := runstate.route_of(project, folder) or earlier.task_of(RunFolder(folder)):
         return known
     run = {"run": session_of(folder, project.root)}
     with suppress(RalfError, OSError):  # what was remembered is lost: the routes know which of them counts it
         routes = routing.names_of(project)
-        return next((route for route in routes if sessions.known_runs(project, route, [run])[0][0]), DEFAULT)
+        counting = next((route for route in routes if sessions.known_runs(project, route, [run])[0][0]), "")
+        return counting or names.slug(documents.task_in(RunFolder(folder)) or DEFAULT)
     return DEFAULT
 
 
