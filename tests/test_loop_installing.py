@@ -166,6 +166,24 @@ def test_a_section_of_another_version_is_replaced(tree: Path, root: Path, run: R
     assert prompt.read_text() == PROMPT
 
 
+def test_of_two_projects_of_a_tree_the_one_that_is_taken_out_leaves_the_other_its_prompts(
+    tree: Path, root: Path, run: Run
+) -> None:
+    before = state(tree)
+    other = tree / "5-project-memory" / "other"
+    other.mkdir()
+    assert run("init", "--client", "ralf", "--yes").status == 0
+    assert run("--root", other, "init", "--client", "ralf", "--yes").status == 0
+    prompt = tree / "bin" / "ralf.md"
+    assert section.script_in(prompt.read_text()) == script.path(Project(other))
+    both = prompt.read_bytes()
+    assert run("init", "--client", "ralf", "--uninstall", "--yes").status == 0
+    assert (script.path(Project(root)).exists(), prompt.read_bytes()) == (False, both)
+    assert run("--root", other, "init", "--client", "ralf", "--uninstall", "--yes").status == 0
+    after = state(tree)
+    assert {name: after[name] for name in before} == before
+
+
 def test_where_no_prompt_is_found_it_says_what_to_name(tmp_path: Path, run: Run, root: Path) -> None:
     for path in places.prompts(Project(root)):
         path.unlink()

@@ -30,9 +30,10 @@ def parts(project: Project) -> list[Part]:
 
 
 def remembered(project: Project) -> list[Part]:
-    """Those of them that were put there from here, or are there."""
+    """Those of them that were put there from here, or are there; no section that serves another project of the tree."""
     found = [_script(project), *(_section(project, path) for path in places.prompts(project))]
-    return [part for part in found if installation.is_remembered(project, part.path) or _is_in(part)]
+    own = [part for part in found if installation.is_remembered(project, part.path) or _is_in(part)]
+    return [part for part in own if not _is_anothers(project, part.path)]
 
 
 def clash(project: Project) -> Path | None:
@@ -83,8 +84,18 @@ def _section(project: Project, path: Path) -> Part:
 
 
 def _is_in(part: Part) -> bool:
-    try:
-        text = content_of(part.path, most=_MOST).decode()
-    except (OSError, UnicodeDecodeError):
-        return False
+    text = _text(part.path)
     return part.stripped(text) != text
+
+
+def _is_anothers(project: Project, path: Path) -> bool:
+    """Whether a prompt's section names the script of another project, which is there."""
+    named = section.script_in(_text(path))
+    return named is not None and named != script.path(project) and named.is_file()
+
+
+def _text(path: Path) -> str:
+    try:
+        return content_of(path, most=_MOST).decode()
+    except (OSError, UnicodeDecodeError):
+        return ""

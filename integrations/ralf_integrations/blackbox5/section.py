@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+from contextlib import suppress
 from pathlib import Path
 
 from ralf_integrations import texts
@@ -16,6 +17,8 @@ _SECTION = re.compile(
     rf"(?:\r?\n)?(?:{re.escape(_BEGIN.format(''))}|\r?\n{re.escape(_BEGIN.format(_BROKEN))}).*?{re.escape(END)}(?:\r?\n)?",
     re.S,
 )
+
+_START = re.compile(r"`([^`\n]+) start`")
 
 
 def section(script: Path, *, broken: bool = False) -> str:
@@ -37,6 +40,16 @@ def holds(text: str, script: Path) -> bool:
     plain = text.replace("\r\n", "\n")
     ours = any(section(script, broken=broken) in plain for broken in (False, True))
     return ours and len(_SECTION.findall(text)) == 1
+
+
+def script_in(text: str) -> Path | None:
+    """The script that the section of a prompt names, of whatever version; None for none."""
+    found = _SECTION.search(text)
+    named = _START.search(found[0]) if found is not None else None
+    with suppress(ValueError):  # somebody has edited it
+        words = shlex.split(named[1]) if named is not None else []
+        return Path(words[0]) if len(words) == 1 else None
+    return None
 
 
 def stripped(text: str) -> str:
