@@ -4,6 +4,7 @@ the command that the prompt names, what the earlier ones decided and came to.
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 from pathlib import Path
@@ -103,3 +104,36 @@ def test_each_run_reads_on_demand_what_the_killed_one_and_the_others_left(
     assert (context.active_work.attempts, context.active_work.outcome) == (3, "COMPLETE")
     assert len([one for one in context.decisions if one.decision == "Keep the old column"]) == 1
     assert not (world.folder / "started").exists()
+
+
+def test_a_hook_in_that_tree_hands_claude_commands_that_work_there(world: World, tree: Path) -> None:
+    ralf.record_decision(TASK, "Keep the old column", rationale="its readers cannot change", root=tree)
+    ready = world.run(f"{INIT} && {DOOR} ralf init --client claude-code --yes")
+    assert ready.status == 0, ready.err
+    env = (f"RALF_TASK_ID={TASK}",)
+    read = bash(f"{DOOR} ralf context show {TASK} --brief", text="I read it.")
+    ran = world.run(f"cd {INSIDE / PROJECT} && {CLAUDE} -p 'Go on.'", {"main": [read, said("Done.")]}, env=env)
+    assert ran.status == 0, ran.err
+    first, second = world.asked()
+    assert "Keep the old column" in first
+    assert f"`{DOOR} ralf context show {TASK}`" in first and "`ralf context" not in first
+    assert second.count("its readers cannot change") > first.count("its readers cannot change")
+    assert not (world.folder / "started").exists()
+
+
+def test_claude_is_handed_the_view_by_the_hook_of_the_old_pipeline_and_no_word_of_deprecation(
+    world: World, tree: Path
+) -> None:
+    ralf.record_decision("scout-worker", "Scan one source a run", root=tree)
+    command = "/tmp/venv/bin/python -m ralf_integrations.blackbox5.timeline_memory hook"
+    hooks = {"SessionStart": [{"hooks": [{"type": "command", "command": command}]}]}
+    (tree / ".claude").mkdir()
+    (tree / ".claude" / "settings.json").write_text(json.dumps({"hooks": hooks}))
+    start = f"cd {INSIDE / PROJECT} && {CLAUDE} -p 'Say hi.'"
+    for off, expected in ((), True), (("RALF_TIMELINE_MEMORY=off",), False):
+        before = len(world.asked())
+        ran = world.run(start, {"main": [said("Hi.")]}, env=("RALF_AGENT_TYPE=scout-worker", *off))
+        assert ran.status == 0, ran.err
+        sent = world.asked()[before]
+        assert ("You are the **scout-worker**" in sent, "Scan one source a run" in sent) == (expected, expected)
+        assert "deprecated" not in sent
