@@ -225,7 +225,7 @@ def test_init_and_doctor_say_that_the_launcher_is_another_program_and_do_not_sta
     door = shlex.quote(str(script.path(Project(root))))
     assert f"type: {door} ralf" in said and str(tree / "bin" / "ralf") in said
     checks = list(doctor.examine(Project(root)))
-    assert any("launcher" in check.what and check.hint == f"type: {door} ralf" for check in checks)
+    assert any("launcher" in check.what and check.hint == f"for this one type: {door} ralf" for check in checks)
     assert not any(check.name == "command" for check in checks)
     assert not (tree / "started").exists()
 
@@ -234,6 +234,18 @@ def commands(text: str) -> list[str]:
     """The commands that a text of ours names."""
     named = re.findall(r"`([^`]* context [^`]*)`|^hint: (.* context .*)$", text, re.M)
     return [re.sub(r"\b(?:WORDS|QUERY)\b", "table", a or b) for a, b in named]
+
+
+def test_init_and_doctor_say_where_this_command_hides_the_launcher(
+    root: Path, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ours = tmp_path / "first" / "ralf"
+    ours.parent.mkdir()
+    ours.write_text("#!/usr/bin/python3\nfrom ralf_cli.main import run\nrun()\n")
+    ours.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{ours.parent}:{os.defpath}")
+    assert f"and hidden: `ralf` on the PATH is {ours}" in run("init", "--client", "ralf", "--yes").err
+    assert any("and hidden" in check.what for check in doctor.examine(Project(root)))
 
 
 def keep(root: Path, tokens: int) -> None:

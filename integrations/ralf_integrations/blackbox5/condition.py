@@ -23,10 +23,8 @@ def checks(project: Project) -> Iterator[Check]:
     """Everything about the loop; nothing where it was not installed and no launcher has our name."""
     from ralf_integrations.clients.condition import Check
 
-    other = installing.clash(project)
-    if other is not None:
-        what = f"{other} is the loop's launcher, another program called `ralf`"
-        yield Check("ralf loop", "warning", what, f"type: {installing.command(project)}")
+    if told := installing.clash_told(project):
+        yield Check("ralf loop", "warning", told, f"for this one type: {installing.command(project)}")
     path, door = script.path(project), _text(script.path(project))
     prompts = [(prompt, _text(prompt)) for prompt in places.prompts(project)]
     if not door and not any(section.has(text) for _, text in prompts):

@@ -43,6 +43,17 @@ def clash(project: Project) -> Path | None:
     return next((path for path in found if places.launcher(path)), None)
 
 
+def clash_told(project: Project) -> str:
+    """What is to be said of the launcher, "" where there is none: also that this command hides it on the PATH."""
+    other = clash(project)
+    if other is None:
+        return ""
+    told = f"{other} is the loop's launcher, another program called `ralf`"
+    typed = shutil.which("ralf")
+    hidden = typed is not None and not places.launcher(typed)
+    return f"{told}, and hidden: `ralf` on the PATH is {typed}" if hidden else told
+
+
 def command(project: Project) -> str:
     """What a person types in a project in place of `ralf`, where that is the launcher."""
     if project.command != NAME or clash(project) is None:
@@ -53,9 +64,8 @@ def command(project: Project) -> str:
 def notes(project: Project) -> Iterator[str]:
     """What the person has to know."""
     yield f"the loop reaches ralf by {script.path(project)}: start, end, check, ralf …; docs/ralf-loop.md"
-    other = clash(project)
-    if other is not None:
-        yield f"{other} is the loop's launcher, another program of that name; for this one type: {command(project)}"
+    if told := clash_told(project):
+        yield f"{told}; for this one type: {command(project)}"
 
 
 def _script(project: Project) -> Part:
