@@ -39,7 +39,7 @@ def tree(world: World) -> Path:
     top = world.project
     for name in ("bin", "2-engine/instructions", f"{PROJECT}/.autonomous/runs", f"{PROJECT}/.autonomous/context"):
         (top / name).mkdir(parents=True)
-    (top / "bin/ralf.md").write_text("# RALF\n\nOne task per run. Documents in `$RALF_RUN_DIR`.\n")
+    (top / "bin/ralf.md").write_text("# RALF\n\nOne task per run. Never push to main. Documents in `$RALF_RUN_DIR`.\n")
     (world.folder / "bin").mkdir()
     launcher = world.folder / "bin" / "ralf"
     launcher.write_text("#!/bin/bash\nexport RALF_PROJECT_DIR=$1\ntouch /tmp/run/started\n")
@@ -102,7 +102,8 @@ def test_each_run_reads_on_demand_what_the_killed_one_and_the_others_left(
     assert f"{TASK} decision DEC-" in asked[8]
     context = ralf.get_context(TASK, root=tree)
     assert (context.active_work.attempts, context.active_work.outcome) == (3, "COMPLETE")
-    assert len([one for one in context.decisions if one.decision == "Keep the old column"]) == 1
+    assert [one.decision for one in context.decisions] == ["Keep the old column", "Read the gauge twice"]
+    assert (context.goal, context.facts.requests) == ("", ())  # the standing prompt is nobody's request
     assert not (world.folder / "started").exists()
 
 

@@ -7,14 +7,13 @@ import shlex
 from contextlib import suppress
 from pathlib import Path
 
+from ralf.briefing.standing import BEGIN, END
 from ralf_integrations import texts
 from ralf_integrations.clients.jsontext import Insertion
 
-_BEGIN = "<!-- ralf: written by `ralf init --client ralf`, taken out with --uninstall{} -->"
 _BROKEN = " together with the line break before it"
-END = "<!-- ralf: end -->"
 _SECTION = re.compile(
-    rf"(?:\r?\n)?(?:{re.escape(_BEGIN.format(''))}|\r?\n{re.escape(_BEGIN.format(_BROKEN))}).*?{re.escape(END)}(?:\r?\n)?",
+    rf"(?:\r?\n)?(?:{re.escape(BEGIN.format(''))}|\r?\n{re.escape(BEGIN.format(_BROKEN))}).*?{re.escape(END)}(?:\r?\n)?",
     re.S,
 )
 
@@ -24,7 +23,7 @@ _START = re.compile(r"`([^`\n]+) start`")
 def section(script: Path, *, broken: bool = False) -> str:
     """The section, between its marks; `broken`: it stands behind a line that had no end."""
     words = texts.text("loop.md").replace("$RALF", shlex.quote(str(script)))
-    return f"{_BEGIN.format(_BROKEN if broken else '')}\n{words}{END}\n"
+    return f"{BEGIN.format(_BROKEN if broken else '')}\n{words}{END}\n"
 
 
 def insertions(text: str, script: Path) -> list[Insertion]:
