@@ -273,6 +273,61 @@ def test_the_history_has_at_most_twenty_rows(run_dir: Path) -> None:
     assert [row["current_tokens"] for row in history] == list(range(5, 25))
 
 
+HUGE = b"1" + b"0" * 400
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b'{"current": {"current_tokens": ' + HUGE + b', "percentage": ' + HUGE + b"}}",
+        b'{"config": {"max_tokens": ' + HUGE + b'}, "current": {"current_tokens": 5, "percentage": ' + HUGE + b"}}",
+        b'{"current": {"current_tokens": NaN, "percentage": NaN, "threshold_triggered": []}}',
+        b'{"current": {"current_tokens": 1e999, "percentage": -1e999}, "thresholds": {"warning": Infinity}}',
+        b'{"current": {"current_tokens": "52000"}, "history": {"a": 1}, "config": [], "thresholds": "x"}',
+        b'{"current": {"current_tokens": true}, "config": {"max_tokens": 0, "thresholds": [40]}}',
+        b'{"current": {"current_tokens": 52000, "percentage": NaN}}',
+    ],
+)
+def test_numbers_that_are_none_and_other_types_are_unknown_and_stop_nothing(
+    run_dir: Path, capfd: pytest.CaptureFixture[str], content: bytes
+) -> None:
+    path = run_dir / "context_budget.json"
+    path.write_bytes(content)
+    assert called(capfd, "status", "--run-dir", run_dir).json()["tokens"] == "unknown"
+    assert called(capfd, "check", "--run-dir", run_dir, "--tokens", 60_000).status == 0
+    assert budgetfile.read(path).tokens == 60_000
+
+
+@pytest.mark.parametrize("encoded", ["utf-8-sig", "utf-16"])
+def test_line_ends_and_marks_of_another_system_are_read(
+    run_dir: Path, capfd: pytest.CaptureFixture[str], encoded: str
+) -> None:
+    path = run_dir / "context_budget.json"
+    path.write_bytes(json.dumps(TOOL | {"loop": 3}, indent=2).replace("\n", "\r\n").encode(encoded))
+    assert called(capfd, "status", "--run-dir", run_dir).json()["tokens"] == 52_000
+    assert called(capfd, "check", "--run-dir", run_dir, "--tokens", 60_000).status == 0
+    assert json.loads(path.read_text())["loop"] == 3
+
+
+def test_a_link_a_folder_and_a_pipe_in_its_place_are_left_and_named(
+    run_dir: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    path, target = run_dir / "context_budget.json", tmp_path / "target.json"
+    target.write_text(json.dumps(TOOL))
+    makes = {
+        "is a symbolic link: not followed": lambda: path.symlink_to(target),
+        "Is a directory": path.mkdir,
+        "is no regular file": lambda: os.mkfifo(path),
+    }
+    for what, make in makes.items():
+        make()
+        for command, status in ((("status",), 1), (("check", "--tokens", 60_000), 0)):
+            ran = called(capfd, *command, "--run-dir", run_dir)
+            assert (ran.status, what in ran.err, str(path) in ran.err) == (status, True, True), ran.err
+        path.rmdir() if path.is_dir() and not path.is_symlink() else path.unlink()
+    assert target.read_text() == json.dumps(TOOL)
+
+
 @pytest.mark.parametrize("content", [b"", b"{", b"[1]", b"\xff\xfe", b"null", b"[" * 100_000])
 def test_a_state_file_that_is_none_is_set_aside_and_nothing_stops(
     run_dir: Path, capfd: pytest.CaptureFixture[str], content: bytes
@@ -367,9 +422,9 @@ def test_of_many_processes_at_once_one_makes_it(tmp_path: Path, run_dir: Path, s
     args = ["check", "--run-dir", run_dir, "--tokens", 150_000, "--route", ROUTE, "--transcript", session]
     command = [sys.executable, context_budget.__file__, *map(str, args)]
     env = storekit.environment(tmp_path)
-    started = [subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE) for _ in range(6)]
+    started = [subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE) for _ in range(20)]
     said = [child.communicate(timeout=storekit.HANGS)[1].decode() for child in started]
-    assert [child.returncode for child in started] == [0] * 6, said
+    assert [child.returncode for child in started] == [0] * 20, said
     assert counts(tmp_path) == 1
     assert sum("checkpoint cp-001" in text for text in said) == 1
 
@@ -405,12 +460,25 @@ def test_nothing_is_made_in_a_folder_that_is_no_project_nor_where_it_was_switche
 def test_what_is_remembered_of_a_crossing_may_be_lost(tmp_path: Path) -> None:
     done: list[int] = []
     project = projects.find(tmp_path)
-    for content in (None, "{", "[]", '{"highest": "x"}', '{"highest": null}'):
+    for content in (None, "{", "[]", '{"highest": "x"}', '{"highest": null}', f'{{"highest": 1{"0" * 400}}}'):
         for path in (project.cache / "budgets").glob("*.json"):
             if content is not None:
                 path.write_text(content)
         crossing.at(project, "run", 80.0, 70.0, lambda: done.append(1))
-    assert len(done) == 5
+    assert len(done) == 6
+
+
+def test_of_two_sessions_of_a_project_without_run_folders_each_crosses_once(
+    tmp_path: Path, session: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / ".autonomous").mkdir()
+    monkeypatch.chdir(tmp_path)
+    turn = 20
+    for name, percent, expected in (("a", 75, 1), ("b", 20, 1), ("a", 76, 1), ("b", 71, 2), ("b", 20, 2), ("b", 71, 3)):
+        monkeypatch.setenv("CLAUDE_CODE_SESSION_ID", name)
+        Checkpointing(None, ROUTE, session).see(percent)
+        assert counts(tmp_path) == expected, (name, percent)
+        turn = storekit.grow(session, 500, turn)
 
 
 # ---- attached to the other tool's class ----
@@ -439,14 +507,16 @@ def test_attached_to_the_existing_class_it_makes_one_checkpoint_per_crossing_and
     theirs = Theirs(run_dir)
     theirs.actions["critical"].callback = lambda: theirs.called.append("critical")
     detach = attach(theirs, Checkpointing(run_dir, ROUTE, session))
-    assert theirs.actions["subagent"].callback is None
-    theirs.at(150_000, "warning")
-    storekit.grow(session, 500, 20)
-    theirs.at(175_000, "critical")
-    assert (counts(tmp_path), theirs.called) == (1, ["critical"])
+    turn = 20
+    steps = [(150_000, "warning", 1), (175_000, "critical", 1), (90_000, "subagent", 1), (141_000, "warning", 2)]
+    for tokens, name, expected in steps:
+        theirs.at(tokens, name)
+        assert counts(tmp_path) == expected, tokens
+        turn = storekit.grow(session, 500, turn)
+    assert theirs.called == ["critical"]
     detach()
     theirs.at(175_000, "critical")
-    assert theirs.called == ["critical", "critical"]
+    assert (counts(tmp_path), theirs.called) == (2, ["critical", "critical"])
     assert theirs.actions["warning"].callback is None
 
 
@@ -454,7 +524,10 @@ def test_thresholds_in_tokens_are_told_from_percentages(run_dir: Path, session: 
     theirs = Theirs(run_dir)
     theirs.thresholds = {name: 2_000 * percent for name, percent in budgetfile.THRESHOLDS.items()}
     attach(theirs, Checkpointing(run_dir, ROUTE, session))
-    assert [name for name, action in theirs.actions.items() if action.callback] == ["warning", "critical", "hard_limit"]
+    theirs.at(0, "subagent")  # its file tells nothing: the threshold alone says how full it is
+    assert counts(run_dir.parents[2]) == 0
+    theirs.at(0, "warning")
+    assert counts(run_dir.parents[2]) == 1
 
 
 def test_our_own_class_does_what_is_attached_and_says_what_came_of_it() -> None:
@@ -507,6 +580,19 @@ def test_of_two_sessions_at_once_each_is_asked_for_its_own_figure(
     assert called(capfd, *args).json()["current_tokens"] < 30_000
     monkeypatch.setenv("CLAUDE_CODE_SESSION_ID", client.stem)
     assert called(capfd, *args).json()["current_tokens"] > 140_000
+
+
+def test_a_session_that_was_started_elsewhere_is_found_by_its_own_id(
+    run_dir: Path, client: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A loop starts its client where the prompt lies, which is seldom the project."""
+    client.parent.rename(client.parent.with_name("-somewhere-else"))
+    args = ("check", "--run-dir", run_dir, "--tokens", "auto", "--route", ROUTE)
+    assert called(capfd, *args).status == 1
+    for name, status in (("../-somewhere-else/" + client.stem, 1), (client.stem, 0)):
+        monkeypatch.setenv("CLAUDE_CODE_SESSION_ID", name)
+        assert called(capfd, *args).status == status
+    assert counts(run_dir.parents[2]) == 1
 
 
 def test_auto_without_a_figure_is_status_1_and_says_what_to_do(

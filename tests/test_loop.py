@@ -14,7 +14,7 @@ import pytest
 import ralf
 import storekit
 from ralf.project import Project
-from ralf_integrations.blackbox5 import loop, owners
+from ralf_integrations.blackbox5 import loop, runstate
 
 TASK = "TASK-ARCH-001"
 WRITTEN = """\
@@ -122,6 +122,29 @@ def test_a_run_that_died_is_taken_in_at_the_start_of_the_next_and_once(
     assert storekit.kept_bytes(project.root) == before
 
 
+def test_of_a_run_that_died_over_its_thoughts_the_next_is_told_the_last_one(
+    project: Project, capfd: pytest.CaptureFixture[str]
+) -> None:
+    first = a_run(project, 1)
+    started(project, first, capfd)
+    (first / "THOUGHTS.md").write_text(
+        "# THOUGHTS\n\nI begin with the gauge.\n\nThe gauge of harbour-1 answers stale values.\n"
+    )
+    text = started(project, a_run(project, 2), capfd)
+    assert "ended without a word" in text
+    assert "**The agent said last:**\n> The gauge of harbour-1 answers stale values." in text
+
+
+def test_a_run_from_before_goes_into_the_route_of_the_task_that_its_documents_name(
+    project: Project, capfd: pytest.CaptureFixture[str]
+) -> None:
+    old = a_run(project, 1, words="harbour-1")
+    old = old.rename(old.with_name("run-20260201_120001"))
+    (old / "THOUGHTS.md").write_text("# THOUGHTS\n\n**Task:** TASK-OLD-7: Carry it over\n\nThe gauge is stale today.\n")
+    started(project, a_run(project, 2), capfd)
+    assert [one.route for one in ralf.list_routes(root=project.root) if one.checkpoint_count] == ["TASK-OLD-7"]
+
+
 @pytest.mark.parametrize("remembered", [True, False])
 def test_a_run_goes_into_the_route_that_it_had_and_not_into_the_one_of_who_finds_it(
     project: Project, capfd: pytest.CaptureFixture[str], remembered: bool
@@ -147,8 +170,8 @@ def test_a_run_of_another_loop_that_still_lives_is_left_to_it(
 import sys, time
 from pathlib import Path
 from ralf.project import Project
-from ralf_integrations.blackbox5 import owners
-owners.begin(Project(Path({str(project.root)!r})), Path({str(first)!r}), {TASK!r})
+from ralf_integrations.blackbox5 import runstate
+runstate.begin(Project(Path({str(project.root)!r})), Path({str(first)!r}), {TASK!r})
 print("begun", flush=True)
 time.sleep(600)
 """
@@ -161,12 +184,12 @@ time.sleep(600)
     try:
         assert other.stdout is not None
         assert other.stdout.readline() == b"begun\n"
-        assert owners.lives(project, first)
+        assert runstate.lives(project, first)
         assert "first attempt" in started(project, a_run(project, 2), capfd)
     finally:
         os.killpg(other.pid, 9)
         other.communicate()
-    assert not owners.lives(project, first)
+    assert not runstate.lives(project, first)
     assert "Keep the old column of harbour-1" in started(project, a_run(project, 3), capfd)
 
 
@@ -235,6 +258,13 @@ def test_whatever_goes_wrong_the_loop_goes_on(
     out, err = capfd.readouterr()
     assert out == ""
     assert err.startswith("context-checkpoint: ")
+
+
+@pytest.mark.parametrize("command", ["start", "end"])
+def test_a_loop_that_names_no_run_is_told_so(project: Project, capfd: pytest.CaptureFixture[str], command: str) -> None:
+    assert loop.main([command, "--route", TASK]) == 0
+    assert "export RALF_RUN_DIR" in capfd.readouterr().err
+    assert not storekit.route_file(project.root, TASK).exists()
 
 
 def test_in_a_folder_that_is_no_project_nothing_is_done(

@@ -8,17 +8,22 @@ import shlex
 import shutil
 import stat
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from hypothesis import assume, given, strategies as st
 
+import ralf
 import storekit
 from ralf.project import Project
 from ralf_integrations import doctor
 from ralf_integrations.blackbox5 import installing, places, script, section
 from ralf_integrations.clients import installation
+from ralf_integrations.hooks import handover
+from ralf_integrations.hooks.payload import Payload
+from ralf_integrations.hooks.session import Session
 from storekit import Cli, Ran
 
 Run = Callable[..., Ran]
@@ -161,6 +166,24 @@ def test_a_section_of_another_version_is_replaced(tree: Path, root: Path, run: R
     assert prompt.read_text() == PROMPT
 
 
+def test_of_two_projects_of_a_tree_the_one_that_is_taken_out_leaves_the_other_its_prompts(
+    tree: Path, root: Path, run: Run
+) -> None:
+    before = state(tree)
+    other = tree / "5-project-memory" / "other"
+    other.mkdir()
+    assert run("init", "--client", "ralf", "--yes").status == 0
+    assert run("--root", other, "init", "--client", "ralf", "--yes").status == 0
+    prompt = tree / "bin" / "ralf.md"
+    assert section.script_in(prompt.read_text()) == script.path(Project(other))
+    both = prompt.read_bytes()
+    assert run("init", "--client", "ralf", "--uninstall", "--yes").status == 0
+    assert (script.path(Project(root)).exists(), prompt.read_bytes()) == (False, both)
+    assert run("--root", other, "init", "--client", "ralf", "--uninstall", "--yes").status == 0
+    after = state(tree)
+    assert {name: after[name] for name in before} == before
+
+
 def test_where_no_prompt_is_found_it_says_what_to_name(tmp_path: Path, run: Run, root: Path) -> None:
     for path in places.prompts(Project(root)):
         path.unlink()
@@ -199,11 +222,77 @@ def test_init_and_doctor_say_that_the_launcher_is_another_program_and_do_not_sta
     (tree / "bin" / "ralf").write_text(f"{LAUNCHER}\ntouch {tree / 'started'}\n")
     monkeypatch.setenv("PATH", f"{tree / 'bin'}:{os.defpath}")
     said = run("init", "--client", "ralf", "--yes").err
-    assert "python -m ralf_cli" in said and str(tree / "bin" / "ralf") in said
+    door = shlex.quote(str(script.path(Project(root))))
+    assert f"type: {door} ralf" in said and str(tree / "bin" / "ralf") in said
     checks = list(doctor.examine(Project(root)))
-    assert any("launcher" in check.what and check.hint == "type: python -m ralf_cli" for check in checks)
+    assert any("launcher" in check.what and check.hint == f"for this one type: {door} ralf" for check in checks)
     assert not any(check.name == "command" for check in checks)
     assert not (tree / "started").exists()
+
+
+def commands(text: str) -> list[str]:
+    """The commands that a text of ours names."""
+    named = re.findall(r"`([^`]* context [^`]*)`|^hint: (.* context .*)$", text, re.M)
+    return [re.sub(r"\b(?:WORDS|QUERY)\b", "table", a or b) for a, b in named]
+
+
+def test_init_and_doctor_say_where_this_command_hides_the_launcher(
+    root: Path, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ours = tmp_path / "first" / "ralf"
+    ours.parent.mkdir()
+    ours.write_text("#!/usr/bin/python3\nfrom ralf_cli.main import run\nrun()\n")
+    ours.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{ours.parent}:{os.defpath}")
+    assert f"and hidden: `ralf` on the PATH is {ours}" in run("init", "--client", "ralf", "--yes").err
+    assert any("and hidden" in check.what for check in doctor.examine(Project(root)))
+
+
+def keep(root: Path, tokens: int) -> None:
+    """A checkpoint of route TASK-7."""
+    session = root / "session.jsonl"
+    storekit.write_session(session, tokens)
+    ralf.checkpoint("TASK-7", session, root=root)
+
+
+@pytest.mark.parametrize("installed", [True, False])
+def test_what_is_printed_in_that_tree_names_commands_that_work_there(
+    tree: Path, root: Path, run: Run, monkeypatch: pytest.MonkeyPatch, installed: bool
+) -> None:
+    (tree / "bin" / "ralf").write_text(f"{LAUNCHER}\ntouch {shlex.quote(str(tree / 'started'))}\n")
+    monkeypatch.setenv("PATH", f"{tree / 'bin'}:{Path(sys.executable).parent}:{os.defpath}")
+    monkeypatch.chdir(root)
+    keep(root, 4_000)
+    if installed:
+        assert run("init", "--client", "ralf", "--yes").status == 0
+    said = run("context", "show", "TASK-8").err
+    if installed:
+        said += run("context", "show", "TASK-7", "--max-tokens", "700").out
+    named = commands(said)
+    assert len(named) >= (2 if installed else 1), said
+    for command in named:
+        done = subprocess.run(["/bin/sh", "-c", command], capture_output=True, text=True, check=False)
+        assert done.returncode == 0, (command, done.stderr)
+    assert not (tree / "started").exists()
+
+
+def test_a_hook_in_that_tree_hands_over_commands_that_work_there(root: Path, run: Run) -> None:
+    assert run("init", "--client", "ralf", "--yes").status == 0
+    keep(root, 500)
+    door = shlex.quote(str(script.path(Project(root))))
+    session = Session(Payload("claude-code", "SessionStart", "session-start", session="s", cwd=root), Project(root))
+    context = handover.context_of(Project(root), "TASK-7")
+    assert context is not None
+    for text in (handover.brief(session, context), handover.line(session, "TASK-7")):
+        assert f"`{door} ralf context show TASK-7" in text
+        assert "`ralf " not in text
+
+
+def test_the_script_of_one_project_names_itself_also_where_it_serves_another(door: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    (other / ".autonomous").mkdir(parents=True)
+    ran = shell(door, "ralf", "context", "show", "T-1", RALF_PROJECT_DIR=str(other))
+    assert (ran.status, ran.err.splitlines()[-1]) == (3, f"hint: {shlex.quote(str(door))} ralf context list")
 
 
 def lose_python(door: Path) -> None:

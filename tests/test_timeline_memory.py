@@ -174,6 +174,7 @@ def test_the_hook_answers_as_the_old_one_and_says_once_that_it_is_deprecated(
     assert "Scan one source a run" in answer["additionalContext"]
     assert f"python -m ralf_cli context show {AGENT} --brief" in err
     assert "RALF_TIMELINE_MEMORY=off" in err
+    assert err.startswith("deprecated: ") and "deprecated" not in out
     assert called(capfd, project, "hook")[2] == ""
 
 

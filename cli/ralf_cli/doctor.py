@@ -30,6 +30,7 @@ def doctor(ctx: click.Context, root: str | None, as_json: bool) -> None:
     from ralf import project as projects
     from ralf.text import clean
     from ralf_cli.output import emit_json
+    from ralf_cli.terminal import typed
     from ralf_integrations.doctor import examine
 
     colours = {"ok": "green", "warning": "yellow", "problem": "red"}
@@ -40,7 +41,7 @@ def doctor(ctx: click.Context, root: str | None, as_json: bool) -> None:
             click.secho(f"{check.state:<8} ", fg=colours[check.state], nl=False)
             click.echo(clean(f"{check.name:<12} {check.what}"))
             if check.hint:
-                click.echo(clean(f"{'':<22}→ {check.hint}"))
+                click.echo(clean(f"{'':<22}→ {typed(check.hint)}"))
     if as_json:
         emit_json([check._asdict() for check in found])
     if any(check.state == "problem" for check in found):

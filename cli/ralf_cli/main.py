@@ -7,7 +7,7 @@ import os
 import sys
 from importlib import import_module
 from pathlib import Path
-from typing import ClassVar, NoReturn
+from typing import Any, ClassVar, NoReturn
 
 import click
 
@@ -34,6 +34,8 @@ class LazyGroup(click.Group):
 
 
 class _Main(LazyGroup):
+    """All commands. Where one fails, the hint names commands as they are typed in the project that is meant."""
+
     lazy: ClassVar[dict[str, str]] = {
         "status": "ralf_cli.status:status",
         "init": "ralf_cli.init:init",
@@ -49,6 +51,16 @@ class _Main(LazyGroup):
         "mcp": "ralf_cli.mcp:mcp",
         "migrate": "ralf_cli.migrate:migrate",
     }
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run what was named."""
+        try:
+            return super().invoke(ctx)
+        except RalfError as error:
+            from ralf_cli.terminal import typed
+
+            error.hint = typed(error.hint)
+            raise
 
 
 @click.group(cls=_Main, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})

@@ -13,6 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ralf.text import clean
+from ralf_cli.terminal import typed
+
 if TYPE_CHECKING:
     from ralf.context import RouteContext
     from ralf.proving.loss import LossReport
@@ -40,9 +43,7 @@ def handed_over() -> Iterator[None]:
 
 def say(text: str) -> None:
     """Print something that is not data."""
-    from ralf.text import clean
-
-    click.echo(clean(text), err=True)
+    click.echo(clean(typed(text)), err=True)
 
 
 def table(headings: Sequence[str], rows: Iterable[Sequence[object]], right: Sequence[int] = ()) -> None:
@@ -194,7 +195,7 @@ def emit_losses(reports: Sequence[LossReport]) -> None:
         if not report.session:
             click.echo("made of no transcript")
         elif report.evidence:
-            click.echo(f"dropped: {where}; find it: ralf context search WORDS --route {report.route}")
+            click.echo(typed(f"dropped: {where}; find it: ralf context search WORDS --route {report.route}"))
         else:
             click.echo(f"dropped: {where}; its evidence was pruned")
         click.echo()

@@ -37,7 +37,7 @@ def list_(ctx: click.Context, cost: bool, root: str | None, as_json: bool) -> No
     Exit status: 0, also without any route · 4 a route file is damaged (the others are listed)
     """
     import ralf
-    from ralf_cli.output import emit_json, fields_of, table
+    from ralf_cli.output import emit_json, fields_of, say, table
 
     routes = ralf.list_routes(root=root)
     if cost:
@@ -61,7 +61,7 @@ def list_(ctx: click.Context, cost: bool, root: str | None, as_json: bool) -> No
             right=(1, 3),
         )
     else:
-        click.echo("no routes yet; make one with: ralf context checkpoint ROUTE --transcript FILE", err=True)
+        say("no routes yet; make one with: ralf context checkpoint ROUTE --transcript FILE")
     for route in routes:
         if route.damage:
             from ralf_cli.terminal import complain  # only what is wrong pays for it
@@ -74,7 +74,7 @@ def list_(ctx: click.Context, cost: bool, root: str | None, as_json: bool) -> No
 def _list_cost(routes: list[str], root: str | None, *, as_json: bool) -> None:
     from ralf import project as projects
     from ralf.refining import spend
-    from ralf_cli.output import emit_json, table
+    from ralf_cli.output import emit_json, say, table
 
     project = projects.find(root)
     found = [(route, spend.of(project, route)) for route in routes]
@@ -97,7 +97,7 @@ def _list_cost(routes: list[str], root: str | None, *, as_json: bool) -> None:
             right=(1, 2, 3),
         )
     else:
-        click.echo("no routes yet; make one with: ralf context checkpoint ROUTE --transcript FILE", err=True)
+        say("no routes yet; make one with: ralf context checkpoint ROUTE --transcript FILE")
 
 
 @click.command(short_help="Show the context of a route.")

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 import sys
+from contextlib import suppress
 from io import TextIOWrapper
 
 import click
 
+from ralf.errors import RalfError
 from ralf.text import clean
 
 _OURS = re.compile(r"(\x1b\[(?:0|1|3[0-7])(?:;(?:0|1|3[0-7]))*m)")
@@ -34,7 +36,20 @@ def complain(message: str, hint: str = "") -> None:
     """Say on stderr what is wrong and what to type next."""
     click.echo(f"error: {clean(message)}", err=True)
     if hint:
-        click.echo(f"hint: {clean(hint)}", err=True)
+        click.echo(f"hint: {clean(typed(hint))}", err=True)
+
+
+def typed(text: str) -> str:
+    """A text of ours with the commands in it as they are typed in the project that is meant."""
+    context = click.get_current_context(silent=True)
+    if context is None or "ralf " not in text:
+        return text
+    from ralf import command, project as projects
+    from ralf_integrations.blackbox5 import installing
+
+    with suppress(RalfError, OSError):
+        return command.typed(text, installing.command(projects.find(context.find_root().obj)))
+    return text
 
 
 class _Guarded(TextIOWrapper):

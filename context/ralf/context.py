@@ -105,6 +105,7 @@ class RouteContext:
     since        what has happened since the last checkpoint
     in_run       the run of a loop in which the reader is, "" for none
     stuck        what whoever tries once more should hear, where many attempts have changed nothing; "" else
+    command      how `ralf` is typed in the project
     """
 
     context_checkpoint: Header = field(default_factory=Header)
@@ -123,6 +124,7 @@ class RouteContext:
     since: Since = field(default_factory=Since, compare=False, metadata=NOT_STORED)
     in_run: str = field(default="", compare=False, metadata=NOT_STORED)
     stuck: str = field(default="", compare=False, metadata=NOT_STORED)
+    command: str = field(default="ralf", compare=False, repr=False, metadata=NOT_STORED)
     counts: Counts = field(default_factory=dict, compare=False, repr=False, metadata=NOT_STORED)
     budget: int | None = field(default=None, compare=False, repr=False, metadata=NOT_STORED)
     query: str | None = field(default=None, compare=False, repr=False, metadata=NOT_STORED)

@@ -64,6 +64,12 @@ def codex_folder() -> Path | None:
         return None
 
 
+def command() -> str:
+    """What is typed in place of `ralf`, as the script of a loop says it; "" where we were not called by one."""
+    found = os.environ.get("RALF_COMMAND", "")
+    return found if found.isprintable() and "`" not in found else ""
+
+
 def editor() -> str:
     """The command line of the person's editor: `$VISUAL`, else `$EDITOR`, else `vi`."""
     return os.environ.get("VISUAL", "").strip() or os.environ.get("EDITOR", "").strip() or "vi"

@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ralf import checkout, environment, names
+from ralf import checkout, command, environment, names
 from ralf.errors import UsageError
 from ralf.storage.filestore import FileStore
 from ralf.store import Store
@@ -47,6 +47,11 @@ class Project:
         from ralf.secrets import redaction  # only who writes pays for it
 
         return redaction.of(self)
+
+    @property
+    def command(self) -> str:
+        """What is typed here in place of `ralf`, where that is another program."""
+        return command.of(self.folder)
 
     @property
     def run(self) -> str:

@@ -77,7 +77,7 @@ def get_context(
     work = context.active_work
     if work.last_runs or work.attempts is not None:
         context = replace(context, in_run=project.run, stuck=_stuck(project, work))
-    context = replace(context, since=since.look(project, state.context))
+    context = replace(context, since=since.look(project, state.context), command=project.command)
     return context.with_defaults(max_tokens, query, _valued(project, query, context.route) if query else ())
 
 

@@ -54,12 +54,9 @@ def of_run(folder: Path) -> tuple[str, str]:
 def _told_in(run: RunFolder) -> str:
     """The task that a run's records tell, else its documents, at their tops."""
     try:
-        if task := metadata.read(run).task:
-            return task
-        tops = [parts[0] for name in run.documents if (parts := documents.parts_of(name, run.text(name)))]
+        return metadata.read(run).task or documents.task_in(run)
     except OSError:
         return ""
-    return documents.task_of(tops)[0]
 
 
 def task_above(path: Path) -> str:

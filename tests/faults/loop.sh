@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # The RALF loop as its tree has it: one process per iteration, prompt on stdin, output into a log, a promise tag at its
-# end. With the lines that docs/ralf-loop.md adds: `start` in front of the prompt, `end` behind the run.
+# end. With the lines that docs/ralf-loop.md adds: `start` behind the prompt, `end` behind the run.
 #
 #   loop.sh PROJECT FIRST LAST      runs the iterations FIRST to LAST
 #

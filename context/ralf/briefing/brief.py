@@ -13,6 +13,7 @@ from dataclasses import replace
 from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING
 
+from ralf import command
 from ralf.briefing import fence
 from ralf.briefing.piece import REORDERED_FROM, Piece
 from ralf.briefing.pieces import pieces, ways
@@ -221,7 +222,7 @@ def _closing(context: RouteContext, left_out: dict[str, int], *, short: bool) ->
     """What is not in the text, and how to get it."""
     route = fence.shown(one_line(context.route))
     if short:
-        return f"_(cut: `ralf context show {route}`)_\n"
+        return command.typed(f"_(cut: `ralf context show {route}`)_\n", context.command)
     folded = context.folded
     parts = [f"{count} {noun}{'s' if count != 1 else ''}" for noun, count in left_out.items() if count]
     text = f"_Left out of this text: {', '.join(parts)}; all of it: `ralf context show {route}`._\n" if parts else ""
@@ -233,4 +234,4 @@ def _closing(context: RouteContext, left_out: dict[str, int], *, short: bool) ->
     if any(count for count, _ in older):
         names = ", ".join(f"{count} {noun}{'s' if count != 1 else ''}" for count, noun in older if count)
         text += f"_Moved out of the file: {names}; find them: `ralf context search QUERY --route {route}`._\n"
-    return text
+    return command.typed(text, context.command)

@@ -39,8 +39,17 @@ def content_of(path: Path, *, follow: bool = False, most: int = MAX_BYTES) -> by
     unless `follow`.
     """
     flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | (0 if follow else os.O_NOFOLLOW)
-    with os.fdopen(os.open(path, flags), "rb") as file:
-        found = os.fstat(file.fileno())
+    try:
+        descriptor = os.open(path, flags)
+    except OSError as error:
+        if error.errno == errno.ELOOP and not follow and path.is_symlink():
+            raise OSError(errno.ELOOP, "is a symbolic link: not followed", str(path)) from None
+        raise
+    found = os.fstat(descriptor)
+    if stat.S_ISDIR(found.st_mode):  # Python would name the descriptor, not the path
+        os.close(descriptor)
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+    with os.fdopen(descriptor, "rb") as file:
         if not stat.S_ISREG(found.st_mode):
             raise OSError(errno.EINVAL, "is no regular file", str(path))
         if found.st_size > most:

@@ -9,7 +9,7 @@ from functools import cached_property
 
 from ralf.prose import sentences
 from ralf.runs import markdown, skeleton
-from ralf.runs.folder import task_id
+from ralf.runs.folder import RunFolder, task_id
 from ralf.runs.markdown import Line
 from ralf.text import clean, one_line
 
@@ -130,6 +130,11 @@ def task_of(parts: Sequence[Part]) -> tuple[str, str]:
     return task, title or one_line(words)
 
 
+def task_in(folder: RunFolder) -> str:
+    """The task that a run's documents name at their tops, "" for none. OSError where one cannot be read."""
+    return task_of([parts[0] for name in folder.documents if (parts := parts_of(name, folder.text(name)))])[0]
+
+
 def _names_task(name: str) -> bool:
     return name.strip().lower() in ("task", "task id", "task_id")
 
@@ -150,6 +155,12 @@ def first_words(prose: str) -> str:
     """The first sentence of a text that says something, else its beginning."""
     said = [sentence.text for sentence in sentences(prose) if sentence.kind == "text"]
     return next((text for text in said if len(text) > 20 and not _LEADS.search(text)), prose)
+
+
+def last_thought(parts: Sequence[Part]) -> str:
+    """The last sentence of its thoughts that says something, "" for none: how far a run came that told no results."""
+    written = [part for part in parts if part.document.upper() == "THOUGHTS.MD" and part.is_written]
+    return last_words(written[-1].text) if written else ""
 
 
 def last_words(output: str) -> str:

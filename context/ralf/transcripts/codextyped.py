@@ -6,6 +6,7 @@ import json
 import re
 
 from ralf.briefing.fence import outside
+from ralf.briefing.standing import besides
 from ralf.transcripts.content import Record, blocks, words
 
 _BY_PERSON = "user.text"
@@ -77,7 +78,7 @@ def answered(asked: object, output: str) -> tuple[str, bool]:
 
 
 def _requested(text: str) -> str:
-    text = outside(text).strip()
+    text = besides(outside(text)).strip()
     _, found, request = text.partition(_REQUEST) if text.startswith("# ") else ("", "", "")
     return request.strip() if found else text
 

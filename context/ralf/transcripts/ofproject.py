@@ -1,4 +1,4 @@
-"""The transcripts that the clients keep of a project."""
+"""The transcripts that the clients keep: of a project, or of a session."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from ralf.project import Project
 from ralf.text import clean
 
 _ROLLOUT = re.compile(r"rollout-.+-([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\Z")
+_ID = re.compile(r"[A-Za-z0-9-]{1,64}")
 _FIRST = 4 << 10  # bytes in which Codex's newer versions say where a session works
 _HEAD = 64 << 10  # bytes in which older ones do
 _CWD = re.compile(rb'"cwd"\s*:\s*("(?:[^"\\]|\\.)*")|<cwd>([^<>\\\n"]{1,4096})</cwd>')
@@ -40,6 +41,19 @@ def session_of(path: Path) -> str:
     """The session that a file of `newest_first` is of, as its reader would say, told by its name."""
     rollout = _ROLLOUT.match(path.stem)
     return rollout[1] if rollout else clean(path.stem)
+
+
+def of_session(session: str, *, most: int = LOOKED_AT) -> Path | None:
+    """The transcript of a session, wherever it works; None where no client keeps it. Of Codex as in `newest_first`."""
+    if not _ID.fullmatch(session):
+        return None
+    claude, codex = environment.claude_folder(), environment.codex_folder()
+    folders = _named(claude / "projects") if claude is not None else []
+    found = next((path for folder in folders if (path := folder / f"{session}.jsonl").is_file()), None)
+    if found is not None or codex is None:
+        return found
+    rollouts = islice(_rollouts(codex / "sessions"), most)
+    return next((path for path in rollouts if path.stem.endswith(f"-{session}")), None)
 
 
 def of_claude_code(project: Project) -> Iterator[tuple[float, Path]]:

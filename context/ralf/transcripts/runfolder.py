@@ -177,7 +177,7 @@ class _Reading:
             "blockers": self._listed("blockers", documents.BLOCKERS),
             "findings": [trimmed(text, _SAID) for text in self.recorded.told.get("discoveries", [])[:_MOST_LISTED]],
             "outcome": outcome,
-            "last_statement": self._said,
+            "last_statement": self._said or trimmed(one_line(documents.last_thought(self.parts)), _SAID),
             "work_status": {"COMPLETE": "completed"}.get(outcome, outcome.lower() or "in_progress"),
         }
         work |= {"current_task": task} if task else {}

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ralf.briefing.fence import outside
+from ralf.briefing.standing import besides
 
 _INJECTED = re.compile(r"<(system-reminder|ide_selection|ide_opened_file|ide_diagnostics)>")
 _NOTICES = (
@@ -56,10 +57,10 @@ _ANSWER = re.compile(
 def typed(text: str) -> str:
     """The words of a user's message that a person typed, "" if there are none.
 
-    Injected parts and our own output are taken out; a slash command with arguments is `/name arguments`, one without is
-    not a request.
+    Injected parts, our own output and a loop's standing prompt are taken out; a slash command with arguments is
+    `/name arguments`, one without is not a request.
     """
-    text = _without_injected(outside(text)).strip()
+    text = _without_injected(besides(outside(text))).strip()
     while found := _NOTICE.match(text):
         end = text.find(f"</{found[1]}>")
         if end < 0:

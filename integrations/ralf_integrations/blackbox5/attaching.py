@@ -19,8 +19,8 @@ def attach(budget: Any, checkpoints: Checkpointing | None = None) -> Callable[[]
                  `thresholds`, `max_tokens`, `run_dir` and `state_file`, as its class has them
     checkpoints  makes them; None: of this project, and the run's folder
 
-    Only the highest passed threshold is acted on there, so each one from the mark on is attached to; a checkpoint is
-    made once per crossing. Returns what detaches it again.
+    Only the highest passed threshold is acted on there, so each one is attached to: from the mark on a checkpoint is
+    made, once per crossing, and one below the mark tells that it can be crossed again. Returns what detaches it again.
     """
     made = checkpoints or Checkpointing(run_dir=getattr(budget, "run_dir", None))
     before: dict[str, Any] = {}
@@ -28,7 +28,7 @@ def attach(budget: Any, checkpoints: Checkpointing | None = None) -> Callable[[]
     said = dict(getattr(budget, "thresholds", THRESHOLDS))
     percents = {name: value if value <= 100 else 100 * value / size for name, value in said.items()}
     for name, action in budget.actions.items():
-        if percents.get(name, 0) >= made.threshold:
+        if name in percents:
             before[name] = action.callback
             action.callback = _chained(action.callback, budget, made, percents[name])
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from ralf_integrations.blackbox5 import budgetfile
 from ralf_integrations.blackbox5.budgetfile import MAX_TOKENS, NAME, THRESHOLDS
+from ralf_integrations.blackbox5.messages import say
 
 if TYPE_CHECKING:
     from ralf_integrations.blackbox5.checkpointing import Checkpointing
@@ -165,9 +164,3 @@ class ContextBudget:
         else:
             if aside:
                 say(f"{path}: held no JSON object; what it held is in {aside}")
-
-
-def say(line: str) -> None:
-    """Say something to whoever looks at stderr."""
-    with suppress(OSError):
-        print(f"context_budget: {line}", file=sys.stderr)

@@ -22,6 +22,7 @@ _MOST = 4 << 20  # bytes
 _ROWS = 20  # of the history, as the tool keeps them
 _MODE = 0o644
 _PERCENT = 100
+_LARGEST = 10**15  # what is larger, or none (NaN), is no count
 _ROUNDED = 0.06  # points by which a percentage may differ from its count: some were rounded to one decimal
 
 Shape = Literal["none", "tool", "flat", "absolute", "unknown"]
@@ -127,7 +128,7 @@ def _doubt(tokens: int | None, size: int, current: Mapping[str, Any], thresholds
     if tokens is None:
         return ""
     percent, said = _PERCENT * tokens / size, current.get("percentage")
-    if isinstance(said, int | float) and abs(percent - said) > _ROUNDED:
+    if isinstance(said, int | float) and not (_is_number(said) and abs(percent - said) <= _ROUNDED):
         return f"{tokens:,} of {size:,} tokens are {percent:.2f} %, not {said}"
     if "threshold_triggered" not in current:
         return ""
@@ -149,7 +150,7 @@ def _numbers(value: object) -> dict[str, float]:
 
 
 def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= _LARGEST
 
 
 def _count(value: object) -> int | None:

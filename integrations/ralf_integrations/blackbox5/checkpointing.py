@@ -14,7 +14,7 @@ from ralf.project import Project
 from ralf.transcripts import ofproject
 from ralf_integrations import environment
 from ralf_integrations.blackbox5 import crossing
-from ralf_integrations.blackbox5.budget import say
+from ralf_integrations.blackbox5.messages import say, typed
 
 if TYPE_CHECKING:
     from ralf.report import CheckpointReport
@@ -67,7 +67,7 @@ class Checkpointing:
             project = self.project()
             if percent >= self.threshold and not self._is_wanted(project):
                 return False
-            key = str(self._folder() or project.root)
+            key = str(self._folder() or Path(project.root, current_session()))
             return crossing.at(project, key, percent, self.threshold, partial(self.make, "pressure"))
         except (RalfError, OSError) as error:
             say(f"no checkpoint: {error}")
@@ -122,7 +122,7 @@ class Checkpointing:
     def _is_wanted(self, project: Project) -> bool:
         """Whether checkpoints are made by themselves there: not in a folder that is no project, unless it was named."""
         if not (project.folder.parent.exists() or self.root or self.route or self.transcript):
-            say(f"no checkpoint: {project.root} is no project; for one: ralf init")
+            say(f"no checkpoint: {project.root} is no project; for one: {typed('ralf init', project.root)}")
             return False
         return config.load(project.config_file).hooks == "on"
 
@@ -168,7 +168,6 @@ def usage(project: Project) -> Usage:
 
 
 def _session(project: Project) -> Path | None:
-    """The log of the session that calls us, where its client says which that is; else the project's newest one."""
-    found = ofproject.newest_first(project, most=_SESSIONS)
-    own = current_session()
-    return next((path for path in found if own and ofproject.session_of(path) == own), found[0] if found else None)
+    """The log of the session that calls us, wherever it was started; where none says so, this project's newest."""
+    own = ofproject.of_session(current_session(), most=_SESSIONS)
+    return own or next(iter(ofproject.newest_first(project, most=_SESSIONS)), None)

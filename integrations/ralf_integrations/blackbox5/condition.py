@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,7 +15,7 @@ from ralf_integrations.blackbox5 import installing, places, script, section
 if TYPE_CHECKING:
     from ralf_integrations.clients.condition import Check
 
-_AGAIN = "python -m ralf_cli init --client ralf"
+_AGAIN = f"{shlex.quote(sys.executable)} -m ralf_cli init --client ralf"
 _MOST = 16 << 20  # bytes
 
 
@@ -21,10 +23,8 @@ def checks(project: Project) -> Iterator[Check]:
     """Everything about the loop; nothing where it was not installed and no launcher has our name."""
     from ralf_integrations.clients.condition import Check
 
-    other = installing.clash(project)
-    if other is not None:
-        what = f"{other} is the loop's launcher, another program called `ralf`"
-        yield Check("ralf loop", "warning", what, "type: python -m ralf_cli")
+    if told := installing.clash_told(project):
+        yield Check("ralf loop", "warning", told, f"for this one type: {installing.command(project)}")
     path, door = script.path(project), _text(script.path(project))
     prompts = [(prompt, _text(prompt)) for prompt in places.prompts(project)]
     if not door and not any(section.has(text) for _, text in prompts):

@@ -31,6 +31,7 @@ from ralf_integrations.blackbox5.attaching import attach
 from ralf_integrations.blackbox5.budget import BudgetState, ContextBudget, ThresholdAction
 from ralf_integrations.blackbox5.budgetfile import MAX_TOKENS, NAME, THRESHOLDS
 from ralf_integrations.blackbox5.checkpointing import LARGE_WINDOW, Checkpointing, usage
+from ralf_integrations.blackbox5.messages import complain
 
 __all__ = ["BudgetState", "ContextBudget", "ThresholdAction", "attach", "main"]
 
@@ -48,7 +49,8 @@ def main(args: Sequence[str] | None = None) -> int:
     try:
         return _run(given)
     except RalfError as error:
-        return _fail(f"{error}\nhint: {error.hint}" if error.hint else str(error))
+        complain(error, given.root)
+        return MISSING
     except BrokenPipeError:  # whoever reads has enough
         sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115  # closed by the end
         return 0

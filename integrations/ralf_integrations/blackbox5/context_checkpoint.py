@@ -19,6 +19,7 @@ from ralf import config, routing, state as states
 from ralf.errors import RalfError, UsageError
 from ralf_integrations.blackbox5 import places
 from ralf_integrations.blackbox5.checkpointing import Checkpointing
+from ralf_integrations.blackbox5.messages import complain
 
 
 def main(args: Sequence[str] | None = None) -> int:
@@ -36,10 +37,7 @@ def main(args: Sequence[str] | None = None) -> int:
     try:
         return _run(given)
     except (RalfError, OSError) as error:
-        print(f"Error: {error}", file=sys.stderr)
-        if isinstance(error, RalfError) and error.hint:
-            print(f"hint: {error.hint}", file=sys.stderr)
-        return error.exit_status if isinstance(error, RalfError) and error.exit_status in (2, 3) else 1
+        return complain(error, given.project)
 
 
 def _run(given: argparse.Namespace) -> int:

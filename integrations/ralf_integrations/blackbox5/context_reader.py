@@ -19,6 +19,7 @@ import ralf
 from ralf.errors import RalfError, RouteNotFound
 from ralf.tree import to_tree
 from ralf_integrations.blackbox5 import places
+from ralf_integrations.blackbox5.messages import complain
 
 _DECISIONS = 3  # that a summary tells
 
@@ -99,10 +100,7 @@ def main(args: Sequence[str] | None = None) -> int:
             return 0
         print(ralf.get_context(given.route, root=places.named(given.project).root).render(section="brief"))
     except RalfError as error:
-        print(f"Error: {error}", file=sys.stderr)
-        if error.hint:
-            print(f"hint: {error.hint}", file=sys.stderr)
-        return {2: 2, 3: 3}.get(error.exit_status, 1)
+        return complain(error, given.project)
     return 0
 
 

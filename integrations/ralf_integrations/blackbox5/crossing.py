@@ -21,7 +21,7 @@ FALLEN = 10.0
 def at(project: Project, key: str, percent: float, mark: float, act: Callable[[], object]) -> bool:
     """Do something once per crossing; whether it was done now.
 
-    key      what the figure is of: a run's folder
+    key      what the figure is of: a run's folder, or a session
     percent  the figure, `mark` what it has to reach
     act      what is done; what it raises is passed on, and the next call tries again
 
@@ -56,5 +56,5 @@ def _highest(path: Path) -> float:
     """The highest figure since the last crossing, 0 for none."""
     try:
         return float(json.loads(content_of(path))["highest"])
-    except (OSError, ValueError, TypeError, KeyError, RecursionError):
+    except (OSError, ValueError, TypeError, KeyError, OverflowError, RecursionError):
         return 0.0

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+from ralf.command import NAME
 from ralf.errors import UsageError
 from ralf.files.opening import content_of
 from ralf.project import Project
@@ -27,9 +30,10 @@ def parts(project: Project) -> list[Part]:
 
 
 def remembered(project: Project) -> list[Part]:
-    """Those of them that were put there from here, or are there."""
+    """Those of them that were put there from here, or are there; no section that serves another project of the tree."""
     found = [_script(project), *(_section(project, path) for path in places.prompts(project))]
-    return [part for part in found if installation.is_remembered(project, part.path) or _is_in(part)]
+    own = [part for part in found if installation.is_remembered(project, part.path) or _is_in(part)]
+    return [part for part in own if not _is_anothers(project, part.path)]
 
 
 def clash(project: Project) -> Path | None:
@@ -39,12 +43,29 @@ def clash(project: Project) -> Path | None:
     return next((path for path in found if places.launcher(path)), None)
 
 
+def clash_told(project: Project) -> str:
+    """What is to be said of the launcher, "" where there is none: also that this command hides it on the PATH."""
+    other = clash(project)
+    if other is None:
+        return ""
+    told = f"{other} is the loop's launcher, another program called `ralf`"
+    typed = shutil.which("ralf")
+    hidden = typed is not None and not places.launcher(typed)
+    return f"{told}, and hidden: `ralf` on the PATH is {typed}" if hidden else told
+
+
+def command(project: Project) -> str:
+    """What a person types in a project in place of `ralf`, where that is the launcher."""
+    if project.command != NAME or clash(project) is None:
+        return project.command
+    return f"{shlex.quote(sys.executable)} -m ralf_cli"
+
+
 def notes(project: Project) -> Iterator[str]:
     """What the person has to know."""
     yield f"the loop reaches ralf by {script.path(project)}: start, end, check, ralf …; docs/ralf-loop.md"
-    other = clash(project)
-    if other is not None:
-        yield f"{other} is the loop's launcher, another program of that name: type `python -m ralf_cli` for this one"
+    if told := clash_told(project):
+        yield f"{told}; for this one type: {command(project)}"
 
 
 def _script(project: Project) -> Part:
@@ -73,8 +94,18 @@ def _section(project: Project, path: Path) -> Part:
 
 
 def _is_in(part: Part) -> bool:
-    try:
-        text = content_of(part.path, most=_MOST).decode()
-    except (OSError, UnicodeDecodeError):
-        return False
+    text = _text(part.path)
     return part.stripped(text) != text
+
+
+def _is_anothers(project: Project, path: Path) -> bool:
+    """Whether a prompt's section names the script of another project, which is there."""
+    named = section.script_in(_text(path))
+    return named is not None and named != script.path(project) and named.is_file()
+
+
+def _text(path: Path) -> str:
+    try:
+        return content_of(path, most=_MOST).decode()
+    except (OSError, UnicodeDecodeError):
+        return ""

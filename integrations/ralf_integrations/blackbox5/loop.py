@@ -18,21 +18,22 @@ from dataclasses import replace
 from pathlib import Path
 
 import ralf
-from ralf import config, routing, sessions
+from ralf import config, names, routing, sessions
 from ralf.briefing.fence import outside
 from ralf.errors import RalfError, RouteNotFound
 from ralf.files.opening import without_waiting
 from ralf.project import Project
 from ralf.report import CheckpointReport
 from ralf.routing import DEFAULT
-from ralf.runs import current, earlier, outcomes
+from ralf.runs import current, documents, earlier, outcomes
 from ralf.runs.folder import RunFolder, is_run
 from ralf.text import clean
 from ralf.transcripts import runfolder
 from ralf.transcripts.notes import session_of
 from ralf_integrations import environment
-from ralf_integrations.blackbox5 import owners, timeline_memory
+from ralf_integrations.blackbox5 import runstate, timeline_memory
 from ralf_integrations.blackbox5.checkpointing import Checkpointing, track
+from ralf_integrations.blackbox5.messages import say, typed
 
 _END = 1 << 20  # bytes of an output in which its promise is looked for
 
@@ -43,7 +44,7 @@ MOST = 50
 def start(project: Project, run_dir: Path | None, route: str) -> str:
     """Take in what earlier runs left, and what is handed to this one: what they came to, within the usual budget."""
     if run_dir is not None:
-        owners.begin(project, run_dir, route)
+        runstate.begin(project, run_dir, route)
         for folder in _earlier(project, run_dir):
             _take(project, folder, _route_of(project, folder))
     try:
@@ -63,7 +64,7 @@ def end(project: Project, run_dir: Path | None, route: str, output: Path | None)
     report = _take(project, run_dir, route, output=output)
     if report is not None:
         track(run_dir, report)
-    owners.end(project, run_dir)
+    runstate.end(project, run_dir)
     for line in timeline_memory.refresh(project):
         _say(line)
 
@@ -89,24 +90,27 @@ def _earlier(project: Project, run_dir: Path) -> Iterator[Path]:
         beside = (one for one in here.parent.iterdir() if one != here and one.is_dir() and not one.is_symlink())
         found += ((one.stat().st_mtime, one) for one in beside)
     for _, folder in sorted(sorted(found, reverse=True)[:MOST]):
-        if is_run(folder) and not owners.is_taken(project, folder) and not owners.lives(project, folder):
+        if is_run(folder) and not runstate.is_taken(project, folder) and not runstate.lives(project, folder):
             yield folder
 
 
 def _route_of(project: Project, folder: Path) -> str:
-    """The route of an earlier run: the one that it had when it began, else that of the task that its folder tells."""
-    if known := owners.route_of(project, folder) or earlier.task_of(RunFolder(folder)):
+    """The route of an earlier run: the one that it had when it began, else that of the task that its folder tells, else
+    the one that counts it already, else that of the task that its documents name, as `ralf migrate run-folders` has it.
+    """
+    if known := runstate.route_of(project, folder) or earlier.task_of(RunFolder(folder)):
         return known
     run = {"run": session_of(folder, project.root)}
     with suppress(RalfError, OSError):  # what was remembered is lost: the routes know which of them counts it
         routes = routing.names_of(project)
-        return next((route for route in routes if sessions.known_runs(project, route, [run])[0][0]), DEFAULT)
+        counting = next((route for route in routes if sessions.known_runs(project, route, [run])[0][0]), "")
+        return counting or names.slug(documents.task_in(RunFolder(folder)) or DEFAULT)
     return DEFAULT
 
 
 def _take(project: Project, folder: Path, route: str, *, output: Path | None = None) -> CheckpointReport | None:
     """Take a run's folder into its route; what goes wrong with one of them is said, and None."""
-    seen = owners.state_of(folder)
+    seen = runstate.state_of(folder)
     try:
         source = runfolder.reader(folder, project.root)
         if output is not None and source.attempt is not None and (promise := _promised(output)):
@@ -115,7 +119,7 @@ def _take(project: Project, folder: Path, route: str, *, output: Path | None = N
     except (RalfError, OSError) as error:
         _say(f"{folder}: not taken in: {error}")
         return None
-    owners.taken(project, folder, seen)
+    runstate.taken(project, folder, seen)
     made = ", ".join(entry.checkpoint_id for entry in report.checkpoints)
     if made:
         _say(f"{folder.name}: route {report.route}: checkpoint {made}")
@@ -151,7 +155,7 @@ def main(args: Sequence[str] | None = None) -> int:
     except (RalfError, OSError) as error:
         _say(str(error))
         if isinstance(error, RalfError) and error.hint:
-            _say(f"hint: {error.hint}")
+            _say(f"hint: {typed(error.hint, given.root)}")
     return 0
 
 
@@ -167,6 +171,8 @@ def _run(given: argparse.Namespace) -> None:
         return
     route = given.route or checkpoints.meant(project)
     routing.check_new(project, route)
+    if run_dir is None:
+        _say("no run's folder is named: none is counted, none is taken in; export RALF_RUN_DIR, or --run-dir DIR")
     if given.command == "start":
         print(start(project, run_dir, route), end="")
     else:
@@ -174,8 +180,7 @@ def _run(given: argparse.Namespace) -> None:
 
 
 def _say(line: str) -> None:
-    with suppress(OSError):
-        print(f"context-checkpoint: {line}", file=sys.stderr)
+    say(line, by="context-checkpoint")
 
 
 if __name__ == "__main__":

@@ -7,11 +7,11 @@ import shlex
 import sys
 from pathlib import Path
 
+from ralf import command
 from ralf.errors import UsageError
 from ralf.project import Project
 from ralf_integrations.clients.jsontext import Insertion
 
-NAME = "context-checkpoint.sh"
 _MARK = "# Written by `ralf init --client ralf`, taken out with --uninstall."
 _PYTHON = re.compile(r"^python=(.+)$", re.M)
 
@@ -37,6 +37,7 @@ fi
 if [ -d "${{RALF_PROJECT_DIR:-}}" ]; then
     project=$RALF_PROJECT_DIR  # the loop's own word, where one prompt serves several projects
 fi
+export RALF_COMMAND={command}  # what is printed names it so
 case "${{1:-checkpoint}}" in
     ralf)
         shift
@@ -52,12 +53,17 @@ exec "$python" -P -m ralf_integrations.blackbox5.loop --root "$project" "$@"
 
 def path(project: Project) -> Path:
     """Where it lies: with what ralf keeps, which git does not see, for it names a Python of this machine."""
-    return project.folder / "hooks" / NAME
+    return project.folder / command.SCRIPT
 
 
 def text(project: Project) -> str:
     """The script for a project, with the Python that runs us."""
-    return _TEXT.format(mark=_MARK, python=shlex.quote(sys.executable), project=shlex.quote(str(project.root)))
+    return _TEXT.format(
+        mark=_MARK,
+        python=shlex.quote(sys.executable),
+        project=shlex.quote(str(project.root)),
+        command=shlex.quote(f"{shlex.quote(str(path(project)))} {command.NAME}"),
+    )
 
 
 def insertions(project: Project, there: str) -> list[Insertion]:

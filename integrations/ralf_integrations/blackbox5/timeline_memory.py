@@ -7,8 +7,7 @@
 
 `install` is for hooks that read the file themselves: each file whose agent has a route is kept as
 `timeline-memory.backup.md` beside it, and a view stands in its place; `refresh` renews the views, as the loop's hook
-does. Switch all of it off: `export RALF_TIMELINE_MEMORY=off`. What replaces it:
-`python -m ralf_cli context show ROUTE --brief`.
+does. Switch all of it off: `export RALF_TIMELINE_MEMORY=off`. What replaces it: `ralf context show ROUTE --brief`.
 
 Exit status: 0 · 1 failed · 2 wrong usage · 3 no such route.
 """
@@ -35,6 +34,7 @@ from ralf.files.opening import content_of
 from ralf.project import Project
 from ralf_integrations import environment
 from ralf_integrations.blackbox5 import places
+from ralf_integrations.blackbox5.messages import complain, typed
 from ralf_integrations.blackbox5.timeline_view import NAME, view
 
 BACKUP = "timeline-memory.backup.md"
@@ -70,6 +70,10 @@ def hook(project: Project) -> str:
         text = f"## Agent Identity\n\nYou are the **{who}**.\n\n## Your Timeline Memory (Long-Term Context)\n\n"
         text += _memory(project, who)
         _warn(project, who)
+    return _answer(text)
+
+
+def _answer(text: str) -> str:
     return json.dumps({"hookSpecificOutput": {"hookEventName": "SessionStart", "additionalContext": text}})
 
 
@@ -104,7 +108,8 @@ def install(project: Project) -> Iterator[str]:
         if _is_view(content):
             yield from _renewed(project, place, content)
         elif routing.known(project, place.route) is None:
-            yield f"{place.path}: left as it is: no route {place.route}; first: ralf migrate timeline-memory"
+            how = typed("ralf migrate timeline-memory", project.root)
+            yield f"{place.path}: left as it is: no route {place.route}; first: {how}"
         elif backup.exists():
             yield f"{place.path}: left as it is: {BACKUP} lies beside it"
         else:
@@ -138,18 +143,24 @@ def uninstall(project: Project) -> Iterator[str]:
 
 def _renewed(project: Project, place: Place, content: bytes) -> Iterator[str]:
     if not _is_whole(content):
-        yield f"{place.path}: was changed: left as it is; record it: ralf context decide, ralf context edit"
+        how = typed("ralf context decide, ralf context edit", project.root)
+        yield f"{place.path}: was changed: left as it is; record it: {how}"
         return
     with suppress(RouteNotFound):
-        text = view(project, place.agent, routing.known(project, place.route) or place.route).encode()
+        text = _text(project, place)
         if text != content:
             atomic.write(place.path, text, mode=_READ_ONLY)
             yield f"{place.path}: renewed"
 
 
 def _put(project: Project, place: Place) -> None:
-    text = view(project, place.agent, routing.known(project, place.route) or place.route)
-    atomic.write(place.path, text.encode(), mode=_READ_ONLY)
+    atomic.write(place.path, _text(project, place), mode=_READ_ONLY)
+
+
+def _text(project: Project, place: Place) -> bytes:
+    """A view that stands in the place of a file, which has nowhere else to say that it is deprecated."""
+    instead = typed(f"ralf context show {place.route} --brief", project.root)
+    return view(project, place.agent, routing.known(project, place.route) or place.route, instead=instead).encode()
 
 
 def _is_view(content: bytes) -> bool:
@@ -196,7 +207,7 @@ def _warn(project: Project, who: str) -> None:
         told.parent.mkdir(parents=True, exist_ok=True)
         told.touch()
     print(
-        f"deprecated: {NAME}: read the route instead: python -m ralf_cli context show {who} --brief; "
+        f"deprecated: {NAME}: read the route instead: {typed(f'ralf context show {who} --brief', project.root)}; "
         "switch this off: export RALF_TIMELINE_MEMORY=off",
         file=sys.stderr,
     )
@@ -231,11 +242,11 @@ def main(args: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # whoever reads has enough
         sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115  # closed by the end
     except (RalfError, OSError) as error:
-        print(f"Error: {error}", file=sys.stderr)
+        status = complain(error, given.project)
         if given.command == "hook":
-            print(json.dumps({"hookSpecificOutput": {"hookEventName": "SessionStart", "additionalContext": ""}}))
+            print(_answer(""))
             return 0
-        return error.exit_status if isinstance(error, RalfError) and error.exit_status in (2, 3) else 1
+        return status
     return 0
 
 

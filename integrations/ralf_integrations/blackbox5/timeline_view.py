@@ -21,14 +21,17 @@ _ROWS = 20  # of a history
 _LONGEST = 200  # characters of a value
 
 
-def view(project: Project, agent: str, route: str = "") -> str:
-    """What `timeline-memory.md` of an agent would say, of its route (default: the one with its name). RouteNotFound."""
+def view(project: Project, agent: str, route: str = "", *, instead: str = "") -> str:
+    """What `timeline-memory.md` of an agent would say, of its route (default: the one with its name). RouteNotFound.
+
+    instead  the command that replaces it, where the view itself has to say that it is deprecated
+    """
     context = ralf.get_context(route or agent, root=project.root)
     title = agent.replace("-", " ").title()
     state = yamlwriting.dump(_state(context, agent)).rstrip()
+    told = f" and deprecated: `{instead}` replaces it" if instead else ""
     head = (
-        f"# {title} Timeline Memory\n\n**Format:** a view of route {context.route}, read-only and deprecated: "
-        f"`python -m ralf_cli context show {context.route} --brief` replaces it\n"
+        f"# {title} Timeline Memory\n\n**Format:** a view of route {context.route}, read-only{told}\n"
         f"**Updated:** {context.last_checkpoint}\n\n---\n\n"
     )
     brief = context.render(_TOKENS, section="brief", fenced=False)

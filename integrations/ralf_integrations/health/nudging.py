@@ -9,7 +9,7 @@ import json
 from contextlib import suppress
 from typing import NamedTuple
 
-from ralf import config, names
+from ralf import command, config, names
 from ralf.files import atomic
 from ralf.files.opening import content_of
 from ralf.project import Project
@@ -50,7 +50,8 @@ def _nudged(project: Project, session: Session, mark: int) -> bool:
         return False
     told = _Told(before.crossings + 1, above=True, compaction=session.compaction)
     if session.told < mark:
-        inbox.send(project, session.session, _text(session), sender="ralf health", key=f"{mark}-{told.crossings}")
+        text = command.typed(_text(session), project.command)
+        inbox.send(project, session.session, text, sender="ralf health", key=f"{mark}-{told.crossings}")
     _keep(project, session.session, told)
     return session.told < mark
 

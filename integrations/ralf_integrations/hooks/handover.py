@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 
-from ralf import state as states, tokens
+from ralf import command, state as states, tokens
 from ralf.briefing import fence
 from ralf.briefing.brief import CHARACTERS_PER_TOKEN
 from ralf.context import RouteContext
@@ -55,7 +55,7 @@ def within(context: RouteContext, most: int, *, ending: str, beginning: str = ""
     characters; "" where they hold next to nothing.
     """
     before = f"{fence.shown(beginning)}\n" if beginning else ""
-    behind = f"_{fence.shown(ending)}_\n" if ending else ""
+    behind = f"_{fence.shown(command.typed(ending, context.command))}_\n" if ending else ""
     ours = len(before) + len(behind) + fence.characters()
     room = min(most - fence.TOKENS - tokens.estimate(before + behind), (LIMIT - ours) // CHARACTERS_PER_TOKEN)
     while room >= _FEWEST:
@@ -78,7 +78,7 @@ def line(session: Session, route: str, *, said: Sequence[str] = ()) -> str:
     has = f"{count} checkpoint{'s' * (count != 1)}, last {age(context.last_checkpoint)}" if count else ""
     has = has or f"no checkpoint, {decisions} decision{'s' * (decisions != 1)}"
     text = f"Context available for {route} ({has}): read it with `ralf context show {route} --brief`."
-    return words(" ".join((text, *said)))
+    return words(command.typed(" ".join((text, *said)), session.project.command))
 
 
 def words(text: str) -> str:

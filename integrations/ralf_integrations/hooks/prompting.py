@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ralf import routing
-from ralf.briefing import fence
+from ralf import command, routing
+from ralf.briefing import fence, standing
 from ralf.routing import DEFAULT
 from ralf.transcripts import requests
 from ralf.trim import trimmed
@@ -25,7 +25,7 @@ def prompted(session: Session) -> Answer:
     checkpoint; a session without a route gets one that is named after its first request. With `inject: off` only
     `--load-context` brings anything.
     """
-    prompt = fence.outside(session.payload.prompt)
+    prompt = standing.besides(fence.outside(session.payload.prompt))
     wish = wishes.read(prompt, routing.names_of(session.project))
     if session.settings.inject == "off" and wish.kind != "load":
         wish = Wish()
@@ -76,6 +76,7 @@ def _unknown(session: Session, wish: Wish) -> Answer:
     error = routing.not_found(session.project, named)
     close = f" Did you mean {', '.join(error.closest)}?" if error.closest else ""
     text = f"No context was loaded: route {named} has none.{close} All routes: `ralf context list`."
+    text = command.typed(text, session.project.command)
     return Answer(context=session.hand("line", handover.words(text)))
 
 

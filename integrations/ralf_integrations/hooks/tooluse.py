@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ralf import command
 from ralf_integrations.hooks import detached, hints, pressure, taking, usage
 from ralf_integrations.hooks.answer import Answer, takes_context
 from ralf_integrations.hooks.session import Session
@@ -23,6 +24,7 @@ def used(session: Session) -> Answer:
     if told != session.known.told:
         session.note(told=told)
     if word:
+        word = command.typed(word, session.project.command)
         session.hand("pressure", word)
     act(session, look)
     return Answer(context=word)

@@ -1,4 +1,4 @@
-"""What is remembered of a loop's runs between processes: who runs each, its route, and up to where it was taken in.
+"""The state of a loop's runs between processes: who runs each, its route, and up to where it was taken in.
 
 A cache: losing it costs a second look at each folder, which finds nothing new.
 """

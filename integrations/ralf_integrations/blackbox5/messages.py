@@ -1,0 +1,35 @@
+"""What these commands say on stderr: a line, or an error and the command to type next, as it is typed in that tree."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+from contextlib import suppress
+
+from ralf import command, project as projects
+from ralf.errors import RalfError
+
+
+def say(line: str, *, by: str = "context_budget") -> None:
+    """Say something to whoever looks at stderr."""
+    with suppress(OSError):
+        print(f"{by}: {line}", file=sys.stderr)
+
+
+def complain(error: RalfError | OSError, root: str | os.PathLike[str] | None = None) -> int:
+    """Say what is wrong and what to type next. The exit status: 2 for a refused name, 3 for what is missing, else 1."""
+    with suppress(OSError):
+        print(f"Error: {error}", file=sys.stderr)
+        if isinstance(error, RalfError) and error.hint:
+            print(f"hint: {typed(error.hint, root)}", file=sys.stderr)
+    return error.exit_status if isinstance(error, RalfError) and error.exit_status in (2, 3) else 1
+
+
+def typed(text: str, root: str | os.PathLike[str] | None = None) -> str:
+    """A text of ours with the commands in it as they work in a project: by the loop's script, else by our Python."""
+    own = f"{shlex.quote(sys.executable)} -m ralf_cli"
+    with suppress(RalfError, OSError):
+        found = projects.find(root).command
+        return command.typed(text, own if found == command.NAME else found)
+    return command.typed(text, own)
