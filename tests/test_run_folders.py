@@ -337,6 +337,51 @@ def test_the_last_promise_counts() -> None:
 
 
 @pytest.mark.parametrize(
+    "text",
+    [
+        "All done.\n\n<promise>COMPLETE</promise>\n\nTokens used: 5",
+        "The reader takes `both()` headers. <promise>COMPLETE</promise>",
+        "**Status:** <promise>COMPLETE</promise>",
+        "✅ **<promise>COMPLETE</promise>** ✅",
+        "out of the middle of a fence\n```\nthen\n<promise>COMPLETE</promise>",
+        "<promise>COMPLETE</promise>\n```\n<promise>BLOCKED</promise>\n```\n- If stuck, output: <promise>FAILED</promise>",
+    ],
+)
+def test_a_promise_that_stands_for_itself_is_made(text: str) -> None:
+    assert promised(text) == "COMPLETE"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "- When done, output: <promise>COMPLETE</promise>",
+        "Output `<promise>COMPLETE</promise>` then.",
+        '"<promise>COMPLETE</promise>"',
+        "> <promise>COMPLETE</promise>",
+        "```\n<promise>COMPLETE</promise>\n```",
+        "| done | <promise>COMPLETE</promise> |",
+        "- <promise>COMPLETE</promise>\n- <promise>PARTIAL</promise>",
+        "1. <promise>COMPLETE</promise>",
+        "<promise>COMPLETE</promise> or <promise>BLOCKED</promise>",
+        "<promise>COMPLETE</promise> means that all is well",
+        "I will not say <promise>COMPLETE</promise>.",
+    ],
+)
+def test_a_promise_that_is_quoted_or_explained_is_none(text: str) -> None:
+    assert promised(text) == ""
+
+
+def test_a_promise_in_the_prompt_that_an_output_repeats_is_none(tmp_path: Path) -> None:
+    prompt = "# The loop\n\nOne task per run.\n\n## FINAL STEP\n\n<promise>COMPLETE</promise>\n"
+    folder = run(tmp_path, RESULTS_md=RESULTS.replace("**Status:** partial", ""))
+    (folder / "prompt.md").write_text(prompt)
+    (folder / "output.log").write_text(f"{prompt}\nThe parser reads both headers now.\nKilled\n")
+    attempt = reader(folder, tmp_path).attempt
+    assert attempt is not None
+    assert attempt.outcome == ""
+
+
+@pytest.mark.parametrize(
     ("files", "outcome"),
     [
         ({"status_txt": "FAILED\n", "metadata_yaml": METADATA}, "FAILED"),

@@ -84,11 +84,16 @@ class RunFolder:
     @cached_property
     def documents(self) -> tuple[str, ...]:
         """The Markdown that the run wrote, what came of it last."""
-        known = [name for name in self.files if name.lower().endswith(".md") and not _GIVEN.match(name)]
+        known = [name for name in self.files if name.lower().endswith(".md") and name not in self.given]
         by_name = {name.upper(): name for name in known}
         first = [by_name[name.upper()] for name in _FIRST if name.upper() in by_name]
         last = [by_name[name.upper()] for name in _LAST if name.upper() in by_name]
         return (*first, *(name for name in known if name not in first and name not in last), *last)
+
+    @cached_property
+    def given(self) -> tuple[str, ...]:
+        """The Markdown that the run was given: its prompt, its task."""
+        return tuple(name for name in self.files if _GIVEN.match(name))
 
     @cached_property
     def outputs(self) -> tuple[str, ...]:

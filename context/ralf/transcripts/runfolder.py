@@ -253,11 +253,17 @@ class _Reading:
                 yield self._note("\n".join(lines), recorded.file, decision={**kept, **fields})
 
     def _read_outputs(self) -> None:
-        """The end of what the client printed, without what ralf itself had handed it; and the promise in it."""
+        """The end of what the client printed, without what ralf itself, or the loop, had handed it; and the promise in
+        it.
+        """
+        given = [text.strip() for name in self.folder.given if self.folder.outputs and (text := self._text(name))]
         for name in self.folder.outputs:
             if (text := self._text(name)) is None:
                 continue
-            said = outside(clean(text)).strip()
+            said = outside(clean(text))
+            for prompt in filter(None, given):
+                said = said.replace(clean(prompt), "")
+            said = said.strip()
             self.promise = outcomes.promised(said) or self.promise
             self.output = said[-_OUTPUT_KEPT:]
         for part in self.parts:
