@@ -502,6 +502,50 @@ def test_entries_of_a_projects_registry_stay_apart_and_are_found_by_title_reason
     assert fate(report.files[0], "registry.total_decisions")[0] == "left"
 
 
+TOLD_TWICE = """\
+decisions:
+- {id: DEC-0007, source_file: runs/planner/run-1/DECISIONS.md, title: Count the buoys, status: approved,
+   rationale: "- by boat\\n- twice", timestamp: '2026-02-01T10:00:00.1Z', alternatives: [], tags: [sea]}
+- {id: DEC-0008, source_file: runs/planner/run-1/DECISIONS.md, title: Scope, status: approved, rationale: all of it}
+- {id: DEC-0015, source_file: runs/planner/run-1/DECISIONS.md, title: 'Decision 1: Count the buoys', status: approved,
+   rationale: "- by boat\\n- twice", timestamp: '2026-02-01T10:00:00.2Z', alternatives: [{option: from the air}]}
+- {id: DEC-0016, source_file: runs/planner/run-1/DECISIONS.md, title: 'Decision 2: Scope', status: approved,
+   rationale: half of it}
+- {id: DEC-0017, source_file: runs/planner/run-2/DECISIONS.md, title: 'Decision 1: Count the buoys', status: approved,
+   rationale: "- by boat\\n- twice"}
+"""
+
+
+def test_a_decision_that_a_registry_has_with_and_without_its_number_is_one_with_both_labels(tmp_path: Path) -> None:
+    put(tmp_path, "decision_registry.yaml", TOLD_TWICE)
+    (report,) = migrate("decision-registry", root=tmp_path).files
+    assert report.decisions == 5
+    made = ralf.get_context("planner", root=tmp_path).decisions
+    said = [(one.decision, one.rationale.replace("\n", " ")) for one in made]
+    assert said == [
+        ("Count the buoys", "- by boat - twice"),
+        ("Scope", "all of it"),
+        ("Decision 2: Scope", "half of it"),
+        ("Decision 1: Count the buoys", "- by boat - twice"),
+    ]
+    assert made[0].alternatives == ("from the air",)
+    assert made[0].extra["further_labels"] == ["decision_registry.yaml#DEC-0015"]
+    for label in ("DEC-0007", "DEC-0015"):
+        assert f"#{label}" in ralf.search(label, root=tmp_path)[0].text
+    assert "Decision 1: Count the buoys" in ralf.search("Decision 1: Count the buoys", root=tmp_path)[0].text
+    assert fate(report, "decisions[] that tell another one again") == ("carried", "that one, with both labels")
+
+
+def test_of_a_registry_that_is_damaged_in_one_place_the_rest_is_taken_and_the_place_said(tmp_path: Path) -> None:
+    put(tmp_path, "decision_registry.yaml", f"{REGISTRY}- id: [DEC-0003\n")
+    (report,) = migrate("decision-registry", root=tmp_path).files
+    assert (report.outcome, report.decisions) == ("unreadable", 2)
+    assert report.why.startswith("line 29: no YAML")
+    assert fate(report, "lines 29 to 30")[0] == "evidence"
+    assert len(ralf.get_context("planner", root=tmp_path).decisions) == 2
+    assert migrate("decision-registry", root=tmp_path).written == 0
+
+
 def test_the_text_of_an_entry_comes_from_the_file_that_it_was_made_of_where_that_is_still_there(tmp_path: Path) -> None:
     root = tmp_path / "5-project-memory" / "tide"
     put(root, ".autonomous/decisions/decision_registry.yaml", REGISTRY)

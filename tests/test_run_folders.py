@@ -344,7 +344,7 @@ def test_the_last_promise_counts() -> None:
         "**Status:** <promise>COMPLETE</promise>",
         "✅ **<promise>COMPLETE</promise>** ✅",
         "out of the middle of a fence\n```\nthen\n<promise>COMPLETE</promise>",
-        "<promise>COMPLETE</promise>\n```\n<promise>BLOCKED</promise>\n```\n- If stuck, output: <promise>FAILED</promise>",
+        "<promise>COMPLETE</promise>\n```\n<promise>BLOCKED</promise>\n```\n- If stuck: <promise>FAILED</promise>",
     ],
 )
 def test_a_promise_that_stands_for_itself_is_made(text: str) -> None:

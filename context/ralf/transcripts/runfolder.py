@@ -7,7 +7,7 @@ metadata tells. A folder of skeletons gives no note. How the run ended is its `a
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -79,8 +79,7 @@ class _Reading:
         self.texts: dict[str, str] = {}  # of the documents in which something was written
         self.skipped: Counter[str] = Counter()
         self.problems = dict(self.recorded.problems)
-        self.registered: Sequence[WrittenDecision] = ()
-        self.registry = ""
+        self.registered = registry.Registry({}, ())
         self.output = ""
         self.promise = ""
 
@@ -203,7 +202,7 @@ class _Reading:
     def _of_documents(self) -> Iterator[Event]:
         texts = self.texts
         found = {name: decisionsmd.decisions_in(text) for name, text in texts.items() if "DECISION" in name.upper()}
-        if not any(found.values()) and not self.registered:  # then other documents may tell them
+        if not any(found.values()) and not self.registered.decisions:  # then other documents may tell them
             found = {name: decisionsmd.decisions_in(text, mixed=True) for name, text in texts.items()}
         for name, text in texts.items():
             made = found.get(name, [])
@@ -217,20 +216,25 @@ class _Reading:
 
     def _decision(self, name: str, text: str, written: WrittenDecision) -> Event:
         words = "\n".join(text.split("\n")[written.first_line - 1 : written.last_line])
+        return self._told(name, words, written)
+
+    def _told(self, name: str, words: str, written: WrittenDecision) -> Event:
         tree = decision_tree(written, self.session)
         return self._note(words, name, written.first_line, decision=tree)
 
     def _of_registry(self) -> Iterator[Event]:
-        for written in self.registered:
-            yield self._decision(REGISTRY, self.registry, written)
+        for written, words in zip(self.registered.decisions, self.registered.words, strict=True):
+            yield self._told(REGISTRY, words, written)
+        for first, _, words in self.registered.undecided:
+            if skeleton.says_something(markdown.lines_of(words)):
+                yield self._note(words, REGISTRY, first, aside=True)
 
     def _read_registry(self) -> None:
         if REGISTRY in self.folder.files and (text := self._text(REGISTRY)) is not None:
             try:
-                self.registered = registry.read(text).decisions
+                self.registered = registry.read(text)
             except BadYaml as error:
                 self.problems[REGISTRY] = error.what
-            self.registry = text
 
     def _of_metadata(self) -> Iterator[Event]:
         recorded: Recorded = self.recorded
