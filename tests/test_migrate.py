@@ -529,7 +529,7 @@ def test_a_decision_that_a_registry_has_with_and_without_its_number_is_one_with_
         ("Decision 1: Count the buoys", "- by boat - twice"),
     ]
     assert made[0].alternatives == ("from the air",)
-    assert made[0].extra["further_labels"] == ["decision_registry.yaml#DEC-0015"]
+    assert made[0].extra["further_labels"] == ["decision_registry.yaml#DEC-0015: Decision 1: Count the buoys"]
     for label in ("DEC-0007", "DEC-0015"):
         assert f"#{label}" in ralf.search(label, root=tmp_path)[0].text
     assert "Decision 1: Count the buoys" in ralf.search("Decision 1: Count the buoys", root=tmp_path)[0].text

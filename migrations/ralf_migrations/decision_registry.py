@@ -73,10 +73,10 @@ def read(source: Source) -> Reading:
         rules.add(rule)
         again = [other for other, first in told_again.items() if first == number]
         whole = _with_text(source, _joined(one, [found.decisions[other] for other in again])) if of_project else one
-        labels = [found.decisions[other].label for other in again]
+        further = [found.decisions[other] for other in again]
         is_told = number not in told_again
         by_route.setdefault(route, []).append(
-            _note(source, one, found.words[number], whole if is_told else None, labels)
+            _note(source, one, found.words[number], whole if is_told else None, further)
         )
     unread = [(first, last, source.excerpt(first, last)) for first, last, _ in found.broken]
     for first, _, words in (*found.undecided, *unread):
@@ -100,18 +100,18 @@ def read(source: Source) -> Reading:
 
 
 def _note(
-    source: Source, one: WrittenDecision, words: str, whole: WrittenDecision | None, further: Sequence[str]
+    source: Source, one: WrittenDecision, words: str, whole: WrittenDecision | None, further: Sequence[WrittenDecision]
 ) -> Event:
     """An entry in its own words, and as a decision; None for one that another entry tells.
 
-    further  labels of the entries that tell it again
+    further  the entries that tell it again: they are named
     """
     of_project = "source_file" in one.fields or "source_run" in one.fields
     in_its_run = not of_project and source.path.name.startswith("decision_registry.")
     session = session_of(source.path.parent, source.project.root) if in_its_run else source.session()
     tree = decision_tree(whole or one, session)
     if further:
-        tree["further_labels"] = [f"{session}#{label}" for label in further]
+        tree["further_labels"] = [f"{session}#{other.label}: {plain(other.title)}" for other in further]
     return note(
         _words_of(one) if of_project else words,
         path=source.name,
