@@ -44,7 +44,7 @@ def order(path: Path) -> tuple[str, str]:
 
 def read(source: Source) -> Reading:
     """What such a page comes to: a note for each of its parts, the decisions in it, what comes next."""
-    lines = markdown.lines_of(source.text)
+    lines = markdown.titled(markdown.lines_of(source.text))
     sections = [one for one in markdown.sections_of(lines) if one.level == 2]
     if not sections:
         return Reading("left", "unknown", why="no headings: nothing tells its parts")

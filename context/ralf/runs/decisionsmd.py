@@ -38,6 +38,7 @@ _NUMBERED = re.compile(
     re.IGNORECASE,
 )
 _LABELLED = re.compile(rf"\[?(?P<label>{ID})\]?\s*(?:[:.)—\u2013]|\s-(?=\s)|$)\s*(?P<title>.*)$")
+_LISTS = re.compile(r"(?:[\w-]+ ){0,2}decisions(?: \w+)?\W*$", re.IGNORECASE)  # a heading above decisions, itself none
 _COUNTED = re.compile(r"(?P<label>\d{1,3})[.):]\s+(?P<title>.+)$")
 
 
@@ -48,6 +49,9 @@ def decisions_in(text: str, *, mixed: bool = False) -> list[WrittenDecision]:
     """
     lines = markdown.lines_of(text)
     sections = markdown.sections_of(lines)
+    if sections and _title_of(sections[0]) is None and not speaks(sections[0].heading):
+        lines = markdown.titled(lines)
+        sections = markdown.sections_of(lines)
     made = _in_sections(sections, mixed=mixed)
     if made:
         return labelled_by_tables(made, list(tables_of(lines)))
@@ -87,7 +91,7 @@ def _below_headings(sections: Sequence[Section]) -> list[WrittenDecision]:
     made = []
     for section in sections:
         above = section.under[-1] if section.under and (len(section.under) > 1 or section.level > 2) else ""
-        if above and speaks(above) and not key_of(section.heading):
+        if above and speaks(above) and not key_of(section.heading) and not _LISTS.match(plain(section.heading)):
             made.append(_of_section(section, "", section.heading, section.lines))
     return [decision for decision in made if decision is not None]
 

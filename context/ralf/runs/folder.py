@@ -103,7 +103,8 @@ class RunFolder:
     def text(self, name: str) -> str:
         """A file's text. OSError where it cannot be read, is a link, or has more than `MAX_DOCUMENT` bytes."""
         content = content_of(self.path / name, most=MAX_DOCUMENT)
-        return content.decode("utf-8", "replace").removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
+        text = content.decode("utf-8", "replace").removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
+        return text.replace("\x85", " ").replace("\u2028", " ").replace("\u2029", " ")  # no line ends but for some
 
 
 def is_run(path: Path) -> bool:

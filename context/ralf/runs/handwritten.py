@@ -43,7 +43,7 @@ def load(text: str) -> dict[str, Any]:
 
 def tidied(text: str) -> str:
     """A record without what says nothing and is no YAML; its lines stay where they are."""
-    text = _TABS_AT_END.sub("", _UNSEEN.sub(" ", text.removeprefix("\ufeff")))
+    text = _TABS_AT_END.sub("", without_control(text.removeprefix("\ufeff")))
     lines = text.split("\n")
     bounds = [place for place, line in enumerate(lines) if _BOUND.match(line)]
     parts = [lines[first + 1 : last] for first, last in zip([-1, *bounds], [*bounds, len(lines)], strict=True)]
@@ -51,6 +51,11 @@ def tidied(text: str) -> str:
         for place in bounds:
             lines[place] = ""
     return "\n".join(lines)
+
+
+def without_control(text: str) -> str:
+    """A text with a blank for each control character, and for what only some programs take for the end of a line."""
+    return _UNSEEN.sub(" ", text)
 
 
 def salvage(text: str) -> Record:

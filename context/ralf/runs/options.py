@@ -12,7 +12,7 @@ from ralf.runs.written import plain
 
 _ITEM = re.compile(r"(\s*)(?:[-*+•]|\(?(\d{1,3}|[A-Za-z])[.)])\s+(?:\[[ xX]\]\s+)?(.*)$")
 _NAMED = re.compile(
-    r"\s*(?:#{1,6}\s+)?\**\s*((?:Option|Alternative|OPT|ALT)[ -]?#?\w{1,4})\s*[:.)—\u2013-]+\s*\**\s*(.*)$", re.I
+    r"\s*(?:#{1,6}\s+)?\**\s*((?:Option|Alternative|OPT|ALT)[ -]?#?\w{1,4})\s*\**\s*[:.)—\u2013-]+\s*\**\s*(.*)$", re.I
 )
 _BOLD_LINE = re.compile(r"\*\*(?!\s)[^*]+\*\*:?\s*(?:\(.*\)|[-\u2013—:].*)?$")
 _NO = r"reject(?:ed|ion)?|declined|discarded|dismissed|ruled out|not (?:chosen|selected|needed|required)|against"
