@@ -741,6 +741,28 @@ def test_runs_go_to_their_tasks_and_those_that_wrote_nothing_only_count(tmp_path
     assert {field.fate for field in empty.fields} == {"left"}
 
 
+def test_runs_are_found_below_documents_and_other_runs_and_a_folder_of_another_kind_is_none(tmp_path: Path) -> None:
+    (tmp_path / ".autonomous").mkdir()
+    for place in ("", "tasks/TASK-7", "tasks/TASK-7/runs.migrated/run-0001", "runs/run-0002", "runs/run-0002/run-0003"):
+        put(
+            tmp_path,
+            f"{place}/RESULTS.md".lstrip("/"),
+            "# Results\n\nThe gauges of Hoek drift by a centimetre a year.\n",
+        )
+    put(tmp_path, "runs/run-0002/docs/RESULTS.md", "# Results\n\nThe same, in more words.\n")
+    put(tmp_path, "bin/run-scripts/go.sh", "true\n")
+    put(tmp_path, "runs/run-integration-test/THOUGHTS.md", "# Thoughts\n\nThe buoys answer one after the other.\n")
+    report = migrate("run-folders", root=tmp_path)
+    assert [one.path for one in report.files] == [
+        "runs/run-0002",
+        "runs/run-0002/run-0003",
+        "runs/run-integration-test",
+        "tasks/TASK-7",
+        "tasks/TASK-7/runs.migrated/run-0001",
+    ]
+    assert {"TASK-7", "default"} == set(report.routes)
+
+
 def test_runs_of_the_same_name_under_several_agents_stay_apart(tmp_path: Path) -> None:
     for agent in ("executor", "planner"):
         put(

@@ -483,6 +483,33 @@ def test_what_cannot_be_read_is_named_and_the_rest_is_taken(tmp_path: Path) -> N
     assert len(ralf.get_context(ROUTE, root=tmp_path).decisions) == 1
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        'state:\n  task_claimed: "TASK-7"\n  task_status: partial\nnotes: The reader: takes both: headers now\n',
+        "---\nstate:\n  task_claimed: TASK-7\n  task_status: partial\n---\n",
+        "state:\n  task_claimed: TASK-7\n  task_status: partial\ndiscoveries:\n  - [open\n  - a: {b\n",
+        "task: {id: TASK-7, status: partial}\n",
+        "task: TASK-7\nstatus: partial\n",
+    ],
+)
+def test_metadata_that_a_hand_slipped_on_still_tells_the_task_and_the_end(text: str, tmp_path: Path) -> None:
+    folder = RunFolder(run(tmp_path, metadata_yaml=text))
+    recorded = read(folder)
+    assert (recorded.task, recorded.outcome) == ("TASK-7", "PARTIAL")
+
+
+def test_lines_of_a_record_that_are_no_yaml_are_kept_in_their_words(tmp_path: Path) -> None:
+    folder = run(
+        tmp_path, metadata_yaml='state: {task_status: partial}\nnotes: "the sensor of Hoek\n  has drifted again\n'
+    )
+    notes = reader(folder, tmp_path)
+    assert any("the sensor of Hoek" in event.text for event in notes.events())
+    assert notes.attempt is not None
+    assert notes.attempt.outcome == "PARTIAL"
+    assert list(notes.problems) == ["runs/executor/run-0018/metadata.yaml"]
+
+
 def test_links_and_pipes_in_a_run_folder_are_left_alone(tmp_path: Path) -> None:
     folder = filled(tmp_path)
     (tmp_path / "private.md").write_text("The customer is called Wilhelmina Quist.\n")

@@ -245,6 +245,9 @@ class _Reading:
             lines = [f"- {entry}" for entry in dict.fromkeys(entries)]
             if skeleton.says_something(markdown.lines_of("\n".join(lines))):
                 yield self._note(f"## {_HEADINGS[what]}\n\n" + "\n".join(lines), recorded.file)
+        for name, line, words in recorded.unread:
+            if skeleton.says_something(markdown.lines_of(words)):
+                yield self._note(words, name, line, aside=True)
         for tree in recorded.decisions:
             kept = {key: value for key, value in tree.items() if key not in ("id", "title")}
             label = one_line(str(tree.get("id") or ""))
