@@ -23,6 +23,7 @@ from __future__ import annotations
 import re
 from bisect import bisect
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import takewhile
 
 from ralf.runs import markdown
@@ -38,6 +39,13 @@ _NUMBERED = re.compile(
     re.IGNORECASE,
 )
 _LABELLED = re.compile(rf"\[?(?P<label>{ID})\]?\s*(?:[:.)—\u2013]|\s-(?=\s)|$)\s*(?P<title>.*)$")
+_SHOWS = re.compile(
+    r"(?:decision )?(?:examples?|samples?|templates?|formats?)(?: (?:decisions?|entry|format))?(?::.*)?\W*$"
+    r"|how to (?:write|record|document|read|use)\b",
+    re.IGNORECASE,
+)
+"""Headings below which it stands how a decision is written down."""
+
 _LISTS = re.compile(r"(?:[\w-]+ ){0,2}decisions(?: \w+)?\W*$", re.IGNORECASE)  # a heading above decisions, itself none
 _COUNTED = re.compile(r"(?P<label>\d{1,3})[.):]\s+(?P<title>.+)$")
 
@@ -57,7 +65,9 @@ def decisions_in(text: str, *, mixed: bool = False) -> list[WrittenDecision]:
         return labelled_by_tables(made, list(tables_of(lines)))
     if found := in_items(lines) or ([] if mixed else in_tables(lines)):
         return found
-    return _below_headings(sections) or in_bullets(lines, mixed=mixed) or ([] if mixed else _counted(sections))
+    undecided = {line.number for one in sections if (_title_of(one) or ("", ""))[0] for line in one.lines}
+    left = [line for line in lines if line.number not in undecided]  # a list in one that is none lists its options
+    return _below_headings(sections) or in_bullets(left, mixed=mixed) or ([] if mixed else _counted(sections))
 
 
 # ---- sections ----
@@ -68,7 +78,7 @@ def _in_sections(sections: Sequence[Section], *, mixed: bool) -> list[WrittenDec
     made = []
     last = 0  # the last line of the decision before: what stands within it belongs to it
     for section in sections:
-        if section.first <= last:
+        if section.first <= last or any(_SHOWS.match(plain(heading)) for heading in (*section.under, section.heading)):
             continue
         inner = bisect(titled, section.last) > bisect(titled, section.first)
         name = _title_of(section)
@@ -129,4 +139,6 @@ def _decides(section: Section) -> bool:
 def _of_section(section: Section, label: str, title: str, lines: Sequence[Line]) -> WrittenDecision | None:
     if not label and (counted := _COUNTED.match(title)):
         label, title = counted["label"], counted["title"]
-    return decision_of(title, label, lines, (section.first, section._replace(lines=tuple(lines)).last))
+    place = section.first, section._replace(lines=tuple(lines)).last
+    made = decision_of(title.replace("~~", ""), label, lines, place)
+    return replace(made, status=made.status or "withdrawn") if made and section.heading.startswith("~~") else made
