@@ -101,6 +101,21 @@ def test_the_choice_stands_in_a_field_below_a_heading_or_is_the_next_line_or_bul
     assert found.rationale == "Shorter."
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "# D\n\n## [DEC-7] Storage\n\n**Decision:** Use SQLite\n**Rationale:** one file\n",
+        "# D\n\n## DEC-7\n\n**Title:** Storage\n**Decision:** Use SQLite\n**Rationale:** one file\n",
+        "# D\n\n## DEC-7: Storage\n\n**\U0001f4cc Decision:** Use SQLite\n**\U0001f4a1 Rationale:** one file\n",
+        "# DEC-7: Storage\n\n**Decision:** Use SQLite\n\n### Rationale\n\none file\n\n## DEC-8: Locks\n\n**Why:** x\n",
+        "## DEC-7: Storage\n\n__Decision:__ Use SQLite\n\n__Rationale:__ one file\n",
+    ],
+)
+def test_labels_titles_and_fields_may_be_marked_otherwise(text: str) -> None:
+    first = decisions_in(text)[0]
+    assert (first.label, statement_of(first), first.rationale) == ("DEC-7", "Storage: Use SQLite", "one file")
+
+
 def test_options_with_ids_are_joined_with_the_one_that_is_named() -> None:
     text = (
         "## DEC-001: Tests\n\n**Options Considered:**\n- **OPT-001:** By hand\n  - Pros: cheap\n"

@@ -58,6 +58,7 @@ def decision_of(title: str, label: str, lines: Sequence[Line], place: tuple[int,
         "status",
         "timestamp",
         "id",
+        "title",
         *(("options",) if alternatives else ()),
     )
     rest = {
@@ -65,6 +66,7 @@ def decision_of(title: str, label: str, lines: Sequence[Line], place: tuple[int,
     }
     if rationale and OF_THE_LOOP.fullmatch(plain(rationale)):
         return None
+    title = title or next((field.value for field in by_key.get("title", []) if not field.is_empty), "")
     status = next((plain(field.value) for field in by_key.get("status", []) if not field.is_empty), "")
     asked = _ASKS.match(plain(text))
     title = "" if is_placeholder(title) else plain(title)

@@ -38,7 +38,7 @@ _NUMBERED = re.compile(
     r"\s*(?:[:—\u2013]|\s-(?=\s)|$)\s*(?P<title>.*)$",
     re.IGNORECASE,
 )
-_LABELLED = re.compile(rf"\[?(?P<label>{ID})\]?\s*(?:[:.)—\u2013]|\s-(?=\s)|$)\s*(?P<title>.*)$")
+_LABELLED = re.compile(rf"\[?(?P<label>{ID})(?:\]?\s*(?:[:.)—\u2013]|\s-(?=\s)|$)|\])\s*(?P<title>.*)$")
 _SHOWS = re.compile(
     r"(?:decision )?(?:examples?|samples?|templates?|formats?)(?: (?:decisions?|entry|format))?(?::.*)?\W*$"
     r"|how to (?:write|record|document|read|use)\b",
@@ -82,13 +82,14 @@ def _in_sections(sections: Sequence[Section], *, mixed: bool) -> list[WrittenDec
             continue
         inner = bisect(titled, section.last) > bisect(titled, section.first)
         name = _title_of(section)
-        if inner and (name is None or section.level == 1):
+        if inner and (name is None or (section.level == 1 and not name[0])):
             continue
         if name is None and not _decides(section):
             continue
         if mixed and name is None and not any(map(speaks, section.under[1:])):
             continue
-        within = section.lines if not inner else section.own
+        end = titled[bisect(titled, section.first)] if inner else 0  # what it holds of decisions is not its own
+        within = tuple(line for line in section.lines if not end or line.number < end)
         decision = _of_section(section, *(name or ("", section.heading)), within)
         last = max((line.number for line in within), default=section.first)
         if decision is not None:
