@@ -706,6 +706,36 @@ def test_the_page_of_a_loop_tells_what_comes_next_what_was_found_and_what_was_de
     assert context.last_checkpoint == "2026-02-01T17:20:00Z"
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda text: text.replace("\n", "\r\n"),
+        lambda text: re.sub(r"(?m)^#", "##", text),
+        lambda text: text.replace("(Planner Run 0073 - Loop 24)", "(Loop 24, Planner Run 0073)"),
+        lambda text: text.replace("(Planner Run 0073 - Loop 24)", "").replace(
+            "Measured", "**Agent:** planner\n\nMeasured"
+        ),
+        lambda text: text.replace("- D-006: Count", "- Count"),
+        lambda text: text.replace("# RALF Context - Last Updated: 2026-02-01T17:20:00Z\n", "**Updated:** 2026-02-01\n"),
+    ],
+)
+def test_the_page_of_a_loop_may_be_written_otherwise(change: Callable[[str], str], tmp_path: Path) -> None:
+    put(tmp_path, "RALF-CONTEXT.md", change(CONTEXT))
+    migrate("ralf-context", root=tmp_path)
+    context = ralf.get_context("planner", root=tmp_path)
+    assert context.active_work.next_steps == ("Calibrate Hoek", "Replace the cable")
+    assert [one.decision for one in context.decisions] == ["Count lines, not minutes"]
+
+
+def test_a_page_without_headings_is_kept_in_its_words(tmp_path: Path) -> None:
+    put(
+        tmp_path, "RALF-CONTEXT.md", "# RALF Context\n\nThe gauge of Hoek drifts by a centimetre a year, as measured.\n"
+    )
+    (report,) = migrate("ralf-context", root=tmp_path).files
+    assert report.outcome == "imported"
+    assert ralf.search("gauge of Hoek", root=tmp_path)
+
+
 def test_of_a_page_that_the_next_loop_overwrote_only_what_is_new_is_taken(tmp_path: Path) -> None:
     put(tmp_path, "RALF-CONTEXT.md", CONTEXT)
     migrate("ralf-context", root=tmp_path)
@@ -812,6 +842,27 @@ def test_what_is_no_checkpoint_of_pilot_or_an_empty_one_is_said(content: str, ou
     (report,) = migrate("pilot-checkpoint", root=tmp_path).files
     assert (report.outcome, bool(report.why)) == (outcome, True)
     assert ralf.list_routes(root=tmp_path) == []
+
+
+def test_the_values_of_a_checkpoint_of_pilot_may_have_other_shapes(tmp_path: Path) -> None:
+    other = PILOT | {
+        "plan_step": "2 of 4",
+        "total_steps": None,
+        "saved_at": 1770285600,
+        "completed_steps": {"1": "look"},
+        "files_modified": [{"file_path": "src/poll.py", "action": "edit"}],
+        "key_decisions": {"D1": "Poll every ten minutes", "D2": {"what": "Use WAL", "why": "one file"}},
+    }
+    put(tmp_path, "agents/pilot/checkpoint.json", json.dumps({"checkpoint": other}))
+    (report,) = migrate("pilot-checkpoint", root=tmp_path).files
+    context = ralf.get_context("TASK-9", root=tmp_path)
+    assert (context.active_work.plan_step, context.active_work.total_steps) == (2, 4)
+    assert [step.description for step in context.active_work.completed_steps] == ["look"]
+    assert [fact.path for fact in context.facts.paths] == ["src/poll.py"]
+    told = [(one.decision, one.rationale, one.extra["label"].partition("#")[2]) for one in context.decisions]
+    assert told == [("Poll every ten minutes", "", "D1"), ("Use WAL", "one file", "D2")]
+    assert context.last_checkpoint == "2026-02-05T10:00:00Z"
+    assert report.decisions == 2
 
 
 def test_what_is_forgotten_is_gone_from_the_account_too(tmp_path: Path) -> None:

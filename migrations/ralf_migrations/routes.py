@@ -14,7 +14,7 @@ TASK, AGENT, NEITHER = "the task", "the agent's name", "neither a task nor an ag
 
 FALLBACK = "default"
 _TASK_ID = re.compile(r"\b(?:TASK|RALF|BUG|FEAT|PLAN|CORE|DOCS|IMP)-[A-Za-z0-9][\w-]*")
-_AGENTS = (
+AGENTS = (
     "planner",
     "executor",
     "architect",
@@ -78,7 +78,7 @@ def agent_in(path: Path) -> str:
     parts = path.parts
     for part in reversed(parts):
         head = part.lower().partition("__")[0]
-        if head in _AGENTS:
+        if head in AGENTS:
             return head
     for place, part in enumerate(parts[:-1]):
         if part == "agents" and parts[place + 1] not in _PLACES and not _RUN.match(parts[place + 1]):
