@@ -793,6 +793,15 @@ def test_runs_are_found_below_documents_and_other_runs_and_a_folder_of_another_k
     assert {"TASK-7", "default"} == set(report.routes)
 
 
+def test_folders_and_links_within_a_run_are_accounted_for(tmp_path: Path) -> None:
+    put(tmp_path, "runs/run-0002/results.md", "# Results\n\nThe gauges of Hoek drift by a centimetre a year.\n")
+    put(tmp_path, "runs/run-0002/docs/DECISIONS.md", DECISIONS)
+    (tmp_path / "runs/run-0002/LINK.md").symlink_to("results.md")
+    (report,) = migrate("run-folders", root=tmp_path).files
+    assert fate(report, "LINK.md") == ("left", "a link")
+    assert fate(report, "docs")[0] == "left"
+
+
 def test_runs_of_the_same_name_under_several_agents_stay_apart(tmp_path: Path) -> None:
     for agent in ("executor", "planner"):
         put(

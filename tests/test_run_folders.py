@@ -510,6 +510,15 @@ def test_lines_of_a_record_that_are_no_yaml_are_kept_in_their_words(tmp_path: Pa
     assert list(notes.problems) == ["runs/executor/run-0018/metadata.yaml"]
 
 
+def test_a_document_in_utf_16_is_read_and_one_that_is_no_text_named(tmp_path: Path) -> None:
+    folder = run(tmp_path)
+    (folder / "DECISIONS.md").write_bytes(DECISIONS.encode("utf-16"))
+    (folder / "LEARNINGS.md").write_bytes(b"# L\0\0 is this a text, or what is it?")
+    notes = reader(folder, tmp_path)
+    assert [event.input["decision"]["decision"] for event in notes.events() if "decision" in event.input]
+    assert list(notes.problems) == ["runs/executor/run-0018/LEARNINGS.md"]
+
+
 def test_links_and_pipes_in_a_run_folder_are_left_alone(tmp_path: Path) -> None:
     folder = filled(tmp_path)
     (tmp_path / "private.md").write_text("The customer is called Wilhelmina Quist.\n")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -24,8 +25,8 @@ from ralf_migrations.report import Fate, Field
 
 _NAME = re.compile(r"run-(?P<number>\d)?.+")
 _HOLDS_RUNS = (".autonomous", ".git", "runs")
-_DOCUMENTS = frozenset(("THOUGHTS.md", "RESULTS.md", "DECISIONS.md", ".ralf-metadata", "RUN.yaml"))
-_MARKS = _DOCUMENTS | {"metadata.yaml", "context.yaml", "status.txt", "tracking.json", "LEARNINGS.md", "ASSUMPTIONS.md"}
+_DOCUMENTS = frozenset(("thoughts.md", "results.md", "decisions.md", ".ralf-metadata", "run.yaml"))
+_MARKS = _DOCUMENTS | {"metadata.yaml", "context.yaml", "status.txt", "tracking.json", "learnings.md", "assumptions.md"}
 _TIME = re.compile(
     r"(?:timestamp_start|timestamp|started(?:_at)?|\*\*(?:Started|Date|Timestamp):\*\*)\W*(\d{4}-\d\d-\d\d[T\d:.]*)"
 )
@@ -50,9 +51,10 @@ def _is_run(folder: Path, names: list[str], within: bool) -> bool:
     its name, and what runs lie in is none.
     """
     named = _NAME.match(folder.name)
-    if named and (named["number"] or not _MARKS.isdisjoint(names)):
+    here = {name.lower() for name in names}
+    if named and (named["number"] or not _MARKS.isdisjoint(here)):
         return True
-    return not (within or _DOCUMENTS.isdisjoint(names) or any((folder / name).is_dir() for name in _HOLDS_RUNS))
+    return not (within or _DOCUMENTS.isdisjoint(here) or any((folder / name).is_dir() for name in _HOLDS_RUNS))
 
 
 def order(path: Path) -> tuple[str, str]:
@@ -152,6 +154,12 @@ def _fields(run: RunFolder, *, written: bool) -> Iterator[Field]:
         else:
             why = next((why for pattern, why in _LEFT if re.fullmatch(pattern, name)), "no document of a run")
             yield Field(name, "left", why)
+    with os.scandir(run.path) as entries:
+        others = sorted(
+            (entry.name, entry.is_symlink()) for entry in entries if not entry.is_file(follow_symlinks=False)
+        )
+    for name, is_link in others:
+        yield Field(name, "left", "a link" if is_link else "a folder within the run's: none of its documents")
 
 
 def _of_document(run: RunFolder, name: str) -> Iterator[Field]:

@@ -188,9 +188,7 @@ def labelled_by_tables(made: list[WrittenDecision], tables: Sequence[Sequence[Li
 
 
 def in_bullets(lines: Sequence[Line], *, mixed: bool) -> list[WrittenDecision]:
-    """The items below headings, or lines in bold, that speak of decisions; below its title, too, of a document of nothing
-    else.
-    """
+    """The items below headings, or bold lines, that speak of decisions; below the title, too, unless `mixed`."""
     made = []
     below = in_bold = False
     place = 0

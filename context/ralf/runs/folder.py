@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import codecs
+import errno
 import os
 import re
 from collections.abc import Iterator
@@ -101,9 +103,17 @@ class RunFolder:
         return tuple(name for name in self.files if _OUTPUT.match(name))
 
     def text(self, name: str) -> str:
-        """A file's text. OSError where it cannot be read, is a link, or has more than `MAX_DOCUMENT` bytes."""
+        """A file's text. OSError where it cannot be read, is none, is a link, or has more than `MAX_DOCUMENT` bytes."""
         content = content_of(self.path / name, most=MAX_DOCUMENT)
-        text = content.decode("utf-8", "replace").removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
+        is_wide = content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+        if not is_wide and b"\0" in content:
+            raise OSError(errno.EILSEQ, "no text: it holds a NUL byte")
+        text = (
+            content.decode("utf-16" if is_wide else "utf-8", "replace")
+            .removeprefix("\ufeff")
+            .replace("\r\n", "\n")
+            .replace("\r", "\n")
+        )
         return text.replace("\x85", " ").replace("\u2028", " ").replace("\u2029", " ")  # no line ends but for some
 
 
