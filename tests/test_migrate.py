@@ -512,6 +512,24 @@ def test_runs_may_be_a_list_or_stand_under_their_ids(history: str, tmp_path: Pat
     assert (decision.decision, decision.extra["label"]) == ("defer P-001", "timeline-memory.md#run-20260204-001")
 
 
+def test_of_a_memory_that_is_damaged_in_one_place_the_rest_is_taken_and_the_place_said(tmp_path: Path) -> None:
+    broken = HISTORY.replace('decision: "defer"', "completion_status: completed")
+    head, tail = WORKER.split("reading_history:\n")
+    text = head + broken + tail[tail.index("\ncurrent_context") :].replace("  backlog: []", "  backlog: [")
+    put(tmp_path, "timeline-memory.md", text.replace("in_progress: null", "in_progress: station 12"))
+    (report,) = migrate("timeline-memory", root=tmp_path).files
+    assert report.outcome == "unreadable"
+    line = text.split("\n").index("  backlog: [") + 1
+    assert report.why.startswith(f"line {line}: the fence with its state is no YAML")
+    work = ralf.get_context("gauge-worker", root=tmp_path).active_work
+    assert [(todo.content, todo.status) for todo in work.todos] == [
+        ("station 12", "in_progress"),
+        ("station 14", "pending"),
+    ]
+    assert (work.attempts, work.last_runs[0].outcome) == (1, "COMPLETE")
+    assert migrate("timeline-memory", root=tmp_path).written == 0
+
+
 def test_a_memory_in_front_matter_or_a_level_deeper_is_one(tmp_path: Path) -> None:
     head, _, tail = WORKER.partition("```yaml\n")
     fence, _, prose = tail.partition("```")

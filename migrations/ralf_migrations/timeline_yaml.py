@@ -46,10 +46,12 @@ def state_in(lines: Sequence[Line], fences: Sequence[Fence]) -> Fence | None:
 def read(source: Source, lines: Sequence[Line], fences: Sequence[Fence], state: Fence) -> Reading:
     """What such a memory comes to, whose state stands in this fence. Unreadable where that is no YAML."""
     try:
-        tree = handwritten.load(state.text)
+        record = handwritten.salvage(state.text)
     except yamltext.BadYaml as error:
         line = state.first + max(error.line, 1) - 1
         raise Unreadable(f"line {line}: the fence with its state is no YAML: {error.what}") from None
+    tree = record.tree
+    trouble = [(state.first + first - 1, state.first + last - 1, what) for first, last, what in record.broken]
     about = tree.get(TOP)
     about = about if isinstance(about, Mapping) else {}
     agent = str(about.get("agent") or agent_of(source, lines))
@@ -80,20 +82,23 @@ def read(source: Source, lines: Sequence[Line], fences: Sequence[Fence], state: 
     ]
     prose = list(_prose(source, lines, state))
     parts.append(Part(route, notes(source, [*events, *(event for event, _ in prose)], what="timeline-memory")))
+    said = "; ".join(f"line {first}: the fence with its state is no YAML: {what}" for first, _, what in trouble)
     return Reading(
-        "imported",
+        "unreadable" if trouble else "imported",
         "family A",
         tuple(parts),
         "the agent's name",
         (
             *_fields_of(tree, agent, histories),
             *(Field(f"**{name}:**", "carried", f"active_work.memory_of_{agent}.header") for name in header),
+            *(Field(f"lines {first} to {last}", "evidence", f"no YAML: {what}") for first, last, what in trouble),
             *_templates(state, histories),
             *(field for _, field in prose),
             *_other_fences(fences, state),
         ),
         decisions=sum(_decision(row) is not None for _, _, row in runs),
         notes=len(events) + len(prose) + len(runs),
+        why=f"{said}; the rest was taken" if said else "",
     )
 
 
@@ -117,6 +122,7 @@ def _work(tree: Mapping[str, Any]) -> dict[str, Any]:
     todos = [{"content": _said(item), "status": "pending"} for key in _WAITING for item in _items(queue.get(key))]
     doing = queue.get("in_progress") or current.get("monitoring_worker_run")
     if doing:
+        todos = [todo for todo in todos if todo["content"] != _said(doing)]
         todos.insert(0, {"content": _said(doing), "status": "in_progress"})
     work: dict[str, Any] = {"todos": todos} if todos else {}
     if doing:
@@ -136,7 +142,8 @@ def _run(source: Source, state: Fence, agent: str, route: str, key: str, number:
         fields["decision"] = {**decision, "label": f"{source.session()}#{run}"}
     when = str(tree.get("timestamp") or "")
     event = note(f"## {key}: {run}\n\n{text}", path=source.name, line=_line_of(state, run), timestamp=when, **fields)
-    attempt = Attempt(source.session(run), None, outcome_of(_said(tree.get("status"))), when, _said(tree.get("notes")))
+    status = next((_said(value) for name, value in tree.items() if value and name.endswith("status")), "")
+    attempt = Attempt(source.session(run), None, outcome_of(status), when, _said(tree.get("notes")))
     return Part(route, notes(source, [event], part=run, what="timeline-memory", attempt=attempt))
 
 
