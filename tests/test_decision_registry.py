@@ -162,6 +162,11 @@ def test_of_options_of_which_none_was_selected_none_is_a_decision() -> None:
         ("Redis", ("Redis",)),
         ("{Redis: one more service}", ("Redis: one more service",)),
         ("[{name: Redis, rejected_because: one more service}]", ("Redis: one more service",)),
+        (
+            "['B) Redis → Rejected (one more service)', 'Files: Rejected (no locks)']",
+            ("Redis: one more service", "Files: no locks"),
+        ),
+        ("['Rejected: one more service', 'Use SQLite ✅ Selected']", ("Use SQLite ✅ Selected",)),
         ("[{option: 'Pros: fast', outcome: considered}, {option: 'Cons: one more service', outcome: considered}]", ()),
     ],
 )

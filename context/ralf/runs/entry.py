@@ -8,12 +8,17 @@ from functools import cache
 from typing import Any
 
 from ralf.runs.fields import key_of
-from ralf.runs.options import Option
+from ralf.runs.markdown import Line
+from ralf.runs.options import Option, options_of
 from ralf.runs.written import WrittenDecision, plain
 
 _JUDGED = re.compile(r"(?:considered|rejected|selected|chosen)?\W*$", re.IGNORECASE)
 _CHOSEN = re.compile(r"\W*(?:selected|chosen|accepted)\b", re.IGNORECASE)
-_OF_AN_OPTION = re.compile(r"\W*(?:pros?|cons?|advantages?|disadvantages?|benefits?|drawbacks?)\W*:", re.IGNORECASE)
+_OF_AN_OPTION = re.compile(
+    r"\W*(?:pros?|cons?|advantages?|disadvantages?|benefits?|drawbacks?|risks?|evidence (?:for|against)"
+    r"|rejected|reasons?|why(?: not)?|because)\W*:",
+    re.IGNORECASE,
+)
 _AGAINST = re.compile(r"cons?|disadvantages?|drawbacks?|against", re.IGNORECASE)
 _WHY_NOT = re.compile(r"outcome|verdict|why.*|(?:.*_)?reason(?:_.*)?|rejected.*|because", re.IGNORECASE)
 _KNOWN = (
@@ -155,7 +160,10 @@ def _alternatives(value: object) -> Iterable[str]:
         )
         if not words.strip("-_ ") or _CHOSEN.match(words) or _CHOSEN.match(outcome) or _OF_AN_OPTION.match(words):
             continue
-        yield words if _JUDGED.match(outcome) else f"{words}: {outcome}"
+        if not _JUDGED.match(outcome):
+            yield f"{words}: {outcome}"
+        else:
+            yield from (one.as_alternative() for one in options_of([Line(1, words)]) if not one.verdict)
 
 
 def _prose(value: object) -> str:
