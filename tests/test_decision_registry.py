@@ -166,7 +166,7 @@ def test_of_options_of_which_none_was_selected_none_is_a_decision() -> None:
             "['B) Redis → Rejected (one more service)', 'Files: Rejected (no locks)']",
             ("Redis: one more service", "Files: no locks"),
         ),
-        ("['Rejected: one more service', 'Use SQLite ✅ Selected']", ("Use SQLite ✅ Selected",)),
+        ("['Rejected: one more service', 'Use SQLite ✅ Selected', 'Redis ❌ Rejected']", ("Redis",)),
         ("[{option: 'Pros: fast', outcome: considered}, {option: 'Cons: one more service', outcome: considered}]", ()),
     ],
 )

@@ -109,14 +109,14 @@ def _option(name: str, words: str) -> Option:
     if found:
         verdict = bool(found["yes"])
         why = found["why"].strip(" :\u2013—-.,;)(").removeprefix("due to ").removeprefix("because ").removeprefix("as ")
-        text = text[: found.start()].rstrip(" :→>(\u2013—-,[")
+        text = text[: found.start()].rstrip(" :→>(\u2013—-,[✅✓✔❌✗")
     return Option(name, text, verdict, [why] if why and verdict is False else [])
 
 
 def _is_verdict(text: str, found: re.Match[str]) -> bool:
     """Whether a word like "rejected" judges the option, rather than being part of it: behind a mark, or in brackets."""
     before = text[: found.start("no") if found["no"] else found.start("yes")].rstrip()
-    return bool(before) and before[-1] in ":→>(\u2013—-[*"
+    return bool(before) and before[-1] in ":→>(\u2013—-[*✅✓✔❌✗"
 
 
 class _Note(NamedTuple):
