@@ -820,6 +820,17 @@ def test_folders_and_links_within_a_run_are_accounted_for(tmp_path: Path) -> Non
     assert fate(report, "docs")[0] == "left"
 
 
+@pytest.mark.parametrize("named", ["", "# Decision Registry: TASK-7\n\n"])
+def test_a_run_whose_registry_names_its_task_goes_there_and_its_decision_is_one(named: str, tmp_path: Path) -> None:
+    text = named + (OF_A_RUN.replace('task_id: "TASK-7"\n', "") if named else OF_A_RUN)
+    put(tmp_path, "runs/executor/run-0007/decision_registry.yaml", text)
+    for source in ("decision-registry", "run-folders"):
+        assert migrate(source, root=tmp_path).routes == ("TASK-7",)
+    context = ralf.get_context("TASK-7", root=tmp_path)
+    assert [one.decision for one in context.decisions] == ["Write stubs"]
+    assert context.active_work.current_task == "TASK-7"
+
+
 def test_runs_of_the_same_name_under_several_agents_stay_apart(tmp_path: Path) -> None:
     for agent in ("executor", "planner"):
         put(

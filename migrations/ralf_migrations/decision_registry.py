@@ -11,6 +11,7 @@ from pathlib import Path
 from ralf import yamltext
 from ralf.runs import registry
 from ralf.runs.decisionsmd import decisions_in
+from ralf.runs.folder import task_id
 from ralf.runs.registry import Registry
 from ralf.runs.written import WrittenDecision, decision_tree, plain
 from ralf.transcripts.events import Event
@@ -251,10 +252,7 @@ def _route(source: Source, one: WrittenDecision) -> tuple[str, str]:
 
 
 def _route_of_run(source: Source, found: Registry) -> tuple[str, str]:
-    if found.task:
-        return routes.of_task(found.task)
-    head = "\n".join(line for line in source.lines[:5] if line.startswith("#"))
-    if task := routes.task_in(head):
+    if task := task_id(found.task):
         return routes.of_task(task)
     return routes.of_run(source.path.parent)
 

@@ -6,8 +6,10 @@ import re
 from pathlib import Path
 
 from ralf import names
-from ralf.runs import documents, metadata
-from ralf.runs.folder import RunFolder
+from ralf.runs import documents, metadata, registry
+from ralf.runs.folder import RunFolder, task_id
+from ralf.transcripts import runfolder
+from ralf.yamltext import BadYaml
 
 TASK, AGENT, NEITHER = "the task", "the agent's name", "neither a task nor an agent is told"
 """Why a route was chosen."""
@@ -57,9 +59,19 @@ def _told_in(run: RunFolder) -> str:
         if task := metadata.read(run).task:
             return task
         tops = [parts[0] for name in run.documents if (parts := documents.parts_of(name, run.text(name)))]
+        return documents.task_of(tops)[0] or _registered(run)
     except OSError:
         return ""
-    return documents.task_of(tops)[0]
+
+
+def _registered(run: RunFolder) -> str:
+    """The task that a run's registry of decisions names."""
+    if runfolder.REGISTRY not in run.files:
+        return ""
+    try:
+        return task_id(registry.read(run.text(runfolder.REGISTRY)).task)
+    except BadYaml:
+        return ""
 
 
 def task_above(path: Path) -> str:

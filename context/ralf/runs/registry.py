@@ -10,8 +10,10 @@ nothing else. Counts are never believed.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import takewhile
 from typing import Any
 
 from ralf import yamltext
@@ -25,6 +27,7 @@ NO_LIST = "no list of decisions"
 """What is said of YAML that is no registry."""
 
 _LIST = "decisions"
+_TASK = re.compile(r"\bTASK-[\w-]*\d[\w-]*")
 _Place = tuple[int, int]
 
 
@@ -38,6 +41,7 @@ class Registry:
     words    each decision's entry in its own words: its lines, or, where others stand on these too, its values
     undecided  entries that tell no decision, but something: first line, last line, words
     broken   lines that are no YAML: first, last, and why
+    remark   the comments at its head, which may name the task
     """
 
     header: Mapping[str, Any]
@@ -47,6 +51,7 @@ class Registry:
     words: tuple[str, ...] = ()
     undecided: tuple[tuple[int, int, str], ...] = ()
     broken: tuple[tuple[int, int, str], ...] = ()
+    remark: str = ""
 
     @property
     def run(self) -> str:
@@ -56,7 +61,8 @@ class Registry:
     @property
     def task(self) -> str:
         """The task that it says it is of, "" where it does not, or holds a template's mark."""
-        return _said(self.header, "task_id")
+        named = _TASK.search(self.remark)
+        return _said(self.header, "task_id") or (named[0].rstrip("-") if named is not None else "")
 
     @property
     def names(self) -> dict[str, str]:
@@ -99,7 +105,14 @@ def read(text: str) -> Registry:
         if is_open(tree):
             undecided.append((*place, said))
     return Registry(
-        header, tuple(decisions), tuple(strange), tuple(entries), tuple(words), tuple(undecided), tuple(record.broken)
+        header,
+        tuple(decisions),
+        tuple(strange),
+        tuple(entries),
+        tuple(words),
+        tuple(undecided),
+        tuple(record.broken),
+        "\n".join(takewhile(lambda line: line.startswith("#"), lines)),
     )
 
 

@@ -16,7 +16,7 @@ from ralf.errors import DamagedTranscript, RalfError, TranscriptNotFound
 from ralf.model import Attempt
 from ralf.runs import decisionsmd, documents, markdown, metadata, outcomes, registry, skeleton
 from ralf.runs.documents import Part
-from ralf.runs.folder import RunFolder, is_run
+from ralf.runs.folder import RunFolder, is_run, task_id
 from ralf.runs.metadata import Recorded
 from ralf.runs.written import WrittenDecision, decision_tree, time_of
 from ralf.text import clean, one_line
@@ -137,7 +137,8 @@ class _Reading:
         return self.recorded.started or next(filter(None, map(time_of, told)), "") or self.folder.started
 
     def _task(self) -> str:
-        return self.folder.task or self.recorded.task or documents.task_of(self.parts)[0]
+        told = self.recorded.task or documents.task_of(self.parts)[0]
+        return self.folder.task or told or task_id(self.registered.task)
 
     def _said(self) -> str:
         """One line that says what came of it, in the run's own words."""
@@ -233,6 +234,9 @@ class _Reading:
         if REGISTRY in self.folder.files and (text := self._text(REGISTRY)) is not None:
             try:
                 self.registered = registry.read(text)
+                for first, last, what in self.registered.broken:
+                    self.problems[REGISTRY] = f"line {first}: {what}"
+                    self.recorded.unread.append((REGISTRY, first, "\n".join(text.split("\n")[first - 1 : last])))
             except BadYaml as error:
                 self.problems[REGISTRY] = error.what
 
