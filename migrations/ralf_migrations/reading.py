@@ -95,11 +95,11 @@ def opened(project: Project, path: Path) -> Source:
         content = content_of(path, most=MAX_BYTES)
     except OSError as error:
         raise Unreadable(error.strerror or str(error)) from None
+    is_wide = content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
     try:
-        is_wide = content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
         text = content.decode("utf-16" if is_wide else "utf-8-sig")
     except UnicodeDecodeError as error:
-        raise Unreadable(f"no {error.encoding.upper()} text: byte {error.start:,}") from None
+        raise Unreadable(f"no UTF-8 text: byte {0 if is_wide else error.start:,}") from None
     if "\0" in text:
         raise Unreadable("no text: it holds a NUL byte")
     text = handwritten.without_control(text.replace("\r\n", "\n").replace("\r", "\n"))
