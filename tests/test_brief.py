@@ -258,6 +258,21 @@ def test_one_section_alone_can_be_had() -> None:
     assert "step 3 of 7" in render(FULL, section="work")
 
 
+def test_reasons_and_options_that_are_lists_are_told_on_one_line_and_stay_apart() -> None:
+    decision = Decision(
+        id="DEC-001",
+        decision="Use SQLite",
+        rationale="- One file\n- Many readers",
+        alternatives=("Redis: one more service; slower", "Files: no locks"),
+    )
+    (line,) = [
+        line for line in render(RouteContext(decisions=(decision,))).splitlines() if line.startswith("- DEC-001")
+    ]
+    because, _, rejected = line.partition(" Rejected: ")
+    assert because == "- DEC-001: Use SQLite. Because: One file; Many readers."
+    assert rejected == "(1) Redis: one more service; slower; (2) Files: no locks"
+
+
 def test_the_same_context_gives_the_same_text() -> None:
     assert knowing(FULL, 1).render(777, query="valve") == knowing(FULL, 1).render(777, query="valve")
 

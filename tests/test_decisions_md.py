@@ -101,6 +101,21 @@ def test_the_choice_stands_in_a_field_below_a_heading_or_is_the_next_line_or_bul
     assert found.rationale == "Shorter."
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "# D\n\n## [DEC-7] Storage\n\n**Decision:** Use SQLite\n**Rationale:** one file\n",
+        "# D\n\n## DEC-7\n\n**Title:** Storage\n**Decision:** Use SQLite\n**Rationale:** one file\n",
+        "# D\n\n## DEC-7: Storage\n\n**\U0001f4cc Decision:** Use SQLite\n**\U0001f4a1 Rationale:** one file\n",
+        "# DEC-7: Storage\n\n**Decision:** Use SQLite\n\n### Rationale\n\none file\n\n## DEC-8: Locks\n\n**Why:** x\n",
+        "## DEC-7: Storage\n\n__Decision:__ Use SQLite\n\n__Rationale:__ one file\n",
+    ],
+)
+def test_labels_titles_and_fields_may_be_marked_otherwise(text: str) -> None:
+    first = decisions_in(text)[0]
+    assert (first.label, statement_of(first), first.rationale) == ("DEC-7", "Storage: Use SQLite", "one file")
+
+
 def test_options_with_ids_are_joined_with_the_one_that_is_named() -> None:
     text = (
         "## DEC-001: Tests\n\n**Options Considered:**\n- **OPT-001:** By hand\n  - Pros: cheap\n"
@@ -202,6 +217,38 @@ def test_headings_and_fields_in_a_fence_or_a_comment_are_no_decisions() -> None:
 )
 def test_what_a_template_or_the_loop_wrote_is_no_decision(text: str) -> None:
     assert decisions_in(text) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "## Decision 1: {{TITLE}}\n\n**Decision:** {{choice}}\n**Rationale:** {{why}}\n",
+        "## DEC-001: Title\n\n**Context:** What was it?\n**Decision:** What was decided?\n**Rationale:** Why?\n",
+        "## Decision Template\n\n**Decision:** ...\n**Rationale:** ...\n",
+        "## Example\n\n**Decision:** Use X\n**Rationale:** it is fast\n",
+        "## Template\n\n### Decision 1: Use X\n\n**Rationale:** it is fast\n",
+        "## How to write decisions\n\n**Decision:** the choice\n**Rationale:** the reason\n",
+        "## Decisions Made\n\n- None yet\n- No significant decisions\n",
+        "## Decision 1: Database\n\n**Status:** pending\n\n**Options:**\n- SQLite\n- Files\n",
+        "## DECISIONS - TASK-7\n\n### Decisions Made\n",
+        "> ## Decision 1: Use X\n> **Rationale:** it is fast\n",
+        "    ## Decision 1: Use X\n    **Rationale:** it is fast\n",
+    ],
+)
+def test_what_shows_how_to_decide_or_is_still_open_is_no_decision(text: str) -> None:
+    assert decisions_in(f"# Decisions\n\n{text}") == []
+    assert decisions_in(text) == []
+
+
+def test_a_decision_that_is_struck_out_is_withdrawn() -> None:
+    (found,) = decisions_in("# D\n\n## ~~Decision 1: Use X~~\n\n**Rationale:** it is fast\n")
+    assert (found.title, decision_tree(found)["status"]) == ("Use X", "dropped")
+
+
+def test_a_selection_that_names_an_option_and_glosses_it_is_the_options_text() -> None:
+    options = "**Options Considered:**\n- **OPT-001**: Write it all\n- **OPT-002**: Write stubs first\n"
+    (found,) = decisions_in(f"## DEC-1: Scope\n\n{options}\n**Selected Option:** OPT-002 (stubs)\n")
+    assert (found.text, found.alternatives) == ("Write stubs first", ("Write it all",))
 
 
 def test_the_rows_of_a_table_are_decisions_where_nothing_else_is() -> None:

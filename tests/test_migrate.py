@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import stat
+from collections.abc import Callable
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -463,6 +465,105 @@ def test_an_assignment_that_is_no_yaml_is_kept_in_its_words_and_said(tmp_path: P
     assert "no YAML" in why
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda text: text.replace("\n", "\r"),
+        lambda text: re.sub(r"(?m)^#(?=#* [\w ()]+$)", "##", text),
+        lambda text: text.replace("## Work Queue", "## Work queue (keep short) ##"),
+        lambda text: text.replace(":**", "**:"),
+        lambda text: text.replace("**", "__"),
+        lambda text: text.replace("- **", "+ **"),
+        lambda text: text.replace("[ ]", "[~]", 1),
+        lambda text: text.replace("```yaml\nin", "### Now\n\n```\nin", 1),
+    ],
+)
+def test_a_memory_in_markdown_may_be_written_otherwise(change: Callable[[str], str], tmp_path: Path) -> None:
+    put(tmp_path, "agents/x/timeline-memory.md", change(AUDITOR))
+    (report,) = migrate("timeline-memory", root=tmp_path).files
+    work = ralf.get_context("TASK-TIDE-003B", root=tmp_path).active_work
+    assert report.shape == "family B"
+    assert (len(work.todos), work.current_phase, work.blockers) == (4, "Audit", ("TASK-TIDE-002 report",))
+    assert (work.findings, work.outcome) == (("3 gauges drift",), "COMPLETE")
+
+
+def test_an_assignment_may_stand_in_fields(tmp_path: Path) -> None:
+    head, _, tail = AUDITOR.partition("```yaml\nin_progress")
+    fields = "- **In progress:** Replace the sensors\n- **Blocked by:** none\n"
+    put(tmp_path, "agents/x/timeline-memory.md", f"{head}{fields}{tail.partition('```')[2]}")
+    migrate("timeline-memory", root=tmp_path)
+    work = ralf.get_context("TASK-TIDE-003B", root=tmp_path).active_work
+    assert (work.work_status, work.blockers) == ("in_progress", ())
+    assert [todo.status for todo in work.todos][1] == "in_progress"
+
+
+@pytest.mark.parametrize(
+    "history",
+    [
+        HISTORY,
+        "reading_history:\n  run-20260204-001: {timestamp: 2026-02-04T10:10:00Z, pattern_id: P-001, decision: defer}\n",
+    ],
+)
+def test_runs_may_be_a_list_or_stand_under_their_ids(history: str, tmp_path: Path) -> None:
+    head, tail = WORKER.split("reading_history:\n")
+    put(tmp_path, "timeline-memory.md", head + history + tail[tail.index("\ncurrent_context") :])
+    migrate("timeline-memory", root=tmp_path)
+    (decision,) = ralf.get_context("gauge-worker", root=tmp_path).decisions
+    assert (decision.decision, decision.extra["label"]) == ("defer P-001", "timeline-memory.md#run-20260204-001")
+
+
+def test_of_a_memory_that_is_damaged_in_one_place_the_rest_is_taken_and_the_place_said(tmp_path: Path) -> None:
+    broken = HISTORY.replace('decision: "defer"', "completion_status: completed")
+    head, tail = WORKER.split("reading_history:\n")
+    text = head + broken + tail[tail.index("\ncurrent_context") :].replace("  backlog: []", "  backlog: [")
+    put(tmp_path, "timeline-memory.md", text.replace("in_progress: null", "in_progress: station 12"))
+    (report,) = migrate("timeline-memory", root=tmp_path).files
+    assert report.outcome == "unreadable"
+    line = text.split("\n").index("  backlog: [") + 1
+    assert report.why.startswith(f"line {line}: the fence with its state is no YAML")
+    work = ralf.get_context("gauge-worker", root=tmp_path).active_work
+    assert [(todo.content, todo.status) for todo in work.todos] == [
+        ("station 12", "in_progress"),
+        ("station 14", "pending"),
+    ]
+    assert (work.attempts, work.last_runs[0].outcome) == (1, "COMPLETE")
+    assert migrate("timeline-memory", root=tmp_path).written == 0
+
+
+def test_a_memory_in_front_matter_or_a_level_deeper_is_one(tmp_path: Path) -> None:
+    head, _, tail = WORKER.partition("```yaml\n")
+    fence, _, prose = tail.partition("```")
+    put(tmp_path, "a/timeline-memory.md", f"---\n{fence}---\n\n{head.replace('---', '')}{prose}")
+    deeper = fence.partition("current_context:")
+    lines = "".join(f"  {line}\n" for line in (deeper[1] + deeper[2]).rstrip("\n").split("\n"))
+    top = deeper[0].partition("\n# What")[0].replace("gauge-worker", "buoy-worker")
+    put(tmp_path, "b/timeline-memory.md", f"{head}```yaml\n{top}\n{lines}```\n")
+    migrate("timeline-memory", root=tmp_path)
+    for agent in ("gauge-worker", "buoy-worker"):
+        work = ralf.get_context(agent, root=tmp_path).active_work
+        assert [todo.content for todo in work.todos] == ["station 12", "station 14"]
+
+
+def test_the_section_of_a_memory_says_what_is_in_it_and_dumps_no_fence(tmp_path: Path) -> None:
+    put(tmp_path, "a/timeline-memory.md", WORKER)
+    put(tmp_path, "b/timeline-memory.md", AUDITOR)
+    migrate("timeline-memory", root=tmp_path)
+    assert "- Memory of gauge-worker: no runs, 0 of 2 items of its queue done." in (
+        ralf.get_context("gauge-worker", root=tmp_path).history
+    )
+    history = ralf.get_context("TASK-TIDE-003B", root=tmp_path).history
+    assert "- Memory of auditor-worker, last updated 2026-02-04: 1 run, 1 of 4 items of its queue done." in history
+    assert "Findings: 3 gauges drift" in history
+    assert "Nothing worth keeping" not in history
+    assert ralf.get_context("gauge-worker", root=tmp_path).facts.names == ()
+
+
+def test_the_section_of_decisions_alone_counts_them(tmp_path: Path) -> None:
+    put(tmp_path, "runs/executor/run-0042/DECISIONS.md", DECISIONS.partition("## Notes")[0])
+    migrate("decisions-md", root=tmp_path)
+    assert "- 1 decision; nothing else was noted down." in ralf.get_context("TASK-42", root=tmp_path).history
+
+
 def test_a_worker_and_its_validator_share_a_task_and_the_workers_queue_counts(tmp_path: Path) -> None:
     put(tmp_path, "agents/a-worker/memory/timeline-memory.md", AUDITOR)
     validator = AUDITOR.replace("Auditor Worker", "Auditor Validator").replace("Compare the gauges", "Check the report")
@@ -500,6 +601,50 @@ def test_entries_of_a_projects_registry_stay_apart_and_are_found_by_title_reason
     for label, reason in (("DEC-0001", "Technical"), ("DEC-0002", "half of it")):
         assert reason in ralf.search(label, root=tmp_path)[0].text
     assert fate(report.files[0], "registry.total_decisions")[0] == "left"
+
+
+TOLD_TWICE = """\
+decisions:
+- {id: DEC-0007, source_file: runs/planner/run-1/DECISIONS.md, title: Count the buoys, status: approved,
+   rationale: "- by boat\\n- twice", timestamp: '2026-02-01T10:00:00.1Z', alternatives: [], tags: [sea]}
+- {id: DEC-0008, source_file: runs/planner/run-1/DECISIONS.md, title: Scope, status: approved, rationale: all of it}
+- {id: DEC-0015, source_file: runs/planner/run-1/DECISIONS.md, title: 'Decision 1: Count the buoys', status: approved,
+   rationale: "- by boat\\n- twice", timestamp: '2026-02-01T10:00:00.2Z', alternatives: [{option: from the air}]}
+- {id: DEC-0016, source_file: runs/planner/run-1/DECISIONS.md, title: 'Decision 2: Scope', status: approved,
+   rationale: half of it}
+- {id: DEC-0017, source_file: runs/planner/run-2/DECISIONS.md, title: 'Decision 1: Count the buoys', status: approved,
+   rationale: "- by boat\\n- twice"}
+"""
+
+
+def test_a_decision_that_a_registry_has_with_and_without_its_number_is_one_with_both_labels(tmp_path: Path) -> None:
+    put(tmp_path, "decision_registry.yaml", TOLD_TWICE)
+    (report,) = migrate("decision-registry", root=tmp_path).files
+    assert report.decisions == 5
+    made = ralf.get_context("planner", root=tmp_path).decisions
+    said = [(one.decision, one.rationale.replace("\n", " ")) for one in made]
+    assert said == [
+        ("Count the buoys", "- by boat - twice"),
+        ("Scope", "all of it"),
+        ("Decision 2: Scope", "half of it"),
+        ("Decision 1: Count the buoys", "- by boat - twice"),
+    ]
+    assert made[0].alternatives == ("from the air",)
+    assert made[0].extra["further_labels"] == ["decision_registry.yaml#DEC-0015: Decision 1: Count the buoys"]
+    for label in ("DEC-0007", "DEC-0015"):
+        assert any(f"#{label}" in hit.text for hit in ralf.search(label, root=tmp_path))
+    assert "Decision 1: Count the buoys" in ralf.search("Decision 1: Count the buoys", root=tmp_path)[0].text
+    assert fate(report, "decisions[] that tell another one again") == ("carried", "that one, with both labels")
+
+
+def test_of_a_registry_that_is_damaged_in_one_place_the_rest_is_taken_and_the_place_said(tmp_path: Path) -> None:
+    put(tmp_path, "decision_registry.yaml", f"{REGISTRY}- id: [DEC-0003\n")
+    (report,) = migrate("decision-registry", root=tmp_path).files
+    assert (report.outcome, report.decisions) == ("unreadable", 2)
+    assert report.why.startswith("line 29: no YAML")
+    assert fate(report, "lines 29 to 30")[0] == "evidence"
+    assert len(ralf.get_context("planner", root=tmp_path).decisions) == 2
+    assert migrate("decision-registry", root=tmp_path).written == 0
 
 
 def test_the_text_of_an_entry_comes_from_the_file_that_it_was_made_of_where_that_is_still_there(tmp_path: Path) -> None:
@@ -579,6 +724,36 @@ def test_the_page_of_a_loop_tells_what_comes_next_what_was_found_and_what_was_de
     assert context.last_checkpoint == "2026-02-01T17:20:00Z"
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda text: text.replace("\n", "\r\n"),
+        lambda text: re.sub(r"(?m)^#", "##", text),
+        lambda text: text.replace("(Planner Run 0073 - Loop 24)", "(Loop 24, Planner Run 0073)"),
+        lambda text: text.replace("(Planner Run 0073 - Loop 24)", "").replace(
+            "Measured", "**Agent:** planner\n\nMeasured"
+        ),
+        lambda text: text.replace("- D-006: Count", "- Count"),
+        lambda text: text.replace("# RALF Context - Last Updated: 2026-02-01T17:20:00Z\n", "**Updated:** 2026-02-01\n"),
+    ],
+)
+def test_the_page_of_a_loop_may_be_written_otherwise(change: Callable[[str], str], tmp_path: Path) -> None:
+    put(tmp_path, "RALF-CONTEXT.md", change(CONTEXT))
+    migrate("ralf-context", root=tmp_path)
+    context = ralf.get_context("planner", root=tmp_path)
+    assert context.active_work.next_steps == ("Calibrate Hoek", "Replace the cable")
+    assert [one.decision for one in context.decisions] == ["Count lines, not minutes"]
+
+
+def test_a_page_without_headings_is_kept_in_its_words(tmp_path: Path) -> None:
+    put(
+        tmp_path, "RALF-CONTEXT.md", "# RALF Context\n\nThe gauge of Hoek drifts by a centimetre a year, as measured.\n"
+    )
+    (report,) = migrate("ralf-context", root=tmp_path).files
+    assert report.outcome == "imported"
+    assert ralf.search("gauge of Hoek", root=tmp_path)
+
+
 def test_of_a_page_that_the_next_loop_overwrote_only_what_is_new_is_taken(tmp_path: Path) -> None:
     put(tmp_path, "RALF-CONTEXT.md", CONTEXT)
     migrate("ralf-context", root=tmp_path)
@@ -612,6 +787,48 @@ def test_runs_go_to_their_tasks_and_those_that_wrote_nothing_only_count(tmp_path
     assert fate(filled, "context_budget.json")[0] == "left"
     empty = of(report, ".autonomous/runs/run-20260209_163400-TASK-42")
     assert {field.fate for field in empty.fields} == {"left"}
+
+
+def test_runs_are_found_below_documents_and_other_runs_and_a_folder_of_another_kind_is_none(tmp_path: Path) -> None:
+    (tmp_path / ".autonomous").mkdir()
+    for place in ("", "tasks/TASK-7", "tasks/TASK-7/runs.migrated/run-0001", "runs/run-0002", "runs/run-0002/run-0003"):
+        put(
+            tmp_path,
+            f"{place}/RESULTS.md".lstrip("/"),
+            "# Results\n\nThe gauges of Hoek drift by a centimetre a year.\n",
+        )
+    put(tmp_path, "runs/run-0002/docs/RESULTS.md", "# Results\n\nThe same, in more words.\n")
+    put(tmp_path, "bin/run-scripts/go.sh", "true\n")
+    put(tmp_path, "runs/run-integration-test/THOUGHTS.md", "# Thoughts\n\nThe buoys answer one after the other.\n")
+    report = migrate("run-folders", root=tmp_path)
+    assert [one.path for one in report.files] == [
+        "runs/run-0002",
+        "runs/run-0002/run-0003",
+        "runs/run-integration-test",
+        "tasks/TASK-7",
+        "tasks/TASK-7/runs.migrated/run-0001",
+    ]
+    assert {"TASK-7", "default"} == set(report.routes)
+
+
+def test_folders_and_links_within_a_run_are_accounted_for(tmp_path: Path) -> None:
+    put(tmp_path, "runs/run-0002/results.md", "# Results\n\nThe gauges of Hoek drift by a centimetre a year.\n")
+    put(tmp_path, "runs/run-0002/docs/DECISIONS.md", DECISIONS)
+    (tmp_path / "runs/run-0002/LINK.md").symlink_to("results.md")
+    (report,) = migrate("run-folders", root=tmp_path).files
+    assert fate(report, "LINK.md") == ("left", "a link")
+    assert fate(report, "docs")[0] == "left"
+
+
+@pytest.mark.parametrize("named", ["", "# Decision Registry: TASK-7\n\n"])
+def test_a_run_whose_registry_names_its_task_goes_there_and_its_decision_is_one(named: str, tmp_path: Path) -> None:
+    text = named + (OF_A_RUN.replace('task_id: "TASK-7"\n', "") if named else OF_A_RUN)
+    put(tmp_path, "runs/executor/run-0007/decision_registry.yaml", text)
+    for source in ("decision-registry", "run-folders"):
+        assert migrate(source, root=tmp_path).routes == ("TASK-7",)
+    context = ralf.get_context("TASK-7", root=tmp_path)
+    assert [one.decision for one in context.decisions] == ["Write stubs"]
+    assert context.active_work.current_task == "TASK-7"
 
 
 def test_runs_of_the_same_name_under_several_agents_stay_apart(tmp_path: Path) -> None:
@@ -663,6 +880,27 @@ def test_what_is_no_checkpoint_of_pilot_or_an_empty_one_is_said(content: str, ou
     (report,) = migrate("pilot-checkpoint", root=tmp_path).files
     assert (report.outcome, bool(report.why)) == (outcome, True)
     assert ralf.list_routes(root=tmp_path) == []
+
+
+def test_the_values_of_a_checkpoint_of_pilot_may_have_other_shapes(tmp_path: Path) -> None:
+    other = PILOT | {
+        "plan_step": "2 of 4",
+        "total_steps": None,
+        "saved_at": 1770285600,
+        "completed_steps": {"1": "look"},
+        "files_modified": [{"file_path": "src/poll.py", "action": "edit"}],
+        "key_decisions": {"D1": "Poll every ten minutes", "D2": {"what": "Use WAL", "why": "one file"}},
+    }
+    put(tmp_path, "agents/pilot/checkpoint.json", json.dumps({"checkpoint": other}))
+    (report,) = migrate("pilot-checkpoint", root=tmp_path).files
+    context = ralf.get_context("TASK-9", root=tmp_path)
+    assert (context.active_work.plan_step, context.active_work.total_steps) == (2, 4)
+    assert [step.description for step in context.active_work.completed_steps] == ["look"]
+    assert [fact.path for fact in context.facts.paths] == ["src/poll.py"]
+    told = [(one.decision, one.rationale, one.extra["label"].partition("#")[2]) for one in context.decisions]
+    assert told == [("Poll every ten minutes", "", "D1"), ("Use WAL", "one file", "D2")]
+    assert context.last_checkpoint == "2026-02-05T10:00:00Z"
+    assert report.decisions == 2
 
 
 def test_what_is_forgotten_is_gone_from_the_account_too(tmp_path: Path) -> None:

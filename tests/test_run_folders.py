@@ -337,6 +337,51 @@ def test_the_last_promise_counts() -> None:
 
 
 @pytest.mark.parametrize(
+    "text",
+    [
+        "All done.\n\n<promise>COMPLETE</promise>\n\nTokens used: 5",
+        "The reader takes `both()` headers. <promise>COMPLETE</promise>",
+        "**Status:** <promise>COMPLETE</promise>",
+        "✅ **<promise>COMPLETE</promise>** ✅",
+        "out of the middle of a fence\n```\nthen\n<promise>COMPLETE</promise>",
+        "<promise>COMPLETE</promise>\n```\n<promise>BLOCKED</promise>\n```\n- If stuck: <promise>FAILED</promise>",
+    ],
+)
+def test_a_promise_that_stands_for_itself_is_made(text: str) -> None:
+    assert promised(text) == "COMPLETE"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "- When done, output: <promise>COMPLETE</promise>",
+        "Output `<promise>COMPLETE</promise>` then.",
+        '"<promise>COMPLETE</promise>"',
+        "> <promise>COMPLETE</promise>",
+        "```\n<promise>COMPLETE</promise>\n```",
+        "| done | <promise>COMPLETE</promise> |",
+        "- <promise>COMPLETE</promise>\n- <promise>PARTIAL</promise>",
+        "1. <promise>COMPLETE</promise>",
+        "<promise>COMPLETE</promise> or <promise>BLOCKED</promise>",
+        "<promise>COMPLETE</promise> means that all is well",
+        "I will not say <promise>COMPLETE</promise>.",
+    ],
+)
+def test_a_promise_that_is_quoted_or_explained_is_none(text: str) -> None:
+    assert promised(text) == ""
+
+
+def test_a_promise_in_the_prompt_that_an_output_repeats_is_none(tmp_path: Path) -> None:
+    prompt = "# The loop\n\nOne task per run.\n\n## FINAL STEP\n\n<promise>COMPLETE</promise>\n"
+    folder = run(tmp_path, RESULTS_md=RESULTS.replace("**Status:** partial", ""))
+    (folder / "prompt.md").write_text(prompt)
+    (folder / "output.log").write_text(f"{prompt}\nThe parser reads both headers now.\nKilled\n")
+    attempt = reader(folder, tmp_path).attempt
+    assert attempt is not None
+    assert attempt.outcome == ""
+
+
+@pytest.mark.parametrize(
     ("files", "outcome"),
     [
         ({"status_txt": "FAILED\n", "metadata_yaml": METADATA}, "FAILED"),
@@ -436,6 +481,42 @@ def test_what_cannot_be_read_is_named_and_the_rest_is_taken(tmp_path: Path) -> N
     for name in ("metadata.yaml", "decision_registry.yaml", "tracking.json", "SUMMARY.md"):
         assert any(f"runs/executor/run-0018/{name}: cannot be read: " in warning for warning in report.warnings), name
     assert len(ralf.get_context(ROUTE, root=tmp_path).decisions) == 1
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'state:\n  task_claimed: "TASK-7"\n  task_status: partial\nnotes: The reader: takes both: headers now\n',
+        "---\nstate:\n  task_claimed: TASK-7\n  task_status: partial\n---\n",
+        "state:\n  task_claimed: TASK-7\n  task_status: partial\ndiscoveries:\n  - [open\n  - a: {b\n",
+        "task: {id: TASK-7, status: partial}\n",
+        "task: TASK-7\nstatus: partial\n",
+    ],
+)
+def test_metadata_that_a_hand_slipped_on_still_tells_the_task_and_the_end(text: str, tmp_path: Path) -> None:
+    folder = RunFolder(run(tmp_path, metadata_yaml=text))
+    recorded = read(folder)
+    assert (recorded.task, recorded.outcome) == ("TASK-7", "PARTIAL")
+
+
+def test_lines_of_a_record_that_are_no_yaml_are_kept_in_their_words(tmp_path: Path) -> None:
+    folder = run(
+        tmp_path, metadata_yaml='state: {task_status: partial}\nnotes: "the sensor of Hoek\n  has drifted again\n'
+    )
+    notes = reader(folder, tmp_path)
+    assert any("the sensor of Hoek" in event.text for event in notes.events())
+    assert notes.attempt is not None
+    assert notes.attempt.outcome == "PARTIAL"
+    assert list(notes.problems) == ["runs/executor/run-0018/metadata.yaml"]
+
+
+def test_a_document_in_utf_16_is_read_and_one_that_is_no_text_named(tmp_path: Path) -> None:
+    folder = run(tmp_path)
+    (folder / "DECISIONS.md").write_bytes(DECISIONS.encode("utf-16"))
+    (folder / "LEARNINGS.md").write_bytes(b"# L\0\0 is this a text, or what is it?")
+    notes = reader(folder, tmp_path)
+    assert [event.input["decision"]["decision"] for event in notes.events() if "decision" in event.input]
+    assert list(notes.problems) == ["runs/executor/run-0018/LEARNINGS.md"]
 
 
 def test_links_and_pipes_in_a_run_folder_are_left_alone(tmp_path: Path) -> None:

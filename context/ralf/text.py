@@ -77,3 +77,23 @@ def as_section(text: str) -> str:
 def one_line(text: str) -> str:
     """`text` with every run of white space made one space."""
     return " ".join(text.split())
+
+
+_ITEM = re.compile(r"\s*(?:[-*+•]\s+|(?P<number>\d{1,3}[.)]\s+))(?P<text>\S.*)")
+_TITLE = re.compile(r"#{1,6}\s+(?P<text>\S.*)")
+_ENDS = (".", "!", "?", "…", ":", ";", ",")
+
+
+def prose(text: str) -> str:
+    """`text` on one line as `one_line`, but the items of its lists stand behind semicolons, headings before colons."""
+    parts: list[str] = []
+    for line in filter(str.strip, text.split("\n")):
+        if found := _ITEM.match(line):
+            if parts and not parts[-1].rstrip(" *_`").endswith(_ENDS):
+                parts[-1] = f"{parts[-1].rstrip()};"
+            parts.append((found["number"] or "") + found["text"])
+        elif found := _TITLE.match(line):
+            parts.append(found["text"] if found["text"].endswith(_ENDS) else f"{found['text'].rstrip()}:")
+        else:
+            parts.append(line)
+    return one_line(" ".join(parts))

@@ -11,6 +11,7 @@ from pathlib import Path
 from ralf import yamltext
 from ralf.runs import registry
 from ralf.runs.decisionsmd import decisions_in
+from ralf.runs.folder import task_id
 from ralf.runs.registry import Registry
 from ralf.runs.written import WrittenDecision, decision_tree, plain
 from ralf.transcripts.events import Event
@@ -18,7 +19,7 @@ from ralf.transcripts.notes import note, session_of
 from ralf_migrations import routes
 from ralf_migrations.places import Kind
 from ralf_migrations.reading import Part, Reading, Source, Unreadable, accounted, beginning, notes
-from ralf_migrations.report import Field
+from ralf_migrations.report import Fate, Field
 
 _LOOKS = re.compile(r"^decisions:", re.MULTILINE)
 _NUMBERED = re.compile(r"Decision\s+\S+?\s*[:—\u2013-]\s*(?P<title>.+)$", re.IGNORECASE)
@@ -36,6 +37,8 @@ _OF_AN_ENTRY = {
     "context": ("carried", "decision.context"),
     "reversibility": ("carried", "decision.reversibility"),
     "consequences": ("carried", "decision.consequences"),
+}
+_OF_ITS_PLACE = {
     "source_run": ("carried", "the route; evidence"),
     "source_file": ("evidence", "the entry's words; followed for the decision's text"),
 }
@@ -58,44 +61,66 @@ def read(source: Source) -> Reading:
         raise Unreadable(f"line {error.line}: no YAML that is taken: {error.what}") from None
     of_project = any("source_file" in one.fields or "source_run" in one.fields for one in found.decisions)
     shape = "project registry" if of_project else "run registry"
-    if not found.decisions:
-        fields = (*_header(found), Field("decisions", "carried", "none: nothing was decided"), *_examples(source))
-        return Reading("nothing", shape, fields=fields, why="no decisions in it")
+    trouble = "; ".join(f"line {first}: no YAML that is taken: {what}" for first, _, what in found.broken[:3])
+    if not (found.decisions or found.undecided):
+        fields = (*_header(found), Field("decisions", "carried", "none: nothing was decided"), *_rest(source, found))
+        why = trouble or "no decisions in it"
+        return Reading("unreadable" if trouble else "nothing", shape, fields=fields, why=why)
     by_route: dict[str, list[Event]] = {}
     rules = set()
-    for one in found.decisions:
-        route, rule = _route(source, found, one) if of_project else _route_of_run(source, found)
+    told_again = _told_again(found) if of_project else {}
+    for number, one in enumerate(found.decisions):
+        route, rule = _route(source, one) if of_project else _route_of_run(source, found)
         rules.add(rule)
-        whole = _with_text(source, one) if of_project else one
-        by_route.setdefault(route, []).append(_note(source, one, whole, of_project=of_project))
+        again = [other for other, first in told_again.items() if first == number]
+        whole = _with_text(source, _joined(one, [found.decisions[other] for other in again])) if of_project else one
+        further = [found.decisions[other] for other in again]
+        is_told = number not in told_again
+        by_route.setdefault(route, []).append(
+            _note(source, one, found.words[number], whole if is_told else None, further)
+        )
+    unread = [(first, last, source.excerpt(first, last)) for first, last, _ in found.broken]
+    for first, _, words in (*found.undecided, *unread):
+        route, rule = _route_of_run(source, found)
+        rules.add(rule)
+        by_route.setdefault(route, []).append(note(words, path=source.name, line=first, aside=True))
     parts = [
         Part(route, notes(source, [_head(source, found, events), *events], what="decision-registry"))
         for route, events in sorted(by_route.items())
     ]
     return Reading(
-        "imported",
+        "unreadable" if trouble else "imported",
         shape,
         tuple(parts),
         ", ".join(sorted(rules)),
-        (*_header(found), *_entries(source, found), *_examples(source)),
+        (*_header(found), *_entries(found, len(told_again)), *_rest(source, found)),
         decisions=len(found.decisions),
-        notes=len(found.decisions) + len(parts),
+        notes=sum(map(len, by_route.values())) + len(parts),
+        why=f"{trouble}; the rest was taken" if trouble else "",
     )
 
 
-def _note(source: Source, one: WrittenDecision, whole: WrittenDecision, *, of_project: bool) -> Event:
-    """An entry in its own words, and as a decision."""
+def _note(
+    source: Source, one: WrittenDecision, words: str, whole: WrittenDecision | None, further: Sequence[WrittenDecision]
+) -> Event:
+    """An entry in its own words, and as a decision; None for one that another entry tells.
+
+    further  the entries that tell it again: they are named
+    """
+    of_project = "source_file" in one.fields or "source_run" in one.fields
     in_its_run = not of_project and source.path.name.startswith("decision_registry.")
     session = session_of(source.path.parent, source.project.root) if in_its_run else source.session()
-    tree = decision_tree(whole, session)
+    tree = decision_tree(whole or one, session)
+    if further:
+        tree["further_labels"] = [f"{session}#{other.label}: {plain(other.title)}" for other in further]
     return note(
-        _words_of(one) if of_project else source.excerpt(one.first_line, one.last_line),
+        _words_of(one) if of_project else words,
         path=source.name,
         line=one.first_line,
         timestamp=tree.get("timestamp", ""),
-        decision=tree,
         file_sha256=source.sha256,
         aside=True,
+        **({"decision": tree} if whole is not None else {}),
     )
 
 
@@ -111,9 +136,56 @@ def _words_of(one: WrittenDecision) -> str:
 
 def _head(source: Source, found: Registry, events: Sequence[Event]) -> Event:
     """What the section says: how many decisions there are, and of which file."""
+    count = sum("decision" in event.input for event in events)
     header = ", ".join(f"{key} {value}" for key, value in found.header.items() if isinstance(value, (str, int)))
-    text = f"{len(events):,} decisions of {source.name}{f' ({header})' if header else ''}."
+    text = f"{count:,} decision{'s' * (count != 1)} of {source.name}{f' ({header})' if header else ''}."
     return note(text, path=source.name, line=1, title=f"Decisions of {source.path.name}")
+
+
+# ---- entries that tell one decision ----
+
+
+def _told_again(found: Registry) -> dict[int, int]:
+    """The entries that tell what another one tells, each with that one: of the same document, one called `Decision 3:
+    Title`, the other `Title`, and nothing else of them differs but what one of them does not say.
+    """
+    by_title: dict[tuple[str, str], list[int]] = {}
+    for number, one in enumerate(found.decisions):
+        key = str(one.fields.get("source_file", "") or one.fields.get("source_run", "")), _key(one.title)
+        by_title.setdefault(key, []).append(number)
+    made = {}
+    for numbers in by_title.values():
+        bare = [number for number in numbers if not _NUMBERED.match(plain(found.decisions[number].title))]
+        numbered = [number for number in numbers if number not in bare]
+        if len(bare) == len(numbered) == 1 and _agree(found.decisions[bare[0]], found.decisions[numbered[0]]):
+            made[numbered[0]] = bare[0]
+    return made
+
+
+def _agree(one: WrittenDecision, other: WrittenDecision) -> bool:
+    """Whether nothing that two entries say is against the other; when they were extracted, on one day, is nothing."""
+    return (
+        one.text == other.text
+        and _is_part(one.rationale, other.rationale)
+        and (not one.alternatives or not other.alternatives or one.alternatives == other.alternatives)
+        and one.status == other.status
+        and one.timestamp[:10] == other.timestamp[:10]
+        and all(one.fields.get(name) == other.fields.get(name) for name in ("context", "reversibility", "consequences"))
+    )
+
+
+def _is_part(one: str, other: str) -> bool:
+    """Whether two reasons are one, but for what one of them was cut by."""
+    shorter, longer = sorted((" ".join(one.split()), " ".join(other.split())), key=len)
+    return shorter == longer or not shorter or (len(shorter) >= _CUT // 2 and longer.startswith(shorter))
+
+
+def _joined(one: WrittenDecision, others: Sequence[WrittenDecision]) -> WrittenDecision:
+    """An entry with what those that tell it again say more."""
+    for other in others:
+        longer = max(one.rationale, other.rationale, key=len)
+        one = replace(one, rationale=longer, alternatives=one.alternatives or other.alternatives)
+    return one
 
 
 # ---- the text of a project's entry ----
@@ -171,18 +243,16 @@ def _key(title: str) -> str:
 # ---- routes ----
 
 
-def _route(source: Source, found: Registry, one: WrittenDecision) -> tuple[str, str]:
+def _route(source: Source, one: WrittenDecision) -> tuple[str, str]:
     """The route of a project's entry: by the run that it is of."""
-    named = str(one.fields.get("source_file", "") or one.fields.get("source_run", ""))
-    path = _followed(source.path, named)
-    return routes.of_run(path.parent if path is not None else Path("/") / str(one.fields.get("source_run", "")))
+    named, run = (str(one.fields.get(key, "") or "") for key in ("source_file", "source_run"))
+    path = _followed(source.path, named or run)
+    gone = Path("/", *(part for part in Path(run or Path(named).parent).parts if part not in ("/", "..")))
+    return routes.of_run(path.parent if path is not None else gone)
 
 
 def _route_of_run(source: Source, found: Registry) -> tuple[str, str]:
-    if found.task:
-        return routes.of_task(found.task)
-    head = "\n".join(line for line in source.lines[:5] if line.startswith("#"))
-    if task := routes.task_in(head):
+    if task := task_id(found.task):
         return routes.of_task(task)
     return routes.of_run(source.path.parent)
 
@@ -205,16 +275,23 @@ def _header(found: Registry) -> Iterator[Field]:
             yield field
 
 
-def _entries(source: Source, found: Registry) -> Iterator[Field]:
-    tree = yamltext.load(source.text)
-    entries = {"decisions": [entry for entry in tree.get("decisions", ()) if isinstance(entry, Mapping)]}
-    fates = {f"decisions[].{key}": fate for key, fate in _OF_AN_ENTRY.items()}
-    yield from accounted(entries, fates, ("evidence", "the entry's words"))
-    if found.strange:
-        yield Field("decisions[]", "left", "says nothing: neither a title nor a choice", len(found.strange))
+def _entries(found: Registry, told_again: int) -> Iterator[Field]:
+    names = found.names
+    fates = {f"decisions[].{key}": _OF_AN_ENTRY[name] for key, name in names.items() if name in _OF_AN_ENTRY}
+    fates |= {f"decisions[].{key}": fate for key, fate in _OF_ITS_PLACE.items()}
+    yield from accounted({"decisions": list(found.entries)}, fates, ("evidence", "the entry's words"))
+    if told_again:
+        yield Field("decisions[] that tell another one again", "carried", "that one, with both labels", told_again)
 
 
-def _examples(source: Source) -> Iterator[Field]:
-    count = sum(line.lstrip().startswith("#") for line in source.lines)
-    if count:
+def _rest(source: Source, found: Registry) -> Iterator[Field]:
+    """Entries that are no decision, lines that are no YAML, and comments."""
+    if found.undecided:
+        yield Field("decisions[] of which nothing was chosen", "evidence", "the entry's words", len(found.undecided))
+    if empty := len(found.strange) - len(found.undecided):
+        yield Field("decisions[]", "left", "says nothing: neither a title nor a choice", empty)
+    for first, last, what in found.broken:
+        fate: Fate = "evidence" if found.decisions or found.undecided else "left"
+        yield Field(f"lines {first} to {last}", fate, f"no YAML that is taken: {what}")
+    if count := sum(line.lstrip().startswith("#") for line in source.lines):
         yield Field("# lines of comments", "left", "remarks and examples of the template", count)

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from ralf import jsontext
-from ralf.runs.written import plain
+from ralf.runs.entry import decision_of
+from ralf.runs.written import decision_tree, plain, statement_of
 from ralf.text import clean
 from ralf.transcripts.events import Event
 from ralf.transcripts.notes import note
@@ -34,6 +37,7 @@ _KNOWN = {
     "tool_call_count": "active_work.pilot_checkpoint",
     "output_bytes": "active_work.pilot_checkpoint",
 }
+_PATHS = ("path", "file_path", "file", "filename", "name")
 _MARKS = ("task_id", "plan_step", "completed_steps", "key_decisions", "current_context", "session_id", "saved_at")
 
 
@@ -57,6 +61,7 @@ def read(source: Source) -> Reading:
         tree = jsontext.load(source.text)
     except ValueError as error:
         raise Unreadable(f"no JSON: {error}") from None
+    tree = _unwrapped(tree)
     if not isinstance(tree, dict) or sum(key in tree for key in _MARKS) < 2:
         return Reading("left", "unknown", why="no checkpoint of Pilot: none of its keys is there")
     decisions = list(_decisions(source, tree))
@@ -81,6 +86,13 @@ def read(source: Source) -> Reading:
     )
 
 
+def _unwrapped(tree: object) -> object:
+    """A checkpoint, also where it stands under a name of its own."""
+    inner = [value for value in tree.values() if isinstance(value, dict)] if isinstance(tree, dict) else []
+    wrapped = len(inner) == 1 and not any(key in tree for key in _MARKS)  # type: ignore[operator]
+    return inner[0] if wrapped and sum(key in inner[0] for key in _MARKS) > 1 else tree
+
+
 def _route(source: Source, tree: Mapping[str, Any]) -> tuple[str, str]:
     if task := _said(tree.get("task_id")):
         return routes.of_task(task)
@@ -93,22 +105,22 @@ def _note(source: Source, tree: Mapping[str, Any]) -> Event:
     work: dict[str, Any] = {
         "current_task": _said(tree.get("task_id")),
         "task_title": _said(tree.get("task_title")),
-        "plan_step": tree.get("plan_step"),
-        "total_steps": tree.get("total_steps"),
-        "completed_steps": [_step(step, number) for number, step in enumerate(_listed(tree.get("completed_steps")), 1)],
+        "plan_step": _number(tree.get("plan_step")),
+        "total_steps": _number(tree.get("total_steps")) or _number(str(tree.get("plan_step")), last=True),
+        "completed_steps": _steps(tree.get("completed_steps")),
         "findings": [_said(item) for item in _listed(tree.get("important_findings"))],
         "last_statement": _said(tree.get("current_context")),
     }
     rest = {key: value for key, value in tree.items() if key not in _KNOWN or "pilot_checkpoint" in _KNOWN[key]}
     work = {key: value for key, value in work.items() if value not in (None, "", [])}
     work["pilot_checkpoint"] = {**rest, "source": {"path": source.name, "sha256": source.sha256}}
-    paths = [{"path": _path(item), "did": ["edited"]} for item in _listed(tree.get("files_modified")) if _path(item)]
+    paths = [{"path": _path(item), "did": ["edited"]} for item in _files(tree.get("files_modified")) if _path(item)]
     title = _said(tree.get("task_title")) or _said(tree.get("task_id")) or "Checkpoint of Pilot"
     return note(
         _words(tree),
         path=source.name,
         line=1,
-        timestamp=_said(tree.get("saved_at")),
+        timestamp=_time(tree.get("saved_at")),
         title=title,
         work=work,
         facts={"paths": paths} if paths else {},
@@ -127,33 +139,51 @@ def _words(tree: Mapping[str, Any]) -> str:
 
 
 def _decisions(source: Source, tree: Mapping[str, Any]) -> Iterator[Event]:
-    for number, item in enumerate(_listed(tree.get("key_decisions")), start=1):
-        given = item if isinstance(item, Mapping) else {"decision": item}
-        text = next(
-            (
-                said
-                for key in ("decision", "text", "title", "summary", "description")
-                if (said := _said(given.get(key)))
-            ),
-            "",
-        )
-        if not text:
+    for number, (name, item) in enumerate(_named(tree.get("key_decisions")), start=1):
+        given = item if isinstance(item, Mapping) else {"decision": item if isinstance(item, str) else _said(item)}
+        found = decision_of(given, (1, 1))
+        if found is None:
             continue
-        why = _said(given.get("rationale") or given.get("reason"))
-        decision = {
-            "decision": text,
-            "rationale": why,
-            "alternatives": [_said(option) for option in _listed(given.get("alternatives"))],
-            "label": f"{source.session()}#{_said(given.get('id')) or number}",
-        }
+        found = replace(found, label=found.label or name or str(number))
+        text = statement_of(found)
         yield note(
-            f"key decision {number}: {_said(item)}",
+            f"key decision {number}: {f'{name}: ' if name else ''}{_said(item)}",
             path=source.name,
             line=_line(source, text),
-            timestamp=_said(tree.get("saved_at")),
-            decision={key: value for key, value in decision.items() if value},
+            timestamp=_time(tree.get("saved_at")),
+            decision=decision_tree(found, source.session()),
             file_sha256=source.sha256,
         )
+
+
+def _named(value: object) -> list[tuple[str, Any]]:
+    """The items of a list, or those of a mapping with their names."""
+    if isinstance(value, Mapping) and decision_of(value, (1, 1)) is None:
+        return [(str(name), item) for name, item in value.items()]
+    return [("", item) for item in _listed(value)]
+
+
+def _number(value: object, *, last: bool = False) -> int | None:
+    """A whole number, also as `2.0`, or the first or last one of `2 of 4`."""
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        return int(value) if value == value and abs(value) < 1 << 53 else None
+    found = re.findall(r"\d{1,9}", value) if isinstance(value, str) else []
+    return int(found[-1 if last else 0]) if found and (not last or len(found) > 1) else None
+
+
+def _time(value: object) -> str:
+    """A time as it was written; seconds since 1970 as a date."""
+    if isinstance(value, (int, float)) and 0 < value < 1 << 35:
+        return f"{datetime.fromtimestamp(value, UTC):%Y-%m-%dT%H:%M:%SZ}"
+    return _said(value)
+
+
+def _steps(value: object) -> list[dict[str, Any]]:
+    if isinstance(value, Mapping) and not {"step", "description"} & set(value):
+        return [
+            _step({"description": said, "step": _number(name)}, n) for n, (name, said) in enumerate(value.items(), 1)
+        ]
+    return [_step(step, number) for number, step in enumerate(_listed(value), start=1)]
 
 
 def _step(step: object, number: int) -> dict[str, Any]:
@@ -180,8 +210,14 @@ def _listed(value: object) -> list[Any]:
     return value if isinstance(value, list) else [] if value in (None, "", {}) else [value]
 
 
+def _files(value: object) -> list[Any]:
+    return list(value) if isinstance(value, Mapping) and not set(_PATHS) & set(value) else _listed(value)
+
+
 def _path(item: object) -> str:
-    return _said(item.get("path") or item.get("file")) if isinstance(item, Mapping) else _said(item)
+    if isinstance(item, Mapping):
+        return next((said for key in _PATHS if (said := _said(item.get(key)))), "")
+    return _said(item)
 
 
 def _said(value: object) -> str:

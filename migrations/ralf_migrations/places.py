@@ -97,20 +97,20 @@ def files(base: Path, kind: Kind, *, named: bool, store: Path) -> Found:
     return Found(*(tuple(sorted(paths)) for paths in (seen.paths, seen.strange, seen.backups)))
 
 
-def folders(base: Path, is_one: Callable[[Path, list[str]], bool], *, store: Path) -> Found:
-    """The folders below `base` that are of the source, `base` itself included: a folder and the names of its files are
-    asked. What lies within one is not looked at.
+def folders(base: Path, is_one: Callable[[Path, list[str], bool], bool], *, store: Path) -> Found:
+    """The folders below `base` that are of the source, `base` itself included.
+
+    is_one  asked of a folder, the names of its files, and whether it lies within one of the source
     """
     seen = _Seen()
-    for folder, names in _folders(base, store, seen, until=is_one):
-        if is_one(folder, names):
-            seen.paths.append(folder)
-    return Found(tuple(sorted(seen.paths)), (), tuple(sorted(seen.backups)))
+    found: set[Path] = set()
+    for folder, names in _folders(base, store, seen):
+        if is_one(folder, names, not found.isdisjoint(folder.parents)):
+            found.add(folder)
+    return Found(tuple(sorted(found)), tuple(sorted(seen.strange)), tuple(sorted(seen.backups)))
 
 
-def _folders(
-    base: Path, store: Path, seen: _Seen, *, until: Callable[[Path, list[str]], bool] | None = None
-) -> Iterator[tuple[Path, list[str]]]:
+def _folders(base: Path, store: Path, seen: _Seen) -> Iterator[tuple[Path, list[str]]]:
     """Every folder and the names of its files; links are not followed, a folder that cannot be read is strange."""
     for place, inner, names in os.walk(base, onerror=lambda error: seen.strange.append(Path(error.filename))):
         folder = Path(place)
@@ -118,8 +118,6 @@ def _folders(
         seen.backups += [folder / name for name in inner if is_backup(name)]
         inner[:] = [name for name in inner if not is_backup(name)]
         yield folder, sorted(names)
-        if until is not None and until(folder, names):
-            inner[:] = []
 
 
 def _original(name: str) -> str:

@@ -18,6 +18,7 @@ from ralf_migrations import routes
 from ralf_migrations.places import Kind
 from ralf_migrations.reading import Part, Reading, Source, beginning, notes, text_of
 from ralf_migrations.report import Field
+from ralf_migrations.timeline_around import FIELD
 
 _NEXT = re.compile(r"\b(?:next|to do|todo|upcoming|remaining)\b(?!.*\bpredictions?\b)", re.IGNORECASE)
 _NOW = re.compile(r"\b(?:worked on|this loop|current|accomplished|done|completed|summary)\b", re.IGNORECASE)
@@ -25,7 +26,9 @@ _FINDINGS = re.compile(r"\b(?:insights?|findings?|discover(?:y|ies)|learnings?|l
 _BLOCKERS = re.compile(r"\b(?:blockers?|blocked|obstacles?)\b", re.IGNORECASE)
 _ITEM = re.compile(r"(?:[-*+]|\d{1,3}[.)])\s+(?:\[[ xX]\]\s+)?(?P<text>\S.*)$")
 _BOLD = re.compile(r"\*\*(?P<text>[^*]+)\*\*:?\s*(?P<rest>.*)$")
-_AGENT = re.compile(r"\((?P<agent>[A-Z][a-z]+)\s+(?:Run|Loop)\b")
+_AGENT = re.compile(
+    rf"\((?P<agent>[A-Z][a-z]+)\s+(?:Run|Loop)\b|\b(?P<known>(?i:{'|'.join(routes.AGENTS)}))\s+(?:Run|Loop)\b"
+)
 _NAMED = re.compile(r"(?:\d{1,2}\.|(?:Insight|Finding|Discovery|Lesson|Learning)\b)")
 _NOTHING = re.compile(r"(?:none|n/?a|no (?:blockers|questions).*|nothing)\W*$", re.IGNORECASE)
 _MOST, _LONGEST = 12, 300
@@ -45,10 +48,10 @@ def order(path: Path) -> tuple[str, str]:
 
 def read(source: Source) -> Reading:
     """What such a page comes to: a note for each of its parts, the decisions in it, what comes next."""
-    lines = markdown.lines_of(source.text)
-    sections = [one for one in markdown.sections_of(lines) if one.level == 2]
+    lines = markdown.titled(markdown.lines_of(source.text))
+    sections = _parts(lines)
     if not sections:
-        return Reading("left", "unknown", why="no headings: nothing tells its parts")
+        return Reading("nothing", "RALF-CONTEXT.md", fields=(Field("the page", "left", "empty"),), why="no words in it")
     found = sorted(decisions_in(source.text, mixed=True), key=lambda one: one.first_line)
     starts = [one.first_line for one in found]
     top = next((line.heading for line in lines if line.level == 1), "")
@@ -80,10 +83,23 @@ def read(source: Source) -> Reading:
     )
 
 
+def _parts(lines: Sequence[Line]) -> list[Section]:
+    """The page in its parts: by its main headings below the title, else as one."""
+    sections = markdown.sections_of(lines)
+    main = min((one.level for one in sections if one.level > 1), default=0)
+    if main:
+        return [one for one in sections if one.level == main]
+    rest = tuple(line for line in lines if not line.level)
+    return [Section(2, "The page", 1, rest, rest, ())] if text_of(rest) else []
+
+
 def _route(lines: Sequence[Line]) -> tuple[str, str]:
     for line in lines:
         if line.level and (found := _AGENT.search(line.heading)):
-            return routes.of_agent(found["agent"])
+            return routes.of_agent(found["agent"] or found["known"])
+    for line in lines:
+        if not line.fenced and (field := FIELD.match(line.text)) and field["name"].lower() in ("agent", "agent type"):
+            return routes.of_agent(plain(field["value"]))
     return routes.FALLBACK, routes.NEITHER
 
 

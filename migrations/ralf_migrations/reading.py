@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import hashlib
 import os
 import stat
@@ -14,6 +15,7 @@ from typing import Any
 from ralf.files.opening import content_of, not_through_a_link
 from ralf.model import Attempt
 from ralf.project import Project
+from ralf.runs import handwritten
 from ralf.runs.markdown import Line
 from ralf.text import clean
 from ralf.transcripts import Transcript
@@ -94,13 +96,14 @@ def opened(project: Project, path: Path) -> Source:
         content = content_of(path, most=MAX_BYTES)
     except OSError as error:
         raise Unreadable(error.strerror or str(error)) from None
+    is_wide = content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
     try:
-        text = content.decode("utf-8-sig")
+        text = content.decode("utf-16" if is_wide else "utf-8-sig")
     except UnicodeDecodeError as error:
-        raise Unreadable(f"no UTF-8 text: byte {error.start:,}") from None
+        raise Unreadable(f"no UTF-8 text: byte {0 if is_wide else error.start:,}") from None
     if "\0" in text:
         raise Unreadable("no text: it holds a NUL byte")
-    text = text.replace("\r\n", "\n").replace("\r", "\n")
+    text = handwritten.without_control(text.replace("\r\n", "\n").replace("\r", "\n"))
     return Source(project, path, name_of(project, path), hashlib.sha256(content).hexdigest(), len(content), text)
 
 
@@ -108,7 +111,10 @@ def beginning(path: Path, most: int = 4_096) -> str:
     """The first bytes of a file as text, "" for what is no regular file, or cannot be read."""
     try:
         with open(path, "rb", opener=not_through_a_link) as file:
-            return file.read(most).decode("utf-8", "replace") if stat.S_ISREG(os.fstat(file.fileno()).st_mode) else ""
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                return ""
+            text = file.read(most).decode("utf-8-sig", "replace")
+            return text.replace("\r\n", "\n").replace("\r", "\n")
     except OSError:
         return ""
 

@@ -6,15 +6,17 @@ import re
 from pathlib import Path
 
 from ralf import names
-from ralf.runs import documents, metadata
-from ralf.runs.folder import RunFolder
+from ralf.runs import documents, metadata, registry
+from ralf.runs.folder import RunFolder, task_id
+from ralf.transcripts import runfolder
+from ralf.yamltext import BadYaml
 
 TASK, AGENT, NEITHER = "the task", "the agent's name", "neither a task nor an agent is told"
 """Why a route was chosen."""
 
 FALLBACK = "default"
 _TASK_ID = re.compile(r"\b(?:TASK|RALF|BUG|FEAT|PLAN|CORE|DOCS|IMP)-[A-Za-z0-9][\w-]*")
-_AGENTS = (
+AGENTS = (
     "planner",
     "executor",
     "architect",
@@ -54,8 +56,18 @@ def of_run(folder: Path) -> tuple[str, str]:
 def _told_in(run: RunFolder) -> str:
     """The task that a run's records tell, else its documents, at their tops."""
     try:
-        return metadata.read(run).task or documents.task_in(run)
+        return metadata.read(run).task or documents.task_in(run) or _registered(run)
     except OSError:
+        return ""
+
+
+def _registered(run: RunFolder) -> str:
+    """The task that a run's registry of decisions names."""
+    if runfolder.REGISTRY not in run.files:
+        return ""
+    try:
+        return task_id(registry.read(run.text(runfolder.REGISTRY)).task)
+    except BadYaml:
         return ""
 
 
@@ -75,7 +87,7 @@ def agent_in(path: Path) -> str:
     parts = path.parts
     for part in reversed(parts):
         head = part.lower().partition("__")[0]
-        if head in _AGENTS:
+        if head in AGENTS:
             return head
     for place, part in enumerate(parts[:-1]):
         if part == "agents" and parts[place + 1] not in _PLACES and not _RUN.match(parts[place + 1]):

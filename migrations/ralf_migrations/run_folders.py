@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from ralf import jsontext, yamltext
+from ralf import jsontext
 from ralf.errors import RalfError
 from ralf.files.opening import content_of
 from ralf.project import Project
-from ralf.runs import documents, metadata
+from ralf.runs import documents, handwritten, metadata, registry
 from ralf.runs.folder import RunFolder
 from ralf.transcripts import runfolder
 from ralf.transcripts.events import Event
@@ -22,8 +23,10 @@ from ralf_migrations.places import Found
 from ralf_migrations.reading import Part, Reading, Source, Unreadable, accounted, beginning
 from ralf_migrations.report import Fate, Field
 
-_NAME = re.compile(r"run-.+")
-_DOCUMENTS = frozenset(("THOUGHTS.md", "RESULTS.md", "DECISIONS.md", ".ralf-metadata", "RUN.yaml"))
+_NAME = re.compile(r"run-(?P<number>\d)?.+")
+_HOLDS_RUNS = (".autonomous", ".git", "runs")
+_DOCUMENTS = frozenset(("thoughts.md", "results.md", "decisions.md", ".ralf-metadata", "run.yaml"))
+_MARKS = _DOCUMENTS | {"metadata.yaml", "context.yaml", "status.txt", "tracking.json", "learnings.md", "assumptions.md"}
 _TIME = re.compile(
     r"(?:timestamp_start|timestamp|started(?:_at)?|\*\*(?:Started|Date|Timestamp):\*\*)\W*(\d{4}-\d\d-\d\d[T\d:.]*)"
 )
@@ -43,8 +46,15 @@ def find(base: Path, named: bool, store: Path) -> Found:
     return places.folders(base, _is_run, store=store)
 
 
-def _is_run(folder: Path, names: list[str]) -> bool:
-    return bool(_NAME.match(folder.name)) or not _DOCUMENTS.isdisjoint(names)
+def _is_run(folder: Path, names: list[str], within: bool) -> bool:
+    """Whether a folder is a run's: by a name with a number, or by its documents. What lies within a run is one only by
+    its name, and what runs lie in is none.
+    """
+    named = _NAME.match(folder.name)
+    here = {name.lower() for name in names}
+    if named and (named["number"] or not _MARKS.isdisjoint(here)):
+        return True
+    return not (within or _DOCUMENTS.isdisjoint(here) or any((folder / name).is_dir() for name in _HOLDS_RUNS))
 
 
 def order(path: Path) -> tuple[str, str]:
@@ -144,6 +154,12 @@ def _fields(run: RunFolder, *, written: bool) -> Iterator[Field]:
         else:
             why = next((why for pattern, why in _LEFT if re.fullmatch(pattern, name)), "no document of a run")
             yield Field(name, "left", why)
+    with os.scandir(run.path) as entries:
+        others = sorted(
+            (entry.name, entry.is_symlink()) for entry in entries if not entry.is_file(follow_symlinks=False)
+        )
+    for name, is_link in others:
+        yield Field(name, "left", "a link" if is_link else "a folder within the run's: none of its documents")
 
 
 def _of_document(run: RunFolder, name: str) -> Iterator[Field]:
@@ -167,12 +183,28 @@ def _of_record(run: RunFolder, name: str, *, written: bool) -> Iterator[Field]:
     )
     try:
         text = run.text(name)
-        tree = jsontext.load(text) if name.endswith(".json") else None if name == "status.txt" else yamltext.load(text)
+        tree, broken = _tree(name, text)
     except (OSError, ValueError) as error:
-        yield Field(name, "left", f"not of its kind: {getattr(error, 'what', '') or error}")
+        why = f"not of its kind: {getattr(error, 'what', '') or error}"
+        yield Field(name, "evidence" if written else "left", f"its words; {why}" if written else why)
         return
     if not isinstance(tree, Mapping) or not tree:
         yield Field(name, "carried", fate[1]) if text.strip() else Field(name, "left", "empty")
         return
     for field in accounted(tree, {}, fate):
         yield Field(f"{name}: {field.name}", field.fate, field.where, field.count)
+    for first, last, what in broken:
+        yield Field(f"{name}: lines {first} to {last}", "evidence", f"no YAML that is taken: {what}")
+
+
+def _tree(name: str, text: str) -> tuple[object, Sequence[tuple[int, int, str]]]:
+    """What a record holds, and the lines of it that cannot be read."""
+    if name.endswith(".json"):
+        return jsontext.load(text), ()
+    if name == "status.txt":
+        return {}, ()
+    if name == runfolder.REGISTRY:
+        found = registry.read(text)
+        return {**found.header, "decisions": list(found.entries)}, found.broken
+    record = handwritten.salvage(text)
+    return record.tree, record.broken

@@ -31,9 +31,9 @@ def read(source: Source) -> Reading:
         if not kept.is_file():
             return Reading("left", "view", why="a view of what ralf keeps: nothing that is not known")
         source = replace(opened(source.project, kept), path=source.path, name=source.name)  # what had stood there
-    lines = markdown.lines_of(source.text)
+    lines = markdown.titled(markdown.lines_of(source.text))
     fences = markdown.fences_of(lines)
-    state = timeline_yaml.state_in(fences)
+    state = timeline_yaml.state_in(lines, fences)
     if state is not None:
         return timeline_yaml.read(source, lines, fences, state)
     if timeline_plain.looks(source.text):

@@ -8,7 +8,7 @@ from typing import Any
 
 from ralf import names, yamltext
 from ralf.model import Attempt
-from ralf.runs import markdown
+from ralf.runs import handwritten, markdown
 from ralf.runs.markdown import Fence, Line, Section
 from ralf.runs.outcomes import outcome_of
 from ralf.runs.written import plain
@@ -16,15 +16,14 @@ from ralf.transcripts.events import Event
 from ralf.transcripts.notes import note
 from ralf_migrations.reading import Part, Reading, Source, accounted, notes, text_of
 from ralf_migrations.report import Field
-from ralf_migrations.timeline_around import agent_of, aside
+from ralf_migrations.timeline_around import FIELD, agent_of, aside, header_of, summary_of
 
-_HEADER = re.compile(r"\*\*(?P<name>Agent|Task|Phase|Created|[A-Z][\w ]{1,20}):\*\*\s*(?P<value>.+)$")
-_BULLET = re.compile(r"\s*[-*]\s+\*\*(?P<name>[^*:]+):\*\*\s*(?P<value>.*)$")
-_ITEM = re.compile(r"(?P<indent>\s*)(?:[-*+]|\d{1,3}[.)])\s+(?:\[(?P<done>[ xX])\]\s+)?(?P<text>\S.*)$")
+_ITEM = re.compile(r"(?P<indent>\s*)(?:[-*+]|\d{1,3}[.)])\s+(?:\[(?P<done>[ xX~>/])\]\s+)?(?P<text>\S.*)$")
 _TASK = re.compile(r"\b[A-Z][A-Z0-9]+(?:-[A-Za-z0-9_]+)*-\d\w*(?:-[\w-]+)?")
 _ENDED = re.compile(r"\bEXIT\b|\bcomplete", re.IGNORECASE)
-_LOOKS = re.compile(r"^## (?:Current Assignment|Work Queue|Work History)\s*$", re.MULTILINE)
 _STATE = ("Work History", "Work Queue", "Current Assignment")
+_LOOKS = re.compile(rf"^ {{0,3}}#{{1,6}}[ \t]+({'|'.join(_STATE)})\b", re.MULTILINE | re.IGNORECASE)
+_NO_VALUE = ("", "none", "null", "n/a", "-", "~")
 
 
 def looks(text: str) -> bool:
@@ -34,15 +33,15 @@ def looks(text: str) -> bool:
 
 def read(source: Source, lines: Sequence[Line], fences: Sequence[Fence]) -> Reading:
     """What such a memory comes to: the work as it stands, and a checkpoint for each run that it tells of."""
-    header = _header(lines)
+    header = header_of(lines)
     agent = names.slug("-".join(header.get("Agent", "").lower().split()) or agent_of(source, lines))
     task = found[0] if (found := _TASK.search(header.get("Task", ""))) else ""
     route = names.slug(task or agent)
     sections = [section for section in markdown.sections_of(lines) if section.level > 1]
-    by_name = {section.heading: section for section in reversed(sections) if section.level == 2}
-    assignment, trouble = _assignment(fences)
+    by_name = {name: one for one in reversed(sections) if (name := _state_in(one.heading)) and not _is_state(one, ())}
+    assignment, trouble = _assignment(fences, by_name.get("Current Assignment"))
     queue = list(_queue(by_name.get("Work Queue"), sections))
-    runs = [section for section in sections if section.under[1:2] == ("Work History",)]
+    runs = [section for section in sections if section.under and _state_in(section.under[-1]) == "Work History"]
     when = header.get("Created", "")
     kept = f"memory_of_{agent}"
     memory = {
@@ -54,13 +53,14 @@ def read(source: Source, lines: Sequence[Line], fences: Sequence[Fence]) -> Read
     }
     work = {**_work(header, task, assignment or {}, [item for _, item in queue]), kept: memory}
     state = _state_note(source, by_name, title=f"Memory of {agent}", when=when, work=work)
+    summary = summary_of(source, agent, when=when, runs=len(runs), queue=work.get("todos", ()))
     prose = [
         aside(source, section, text)
         for section in sections
         if not _is_state(section) and (text := text_of(section.own))
     ]
     parts = [_run(source, agent, route, section) for section in runs]
-    parts.append(Part(route, notes(source, [state, *(event for event, _ in prose)], what="timeline-memory")))
+    parts.append(Part(route, notes(source, [state, summary, *(event for event, _ in prose)], what="timeline-memory")))
     return Reading(
         "imported",
         "family B",
@@ -79,31 +79,31 @@ def read(source: Source, lines: Sequence[Line], fences: Sequence[Fence]) -> Read
             *(field for _, field in prose),
             *_examples(fences),
         ),
-        notes=1 + len(prose) + len(runs),
+        notes=2 + len(prose) + len(runs),
     )
 
 
-def _header(lines: Sequence[Line]) -> dict[str, str]:
-    made: dict[str, str] = {}
-    for line in lines:
-        if line.rule or line.level > 1:
-            break
-        if found := _HEADER.match(line.text):
-            made[found["name"]] = found["value"].strip()
-    return made
+def _state_in(heading: str) -> str:
+    """The part of the state that stands below a heading, case and remarks aside; "" for none."""
+    bare = re.sub(r"^[\W\d_]+|\s*\(.*$|\W+$", "", plain(heading)).casefold()
+    return next((name for name in _STATE if name.casefold() == bare), "")
 
 
-def _is_state(section: Section) -> bool:
-    return section.heading in _STATE or any(name in _STATE for name in section.under)
+def _is_state(section: Section, own: Sequence[str] = _STATE) -> bool:
+    """Whether a section is part of the state, or `own` part of it, or stands below such a part."""
+    return _state_in(section.heading) in own or any(map(_state_in, section.under))
 
 
-def _assignment(fences: Sequence[Fence]) -> tuple[dict[str, Any] | None, str]:
-    """What the fence below `## Current Assignment` holds, None and why where it is no YAML, or is not there."""
-    fence = next((one for one in fences if one.under[-1:] == ("Current Assignment",)), None)
+def _assignment(fences: Sequence[Fence], section: Section | None) -> tuple[dict[str, Any] | None, str]:
+    """What the fence below `## Current Assignment` holds, or the fields in bold there; None, and why, where that is no
+    YAML, or nothing.
+    """
+    fence = next((one for one in fences if "Current Assignment" in map(_state_in, one.under)), None)
     if fence is None:
-        return None, ""
+        told = {name.replace(" ", "_"): value for name, value in _bullets(section).items()} if section else {}
+        return {name: None if value.lower() in _NO_VALUE else value for name, value in told.items()} or None, ""
     try:
-        return yamltext.load(fence.text), ""
+        return handwritten.load(fence.text), ""
     except yamltext.BadYaml as error:
         return None, f"line {fence.first + max(error.line, 1) - 1}: no YAML: {error.what}"
 
@@ -112,7 +112,7 @@ def _queue(top: Section | None, sections: Sequence[Section]) -> Iterator[tuple[L
     """The items of the queue: what they say, whether they are done, below which heading, and inside which item."""
     if top is None:
         return
-    below = [section for section in sections if section.under[1:2] == (top.heading,) and section.first > top.first]
+    below = [section for section in sections if top.heading in section.under and top.first < section.first <= top.last]
     for group in (top, *below):
         above: list[tuple[int, str]] = []
         for line in group.own:
@@ -122,7 +122,10 @@ def _queue(top: Section | None, sections: Sequence[Section]) -> Iterator[tuple[L
             depth, text = len(found["indent"]), found["text"].strip()
             while above and above[-1][0] >= depth:
                 above.pop()
-            item: dict[str, Any] = {"item": text, "done": (found["done"] or " ") in "xX"}
+            mark = found["done"] or " "
+            item: dict[str, Any] = {"item": text, "done": mark in "xX"}
+            if mark in "~>/":
+                item["begun"] = True
             if group is not top:
                 item["under"] = group.heading
             if above:
@@ -134,7 +137,7 @@ def _queue(top: Section | None, sections: Sequence[Section]) -> Iterator[tuple[L
 def _work(
     header: Mapping[str, str], task: str, assignment: Mapping[str, Any], queue: Sequence[Mapping[str, Any]]
 ) -> dict[str, Any]:
-    doing, blocked = assignment.get("in_progress"), assignment.get("blocked_by")
+    doing, blocked = assignment.get("in_progress") or assignment.get("monitoring"), assignment.get("blocked_by")
     following = assignment.get("next_item")
     work: dict[str, Any] = {"current_phase": header.get("Phase", "")}
     if task:
@@ -152,7 +155,8 @@ def _work(
 
 def _todo(item: Mapping[str, Any], doing: object) -> dict[str, str]:
     text = item["item"] if "part_of" not in item else f"{str(item['part_of']).rstrip(':')}: {item['item']}"
-    status = "completed" if item["done"] else "in_progress" if doing and _said(doing) in item["item"] else "pending"
+    begun = "begun" in item or (doing and _said(doing) in item["item"])
+    status = "completed" if item["done"] else "in_progress" if begun else "pending"
     return {"content": plain(text), "status": status}
 
 
@@ -175,13 +179,13 @@ def _state_note(
     )
     head = source.excerpt(1, first - 1).strip().rstrip("-").rstrip()
     parts = [f"## {name}\n\n{text_of(by_name[name].lines)}" for name in _STATE if name in by_name]
-    return note("\n\n".join((head, *parts)), path=source.name, line=1, timestamp=when, title=title, work=work)
+    return note(
+        "\n\n".join((head, *parts)), path=source.name, line=1, timestamp=when, title=title, work=work, aside=True
+    )
 
 
 def _bullets(section: Section) -> dict[str, str]:
-    return {
-        found["name"].lower(): found["value"].strip() for line in section.own if (found := _BULLET.match(line.text))
-    }
+    return {found["name"].lower(): found["value"].strip() for line in section.own if (found := FIELD.match(line.text))}
 
 
 def _run(source: Source, agent: str, route: str, section: Section) -> Part:
@@ -226,7 +230,7 @@ def _empty_history(by_name: Mapping[str, Section], runs: Sequence[Section]) -> I
 
 def _examples(fences: Sequence[Fence]) -> Iterator[Field]:
     for fence in fences:
-        if fence.under[-1:] == ("Current Assignment",):
+        if "Current Assignment" in map(_state_in, fence.under):
             continue
         why = "a template or an example: no state"
         if fence.info in ("yaml", "yml"):

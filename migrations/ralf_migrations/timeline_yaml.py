@@ -11,7 +11,7 @@ from typing import Any
 
 from ralf import names, yamltext
 from ralf.model import Attempt
-from ralf.runs import markdown
+from ralf.runs import handwritten, markdown
 from ralf.runs.markdown import Fence, Line
 from ralf.runs.outcomes import outcome_of
 from ralf.runs.written import plain
@@ -19,20 +19,26 @@ from ralf.transcripts.events import Event
 from ralf.transcripts.notes import note
 from ralf_migrations.reading import Part, Reading, Source, Unreadable, accounted, notes, text_of
 from ralf_migrations.report import Field
-from ralf_migrations.timeline_around import agent_of, aside
+from ralf_migrations.timeline_around import FIELD, agent_of, aside, header_of, summary_of
 
 TOP = "timeline_memory"
 """The key with which the state begins."""
 
 _BEGINS = re.compile(rf"^{TOP}:", re.MULTILINE)
-_IN_BOLD = re.compile(r"\*\*(?P<name>[^*:]{1,40}):\*\*\s*(?P<value>.+)$")
 _HISTORY = re.compile(r"(?:\w+_)?history$")
 _WAITING = ("priority_sources", "priority_patterns", "priority_recommendations", "priority_items", "backlog")
 _ID = ("pattern_id", "task_id", "source", "worker_run_id", "run_id")
 
 
-def state_in(fences: Sequence[Fence]) -> Fence | None:
-    """The fence that holds the state: it stands above all sections; in one, it shows how such a memory looks."""
+def state_in(lines: Sequence[Line], fences: Sequence[Fence]) -> Fence | None:
+    """The fence that holds the state: it stands above all sections; in one, it shows how such a memory looks. Front
+    matter is such a fence.
+    """
+    ends = [line.number for line in lines if line.text.rstrip() == "---"]
+    if ends[:1] == [1] and len(ends) > 1:
+        text = "\n".join(line.text for line in lines[1 : ends[1] - 1])
+        if _BEGINS.search(text):
+            return Fence("yaml", text, 2, ends[1] - 1, ())
     found = (fence for fence in fences if _BEGINS.search(fence.text) and len(fence.under) < 2)
     return next(found, None)
 
@@ -40,26 +46,25 @@ def state_in(fences: Sequence[Fence]) -> Fence | None:
 def read(source: Source, lines: Sequence[Line], fences: Sequence[Fence], state: Fence) -> Reading:
     """What such a memory comes to, whose state stands in this fence. Unreadable where that is no YAML."""
     try:
-        tree = yamltext.load(state.text)
+        record = handwritten.salvage(state.text)
     except yamltext.BadYaml as error:
         line = state.first + max(error.line, 1) - 1
         raise Unreadable(f"line {line}: the fence with its state is no YAML: {error.what}") from None
+    tree = record.tree
+    trouble = [(state.first + first - 1, state.first + last - 1, what) for first, last, what in record.broken]
     about = tree.get(TOP)
     about = about if isinstance(about, Mapping) else {}
     agent = str(about.get("agent") or agent_of(source, lines))
     route = names.slug(agent)
-    histories = {key: rows for key, rows in tree.items() if _HISTORY.match(key)}
-    header = _header(lines)
+    tree = {**{key: value for key, value in about.items() if _is_state(key)}, **tree}
+    histories = {key: _rows(rows) for key, rows in tree.items() if _HISTORY.match(key)}
+    header = {name.lower(): value for name, value in header_of(lines).items()}
     memory = {
         "source": {"path": source.name, "sha256": source.sha256},
         **({"header": header} if header else {}),
-        **{key: value for key, value in tree.items() if not (key in histories and isinstance(value, list))},
+        **{key: value for key, value in tree.items() if not histories.get(key)},
     }
-    runs = [
-        (key, number, row)
-        for key, rows in histories.items()
-        for number, row in enumerate(rows if isinstance(rows, list) else [], start=1)
-    ]
+    runs = [(key, number, row) for key, rows in histories.items() for number, row in enumerate(rows, start=1)]
     parts = [_run(source, state, agent, route, key, number, row) for key, number, row in runs]
     when = str(about.get("last_updated") or "")
     work = {**_work(tree), f"memory_of_{agent}": memory}
@@ -71,25 +76,42 @@ def read(source: Source, lines: Sequence[Line], fences: Sequence[Fence], state: 
             timestamp=when,
             title=f"Memory of {agent}",
             work=work,
-        )
+            aside=True,
+        ),
+        summary_of(source, agent, when=when, runs=len(runs), queue=work.get("todos", ())),
     ]
     prose = list(_prose(source, lines, state))
     parts.append(Part(route, notes(source, [*events, *(event for event, _ in prose)], what="timeline-memory")))
+    said = "; ".join(f"line {first}: the fence with its state is no YAML: {what}" for first, _, what in trouble)
     return Reading(
-        "imported",
+        "unreadable" if trouble else "imported",
         "family A",
         tuple(parts),
         "the agent's name",
         (
             *_fields_of(tree, agent, histories),
             *(Field(f"**{name}:**", "carried", f"active_work.memory_of_{agent}.header") for name in header),
+            *(Field(f"lines {first} to {last}", "evidence", f"no YAML: {what}") for first, last, what in trouble),
             *_templates(state, histories),
             *(field for _, field in prose),
             *_other_fences(fences, state),
         ),
         decisions=sum(_decision(row) is not None for _, _, row in runs),
         notes=len(events) + len(prose) + len(runs),
+        why=f"{said}; the rest was taken" if said else "",
     )
+
+
+def _is_state(key: str) -> bool:
+    """Whether a key is one of the state's own, which may stand a level deeper."""
+    return key in ("work_queue", "current_context") or _HISTORY.match(key) is not None
+
+
+def _rows(history: object) -> list[Any]:
+    """The runs of a history: a list of them, or a mapping of their ids to them."""
+    if isinstance(history, Mapping) and history and all(isinstance(row, Mapping) for row in history.values()):
+        return [{"run_id": run, **row} for run, row in history.items()]
+    return history if isinstance(history, list) else []
 
 
 def _work(tree: Mapping[str, Any]) -> dict[str, Any]:
@@ -100,6 +122,7 @@ def _work(tree: Mapping[str, Any]) -> dict[str, Any]:
     todos = [{"content": _said(item), "status": "pending"} for key in _WAITING for item in _items(queue.get(key))]
     doing = queue.get("in_progress") or current.get("monitoring_worker_run")
     if doing:
+        todos = [todo for todo in todos if todo["content"] != _said(doing)]
         todos.insert(0, {"content": _said(doing), "status": "in_progress"})
     work: dict[str, Any] = {"todos": todos} if todos else {}
     if doing:
@@ -119,7 +142,8 @@ def _run(source: Source, state: Fence, agent: str, route: str, key: str, number:
         fields["decision"] = {**decision, "label": f"{source.session()}#{run}"}
     when = str(tree.get("timestamp") or "")
     event = note(f"## {key}: {run}\n\n{text}", path=source.name, line=_line_of(state, run), timestamp=when, **fields)
-    attempt = Attempt(source.session(run), None, outcome_of(_said(tree.get("status"))), when, _said(tree.get("notes")))
+    status = next((_said(value) for name, value in tree.items() if value and name.endswith("status")), "")
+    attempt = Attempt(source.session(run), None, outcome_of(status), when, _said(tree.get("notes")))
     return Part(route, notes(source, [event], part=run, what="timeline-memory", attempt=attempt))
 
 
@@ -138,12 +162,10 @@ def _decision(row: object) -> dict[str, Any] | None:
     }
 
 
-def _fields_of(tree: Mapping[str, Any], agent: str, histories: Mapping[str, Any]) -> list[Field]:
+def _fields_of(tree: Mapping[str, Any], agent: str, histories: Mapping[str, Sequence[Any]]) -> list[Field]:
     kept = f"active_work.memory_of_{agent}"
     fates = {
-        key: ("carried", "a checkpoint for each run")
-        if isinstance(rows, list) and rows
-        else ("carried", f"{kept}: no runs")
+        key: ("carried", "a checkpoint for each run") if rows else ("carried", f"{kept}: no runs")
         for key, rows in histories.items()
     }
     fates |= {f"work_queue.{key}": ("carried", f"active_work.todos, {kept}") for key in (*_WAITING, "in_progress")}
@@ -175,20 +197,9 @@ def _prose(source: Source, lines: Sequence[Line], state: Fence) -> Iterator[tupl
     """What stands around the state: kept in its words, and told nowhere."""
     for section in markdown.sections_of(lines):
         own = [line for line in section.own if not state.first - 1 <= line.number <= state.last + 1]
-        text = text_of(own if section.level > 1 else [line for line in own if not _IN_BOLD.match(line.text)])
+        text = text_of(own if section.level > 1 else [line for line in own if not FIELD.match(line.text)])
         if text:
             yield aside(source, section, text)
-
-
-def _header(lines: Sequence[Line]) -> dict[str, str]:
-    """The fields in bold above the first rule."""
-    made = {}
-    for line in lines:
-        if line.rule or line.fenced:
-            break
-        if found := _IN_BOLD.match(line.text):
-            made[found["name"].lower()] = found["value"].strip()
-    return made
 
 
 def _items(value: object) -> list[Any]:

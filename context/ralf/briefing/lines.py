@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from ralf.text import clean, one_line
+from ralf.text import clean, one_line, prose
 from ralf.trim import trimmed
 
 if TYPE_CHECKING:
@@ -19,16 +19,24 @@ def decision(item: Decision) -> str:
     """A decision with its reasons."""
     by = f" by {item.superseded_by}" if item.superseded_by else ""
     label = name(item.id if item.status == "active" else f"{item.id} [{item.status}{by}]")
-    parts = [f"{label}: {one_line(item.decision)}"]
-    parts += [f"Because: {one_line(item.rationale)}"] if item.rationale else []
-    parts += [f"Rejected: {'; '.join(map(one_line, item.alternatives))}"] if item.alternatives else []
+    parts = [f"{label}: {prose(item.decision)}"]
+    parts += [f"Because: {prose(item.rationale)}"] if item.rationale else []
+    parts += [f"Rejected: {_listed(item.alternatives)}"] if item.alternatives else []
     ended = [part if part.endswith((".", "!", "?", "…", ":")) else f"{part}." for part in parts[:-1]]
     return f"- {' '.join([*ended, parts[-1]])}\n"
 
 
+def _listed(options: Sequence[str]) -> str:
+    """Options one behind the other, numbered where one of them is a list itself."""
+    told = [one_line(option) for option in options]
+    if len(told) > 1 and any(";" in option for option in told):
+        told = [f"({number}) {option}" for number, option in enumerate(told, start=1)]
+    return "; ".join(told)
+
+
 def statement(item: Decision, most: int) -> str:
     """A decision without its reasons, its words in at most `most` characters."""
-    return f"- {trimmed(f'{name(item.id)}: {one_line(item.decision)}', most)}\n"
+    return f"- {trimmed(f'{name(item.id)}: {prose(item.decision)}', most)}\n"
 
 
 def error(fact: ErrorFact) -> str:

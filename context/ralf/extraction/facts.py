@@ -23,6 +23,7 @@ from ralf.model import (
     RequestFact,
     TestFact,
 )
+from ralf.runs.outcomes import promised
 from ralf.text import one_line
 from ralf.transcripts.events import Event
 from ralf.trim import trimmed, without_middle
@@ -33,7 +34,6 @@ _LONG_REQUEST, _REQUEST_HEAD, _REQUEST_TAIL = 1200, 900, 250
 _OPEN_FILES = 10
 _OUTPUT_KEPT = (700, 300)  # characters of the output that the agent had just seen
 _SUBSTANTIAL = 25  # characters from which a request says something by itself
-_PROMISE = re.compile(r"<promise>\s*([A-Z][A-Z _-]{1,38})\s*</promise>")
 _SPOKEN = re.compile(r"the user said:\s*\n?", re.I)
 
 
@@ -158,8 +158,7 @@ class _Reader:
         self.todos.said(text)
         if text.strip():
             self.unanswered = ""
-        for promise in _PROMISE.findall(text):
-            self.outcome = promise.strip()
+        self.outcome = promised(text) or self.outcome
 
     def _request(self, text: str, time: str) -> None:
         text = text.strip()

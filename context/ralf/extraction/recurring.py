@@ -61,7 +61,7 @@ def ranked(events: Sequence[Event], known: Iterable[str] = ()) -> tuple[str, ...
         weight = _SAID.get(event.kind, 0.0)
         if event.kind == "result" and after < _LAST_SEEN:
             weight = _JUST_SEEN
-        if weight:
+        if weight and event.input.get("aside") is not True:
             weight *= 0.5 ** (after / _HALF_LIFE)
             most = _LONGEST_PRINTED if event.kind == "result" else _LONGEST
             for name in names_in(event.text[:most]):

@@ -67,6 +67,7 @@ class Question:
             for word in self._words
         }
         self._said = flat(query)
+        self._is_name = len(query.split()) == 1
         self._verbatim = {table: self._whole(table) for table in TABLES}
         self._sure = {word.text: _FORM if word.text in guessed else 1.0 for word in self._words}
         self.whole = sum(
@@ -104,6 +105,8 @@ class Question:
         chosen = [number for _, number in scored[: max(_CANDIDATES, wanted)]]
         entries = self._index.entries(chosen)
         brevity = {number: _brevity(entries[number].size, average) for number in chosen}
+        if self._is_name:  # a text that has a label says so at any length
+            brevity |= {number: max(1.0, brevity[number]) for number in verbatim & brevity.keys()}
         read = sorted(chosen, key=lambda number: (-raw[number] * brevity[number], number))[: max(_WEIGHED, wanted)]
         texts = self._index.texts(table, read)
         lines = {number: flat(text) for number, text in texts.items()}

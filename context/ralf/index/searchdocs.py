@@ -66,8 +66,12 @@ def of_checkpoint(store: Store, payload: Mapping[str, Any], label: str) -> Itera
 def of_decision(decision: Decision, around: str = "") -> Document:
     """A decision with its reason and what was rejected for it."""
     rejected = f"Rejected: {'; '.join(decision.alternatives)}" if decision.alternatives else ""
-    label = decision.extra.get("label")  # what it is called where it was written down
-    parts = [decision.decision, decision.rationale, rejected, label]
+    further = decision.extra.get("further_labels")
+    labels = [
+        decision.extra.get("label"),
+        *(further if isinstance(further, (list, tuple)) else ()),
+    ]  # where it was written
+    parts = [decision.decision, decision.rationale, rejected, *labels]
     text = "\n".join(part for part in parts if part and isinstance(part, str))
     document = Document("decision", decision.id, text, decision.status, decision.superseded_by, True, around)
     source = decision.source

@@ -27,6 +27,7 @@ _ITEM = re.compile(
     rf"(?P<mark>[-*+•]\s+|\d{{1,3}}[.)]\s+)?(?P<bold>\*\*)?\[?(?P<label>{ID}|Decision\s*#?\d{{1,3}})\]?(?:\*\*)?"
     r"\s*[:—\u2013]\s*(?:\*\*)?\s*(?P<title>\S.*)$"
 )
+_BOLD_LINE = re.compile(r"\*\*([^*]+)\*\*:?\s*$")
 _COLUMNS = (
     ("label", re.compile(r"#|no\.?|nr\.?|id|decision id|decision #", re.IGNORECASE)),
     ("title", re.compile(r"decisions?|title|topic|what|decision made|decision point", re.IGNORECASE)),
@@ -187,14 +188,16 @@ def labelled_by_tables(made: list[WrittenDecision], tables: Sequence[Sequence[Li
 
 
 def in_bullets(lines: Sequence[Line], *, mixed: bool) -> list[WrittenDecision]:
-    """The items below headings that speak of decisions; of a document of nothing else below its title, too."""
+    """The items below headings, or bold lines, that speak of decisions; below the title, too, unless `mixed`."""
     made = []
-    below = False
+    below = in_bold = False
     place = 0
     while place < len(lines):
         line = lines[place]
         if line.level:
-            below = (line.level > 1 or not mixed) and speaks(line.heading)
+            below, in_bold = (line.level > 1 or not mixed) and speaks(line.heading), False
+        elif not line.fenced and (bold := _BOLD_LINE.match(line.text)) and (in_bold or not below):
+            below = in_bold = speaks(bold[1])
         found = None if line.fenced or not below else BULLET.match(line.text)
         if found is None or found[1]:
             place += 1

@@ -12,10 +12,13 @@ from ralf.runs.written import WrittenDecision, plain, time_of
 
 BULLET = re.compile(r"(\s*)(?:[-*+•]|\d{1,3}[.)])\s+(?:\[[ xX]\]\s+)?(.+)$")
 _PLACEHOLDER = re.compile(
-    r"FILL_ME|TODO|TBD|\.{3}|…|-+|_+|n/?a|none(?: (?:yet|made))?|no decisions\b.*|title|decision title"
-    r"|\[[^\]]*\]|\{[^}]*\}|<[^>]*>",
+    r"FILL_ME|TODO|TBD|\.{3}|…|-+|_+|n/?a|none(?: (?:yet|made))?|title|decision title"
+    r"|no (?:\w+ ){0,3}decisions?\b.*|nothing (?:was )?decided\b.*"
+    r"|\[[^\]]*\]|\{+[^}]*\}+|<[^>]*>",
     re.IGNORECASE,
 )
+_ASKS = re.compile(r"(?:what|why|how|which|who|when|where)\b[^.?\n]*\?\W*$", re.IGNORECASE)
+_UNDECIDED = re.compile(r"\W*(?:pending|open|proposed|undecided|tbd|to be decided|needed|under \w+)\b", re.IGNORECASE)
 OF_THE_LOOP = re.compile(r"Based on BB5 state analysis|beginning work", re.IGNORECASE)
 """Reasons that the loop itself writes into every run."""
 
@@ -55,6 +58,7 @@ def decision_of(title: str, label: str, lines: Sequence[Line], place: tuple[int,
         "status",
         "timestamp",
         "id",
+        "title",
         *(("options",) if alternatives else ()),
     )
     rest = {
@@ -62,9 +66,14 @@ def decision_of(title: str, label: str, lines: Sequence[Line], place: tuple[int,
     }
     if rationale and OF_THE_LOOP.fullmatch(plain(rationale)):
         return None
+    title = title or next((field.value for field in by_key.get("title", []) if not field.is_empty), "")
+    status = next((plain(field.value) for field in by_key.get("status", []) if not field.is_empty), "")
+    asked = _ASKS.match(plain(text))
     title = "" if is_placeholder(title) else plain(title)
-    text = "" if is_placeholder(text) else text
-    if not (title or text) or (not text and not rationale and _says_nothing(lead, fields)):
+    text, rationale = ("" if is_placeholder(said) or _ASKS.match(plain(said)) else said for said in (text, rationale))
+    if not (title or text) or (not text and not rationale and (asked or _says_nothing(lead, fields))):
+        return None
+    if not text and _UNDECIDED.match(status):
         return None
     return WrittenDecision(
         first_line=place[0],
@@ -72,9 +81,9 @@ def decision_of(title: str, label: str, lines: Sequence[Line], place: tuple[int,
         label=label or next((plain(field.value) for field in by_key.get("id", [])), ""),
         title=title,
         text=text,
-        rationale="" if is_placeholder(rationale) else rationale,
+        rationale=rationale,
         alternatives=alternatives,
-        status=next((plain(field.value) for field in by_key.get("status", []) if not field.is_empty), ""),
+        status=status,
         timestamp=next((time for field in by_key.get("timestamp", []) if (time := time_of(field.value))), ""),
         fields=by_known_name(rest),
     )
@@ -99,8 +108,13 @@ def _choice(selection: str, taken: Option | None, lead: Sequence[Line]) -> tuple
 
 
 def _only_names(selection: str, taken: Option) -> bool:
-    """Whether a selection is an option's name and nothing else: `OPT-002`, `Option B`."""
-    return re.fullmatch(rf"(?:option\s*)?{re.escape(taken.name)}", plain(selection).strip(" .*`"), re.I) is not None
+    """Whether a selection is an option's name, at most with what the option says: `OPT-002`, `Option B (Stubs)`."""
+    named = rf"(?:option\s*)?{re.escape(taken.name)}(?P<gloss>\W.*)?"
+    found = re.fullmatch(named, plain(selection).strip(" .*`"), re.IGNORECASE)
+    if not taken.name or found is None:
+        return False
+    words, said = (set(re.findall(r"\w{2,}", one.casefold())) for one in (found["gloss"] or "", taken.text))
+    return words <= said
 
 
 def _first_said(lead: Sequence[Line]) -> tuple[str, str]:

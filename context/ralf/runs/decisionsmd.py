@@ -23,6 +23,7 @@ from __future__ import annotations
 import re
 from bisect import bisect
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import takewhile
 
 from ralf.runs import markdown
@@ -37,7 +38,15 @@ _NUMBERED = re.compile(
     r"\s*(?:[:—\u2013]|\s-(?=\s)|$)\s*(?P<title>.*)$",
     re.IGNORECASE,
 )
-_LABELLED = re.compile(rf"\[?(?P<label>{ID})\]?\s*(?:[:.)—\u2013]|\s-(?=\s)|$)\s*(?P<title>.*)$")
+_LABELLED = re.compile(rf"\[?(?P<label>{ID})(?:\]?\s*(?:[:.)—\u2013]|\s-(?=\s)|$)|\])\s*(?P<title>.*)$")
+_SHOWS = re.compile(
+    r"(?:decision )?(?:examples?|samples?|templates?|formats?)(?: (?:decisions?|entry|format))?(?::.*)?\W*$"
+    r"|how to (?:write|record|document|read|use)\b",
+    re.IGNORECASE,
+)
+"""Headings below which it stands how a decision is written down."""
+
+_LISTS = re.compile(r"(?:[\w-]+ ){0,2}decisions(?: \w+)?\W*$", re.IGNORECASE)  # a heading above decisions, itself none
 _COUNTED = re.compile(r"(?P<label>\d{1,3})[.):]\s+(?P<title>.+)$")
 
 
@@ -48,12 +57,17 @@ def decisions_in(text: str, *, mixed: bool = False) -> list[WrittenDecision]:
     """
     lines = markdown.lines_of(text)
     sections = markdown.sections_of(lines)
+    if sections and _title_of(sections[0]) is None and not speaks(sections[0].heading):
+        lines = markdown.titled(lines)
+        sections = markdown.sections_of(lines)
     made = _in_sections(sections, mixed=mixed)
     if made:
         return labelled_by_tables(made, list(tables_of(lines)))
     if found := in_items(lines) or ([] if mixed else in_tables(lines)):
         return found
-    return _below_headings(sections) or in_bullets(lines, mixed=mixed) or ([] if mixed else _counted(sections))
+    undecided = {line.number for one in sections if (_title_of(one) or ("", ""))[0] for line in one.lines}
+    left = [line for line in lines if line.number not in undecided]  # a list in one that is none lists its options
+    return _below_headings(sections) or in_bullets(left, mixed=mixed) or ([] if mixed else _counted(sections))
 
 
 # ---- sections ----
@@ -64,17 +78,18 @@ def _in_sections(sections: Sequence[Section], *, mixed: bool) -> list[WrittenDec
     made = []
     last = 0  # the last line of the decision before: what stands within it belongs to it
     for section in sections:
-        if section.first <= last:
+        if section.first <= last or any(_SHOWS.match(plain(heading)) for heading in (*section.under, section.heading)):
             continue
         inner = bisect(titled, section.last) > bisect(titled, section.first)
         name = _title_of(section)
-        if inner and (name is None or section.level == 1):
+        if inner and (name is None or (section.level == 1 and not name[0])):
             continue
         if name is None and not _decides(section):
             continue
         if mixed and name is None and not any(map(speaks, section.under[1:])):
             continue
-        within = section.lines if not inner else section.own
+        end = titled[bisect(titled, section.first)] if inner else 0  # what it holds of decisions is not its own
+        within = tuple(line for line in section.lines if not end or line.number < end)
         decision = _of_section(section, *(name or ("", section.heading)), within)
         last = max((line.number for line in within), default=section.first)
         if decision is not None:
@@ -87,7 +102,7 @@ def _below_headings(sections: Sequence[Section]) -> list[WrittenDecision]:
     made = []
     for section in sections:
         above = section.under[-1] if section.under and (len(section.under) > 1 or section.level > 2) else ""
-        if above and speaks(above) and not key_of(section.heading):
+        if above and speaks(above) and not key_of(section.heading) and not _LISTS.match(plain(section.heading)):
             made.append(_of_section(section, "", section.heading, section.lines))
     return [decision for decision in made if decision is not None]
 
@@ -125,4 +140,6 @@ def _decides(section: Section) -> bool:
 def _of_section(section: Section, label: str, title: str, lines: Sequence[Line]) -> WrittenDecision | None:
     if not label and (counted := _COUNTED.match(title)):
         label, title = counted["label"], counted["title"]
-    return decision_of(title, label, lines, (section.first, section._replace(lines=tuple(lines)).last))
+    place = section.first, section._replace(lines=tuple(lines)).last
+    made = decision_of(title.replace("~~", ""), label, lines, place)
+    return replace(made, status=made.status or "withdrawn") if made and section.heading.startswith("~~") else made

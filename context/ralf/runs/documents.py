@@ -90,7 +90,7 @@ def parts_of(document: str, text: str) -> list[Part]:
     made: list[Part] = []
     held: list[Line] = []
     top, heading = True, ""
-    for line in markdown.lines_of(text):
+    for line in markdown.titled(markdown.lines_of(text)):
         if 0 < line.level <= _MAIN and any(one.text.strip() for one in held):
             made.append(_part(document, heading, held, top=top))
             top, heading, held = top and line.level == 1, "", []

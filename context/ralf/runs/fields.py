@@ -11,7 +11,8 @@ from ralf.runs.written import plain
 
 _NAME = r"[A-Za-z][\w /'&()#.+-]{0,58}?"
 _BOLD = re.compile(
-    rf"(?P<bullet>[-*+]\s+)?(?P<mark>\*\*|__|\*)(?P<name>{_NAME})(?P<colon>:)?(?P=mark)(?P<colon2>\s*:)?(?P<rest>.*)$"
+    rf"(?P<bullet>[-*+]\s+)?(?P<mark>\*\*|__|\*)(?:[^\w\s*:|`\[(]{{1,3}}\s*)?(?P<name>{_NAME})(?P<colon>:)?(?P=mark)"
+    r"(?P<colon2>\s*:)?(?P<rest>.*)$"
 )
 _PLAIN = re.compile(rf"(?P<bullet>[-*+]\s+)?(?P<name>{_NAME}):(?=\s|$)(?P<rest>.*)$")
 _FOOTER = re.compile(r"\s*(?:(?:\*\*[^*]+\*\*|\*[^*]+\*|_[^_]+_|\*\*[^*]+:\*\*.*)\s*)?$")

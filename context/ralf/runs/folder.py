@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import codecs
+import errno
 import os
 import re
 from collections.abc import Iterator
@@ -84,11 +86,16 @@ class RunFolder:
     @cached_property
     def documents(self) -> tuple[str, ...]:
         """The Markdown that the run wrote, what came of it last."""
-        known = [name for name in self.files if name.lower().endswith(".md") and not _GIVEN.match(name)]
+        known = [name for name in self.files if name.lower().endswith(".md") and name not in self.given]
         by_name = {name.upper(): name for name in known}
         first = [by_name[name.upper()] for name in _FIRST if name.upper() in by_name]
         last = [by_name[name.upper()] for name in _LAST if name.upper() in by_name]
         return (*first, *(name for name in known if name not in first and name not in last), *last)
+
+    @cached_property
+    def given(self) -> tuple[str, ...]:
+        """The Markdown that the run was given: its prompt, its task."""
+        return tuple(name for name in self.files if _GIVEN.match(name))
 
     @cached_property
     def outputs(self) -> tuple[str, ...]:
@@ -96,9 +103,18 @@ class RunFolder:
         return tuple(name for name in self.files if _OUTPUT.match(name))
 
     def text(self, name: str) -> str:
-        """A file's text. OSError where it cannot be read, is a link, or has more than `MAX_DOCUMENT` bytes."""
+        """A file's text. OSError where it cannot be read, is none, is a link, or has more than `MAX_DOCUMENT` bytes."""
         content = content_of(self.path / name, most=MAX_DOCUMENT)
-        return content.decode("utf-8", "replace").removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
+        is_wide = content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+        if not is_wide and b"\0" in content:
+            raise OSError(errno.EILSEQ, "no text: it holds a NUL byte")
+        text = (
+            content.decode("utf-16" if is_wide else "utf-8", "replace")
+            .removeprefix("\ufeff")
+            .replace("\r\n", "\n")
+            .replace("\r", "\n")
+        )
+        return text.replace("\x85", " ").replace("\u2028", " ").replace("\u2029", " ")  # no line ends but for some
 
 
 def is_run(path: Path) -> bool:

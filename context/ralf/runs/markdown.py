@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 _FENCE = re.compile(r" {0,3}(?:[-*+] +)?(`{3,}|~{3,})[ \t]*([^`\n]*)$")
 _HEADING = re.compile(r" {0,3}(#{1,6})[ \t](.*)$")
+_UNDERLINED = re.compile(r"^(\s*(?:[-*+]\s+|\d{1,3}[.)]\s+)?)__(?=[A-Z\d])([^_\n]{1,120})__(?!\w)")
 _RULE = re.compile(r" {0,3}(?:(?:-[ \t]*){3,}|(?:\*[ \t]*){3,}|(?:_[ \t]*){3,})$")
 
 
@@ -63,7 +64,9 @@ class Section(NamedTuple):
 
 
 def lines_of(text: str) -> list[Line]:
-    """The lines of a document. A fence that never ends goes to the end; so does a comment."""
+    """The lines of a document. A fence that never ends goes to the end; so does a comment. A line that begins with a
+    `__Name__` begins with a `**Name**`.
+    """
     made: list[Line] = []
     fence = ""
     commented = False
@@ -82,6 +85,7 @@ def lines_of(text: str) -> list[Line]:
         elif (found := _HEADING.match(line)) and (heading := _unclosed(found[2])):
             made.append(Line(number, line, level=len(found[1]), heading=heading))
         else:
+            line = _UNDERLINED.sub(r"\1**\2**", line, count=1) if "__" in line else line
             made.append(Line(number, line, rule=bool(_RULE.match(line))))
     return made
 
@@ -91,6 +95,17 @@ def _unclosed(heading: str) -> str:
     words = heading.strip()
     left = words.rstrip("#")
     return left.rstrip() if not left or left[-1] in " \t" else words
+
+
+def titled(lines: Sequence[Line]) -> list[Line]:
+    """The lines with their headings raised so that the title's level is 1, where a document has one: the first heading,
+    which no other is as high as.
+    """
+    levels = [line.level for line in lines if line.level]
+    raised = levels[0] - 1 if len(levels) > 1 and levels[0] < min(levels[1:]) else 0
+    return (
+        [line._replace(level=line.level - raised) if line.level else line for line in lines] if raised else list(lines)
+    )
 
 
 def _uncommented(line: str, *, within: bool) -> tuple[str, bool]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ralf import jsontext, yamltext
-from ralf.runs import outcomes
+from ralf.runs import handwritten, outcomes
 from ralf.runs.folder import RunFolder, task_id
 from ralf.text import clean, one_line
 from ralf.transcripts.content import leaves
@@ -54,6 +54,7 @@ class Recorded:
     rest        everything else that is filled in, `loop.number: 47`
     file        which file the lists and notes are of
     problems    files that could not be read as what they are, and why
+    unread      what of them could not: file, line and words
     """
 
     task: str = ""
@@ -72,6 +73,7 @@ class Recorded:
     rest: list[str] = field(default_factory=list)
     file: str = ""
     problems: dict[str, str] = field(default_factory=dict)
+    unread: list[tuple[str, int, str]] = field(default_factory=list)
 
 
 def read(folder: RunFolder) -> Recorded:
@@ -80,13 +82,22 @@ def read(folder: RunFolder) -> Recorded:
     for name in NAMES:
         if name not in folder.files:
             continue
+        text = ""
         try:
             text = folder.text(name)
             if name == "status.txt":
                 _take_status(found, text.strip())
-            elif tree := (_object(text) if name.endswith(".json") else yamltext.load(text)):
-                _take(found, tree, name)
+            elif name.endswith(".json"):
+                _take(found, _object(text), name)
+            else:
+                record = handwritten.salvage(text)
+                _take(found, record.tree, name)
+                for first, last, what in record.broken:
+                    found.problems[name] = f"line {first}: {what}"
+                    found.unread.append((name, first, "\n".join(text.split("\n")[first - 1 : last])))
         except (yamltext.BadYaml, ValueError, OSError) as error:
+            if text.strip():
+                found.unread.append((name, 1, text))
             found.problems[name] = one_line(str(getattr(error, "what", "") or getattr(error, "strerror", "") or error))
     return found
 
@@ -106,6 +117,8 @@ def _take_status(found: Recorded, status: str) -> None:
 
 
 def _take(found: Recorded, tree: Mapping[str, Any], name: str) -> None:
+    if isinstance(task := tree.get("task"), Mapping):
+        tree = {**tree, "task": "", **{f"task_{key}": task[key] for key in ("id", "title", "status") if key in task}}
     parts = {key: part for key in _PARTS if isinstance(part := tree if not key else tree.get(key), Mapping)}
     known: set[tuple[str, str]] = set()
 
@@ -118,7 +131,7 @@ def _take(found: Recorded, tree: Mapping[str, Any], name: str) -> None:
                         return said
         return ""
 
-    found.task = found.task or task_id(first("task_claimed", "task_id"))
+    found.task = found.task or task_id(first("task_claimed", "task_id")) or _numbered(first("task", "current_task"))
     found.title = found.title or first("task_title")
     found.agent = found.agent or first("agent", "agent_type", "agent_id")
     found.started = found.started or _time(first("timestamp_start", "started", "start_time", "started_at"))
@@ -147,6 +160,12 @@ def _take(found: Recorded, tree: Mapping[str, Any], name: str) -> None:
         for key, value in part.items():
             if (at, str(key)) not in known and (said := one_line(leaves(value))) and said.casefold() not in _NOTHING:
                 found.rest.append(f"{at + '.' if at else ''}{key}: {said}")
+
+
+def _numbered(task: str) -> str:
+    """The id of a task where a field holds one, "" for words."""
+    found = task_id(task)
+    return found if any(map(str.isdigit, found)) else ""
 
 
 def _take_paths(found: Recorded, parts: Mapping[str, Mapping[str, Any]], known: set[tuple[str, str]]) -> None:

@@ -12,7 +12,9 @@ from ralf.runs.written import plain
 
 _ITEM = re.compile(r"(\s*)(?:[-*+•]|\(?(\d{1,3}|[A-Za-z])[.)])\s+(?:\[[ xX]\]\s+)?(.*)$")
 _NAMED = re.compile(
-    r"\s*(?:#{1,6}\s+)?(?:\*+\s*)?((?:Option|Alternative|OPT|ALT)[ -]?#?\w{1,4})\s*[:.)—\u2013-]+\s*\**\s*(.*)$", re.I
+    r"\s*(?:#{1,6}\s+)?(?:\*+\s*)?((?:Option|Alternative|OPT|ALT)[ -]?#?\w{1,4})\s*(?:\*+\s*)?[:.)—\u2013-]+"
+    r"\s*\**\s*(.*)$",
+    re.I,
 )
 _BOLD_LINE = re.compile(r"\*\*(?!\s)[^*]+\*\*:?\s*(?:\(.*\)|[-\u2013—:].*)?$")
 _NO = r"reject(?:ed|ion)?|declined|discarded|dismissed|ruled out|not (?:chosen|selected|needed|required)|against"
@@ -113,14 +115,14 @@ def _option(name: str, words: str) -> Option:
     if found:
         verdict = bool(found["yes"])
         why = found["why"].strip(" :\u2013—-.,;)(").removeprefix("due to ").removeprefix("because ").removeprefix("as ")
-        text = text[: found.start()].rstrip(" :→>(\u2013—-,[")
+        text = text[: found.start()].rstrip(" :→>(\u2013—-,[✅✓✔❌✗")
     return Option(name, text, verdict, [why] if why and verdict is False else [])
 
 
 def _is_verdict(text: str, found: re.Match[str]) -> bool:
     """Whether a word like "rejected" judges the option, rather than being part of it: behind a mark, or in brackets."""
     before = text[: found.start("no") if found["no"] else found.start("yes")].rstrip()
-    return bool(before) and before[-1] in ":→>(\u2013—-[*"
+    return bool(before) and before[-1] in ":→>(\u2013—-[*✅✓✔❌✗"
 
 
 class _Note(NamedTuple):

@@ -3,8 +3,17 @@
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 
 _PROMISE = re.compile(r"<promise>\s*([A-Za-z][A-Za-z _-]{1,38}?)\s*</promise>")
+_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
+_WORDS_OR_MARKS = re.compile(r"[\w`'\"|/>\u2018-\u201f\u00ab\u00bb]")
+_QUOTES = re.compile(r"[`'\"\u2018-\u201f\u00ab]")
+_LEADS_UP = re.compile(
+    r"(?!\s*[-+*•]\s)[\W_]*|.*[^\W\d_].*[.!?)\]…✅✓✔]\W*"
+    r"|\W*(?:(?:final|exit|run|task) )?(?:promise|status|outcome|result|verdict)\W*",
+    re.IGNORECASE,
+)
 _WORDS = {
     "COMPLETE": re.compile(
         r"\b(?:complete[d]?|success(?:ful(?:ly)?)?|succeeded|done|finished|passed|merged)\b", re.IGNORECASE
@@ -21,9 +30,33 @@ _LONGEST = 60  # characters of a status
 
 
 def promised(text: str) -> str:
-    """The last promise tag of an output, as it stands there in capitals; "" for none."""
-    found = _PROMISE.findall(text)
-    return found[-1].strip().upper() if found else ""
+    """The last promise tag that an output makes, in capitals; "" for none.
+
+    A tag is made where it stands for itself: on a line of its own, behind a whole sentence, or behind a name such as
+    `Status:`. One in a fence, in code, in a quotation, or inside a sentence tells how to promise: the prompt does so.
+    """
+    made = shown = fence = ""
+    for line in text.split("\n") if "<promise>" in text else ():
+        if mark := _FENCE.match(line):
+            if not fence:
+                fence, shown = mark[1], ""
+            elif mark[1].startswith(fence) and not line.strip().strip(fence[0]):
+                fence, shown = "", ""
+        elif "<promise>" in line:
+            shown = (_made_in(line) or shown) if fence else ""
+            made = made if fence else _made_in(line) or made
+    return shown or made  # a fence that never ends is none: an output may begin in the middle of one
+
+
+def _made_in(line: str) -> str:
+    tags = list(_PROMISE.finditer(line))
+    if not tags or line.lstrip().startswith(">"):
+        return ""
+    between = "".join(line[one.end() : other.start()] for one, other in pairwise(tags))
+    before, after = line[: tags[0].start()], line[tags[-1].end() :]
+    if _WORDS_OR_MARKS.search(between + after) or _QUOTES.search(before[-1:]) or not _LEADS_UP.fullmatch(before):
+        return ""
+    return tags[-1][1].strip().upper()
 
 
 def outcome_of(status: str) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ralf.model import Decision
-from ralf.text import clean, one_line
+from ralf.text import clean, prose
 from ralf.tree import to_tree
 
 _STATUSES = {
@@ -105,8 +105,8 @@ def time_of(text: str) -> str:
 
 
 def plain(text: str) -> str:
-    """Markdown's words on one line: without the stars of bold text, and what cannot be kept."""
-    return one_line(_BOLD.sub(r"\2", clean(text)))
+    """Markdown's words on one line: without the stars of bold text and the dashes of lists, and what cannot be kept."""
+    return prose(_BOLD.sub(r"\2", clean(text)))
 
 
 def _words(text: str) -> str:

@@ -62,6 +62,8 @@ class Extractive:
         told = "\n".join(text for item in found for text in (item.decision, item.rationale))
         room = _room(segment, found)
         lines = history.lines_of(talk, room, keep=segment.keep, told=told)
+        if not lines and not talk_only:
+            lines = history.briefly(talk, room) or _counted(segment.noted)
         if not lines:
             lines = ["- Nothing worth keeping was said in this segment."]
         return Summary(
@@ -71,6 +73,12 @@ class Extractive:
             active_work=_work(segment.active_work, talk) if talk_only else segment.active_work,
             key_events=_key_events(segment, found),
         )
+
+
+def _counted(decisions: Sequence[Decision]) -> list[str]:
+    """What documents of decisions come to, where they hold nothing else."""
+    count = len(decisions)
+    return [f"- {count:,} decision{'s' * (count != 1)}; nothing else was noted down."] if count else []
 
 
 def _room(segment: Segment, decisions: Sequence[Decision]) -> int:

@@ -97,6 +97,16 @@ def lines_of(exchanges: Sequence[Exchange], room: int, *, keep: Sequence[str] = 
     return out
 
 
+def briefly(exchanges: Sequence[Exchange], room: int) -> list[str]:
+    """What notes say of which no sentence can stand alone: all of it, as far as there is room."""
+    said = [one.text for exchange in exchanges for note in exchange.statements for one in note.said if _is_item(one)]
+    return [f"- {trimmed('; '.join(said), min(room, _SENTENCE))}"] if said else []
+
+
+def _is_item(sentence: Sentence) -> bool:
+    return sentence.kind != "heading" and not sentence.text.endswith(":")
+
+
 def tells(sentence: Sentence) -> bool:
     """Whether a sentence says something about the work, rather than what is looked at next or asked."""
     text = sentence.text

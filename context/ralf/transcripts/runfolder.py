@@ -17,7 +17,7 @@ from ralf.errors import DamagedTranscript, RalfError, TranscriptNotFound
 from ralf.model import Attempt
 from ralf.runs import decisionsmd, documents, markdown, metadata, outcomes, registry, skeleton
 from ralf.runs.documents import Part
-from ralf.runs.folder import RunFolder, is_run
+from ralf.runs.folder import RunFolder, is_run, task_id
 from ralf.runs.metadata import Recorded
 from ralf.runs.written import WrittenDecision, decision_tree, time_of
 from ralf.text import clean, one_line
@@ -80,8 +80,7 @@ class _Reading:
         self.texts: dict[str, str] = {}  # of the documents in which something was written
         self.skipped: Counter[str] = Counter()
         self.problems = dict(self.recorded.problems)
-        self.registered: Sequence[WrittenDecision] = ()
-        self.registry = ""
+        self.registered = registry.Registry({}, ())
         self.output = ""
         self.promise = ""
 
@@ -141,7 +140,8 @@ class _Reading:
         return self.recorded.started or next(filter(None, map(time_of, told)), "") or self.folder.started
 
     def _task(self) -> str:
-        return self.folder.task or self.recorded.task or documents.task_of(self.parts)[0]
+        told = self.recorded.task or documents.task_of(self.parts)[0]
+        return self.folder.task or told or task_id(self.registered.task)
 
     @cached_property
     def _said(self) -> str:
@@ -207,7 +207,7 @@ class _Reading:
     def _of_documents(self) -> Iterator[Event]:
         texts = self.texts
         found = {name: decisionsmd.decisions_in(text) for name, text in texts.items() if "DECISION" in name.upper()}
-        if not any(found.values()) and not self.registered:  # then other documents may tell them
+        if not any(found.values()) and not self.registered.decisions:  # then other documents may tell them
             found = {name: decisionsmd.decisions_in(text, mixed=True) for name, text in texts.items()}
         for name, text in texts.items():
             made = found.get(name, [])
@@ -222,21 +222,28 @@ class _Reading:
 
     def _decision(self, name: str, lines: Sequence[str], written: WrittenDecision) -> Event:
         words = "\n".join(lines[written.first_line - 1 : written.last_line])
+        return self._told(name, words, written)
+
+    def _told(self, name: str, words: str, written: WrittenDecision) -> Event:
         tree = decision_tree(written, self.session)
         return self._note(words, name, written.first_line, decision=tree)
 
     def _of_registry(self) -> Iterator[Event]:
-        lines = self.registry.split("\n")
-        for written in self.registered:
-            yield self._decision(REGISTRY, lines, written)
+        for written, words in zip(self.registered.decisions, self.registered.words, strict=True):
+            yield self._told(REGISTRY, words, written)
+        for first, _, words in self.registered.undecided:
+            if skeleton.says_something(markdown.lines_of(words)):
+                yield self._note(words, REGISTRY, first, aside=True)
 
     def _read_registry(self) -> None:
         if REGISTRY in self.folder.files and (text := self._text(REGISTRY)) is not None:
             try:
-                self.registered = registry.read(text).decisions
+                self.registered = registry.read(text)
+                for first, last, what in self.registered.broken:
+                    self.problems[REGISTRY] = f"line {first}: {what}"
+                    self.recorded.unread.append((REGISTRY, first, "\n".join(text.split("\n")[first - 1 : last])))
             except BadYaml as error:
                 self.problems[REGISTRY] = error.what
-            self.registry = text
 
     def _of_metadata(self) -> Iterator[Event]:
         recorded: Recorded = self.recorded
@@ -247,6 +254,9 @@ class _Reading:
             lines = [f"- {entry}" for entry in dict.fromkeys(entries)]
             if skeleton.says_something(markdown.lines_of("\n".join(lines))):
                 yield self._note(f"## {_HEADINGS[what]}\n\n" + "\n".join(lines), recorded.file)
+        for name, line, words in recorded.unread:
+            if skeleton.says_something(markdown.lines_of(words)):
+                yield self._note(words, name, line, aside=True)
         for tree in recorded.decisions:
             kept = {key: value for key, value in tree.items() if key not in ("id", "title")}
             label = one_line(str(tree.get("id") or ""))
@@ -259,11 +269,17 @@ class _Reading:
                 yield self._note("\n".join(lines), recorded.file, decision={**kept, **fields})
 
     def _read_outputs(self) -> None:
-        """The end of what the client printed, without what ralf itself had handed it; and the promise in it."""
+        """The end of what the client printed, without what ralf itself, or the loop, had handed it; and the promise in
+        it.
+        """
+        given = [text.strip() for name in self.folder.given if self.folder.outputs and (text := self._text(name))]
         for name in self.folder.outputs:
             if (text := self._text(name)) is None:
                 continue
-            said = outside(clean(text)).strip()
+            said = outside(clean(text))
+            for prompt in filter(None, given):
+                said = said.replace(clean(prompt), "")
+            said = said.strip()
             self.promise = outcomes.promised(said) or self.promise
             self.output = said[-_OUTPUT_KEPT:]
         for part in self.parts:
