@@ -7,35 +7,46 @@ from pathlib import Path
 
 import pytest
 
-from ralf.transcripts.runfolder import reader
+from ralf.project import Project
+from ralf_migrations.reading import Unreadable
+from ralf_migrations.sources import SOURCES
 
-LINES = ("[", " ", "*", "(", "A-", "**a ", "- ", "1", "-", "a", "> ", "{", "|")
-MARKS = ("", "## ", "**Decision:** ", "- ", "## Option A: ")
-
-
-@pytest.mark.parametrize("mark", MARKS)
-def test_no_line_of_thirty_thousand_characters_takes_long(tmp_path: Path, mark: str) -> None:
-    folder = tmp_path / "runs" / "run-0001"
-    folder.mkdir(parents=True)
-    for one in LINES:
-        text = f"# Decisions\n\n## D-1: Storage\n\n{mark}{one * (30_000 // len(one))}\x00!\n"
-        for name in ("DECISIONS.md", "RESULTS.md"):
-            (folder / name).write_text(text)
-        begun = time.process_time()
-        list(reader(folder, tmp_path).events())
-        assert time.process_time() - begun < 0.5, one
+PLACES = {
+    "decisions-md": "DECISIONS.md",
+    "decision-registry": "decision_registry.yaml",
+    "timeline-memory": "timeline-memory.md",
+    "ralf-context": "RALF-CONTEXT.md",
+    "pilot-checkpoint": "checkpoint.json",
+    "run-folders": "runs/run-0001/THOUGHTS.md",
+}
+RUNS = ("[", " ", "*", "(", "A-", "**a ", "- ", "1", "-", "a", "> ", "{", "|", "`", "<", ". ", "a/")
+MARKS = ("", "## ", "**Decision:** ", "- ", "## Option A: ", "- **a", "<promise>", "decisions:\n  - title: ")
 
 
-def test_thousands_of_parts_take_no_longer_each_than_a_few(tmp_path: Path) -> None:
-    folder = tmp_path / "runs" / "run-0001"
-    folder.mkdir(parents=True)
+def read(root: Path, source: str, text: str) -> float:
+    path = root / PLACES[source]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    begun = time.process_time()
+    try:
+        for found in SOURCES[source].find(root, True, root / "none").paths:
+            for part in SOURCES[source].read(Project(root), found)[1].parts:
+                list(part.transcript.events())
+    except Unreadable:
+        pass
+    return time.process_time() - begun
 
-    def taken(parts: int) -> float:
-        (folder / "DECISIONS.md").write_text("# Decisions\n" + "\n## D-1: Storage\n\n**Decision:** SQLite\n" * parts)
-        (folder / "THOUGHTS.md").write_text("# Thoughts\n" + "\n## Storage\n\nThe log grows by the day.\n" * parts)
-        begun = time.process_time()
-        list(reader(folder, tmp_path).events())
-        return time.process_time() - begun
 
-    taken(10)
-    assert taken(2_000) < 20 * taken(200)
+@pytest.mark.parametrize("source", PLACES)
+def test_no_line_of_twenty_thousand_characters_takes_long(tmp_path: Path, source: str) -> None:
+    for mark in MARKS:
+        for one in RUNS:
+            text = f"# Decisions\n\n## D-1: Storage\n\n{mark}{one * (20_000 // len(one))}\x01!\n"
+            assert read(tmp_path, source, text) < 0.5, (mark, one)
+
+
+@pytest.mark.parametrize("source", ["run-folders", "decisions-md", "ralf-context"])
+def test_thousands_of_parts_take_no_longer_each_than_a_few(tmp_path: Path, source: str) -> None:
+    part = "\n## D-1: Storage\n\n**Decision:** SQLite\n\n## Notes\n\nThe log grows by the day.\n"
+    read(tmp_path, source, part)
+    assert read(tmp_path, source, "# Decisions\n" + part * 1_500) < 25 * read(tmp_path, source, "# A\n" + part * 150)

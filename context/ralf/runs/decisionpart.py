@@ -14,7 +14,7 @@ BULLET = re.compile(r"(\s*)(?:[-*+•]|\d{1,3}[.)])\s+(?:\[[ xX]\]\s+)?(.+)$")
 _PLACEHOLDER = re.compile(
     r"FILL_ME|TODO|TBD|\.{3}|…|-+|_+|n/?a|none(?: (?:yet|made))?|title|decision title"
     r"|no (?:\w+ ){0,3}decisions?\b.*|nothing (?:was )?decided\b.*"
-    r"|\[[^\]]*\]|\{+[^}]*\}+|<[^>]*>",
+    r"|\[[^\]]*\]|\{[^}]*\}+|<[^>]*>",
     re.IGNORECASE,
 )
 _ASKS = re.compile(r"(?:what|why|how|which|who|when|where)\b[^.?\n]*\?\W*$", re.IGNORECASE)

@@ -11,7 +11,6 @@ from ralf import yamltext
 from ralf.yamltext import BadYaml
 
 _UNSEEN = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029]")
-_TABS_AT_END = re.compile(r"[ \t]*\t[ \t]*$", re.MULTILINE)
 _BOUND = re.compile(r"(?:---|\.\.\.)(?:\s+#.*|\s*)$")
 _KEY = re.compile(
     r"(?P<indent>\s*)(?P<mark>['\"]?)(?P<key>[^\s'\"#:\[\]{}-][^'\"#:]{0,127}?)(?P=mark)\s*:(?P<rest>\s.*|)$"
@@ -43,14 +42,19 @@ def load(text: str) -> dict[str, Any]:
 
 def tidied(text: str) -> str:
     """A record without what says nothing and is no YAML; its lines stay where they are."""
-    text = _TABS_AT_END.sub("", without_control(text.removeprefix("\ufeff")))
-    lines = text.split("\n")
+    text = without_control(text.removeprefix("\ufeff"))
+    lines = [_without_tabs_at_end(line) for line in text.split("\n")]
     bounds = [place for place, line in enumerate(lines) if _BOUND.match(line)]
     parts = [lines[first + 1 : last] for first, last in zip([-1, *bounds], [*bounds, len(lines)], strict=True)]
     if bounds and sum(any(line.strip() and not line.lstrip().startswith("#") for line in part) for part in parts) < 2:
         for place in bounds:
             lines[place] = ""
     return "\n".join(lines)
+
+
+def _without_tabs_at_end(line: str) -> str:
+    bare = line.rstrip(" \t")
+    return bare if "\t" in line[len(bare) :] else line
 
 
 def without_control(text: str) -> str:
@@ -65,7 +69,7 @@ def salvage(text: str) -> Record:
         return Record(yamltext.load(text))
     except BadYaml:
         made = Record({})
-        made.tree = _mapping(made, [(number, line) for number, line in enumerate(text.split("\n"), start=1)], top=True)
+        made.tree = _mapping(made, [(number, line) for number, line in enumerate(text.split("\n"), start=1)])
         if not any(value not in (None, "", [], {}) for value in made.tree.values()):
             raise
         return made
@@ -74,7 +78,7 @@ def salvage(text: str) -> Record:
 _Lines = Sequence[tuple[int, str]]
 
 
-def _value(made: Record, lines: _Lines, name: str = "") -> Any:
+def _value(made: Record, lines: _Lines, name: str = "", level: int = 1) -> Any:
     """The value that indented lines are; None, and noted, where they are nothing that can be read."""
     filled = [(number, line) for number, line in lines if line.strip() and not line.lstrip().startswith("#")]
     if not filled:
@@ -82,10 +86,10 @@ def _value(made: Record, lines: _Lines, name: str = "") -> Any:
     try:
         return yamltext.load("\n".join((f"{_UNDER}:", *(line for _, line in lines))))[_UNDER]
     except (BadYaml, KeyError) as error:
-        if _ITEM.match(filled[0][1]):
-            return _list(made, lines, name)
-        if _KEY.match(filled[0][1]) and len(lines) > 1:
-            return _mapping(made, lines)
+        if level < yamltext.MAX_DEPTH and _ITEM.match(filled[0][1]):
+            return _list(made, lines, name, level)
+        if level < yamltext.MAX_DEPTH and _KEY.match(filled[0][1]) and len(lines) > 1:
+            return _mapping(made, lines, level)
         if len(filled) == 1 and (said := _plain(filled[0][1])):
             return said
         made.broken.append((filled[0][0], filled[-1][0], getattr(error, "what", "no value")))
@@ -101,11 +105,11 @@ def _plain(text: str) -> str:
     return text[1:-1] if len(text) > 1 and text[0] in "'\"" and text[0] == text[-1] else text
 
 
-def _list(made: Record, lines: _Lines, name: str) -> list[Any]:
+def _list(made: Record, lines: _Lines, name: str, level: int) -> list[Any]:
     items, places = [], []
     for item in _split(lines, _ITEM):
         count = len(made.broken)
-        value = _value(made, [(item[0][0], item[0][1].replace("-", " ", 1)), *item[1:]])
+        value = _value(made, [(item[0][0], item[0][1].replace("-", " ", 1)), *item[1:]], level=level + 1)
         if value is not None or len(made.broken) == count:
             items.append(value)
             places.append(_place(item))
@@ -114,7 +118,8 @@ def _list(made: Record, lines: _Lines, name: str) -> list[Any]:
     return items
 
 
-def _mapping(made: Record, lines: _Lines, *, top: bool = False) -> dict[str, Any]:
+def _mapping(made: Record, lines: _Lines, level: int = 0) -> dict[str, Any]:
+    top = not level
     tree: dict[str, Any] = {}
     for part in _split(lines, _KEY, 0 if top else -1):
         found = _KEY.match(part[0][1])
@@ -130,7 +135,7 @@ def _mapping(made: Record, lines: _Lines, *, top: bool = False) -> dict[str, Any
         except (BadYaml, StopIteration) as error:
             rest = found["rest"].strip()
             if not rest or rest[0] in "|>":
-                tree[found["key"]] = _value(made, part[1:], found["key"] if top else "")
+                tree[found["key"]] = _value(made, part[1:], found["key"] if top else "", level + 1)
             elif (said := _plain(rest)) and not any(line.strip() for _, line in part[1:]):
                 tree[found["key"]] = said
             else:

@@ -10,7 +10,8 @@ _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
 _WORDS_OR_MARKS = re.compile(r"[\w`'\"|/>\u2018-\u201f\u00ab\u00bb]")
 _QUOTES = re.compile(r"[`'\"\u2018-\u201f\u00ab]")
 _LEADS_UP = re.compile(
-    r"(?!\s*[-+*•]\s)[\W_]*|.*[^\W\d_].*[.!?)\]…✅✓✔]\W*"
+    r"(?!\s*[-+*•]\s)[\W_]*"
+    r"|(?=.*?[^\W\d_])(?:\W*+\w++)*+(?=\W*?[.!?)\]…✅✓✔])\W*"
     r"|\W*(?:(?:final|exit|run|task) )?(?:promise|status|outcome|result|verdict)\W*",
     re.IGNORECASE,
 )
