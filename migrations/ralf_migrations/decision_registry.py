@@ -69,10 +69,14 @@ def read(source: Source) -> Reading:
     by_route: dict[str, list[Event]] = {}
     rules = set()
     told_again = _told_again(found) if of_project else {}
+    again_of: dict[int, list[int]] = {}
+    for other, number in told_again.items():
+        again_of.setdefault(number, []).append(other)
+    of_run = cache(lambda: _route_of_run(source, found))  # reads its folder
     for number, one in enumerate(found.decisions):
-        route, rule = _route(source, one) if of_project else _route_of_run(source, found)
+        route, rule = _route(source, one) if of_project else of_run()
         rules.add(rule)
-        again = [other for other, first in told_again.items() if first == number]
+        again = again_of.get(number, [])
         whole = _with_text(source, _joined(one, [found.decisions[other] for other in again])) if of_project else one
         further = [found.decisions[other] for other in again]
         is_told = number not in told_again
@@ -81,7 +85,7 @@ def read(source: Source) -> Reading:
         )
     unread = [(first, last, source.excerpt(first, last)) for first, last, _ in found.broken]
     for first, _, words in (*found.undecided, *unread):
-        route, rule = _route_of_run(source, found)
+        route, rule = of_run()
         rules.add(rule)
         by_route.setdefault(route, []).append(note(words, path=source.name, line=first, aside=True))
     parts = [

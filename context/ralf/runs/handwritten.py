@@ -17,6 +17,7 @@ _KEY = re.compile(
 )
 _ITEM = re.compile(r"(?P<indent>\s*)-(?P<rest>\s.*|)$")
 _UNDER = "value"
+_MOST_PARTS = 5_000
 
 
 @dataclass(slots=True)
@@ -25,12 +26,21 @@ class Record:
 
     tree    the values; a line of "key: value" whose value is no YAML is text
     broken  what could not: first and last line, counted from 1, and why
+    parts   how many of it were read by themselves
     places  the first and last line of each item of a list that was read item by item, by the list's name
     """
 
     tree: Mapping[str, Any]
     broken: list[tuple[int, int, str]] = field(default_factory=list)
     places: dict[str, list[tuple[int, int]]] = field(default_factory=dict)
+    parts: int = 0
+
+    def load(self, text: str) -> dict[str, Any]:
+        """A part that is read by itself; BadYaml after as many of them as nobody writes by hand."""
+        self.parts += 1
+        if self.parts > _MOST_PARTS:
+            raise BadYaml(f"more than {_MOST_PARTS:,} parts, and damaged")
+        return yamltext.load(text)
 
 
 def load(text: str) -> dict[str, Any]:
@@ -62,6 +72,12 @@ def without_control(text: str) -> str:
     return _UNSEEN.sub(" ", text)
 
 
+def words_at(text: str, broken: Sequence[tuple[int, int, str]]) -> list[tuple[int, str]]:
+    """The lines of a text that could not be read, each part with the number of its first one."""
+    lines = text.split("\n") if broken else []
+    return [(first, "\n".join(lines[first - 1 : last])) for first, last, _ in broken]
+
+
 def salvage(text: str) -> Record:
     """What can be read of a record: all of it, or those of its keys and items that are YAML. BadYaml where none is."""
     text = tidied(text)
@@ -84,7 +100,7 @@ def _value(made: Record, lines: _Lines, name: str = "", level: int = 1) -> Any:
     if not filled:
         return None
     try:
-        return yamltext.load("\n".join((f"{_UNDER}:", *(line for _, line in lines))))[_UNDER]
+        return made.load("\n".join((f"{_UNDER}:", *(line for _, line in lines))))[_UNDER]
     except (BadYaml, KeyError) as error:
         if level < yamltext.MAX_DEPTH and _ITEM.match(filled[0][1]):
             return _list(made, lines, name, level)
@@ -129,7 +145,7 @@ def _mapping(made: Record, lines: _Lines, level: int = 0) -> dict[str, Any]:
             made.broken.append((part[0][0], part[-1][0], f"the key {found['key']!r} twice"))
             continue
         try:
-            tree[found["key"]] = value = next(iter(yamltext.load(_outdented(part)).values()))
+            tree[found["key"]] = value = next(iter(made.load(_outdented(part)).values()))
             if top and isinstance(value, list) and len(items := _split(part[1:], _ITEM)) == len(value):
                 made.places[found["key"]] = [_place(item) for item in items]
         except (BadYaml, StopIteration) as error:

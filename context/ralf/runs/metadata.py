@@ -92,9 +92,10 @@ def read(folder: RunFolder) -> Recorded:
             else:
                 record = handwritten.salvage(text)
                 _take(found, record.tree, name)
-                for first, last, what in record.broken:
+                if record.broken:
+                    first, _, what = record.broken[-1]
                     found.problems[name] = f"line {first}: {what}"
-                    found.unread.append((name, first, "\n".join(text.split("\n")[first - 1 : last])))
+                found.unread += [(name, *words) for words in handwritten.words_at(text, record.broken)]
         except (yamltext.BadYaml, ValueError, OSError) as error:
             if text.strip():
                 found.unread.append((name, 1, text))

@@ -15,7 +15,7 @@ from typing import Any
 from ralf.briefing.fence import outside
 from ralf.errors import DamagedTranscript, RalfError, TranscriptNotFound
 from ralf.model import Attempt
-from ralf.runs import decisionsmd, documents, markdown, metadata, outcomes, registry, skeleton
+from ralf.runs import decisionsmd, documents, handwritten, markdown, metadata, outcomes, registry, skeleton
 from ralf.runs.documents import Part
 from ralf.runs.folder import RunFolder, is_run, task_id
 from ralf.runs.metadata import Recorded
@@ -239,9 +239,11 @@ class _Reading:
         if REGISTRY in self.folder.files and (text := self._text(REGISTRY)) is not None:
             try:
                 self.registered = registry.read(text)
-                for first, last, what in self.registered.broken:
+                broken = self.registered.broken
+                if broken:
+                    first, _, what = broken[-1]
                     self.problems[REGISTRY] = f"line {first}: {what}"
-                    self.recorded.unread.append((REGISTRY, first, "\n".join(text.split("\n")[first - 1 : last])))
+                self.recorded.unread += [(REGISTRY, *words) for words in handwritten.words_at(text, broken)]
             except BadYaml as error:
                 self.problems[REGISTRY] = error.what
 
