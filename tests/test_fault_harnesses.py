@@ -39,9 +39,8 @@ QUICK = {
     "kills": ("--rounds", 8),
     "writers": ("--rounds", 2, "--only", "decide"),
     "editors": ("--rounds", 8),
-    "mixed": ("--rounds", 1),
-    "loop": ("--iterations", 6),
 }
+"""Those of a second or two; the others run beside the slow tests alone."""
 
 
 @pytest.mark.parametrize("name", QUICK)
