@@ -50,10 +50,13 @@ def test_a_small_run_finds_nothing(tmp_path: Path, name: str) -> None:
     assert "| case | figure | target |" in done.stdout
 
 
-@pytest.mark.slow
+WHOLE = {"kills": 35, "calls": 200, "editors": 13, "gits": 13, "mixed": 30, "loop": 32}
+"""Those that take longer, and how many seconds; `.ci/run` runs the writers, alone."""
+
+
 @pytest.mark.parametrize(
-    "name", ["kills", "calls", "editors", "gits", "mixed", "loop"]
-)  # .ci/run runs the writers, alone
+    "name", [pytest.param(name, marks=pytest.mark.slow(seconds=seconds)) for name, seconds in WHOLE.items()]
+)
 def test_a_run_of_the_size_that_is_promised_finds_nothing(tmp_path: Path, name: str) -> None:
     done = harness(name, cwd=tmp_path)
     assert faults(done) == []
