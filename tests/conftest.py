@@ -1,5 +1,6 @@
 """What all tests share: examples are the same in every run, so that a failure is one of the change under test; nothing
-in the environment chooses a route; what is compiled is kept for the next process; and a module that makes a project as
+in the environment chooses a route; what is compiled is kept for the next process; the longest tests begin first; and a
+module that makes a project as
 the fixture `made` gets a copy of it for each test, and the command in it.
 """
 
@@ -26,6 +27,24 @@ if (
     sys.dont_write_bytecode, sys.pycache_prefix = False, str(SOURCE / ".pytest_cache" / "bytecode")
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     os.environ["PYTHONPYCACHEPREFIX"] = sys.pycache_prefix
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Deal the tests that say how long they take to the workers, longest first, and then the others as they come: each
+    worker begins with its part of the list, and takes from the end of another's when it is done.
+    """
+    workers = getattr(config, "workerinput", {}).get("workercount", 1)
+    seconds = {item: mark.kwargs["seconds"] for item in items for mark in item.iter_markers("slow") if mark.kwargs}
+    longest = sorted(seconds, key=lambda item: -seconds[item])
+    others = [item for item in items if item not in seconds]
+    left = len(items)
+    items.clear()
+    for worker in range(workers):
+        count = left // (workers - worker)
+        first = longest[worker::workers]
+        items += first + others[: count - len(first)]
+        del others[: count - len(first)]
+        left -= count
 
 
 @pytest.fixture(autouse=True)

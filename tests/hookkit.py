@@ -8,18 +8,21 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable
+import traceback
+import warnings
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
+from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 
 import ralf
 import storekit
-from ralf import detached, optin
+from ralf import detached, environment, optin
 from ralf.project import Project
 from ralf_integrations.hooks import entry, installed, instant, taking
 from ralf_integrations.hooks.payload import Client, Payload, parse
@@ -131,13 +134,14 @@ class Rig:
         return child
 
     def hook(self, event: str = "PostToolBatch", **more: object) -> Said:
-        """Call a hook in this process, and wait for what it started."""
+        """Call a hook in this process, and wait for what it started, in forks of this process."""
         data = self.payload(event, **more)
         with pytest.MonkeyPatch.context() as patch:
             for variable in [name for name in os.environ if name.startswith(MEANT)]:
                 patch.delenv(variable)
             for variable, value in self.environment.items():
                 patch.setenv(variable, value)
+            patch.setattr(detached, "start", forked)
             said: list[str] = []
             if not instant.is_idle(self.client, event, data):
                 entry.run(self.client, event, data, said.append)
@@ -182,6 +186,38 @@ class Rig:
                 except BlockingIOError:
                     return False
         return True
+
+
+def forked(module: str, file: str, arguments: Sequence[str]) -> int:
+    """`detached.start` without a new interpreter, which would load all that this one has: that takes most of the time
+    of a small checkpoint. `Rig.run` and `Rig.start` have the real one.
+    """
+    del file
+    with warnings.catch_warnings(action="ignore", category=DeprecationWarning):  # the other threads wait for pytest
+        child = os.fork()
+    if not child:
+        _work(module, arguments)
+    detached.started.append(child)
+    return child
+
+
+def _work(module: str, arguments: Sequence[str]) -> NoReturn:
+    status = 1
+    try:
+        os.setsid()
+        known = environment.of_a_model()
+        os.environ.clear()
+        os.environ.update(known)
+        nothing = os.open(os.devnull, os.O_RDWR)
+        for number in range(3):
+            os.dup2(nothing, number)
+        os.closerange(3, os.sysconf("SC_OPEN_MAX"))  # as with an exec: a lock lasts until the last of its files is shut
+        import_module(module).main(arguments)
+        status = 0
+    except BaseException:  # noqa: BLE001  # a child of ours ends here whatever happens
+        traceback.print_exc()
+    finally:
+        os._exit(status)
 
 
 def processes() -> Iterable[tuple[int, list[bytes]]]:

@@ -89,6 +89,7 @@ def test_a_text_is_never_over_its_budget_whatever_it_holds(
         assert fits(known.render(budget, query="word 012"), budget)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("share", [0.0, 0.3, 1.0])
 @pytest.mark.parametrize("section", [None, *SECTIONS])
 def test_no_budget_is_exceeded_by_any_part(share: float, section: str | None) -> None:

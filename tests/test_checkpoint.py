@@ -529,7 +529,7 @@ def test_checkpoints_killed_at_random_moments_lose_and_double_nothing(tmp_path: 
     _killed_rounds(tmp_path, 30, seed=1)
 
 
-@pytest.mark.slow
+@pytest.mark.slow(seconds=28)
 def test_hundreds_of_killed_checkpoints_lose_and_double_nothing(tmp_path: Path) -> None:
     _killed_rounds(tmp_path, 150, seed=2)
 

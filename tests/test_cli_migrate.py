@@ -13,49 +13,63 @@ import pytest
 
 from ralf_cli.migrate import SOURCES as NAMED
 from ralf_migrations.sources import SOURCES
-from storekit import HANGS, environment
+from storekit import HANGS, Cli, Ran, environment
 from test_migrate import DECISIONS, every_source, put
 
 
-def run(root: Path, *args: str, home: Path | None = None) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "ralf_cli", "migrate", *args, "--root", str(root)]
-    env = environment(home or root)
-    return subprocess.run(command, capture_output=True, text=True, timeout=HANGS, cwd=root, env=env, check=False)
+class Migrate:
+    """`ralf migrate` in this process."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
+        self._monkeypatch, self._capfd = monkeypatch, capfd
+
+    def __call__(self, root: Path, *args: str, home: Path | None = None) -> Ran:
+        """Migrate into `root`, for a user who lives there or at `home`."""
+        with self._monkeypatch.context() as patch:
+            for name, value in environment(home or root).items():
+                patch.setenv(name, value)
+            patch.chdir(root)
+            return Cli(root, patch, self._capfd)("migrate", *args)
 
 
-def test_the_table_says_what_became_of_every_file_and_where_the_account_is(tmp_path: Path) -> None:
+@pytest.fixture
+def migrate(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Migrate:
+    return Migrate(monkeypatch, capfd)
+
+
+def test_the_table_says_what_became_of_every_file_and_where_the_account_is(tmp_path: Path, migrate: Migrate) -> None:
     every_source(tmp_path)
-    done = run(tmp_path, "decisions-md")
-    assert done.returncode == 0, done.stderr
-    heading, row, *sums = done.stdout.splitlines()
+    done = migrate(tmp_path, "decisions-md")
+    assert done.status == 0, done.err
+    heading, row, *sums = done.out.splitlines()
     assert heading.split()[:4] == ["FILE", "ROUTE", "SHAPE", "DECISIONS"]
     assert row.split()[:2] == ["runs/executor/run-0042/DECISIONS.md", "TASK-42"]
     assert row.endswith("1 checkpoint")
     assert sums[0].startswith("1 file: 1 taken, 0 with nothing written, 0 left out, 0 unreadable, 0 backups")
-    assert "migrations/decisions-md.json" in done.stderr
+    assert "migrations/decisions-md.json" in done.err
 
 
 def test_every_source_can_be_named() -> None:
     assert tuple(SOURCES) == NAMED
 
 
-def test_a_dry_run_says_so_and_writes_nothing(tmp_path: Path) -> None:
+def test_a_dry_run_says_so_and_writes_nothing(tmp_path: Path, migrate: Migrate) -> None:
     every_source(tmp_path)
-    done = run(tmp_path, "timeline-memory", "--dry-run", "--json")
-    tree = json.loads(done.stdout)
-    assert (done.returncode, tree["dry_run"], len(tree["files"])) == (0, True, 2)
+    done = migrate(tmp_path, "timeline-memory", "--dry-run", "--json")
+    tree = done.json()
+    assert (done.status, tree["dry_run"], len(tree["files"])) == (0, True, 2)
     assert tree["files"][0]["fields"][0].keys() == {"name", "fate", "where", "count"}
     assert not (tmp_path / ".autonomous" / "context").exists()
 
 
-def test_unreadable_files_are_listed_and_give_4_and_nothing_found_gives_0(tmp_path: Path) -> None:
-    assert run(tmp_path, "decisions-md").returncode == 0
+def test_unreadable_files_are_listed_and_give_4_and_nothing_found_gives_0(tmp_path: Path, migrate: Migrate) -> None:
+    assert migrate(tmp_path, "decisions-md").status == 0
     put(tmp_path, "runs/executor/run-0042/DECISIONS.md", DECISIONS)
     put(tmp_path, "runs/executor/run-0043/DECISIONS.md", b"\xff\xfe\x00")
-    done = run(tmp_path, "decisions-md")
-    assert done.returncode == 4
-    assert "UNREADABLE: no UTF-8 text" in done.stdout
-    assert "1 checkpoint written" in done.stdout
+    done = migrate(tmp_path, "decisions-md")
+    assert done.status == 4
+    assert "UNREADABLE: no UTF-8 text" in done.out
+    assert "1 checkpoint written" in done.out
 
 
 @pytest.mark.parametrize(
@@ -68,11 +82,13 @@ def test_unreadable_files_are_listed_and_give_4_and_nothing_found_gives_0(tmp_pa
         (("claude-code", "--since", "yesterday"), 2),
     ],
 )
-def test_what_makes_no_sense_is_refused_with_its_status(args: tuple[str, ...], status: int, tmp_path: Path) -> None:
-    assert run(tmp_path, *args).returncode == status
+def test_what_makes_no_sense_is_refused_with_its_status(
+    args: tuple[str, ...], status: int, tmp_path: Path, migrate: Migrate
+) -> None:
+    assert migrate(tmp_path, *args).status == status
 
 
-def test_a_clients_sessions_are_taken_and_those_of_before_left(tmp_path: Path) -> None:
+def test_a_clients_sessions_are_taken_and_those_of_before_left(tmp_path: Path, migrate: Migrate) -> None:
     root, home = tmp_path / "project", tmp_path / "home"
     root.mkdir()
     folder = home / ".claude" / "projects" / "".join(c if c.isalnum() else "-" for c in str(root))
@@ -83,13 +99,13 @@ def test_a_clients_sessions_are_taken_and_those_of_before_left(tmp_path: Path) -
     session = folder / "s-1.jsonl"
     session.write_text(json.dumps(record) + "\n")
     os.utime(session, (1_700_000_000, 1_700_000_000))
-    assert "0 sessions" in run(root, "claude-code", "--since", "2026-01-01", home=home).stdout
-    planned = json.loads(run(root, "claude-code", "--dry-run", "--json", home=home).stdout)
+    assert "0 sessions" in migrate(root, "claude-code", "--since", "2026-01-01", home=home).out
+    planned = migrate(root, "claude-code", "--dry-run", "--json", home=home).json()
     assert [one["session"] for one in planned["files"]] == ["s-1"]
     assert not (root / ".autonomous").exists()
-    done = run(root, "claude-code", "--since", "2023-01-01", home=home)
-    assert (done.returncode, "1 session taken" in done.stdout) == (0, True), done.stderr
-    assert "0 sessions taken" in run(root, "claude-code", home=home).stdout
+    done = migrate(root, "claude-code", "--since", "2023-01-01", home=home)
+    assert (done.status, "1 session taken" in done.out) == (0, True), done.err
+    assert "0 sessions taken" in migrate(root, "claude-code", home=home).out
 
 
 def test_a_terminal_shows_how_far_it_is(tmp_path: Path) -> None:

@@ -217,8 +217,11 @@ def scratch(project: Path, tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda command: " ".join(command) or "ralf")
-def test_the_help_of_every_command_has_examples_and_the_exit_status(command: tuple[str, ...], tmp_path: Path) -> None:
-    ran = storekit.process(*command, "--help", cwd=tmp_path)
+def test_the_help_of_every_command_has_examples_and_the_exit_status(
+    command: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    ran = storekit.Cli(tmp_path, monkeypatch, capfd)(*command, "--help")
     assert (ran.status, ran.err) == (0, "")
     assert "Usage: ralf" in ran.out
     assert "Examples:" in ran.out
@@ -303,15 +306,19 @@ def test_json_of_every_command_parses_and_has_the_names_of_the_api(scratch: Path
     assert reverted["checkpoint"]["reason"] == "revert"
 
 
-def test_what_an_agent_decides_in_its_clients_shell_is_its_own_and_not_the_users(tmp_path: Path) -> None:
+def test_what_an_agent_decides_in_its_clients_shell_is_its_own_and_not_the_users(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    ralf = storekit.Cli(tmp_path, monkeypatch, capfd)
     decide = ("context", "decide", "tide", "--json")
     for more, said, origin in (
         ({}, (), "user"),
         ({"CLAUDE_CODE_SESSION_ID": "s-1"}, (), "agent"),
         ({"CLAUDE_CODE_SESSION_ID": "s-1"}, ("--origin", "user"), "user"),
     ):
-        done = storekit.process(*decide, f"Use {len(more)} {said}", *said, cwd=tmp_path, **more)
-        assert json.loads(done.out)["origin"] == origin
+        for name, value in more.items():
+            monkeypatch.setenv(name, value)
+        assert ralf(*decide, f"Use {len(more)} {said}", *said).json()["origin"] == origin
 
 
 def test_json_of_an_empty_project_is_an_empty_list(tmp_path: Path) -> None:

@@ -377,6 +377,7 @@ def counts(root: Path) -> int:
     return len(storekit.checkpoints_of(root, ROUTE)) if storekit.journal_file(root, ROUTE).exists() else 0
 
 
+@pytest.mark.slow
 def test_a_checkpoint_is_made_once_per_crossing_also_by_new_processes(
     tmp_path: Path, run_dir: Path, session: Path
 ) -> None:
@@ -418,6 +419,7 @@ def test_a_state_file_that_the_agent_writes_anew_brings_no_second_checkpoint(
     assert counts(tmp_path) == 1
 
 
+@pytest.mark.slow
 def test_of_many_processes_at_once_one_makes_it(tmp_path: Path, run_dir: Path, session: Path) -> None:
     args = ["check", "--run-dir", run_dir, "--tokens", 150_000, "--route", ROUTE, "--transcript", session]
     command = [sys.executable, context_budget.__file__, *map(str, args)]

@@ -16,6 +16,7 @@ def test_of_secrets_cut_at_many_more_places_nothing_is_left(seed: int) -> None:
     assert list(cut_secrets.run(seed, 20_000)) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("part", cut_secrets.BROKEN)
 def test_redaction_without_one_of_its_parts_is_caught(part: str) -> None:
     with cut_secrets.BROKEN[part]():

@@ -22,7 +22,7 @@ def test_the_readme_has_exactly_two_set_up_commands_one_of_which_runs_the_tests(
     blocks = re.findall(r"```sh\n(.*?)```", read("README.md"), re.S)
     assert [len(block.strip().splitlines()) for block in blocks] == [1, 1]
     assert "ralf --root examples context checkpoint" in blocks[0]
-    assert blocks[1].rstrip().endswith("-m pytest --numprocesses auto --quiet")
+    assert blocks[1].rstrip().endswith("-m pytest --numprocesses auto --dist worksteal --quiet")
 
 
 def test_config_md_names_every_key_with_its_default_and_no_other() -> None:

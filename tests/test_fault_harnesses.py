@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from tests.faults.kept import Kept
 
 from storekit import SOURCE, environment
 
@@ -35,13 +37,37 @@ def harness(name: str, *arguments: object, cwd: Path) -> subprocess.CompletedPro
     return done
 
 
+def test_a_folder_that_is_kept_is_laid_out_as_it_was_whatever_became_of_it(tmp_path: Path) -> None:
+    store, other = tmp_path / "store", tmp_path / "other"
+    (store / "inner" / "empty").mkdir(parents=True)
+    (store / "inner").chmod(0o700)
+    (store / "inner" / "file").write_bytes(b"one")
+    (store / "inner" / "file").chmod(0o600)
+    os.utime(store / "inner" / "file", ns=(1, 2))
+    shutil.copytree(store, other)
+    kept = Kept(store)
+    (store / "inner" / "file").write_bytes(b"two")
+    (store / "more").mkdir()
+    kept.lay(store)
+    assert _all_of(store) == _all_of(other)
+
+
+def _all_of(folder: Path) -> dict[str, tuple[int, int, bytes]]:
+    found = sorted(folder.rglob("*"))
+    return {
+        path.relative_to(folder).as_posix(): (path.stat().st_mode, path.stat().st_mtime_ns, path.read_bytes())
+        if path.is_file()
+        else (path.stat().st_mode, 0, b"")
+        for path in found
+    }
+
+
 QUICK = {
     "kills": ("--rounds", 8),
     "writers": ("--rounds", 2, "--only", "decide"),
     "editors": ("--rounds", 8),
-    "mixed": ("--rounds", 1),
-    "loop": ("--iterations", 6),
 }
+"""Those of a second or two; the others run beside the slow tests alone."""
 
 
 @pytest.mark.parametrize("name", QUICK)
@@ -51,10 +77,13 @@ def test_a_small_run_finds_nothing(tmp_path: Path, name: str) -> None:
     assert "| case | figure | target |" in done.stdout
 
 
-@pytest.mark.slow
+WHOLE = {"kills": 35, "calls": 200, "editors": 13, "gits": 13, "mixed": 30, "loop": 32}
+"""Those that take longer, and how many seconds; `.ci/run` runs the writers, alone."""
+
+
 @pytest.mark.parametrize(
-    "name", ["kills", "calls", "editors", "gits", "mixed", "loop"]
-)  # .ci/run runs the writers, alone
+    "name", [pytest.param(name, marks=pytest.mark.slow(seconds=seconds)) for name, seconds in WHOLE.items()]
+)
 def test_a_run_of_the_size_that_is_promised_finds_nothing(tmp_path: Path, name: str) -> None:
     done = harness(name, cwd=tmp_path)
     assert faults(done) == []

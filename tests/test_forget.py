@@ -38,7 +38,7 @@ WORDS = "The harbour master's key lies under the third stone"
 def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A project with two routes of the same session, decisions by hand, an edit, and a search index."""
     tmp_path = tmp_path_factory.mktemp("template")
-    storekit.write_session(tmp_path / "session.jsonl", 1_500)
+    storekit.write_session(tmp_path / "session.jsonl", 700)
     text = (tmp_path / "session.jsonl").read_text(encoding="utf-8")
     said = json.dumps(f"We use the third key instead of the second.\n\nBy the way: {WORDS}, so it was found.")[1:-1]
     (tmp_path / "session.jsonl").write_text(text.replace("I read src/part_1.py first.", said), encoding="utf-8")
@@ -517,6 +517,7 @@ MOMENTS = 10
 """How often the store is asked to write, before and behind each time: one more, and the call is done."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("place", range(1, MOMENTS + 2))
 def test_whatever_it_is_killed_at_the_store_verifies_and_the_same_call_completes_it(
     root: Path, place: int, monkeypatch: pytest.MonkeyPatch

@@ -19,7 +19,10 @@ from ralf_migrations.report import MigrationReport
 from storekit import kept_bytes
 
 REAL = Path(__file__).parents[2] / "shared" / "data" / "blackbox5"
-pytestmark = pytest.mark.skipif(not REAL.is_dir(), reason="the real files of ../shared are not here")
+pytestmark = [
+    pytest.mark.skipif(not REAL.is_dir(), reason="the real files of ../shared are not here"),
+    pytest.mark.slow,  # all of it is taken over anew by each process
+]
 
 PLACES = {
     "timeline-memory": "timeline-memory",
@@ -135,7 +138,6 @@ def registered(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("part", range(8))
 def test_each_of_864_decisions_is_found_by_its_title_its_reason_and_its_label(part: int, registered: Path) -> None:
     entries = _entries()

@@ -8,6 +8,7 @@ from tests.faults import power
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(bool(power.why_not()), reason=f"power loss: {power.why_not()}")]
 
 
+@pytest.mark.slow(seconds=65)
 def test_every_state_of_the_disk_holds_what_was_acknowledged():
     """500 states of a real ext4: after each block of a checkpoint, and with any part of what was not yet flushed."""
     result = power.run(500, seed=1)

@@ -21,10 +21,7 @@ from ralf.errors import Busy, DamagedJournal, DamagedRouteFile, UsageError
 from ralf.project import Project
 from ralf.retention import prune
 from ralf.storage import idindex
-from storekit import HANGS, write_session
-
-SESSION = Path(__file__).parents[1] / "examples" / "session.jsonl"
-ITS_ID = b"5e1f0c52-7d0b-4c7e-9a51-3d2b8f6ac901"
+from storekit import HANGS, grow, write_session
 
 
 def store(root: Path) -> Path:
@@ -74,7 +71,8 @@ def test_a_decision_is_in_the_file_when_the_file_was_mended_after_it(tmp_path: P
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("made")
-    ralf.checkpoint("r", SESSION, root=root)
+    write_session(root / "session.jsonl", 2_000)
+    ralf.checkpoint("r", root / "session.jsonl", root=root)
     return root
 
 
@@ -83,7 +81,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     [
         (
             "sessions/r.jsonl",
-            b"\n" + sessions.with_sums(b"\n", [b'{"session":"%s","byte":"x","token":"1-a"}' % ITS_ID]),
+            b"\n" + sessions.with_sums(b"\n", [b'{"session":"s-1","byte":"x","token":"1-a"}']),
         ),
         ("ids/routes/r.idx", idindex.with_header(b"\xff" * 16, 16)),
         ("routes/r.json", b"[" * 100_000),
@@ -99,7 +97,7 @@ def test_a_torn_cache_counts_for_nothing(project: Path, name: str, content: byte
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(content)
     assert ralf.get_context("r", root=project).render(2_000) == before
-    assert ralf.checkpoint("r", SESSION, root=project).checkpoints == ()
+    assert ralf.checkpoint("r", project / "session.jsonl", root=project).checkpoints == ()
     assert ralf.record_decision("r", "Go on", root=project).id
 
 
@@ -110,10 +108,13 @@ def test_a_cache_file_that_is_a_link_is_not_written_through(tmp_path: Path, name
     path = store(tmp_path) / "cache" / name
     path.parent.mkdir(parents=True)
     path.symlink_to(victim)
-    ralf.checkpoint("r", SESSION, root=tmp_path)
-    ralf.checkpoint("r", SESSION, root=tmp_path)
+    session = tmp_path / "session.jsonl"
+    turn = write_session(session, 1_000)
+    ralf.checkpoint("r", session, root=tmp_path)
+    grow(session, 1_000, turn)
+    ralf.checkpoint("r", session, root=tmp_path)
     assert victim.read_text() == "mine"
-    assert ralf.get_context("r", root=tmp_path).checkpoint_count == 3
+    assert ralf.get_context("r", root=tmp_path).checkpoint_count == 2
 
 
 @pytest.mark.parametrize("part", ["routes", "journal", "blobs", "cache", "cache/routes", "cache/open", "cache/chosen"])

@@ -92,6 +92,7 @@ def test_a_long_real_text_counts_as_in_one_piece() -> None:
     assert tokens.count(text) == whole(text)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("letter", ["a", "A", " ", "\n", "^", "中", "1", "😀", "\u0301", "aB"])
 def test_a_million_of_one_letter_is_counted_within_two_seconds(letter: str) -> None:
     tokens.count("x")

@@ -184,6 +184,9 @@ def test_a_process_that_watches_follows_a_growing_file_and_can_be_stopped_at_any
             stdin=subprocess.DEVNULL,
             stdout=out,
             stderr=subprocess.PIPE,
+            preexec_fn=lambda: signal.signal(
+                signal.SIGINT, signal.SIG_DFL
+            ),  # else it ignores what we do, in the background
         ) as child,
     ):
         try:

@@ -151,6 +151,7 @@ def test_the_plugin_loads_and_its_server_is_called(world: World) -> None:
     assert "Use SQLite instead of Postgres" in world.asked()[-1]
 
 
+@pytest.mark.slow(seconds=34)
 def test_after_a_clear_one_line_says_where_the_notes_are(world: World, client: str = "claude-code") -> None:
     install(world, client, FEW)
     steps = [bash(MUCH, text=CHOICE), said("Hi."), said("And again.")]

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import ctypes
 import errno
+import gc
 import json
 import multiprocessing
 import os
@@ -30,6 +31,7 @@ from pathlib import Path
 
 from tests import storekit
 from tests.faults import rig
+from tests.faults.kept import Kept
 
 import ralf
 from ralf import archive, corrections
@@ -149,6 +151,7 @@ def _harmed(root: Path) -> list[str]:
 
 
 WORKS: dict[str, Work] = {
+    "a repair": Work(_harmed, _repair, again=_repair),  # first: it takes as long as all others
     "the first decision": Work(_nothing, _decide),
     "a decision": Work(_some, _decide),
     "a checkpoint": Work(_some, _checkpoint),
@@ -156,7 +159,6 @@ WORKS: dict[str, Work] = {
     "a drop": Work(_some, _drop),
     "a revert": Work(_some, _revert),
     "an archive": Work(_many, _archive),
-    "a repair": Work(_harmed, _repair, again=_repair),
 }
 
 
@@ -180,7 +182,7 @@ class Shim:
 Fault = tuple[int, str]
 
 
-def _done(shim: Shim, work: Work, root: Path, faults: tuple[Fault, ...], pipe: rig.Pipe) -> None:
+def _done(shim: Shim, work: Work, root: Path, faults: Sequence[Fault], said_to: int) -> None:
     """In a process of its own: the work, with its faults."""
     plan = [(place, _number(name)) for place, name in faults] + [(0, 0)] * 2
     said: list[str] = []
@@ -193,10 +195,7 @@ def _done(shim: Shim, work: Work, root: Path, faults: tuple[Fault, ...], pipe: r
             raise
         os._exit(_REFUSED)
     shim.disarm()
-    for marker in said:
-        pipe.acknowledge(marker)
-    if not faults:
-        os.write(pipe.write, shim.log().encode())
+    os.write(said_to, "".join(f"{marker}\n" for marker in said).encode() if faults else shim.log().encode())
 
 
 def _number(name: str) -> int:
@@ -214,6 +213,45 @@ def _ended(pid: int) -> int | None:
     return None if hung else os.waitstatus_to_exitcode(status)
 
 
+class Nursery:
+    """A process that does nothing but start others. Whoever is forked from one that works makes it copy, or at least
+    fault in, each page that it writes to afterwards; here nobody does.
+    """
+
+    def __init__(self, do: Callable[[Sequence[Fault], int], None]) -> None:
+        plans, self._plans = os.pipe()
+        self._said, said = os.pipe()
+        self._process = rig.forked(partial(self._serve, do, plans, said))
+        os.close(plans)
+        os.close(said)
+        self._lines = os.fdopen(self._said, encoding="utf-8")
+
+    def _serve(self, do: Callable[[Sequence[Fault], int], None], plans: int, said: int) -> None:
+        os.close(self._plans)
+        gc.freeze()
+        with os.fdopen(plans, encoding="utf-8") as file:
+            for line in file:
+                faults = [(place, name) for place, name in json.loads(line)]
+                ended = _ended(rig.forked(partial(do, faults, said)))
+                os.write(said, f"ended {json.dumps(ended)}\n".encode())
+
+    def run(self, faults: Sequence[Fault]) -> tuple[int | None, list[str]]:
+        """Do the work with these faults in a process of its own: how it ended (see `_ended`), and the lines it said."""
+        os.write(self._plans, f"{json.dumps(faults)}\n".encode())
+        said: list[str] = []
+        for line in self._lines:
+            if line.startswith("ended "):
+                return json.loads(line.removeprefix("ended ")), said
+            said.append(line.removesuffix("\n"))
+        raise RuntimeError("the process that starts the others has died")
+
+    def close(self) -> None:
+        """Let it end."""
+        os.close(self._plans)
+        self._lines.close()
+        os.waitpid(self._process, 0)
+
+
 class Harness:
     """One run: the works, one after the other, each with all its faults."""
 
@@ -226,36 +264,33 @@ class Harness:
         template, root = folder / "template", folder / "project"
         template.mkdir()
         acknowledged = set(work.prepare(template))
-        calls = self._calls(name, work, template, root)
+        kept = Kept(template)
+        kept.lay(root)
+        work.do(root, [].append)  # once here, so that everything is imported
+        nursery = Nursery(partial(_done, self._shim, work, root))
+        calls = self._calls(name, kept, nursery, root)
         single = list(_faults(calls))
         plans: list[tuple[Fault, ...]] = [(fault,) for fault in single]
         plans += [tuple(sorted(random_.sample(single, 2))) for _ in range(pairs)]
         for plan in plans:
             when = f"{name}: " + ", ".join(f"{fault} at call {place} ({calls[place - 1]})" for place, fault in plan)
-            self._case(work, template, root, acknowledged, plan, when)
+            kept.lay(root)
+            ended, said = nursery.run(plan)
+            self._look(work, root, acknowledged | set(said), ended, when)
+        nursery.close()
         self._found.figures[f"{name}: calls, cases"] = f"{len(calls)}, {len(plans)}"
 
-    def _calls(self, name: str, work: Work, template: Path, root: Path) -> list[str]:
+    def _calls(self, name: str, kept: Kept, nursery: Nursery, root: Path) -> list[str]:
         """The calls that the work makes when nothing fails; what it has not synced is a fault."""
-        rig.copied(template, root)
-        work.do(root, [].append)  # once here, so that everything is imported
-        rig.copied(template, root)
-        pipe = rig.Pipe()
-        pid = rig.forked(partial(_done, self._shim, work, root, (), pipe))
-        text = pipe.text()
-        assert _ended(pid) == 0, name
-        calls = [line.replace(f"{root}/", "") for line in text.splitlines() if "\t" in line]
+        kept.lay(root)
+        ended, said = nursery.run(())
+        assert ended == 0, name
+        calls = [line.replace(f"{root}/", "") for line in said]
         unsynced = _unsynced(calls)
         self._found.note("not synced", f"{name}: {sorted(unsynced)}", len(unsynced))
         return calls
 
-    def _case(
-        self, work: Work, template: Path, root: Path, before: set[str], plan: tuple[Fault, ...], when: str
-    ) -> None:
-        rig.copied(template, root)
-        pipe = rig.Pipe()
-        ended = _ended(rig.forked(partial(_done, self._shim, work, root, plan, pipe)))
-        acknowledged = before | set(pipe.markers())
+    def _look(self, work: Work, root: Path, acknowledged: set[str], ended: int | None, when: str) -> None:
         self._found.rounds += 1
         self._found.acknowledged += len(acknowledged)
         if ended is None:

@@ -40,6 +40,7 @@ from types import FrameType
 import pytest
 from tests.faults import documents, mutations, samples, unguarded
 from tests.faults.figures import told
+from tests.faults.kept import Kept
 
 import ralf
 from ralf import config, detached, document, localconfig, names, sessions, snapshot, yamltext, yamlwriting
@@ -99,14 +100,12 @@ class World:
         self.store = self.root / ".autonomous" / "context"
         self.project = Project(self.root)
         samples.fill(self.root)
-        self._kept = base / "kept"
-        shutil.copytree(self.store, self._kept)
+        self._kept = Kept(self.store)
         self.seen = self._canaries()
 
     def reset(self) -> None:
         """The store as it was made."""
-        shutil.rmtree(self.store)
-        shutil.copytree(self._kept, self.store)
+        self._kept.lay(self.store)
 
     def harmed(self) -> list[str]:
         """What lies outside the store and is not as it was, or in it where none of its files belongs."""

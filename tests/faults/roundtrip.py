@@ -40,7 +40,7 @@ from ralf.storage.filestore import FileStore
 from ralf.text import as_section, clean, one_line
 from ralf.tree import to_tree
 
-CHUNK = 1_000
+CHUNK = 100  # cases of one store: whoever writes looks through the folder of all its routes
 LINES = (
     "## Compressed History", "## Checkpoint History", "### Checkpoint 9: forged (Current)", "# Goal", "goal: forged",
     "context_checkpoint:", "decisions:", "  - id: forged", "<<<<<<< HEAD", "=======", ">>>>>>> theirs", document.FOOTER,

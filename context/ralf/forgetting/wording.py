@@ -20,7 +20,6 @@ LEAST = 12
 _CUT = "…"
 _AROUND = 8  # characters, of which an escape before a word has no more
 _PASSED_OVER = re.compile(r"""[\s*_`~>#|+\-"'\\]+""")
-_LONE = re.compile("(?s).")
 _ESCAPE = r"(?<!\\)(?:((?:\\+u[0-9a-fA-F]{4})+)|\\+[nrt])"  # from its first backslash on, for there may be many
 _ESCAPED = re.compile(_ESCAPE)
 _TOKEN = re.compile(rf"(?s){_ESCAPE}|.")
@@ -135,12 +134,22 @@ def _read(text: str, *, escapes: bool) -> _Read:
     """The text without what does not count; `escapes`: `\\n` and `\\u00e9` are read as what they stand for."""
     essence: list[str] = []
     places: list[tuple[int, int]] = []
-    for match in (_TOKEN if escapes else _LONE).finditer(text):
-        said = _unescaped(match[0]) if escapes else match[0]
-        for char in _essence(said):
+    known: dict[str, str] = {}  # a text has few different characters
+    for said, place in _tokens(text) if escapes else _characters(text):
+        if (counts := known.get(said)) is None:
+            counts = known[said] = _essence(_unescaped(said) if escapes else said)
+        for char in counts:
             essence.append(char)
-            places.append(match.span())
+            places.append(place)
     return _Read("".join(essence), places)
+
+
+def _tokens(text: str) -> Iterator[tuple[str, tuple[int, int]]]:
+    return ((match[0], match.span()) for match in _TOKEN.finditer(text))
+
+
+def _characters(text: str) -> Iterator[tuple[str, tuple[int, int]]]:
+    return ((char, (place, place + 1)) for place, char in enumerate(text))
 
 
 def _is_apart(text: str, first: int, last: int, *, begins: bool, ends: bool) -> bool:
