@@ -210,23 +210,16 @@ def look(root: Path, acknowledged: set[str], found: Found, when: str, route: str
 
 def settle(root: Path, acknowledged: set[str], found: Found, when: str, *, marker: str, route: str = ROUTE) -> None:
     """Write once more, as the next agent does, and look: at once, everything in its place, nothing left behind."""
-    started, ready = time.monotonic(), _ready()
+    started = time.monotonic()
     try:
         decide(root, marker, acknowledged.add, route)
     except (RalfError, OSError) as error:
         found.note("blocked", f"{when}: {error!r}")
         return
-    took = time.monotonic() - started - (_ready() - ready)  # a machine with much to do blocks nobody
+    took = time.monotonic() - started
     if took > MOST_BLOCKED:
         found.note("blocked", f"{when}: the next writer took {took:.1f} s")
     whole(root, acknowledged, found, when, route)
-
-
-def _ready() -> float:
-    """Seconds for which this thread was ready to run, and others ran; 0.0 where the kernel does not tell."""
-    with suppress(OSError, IndexError):
-        return int(Path("/proc/self/schedstat").read_text().split()[1]) / 1e9
-    return 0.0
 
 
 def whole(root: Path, acknowledged: set[str], found: Found, when: str, route: str = ROUTE) -> None:
