@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -23,6 +24,7 @@ from ralf_migrations.report import Fate, Field
 
 _LOOKS = re.compile(r"^decisions:", re.MULTILINE)
 _NUMBERED = re.compile(r"Decision\s+\S+?\s*[:—\u2013-]\s*(?P<title>.+)$", re.IGNORECASE)
+_DEEPEST = 40  # folders of a path
 _CUT = 297  # characters from which a project's registry has cut a reason
 _OF_AN_ENTRY = {
     "id": ("carried", "decision.label"),
@@ -219,10 +221,12 @@ def _followed(registry_path: Path, named: str) -> Path | None:
     if not named or named.startswith("/") or ".." in Path(named).parts:
         return None
     parts = Path(named).parts
+    if len(parts) > _DEEPEST:
+        return None
     for base in registry_path.absolute().parents:
         for start in range(len(parts) - 1):
             path = base.joinpath(*parts[start:])
-            if path.is_file():
+            if os.path.isfile(path):  # noqa: PTH113  # False also for a name that no file can have
                 return path
     return None
 

@@ -85,7 +85,7 @@ def read(text: str) -> Registry:
     lines = text.split("\n")
     places = record.places.get(name, [])
     if len(places) != len(listed):
-        whole = record.broken or record.places  # then the text is no YAML
+        whole = record.parts > 0  # the text is no YAML
         places = [(1, len(lines))] * len(listed) if whole else _places(handwritten.tidied(text), name, len(listed))
     alone = len(set(places)) == len(places)
     decisions: list[WrittenDecision] = []
