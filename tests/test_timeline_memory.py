@@ -172,7 +172,7 @@ def test_the_hook_answers_as_the_old_one_and_says_once_that_it_is_deprecated(
     assert (status, answer["hookEventName"]) == (0, "SessionStart")
     assert f"You are the **{AGENT}**" in answer["additionalContext"]
     assert "Scan one source a run" in answer["additionalContext"]
-    assert f"python -m ralf_cli context show {AGENT} --brief" in err
+    assert f" -m ralf_cli context show {AGENT} --brief" in err
     assert "RALF_TIMELINE_MEMORY=off" in err
     assert err.startswith("deprecated: ") and "deprecated" not in out
     assert called(capfd, project, "hook")[2] == ""
