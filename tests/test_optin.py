@@ -11,7 +11,7 @@ import pytest
 import ralf
 from ralf import config, optin
 from ralf.errors import UsageError
-from ralf.project import Project
+from ralf.project import IGNORE_ALL_BUT_ROUTES, Project
 from storekit import context_of, kept_bytes
 
 
@@ -135,7 +135,7 @@ def test_a_clone_of_a_shared_project_reads_the_routes_and_goes_on(tmp_path: Path
     ralf.record_decision("tide", "Said in the clone", root=clone)
     said = [decision.decision for decision in ralf.get_context("tide", root=clone).decisions]
     assert said == ["Said at the origin", "Said in the clone"]
-    assert (context_of(clone) / ".gitignore").read_text() == optin.IGNORE_ALL_BUT_ROUTES
+    assert (context_of(clone) / ".gitignore").read_text() == IGNORE_ALL_BUT_ROUTES
 
 
 def test_a_deleted_gitignore_comes_back_as_it_was(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from ralf import config
 from ralf.errors import Damaged, UsageError
 from ralf.files import atomic
 from ralf.files.opening import content_of
-from ralf.project import Project
+from ralf.project import IGNORE_ALL, IGNORE_ALL_BUT_ROUTES, Project
 
 CONFIG_TEXT = """\
 # ralf: this file's presence means that the project has opted in. All keys: docs/config.md
@@ -18,8 +18,6 @@ CONFIG_TEXT = """\
 #window: 200000           # the client's window in tokens, where the client does not tell
 #pressure: 60             # percent of the window at which a checkpoint falls due
 """
-IGNORE_ALL = "*\n"
-IGNORE_ALL_BUT_ROUTES = "*\n!.gitignore\n!routes/\n!routes/*.md\n"
 
 
 class Step(NamedTuple):

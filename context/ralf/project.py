@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from ralf.secrets.redact import Redactor
 
 CONTEXT = Path(".autonomous", "context")
+IGNORE_ALL = "*\n"
+IGNORE_ALL_BUT_ROUTES = "*\n!.gitignore\n!routes/\n!routes/*.md\n"
 _REMOVE = "remove the link"
 _LEAVES = frozenset({"routes", "blobs", "workers", "chosen", "open", "renders", "sessions", "hooks", "inbox"})
 """Folders of the store that hold a file or a folder for each route, blob or session: what lies in them is looked at
@@ -137,8 +139,6 @@ class Project:
         """What git is to see of the folder, where nothing says it any more: it tracks the file where route files are
         shared, and nowhere else.
         """
-        from ralf.optin import IGNORE_ALL, IGNORE_ALL_BUT_ROUTES
-
         shared = checkout.tracks(self.folder.parents[1], CONTEXT / ".gitignore")
         return (IGNORE_ALL_BUT_ROUTES if shared else IGNORE_ALL).encode()
 

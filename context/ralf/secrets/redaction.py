@@ -7,12 +7,15 @@ import secrets
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ralf import config, environment
 from ralf.errors import Damaged, UsageError
 from ralf.files import atomic, locks, ownfile
-from ralf.project import Project
 from ralf.secrets.redact import Redactor
+
+if TYPE_CHECKING:
+    from ralf.project import Project
 
 _KEY = re.compile(r"^redaction_key:[ \t]*(['\"]?)([0-9a-f]{64})\1[ \t]*(?:#.*)?$", re.M)
 _SLOW = 0.02  # seconds that a pattern may take for a probe
