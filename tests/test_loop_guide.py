@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -52,7 +53,7 @@ def root(tmp_path: Path) -> Path:
 
 def typed(root: Path, lines: str) -> str:
     """What is printed where lines of the guide are typed; CalledProcessError where one of them fails."""
-    lines = lines.replace(PYTHON, sys.executable)
+    lines = lines.replace(PYTHON, shlex.quote(sys.executable))
     lines = re.sub(r"(?m)(init --client ralf(?: --uninstall)?)(?=\s*(?:#|$))", r"\1 --yes", lines)  # nobody answers
     lines = re.sub(r"\bP\b(?=/\.autonomous| &&)", str(root), lines)
     env = storekit.environment(root.parents[2] / "home", RALF_TASK_ID="TASK-7")
