@@ -112,6 +112,9 @@ def test_a_contrast_with_a_reason_is_a_decision_and_names_the_other_option() -> 
     "narration",
     [
         "Let me run the tests.",
+        "Green. A look at the linter now.",
+        "First a look at who calls `waiting` today.",
+        "Let me have a closer look at the schema that came out of it.",
         "Now I'll look at the picker module to see how it reads files.",
         "I see the issue, the index is read twice. Let me check where.",
         "All tests pass. The picker works.",

@@ -44,7 +44,8 @@ def _branches(pattern: str) -> list[str]:
 _LOOK = (
     r"(?:check|look|see|verify|run|re-?run|test|try|find|trace|read|examine|explore|review|search|start|begin"
     r"|fetch|get|pull|build|compile|re-?build"
-    r"|investigate|inspect|confirm|understand|take (?:a|another|stock)|continue|proceed|debug|analy[sz]e|show|list"
+    r"|investigate|inspect|confirm|understand|take (?:a|another|stock)|have (?:a|another)(?: \w+)? look"
+    r"|continue|proceed|debug|analy[sz]e|show|list"
     r"|view|dig|map"
     r"|think|also check)"
 )
@@ -56,6 +57,8 @@ _LOOKS = any_of(
     rf"\b(?:let me|i'll) (?:now |first |also |just |quickly )*{_LOOK}\b",
     rf"\b(?:let me|let's|i(?:'ll| will)) (?:now |first )?use\b[^.]{{1,80}} to (?:locate|{_LOOK})\b",
     r"^(?:now|next)\b[^.]{0,60}:$",
+    r"^(?:now,? |first,? |next,? |then,? |but |and )*(?:a|an|one|another)(?: \w+)? look (?:at|into|through)\b"
+    r"[^,;:]{1,80}$",
     r"^(?:checking|running|reading|looking|searching|rebasing|testing|verifying)\b",
 )
 _NARRATES = any_of(
