@@ -314,10 +314,20 @@ def test_a_decisions_tree_has_its_label_by_the_session_and_what_the_model_has_no
     }
 
 
-@given(st.text(alphabet="#*-:|`<> \n1aD.()[]→", max_size=300))
-def test_any_text_is_read_without_an_error_and_within_its_lines(text: str) -> None:
-    for found in decisions_in(text):
-        assert 1 <= found.first_line <= found.last_line <= text.count("\n") + 1
+PIECES = (
+    *("## D-1: Use SQLite", "### Decision 3: Poll", "# Decisions", "**Decision:** SQLite", "- **Rationale:** One file"),
+    *("- DEC-2: Count lines", "| Decision | Why |", "|---|---|", "| Poll | calm |", "1. First", "```", "---", ""),
+)
+
+
+@given(st.lists(st.sampled_from(PIECES) | st.text(alphabet="#*-:|`<> 1aD.()[]→", max_size=40), max_size=14))
+def test_whatever_stands_around_it_a_decision_is_read_without_an_error_and_within_its_lines(before: list[str]) -> None:
+    lines = [*before, "", "# Decisions", "", "## D-9: Read twice", "", "**Rationale:** The gauge drifts", ""]
+    found = decisions_in("\n".join(lines))
+    assert found or any(line.count("`") > 2 for line in before)  # a fence that never ends goes to the end
+    for one in found:
+        assert 1 <= one.first_line <= one.last_line <= len(lines)
+        assert any(line.strip() for line in lines[one.first_line - 1 : one.last_line])
 
 
 @needs_real

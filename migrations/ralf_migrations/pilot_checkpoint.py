@@ -6,18 +6,19 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from ralf import jsontext
 from ralf.runs.entry import decision_of
-from ralf.runs.written import decision_tree, plain, statement_of
+from ralf.runs.written import decision_tree, statement_of
 from ralf.text import clean
 from ralf.transcripts.events import Event
 from ralf.transcripts.notes import note
 from ralf_migrations import routes
 from ralf_migrations.places import Kind
-from ralf_migrations.reading import Part, Reading, Source, Unreadable, leaves, notes
+from ralf_migrations.reading import Part, Reading, Source, Unreadable, in_words, leaves, notes
 from ralf_migrations.report import Field
 
 _NAME = re.compile(r"checkpoint(?:-v\d+)?\.json$", re.IGNORECASE)
@@ -44,6 +45,8 @@ _MARKS = ("task_id", "plan_step", "completed_steps", "key_decisions", "current_c
 def _looks(path: Path) -> bool:
     return bool(_NAME.search(path.name))
 
+
+_said = partial(in_words, mark=":")
 
 KIND = Kind(("checkpoint.json", "checkpoint-v*.json"), ".json", _looks)
 
@@ -218,15 +221,6 @@ def _path(item: object) -> str:
     if isinstance(item, Mapping):
         return next((said for key in _PATHS if (said := _said(item.get(key)))), "")
     return _said(item)
-
-
-def _said(value: object) -> str:
-    """A value in words, on one line."""
-    if isinstance(value, Mapping):
-        return ", ".join(f"{key}: {_said(inner)}" for key, inner in value.items())
-    if isinstance(value, list):
-        return ", ".join(map(_said, value))
-    return "" if value is None else plain(str(value))
 
 
 def _line(source: Source, text: str) -> int:

@@ -17,6 +17,7 @@ from ralf.model import Attempt
 from ralf.project import Project
 from ralf.runs import handwritten
 from ralf.runs.markdown import Line
+from ralf.runs.written import plain
 from ralf.text import clean
 from ralf.transcripts import Transcript
 from ralf.transcripts.events import Event
@@ -169,6 +170,15 @@ def accounted(tree: Mapping[str, Any], fates: Mapping[str, tuple[str, str]], def
 
 def _begins(name: str, key: str) -> bool:
     return name == key or name.startswith((f"{key}.", f"{key}["))
+
+
+def in_words(value: object, *, mark: str = "") -> str:
+    """A value in words, on one line; `mark` stands behind the names of what a mapping holds."""
+    if isinstance(value, Mapping):
+        return ", ".join(f"{key}{mark} {in_words(inner, mark=mark)}" for key, inner in value.items())
+    if isinstance(value, list):
+        return ", ".join(in_words(item, mark=mark) for item in value)
+    return "" if value is None else plain(str(value))
 
 
 def text_of(lines: Sequence[Line]) -> str:

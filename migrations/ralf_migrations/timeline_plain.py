@@ -14,7 +14,7 @@ from ralf.runs.outcomes import outcome_of
 from ralf.runs.written import plain
 from ralf.transcripts.events import Event
 from ralf.transcripts.notes import note
-from ralf_migrations.reading import Part, Reading, Source, accounted, notes, text_of
+from ralf_migrations.reading import Part, Reading, Source, accounted, in_words, notes, text_of
 from ralf_migrations.report import Field
 from ralf_migrations.timeline_around import FIELD, agent_of, aside, header_of, summary_of
 
@@ -147,15 +147,15 @@ def _work(
     if queue:
         work["todos"] = [_todo(item, doing) for item in queue]
     if following:
-        work["next_steps"] = [_said(following)]
-    work["blockers"] = [_said(item) for item in (blocked if isinstance(blocked, list) else [blocked]) if item]
+        work["next_steps"] = [in_words(following)]
+    work["blockers"] = [in_words(item) for item in (blocked if isinstance(blocked, list) else [blocked]) if item]
     work["work_status"] = _status(doing, blocked, following, queue)
     return {key: value for key, value in work.items() if value or key == "blockers"}
 
 
 def _todo(item: Mapping[str, Any], doing: object) -> dict[str, str]:
     text = item["item"] if "part_of" not in item else f"{str(item['part_of']).rstrip(':')}: {item['item']}"
-    begun = "begun" in item or (doing and _said(doing) in item["item"])
+    begun = "begun" in item or (doing and in_words(doing) in item["item"])
     status = "completed" if item["done"] else "in_progress" if begun else "pending"
     return {"content": plain(text), "status": status}
 
@@ -167,7 +167,7 @@ def _status(doing: object, blocked: object, following: object, queue: Sequence[M
         return "blocked"
     if queue and all(item["done"] for item in queue):
         return "completed"
-    return "completed" if following and _ENDED.search(_said(following)) else "pending" if queue else ""
+    return "completed" if following and _ENDED.search(in_words(following)) else "pending" if queue else ""
 
 
 def _state_note(
@@ -240,11 +240,3 @@ def _examples(fences: Sequence[Fence]) -> Iterator[Field]:
                 why += f"; no YAML: {error.what}"
         under = f" below {fence.under[-1]}" if fence.under else ""
         yield Field(f"fence at line {fence.first}{under}", "evidence", why)
-
-
-def _said(value: object) -> str:
-    if isinstance(value, Mapping):
-        return ", ".join(f"{key} {_said(inner)}" for key, inner in value.items())
-    if isinstance(value, list):
-        return ", ".join(map(_said, value))
-    return plain(str(value)) if value is not None else ""

@@ -14,10 +14,9 @@ from ralf.model import Attempt
 from ralf.runs import handwritten, markdown
 from ralf.runs.markdown import Fence, Line
 from ralf.runs.outcomes import outcome_of
-from ralf.runs.written import plain
 from ralf.transcripts.events import Event
 from ralf.transcripts.notes import note
-from ralf_migrations.reading import Part, Reading, Source, Unreadable, accounted, notes, text_of
+from ralf_migrations.reading import Part, Reading, Source, Unreadable, accounted, in_words, notes, text_of
 from ralf_migrations.report import Field
 from ralf_migrations.timeline_around import FIELD, agent_of, aside, header_of, summary_of
 
@@ -119,31 +118,31 @@ def _work(tree: Mapping[str, Any]) -> dict[str, Any]:
     queue, current = (
         value if isinstance(value, Mapping) else {} for value in (tree.get("work_queue"), tree.get("current_context"))
     )
-    todos = [{"content": _said(item), "status": "pending"} for key in _WAITING for item in _items(queue.get(key))]
+    todos = [{"content": in_words(item), "status": "pending"} for key in _WAITING for item in _items(queue.get(key))]
     doing = queue.get("in_progress") or current.get("monitoring_worker_run")
     if doing:
-        todos = [todo for todo in todos if todo["content"] != _said(doing)]
-        todos.insert(0, {"content": _said(doing), "status": "in_progress"})
+        todos = [todo for todo in todos if todo["content"] != in_words(doing)]
+        todos.insert(0, {"content": in_words(doing), "status": "in_progress"})
     work: dict[str, Any] = {"todos": todos} if todos else {}
     if doing:
-        work |= {"current_task": _said(doing), "work_status": "in_progress"}
+        work |= {"current_task": in_words(doing), "work_status": "in_progress"}
     if following := current.get("next_in_queue"):
-        work["next_steps"] = [_said(following)]
+        work["next_steps"] = [in_words(following)]
     return work
 
 
 def _run(source: Source, state: Fence, agent: str, route: str, key: str, number: int, row: object) -> Part:
     """A run of the history as a checkpoint of its own."""
     tree = row if isinstance(row, Mapping) else {"run": row}
-    run = _said(tree.get("run_id") or number)
-    text = "\n".join(f"- {name}: {_said(value)}" for name, value in tree.items())
+    run = in_words(tree.get("run_id") or number)
+    text = "\n".join(f"- {name}: {in_words(value)}" for name, value in tree.items())
     fields: dict[str, Any] = {"title": f"{agent}: {run}"}
     if decision := _decision(tree):
         fields["decision"] = {**decision, "label": f"{source.session()}#{run}"}
     when = str(tree.get("timestamp") or "")
     event = note(f"## {key}: {run}\n\n{text}", path=source.name, line=_line_of(state, run), timestamp=when, **fields)
-    status = next((_said(value) for name, value in tree.items() if value and name.endswith("status")), "")
-    attempt = Attempt(source.session(run), None, outcome_of(status), when, _said(tree.get("notes")))
+    status = next((in_words(value) for name, value in tree.items() if value and name.endswith("status")), "")
+    attempt = Attempt(source.session(run), None, outcome_of(status), when, in_words(tree.get("notes")))
     return Part(route, notes(source, [event], part=run, what="timeline-memory", attempt=attempt))
 
 
@@ -151,13 +150,13 @@ def _decision(row: object) -> dict[str, Any] | None:
     """What an analyst's row decides: recommend, defer or reject, and of what."""
     if not isinstance(row, Mapping) or not row.get("decision"):
         return None
-    about = next((_said(row[key]) for key in _ID if row.get(key)), "")
+    about = next((in_words(row[key]) for key in _ID if row.get(key)), "")
     rest = {
         key: value for key, value in row.items() if key not in ("decision", "timestamp") and value not in (None, [], {})
     }
     return {
-        "decision": f"{_said(row['decision'])} {about}".strip(),
-        "rationale": ", ".join(f"{key} {_said(value)}" for key, value in rest.items()),
+        "decision": f"{in_words(row['decision'])} {about}".strip(),
+        "rationale": ", ".join(f"{key} {in_words(value)}" for key, value in rest.items()),
         "timestamp": str(row.get("timestamp") or ""),
     }
 
@@ -204,15 +203,6 @@ def _prose(source: Source, lines: Sequence[Line], state: Fence) -> Iterator[tupl
 
 def _items(value: object) -> list[Any]:
     return [item for item in value if item] if isinstance(value, list) else [value] if value else []
-
-
-def _said(value: object) -> str:
-    """A value in words, on one line."""
-    if isinstance(value, Mapping):
-        return ", ".join(f"{key} {_said(inner)}" for key, inner in value.items())
-    if isinstance(value, list):
-        return ", ".join(map(_said, value))
-    return plain(str(value)) if value is not None else ""
 
 
 def _line_of(state: Fence, run: str) -> int:
