@@ -16,6 +16,7 @@ import pytest
 import ralf
 from ralf.errors import NotFound, UsageError
 from ralf.forgetting.forget import forget
+from ralf.project import Project
 from ralf_migrations.migrate import migrate
 from ralf_migrations.report import FileReport, MigrationReport
 from ralf_migrations.sources import SOURCES
@@ -635,6 +636,20 @@ def test_a_decision_that_a_registry_has_with_and_without_its_number_is_one_with_
         assert any(f"#{label}" in hit.text for hit in ralf.search(label, root=tmp_path))
     assert "Decision 1: Count the buoys" in ralf.search("Decision 1: Count the buoys", root=tmp_path)[0].text
     assert fate(report, "decisions[] that tell another one again") == ("carried", "that one, with both labels")
+
+
+def test_a_document_that_a_registry_names_is_read_anew_each_time(tmp_path: Path) -> None:
+    entry = "- {id: D-1, source_file: runs/run-1/DECISIONS.md, title: Scope}"
+    path = put(tmp_path, "decision_registry.yaml", f"decisions:\n{entry}\n")
+
+    def decided(choice: str) -> list[str]:
+        put(tmp_path, "runs/run-1/DECISIONS.md", f"# Decisions\n\n## D-1: Scope\n\n**Decision:** {choice}\n")
+        _, reading = SOURCES["decision-registry"].read(Project(tmp_path), path)
+        events = (event for part in reading.parts for event in part.transcript.events())
+        return [event.input["decision"]["decision"] for event in events if "decision" in event.input]
+
+    assert decided("all of it") == ["Scope: all of it"]
+    assert decided("half of it") == ["Scope: half of it"]
 
 
 def test_of_a_registry_that_is_damaged_in_one_place_the_rest_is_taken_and_the_place_said(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 from ralf import yamltext
@@ -74,12 +74,13 @@ def read(source: Source) -> Reading:
     again_of: dict[int, list[int]] = {}
     for other, number in told_again.items():
         again_of.setdefault(number, []).append(other)
+    named = _Named(source)
     of_run = cache(lambda: _route_of_run(source, found))  # reads its folder
     for number, one in enumerate(found.decisions):
-        route, rule = _route(source, one) if of_project else of_run()
+        route, rule = _route(named, one) if of_project else of_run()
         rules.add(rule)
         again = again_of.get(number, [])
-        whole = _with_text(source, _joined(one, [found.decisions[other] for other in again])) if of_project else one
+        whole = _with_text(named, _joined(one, [found.decisions[other] for other in again])) if of_project else one
         further = [found.decisions[other] for other in again]
         is_told = number not in told_again
         by_route.setdefault(route, []).append(
@@ -197,12 +198,26 @@ def _joined(one: WrittenDecision, others: Sequence[WrittenDecision]) -> WrittenD
 # ---- the text of a project's entry ----
 
 
-def _with_text(source: Source, one: WrittenDecision) -> WrittenDecision:
+class _Named:
+    """What the entries of a registry name, looked up once each while that is read.
+
+    path   the file, None where it is gone
+    told   the decisions of a document by their titles
+    route  the route of a run's folder, and the rule
+    """
+
+    def __init__(self, source: Source) -> None:
+        self.path = cache(partial(_followed, source.path))
+        self.told = cache(_told)
+        self.route = cache(routes.of_run)
+
+
+def _with_text(named: _Named, one: WrittenDecision) -> WrittenDecision:
     """An entry with the choice that its DECISIONS.md tells, and the whole of a reason that was cut; the entry itself
     where that file is gone, or does not tell it.
     """
-    path = _followed(source.path, str(one.fields.get("source_file", "")))
-    told = _told(path) if path is not None else {}
+    path = named.path(str(one.fields.get("source_file", "")))
+    told = named.told(path) if path is not None else {}
     match = told.get(_key(one.title))
     if match is None:
         return one
@@ -231,7 +246,6 @@ def _followed(registry_path: Path, named: str) -> Path | None:
     return None
 
 
-@cache
 def _told(path: Path) -> Mapping[str, WrittenDecision]:
     """The decisions of a document by their titles."""
     from ralf.files.opening import content_of
@@ -251,12 +265,12 @@ def _key(title: str) -> str:
 # ---- routes ----
 
 
-def _route(source: Source, one: WrittenDecision) -> tuple[str, str]:
+def _route(named: _Named, one: WrittenDecision) -> tuple[str, str]:
     """The route of a project's entry: by the run that it is of."""
-    named, run = (str(one.fields.get(key, "") or "") for key in ("source_file", "source_run"))
-    path = _followed(source.path, named or run)
-    gone = Path("/", *(part for part in Path(run or Path(named).parent).parts if part not in ("/", "..")))
-    return routes.of_run(path.parent if path is not None else gone)
+    file, run = (str(one.fields.get(key, "") or "") for key in ("source_file", "source_run"))
+    path = named.path(file or run)
+    gone = Path("/", *(part for part in Path(run or Path(file).parent).parts if part not in ("/", "..")))
+    return named.route(path.parent if path is not None else gone)
 
 
 def _route_of_run(source: Source, found: Registry) -> tuple[str, str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from functools import cache
+from functools import lru_cache
 from typing import Any
 
 from ralf.runs.fields import key_of
@@ -46,7 +46,7 @@ def names_of(entry: Mapping[str, Any]) -> dict[str, str]:
     return made if not title or "title" in made or "decision" in made else {**made, "title": title}
 
 
-@cache
+@lru_cache(1024)  # keys come again and again
 def _kind_of(key: str) -> str:
     words = key.replace("_", " ")
     kind = key_of(words)
