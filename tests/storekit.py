@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 from ralf import tokens
+from ralf.files import atomic
 
 SOURCE = Path(__file__).parents[1]
 HANGS = 120.0  # seconds; what takes longer hangs: many times what anything takes on a slow machine with much to do
@@ -200,12 +201,12 @@ def checkpoints_of(root: Path, route: str) -> list[tuple[str, int, int]]:
 
 
 def kept_bytes(root: Path, *, cache: bool = False) -> dict[str, bytes]:
-    """Every file of a store and its bytes, without the cache."""
+    """Every file of a store and its bytes, without the cache and what was displaced a moment ago."""
     top = context_of(root)
     found = {}
     for path in sorted(top.rglob("*")):
         name = path.relative_to(top).as_posix()
-        if path.is_file() and (cache or not name.startswith("cache/")):
+        if path.is_file() and path.suffix != atomic.SEEN_SUFFIX and (cache or not name.startswith("cache/")):
             found[name] = path.read_bytes()
     return found
 

@@ -104,6 +104,7 @@ BROKEN = {
     "editors, plain write": ("editors", "lost", "--rounds", 60, "--only", "by rename"),
     "editors, rename": ("editors", "lost", "--rounds", 40, "--only", "by rename"),
     "editors, no look at open files": ("editors", "lost", "--rounds", 40, "--only", "in pieces"),
+    "editors, no second look": ("editors", "lost", "--rounds", 40, "--only", "found before"),
     "loop, nothing taken in": ("loop", "lost", "--iterations", 18),
     "loop, nothing handed over": ("loop", "untold", "--iterations", 6),
     "gits, a store that git sees": ("gits", "lost", "--rounds", 10, "--only", "hidden"),

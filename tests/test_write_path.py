@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections.abc import Iterator
@@ -16,6 +17,7 @@ from ralf import document, project as projects
 from ralf.corrections import open_file
 from ralf.errors import Busy
 from ralf.files import atomic, locks
+from ralf.forgetting.forget import forget
 from ralf.writer import writing
 from storekit import AT_ONCE, HANGS, records_of, route_file
 
@@ -39,7 +41,13 @@ def noted(path: Path, note: str = "by_hand") -> str:
 
 
 def hidden(path: Path) -> list[str]:
-    return sorted(found.name for found in path.parent.iterdir() if found.name.startswith("."))
+    """What lies beside it under a hidden name, but for what was displaced and looked at a moment ago."""
+    names = (found.name for found in path.parent.iterdir() if found.name.startswith("."))
+    return sorted(name for name in names if not name.endswith(atomic.SEEN_SUFFIX))
+
+
+def looked_at(path: Path) -> list[Path]:
+    return sorted(path.parent.glob(f".ralf-{path.name}-*{atomic.SEEN_SUFFIX}"))
 
 
 def set_aside(path: Path, content: bytes, known: bytes) -> Path:
@@ -109,6 +117,40 @@ def test_a_displaced_file_that_somebody_still_saves_into_is_left_until_they_are_
     assert hidden(path) == []
 
 
+def test_what_is_saved_into_a_file_that_was_found_before_it_was_displaced_and_opened_after_is_taken_in(
+    root: Path, path: Path
+) -> None:
+    """The kernel finds a file and opens it in two steps, between which a program may have to wait for its turn."""
+    text, found = noted(path), os.open(path, os.O_PATH)
+    ralf.record_decision(ROUTE, "Go on", root=root)
+    with open(f"/proc/self/fd/{found}", "w", encoding="utf-8") as file:
+        file.write(text)
+    os.close(found)
+    time.sleep(atomic.GRACE)
+    ralf.record_decision(ROUTE, "Go on again", root=root)
+    assert ralf.get_context(ROUTE, root=root).extra == {"by_hand": True}
+    assert "\nby_hand: true" in path.read_text(encoding="utf-8")
+
+
+def test_what_was_displaced_is_kept_for_a_moment_and_removed_by_the_next_write_after_it(root: Path, path: Path) -> None:
+    for number in range(3):
+        ralf.record_decision(ROUTE, f"Go on {number}", root=root)
+    kept = looked_at(path)
+    assert kept
+    time.sleep(atomic.GRACE)
+    ralf.record_decision(ROUTE, "Go on again", root=root)
+    assert len(looked_at(path)) == 1
+    assert not set(kept) & set(looked_at(path))
+
+
+def test_a_forgetting_leaves_no_displaced_file_that_shows_the_words(root: Path, path: Path) -> None:
+    ralf.record_decision(ROUTE, "Ask the harbour master", root=root)
+    ralf.record_decision(ROUTE, "Go on", root=root)
+    assert any(b"harbour" in one.read_bytes() for one in [path, *looked_at(path)])
+    forget(ROUTE, text="harbour master", root=root)
+    assert not any(b"harbour" in one.read_bytes() for one in [path, *looked_at(path)])
+
+
 def test_where_nobody_can_tell_whether_it_is_still_saved_into_a_displaced_file_is_kept_for_a_while(
     root: Path, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -118,11 +160,15 @@ def test_where_nobody_can_tell_whether_it_is_still_saved_into_a_displaced_file_i
     ralf.record_decision(ROUTE, "Go on", root=root)
     with editor:  # into the file that was displaced meanwhile
         editor.write(text)
+    time.sleep(atomic.GRACE)
     ralf.record_decision(ROUTE, "Go on again", root=root)
     assert ralf.get_context(ROUTE, root=root).extra == {"by_hand": True}
-    monkeypatch.setattr(atomic, "_KEPT", -1.0)
-    atomic.sweep(path)
-    assert hidden(path) == []
+    time.sleep(atomic.GRACE)
+    assert atomic.sweep(path) == []
+    assert looked_at(path)
+    monkeypatch.setattr(atomic, "_KEPT", 0.0)
+    assert atomic.sweep(path) == []
+    assert looked_at(path) == []
 
 
 # ---- an editor in the middle of a save ----
@@ -167,6 +213,29 @@ def test_half_a_save_deletes_nothing_and_the_whole_of_it_is_taken_in(
     assert [item.decision for item in context.decisions] == ["Keep the old columns", "Go on", "Go on again"]
     assert context.extra == {"by_hand": True}
     assert [record["kind"] for record in records_of(root, ROUTE)].count("edit") == 1
+
+
+def test_a_save_that_ends_while_the_file_is_written_and_cannot_be_read_stays_in_its_place(
+    root: Path, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    exchange, editors = atomic.exchange, []
+
+    def opened_meanwhile(target: Path, content: bytes, known: str) -> atomic.Aside | None:
+        file = target.open("w", encoding="utf-8")
+        editors.append(threading.Timer(0.02, lambda: (file.write("rubbish"), file.close())))
+        editors[-1].start()
+        return exchange(target, content, known)
+
+    said: list[str] = []
+    monkeypatch.setattr(atomic, "exchange", opened_meanwhile)
+    ralf.record_decision(ROUTE, "Go on", root=root, warn=said.append)
+    assert len(editors) == 1
+    assert path.read_text(encoding="utf-8") == "rubbish"
+    assert "cannot be read" in said[0]
+    monkeypatch.undo()
+    path.write_text("", encoding="utf-8")
+    ralf.record_decision(ROUTE, "Go on again", root=root)
+    assert [item.decision for item in ralf.get_context(ROUTE, root=root).decisions][-2:] == ["Go on", "Go on again"]
 
 
 # ---- waiting for a lock ----

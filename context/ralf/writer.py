@@ -11,7 +11,7 @@ from typing import Any
 from ralf import journal, labels, route as heart, snapshot, state as states, unresolved
 from ralf.briefing import brief
 from ralf.context import RouteContext
-from ralf.document import render
+from ralf.document import parse, render
 from ralf.errors import MEND_JOURNAL, DamagedJournal, DamagedRouteFile, UnknownToken
 from ralf.files import atomic, leases, locks
 from ralf.journal import Record
@@ -139,8 +139,10 @@ class RouteWriter:
                     self._saving = True
                     return _SAVING
                 if found != self._content:
-                    self._merge(found)
+                    self.damage = self._merge(found)
                     self._content, self._digest = found, states.digest_of(found)
+                if self.damage:
+                    return f"saved meanwhile, and cannot be read ({self.damage})"
         return "changes faster than it can be written"
 
     def _write_file(self) -> bool:
@@ -154,7 +156,7 @@ class RouteWriter:
             displaced = atomic.exchange(self._path, content, self._digest)
             expected, self._content, self._digest = self._content, content, shown[1]
             if displaced is not None and displaced.content == expected:
-                displaced.drop()
+                self._drop(displaced)
             elif displaced is not None and self._rescue(displaced):
                 return False
         # Where a person has saved or taken it away since, the next write sees to it: ours is what that one expects.
@@ -170,8 +172,21 @@ class RouteWriter:
             displaced.keep(kept)
             self.warnings.append(f"{kept}: saved while the file was written, and cannot be read: {damage}")
         else:
-            displaced.drop()
+            self._drop(displaced)
         return self.context.revision > before
+
+    def _drop(self, displaced: atomic.Aside) -> None:
+        """Be done with a file that the journal has all of; at once where a person wrote a secret into it."""
+        digest = states.digest_of(displaced.content)
+        ours = any(revision and digest == known for revision, known in self._renders)
+        if ours or not self._holds_secrets(displaced.content):
+            displaced.drop()
+        else:
+            displaced.remove()
+
+    def _holds_secrets(self, content: bytes) -> bool:
+        tree = to_tree(parse(content, self._path)) if content else None
+        return bool(tree != self._project.redactor.tree(tree))
 
     def _merge(self, saved: bytes) -> str:
         """Record what a person changed in a file; what is wrong with it, "" for nothing."""

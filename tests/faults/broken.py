@@ -61,7 +61,7 @@ def _renamed(path: Path, content: bytes, known: str) -> None:
 
 
 def _read(path: str | Path, most: int = sys.maxsize) -> leases.Read:
-    return leases.Read(Path(path).read_bytes()[:most], True)
+    return leases.Read(Path(path).read_bytes()[:most], True, leases.version_of(os.stat(path)))
 
 
 def _patched(*changes: tuple[object, str, Any]) -> AbstractContextManager[Any]:
@@ -81,6 +81,7 @@ VARIANTS: dict[str, Callable[[], AbstractContextManager[Any]]] = {
     "plain write": partial(_patched, (atomic, "exchange", _written_in_place)),
     "rename": partial(_patched, (atomic, "exchange", _renamed)),
     "a store that git sees": partial(_patched, (optin, "IGNORE_ALL", "#\n"), (project, "IGNORE_ALL", "#\n")),
+    "no second look": partial(_patched, (atomic.Aside, "drop", atomic.Aside.remove)),
     "no look at open files": partial(_patched, (leases, "read", _read)),
 }
 """By name, what breaks the write path for a block."""

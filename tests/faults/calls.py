@@ -36,6 +36,7 @@ from tests.faults.kept import Kept
 import ralf
 from ralf import archive, corrections
 from ralf.errors import RalfError
+from ralf.files import atomic
 from ralf.integrity import repair
 from ralf.past import revert
 
@@ -323,7 +324,7 @@ def _unsynced(calls: list[str]) -> set[str]:
         elif kept.startswith(("journal/", "routes/", "blobs/")):
             if call in ("write", "pwrite64", "ftruncate64"):
                 dirty.add(path)
-            elif call.startswith("rename"):
+            elif call.startswith("rename") and not path.endswith(atomic.SEEN_SUFFIX):  # looked at under either name
                 dirty.add(folder)
     return {path for path in dirty if not path.endswith(".tmp")}
 

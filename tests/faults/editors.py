@@ -2,7 +2,8 @@
 
 Each save is of what the editor had read when it was opened, with a note of its own, and is then looked for in the
 journal. Saves in place are made as editors make them: emptied and written in one go, in pieces with a pause between
-them, now and then a long one; saves by rename come whole.
+them, now and then a long one, also into the file that was there when the program looked for it; saves by rename come
+whole.
 
     python -m tests.faults.editors --rounds 20000
 """
@@ -19,6 +20,8 @@ from pathlib import Path
 
 from tests import storekit
 from tests.faults import rig
+
+from ralf.files import atomic
 
 _PAUSE = 0.01  # seconds between two saves, on the average
 _OPEN = 0.005  # between reading the file and saving it, at most
@@ -59,10 +62,20 @@ def _by_rename(path: Path, text: str, random_: random.Random) -> None:
     os.replace(made, path)
 
 
+def _found_before(path: Path, text: str, random_: random.Random) -> None:
+    """Found at one moment and opened at another, as where a busy kernel leaves a program in between."""
+    found = os.open(path, os.O_PATH)
+    time.sleep(random_.choice((0, 0.001, 0.02)))
+    with open(f"/proc/self/fd/{found}", "w", encoding="utf-8") as file:
+        file.write(text)
+    os.close(found)
+
+
 WAYS: dict[str, Callable[[Path, str, random.Random], None]] = {
     "at once": _at_once,
     "in pieces": _in_pieces,
     "slowly": _slowly,
+    "found before": _found_before,
     "by rename": _by_rename,
 }
 
@@ -93,6 +106,7 @@ def _one_store(root: Path, way: str, saves: int, seed: str, found: rig.Found) ->
     for writer in writers:
         if os.waitstatus_to_exitcode(os.waitpid(writer, 0)[1]):
             found.note("failed", f"{way}: a writer ended with an error")
+    time.sleep(atomic.GRACE)  # what was saved into a file that had just been displaced is looked at after it
     acknowledged = {*before, *pipe.markers()}
     found.acknowledged += len(acknowledged)
     rig.settle(root, acknowledged, found, f"{way}, {seed}", marker="after")

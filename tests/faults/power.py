@@ -294,7 +294,8 @@ def check(root: Path, marks: Sequence[str]) -> Iterator[str]:
     after = ralf.get_context(ROUTE, root=root)
     if after.decisions[-1].decision != "Go on after the lights are back" or after.warnings:
         yield f"torn after the next write: {after.warnings}"
-    left = [entry.name for entry in project.routes.iterdir() if entry.name != f"{ROUTE}.md"]
+    files = (path for path in project.routes.iterdir() if path.suffix != atomic.SEEN_SUFFIX)
+    left = [path.name for path in files if path.name != f"{ROUTE}.md"]
     if left:
         yield f"torn left behind after the next write: {left}"
 

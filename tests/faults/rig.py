@@ -281,10 +281,11 @@ def _markers(records: Sequence[journal.Record]) -> Counter[str]:
 
 def leftovers(root: Path) -> list[str]:
     """What dead writers have left in a store, but for what only a checkpoint, an archive or a repair writes: that goes
-    at the next one, in `damaged/` once it is old.
+    at the next one, in `damaged/` once it is old. A file that was displaced and looked at waits for the next write.
     """
     top = storekit.context_of(root)
-    names = (path for path in top.rglob("*") if path.name.startswith(atomic.TEMPORARY_PREFIX) or ".tmp" in path.name)
+    files = (path for path in top.rglob("*") if path.suffix != atomic.SEEN_SUFFIX)
+    names = (path for path in files if path.name.startswith(atomic.TEMPORARY_PREFIX) or ".tmp" in path.name)
     found = (path.relative_to(top).as_posix() for path in names)
     return sorted(
         name for name in found if not name.startswith(("blobs/", "archive/blobs/", "cache/open/", "damaged/"))

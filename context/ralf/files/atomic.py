@@ -31,8 +31,20 @@ _MODE = 0o600
 TEMPORARY_PREFIX = ".ralf-"
 TEMPORARY_SUFFIX = ".tmp"
 ASIDE_SUFFIX = ".old"
+SEEN_SUFFIX = ".seen"
 _HASH = 12  # hexadecimal digits of one that a name holds
-_KEPT = 10.0  # seconds that a file stays aside where the kernel cannot tell whether somebody still saves into it
+GRACE = 0.25
+"""Seconds that a displaced file is kept after it was looked at: a program that found it just before may open it only
+now, and no kernel tells of that one.
+"""
+_LEFT = re.compile(
+    rf"(?P<half>[0-9a-f]{{12}}{re.escape(TEMPORARY_SUFFIX)})|(?P<known>[0-9a-f]{{{_HASH}}})-[0-9a-f]{{12}}"
+    rf"{re.escape(ASIDE_SUFFIX)}|(?P<mtime>[0-9a-f]+)-(?P<size>[0-9a-f]+)-[0-9a-f]{{12}}{re.escape(SEEN_SUFFIX)}"
+)
+"""What follows in the name of a file that a writer left beside its own: half written, displaced, displaced and looked
+at.
+"""
+_KEPT = 10.0  # where the kernel cannot tell either whether somebody has it open
 
 
 class BeingSaved(OSError):
@@ -46,22 +58,22 @@ class Aside(NamedTuple):
     """What lay in the place of a file that was written, under a hidden name beside it until it is dropped.
 
     The name holds a hash of what is known of it already; where the content differs, a person saved it and nobody has
-    taken that in.
-
-    closed   whether nobody can save into it any more; None: the kernel cannot tell
+    taken that in. Once dropped it holds the version that was looked at.
     """
 
     path: str
+    beside: str
     content: bytes
-    closed: bool | None
+    version: leases.Version
 
     def drop(self) -> None:
-        """Forget it: its content is in the journal. Where it may still be saved into, a later write looks again."""
-        if self.closed:
-            _remove(self.path)
-        else:
-            beside, _, end = self.path.rsplit("-", 2)
-            os.rename(self.path, f"{beside}-{_hash(self.content)}-{end}")
+        """Say that its content is known. It may still be saved into, so a later write looks again and removes it."""
+        mtime, size = self.version
+        os.rename(self.path, f"{self.beside}{mtime:x}-{size:x}-{os.urandom(6).hex()}{SEEN_SUFFIX}")
+
+    def remove(self) -> None:
+        """Forget it at once, at the price of a save that comes into it in this very moment."""
+        _remove(self.path)
 
     def keep(self, path: Path) -> None:
         """Give it a name that is seen, durably."""
@@ -116,17 +128,17 @@ def exchange(path: Path, content: bytes, known: str, *, mode: int = _MODE) -> As
             _discard(aside)
             raise
         sync_folder(folder)
-        return _looked_at(aside, target, content) if exchanged else None
+        return _looked_at(aside, beside, target, content) if exchanged else None
     except OSError as error:
         _name(error, target)
         raise
 
 
-def _looked_at(aside: str, target: str, content: bytes) -> Aside | None:
+def _looked_at(aside: str, beside: str, target: str, content: bytes) -> Aside | None:
     """What was displaced; BeingSaved, and all in its old place again, where somebody has it open for writing.
 
     Such a save would go into a file that nobody sees any more. Looking after the fsync gives whoever had found the
-    file, but not opened it yet, the time to do so.
+    file, but not opened it yet, the time to do so; for who takes longer, the next writer looks again.
     """
     try:
         found = leases.read(aside)
@@ -136,11 +148,11 @@ def _looked_at(aside: str, target: str, content: bytes) -> Aside | None:
         os.unlink(aside)  # a link: what it names stays where it is
         return None
     if found.closed is not False:
-        return Aside(aside, found.content, found.closed)
+        return Aside(aside, beside, found.content, found.version)
     if _renamed(aside, target, _RENAME_EXCHANGE) == 0:
         ours = leases.read(aside)
-        if ours.closed and ours.content == content:
-            os.unlink(aside)  # else somebody saved into that one, too: whoever sweeps takes it in
+        if ours.closed is not False and ours.content == content:  # else somebody saved into that one: a sweep tells
+            Aside(aside, beside, content, ours.version).drop()
     raise BeingSaved(target)
 
 
@@ -168,35 +180,45 @@ def sync_folder(folder: str | Path) -> None:
         os.close(descriptor)
 
 
-def sweep(path: Path) -> list[Aside]:
-    """Remove what dead writers of `path` left, and return what a person saved that none of them could take in.
+def sweep(path: Path, grace: float = GRACE) -> list[Aside]:
+    """Remove what writers of `path` left, and return what a person saved that none of them took in.
 
     Only for who holds the lock that all writers of `path` take: then no owner of what is found can be alive.
+
+    grace  seconds; 0 removes all that is known, at the price of a save that comes into it in this very moment
     """
-    ours = re.compile(
-        re.escape(TEMPORARY_PREFIX + path.name)
-        + rf"-(?:([0-9a-f]{{{_HASH}}})-)?[0-9a-f]{{12}}(?:{re.escape(TEMPORARY_SUFFIX)}|{re.escape(ASIDE_SUFFIX)})"
-    )
-    unseen = []
-    with suppress(FileNotFoundError), os.scandir(path.parent) as entries:
-        found = [(entry.path, match) for entry in entries if (match := ours.fullmatch(entry.name))]
-        for name, match in found:
-            if name.endswith(TEMPORARY_SUFFIX) or os.path.islink(name):
+    folder, beside = _place(path)
+    begins, names = os.path.basename(beside), []
+    with suppress(FileNotFoundError), os.scandir(folder) as entries:
+        names = [entry.name for entry in entries if entry.name.startswith(begins)]
+    found = ((f"{beside}{left[0]}", left) for name in names if (left := _LEFT.fullmatch(name, len(begins))))
+    return [aside for name, left in found if (aside := _swept(name, left, beside, grace)) is not None]
+
+
+def _swept(name: str, left: re.Match[str], beside: str, grace: float) -> Aside | None:
+    """Be done with a file that a writer left, but for what a person saved; what somebody has open is left for later."""
+    status = os.lstat(name)
+    if left["half"] or stat.S_ISLNK(status.st_mode):
+        _remove(name)
+        return None
+    looked_at = leases.Version(int(left["mtime"], 16), int(left["size"], 16)) if left["mtime"] else None
+    if looked_at == leases.version_of(status):
+        age = time.time() - status.st_ctime
+        if not grace or not 0 <= age < grace:
+            closed = leases.read(name, 0).closed
+            if closed or (closed is None and not (grace and 0 <= age < _KEPT)):
                 _remove(name)
-            elif (aside := _unseen(name, match[1])) is not None:
-                unseen.append(aside)
-    return unseen
-
-
-def _unseen(name: str, known: str | None) -> Aside | None:
-    """What was set aside, if nobody has looked at what it is now; what somebody has open is left for later."""
+        return None
     found = leases.read(name)
+    aside = Aside(name, beside, found.content, found.version)
     if found.closed is False:
         return None
-    if _hash(found.content) != known:
-        return Aside(name, found.content, found.closed)
-    if found.closed or time.time() - os.stat(name).st_ctime > _KEPT:
-        os.unlink(name)
+    if looked_at is not None or _hash(found.content) != left["known"]:
+        return aside
+    if grace:
+        aside.drop()
+    else:
+        aside.remove()
     return None
 
 

@@ -22,11 +22,21 @@ _PAUSE = 0.001
 _SIGNAL = int(signal.SIGURG)  # ignored by default
 
 
+class Version(NamedTuple):
+    """When a file was written last, and its size: a save changes them."""
+
+    mtime: int  # nanoseconds, none below zero
+    size: int  # bytes
+
+
 class Read(NamedTuple):
-    """A file's bytes, and whether nobody was writing them: None where the kernel or file system cannot tell."""
+    """A file's bytes, whether nobody was writing them (None where the kernel or file system cannot tell), and which
+    version of the file they are.
+    """
 
     content: bytes
     closed: bool | None
+    version: Version
 
 
 def read(path: str | Path, most: int = sys.maxsize) -> Read:
@@ -36,12 +46,13 @@ def read(path: str | Path, most: int = sys.maxsize) -> Read:
     descriptor = os.open(path, _READING)
     try:
         closed = _lease(descriptor)
-        if closed is None and not stat.S_ISREG(os.fstat(descriptor).st_mode):  # no other file can be leased
+        found = os.fstat(descriptor)
+        if not stat.S_ISREG(found.st_mode):
             raise OSError(errno.EINVAL, "is no regular file", os.fspath(path))
         content = _content(descriptor, most)
         if closed and fcntl.fcntl(descriptor, fcntl.F_GETLEASE) != fcntl.F_RDLCK:
             closed = False  # somebody waits to write
-        return Read(content, closed)
+        return Read(content, closed, version_of(found))
     finally:
         os.close(descriptor)
 
@@ -56,6 +67,11 @@ def settled(path: Path, patience: float, most: int = sys.maxsize) -> bytes | Non
             return None
         time.sleep(_PAUSE)
     return found.content
+
+
+def version_of(found: os.stat_result) -> Version:
+    """The version of a file that has been looked at."""
+    return Version(found.st_mtime_ns % (1 << 64), found.st_size)
 
 
 def _content(descriptor: int, most: int) -> bytes:

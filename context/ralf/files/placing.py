@@ -17,6 +17,7 @@ from ralf.errors import Damaged
 
 _BUFFER = 1 << 20
 _TEMPORARY = re.compile(r"\.ralf-.+-[0-9a-f]{12}\.tmp")  # as `atomic` names them, too
+_HIDDEN = re.compile(r"\.ralf-.+-[0-9a-f]{12}\.(?:tmp|old|seen)")
 
 
 def placed(path: Path, chunks: Iterable[bytes], *, beside: Path | None = None) -> None:
@@ -67,11 +68,16 @@ def is_temporary(name: str) -> bool:
     return _TEMPORARY.fullmatch(name) is not None
 
 
-def temporaries_of(path: Path) -> list[Path]:
-    """The files that were to become `path`; of the dead, for who knows that nobody writes it now."""
+def is_hidden(name: str) -> bool:
+    """Whether a file is one that was to take a place, or was displaced from it: what its next writer sweeps."""
+    return _HIDDEN.fullmatch(name) is not None
+
+
+def hidden_beside(path: Path) -> list[Path]:
+    """The files that were to become `path`, or were displaced from it."""
     with suppress(FileNotFoundError, NotADirectoryError):
         begins = f".ralf-{path.name}-"
-        return sorted(one for one in path.parent.iterdir() if one.name.startswith(begins) and is_temporary(one.name))
+        return sorted(one for one in path.parent.iterdir() if one.name.startswith(begins) and is_hidden(one.name))
     return []
 
 

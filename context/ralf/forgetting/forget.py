@@ -19,8 +19,8 @@ from pathlib import Path
 
 from ralf import evidence, journal, project as projects, routing, snapshot, state as states
 from ralf.errors import Busy, UsageError
-from ralf.files import locks
-from ralf.files.placing import removed, sync_below, temporaries_of
+from ralf.files import atomic, locks
+from ralf.files.placing import hidden_beside, removed, sync_below
 from ralf.forgetting import loosefiles
 from ralf.forgetting.forgettable import Target, of_item, of_text
 from ralf.forgetting.purge import Item, Purge, purged_evidence
@@ -221,9 +221,9 @@ class _Forgetting:
         return purge.changed
 
     def _is_in_file(self, stream: str) -> bool:
-        """Whether a route's file holds the words, or what a dead writer of it left."""
+        """Whether a route's file holds the words, or what its writers left beside it."""
         path = self._project.routes / f"{_route_of(stream)}.md"
-        found = (path, *temporaries_of(path)) if stream.startswith(_ROUTES) else ()
+        found = (path, *hidden_beside(path)) if stream.startswith(_ROUTES) else ()
         return any(holds(one, self._target.wording) for one in found)
 
     def _purge(self, stream: str) -> None:
@@ -242,9 +242,10 @@ class _Forgetting:
                 with writing(self._project, route, leave=False) as writer:
                     writer.show()
                     damaged = bool(writer.damage)
+                    atomic.sweep(path, grace=0)  # what was displaced shows the words
                 if states.read_file(self._project, route) != before:  # also where the words are not known any more
                     self._files.append(self._told(path))
-            if damaged or not holds(path, self._target.wording):
+            if damaged or not self._is_in_file(journal.stream_of(route)):
                 return
         if not rewritten:
             raise Busy(

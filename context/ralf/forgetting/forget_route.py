@@ -15,7 +15,7 @@ from pathlib import Path
 
 from ralf import evidence, journal, project as projects, routing
 from ralf.files import atomic, locks
-from ralf.files.placing import removed, sync_below
+from ralf.files.placing import hidden_beside, removed, sync_below
 from ralf.forgetting import loosefiles
 from ralf.forgetting.forget import Forgotten, alone
 from ralf.project import Project
@@ -53,7 +53,7 @@ def _gone(project: Project, route: str, *, dry_run: bool) -> Forgotten:
     count = sum(1 for _ in project.store.read(stream))
     files, caches = list(_files(project, route)), list(_caches(project, route))
     if not dry_run:
-        atomic.sweep(project.route_file(route))
+        atomic.sweep(project.route_file(route), grace=0)
         removed(files)
         for digest in blobs:
             project.store.drop_blob(digest)
@@ -83,13 +83,9 @@ def _gone(project: Project, route: str, *, dry_run: bool) -> Forgotten:
 
 def _files(project: Project, route: str) -> Iterator[Path]:
     """The route's file, and what was set aside beside it, also under a hidden name."""
-    name = re.escape(route)
-    ours = re.compile(
-        rf"{name}\.(?:md|displaced-[0-9a-f]+)|\.ralf-{name}\.md-(?:[0-9a-f]{{12}}-)?[0-9a-f]{{12}}\.(?:tmp|old)"
-    )
-    for path in sorted(project.routes.glob("*")):
-        if ours.fullmatch(path.name):
-            yield path
+    ours = re.compile(rf"{re.escape(route)}\.(?:md|displaced-[0-9a-f]+)")
+    hidden = hidden_beside(project.route_file(route))
+    yield from sorted([*hidden, *(path for path in project.routes.glob("*") if ours.fullmatch(path.name))])
 
 
 def _caches(project: Project, route: str) -> Iterator[Path]:

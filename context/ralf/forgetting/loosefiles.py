@@ -27,11 +27,11 @@ _OF_ROUTE = re.compile(r"\.ralf-(.+)\.md-[0-9a-f]{12}\.tmp")
 
 def files(project: Project) -> Iterator[Path]:
     """Route files, what was set aside beside them, what a repair kept because it could not be read, and the accounts of
-    migrations. What a writer is about to put in place is its own: the route's next writer sweeps it.
+    migrations. What a writer is about to put in place, or has displaced, is its own: the route's next writer sweeps it.
     """
     accounts = (project.folder / "migrations").glob("*")
     for path in sorted([*project.routes.glob("*"), *(project.folder / "damaged").rglob("*"), *accounts]):
-        if path.is_file() and not path.is_symlink() and not placing.is_temporary(path.name):
+        if path.is_file() and not path.is_symlink() and not placing.is_hidden(path.name):
             yield path
 
 

@@ -16,8 +16,7 @@ from pathlib import Path
 from ralf import journal as journals, route as heart, routing, state as states
 from ralf.document import parse
 from ralf.errors import Damaged, DamagedBlob, RalfError
-from ralf.files import locks
-from ralf.files.placing import placed
+from ralf.files import atomic, locks, placing
 from ralf.integrity import journalscan, verify as verifying, verifyroute
 from ralf.integrity.journalmend import chained
 from ralf.integrity.journalscan import Scan
@@ -73,7 +72,7 @@ class _Repair:
         """Keep damaged bytes of a file in `damaged/`, once."""
         target = self._folder(path) / f"{path.name}.{hashlib.sha256(content).hexdigest()[:12]}"
         if not target.exists():
-            placed(target, [content])
+            placing.placed(target, [content])
         self.note(path, f"{what}: {len(content):,} bytes, kept in {target}")
         return target
 
@@ -181,7 +180,8 @@ def _route(mending: _Repair, route: str) -> None:
             with stream.writing():
                 for left in stream.sweep():
                     mending.note(left, _LEFT)
-        show = scan.damaged or any(path.parent.glob(f".ralf-{path.name}-*"))  # what an editor displaced is taken in
+        unseen = [one for one in placing.hidden_beside(path) if one.suffix != atomic.SEEN_SUFFIX]
+        show = scan.damaged or bool(unseen)  # what an editor displaced is taken in
         for found in findings:
             if found.path == path and found.repair:
                 show = True

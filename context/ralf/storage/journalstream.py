@@ -11,7 +11,7 @@ from pathlib import Path
 
 from ralf.errors import Busy, Conflict, UnknownToken, UsageError
 from ralf.files import filesystems, locks
-from ralf.files.placing import placed, removed, sync_parents, temporaries_of
+from ralf.files.placing import hidden_beside, placed, removed, sync_parents
 from ralf.storage import journalline, journalparts
 from ralf.storage.idindex import IdIndex
 from ralf.storage.journalfile import Header, Journal, Part
@@ -172,7 +172,7 @@ class Stream:
     def may_have_left(self) -> bool:
         """Whether a dead writer may have left something."""
         with suppress(FileNotFoundError), Journal(self.path) as journal:
-            return bool(temporaries_of(self.path) or journalparts.stray(self.parts, journal.header.parts))
+            return bool(hidden_beside(self.path) or journalparts.stray(self.parts, journal.header.parts))
         return False
 
     def sweep(self) -> list[Path]:
@@ -196,7 +196,7 @@ class Stream:
         return locks.held(self._lock, self.name, timeout)
 
     def _sweep(self, journal: Journal) -> list[Path]:
-        left = temporaries_of(self.path)
+        left = hidden_beside(self.path)
         stray = journalparts.stray(self.parts, journal.header.parts)
         if stray:
             known = {id_ for id_, _, _ in self._all(journal, 0)}

@@ -246,7 +246,7 @@ def _put(path: Path, before: bytes | None, after: bytes, mode: int) -> None:
     if displaced.content != before:
         displaced.keep(path)
         raise Busy(path, "was changed meanwhile: left as it is", "try again")
-    Path(displaced.path).unlink()
+    displaced.remove()
 
 
 def _decoded(path: Path, content: bytes | None) -> str | None:
