@@ -188,11 +188,14 @@ def sweep(path: Path, grace: float = GRACE) -> list[Aside]:
     grace  seconds; 0 removes all that is known, at the price of a save that comes into it in this very moment
     """
     folder, beside = _place(path)
-    begins, names = os.path.basename(beside), []
+    begins, names, unseen = os.path.basename(beside), [], []
     with suppress(FileNotFoundError), os.scandir(folder) as entries:
         names = [entry.name for entry in entries if entry.name.startswith(begins)]
-    found = ((f"{beside}{left[0]}", left) for name in names if (left := _LEFT.fullmatch(name, len(begins))))
-    return [aside for name, left in found if (aside := _swept(name, left, beside, grace)) is not None]
+    for name in names:
+        if left := _LEFT.fullmatch(name, len(begins)):
+            with suppress(FileNotFoundError):  # somebody cleans the folder
+                unseen.append(_swept(f"{beside}{left[0]}", left, beside, grace))
+    return [aside for aside in unseen if aside is not None]
 
 
 def _swept(name: str, left: re.Match[str], beside: str, grace: float) -> Aside | None:
