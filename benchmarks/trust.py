@@ -61,6 +61,7 @@ HARNESSES = (
         {
             "plain write": "--rounds 60 --only 'by rename' --broken 'plain write'",
             "a bare rename": "--rounds 40 --only 'by rename' --broken rename",
+            "no second look": "--rounds 40 --only 'found before' --broken 'no second look'",
             "no look at open files": "--rounds 40 --only 'in pieces' --broken 'no look at open files'",
         },
     ),
