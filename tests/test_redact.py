@@ -303,6 +303,18 @@ def test_a_persons_edit_is_redacted_when_it_is_taken_in(tmp_path: Path) -> None:
     assert PASSWORD.encode() not in stored(tmp_path)
 
 
+def test_a_secret_that_an_editor_saves_again_and_again_stays_in_no_file_that_was_displaced(tmp_path: Path) -> None:
+    ralf.record_decision("tide", "We keep the table in one file.", root=tmp_path)
+    path = tmp_path / ".autonomous" / "context" / "routes" / "tide.md"
+    theirs = path.read_text().replace("one file", f"one file, A_PASSWORD={PASSWORD}")
+    for number in range(3):
+        theirs = theirs.replace("\ndecisions:", f"\nnote_{number}: true\ndecisions:", 1)
+        path.write_text(theirs)
+        ralf.record_decision("tide", f"We read it {number} times.", root=tmp_path)
+        assert PASSWORD.encode() not in stored(tmp_path)
+    assert set(ralf.get_context("tide", root=tmp_path).extra) == {"note_0", "note_1", "note_2"}
+
+
 def test_the_key_is_made_once_in_a_file_of_the_users_own(tmp_path: Path) -> None:
     local = tmp_path / ".autonomous" / "context" / "config.local.yaml"
     local.parent.mkdir(parents=True)

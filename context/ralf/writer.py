@@ -11,7 +11,7 @@ from typing import Any
 from ralf import journal, labels, route as heart, snapshot, state as states, unresolved
 from ralf.briefing import brief
 from ralf.context import RouteContext
-from ralf.document import parse, render
+from ralf.document import render
 from ralf.errors import MEND_JOURNAL, DamagedJournal, DamagedRouteFile, UnknownToken
 from ralf.files import atomic, leases, locks
 from ralf.journal import Record
@@ -177,16 +177,19 @@ class RouteWriter:
 
     def _drop(self, displaced: atomic.Aside) -> None:
         """Be done with a file that the journal has all of; at once where a person wrote a secret into it."""
-        digest = states.digest_of(displaced.content)
-        ours = any(revision and digest == known for revision, known in self._renders)
-        if ours or not self._holds_secrets(displaced.content):
+        if self._is_ours(states.digest_of(displaced.content)) or not self._holds_secrets(displaced.content):
             displaced.drop()
         else:
             displaced.remove()
 
+    def _is_ours(self, digest: str) -> bool:
+        return any(revision and digest == known for revision, known in self._renders)
+
     def _holds_secrets(self, content: bytes) -> bool:
-        tree = to_tree(parse(content, self._path)) if content else None
-        return bool(tree != self._project.redactor.tree(tree))
+        """Whether a person's file does. What it shares with ours was redacted before."""
+        ours = set(self._content.split(b"\n")) if self._content and self._is_ours(self._digest) else set()
+        text = b"\n".join(line for line in content.split(b"\n") if line not in ours).decode("utf-8", "replace")
+        return self._project.redactor.text(text) != text
 
     def _merge(self, saved: bytes) -> str:
         """Record what a person changed in a file; what is wrong with it, "" for nothing."""
