@@ -213,7 +213,7 @@ class RouteWriter:
     def _record_edit(self, state: State) -> None:
         digest = states.digest_of(state.content or b"")
         taken = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-        payload = {"timestamp": taken, "changes": self._project.redactor.tree(list(state.changes))}
+        payload = {"timestamp": taken, "changes": [states.redacted(self._project, one) for one in state.changes]}
         self.append("edit", payload, id=f"edit-{self.context.revision}-{digest}", shown=False)
         self._renders.append((states.TAKEN_IN, digest))
         for place in unresolved.places(state.changes):
