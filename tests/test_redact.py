@@ -316,7 +316,7 @@ def test_a_secret_that_an_editor_saves_again_and_again_stays_in_no_file_that_was
     assert set(ralf.get_context("tide", root=tmp_path).extra) == {"note_0", "note_1", "note_2"}
 
 
-@pytest.mark.parametrize("edit", ["password: {0}"])
+@pytest.mark.parametrize("edit", ["password: {0}", "password: >-\n  {0}", "db:\n  password:\n    {0}"])
 def test_a_value_that_its_key_calls_a_secret_is_redacted_in_a_persons_edit_and_taken_in_once(
     tmp_path: Path, edit: str
 ) -> None:
@@ -343,6 +343,28 @@ def test_a_persons_edit_is_redacted_when_a_repair_takes_it_in(tmp_path: Path) ->
     repair(root=tmp_path)
     assert str(ralf.get_context("tide", root=tmp_path).extra).count("[REDACTED:") == 2
     assert PASSWORD.encode() not in stored(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        'note: "{head}\\\n  {rest}"',
+        'note: "\\x67{tail}"',
+        "note: >-\n  the password:\n  {word}",
+        'note: "the password =\n  {word}"',
+    ],
+)
+def test_a_secret_that_only_the_value_shows_and_no_line_stays_in_no_file_that_was_displaced(
+    tmp_path: Path, edit: str
+) -> None:
+    token, word = f"ghp_{'a1B2c3D4e5F6' * 3}", "tH7zQp9LmX2vKd4R"
+    ralf.record_decision("tide", "We keep the table in one file.", root=tmp_path)
+    path = tmp_path / ".autonomous" / "context" / "routes" / "tide.md"
+    shown = edit.format(head=token[:12], rest=token[12:], tail=token[1:], word=word)
+    path.write_text(path.read_text().replace("\ndecisions:", f"\n{shown}\ndecisions:", 1))
+    ralf.record_decision("tide", "We read it once.", root=tmp_path)
+    assert "[REDACTED:" in str(ralf.get_context("tide", root=tmp_path).extra["note"])
+    assert not any(part.encode() in stored(tmp_path) for part in (token[12:], word))
 
 
 def test_the_key_is_made_once_in_a_file_of_the_users_own(tmp_path: Path) -> None:
