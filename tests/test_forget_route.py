@@ -53,6 +53,13 @@ def test_nothing_of_it_is_left(root: Path) -> None:
         forget_route("tide", root=root)
 
 
+def test_what_lies_beside_the_file_of_a_route_whose_name_begins_alike_stays(root: Path) -> None:
+    other = projects.find(root).routes / ".ralf-tide.md-old.md-0123456789ab-0123456789ab.old"
+    other.write_text("a save that nobody has taken in")
+    forget_route("tide", root=root)
+    assert other.exists()
+
+
 def test_a_dry_run_says_the_same_and_touches_nothing(root: Path) -> None:
     before = {path: path.read_bytes() for path in projects.find(root).folder.rglob("*") if path.is_file()}
     looked = forget_route("tide", dry_run=True, root=root)

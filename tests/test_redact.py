@@ -16,12 +16,13 @@ from tests.faults.planted_secrets import KINDS, left, plants
 import ralf
 from ralf.errors import UsageError
 from ralf.files import ownfile
+from ralf.integrity.repair import repair
 from ralf.project import Project
 from ralf.secrets import redaction, secretcommands, secretends, secretformats, secretnames, secretspans
 from ralf.secrets.redact import Redactor
 from ralf.secrets.secretspans import MARKER, Known
 from ralf.transcripts.events import START, Event
-from storekit import write_session
+from storekit import records_of, write_session
 
 REDACTOR = Redactor(b"k" * 32)
 PASSWORD = "pL3x!9rQ-vT2"  # noqa: S105
@@ -313,6 +314,57 @@ def test_a_secret_that_an_editor_saves_again_and_again_stays_in_no_file_that_was
         ralf.record_decision("tide", f"We read it {number} times.", root=tmp_path)
         assert PASSWORD.encode() not in stored(tmp_path)
     assert set(ralf.get_context("tide", root=tmp_path).extra) == {"note_0", "note_1", "note_2"}
+
+
+@pytest.mark.parametrize("edit", ["password: {0}", "password: >-\n  {0}", "db:\n  password:\n    {0}"])
+def test_a_value_that_its_key_calls_a_secret_is_redacted_in_a_persons_edit_and_taken_in_once(
+    tmp_path: Path, edit: str
+) -> None:
+    ralf.record_decision("tide", "We keep the table in one file.", root=tmp_path)
+    path = tmp_path / ".autonomous" / "context" / "routes" / "tide.md"
+    theirs = path.read_text().replace("\ndecisions:", f"\n{edit.format(PASSWORD)}\ndecisions:", 1)
+    for number in range(2):
+        path.write_text(theirs)
+        ralf.record_decision("tide", f"We read it {number} times.", root=tmp_path)
+        assert PASSWORD.encode() not in stored(tmp_path)
+    assert 'password: "[REDACTED:' in path.read_text()
+    assert [record["kind"] for record in records_of(tmp_path, "tide")].count("edit") == 1
+
+
+def test_a_persons_edit_is_redacted_when_a_repair_takes_it_in(tmp_path: Path) -> None:
+    for number in range(3):
+        ralf.record_decision("tide", f"We keep {number}.", root=tmp_path)
+    context = tmp_path / ".autonomous" / "context"
+    path, journal = context / "routes" / "tide.md", context / "journal" / "routes" / "tide.jsonl"
+    edit = f"note: A_PASSWORD={PASSWORD}\npassword: {PASSWORD}"
+    path.write_text(path.read_text().replace("\ndecisions:", f"\n{edit}\ndecisions:", 1))
+    lines = journal.read_bytes().splitlines(keepends=True)
+    journal.write_bytes(b"".join([*lines[:2], lines[2].replace(b"{", b"x"), *lines[3:]]))
+    repair(root=tmp_path)
+    assert str(ralf.get_context("tide", root=tmp_path).extra).count("[REDACTED:") == 2
+    assert PASSWORD.encode() not in stored(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        'note: "{head}\\\n  {rest}"',
+        'note: "\\x67{tail}"',
+        "note: >-\n  the password:\n  {word}",
+        'note: "the password =\n  {word}"',
+    ],
+)
+def test_a_secret_that_only_the_value_shows_and_no_line_stays_in_no_file_that_was_displaced(
+    tmp_path: Path, edit: str
+) -> None:
+    token, word = f"ghp_{'a1B2c3D4e5F6' * 3}", "tH7zQp9LmX2vKd4R"
+    ralf.record_decision("tide", "We keep the table in one file.", root=tmp_path)
+    path = tmp_path / ".autonomous" / "context" / "routes" / "tide.md"
+    shown = edit.format(head=token[:12], rest=token[12:], tail=token[1:], word=word)
+    path.write_text(path.read_text().replace("\ndecisions:", f"\n{shown}\ndecisions:", 1))
+    ralf.record_decision("tide", "We read it once.", root=tmp_path)
+    assert "[REDACTED:" in str(ralf.get_context("tide", root=tmp_path).extra["note"])
+    assert not any(part.encode() in stored(tmp_path) for part in (token[12:], word))
 
 
 def test_the_key_is_made_once_in_a_file_of_the_users_own(tmp_path: Path) -> None:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,7 +17,7 @@ import ralf
 from ralf import document, project as projects
 from ralf.corrections import open_file
 from ralf.errors import Busy
-from ralf.files import atomic, locks
+from ralf.files import atomic, leases, locks
 from ralf.forgetting.forget import forget
 from ralf.writer import writing
 from storekit import AT_ONCE, HANGS, records_of, route_file
@@ -149,6 +150,75 @@ def test_a_forgetting_leaves_no_displaced_file_that_shows_the_words(root: Path, 
     assert any(b"harbour" in one.read_bytes() for one in [path, *looked_at(path)])
     forget(ROUTE, text="harbour master", root=root)
     assert not any(b"harbour" in one.read_bytes() for one in [path, *looked_at(path)])
+
+
+@pytest.mark.parametrize("make", [Path.mkdir, os.mkfifo])
+@pytest.mark.parametrize("mark", ["0123456789ab.tmp", "0123456789ab-0123456789ab.old", "1-2-0123456789ab.seen"])
+def test_what_is_no_file_but_is_called_as_one_that_was_displaced_stops_no_write(
+    root: Path, path: Path, make: Callable[[Path], None], mark: str
+) -> None:
+    make(path.with_name(f".ralf-{path.name}-{mark}"))
+    ralf.record_decision(ROUTE, "Go on", root=root)
+    assert "Go on" in path.read_text(encoding="utf-8")
+
+
+def test_somebody_who_cleans_the_folder_during_a_write_stops_no_write(
+    root: Path, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    exchange = atomic.exchange
+
+    def cleaned(*args: Any) -> atomic.Aside | None:
+        displaced = exchange(*args)
+        for name in hidden(path):
+            path.with_name(name).unlink()
+        return displaced
+
+    monkeypatch.setattr(atomic, "exchange", cleaned)
+    ralf.record_decision(ROUTE, "Go on", root=root)
+    assert "Go on" in path.read_text(encoding="utf-8")
+
+
+def test_a_save_into_a_displaced_file_at_the_moment_in_which_it_is_to_be_removed_is_taken_in(
+    root: Path, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = noted(path)
+    ralf.record_decision(ROUTE, "Go on", root=root)
+    (kept,) = looked_at(path)
+    time.sleep(atomic.GRACE)
+    read = leases.read
+
+    def saved_before(name: str | Path, *rest: int) -> leases.Read:
+        if Path(name) == kept:
+            monkeypatch.undo()
+            kept.write_text(text, encoding="utf-8")
+        return read(name, *rest)
+
+    monkeypatch.setattr(leases, "read", saved_before)
+    ralf.record_decision(ROUTE, "Go on again", root=root)
+    ralf.record_decision(ROUTE, "Go on still", root=root)
+    assert ralf.get_context(ROUTE, root=root).extra == {"by_hand": True}
+
+
+def test_what_a_dead_writer_displaced_a_while_ago_and_knew_is_removed_at_once(root: Path, path: Path) -> None:
+    """It may be a person's file with a secret."""
+    aside = set_aside(path, b"A_PASSWORD=", known=b"A_PASSWORD=")
+    time.sleep(atomic.GRACE)
+    atomic.sweep(path)
+    assert not aside.exists()
+    assert all(b"A_PASSWORD=" not in one.read_bytes() for one in looked_at(path))
+
+
+def test_a_displaced_file_is_kept_where_the_file_servers_clock_is_a_little_ahead(
+    root: Path, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ralf.record_decision(ROUTE, "Go on", root=root)
+    kept, now = looked_at(path), time.time()
+    monkeypatch.setattr(time, "time", lambda: now - 2)
+    atomic.sweep(path)
+    assert looked_at(path) == kept
+    monkeypatch.setattr(time, "time", lambda: now - 3600)
+    atomic.sweep(path)
+    assert looked_at(path) == []
 
 
 def test_where_nobody_can_tell_whether_it_is_still_saved_into_a_displaced_file_is_kept_for_a_while(

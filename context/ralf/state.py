@@ -217,6 +217,15 @@ def with_file(project: Project, route: str, state: State, content: bytes) -> Sta
     return replace(state, status="edited", changes=changes)
 
 
+def redacted(project: Project, change: Change) -> Change:
+    """A person's change without its secrets; what its last key calls one is none the less one for standing apart."""
+    redactor = project.redactor
+    clean: Change = redactor.tree(change)
+    if "value" in change and change["at"] and change["at"][-1] != change["value"]:  # not an item, which names itself
+        (clean["value"],) = redactor.tree({change["at"][-1]: change["value"]}).values()
+    return clean
+
+
 def _with_edit(state: State) -> State:
     """The state whose context shows a person's edit, too, at the revision that the journal has."""
     from ralf import route as heart
@@ -255,7 +264,7 @@ class _TakenInSince:
 
     def __call__(self, change: Change) -> bool:
         # No key is needed where nothing was redacted: who reads makes none.
-        return change in self._changes or (self._secret and self._project.redactor.tree(change) in self._changes)
+        return change in self._changes or (self._secret and redacted(self._project, change) in self._changes)
 
     @cached_property
     def _changes(self) -> list[Change]:

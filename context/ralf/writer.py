@@ -8,10 +8,10 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
-from ralf import journal, labels, route as heart, snapshot, state as states, unresolved
+from ralf import journal, labels, merge, route as heart, snapshot, state as states, unresolved
 from ralf.briefing import brief
 from ralf.context import RouteContext
-from ralf.document import render
+from ralf.document import parse, render
 from ralf.errors import MEND_JOURNAL, DamagedJournal, DamagedRouteFile, UnknownToken
 from ralf.files import atomic, leases, locks
 from ralf.journal import Record
@@ -189,7 +189,13 @@ class RouteWriter:
         """Whether a person's file does. What it shares with ours was redacted before."""
         ours = set(self._content.split(b"\n")) if self._content and self._is_ours(self._digest) else set()
         text = b"\n".join(line for line in content.split(b"\n") if line not in ours).decode("utf-8", "replace")
-        return self._project.redactor.text(text) != text
+        if self._project.redactor.text(text) != text:
+            return True
+        try:  # over several lines, or escaped, it looks like none
+            changes = merge.diff(to_tree(self.context), to_tree(parse(content, self._path))) if content else []
+        except DamagedRouteFile:
+            return True
+        return any(states.redacted(self._project, one) != one for one in changes)
 
     def _merge(self, saved: bytes) -> str:
         """Record what a person changed in a file; what is wrong with it, "" for nothing."""
@@ -213,7 +219,7 @@ class RouteWriter:
     def _record_edit(self, state: State) -> None:
         digest = states.digest_of(state.content or b"")
         taken = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-        payload = {"timestamp": taken, "changes": self._project.redactor.tree(list(state.changes))}
+        payload = {"timestamp": taken, "changes": [states.redacted(self._project, one) for one in state.changes]}
         self.append("edit", payload, id=f"edit-{self.context.revision}-{digest}", shown=False)
         self._renders.append((states.TAKEN_IN, digest))
         for place in unresolved.places(state.changes):

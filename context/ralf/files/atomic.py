@@ -69,7 +69,8 @@ class Aside(NamedTuple):
     def drop(self) -> None:
         """Say that its content is known. It may still be saved into, so a later write looks again and removes it."""
         mtime, size = self.version
-        os.rename(self.path, f"{self.beside}{mtime:x}-{size:x}-{os.urandom(6).hex()}{SEEN_SUFFIX}")
+        with suppress(FileNotFoundError):  # somebody cleans the folder
+            os.rename(self.path, f"{self.beside}{mtime:x}-{size:x}-{os.urandom(6).hex()}{SEEN_SUFFIX}")
 
     def remove(self) -> None:
         """Forget it at once, at the price of a save that comes into it in this very moment."""
@@ -193,23 +194,23 @@ def sweep(path: Path, grace: float = GRACE) -> list[Aside]:
         names = [entry.name for entry in entries if entry.name.startswith(begins)]
     for name in names:
         if left := _LEFT.fullmatch(name, len(begins)):
-            with suppress(FileNotFoundError):  # somebody cleans the folder
+            with suppress(OSError):  # gone, or nothing that can be read: no reason not to write
                 unseen.append(_swept(f"{beside}{left[0]}", left, beside, grace))
     return [aside for aside in unseen if aside is not None]
 
 
 def _swept(name: str, left: re.Match[str], beside: str, grace: float) -> Aside | None:
     """Be done with a file that a writer left, but for what a person saved; what somebody has open is left for later."""
-    status = os.lstat(name)
+    status, kept = os.lstat(name), _KEPT if grace else 0.0
     if left["half"] or stat.S_ISLNK(status.st_mode):
         _remove(name)
         return None
     looked_at = leases.Version(int(left["mtime"], 16), int(left["size"], 16)) if left["mtime"] else None
+    age = time.time() - status.st_ctime
     if looked_at == leases.version_of(status):
-        age = time.time() - status.st_ctime
-        if not grace or not 0 <= age < grace:
-            closed = leases.read(name, 0).closed
-            if closed or (closed is None and not (grace and 0 <= age < _KEPT)):
+        if not _is_young(age, grace):
+            found = leases.read(name, 0)
+            if found.version == looked_at and (found.closed or (found.closed is None and not _is_young(age, kept))):
                 _remove(name)
         return None
     found = leases.read(name)
@@ -218,11 +219,16 @@ def _swept(name: str, left: re.Match[str], beside: str, grace: float) -> Aside |
         return None
     if looked_at is not None or _hash(found.content) != left["known"]:
         return aside
-    if grace:
+    if _is_young(age, grace if found.closed else kept):
         aside.drop()
     else:
         aside.remove()
     return None
+
+
+def _is_young(age: float, limit: float) -> bool:
+    """Whether so many seconds are fewer than a limit; a file server's clock may be a little ahead of ours."""
+    return limit > 0 and -_KEPT < age < limit
 
 
 def _make(temporary: str, content: bytes, name: str, mode: int = _MODE) -> None:

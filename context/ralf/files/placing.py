@@ -17,7 +17,8 @@ from ralf.errors import Damaged
 
 _BUFFER = 1 << 20
 _TEMPORARY = re.compile(r"\.ralf-.+-[0-9a-f]{12}\.tmp")  # as `atomic` names them, too
-_HIDDEN = re.compile(r"\.ralf-.+-[0-9a-f]{12}\.(?:tmp|old|seen)")
+_MARK = r"(?:[0-9a-f]+-){0,2}[0-9a-f]{12}\.(?:tmp|old|seen)"
+_HIDDEN = re.compile(rf"\.ralf-.+-{_MARK}")
 
 
 def placed(path: Path, chunks: Iterable[bytes], *, beside: Path | None = None) -> None:
@@ -76,8 +77,8 @@ def is_hidden(name: str) -> bool:
 def hidden_beside(path: Path) -> list[Path]:
     """The files that were to become `path`, or were displaced from it."""
     with suppress(FileNotFoundError, NotADirectoryError):
-        begins = f".ralf-{path.name}-"
-        return sorted(one for one in path.parent.iterdir() if one.name.startswith(begins) and is_hidden(one.name))
+        ours = re.compile(rf"\.ralf-{re.escape(path.name)}-{_MARK}")  # not those of a name that begins alike
+        return sorted(one for one in path.parent.iterdir() if ours.fullmatch(one.name))
     return []
 
 

@@ -206,7 +206,7 @@ def _take_in(project: Project, route: str) -> bool:
         head, context = token, heart.apply(context, record)
     if shown is None or shown.route != route:
         return False
-    changes = heart.changes_of_foreign(context, shown, same=True)
+    changes = [states.redacted(project, one) for one in heart.changes_of_foreign(context, shown, same=True)]
     if changes:
         record = journals.Record(context.revision + 1, "edit", {"changes": changes})
         id_ = f"repair-edit-{record.revision}-{hashlib.sha256(content or b'').hexdigest()[:24]}"
