@@ -54,7 +54,7 @@ def test_each_thread_reads_the_route_that_it_asks_for(tmp_path: Path) -> None:
         for _ in range(3_000):
             kept = snapshot.load(project.cache, route)
             assert kept is not None
-            context = states._parse(project, route, content)
+            context = states.parsed(project, route, content)
             assert {kept.context.route, context.route} == {route}
 
     at_once(*(lambda route=route: read(route) for route in ROUTES))  # type: ignore[misc]

@@ -57,6 +57,7 @@ class State:
     behind    whether the journal has more than the file, edited or not, shows
     renders   revision and digest of the last files that we wrote; `TAKEN_IN` and its digest for one that a person saved
               and no file of ours has taken the place of yet
+    whole     whether the file is one of ours with these changes, and nothing else
     damage    what is wrong with the file, "" for nothing
     """
 
@@ -68,6 +69,7 @@ class State:
     changes: tuple[Change, ...] = ()
     behind: bool = False
     renders: tuple[tuple[int, str], ...] = ()
+    whole: bool = False
     damage: str = ""
 
 
@@ -138,7 +140,7 @@ def _shown(project: Project, route: str, head: Token, content: bytes) -> RouteCo
     from ralf.document import render
 
     try:
-        found = _parse(project, route, content)
+        found = parsed(project, route, content)
     except DamagedRouteFile:
         return None
     return found if render(found).encode() == content else None  # by another version: the journal says what it meant
@@ -163,7 +165,7 @@ def _recorded(project: Project, route: str, kept: snapshot.Snapshot | None, head
 def _without_journal(project: Project, route: str, content: bytes) -> State:
     from ralf import route as heart
 
-    context = _named(_parse(project, route, content), route)
+    context = _named(parsed(project, route, content), route)
     return State(context, heart.empty(route), None, content, "foreign")
 
 
@@ -178,7 +180,7 @@ def _without_usable_journal(
     """The route file as it stands, when its journal cannot be read."""
     if not content:
         raise error
-    context = replace(_named(_parse(project, route, content), route), warnings=(str(error), error.hint))
+    context = replace(_named(parsed(project, route, content), route), warnings=(str(error), error.hint))
     return State(context, context, head, content, "damaged", damage=str(error))
 
 
@@ -193,12 +195,13 @@ def with_file(project: Project, route: str, state: State, content: bytes) -> Sta
     from ralf import route as heart
 
     try:
-        found = _parse(project, route, content)
+        found = parsed(project, route, content)
     except DamagedRouteFile as error:
         warned = replace(recorded, warnings=(f"{error}; this is what the journal holds", error.hint))
         return replace(state, context=warned, status="damaged", damage=str(error))
     state = replace(state, behind=found.revision != recorded.revision)
     base, place = _base(project, route, state, found)
+    whole = False
     if base is None:
         changes = tuple(heart.changes_of_foreign(recorded, found))
     elif outline(base) == outline(found):
@@ -207,6 +210,7 @@ def with_file(project: Project, route: str, state: State, content: bytes) -> Sta
     else:
         known = _TakenInSince(project, route, found.revision, place)
         changes = tuple(heart.changes_of_edit(base, found, recorded, known))
+        whole = not known.any
     if not changes and state.behind:
         return replace(state, status="stale", renders=(*state.renders, (TAKEN_IN, digest)))
     if not changes:
@@ -214,7 +218,7 @@ def with_file(project: Project, route: str, state: State, content: bytes) -> Sta
     if base is not None and _is_ours(project, route, state, found.revision, digest):
         renders = (*state.renders, (found.revision, digest))
         return replace(state, status="stale" if state.behind else "current", renders=renders)
-    return replace(state, status="edited", changes=changes)
+    return replace(state, status="edited", changes=changes, whole=whole)
 
 
 def redacted(project: Project, change: Change) -> Change:
@@ -261,10 +265,13 @@ class _TakenInSince:
         self._route = route
         self._revision = revision
         self._place = place
+        self.any = False  # of those that were asked for
 
     def __call__(self, change: Change) -> bool:
         # No key is needed where nothing was redacted: who reads makes none.
-        return change in self._changes or (self._secret and redacted(self._project, change) in self._changes)
+        known = change in self._changes or (self._secret and redacted(self._project, change) in self._changes)
+        self.any = self.any or known
+        return known
 
     @cached_property
     def _changes(self) -> list[Change]:
@@ -313,7 +320,8 @@ _parsed: tuple[Path, bytes, RouteContext] | None = None
 """The file that was parsed last: a person's edit is read again and again until a writer takes it in."""
 
 
-def _parse(project: Project, route: str, content: bytes) -> RouteContext:
+def parsed(project: Project, route: str, content: bytes) -> RouteContext:
+    """What a route file's bytes say. DamagedRouteFile."""
     from ralf.document import parse  # a read that finds the file untouched never pays for YAML
 
     global _parsed

@@ -11,7 +11,7 @@ from typing import Any
 from ralf import journal, labels, merge, route as heart, snapshot, state as states, unresolved
 from ralf.briefing import brief
 from ralf.context import RouteContext
-from ralf.document import parse, render
+from ralf.document import render
 from ralf.errors import MEND_JOURNAL, DamagedJournal, DamagedRouteFile, UnknownToken
 from ralf.files import atomic, leases, locks
 from ralf.journal import Record
@@ -49,6 +49,7 @@ class RouteWriter:
         self._route = route
         self._path = project.route_file(route)
         self._content = state.content  # what is known of the file, and in the journal
+        self._clean: set[str] = set()  # digests of a person's files, the changes in which hold no secret
         self._stands = True  # as far as is known, it is that still
         self._saving = saving
         file = self._digest = states.digest_of(state.content or b"")
@@ -191,10 +192,13 @@ class RouteWriter:
         text = b"\n".join(line for line in content.split(b"\n") if line not in ours).decode("utf-8", "replace")
         if self._project.redactor.text(text) != text:
             return True
+        if not content or states.digest_of(content) in self._clean:
+            return False
         try:  # over several lines, or escaped, it looks like none
-            changes = merge.diff(to_tree(self.context), to_tree(parse(content, self._path))) if content else []
+            theirs = to_tree(states.parsed(self._project, self._route, content))
         except DamagedRouteFile:
             return True
+        changes = merge.diff(to_tree(self.context), theirs)
         return any(states.redacted(self._project, one) != one for one in changes)
 
     def _merge(self, saved: bytes) -> str:
@@ -219,7 +223,10 @@ class RouteWriter:
     def _record_edit(self, state: State) -> None:
         digest = states.digest_of(state.content or b"")
         taken = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-        payload = {"timestamp": taken, "changes": [states.redacted(self._project, one) for one in state.changes]}
+        changes = [states.redacted(self._project, one) for one in state.changes]
+        payload = {"timestamp": taken, "changes": changes}
+        if state.whole and changes == list(state.changes):
+            self._clean.add(digest)
         self.append("edit", payload, id=f"edit-{self.context.revision}-{digest}", shown=False)
         self._renders.append((states.TAKEN_IN, digest))
         for place in unresolved.places(state.changes):
