@@ -49,14 +49,16 @@ def exchange(path: Path, content: bytes, known: str) -> None:
     """
     for before in _displaced.pop(path, ()):
         os.unlink(before)
-    displaced = atomic.exchange(path, content, known)
-    if displaced is not None:
-        displaced.drop()
+    _exchange(path, content, known)
 
 
 def swept(path: Path, content: bytes, known: str) -> None:
     """The same, with the writer's look for what lies beside the file in place of the bare removal."""
     atomic.sweep(path, grace=0)
+    _exchange(path, content, known)
+
+
+def _exchange(path: Path, content: bytes, known: str) -> None:
     displaced = atomic.exchange(path, content, known)
     if displaced is not None:
         displaced.drop()

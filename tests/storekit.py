@@ -211,6 +211,12 @@ def kept_bytes(root: Path, *, cache: bool = False) -> dict[str, bytes]:
     return found
 
 
+def hidden(path: Path) -> list[str]:
+    """What lies beside a file under a hidden name, but for what was displaced and looked at a moment ago."""
+    names = (found.name for found in path.parent.iterdir() if found.name.startswith("."))
+    return sorted(name for name in names if not name.endswith(atomic.SEEN_SUFFIX))
+
+
 def temporaries(root: Path) -> list[str]:
     """Temporary files anywhere in a store."""
     top = context_of(root)

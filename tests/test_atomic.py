@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from ralf.files import atomic, leases
+from storekit import hidden
 
 OLD = b"the old columns\n" * 100
 
@@ -25,12 +26,6 @@ def path(tmp_path: Path) -> Path:
 
 def digest(content: bytes) -> str:
     return sha256(content).hexdigest()
-
-
-def hidden(path: Path) -> list[str]:
-    """What lies beside it under a hidden name, but for what was displaced and looked at a moment ago."""
-    names = (found.name for found in path.parent.iterdir() if found.name.startswith("."))
-    return sorted(name for name in names if not name.endswith(atomic.SEEN_SUFFIX))
 
 
 # ---- whether somebody is saving ----

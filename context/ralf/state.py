@@ -57,7 +57,7 @@ class State:
     behind    whether the journal has more than the file, edited or not, shows
     renders   revision and digest of the last files that we wrote; `TAKEN_IN` and its digest for one that a person saved
               and no file of ours has taken the place of yet
-    whole     whether the file is one of ours with these changes, and nothing else
+    whole     whether the file is one of ours with these changes and, but for its header, nothing else
     damage    what is wrong with the file, "" for nothing
     """
 

@@ -129,7 +129,7 @@ class RouteWriter:
         return self.context.revision - self._renders[-1][0] < _MOST_OWED
 
     def _write_until_shown(self) -> str:
-        """Write the file until it shows everything; why it does not, "" where it does."""
+        """Write the file until it shows everything; why it does not, "" where it does, or where `damage` says why."""
         for _ in range(_MOST_MERGES):
             try:
                 if self._write_file() or self._next_shows:
@@ -143,7 +143,7 @@ class RouteWriter:
                     self.damage = self._merge(found)
                     self._content, self._digest = found, states.digest_of(found)
                 if self.damage:
-                    return f"saved meanwhile, and cannot be read ({self.damage})"
+                    return ""
         return "changes faster than it can be written"
 
     def _write_file(self) -> bool:
@@ -187,7 +187,7 @@ class RouteWriter:
         return any(revision and digest == known for revision, known in self._renders)
 
     def _holds_secrets(self, content: bytes) -> bool:
-        """Whether a person's file does. What it shares with ours was redacted before."""
+        """Whether a person's file does, its header included. What it shares with ours was redacted before."""
         ours = set(self._content.split(b"\n")) if self._content and self._is_ours(self._digest) else set()
         text = b"\n".join(line for line in content.split(b"\n") if line not in ours).decode("utf-8", "replace")
         if self._project.redactor.text(text) != text:

@@ -59,6 +59,8 @@ class Aside(NamedTuple):
 
     The name holds a hash of what is known of it already; where the content differs, a person saved it and nobody has
     taken that in. Once dropped it holds the version that was looked at.
+
+    beside  how the hidden names beside the file begin
     """
 
     path: str
@@ -214,9 +216,9 @@ def _swept(name: str, left: re.Match[str], beside: str, grace: float) -> Aside |
                 _remove(name)
         return None
     found = leases.read(name)
-    aside = Aside(name, beside, found.content, found.version)
     if found.closed is False:
         return None
+    aside = Aside(name, beside, found.content, found.version)
     if looked_at is not None or _hash(found.content) != left["known"]:
         return aside
     if _is_young(age, grace if found.closed else kept):

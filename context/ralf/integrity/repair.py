@@ -180,8 +180,8 @@ def _route(mending: _Repair, route: str) -> None:
             with stream.writing():
                 for left in stream.sweep():
                     mending.note(left, _LEFT)
-        unseen = [one for one in placing.hidden_beside(path) if one.suffix != atomic.SEEN_SUFFIX]
-        show = scan.damaged or bool(unseen)  # what an editor displaced is taken in
+        beside = [one for one in placing.hidden_beside(path) if one.suffix != atomic.SEEN_SUFFIX]
+        show = scan.damaged or bool(beside)  # a save that a writer displaced is taken in
         for found in findings:
             if found.path == path and found.repair:
                 show = True
