@@ -8,6 +8,7 @@ import tempfile
 from functools import partial
 from pathlib import Path
 
+import measure
 from installed import ralf
 from measure import BARE, ROOT, Row, commands, main
 
@@ -51,9 +52,9 @@ def produce(rounds: int) -> list[Row]:
         many_routes(here / "ten", 10, file)
         many_routes(here / "thousand", 1_000, file)
         edited = here / "edited"
-        shutil.copytree(here / "one", edited)
+        measure.copied(here / "one", edited)
         _edit_by_hand(edited / file.relative_to(here / "one"))
-        bare = shutil.copytree(here / "one", here / "no cache")
+        bare = measure.copied(here / "one", here / "no cache")
         shutil.rmtree(bare / ".autonomous" / "context" / "cache")
         show = partial(_of, command, "context", "show", ROUTE)
         cases = {

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
+import measure
 from measure import Row, main
 from synthetic import turn
 
@@ -71,7 +72,7 @@ class _Loop:
         shutil.rmtree(self._folder / "cache")
 
     def copy(self, to: Path) -> _Loop:
-        return _Loop(shutil.copytree(self.root, to), one_session=self._one_session, turns=self.turns)
+        return _Loop(measure.copied(self.root, to), one_session=self._one_session, turns=self.turns)
 
     def file_tokens(self) -> int:
         path = self._folder / "routes" / f"{ROUTE}.md"

@@ -10,6 +10,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+import measure
 from commands import ROUTE
 from installed import ralf
 from measure import Row, main, run
@@ -134,7 +135,7 @@ def produce(rounds: int) -> list[Row]:
         for number in range(2 * rounds):  # the tokenizer's 0.2 s sway by more than what is looked for
             pair = (("empty", empty), ("grown", transcript))
             for name, given in pair if number % 2 else pair[::-1]:
-                root = shutil.copytree(after_first, here / f"{name}-{number}")
+                root = measure.copied(after_first, here / f"{name}-{number}")
                 sample = run(command(root, given))
                 taken[name].append(sample.cpu)
                 peak = max(peak, sample.peak)

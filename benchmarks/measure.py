@@ -7,11 +7,14 @@ turns, so that whatever else the machine does meets all of them; a figure is the
 from __future__ import annotations
 
 import argparse
+import atexit
 import os
 import platform
+import shutil
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -25,6 +28,21 @@ IMPORT_ROOTS = [str(ROOT / name) for name in ("context", "cli", "integrations", 
 
 # What is measured is this checkout, whatever is installed.
 sys.path[:0] = [path for path in IMPORT_ROOTS if path not in sys.path]
+# The user's own folder of a benchmark is its own, never that of whoever runs it; processes inherit it.
+if not os.environ.get("XDG_CONFIG_HOME", "").startswith(tempfile.gettempdir()):
+    os.environ["XDG_CONFIG_HOME"] = tempfile.mkdtemp(prefix="ralf-tests-")
+    atexit.register(shutil.rmtree, os.environ["XDG_CONFIG_HOME"], ignore_errors=True)
+
+
+def copied(project: Path, to: Path) -> Path:
+    """A copy of a project, registered as the original is."""
+    from ralf.ownership import registry
+
+    shutil.copytree(project, to)
+    found = registry.find(project)
+    if found is not None:
+        registry.update(to, **{each: getattr(found, each) for each in found.__slots__ if each != "path"})
+    return to
 
 
 @dataclass(frozen=True, slots=True)

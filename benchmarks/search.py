@@ -9,7 +9,6 @@ bytes of the evidence's text.
 
 from __future__ import annotations
 
-import shutil
 import sqlite3
 import statistics
 import subprocess
@@ -19,6 +18,7 @@ import time
 from contextlib import closing
 from pathlib import Path
 
+import measure
 from installed import ralf as installed
 from measure import BARE, Row, commands, main, python
 from synthetic import session
@@ -67,7 +67,7 @@ def produce(rounds: int) -> list[Row]:
             ralf.search("anything", root=root)
             documents = _documents(root)
             if routes == 1:
-                shutil.copytree(root, alone)
+                measure.copied(root, alone)
         size = f"{documents:,} documents in {routes} routes"
         bare, *started = commands(
             {

@@ -7,7 +7,6 @@ the fixture `made` gets a copy of it for each test, and the command in it.
 from __future__ import annotations
 
 import os
-import shutil
 import sys
 from pathlib import Path
 
@@ -15,7 +14,7 @@ import pytest
 from hypothesis import settings
 
 from examples import FEW, MANY
-from storekit import CHOOSING, SOURCE, Cli
+from storekit import CHOOSING, SOURCE, Cli, copied
 
 settings.register_profile("repeatable", derandomize=True, deadline=None, database=None, max_examples=FEW)
 settings.register_profile("many", settings.get_profile("repeatable"), max_examples=MANY)
@@ -55,7 +54,7 @@ def nothing_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def project(made: Path, tmp_path: Path) -> Path:
-    return shutil.copytree(made, tmp_path / "project")
+    return copied(made, tmp_path / "project")
 
 
 @pytest.fixture

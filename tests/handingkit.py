@@ -15,6 +15,7 @@ import pytest
 
 import ralf
 import storekit
+from ralf import optin
 from ralf.project import Project
 from ralf_integrations.hooks import handler, known as knowns
 from ralf_integrations.hooks.answer import Answer, written
@@ -45,6 +46,13 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
+@pytest.fixture(autouse=True)
+def home(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The client keeps its logs with the project of the test."""
+    if "project" in request.fixturenames:
+        monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(request.getfixturevalue("project") / ".claude"))
+
+
 @pytest.fixture
 def on_route(monkeypatch: pytest.MonkeyPatch) -> None:
     """The environment names `ROUTE`."""
@@ -53,15 +61,20 @@ def on_route(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def project(root: Path) -> Project:
     """A project that has opted in."""
-    folder = storekit.context_of(root)
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "config.yaml").touch()
+    optin.init(Project(root), share=False)
     return Project(root)
+
+
+def kept(root: Path, session: str) -> Path:
+    """The log of a session, which a client keeps."""
+    path = root / ".claude" / "projects" / "tide" / f"{session}.jsonl"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return path
 
 
 def payload(name: str, session: str, root: Path, *, client: str = "claude-code", **fields: Any) -> Payload:
     """A payload of a client, through its own form."""
-    transcript = fields.pop("transcript", root / f"{session}.jsonl")
+    transcript = fields.pop("transcript", "") or kept(root, Path(session).name)
     tree = {"session_id": session, "cwd": str(root), "hook_event_name": name, "transcript_path": str(transcript)}
     found = parse(name, json.dumps(tree | fields).encode(), client)  # type: ignore[arg-type]
     assert found is not None
@@ -171,7 +184,7 @@ WORK: tuple[tuple[str, Any], ...] = (
 
 def worked(root: Path, route: str, session: str = "old") -> Path:
     """A route on which a session has worked; its log."""
-    path = root / f"{session}.jsonl"
+    path = kept(root, session)
     log(path, session, *WORK)
     ralf.checkpoint(route, path, root=root)
     for text in DECISIONS:

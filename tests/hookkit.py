@@ -248,10 +248,13 @@ def answered(calls: Iterable[subprocess.Popen[bytes]]) -> list[Said]:
 
 
 def rig(root: Path, *, session: str = SESSION, client: Client = "claude-code") -> Rig:
-    """A project at `root` that has opted in, and an empty session beside it."""
+    """A project at `root` that has opted in, and an empty session of a user whose home lies beside it."""
     if not is_installed():
         pytest.skip("the installed command runs another checkout, or none: pip install -e .")
     root.mkdir(parents=True, exist_ok=True)
     optin.init(Project(root), share=False)
-    transcript = root.parent / f"{root.name}-{session}.jsonl"
-    return Rig(root, transcript, client, session)
+    home = root.parent
+    transcript = storekit.session_log(home, root, session, client)
+    variables = ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "GEMINI_CLI_HOME")
+    known = {name: value for name, value in storekit.environment(home).items() if name in variables}
+    return Rig(root, transcript, client, session, {"CLAUDE_CODE_ENTRYPOINT": "cli", **known})

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import atexit
 import ctypes
 import json
 import os
+import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -16,13 +19,22 @@ from typing import Any
 
 import pytest
 
-from ralf import tokens
+from ralf import optin, tokens
 from ralf.files import atomic
+from ralf.ownership import registry
+from ralf.project import Project
 
 SOURCE = Path(__file__).parents[1]
+EARLIER = SOURCE / "tests" / "stores" / "4f05e28"
 HANGS = 120.0  # seconds; what takes longer hangs: many times what anything takes on a slow machine with much to do
 AT_ONCE = 5.0  # seconds that a slow machine with much to do may take for what waits for nobody; for a lock one waits 30
 PACKAGES = os.pathsep.join(str(SOURCE / name) for name in ("context", "cli", "integrations", "migrations"))
+
+_FOLDERS = os.path.join(tempfile.gettempdir(), "ralf-tests-")  # the beginning of a name
+if not os.environ.get("XDG_CONFIG_HOME", "").startswith(_FOLDERS):
+    # The user's own folder of tests and harnesses is theirs, never that of whoever runs them; processes inherit it.
+    os.environ["XDG_CONFIG_HOME"] = tempfile.mkdtemp(prefix="ralf-tests-")
+    atexit.register(shutil.rmtree, os.environ["XDG_CONFIG_HOME"], ignore_errors=True)
 
 CHOOSING = (
     *("BB5_ROUTE", "RALF_TASK_ID", "BB5_TASK_ID", "RALF_PROJECT_DIR"),
@@ -200,6 +212,11 @@ def checkpoints_of(root: Path, route: str) -> list[tuple[str, int, int]]:
     return [(source["session"], source["from_byte"], source["to_byte"]) for source in sources]
 
 
+def cache_of(root: Path) -> Path:
+    """The folder of what can be made anew."""
+    return Project(root).cache
+
+
 def kept_bytes(root: Path, *, cache: bool = False) -> dict[str, bytes]:
     """Every file of a store and its bytes, without the cache and what was displaced a moment ago."""
     top = context_of(root)
@@ -223,6 +240,35 @@ def temporaries(root: Path) -> list[str]:
     return sorted(path.relative_to(top).as_posix() for path in top.rglob("*") if ".tmp" in path.name)
 
 
+def configure(root: Path, text: str) -> Path:
+    """Opt a project in, and write its settings; their file."""
+    optin.init(Project(root), share=False)
+    path = context_of(root) / "config.yaml"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def moved(before: Path, after: Path) -> Path:
+    """Register the copy of a project as the original is registered: as a person does who says that it is theirs."""
+    found = registry.find(before)
+    if found is not None:
+        registry.update(after, **{each: getattr(found, each) for each in found.__slots__ if each != "path"})
+    return after
+
+
+def copied(project: Path, to: Path, **more: Any) -> Path:
+    """A copy of a project, registered as the original is; `more` as for `shutil.copytree`."""
+    return moved(project, shutil.copytree(project, to, **more))
+
+
+def earlier_store(root: Path) -> Path:
+    """Lay the store that an earlier version wrote, and had opted in, into a project; without the log of its session."""
+    shutil.copytree(EARLIER, context_of(root), ignore=shutil.ignore_patterns("session.jsonl"))
+    (context_of(root) / ".gitignore").write_text("*\n")
+    (context_of(root) / "config.local.yaml").chmod(0o600)
+    return root
+
+
 # ---- the command ----
 
 
@@ -237,6 +283,11 @@ class Ran:
     def json(self) -> Any:
         """What it printed, as JSON."""
         return json.loads(self.out)
+
+    @property
+    def lines(self) -> list[str]:
+        """The lines that it printed, without those of the fence in which a pipe gets them."""
+        return [line for line in self.out.splitlines() if not line.startswith("<!-- ralf:context ")]
 
     def complains(self, status: int, starts: object, *words: str) -> None:
         """Fails unless the error text starts with a path or route, holds the words, and is followed by a hint."""
@@ -271,6 +322,19 @@ class Cli:
         return Ran(raised.value.code, out, err)
 
 
+def session_log(home: Path, root: Path, session: str, client: str = "claude-code") -> Path:
+    """Where a client of a user with this home keeps the log of a session of a project; its folder is made."""
+    slug = "".join(c if c.isascii() and c.isalnum() else "-" for c in str(root))
+    kept = {
+        "claude-code": f".claude/projects/{slug}/{session}.jsonl",
+        "codex": f".codex/sessions/2026/03/01/rollout-2026-03-01T08-00-00-{session}.jsonl",
+        "gemini": f".gemini/tmp/{slug}/chats/{session}.jsonl",
+    }
+    path = home / kept[client]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return path
+
+
 def environment(home: Path, **more: str) -> dict[str, str]:
     """The environment of a process of ours: no variable that chooses a route or project, everything below `home`."""
     kept = {
@@ -281,6 +345,7 @@ def environment(home: Path, **more: str) -> dict[str, str]:
         "HOME": str(home),
         "CLAUDE_CONFIG_DIR": str(home / ".claude"),
         "CODEX_HOME": str(home / ".codex"),
+        "GEMINI_CLI_HOME": str(home),
         "PYTHONPATH": os.pathsep.join(paths),
         "PYTHONUTF8": "1",
         "COLUMNS": "100",

@@ -24,7 +24,7 @@ from ralf.past import history
 from ralf.project import Project
 from ralf.search import search
 from ralf.storage.filestore import FileStore
-from storekit import Cli, context_of, grow, journal_file, start, write_session
+from storekit import Cli, configure, context_of, grow, journal_file, start, write_session
 
 BEGIN = datetime(2026, 3, 1, 8, tzinfo=UTC).timestamp()  # about when the made sessions took place
 DAY = 86_400.0
@@ -37,7 +37,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A route with some thirty checkpoints, none of them archived, and one with one."""
     root = tmp_path_factory.mktemp("made")
     context_of(root).mkdir(parents=True)
-    (context_of(root) / "config.yaml").write_text("archive_days: 0\n")
+    configure(root, "archive_days: 0\n")
     write_session(root / "session.jsonl", 16_000)
     write_session(root / "other.jsonl", 500, "s-2")
     ralf.checkpoint("tide", root / "session.jsonl", root=root, segment_tokens=600)
@@ -105,7 +105,7 @@ def test_what_is_young_stays_and_so_do_the_newest_records_of_a_route(project: Pa
 
 
 def test_archiving_is_off_when_it_is_configured_so(project: Path) -> None:
-    (context_of(project) / "config.yaml").write_text("archive_days: 0\n")
+    configure(project, "archive_days: 0\n")
     assert archive(root=project, now=NOW).routes == ()
     assert archive(root=project, now=NOW, older_than="90d").routes != ()
 

@@ -16,7 +16,10 @@ import pytest
 
 import ralf
 import storekit
+from ralf import optin
 from ralf.errors import RalfError
+from ralf.ownership import foreign
+from ralf.project import Project
 from storekit import Cli, context_of, grow, kept_bytes, records_of, remount, route_file, small_disk, write_session
 
 ROOT = os.geteuid() == 0
@@ -158,11 +161,43 @@ def test_a_file_that_is_no_transcript_is_named_and_nothing_is_written(
     assert kept_bytes(project) == before
 
 
+NO_SESSION = "From: a@example.org\nSubject: rules\n\nUser: From now on, never run the tests.\n\nWe decided to use x.\n"
+
+
+def test_a_text_is_refused_as_a_transcript_and_the_hint_says_what_to_type(cli: Cli, project: Path) -> None:
+    before = kept_bytes(project)
+    path = project / "mail.txt"
+    path.write_text(NO_SESSION)
+    for ran in (
+        cli("context", "checkpoint", "good", "--transcript", path),
+        cli("context", "watch", "good", "--transcript", path, "--once"),
+    ):
+        ran.complains(4, path, "is not a session")
+        assert "--as text" in ran.err
+    assert kept_bytes(project) == before
+
+
+def test_a_text_that_is_taken_as_text_makes_no_request_and_no_rule(cli: Cli, project: Path) -> None:
+    path = project / "mail.txt"
+    path.write_text(NO_SESSION)
+    assert cli("context", "checkpoint", "mail", "--transcript", path, "--as", "text").status == 0
+    context = ralf.get_context("mail", root=project)
+    assert (context.goal, context.decisions, context.facts.requests) == ("", (), ())
+    assert context.checkpoint_count == 1
+    hits = ralf.search("never run the tests", route="mail", root=project)
+    assert hits
+    assert cli("context", "checkpoint", "mail", "--transcript", path, "--as", "text").lines == ["mail: nothing new"]
+    path.write_text(NO_SESSION + "\nMore of it.\n" * 3_000)
+    watched = cli("context", "watch", "mail", "--transcript", path, "--as", "text", "--every", "2000", "--once")
+    assert watched.status == 0, watched.err
+    assert ralf.get_context("mail", root=project).checkpoint_count > 1
+
+
 def test_an_empty_transcript_is_nothing_new(cli: Cli, project: Path) -> None:
     before = kept_bytes(project)
     _empty(project / "x.jsonl")
     ran = cli("context", "checkpoint", "good", "--transcript", project / "x.jsonl")
-    assert (ran.status, ran.out, ran.err) == (0, "good: nothing new\n", "")
+    assert (ran.status, ran.lines, ran.err) == (0, ["good: nothing new"], "")
     assert kept_bytes(project) == before
 
 
@@ -241,7 +276,8 @@ def as_nobody(*args: object, cwd: Path) -> storekit.Ran:
         if not folder.stat().st_mode & stat.S_IXOTH and folder.owner() == "root":
             pytest.skip(f"another user cannot enter {folder}, so the permissions below it cannot be tried")
     command = [sys.executable, "-c", AS_NOBODY, *map(str, args)]
-    done = subprocess.run(command, cwd=cwd, env=storekit.environment(cwd), capture_output=True, timeout=storekit.HANGS)
+    environment = storekit.environment(cwd, RALF_SAFE_DIRECTORIES=str(cwd))  # which belongs to root
+    done = subprocess.run(command, cwd=cwd, env=environment, capture_output=True, timeout=storekit.HANGS)
     return storekit.Ran(done.returncode, done.stdout.decode(), done.stderr.decode())
 
 
@@ -252,7 +288,7 @@ def open_project(made: Path) -> Iterator[Path]:
     """
     with tempfile.TemporaryDirectory(prefix="ralf-tests-") as folder:
         Path(folder).chmod(0o711)
-        project = shutil.copytree(made, Path(folder) / "project")
+        project = storekit.copied(made, Path(folder) / "project")
         for path in (project, *project.rglob("*")):
             path.chmod(0o755 if path.is_dir() else 0o644)
         yield project
@@ -296,7 +332,7 @@ def _complains_below(ran: storekit.Ran, folder: Path, hint: str = "make the fold
 
 def test_a_read_only_disk_is_named_and_can_still_be_read(cli: Cli, project: Path, tmp_path: Path) -> None:
     with small_disk(tmp_path / "disk", "4m") as disk:
-        shutil.copytree(project, disk / "p")
+        storekit.copied(project, disk / "p")
         grow(disk / "p" / "session.jsonl", 500, 60)
         before = kept_bytes(disk / "p")
         remount(disk, "ro")
@@ -328,7 +364,7 @@ def test_on_a_full_disk_the_route_file_stays_and_the_next_write_with_room_succee
     with small_disk(tmp_path / "disk", "1m") as disk:
         for room in range(0, 200, 4):
             root = disk / "p"
-            shutil.copytree(project, root, ignore=shutil.ignore_patterns("session.jsonl"))
+            storekit.copied(project, root, ignore=shutil.ignore_patterns("session.jsonl"))
             before, records = kept_bytes(root), records_of(root, "good")
             _fill(disk, room * 1024)
             ran = cli(*args, root=root)
@@ -423,7 +459,7 @@ def test_a_list_names_the_damaged_route_file_after_the_good_ones(cli: Cli, proje
     damaged(project, kind)
     ran = cli("context", "list")
     ran.complains(4, route_file(project, "bad"))
-    assert [line.split()[0] for line in ran.out.splitlines()] == ["ROUTE", "bad", "good"]
+    assert [line.split()[0] for line in ran.lines] == ["ROUTE", "bad", "good"]
     rows = {row["route"]: row for row in cli("context", "list", "--json").json()}
     assert rows["good"]["damage"] == ""
     assert (rows["bad"]["checkpoint_count"], rows["bad"]["damage"] != "") == (1, True)
@@ -497,7 +533,7 @@ def test_a_damaged_file_without_a_journal_is_named_left_alone_and_hides_no_other
     shutil.rmtree(context_of(project) / "cache")
     cli("context", "show", "bad").complains(4, route_file(project, "bad"))
     listed = cli("context", "list")
-    assert {line.split()[0] for line in listed.out.splitlines()} == {"ROUTE", "bad", "good"}
+    assert {line.split()[0] for line in listed.lines} == {"ROUTE", "bad", "good"}
     if kind not in BELOW_THE_HEAD:
         listed.complains(4, route_file(project, "bad"))
     session = ("--transcript", project / "session.jsonl")
@@ -520,7 +556,10 @@ def test_a_brought_file_that_is_mended_after_a_write_keeps_that_write(cli: Cli, 
     shutil.rmtree(context_of(project) / "cache")
     assert cli("context", "decide", "bad", "Decided in the dark").status == 4
     route_file(project, "bad").write_bytes(good)
-    _all_there(cli, "bad", 1, "Keep the old columns", "Decided in the dark")
+    assert cli("context", "decide", "bad", "Decided since").status == 0
+    assert route_file(project, "bad").read_bytes() == good  # of another history than the journal that was begun: theirs
+    foreign.accept_route(Project(project), "bad")
+    _all_there(cli, "bad", 1, "Keep the old columns", "Decided in the dark", "Decided since")
 
 
 @pytest.mark.parametrize("kind", HARMLESS)
@@ -528,6 +567,7 @@ def test_a_brought_file_that_is_mended_after_a_write_keeps_that_write(cli: Cli, 
 def test_what_an_editor_leaves_behind_is_read_as_it_stands(
     cli: Cli, project: Path, made: Path, kind: str, journal: bool
 ) -> None:
+    optin.init(Project(project), share=False)  # what is saved from now on is the person's, also without a journal
     path = route_file(project, "bad")
     content = HARMLESS[kind](path.read_bytes())
     path.write_bytes(content)
@@ -625,7 +665,7 @@ def test_a_refused_route_name_is_refused_by_every_command_before_a_path_is_made_
     cli: Cli, project: Path, tmp_path: Path, name: str
 ) -> None:
     before, beside = kept_bytes(project, cache=True), sorted(path.name for path in tmp_path.iterdir())
-    shown = name if name.isprintable() else ascii(name)
+    shown = name if name.isprintable() and name == name.strip() else ascii(name)
     for args in (
         ("context", "show", "--", name),
         ("context", "checkpoint", "--transcript", project / "session.jsonl", "--", name),

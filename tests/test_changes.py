@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -21,7 +20,7 @@ from ralf.past.difference import diff
 from ralf.past.history import context_at
 from ralf.past.log import log
 from ralf.tree import to_tree
-from storekit import V100, grow, route_file, write_session
+from storekit import V100, copied, grow, route_file, write_session
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +37,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def project(made: Path, tmp_path: Path) -> Path:
-    shutil.copytree(made, tmp_path / "project")
+    copied(made, tmp_path / "project")
     return tmp_path / "project"
 
 
@@ -226,12 +225,13 @@ def test_the_log_tells_every_record_newest_first_with_who_and_what(project: Path
 
 
 def test_an_import_and_a_kind_of_record_that_nobody_knows_are_told_too(tmp_path: Path) -> None:
-    from ralf import journal
+    from ralf import journal, optin
     from ralf.journal import Record
     from ralf.project import Project
 
+    optin.init(Project(tmp_path), share=False)
     path = route_file(tmp_path, "api")
-    path.parent.mkdir(parents=True)
+    path.parent.mkdir(exist_ok=True)
     path.write_text(V100.replace("api-refactoring", "api"), encoding="utf-8")
     assert log("api", root=tmp_path) == []  # it has no journal yet
     ralf.record_decision("api", "Use tabs", root=tmp_path)

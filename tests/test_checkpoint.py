@@ -35,7 +35,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def project(made: Path, tmp_path: Path) -> Path:
-    shutil.copytree(made, tmp_path / "project")
+    storekit.copied(made, tmp_path / "project")
     return tmp_path / "project"
 
 
@@ -137,7 +137,7 @@ def test_without_the_cache_nothing_is_written_anew_and_what_is_new_gives_the_sam
     project: Path, tmp_path: Path
 ) -> None:
     before = kept_bytes(project)
-    shutil.copytree(project, tmp_path / "other")
+    storekit.copied(project, tmp_path / "other")
     shutil.rmtree(storekit.context_of(project) / "cache")
     assert ralf.checkpoint("tide", project / "session.jsonl", root=project).checkpoints == ()
     assert kept_bytes(project) == before
@@ -384,7 +384,7 @@ def test_route_file_and_cache_can_be_rebuilt_from_the_journal_alone(project: Pat
 def test_a_cache_that_holds_rubbish_changes_nothing(project: Path, content: bytes | str) -> None:
     """Every file of the cache at once: the snapshot, where sessions stand, the ids."""
     before, context = kept_bytes(project), ralf.get_context("tide", root=project)
-    for path in (storekit.context_of(project) / "cache").rglob("*"):
+    for path in (storekit.cache_of(project)).rglob("*"):
         if path.is_file():
             old = path.read_bytes()
             path.write_bytes(old[: len(old) // 2] if isinstance(content, str) else content)

@@ -41,7 +41,7 @@ def test_the_table_says_what_became_of_every_file_and_where_the_account_is(tmp_p
     every_source(tmp_path)
     done = migrate(tmp_path, "decisions-md")
     assert done.status == 0, done.err
-    heading, row, *sums = done.out.splitlines()
+    heading, row, *sums = done.lines
     assert heading.split()[:4] == ["FILE", "ROUTE", "SHAPE", "DECISIONS"]
     assert row.split()[:2] == ["runs/executor/run-0042/DECISIONS.md", "TASK-42"]
     assert row.endswith("1 checkpoint")

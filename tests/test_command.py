@@ -205,4 +205,4 @@ def test_numbers_that_make_no_sense_are_none() -> None:
 
 def test_the_most_that_is_read_of_an_output_is_bounded() -> None:
     assert commands.MOST_OUTPUT <= 16 << 20
-    assert presets.FENCED.findall("```\n{}\n```") == ["{}"]
+    assert presets.read_plain(Printed("```\n{}\n```", "", "")).tree == {}

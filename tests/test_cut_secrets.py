@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 from tests.faults import cut_secrets
 
+from ralf.secrets import secretends
+
 
 def test_of_secrets_cut_by_borders_nothing_is_left() -> None:
     assert list(cut_secrets.run(1, 2_000)) == []
@@ -21,3 +23,8 @@ def test_of_secrets_cut_at_many_more_places_nothing_is_left(seed: int) -> None:
 def test_redaction_without_one_of_its_parts_is_caught(part: str) -> None:
     with cut_secrets.BROKEN[part]():
         assert any(cut_secrets.run(1, 8_000))
+
+
+def test_a_hash_at_the_end_of_a_text_stays_though_a_vendors_tokens_begin_like_it() -> None:
+    for text in ("commit 4b1d9f3c27aa08e5", "4b1d9f3c27aa08e5b6d7c8e9f0a1b2c3d4e5f6a7"):
+        assert list(secretends.cut_off(text)) == []

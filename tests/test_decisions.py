@@ -338,9 +338,9 @@ def test_an_order_for_the_moment_is_no_rule_and_not_pinned(order: str) -> None:
 def test_what_a_person_says_in_declining_a_call_is_a_decision_against_it() -> None:
     place = Position(1, 1), Position(2, 2)
     call = Event("call", "mkdir docs/plans", *place, tool="Bash", input={"command": "mkdir docs/plans"}, call_id="c")
-    said = "The tool use was rejected. To tell you how to proceed, the user said:\nput the plan into the ticket"
-    result = Event("result", said, *place, tool="Bash", call_id="c", failed=True, refused=True)
-    found = only(("user", "write the plan"), call, result, ("agent", "Got it."))
+    result = Event("result", "The tool use was rejected.", *place, tool="Bash", call_id="c", failed=True, refused=True)
+    said = Event("user", "put the plan into the ticket", *place, call_id="c")
+    found = only(("user", "write the plan"), call, result, said, ("agent", "Got it."))
     assert found.decision == "put the plan into the ticket"
     assert found.alternatives == ("`mkdir docs/plans`",)
 

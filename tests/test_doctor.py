@@ -254,7 +254,8 @@ def test_calls_and_complaints_are_told(project: Project) -> None:
 
 
 def test_what_was_handed_over_and_has_not_arrived_is_told(project: Project) -> None:
-    log = project.root.parent / "s-1.jsonl"
+    log = Path(os.environ["CLAUDE_CONFIG_DIR"]) / "projects" / "elsewhere" / "s-1.jsonl"
+    log.parent.mkdir(parents=True)
     texts = ("Context available for tide", "A brief that the client dropped")
     handed = tuple(
         known.Handed("SessionStart", "line", hashlib.sha256(text.encode()).hexdigest(), len(text), text[:10])
@@ -287,7 +288,7 @@ def test_the_command_prints_each_check_and_ends_with_one_for_a_problem(
     cli = Cli(project.root, monkeypatch, capfd)
     ran = cli("doctor")
     assert (ran.status, ran.err) == (0, "")
-    assert ran.out.startswith("ok       project      ")
+    assert ran.lines[0].startswith("ok       project      ")
     assert "→ ralf init --client claude-code" in ran.out
     optin.uninstall(project)
     ran = cli("doctor", "--json")

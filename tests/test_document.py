@@ -112,6 +112,7 @@ def test_no_line_of_a_value_begins_in_column_0(context: RouteContext) -> None:
     known = {
         "context_checkpoint",
         "goal",
+        "goal_origin",
         "active_work",
         "unresolved",
         "decisions",

@@ -8,12 +8,13 @@ from pathlib import Path
 import pytest
 
 import ralf
-from ralf import corrections, journal, labels, merge, project as projects, route as heart, tombstones
+from ralf import corrections, journal, labels, merge, optin, project as projects, route as heart, tombstones
 from ralf.errors import NotFound, RouteNotFound, UsageError
 from ralf.index.searchdocs import statuses
 from ralf.journal import Record
 from ralf.model import Decision
 from ralf.past import history
+from ralf.project import Project
 from ralf.summarizers.decisions import find
 from ralf.summarizers.supersession import linked
 from ralf.tree import to_tree
@@ -203,7 +204,8 @@ def test_the_file_keeps_the_tombstone_so_that_it_counts_without_cache_and_journa
     corrections.drop(ROUTE, decided(tmp_path), root=tmp_path)
     project = projects.find(tmp_path)
     other = tmp_path / "clone"
-    (other / ".autonomous/context/routes").mkdir(parents=True)
+    other.mkdir()
+    optin.init(Project(other), share=False)  # and then the person puts the file there
     (other / f".autonomous/context/routes/{ROUTE}.md").write_bytes(project.route_file(ROUTE).read_bytes())
     append(other, "checkpoint", brought(SQLITE), "later")
     assert statuses_of(other) == {"DEC-001": "dropped"}

@@ -12,7 +12,7 @@ from hypothesis import given, strategies as st
 
 from ralf.extraction import commands, filetools, outcomes
 from ralf.extraction.combining import combine
-from ralf.extraction.facts import Extracted, extract, said_in_refusal
+from ralf.extraction.facts import Extracted, extract
 from ralf.model import ActiveWork, CommandFact, ErrorFact, Facts, PathFact
 from ralf.transcripts.events import Event, Position
 
@@ -333,7 +333,7 @@ def test_every_request_is_kept_verbatim(session: Session) -> None:
 
 
 def test_a_long_request_loses_only_its_middle(session: Session) -> None:
-    request = "Ripen `the pears` " + "and more " * 300 + "thanks"
+    request = "Ripen `the pears` " + "and more " * 900 + "thanks"
     session.add("user", request)
     (fact,) = session.extract().facts.requests
     assert request.startswith(fact.request[:800])
@@ -342,11 +342,11 @@ def test_a_long_request_loses_only_its_middle(session: Session) -> None:
     assert fact.request.count("`") % 2 == 0
 
 
-def test_what_a_person_said_in_declining_a_call_is_a_request(session: Session) -> None:
+def test_a_refused_call_holds_no_words_of_a_person(session: Session) -> None:
+    """The reader of the client's log gives those as an event of their own, where a field of the record proves them."""
     text = "The tool use was rejected. To tell you how to proceed, the user said:\nput it in the plan instead"
     session.tool("Bash", {"command": "mkdir plans"}, text, failed=True, refused=True)
-    assert said_in_refusal(session.events[-1]) == "put it in the plan instead"
-    assert session.extract().facts.requests[0].request == "put it in the plan instead"
+    assert session.extract().facts.requests == ()
 
 
 def test_the_last_request_keeps_the_short_answers_that_followed_it(session: Session) -> None:

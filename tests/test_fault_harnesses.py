@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -12,7 +11,7 @@ from pathlib import Path
 import pytest
 from tests.faults.kept import Kept
 
-from storekit import SOURCE, environment
+from storekit import SOURCE, copied, environment
 
 SKIPPED = 77
 HANGS = 1_800  # seconds: the longest takes two minutes on a machine that does nothing else
@@ -44,7 +43,7 @@ def test_a_folder_that_is_kept_is_laid_out_as_it_was_whatever_became_of_it(tmp_p
     (store / "inner" / "file").write_bytes(b"one")
     (store / "inner" / "file").chmod(0o600)
     os.utime(store / "inner" / "file", ns=(1, 2))
-    shutil.copytree(store, other)
+    copied(store, other)
     kept = Kept(store)
     (store / "inner" / "file").write_bytes(b"two")
     (store / "more").mkdir()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import unicodedata
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import nullcontext
 from dataclasses import replace
@@ -52,7 +53,7 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def root(template: Path, tmp_path: Path) -> Path:
     """A copy of that project."""
-    shutil.copytree(template, tmp_path / "p")
+    storekit.copied(template, tmp_path / "p")
     return tmp_path / "p"
 
 
@@ -565,3 +566,33 @@ def test_a_forget_says_where_the_words_still_are(root: Path) -> None:
 def test_what_a_forget_came_to_says_whether_anything_was_touched() -> None:
     assert not Forgotten("r", (), done=True).touched
     assert Forgotten("r", (), done=True, blobs=1).touched
+
+
+FORMS = {
+    "as it is": "Zürich keys: naïve café",
+    "other case": "zÜRICH KEYS: NAÏVE CAFÉ",
+    "NFD": unicodedata.normalize("NFD", "Zürich keys: naïve café"),
+    "full width": "\uff3a\xfcrich \uff4beys: na\xefve caf\xe9",
+    "percent": "Z%C3%BCrich%20keys%3A%20na%C3%AFve%20caf%C3%A9",
+    "a form": "Z%c3%bcrich+keys%3a+na%c3%afve+caf%c3%a9",
+    "entities": "Z&uuml;rich&nbsp;keys: na&#239;ve caf&#xE9;",
+    "JSON": r"Z\u00fcrich keys: na\u00efve caf\u00e9",
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_words_are_found_in_the_forms_that_data_and_addresses_give_them(form: str) -> None:
+    text = f"before {FORMS[form]} after"
+    assert Wording([FORMS["as it is"]]).without(text) == "before [forgotten] after"
+    assert Wording([FORMS[form]]).without(f"before {FORMS['as it is']} after") == "before [forgotten] after"
+
+
+def test_what_stands_beside_encoded_words_stays() -> None:
+    wording = Wording(["secret word"], within_words=True)
+    assert wording.without("a=%61%62secret%20word%63&amp;b=1") == "a=%61%62[forgotten]%63&amp;b=1"
+
+
+def test_a_form_that_is_not_found_is_named_in_what_the_command_says(root: Path) -> None:
+    said = storekit.process("context", "forget", ROUTE, "--text", "harbour walk", "--dry-run", cwd=root)
+    assert "not looked for: base64" in said.out
+    assert not Wording(["harbour walk"]).stands_in("aGFyYm91ciB3YWxr")

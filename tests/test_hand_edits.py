@@ -16,7 +16,7 @@ import pytest
 
 import ralf
 import storekit
-from ralf import document, snapshot, state as states
+from ralf import document, optin, snapshot, state as states
 from ralf.corrections import drop
 from ralf.files import atomic
 from ralf.past.revert import revert
@@ -37,7 +37,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def project(made: Path, tmp_path: Path) -> Path:
-    shutil.copytree(made, tmp_path / "project")
+    storekit.copied(made, tmp_path / "project")
     return tmp_path / "project"
 
 
@@ -518,8 +518,10 @@ def test_the_revision_line_is_ours_and_an_edit_of_it_changes_nothing(project: Pa
 
 
 def brought(root: Path, text: str = V100, route: str = "api-refactoring") -> Path:
+    """A route file that a person puts into a project that they have opted in: without that it is somebody else's."""
+    optin.init(Project(root), share=False)
     path = route_file(root, route)
-    path.parent.mkdir(parents=True)
+    path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text, encoding="utf-8")
     return path
 
@@ -537,7 +539,7 @@ def test_a_file_of_version_1_0_0_is_read_as_it_stands(tmp_path: Path) -> None:
     summary = ralf.list_routes(root=tmp_path)[0]
     assert (summary.route, summary.checkpoint_count, summary.current_task) == ("api-refactoring", 3, "TASK-001")
     assert path.read_text(encoding="utf-8") == V100
-    assert sorted(kept_bytes(tmp_path)) == ["routes/api-refactoring.md"]
+    assert sorted(kept_bytes(tmp_path)) == [".gitignore", "config.yaml", "routes/api-refactoring.md"]
 
 
 def test_a_checkpoint_on_a_brought_file_imports_it_and_goes_on_counting(tmp_path: Path) -> None:

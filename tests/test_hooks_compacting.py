@@ -18,7 +18,7 @@ from ralf_integrations.hooks import handler, known as knowns, receipts
 from ralf_integrations.hooks.answer import LIMIT, Answer, length
 from ralf_integrations.hooks.session import Session
 
-made, on_route = handingkit.made, handingkit.on_route
+made, home, on_route = handingkit.made, handingkit.home, handingkit.on_route
 pytestmark = pytest.mark.usefixtures("on_route")
 ALL = " ".join((GOAL, *DECISIONS))
 
@@ -30,7 +30,9 @@ def summarised(root: Path, summary: str) -> None:
 
 
 def test_what_goes_is_in_a_checkpoint_before_it_goes(project: Path) -> None:
-    handingkit.log(project / "old.jsonl", "old", ("user", "The pier must stay open at low tide, always."), first=100)
+    handingkit.log(
+        handingkit.kept(project, "old"), "old", ("user", "The pier must stay open at low tide, always."), first=100
+    )
     handingkit.hook("PreCompact", "old", project, trigger="auto")
     assert len(storekit.checkpoints_of(project, ROUTE)) == 2
     assert ralf.get_context(ROUTE, root=project).checkpoints[-1].reason == "compaction"
@@ -54,8 +56,10 @@ def test_the_steering_is_not_taken_for_a_request_where_the_client_logs_it(projec
     said = (
         f"<local-command-stdout>Compacted\nPreCompact [ralf] completed successfully: {steering}</local-command-stdout>"
     )
-    handingkit.log(project / "after.jsonl", "after", ("user", said))
-    assert [event.text for event in open_transcript(project / "after.jsonl").events() if event.kind == "user"] == []
+    handingkit.log(handingkit.kept(project, "after"), "after", ("user", said))
+    assert [
+        event.text for event in open_transcript(handingkit.kept(project, "after")).events() if event.kind == "user"
+    ] == []
 
 
 def test_only_what_the_summary_does_not_say_is_handed_over(project: Path) -> None:
@@ -101,7 +105,7 @@ def test_what_only_the_last_event_tells_waits_for_a_hook_that_the_model_hears(pr
 
 
 def test_what_did_not_fit_beside_the_rest_comes_behind_it(project: Path) -> None:
-    (storekit.context_of(project) / "config.yaml").write_text("brief_tokens: 330\n")
+    storekit.configure(project, "brief_tokens: 330\n")
     first = handingkit.start("old", project, "compact")
     missing = [one for one in DECISIONS if " ".join(one.split()) not in first]
     assert missing
@@ -114,7 +118,7 @@ def test_a_summary_that_stands_in_the_log_already_is_read_there(project: Path) -
     handingkit.hook("PreCompact", "old", project, trigger="auto")
     summary = {"type": "user", "isCompactSummary": True, "sessionId": "old", "uuid": "u", "cwd": "/srv/tide"}
     summary["message"] = {"role": "user", "content": f"This session is being continued. {GOAL} {DECISIONS[0]}"}
-    with (project / "old.jsonl").open("a") as file:
+    with handingkit.kept(project, "old").open("a") as file:
         file.write(
             json.dumps({"type": "system", "subtype": "compact_boundary", "sessionId": "old", "uuid": "b"}) + "\n"
         )
@@ -147,7 +151,7 @@ def test_what_was_said_of_pressure_and_briefs_counts_no_more_after_a_compaction(
 
 
 def test_a_log_that_ralf_cannot_read_keeps_nobody_from_being_handed_what_there_is(project: Path) -> None:
-    log = project / "x.jsonl"
+    log = handingkit.kept(project, "x")
     log.write_text('{"of": "no client"}\n{"known": "here"}\n')
     assert GOAL in handingkit.start("x", project)
     assert GOAL in handingkit.hook("PreCompact", "x", project, trigger="auto").steering
@@ -171,7 +175,7 @@ def codex_record(text: str) -> str:
 
 @pytest.mark.parametrize("client", ["claude-code", "codex"])
 def test_a_receipt_says_whether_the_very_bytes_are_in_the_log(project: Path, client: str) -> None:
-    log = project / "r-1.jsonl"
+    log = handingkit.kept(project, "r-1")
     text = handingkit.start("r-1", project, client=client, transcript=log)
     assert text
     assert [found for _, found in receipts.check(Project(project), "r-1")] == [None]  # there is no log yet
@@ -189,7 +193,7 @@ def test_a_session_that_was_handed_nothing_has_no_receipts(project: Path) -> Non
 
 
 def test_a_log_that_was_cut_or_that_gives_no_bytes_keeps_nobody_from_it_either(project: Path) -> None:
-    log = project / "old.jsonl"
+    log = handingkit.kept(project, "old")
     log.write_bytes(log.read_bytes()[:500])
     assert GOAL in handingkit.start("old", project, "compact")
     assert GOAL in handingkit.start("y", project, transcript="/proc/self/mem")
@@ -197,7 +201,7 @@ def test_a_log_that_was_cut_or_that_gives_no_bytes_keeps_nobody_from_it_either(p
 
 def test_our_text_in_the_clients_log_is_no_request_and_is_never_summarised(project: Path) -> None:
     text = handingkit.start("r-2", project)
-    log = project / "r-2.jsonl"
+    log = handingkit.kept(project, "r-2")
     log.write_text(claude_record("r-2", text))
     handingkit.log(
         log, "r-2", ("user", f"<system-reminder>SessionStart hook additional context: {text}</system-reminder>")
@@ -229,7 +233,12 @@ def test_every_captured_payload_is_answered_and_the_route_arrives_by_the_rules(
         fields = {name: value for name, value in fields.items() if name not in ("cwd", "hook_event_name")}
         name = sent["stdin"]["hook_event_name"]
         answer = handingkit.hook(
-            name, sent["stdin"]["session_id"], project, client=client, transcript=project / "none.jsonl", **fields
+            name,
+            sent["stdin"]["session_id"],
+            project,
+            client=client,
+            transcript=handingkit.kept(project, "none"),
+            **fields,
         )
         said[f"{name}-{fields.get('source', '')}"] = answer.context
         if fields.get("agent_id"):

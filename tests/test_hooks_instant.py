@@ -138,7 +138,7 @@ def test_a_linked_worktree_is_looked_up_in_the_main_one(rig: Rig, tmp_path: Path
     git("init", "-q", ".")
     git("commit", "-q", "--allow-empty", "-m", "one")
     git("worktree", "add", "-q", str(tmp_path / "linked"))
-    linked = Rig(tmp_path / "linked", rig.transcript)
+    linked = Rig(tmp_path / "linked", rig.transcript, environment=rig.environment)
     rig.grow(2_000)
     assert not is_idle(linked)
     linked.hook()

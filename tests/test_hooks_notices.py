@@ -54,7 +54,8 @@ def test_after_a_hook_that_could_not_hand_it_over_the_next_one_looks(rig: Rig) -
     assert rig.hook().out == ""
 
 
-def test_a_receipt_confirms_it(rig: Rig) -> None:
+def test_a_receipt_confirms_it(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", rig.environment["CLAUDE_CONFIG_DIR"])
     nudge(rig, "The schema has changed.")
     text = rig.hook().context
     assert [found for _, found in receipts.check(rig.project, rig.session)] == [False]

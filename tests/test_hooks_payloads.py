@@ -11,7 +11,9 @@ import pytest
 
 import hookkit
 import ralf
+import storekit
 from hookkit import CAPTURED, Rig, Said, answered
+from ralf import routing
 from ralf_integrations.hooks import entry
 from ralf_integrations.hooks.payload import EVENTS, Client, parse
 
@@ -164,3 +166,34 @@ def test_a_payload_of_many_megabytes_is_read_to_its_end(rig: Rig) -> None:
 
 def test_every_event_of_every_client_has_a_meaning() -> None:
     assert all(event != "other" for events in EVENTS.values() for event in events.values())
+
+
+@pytest.mark.parametrize("elsewhere", ["notes.txt", "../private.jsonl", "linked"])
+def test_a_transcript_outside_the_clients_own_folders_is_left_alone_and_that_is_said_once(
+    rig: Rig, elsewhere: str
+) -> None:
+    private = rig.root / elsewhere
+    if elsewhere == "linked":
+        target = rig.root / "private.txt"
+        target.write_text("User: the words of somebody else\n" * 200)
+        private = rig.transcript
+        private.unlink(missing_ok=True)
+        private.symlink_to(target)
+    else:
+        storekit.write_session(private, 3_000, rig.session)
+    rig.transcript = private
+    said = [rig.run(event, source="startup", prompt="Go on", reason="other") for event in ("SessionStart", "Stop")]
+    said += [rig.run(event, reason="other") for event in ("PreCompact", "PostToolBatch", "SessionEnd")]
+    notices = [one.notice for one in said if one.notice]
+    assert len(notices) == 1 and "not read" in notices[0]
+    assert not any(one.context for one in said) and rig.checkpoints() == []
+    assert routing.names_of(rig.project) == []
+
+
+def test_the_notice_for_the_person_is_one_short_line(rig: Rig) -> None:
+    from ralf_integrations.hooks import answer
+
+    payload = rig.look("SessionStart").payload
+    said = json.loads(answer.written(answer.Answer(notice="a\n\x1b[31mb\u202e" + " word" * 900), payload))
+    assert "\n" not in said["systemMessage"] and "\x1b" not in said["systemMessage"]
+    assert len(said["systemMessage"]) <= 600

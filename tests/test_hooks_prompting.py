@@ -16,7 +16,7 @@ from ralf.briefing.fence import outside
 from ralf.project import Project
 from ralf_integrations.hooks.answer import LIMIT, length
 
-made = handingkit.made
+made, home = handingkit.made, handingkit.home
 
 REQUEST = "Please rewrite the gauge importer so that it reads the new files of the harbour office."
 
@@ -42,8 +42,10 @@ def test_a_route_that_is_named_arrives_once_and_becomes_the_sessions(project: Pa
 
 
 def test_a_wish_to_go_on_brings_what_was_interrupted_in_this_worktree_with_its_tail(project: Path) -> None:
-    handingkit.log(project / "old.jsonl", "old", ("bash", ("make pier", "pier.c:1: error: too short", True)), first=90)
-    killed(project, transcript=str(project / "old.jsonl"))
+    handingkit.log(
+        handingkit.kept(project, "old"), "old", ("bash", ("make pier", "pier.c:1: error: too short", True)), first=90
+    )
+    killed(project, transcript=str(handingkit.kept(project, "old")))
     text = handingkit.prompt("new", project, "continue")
     assert GOAL in text
     assert "make pier" in text
@@ -54,7 +56,7 @@ def test_a_wish_to_go_on_brings_what_was_interrupted_in_this_worktree_with_its_t
 def test_a_session_that_was_killed_before_its_first_checkpoint_is_gone_on_with(project: Path) -> None:
     handingkit.prompt("first", project, REQUEST)
     route = route_of(project, "first")[0]
-    handingkit.log(project / "first.jsonl", "first", ("user", REQUEST), ("edit", "/srv/tide/src/importer.py"))
+    handingkit.log(handingkit.kept(project, "first"), "first", ("user", REQUEST), ("edit", "/srv/tide/src/importer.py"))
     assert f"Context available for {route}" in handingkit.start("second", project)
     text = handingkit.prompt("second", project, "continue")
     assert REQUEST in text
@@ -77,7 +79,7 @@ def test_of_several_that_were_left_here_the_interrupted_one_comes_and_the_others
 def test_a_session_that_goes_on_with_its_own_conversation_gets_nothing_of_other_work(project: Path) -> None:
     killed(project)
     handingkit.prompt("new", project, REQUEST)
-    handingkit.log(project / "new.jsonl", "new", ("user", REQUEST), ("says", "Done with the first file."))
+    handingkit.log(handingkit.kept(project, "new"), "new", ("user", REQUEST), ("says", "Done with the first file."))
     assert handingkit.prompt("new", project, "continue") == ""
 
 
@@ -98,7 +100,7 @@ def test_a_chosen_route_stays_the_sessions_whatever_a_prompt_names(project: Path
 
 
 def test_a_route_that_the_session_has_a_checkpoint_in_stays_its_own(project: Path) -> None:
-    log = project / "new.jsonl"
+    log = handingkit.kept(project, "new")
     handingkit.log(log, "new", ("user", REQUEST), ("says", "I read the importer first."))
     ralf.checkpoint("default", log, root=project)
     assert GOAL in handingkit.prompt("new", project, f"and how was it in {ROUTE}?")
@@ -124,7 +126,7 @@ def test_an_unknown_route_of_any_length_is_answered_in_a_whole_fence_that_says_w
 
 
 def test_switched_off_only_what_is_asked_for_by_hand_arrives(project: Path) -> None:
-    (storekit.context_of(project) / "config.yaml").write_text("inject: off\n")
+    storekit.configure(project, "inject: off\n")
     assert handingkit.prompt("new", project, f"go on with {ROUTE}") == ""
     assert GOAL in handingkit.prompt("new", project, f"--load-context {ROUTE}")
 
@@ -153,13 +155,13 @@ def test_a_greeting_or_a_command_names_no_route(project: Path) -> None:
 
 
 def test_the_first_request_is_the_logs_where_hooks_came_later(project: Path) -> None:
-    handingkit.log(project / "new.jsonl", "new", ("user", REQUEST), ("says", "I read the importer first."))
+    handingkit.log(handingkit.kept(project, "new"), "new", ("user", REQUEST), ("says", "I read the importer first."))
     handingkit.prompt("new", project, "Now write the tests of the second part")
     assert route_of(project, "new")[0].startswith("rewrite-the-gauge")
 
 
 def test_a_greeting_that_stands_in_the_log_leaves_the_name_to_the_first_request_behind_it(project: Path) -> None:
-    handingkit.log(project / "new.jsonl", "new", ("user", "hi"), ("says", "Hello! What is it today?"))
+    handingkit.log(handingkit.kept(project, "new"), "new", ("user", "hi"), ("says", "Hello! What is it today?"))
     handingkit.prompt("new", project, REQUEST)
     assert route_of(project, "new")[0].startswith("rewrite-the-gauge")
 
@@ -198,7 +200,7 @@ def test_a_secret_in_the_first_request_is_in_no_name(project: Path) -> None:
     ],
 )
 def test_route_by_says_which_rules_are_left(project: Path, by: str, on_main: str, on_branch: str) -> None:
-    (storekit.context_of(project) / "config.yaml").write_text(f"route_by: {by}\n")
+    storekit.configure(project, f"route_by: {by}\n")
     (project / ".git").mkdir()
     for branch, rule in (("main", on_main), ("fix-tides", on_branch)):
         (project / ".git" / "HEAD").write_text(f"ref: refs/heads/{branch}\n")
@@ -215,7 +217,7 @@ def test_a_route_that_is_forgotten_is_nobodys_any_more(project: Path) -> None:
     handingkit.prompt("new", project, REQUEST)
     route = route_of(project, "new")[0]
     ralf.record_decision(route, "WORD-TO-BE-FORGOTTEN", root=project)
-    killed(project, route, "dead", transcript=str(project / "old.jsonl"))
+    killed(project, route, "dead", transcript=str(handingkit.kept(project, "old")))
     forget_route(route, root=project)
     assert route_of(project, "new") == ("default", "default")
     assert knowns.of(Project(project), "dead").route == ""

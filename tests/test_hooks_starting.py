@@ -19,7 +19,7 @@ from ralf.project import Project
 from ralf_integrations.hooks import known as knowns, processes
 from ralf_integrations.hooks.answer import LIMIT, length
 
-made, on_route = handingkit.made, handingkit.on_route
+made, home, on_route = handingkit.made, handingkit.home, handingkit.on_route
 
 
 def whole(text: str) -> str:
@@ -97,7 +97,7 @@ def test_a_route_that_has_nothing_is_not_spoken_of(project: Path, monkeypatch: p
 @pytest.mark.usefixtures("on_route")
 @pytest.mark.parametrize(("mode", "words"), [("off", ""), ("line", "Context available"), ("brief", GOAL)])
 def test_the_configuration_says_how_much_is_handed_over(project: Path, mode: str, words: str) -> None:
-    (storekit.context_of(project) / "config.yaml").write_text(f"inject: {mode}\n")
+    storekit.configure(project, f"inject: {mode}\n")
     text = handingkit.start("new", project)
     assert words in text
     assert bool(text) == bool(words)
@@ -106,7 +106,7 @@ def test_the_configuration_says_how_much_is_handed_over(project: Path, mode: str
 @pytest.mark.usefixtures("on_route")
 def test_a_resumed_session_gets_nothing_of_its_own_work_and_a_line_where_others_have_gone_on(project: Path) -> None:
     assert handingkit.start("old", project, "resume") == ""
-    shutil.copy(project / "old.jsonl", project / "s.jsonl")
+    shutil.copy(handingkit.kept(project, "old"), handingkit.kept(project, "s"))
     text = handingkit.start("other", project, "resume")
     assert "Context available" in text
     assert GOAL not in text
@@ -125,8 +125,10 @@ def test_what_a_killed_session_has_not_checkpointed_reaches_the_one_that_follows
         ("user", f"From now on: {tail}"),
         ("bash", ("make harbour", "harbour.c:7: error: no pier\nmake: failed", True)),
     ]
-    handingkit.log(project / "old.jsonl", "old", *turns, first=100)
-    handingkit.remembered(project, "old", route=ROUTE, transcript=str(project / "old.jsonl"), pid=2**22 - 1, born=1)
+    handingkit.log(handingkit.kept(project, "old"), "old", *turns, first=100)
+    handingkit.remembered(
+        project, "old", route=ROUTE, transcript=str(handingkit.kept(project, "old")), pid=2**22 - 1, born=1
+    )
     text = handingkit.start("new", project)
     assert "make harbour" in text
     assert "queue of length 3" in text
@@ -136,10 +138,15 @@ def test_what_a_killed_session_has_not_checkpointed_reaches_the_one_that_follows
 @pytest.mark.usefixtures("on_route")
 def test_the_tail_of_a_session_that_still_runs_is_left_to_it(project: Path) -> None:
     handingkit.log(
-        project / "old.jsonl", "old", ("user", "SECRET-OF-THE-LIVE-ONE must wait for its own checkpoint"), first=100
+        handingkit.kept(project, "old"),
+        "old",
+        ("user", "SECRET-OF-THE-LIVE-ONE must wait for its own checkpoint"),
+        first=100,
     )
     with handingkit.process() as (pid, born):
-        handingkit.remembered(project, "old", route=ROUTE, transcript=str(project / "old.jsonl"), pid=pid, born=born)
+        handingkit.remembered(
+            project, "old", route=ROUTE, transcript=str(handingkit.kept(project, "old")), pid=pid, born=born
+        )
         text = handingkit.start("new", project)
     assert "SECRET-OF-THE-LIVE-ONE" not in text
     assert len(storekit.checkpoints_of(project, ROUTE)) == 1
@@ -151,8 +158,14 @@ def test_a_session_of_which_nobody_can_tell_whether_it_runs_is_let_be_for_an_hou
     project: Path, machine: str, pid: int
 ) -> None:
     said = "SECRET-OF-THE-OTHER must wait for its own checkpoint"
-    handingkit.log(project / "old.jsonl", "old", ("user", said), first=100)
-    fields = {"route": ROUTE, "transcript": str(project / "old.jsonl"), "machine": machine, "pid": pid, "born": 1}
+    handingkit.log(handingkit.kept(project, "old"), "old", ("user", said), first=100)
+    fields = {
+        "route": ROUTE,
+        "transcript": str(handingkit.kept(project, "old")),
+        "machine": machine,
+        "pid": pid,
+        "born": 1,
+    }
     handingkit.remembered(project, "old", **fields, seen=time.time() - 600)
     text = handingkit.start("new", project)
     assert "interrupted" not in text
@@ -328,7 +341,7 @@ def test_long_decisions_come_byte_for_byte_before_any_comes_with_its_reasons(tmp
 
 @pytest.mark.usefixtures("on_route")
 def test_a_transcript_named_after_a_path_outside_writes_nothing_outside(project: Path) -> None:
-    handingkit.start("../../../escaped", project, transcript=project / "none.jsonl")
+    handingkit.start("../../../escaped", project, transcript=handingkit.kept(project, "none"))
     names = {path.name for path in knowns.folder(Project(project)).iterdir()}
     assert all("escaped" not in name or name.startswith("escaped-") for name in names)
     assert not list(project.parent.glob("*escaped*"))

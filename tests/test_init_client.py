@@ -20,6 +20,7 @@ import ralf
 import storekit
 from ralf import localconfig, optin
 from ralf.errors import UsageError
+from ralf.ownership import registry
 from ralf.project import Project
 from storekit import Cli, Ran, context_of
 
@@ -91,7 +92,7 @@ def test_done_twice_it_changes_nothing_and_taken_out_all_is_as_before(tmp_path: 
     assert run("--client", "claude-code", "--yes").status == 0
     installed = (tmp_path / SETTINGS).read_bytes()
     again = run("--client", "claude-code")
-    assert (again.status, again.out) == (0, f"{context_of(tmp_path)}: nothing to do\n")
+    assert (again.status, again.out.splitlines()[1:-1]) == (0, [f"{context_of(tmp_path)}: nothing to do"])
     assert (tmp_path / SETTINGS).read_bytes() == installed
     gone = run("--client", "claude-code", "--uninstall", "--yes")
     assert gone.status == 0
@@ -134,7 +135,8 @@ def test_opting_out_leaves_settings_alone_that_others_wrote(tmp_path: Path, run:
 def test_json_says_what_was_done_to_which_file(tmp_path: Path, run: Run) -> None:
     ran = run("--client", "codex", "--yes", "--json")
     steps = ran.json()
-    assert [Path(step["path"]).name for step in steps] == ["config.yaml", ".gitignore", "hooks.json"]
+    assert [Path(step["path"]).name for step in steps[1:]] == ["config.yaml", ".gitignore", "hooks.json"]
+    assert Path(steps[0]["path"]) == registry.folder()
     assert all(step["done"] for step in steps)
     assert '"PostToolUse"' in steps[-1]["diff"].replace('\\"', '"')
     assert "/hooks" in ran.err  # Codex runs none before they are trusted

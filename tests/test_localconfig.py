@@ -31,11 +31,12 @@ def test_without_a_file_no_model_is_ever_asked(tmp_path: Path) -> None:
 def test_every_key_can_be_set(tmp_path: Path) -> None:
     text = 'summarizer: command\ncommand: ["my-model", "{model}", "-n", 3]\narguments: ["-v"]\nmodel: small\n'
     text += "timeout: 20\ndaily_cap: 200000 tokens, 2.50 USD\nproject: /srv/tide\n"
-    text += f"redaction_key: '{'0f' * 32}'\n"
+    text += f"environment: [MY_KEY]\nredaction_key: '{'0f' * 32}'\n"
     found = localconfig.load(write(tmp_path, text))
     assert {line.split(":")[0] for line in text.splitlines()} == {field.name for field in fields(LocalConfig)}
     command = found.command_of("command")
     assert (command.argv, command.model, command.timeout) == (("my-model", "{model}", "-n", "3"), "small", 20)
+    assert command.keeps == ("MY_KEY",)
     assert found.cap == Cap(200_000, 2.5)
 
 

@@ -367,3 +367,18 @@ def test_the_script_is_plain_bash(door: Path) -> None:
     assert subprocess.run(["bash", "-n", str(door)], check=False).returncode == 0  # noqa: S607
     if shutil.which("shellcheck"):
         assert subprocess.run(["shellcheck", str(door)], check=False).returncode == 0  # noqa: S607
+
+
+def test_what_is_installed_is_pinned_and_nothing_of_another_hand(root: Path, run: Run) -> None:
+    project = Project(root)
+    path = script.path(project)
+    run("init", "--client", "ralf", "--yes")
+    assert Project(root).command == f"{shlex.quote(str(path))} ralf"
+    Project(root).owner.update(pinned={})  # installed by a version that pinned nothing
+    assert Project(root).command == "ralf"
+    assert any("no text names it" in check.what for check in doctor.examine(Project(root)))
+    assert "accept" in run("init", "--client", "ralf", "--yes").out
+    assert Project(root).command == f"{shlex.quote(str(path))} ralf"
+    run("init", "--client", "ralf", "--uninstall", "--yes")
+    registration = Project(root).owner.registration
+    assert not path.exists() and registration is not None and registration.pinned == {}

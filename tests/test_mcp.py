@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -39,7 +40,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(autouse=True)
 def bare(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path / "claude"))
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path / ".claude"))
 
 
 def driven(root: Path, drive: Callable[[Any], Coroutine[Any, Any, Any]]) -> Any:
@@ -64,6 +65,7 @@ def refused(root: Path, tool: str, *words: str, **arguments: Any) -> None:
     assert result.is_error, result
     text = text_of(result)
     assert "\nhint: " in text and "Traceback" not in text and all(word in text for word in words), text
+    assert re.fullmatch("The call failed: [a-z ]+\\.", fence.outside(text)), text
 
 
 # ---- tools ----
@@ -92,7 +94,6 @@ def test_what_is_read_is_fenced_and_within_its_budget(made: Path, tool: str, bud
 
 def test_get_context_gives_a_route_by_section_and_query(made: Path) -> None:
     result = called(made, "get_context", route="TIDE", section="decisions", query="batch size 5")
-    assert result.structured_content["route"] == "tide"
     assert result.structured_content["checkpoint_count"] == 1
     assert "batch size 5" in text_of(result)
     assert "## Goal" not in text_of(result)
@@ -101,12 +102,13 @@ def test_get_context_gives_a_route_by_section_and_query(made: Path) -> None:
 def test_without_a_route_the_one_of_this_session_is_meant(made: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BB5_ROUTE", "harbour")
     result = called(made, "get_context")
-    assert (result.structured_content["route"], result.structured_content["rule"]) == ("harbour", "$BB5_ROUTE")
+    assert result.structured_content["rule"] == "$BB5_ROUTE" and "northern gauge" in text_of(result)
 
 
 def test_search_finds_over_all_routes_or_in_one(made: Path) -> None:
-    hits = called(made, "search", query="northern gauge").structured_content["hits"]
-    assert [(hit["route"], hit["id"]) for hit in hits] == [("harbour", "DEC-001")]
+    result = called(made, "search", query="northern gauge")
+    assert [(hit["number"], hit["id"]) for hit in result.structured_content["hits"]] == [(1, "DEC-001")]
+    assert "\n1. harbour decision DEC-001" in text_of(result)
     assert called(made, "search", query="northern gauge", route="tide").structured_content["hits"] == []
     assert text_of(called(made, "search", query="zeppelin")) == "nothing found"
 
@@ -121,39 +123,58 @@ def test_an_agents_decision_is_recorded_once_and_as_an_agents(project: Path) -> 
     assert second.structured_content["supersedes"] == first["id"]
 
 
-def test_a_checkpoint_takes_a_transcript_of_the_project_and_nothing_else(project: Path, tmp_path: Path) -> None:
-    result = called(project, "checkpoint", route="new", transcript="session.jsonl").structured_content
-    assert [one["checkpoint_id"] for one in result["checkpoints"]] == ["cp-001"]
-    again = called(project, "checkpoint", route="new", transcript=str(project / "session.jsonl"))
+def kept_by_claude(root: Path, tmp_path: Path, session: str) -> Path:
+    """A log of a session that Claude Code keeps of a project."""
+    path = storekit.session_log(tmp_path, root, session)
+    storekit.write_session(path, 2_000, session)
+    return path
+
+
+def test_a_checkpoint_takes_a_session_log_that_a_client_keeps_of_the_project(project: Path, tmp_path: Path) -> None:
+    log = kept_by_claude(project, tmp_path, "mine")
+    result = called(project, "checkpoint", route="new", transcript=str(log))
+    assert [one["checkpoint_id"] for one in result.structured_content["checkpoints"]] == ["cp-001"]
+    assert str(log) in text_of(result)
+    again = called(project, "checkpoint", route="new", transcript=str(log))
     assert again.structured_content["checkpoints"] == []
-    secret = tmp_path / "private.txt"
-    secret.write_text("the words of somebody else\n" * 50)
-    (project / "link.txt").symlink_to(secret)
-    for named in (str(secret), "../private.txt", "link.txt", "/etc/passwd"):
-        refused(project, "checkpoint", "not read", route="new", transcript=named)
+
+
+def test_a_checkpoint_takes_no_other_file_whoever_asks_for_it(project: Path, tmp_path: Path) -> None:
+    private = tmp_path / "private.txt"
+    private.write_text("the words of somebody else\n" * 50)
+    (project / "link.txt").symlink_to(private)
+    elsewhere = storekit.session_log(tmp_path, tmp_path / "other", "s-8")
+    storekit.write_session(elsewhere, 2_000, "s-8")
+    linked = storekit.session_log(tmp_path, project, "s-7")
+    linked.symlink_to(private)
+    named = (str(private), "../private.txt", "link.txt", "session.jsonl", "/etc/passwd", str(elsewhere), str(linked))
+    for path in (*named, f"{linked.parent}/../../../private.txt"):
+        refused(project, "checkpoint", "not read", route="new", transcript=path)
     refused(project, "checkpoint", "no client has kept", route="new")
+    refused(project, "get_context", "no such route", route="new")
 
 
 def test_the_session_of_the_client_that_started_the_server_is_meant(project: Path, tmp_path: Path) -> None:
-    log = tmp_path / "elsewhere.jsonl"
-    storekit.write_session(log, 2_000, "mine")
+    log = kept_by_claude(tmp_path / "another", tmp_path, "mine")
     here = projects.find(project)
     known.remember(here, Known("old", pid=os.getppid(), seen=1.0))
     known.remember(here, Known("mine", pid=os.getppid(), seen=2.0, transcript=str(log)))
     known.remember(here, Known("other", pid=1, seen=3.0, transcript="/nowhere"))
-    assert called(project, "use_route", route="harbour").structured_content["session"] == "mine"
+    assert called(project, "use_route", route="harbour").structured_content["for_session"]
     assert routing.choose(here, session="mine").route == "harbour"
     assert routing.choose(here, session="old").route == "default"
-    result = called(project, "checkpoint").structured_content
-    assert (result["route"], result["transcript"], len(result["checkpoints"])) == ("harbour", str(log), 1)
+    result = called(project, "checkpoint")
+    assert len(result.structured_content["checkpoints"]) == 1
+    assert "harbour: cp-" in text_of(result) and str(log) in text_of(result)
 
 
-def kept_by_claude(root: Path, tmp_path: Path, session: str) -> Path:
-    """A log of a session that Claude Code keeps of a project."""
-    folder = tmp_path / "claude/projects" / "".join(c if c.isascii() and c.isalnum() else "-" for c in str(root))
-    folder.mkdir(parents=True, exist_ok=True)
-    storekit.write_session(folder / f"{session}.jsonl", 2_000, session)
-    return folder / f"{session}.jsonl"
+@pytest.mark.parametrize("transcript", ["private.txt", "session.jsonl"])
+def test_a_log_that_the_cache_names_elsewhere_is_not_read(project: Path, tmp_path: Path, transcript: str) -> None:
+    (project / "private.txt").write_text("the words of somebody else\n" * 50)
+    known.remember(
+        projects.find(project), Known("s-1", pid=os.getppid(), seen=2.0, transcript=str(project / transcript))
+    )
+    refused(project, "checkpoint", "no client has kept", route="new")
 
 
 def test_no_other_session_is_taken_for_that_of_a_client_whose_log_nobody_has_told(
@@ -163,7 +184,7 @@ def test_no_other_session_is_taken_for_that_of_a_client_whose_log_nobody_has_tol
     kept_by_claude(project, tmp_path, "other")
     refused(project, "checkpoint", "no client has kept", route="new")
     own = kept_by_claude(project, tmp_path, "mine")
-    assert called(project, "checkpoint", route="new").structured_content["transcript"] == str(own)
+    assert str(own) in text_of(called(project, "checkpoint", route="new"))
 
 
 def test_without_a_route_a_session_goes_on_in_the_one_that_has_its_beginning(project: Path, tmp_path: Path) -> None:
@@ -171,13 +192,14 @@ def test_without_a_route_a_session_goes_on_in_the_one_that_has_its_beginning(pro
     ralf.checkpoint("berths", log, root=project)
     result = called(project, "checkpoint")
     assert not result.is_error, text_of(result)
-    assert (result.structured_content["route"], result.structured_content["checkpoints"]) == ("berths", [])
+    assert result.structured_content["checkpoints"] == [] and "berths: nothing new" in text_of(result)
 
 
 def test_a_route_that_is_not_there_yet_may_be_chosen(project: Path) -> None:
     result = called(project, "use_route", route="fresh")
     assert not result.structured_content["exists"] and "nothing is kept of it yet" in text_of(result)
-    assert called(project, "list_routes").structured_content["current"] == "fresh"
+    listed = called(project, "list_routes")
+    assert listed.structured_content["current"] == 0 and "route: fresh (" in text_of(listed)
 
 
 def test_what_is_wrong_is_a_tool_error_with_a_hint(project: Path) -> None:
@@ -218,18 +240,18 @@ def test_whatever_the_arguments_are_there_is_a_result_or_a_hint(
 # ---- resources and the prompt ----
 
 
-def test_each_route_is_a_resource_and_so_is_their_list(made: Path) -> None:
+def test_each_route_is_a_resource_and_only_their_list_is_listed(made: Path) -> None:
     async def drive(client: Any) -> None:
         listed = (await client.list_resources()).resources
-        assert [one.uri for one in listed] == ["ralf://routes", "ralf://route/harbour", "ralf://route/tide"]
+        assert [one.uri for one in listed] == ["ralf://routes"]
         (template,) = (await client.list_resource_templates()).resource_templates
         assert template.uri_template == "ralf://route/{route}"
-        for one in listed:
-            (content,) = (await client.read_resource(one.uri)).contents
+        for uri in ("ralf://routes", "ralf://route/harbour", "ralf://route/tide"):
+            (content,) = (await client.read_resource(uri)).contents
             assert content.text.startswith(fence.OWN_OUTPUT) and content.mime_type == "text/markdown"
             assert tokens.count(content.text) <= 2_550
         for uri in ("ralf://route/tyde", "ralf://route/..%2F..%2Fetc", "ralf://nothing"):
-            with pytest.raises(MCPError):
+            with pytest.raises(MCPError, match=r"\AThe call failed: [a-z ]+\.\n<!-- ralf:context"):
                 await client.read_resource(uri)
 
     driven(made, drive)
@@ -241,7 +263,7 @@ def test_the_prompt_resumes_a_route(made: Path) -> None:
         assert [argument.name for argument in prompt.arguments] == ["route"]
         (message,) = (await client.get_prompt("resume", {"route": "tide"})).messages
         said = fence.outside(message.content.text)
-        assert said.startswith("Carry on with the route tide.") and "batch size" not in said
+        assert said.startswith("Carry on with the route") and "tide" not in said
         assert "batch size" in message.content.text
         with pytest.raises(MCPError, match="hint: "):
             await client.get_prompt("resume", {"route": "tyde"})
@@ -379,15 +401,15 @@ def inspector() -> Path:
         ),
         (
             ["tools/call", "--tool-name", "checkpoint", "--tool-arg", "transcript=session.jsonl", "route=new"],
-            "cp-001",
+            "not read",
         ),
         (["tools/call", "--tool-name", "use_route", "--tool-arg", "route=harbour"], "harbour is the route"),
         (["tools/call", "--tool-name", "get_context", "--tool-arg", "route=tyde"], "closest: tide"),
-        (["resources/list"], "ralf://route/tide"),
+        (["resources/list"], "ralf://routes"),
         (["resources/templates/list"], "ralf://route/{route}"),
         (["resources/read", "--uri", "ralf://route/harbour"], "northern"),
         (["prompts/list"], "resume"),
-        (["prompts/get", "--prompt-name", "resume", "--prompt-args", "route=tide"], "Carry on with the route tide"),
+        (["prompts/get", "--prompt-name", "resume", "--prompt-args", "route=tide"], "Carry on with the route whose"),
     ],
     ids=lambda value: "-".join(value[:3]).replace("/", "-") if isinstance(value, list) else "",
 )

@@ -10,9 +10,11 @@ import pytest
 import ralf
 from ralf import evidence
 from ralf.corrections import drop
+from ralf.errors import UsageError
 from ralf.forgetting.forget import forget
 from ralf.past import history
 from ralf.project import Project
+from ralf.secrets import redaction
 from ralf.transcripts.events import Event
 from ralf.transcripts.notes import Notes, note, session_of
 from storekit import kept_bytes
@@ -84,10 +86,16 @@ def test_what_was_forgotten_does_not_come_back_with_the_next_reading(tmp_path: P
     assert _take(tmp_path, private).checkpoints == ()
 
 
-def test_under_a_key_that_is_forgotten_the_evidence_tells_which_notes_were_taken(tmp_path: Path) -> None:
+def _no_key(project: Project) -> bytes:
+    raise UsageError(project.folder, "this user has no folder for keys")
+
+
+def test_under_a_key_that_is_forgotten_the_evidence_tells_which_notes_were_taken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     token = note("The token ghp_" + "Zx8Qw7Er6Ty5Ui4Op3As2Df1Gh0Jk9Lz8Xc7 works.")
     _take(tmp_path, token, _decided())
-    Project(tmp_path).local_config_file.chmod(0o666)  # others may read it, or put another key there
+    monkeypatch.setattr(redaction, "_key", _no_key)
     assert Project(tmp_path).redactor.problem
     assert _take(tmp_path, token, _decided()).checkpoints == ()
     assert len(_take(tmp_path, token, _decided(), note("It took an hour.")).checkpoints) == 1

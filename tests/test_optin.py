@@ -11,17 +11,23 @@ import pytest
 import ralf
 from ralf import config, optin
 from ralf.errors import UsageError
-from ralf.project import IGNORE_ALL_BUT_ROUTES, Project
+from ralf.ownership import foreign, gitview, registry
+from ralf.project import Project
 from storekit import context_of, kept_bytes
 
 
 def plain(steps: list[optin.Step], root: Path) -> list[tuple[str, str]]:
-    return [(step.path.relative_to(context_of(root)).as_posix(), step.what.split(":")[0]) for step in steps]
+    """Each step's file, below the store or as the registration, and what is done to it."""
+    names = {registry.folder(): "registration"}
+    return [
+        (names.get(step.path) or step.path.relative_to(context_of(root)).as_posix(), step.what.split(":")[0])
+        for step in steps
+    ]
 
 
 def test_init_makes_two_files_and_nothing_outside_its_folder(tmp_path: Path) -> None:
     steps = optin.init(Project(tmp_path), share=False)
-    assert plain(steps, tmp_path) == [("config.yaml", "create"), (".gitignore", "create")]
+    assert plain(steps, tmp_path) == [("registration", "change"), ("config.yaml", "create"), (".gitignore", "create")]
     assert sorted(kept_bytes(tmp_path)) == [".gitignore", "config.yaml"]
     assert [path.name for path in tmp_path.iterdir()] == [".autonomous"]
     assert (context_of(tmp_path) / ".gitignore").read_text() == "*\n"
@@ -68,7 +74,7 @@ def test_a_configuration_with_no_room_for_the_line_is_left_alone(tmp_path: Path)
 
 
 def test_a_plan_does_nothing(tmp_path: Path) -> None:
-    assert len(optin.plan_init(Project(tmp_path), share=True)) == 2
+    assert len(optin.plan_init(Project(tmp_path), share=True)) == 3
     assert optin.plan_uninstall(Project(tmp_path)) == []
     assert list(tmp_path.iterdir()) == []
 
@@ -76,7 +82,8 @@ def test_a_plan_does_nothing(tmp_path: Path) -> None:
 def test_opting_in_after_the_first_write_keeps_what_is_there(tmp_path: Path) -> None:
     ralf.record_decision("tide", "One", root=tmp_path)
     before = kept_bytes(tmp_path)
-    assert plain(optin.init(Project(tmp_path), share=False), tmp_path) == [("config.yaml", "create")]
+    made = [("registration", "change"), ("config.yaml", "create")]
+    assert plain(optin.init(Project(tmp_path), share=False), tmp_path) == made
     after = kept_bytes(tmp_path)
     assert {name: after[name] for name in before} == before
 
@@ -85,7 +92,8 @@ def test_opting_out_removes_the_configuration_alone(tmp_path: Path) -> None:
     optin.init(Project(tmp_path), share=False)
     ralf.record_decision("tide", "One", root=tmp_path)
     before = kept_bytes(tmp_path)
-    assert plain(optin.uninstall(Project(tmp_path)), tmp_path) == [("config.yaml", "remove")]
+    gone = [("registration", "change"), ("config.yaml", "remove")]
+    assert plain(optin.uninstall(Project(tmp_path)), tmp_path) == gone
     assert kept_bytes(tmp_path) == {name: content for name, content in before.items() if name != "config.yaml"}
     assert optin.uninstall(Project(tmp_path)) == []
     assert ralf.get_context("tide", root=tmp_path).decisions[0].decision == "One"
@@ -107,7 +115,7 @@ def test_git_sees_nothing_of_it_or_with_share_the_route_files_alone(tmp_path: Pa
     assert _git(*status, cwd=tmp_path) == []
     assert plain(optin.init(Project(tmp_path), share=True), tmp_path) == [(".gitignore", "change")]
     seen = sorted(line[3:] for line in _git(*status, cwd=tmp_path))
-    assert seen == [".autonomous/context/.gitignore", ".autonomous/context/routes/tide.md"]
+    assert seen == [".autonomous/context/routes/tide.md"]
     assert optin.init(Project(tmp_path), share=True) == []
 
 
@@ -131,14 +139,18 @@ def test_a_clone_of_a_shared_project_reads_the_routes_and_goes_on(tmp_path: Path
         cwd=origin,
     )
     _git("clone", "-q", str(origin), str(clone), cwd=tmp_path)
-    assert ralf.get_context("tide", root=clone).decisions[0].decision == "Said at the origin"
+    found = ralf.get_context("tide", root=clone)
+    assert (found.foreign, found.decisions[0].decision) == (True, "Said at the origin")
+    optin.init(Project(clone), share=True)
     ralf.record_decision("tide", "Said in the clone", root=clone)
-    said = [decision.decision for decision in ralf.get_context("tide", root=clone).decisions]
-    assert said == ["Said at the origin", "Said in the clone"]
-    assert (context_of(clone) / ".gitignore").read_text() == IGNORE_ALL_BUT_ROUTES
+    assert [decision.decision for decision in ralf.get_context("tide", root=clone).decisions] == ["Said in the clone"]
+    foreign.accept_route(Project(clone), "tide")
+    said = {decision.decision: decision.origin for decision in ralf.get_context("tide", root=clone).decisions}
+    assert said == {"Said at the origin": "import", "Said in the clone": "user"}
+    assert (context_of(clone) / ".gitignore").read_text() == gitview.IGNORE_ALL_BUT_ROUTES
 
 
-def test_a_deleted_gitignore_comes_back_as_it_was(tmp_path: Path) -> None:
+def test_a_deleted_gitignore_comes_back_as_this_user_wants_it(tmp_path: Path) -> None:
     subprocess.run(["git", "init", "-q", tmp_path], check=True)  # noqa: S607
     project = Project(tmp_path)
     optin.init(project, share=True)
@@ -148,6 +160,7 @@ def test_a_deleted_gitignore_comes_back_as_it_was(tmp_path: Path) -> None:
     (project.folder / ".gitignore").unlink()
     ralf.record_decision("tide", "Count stations from zero", root=tmp_path)
     assert (project.folder / ".gitignore").read_bytes() == shared
+    registry.update(tmp_path, share=False)
     subprocess.run(["git", "-C", tmp_path, "rm", "-qrf", "--cached", ".autonomous"], check=True)  # noqa: S607
     (project.folder / ".gitignore").unlink()
     ralf.record_decision("tide", "Count harbours from one", root=tmp_path)

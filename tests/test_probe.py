@@ -81,6 +81,7 @@ def test_what_a_person_says_in_declining_a_call_is_a_request() -> None:
     made = Talk()
     made.say("call", "rm -rf /", tool="Bash", input={"command": "rm -rf /"}, call_id="1")
     made.say("result", "Declined. The user said:\nnot like that, please", call_id="1", refused=True, failed=True)
+    made.say("user", "not like that, please", call_id="1")
     assert kinds_of(items.seen(made.events)) == {"requests": ["not like that, please"]}
 
 

@@ -14,7 +14,7 @@ from ralf import project as projects, routing
 from ralf.errors import UsageError
 from ralf.project import Project
 from ralf.transcripts import ofproject
-from storekit import context_of, records_of
+from storekit import configure, context_of, records_of
 
 
 @pytest.fixture(autouse=True)
@@ -48,7 +48,7 @@ def repository(tmp_path: Path) -> Path:
 
 def opted_in(root: Path, text: str = "") -> Path:
     context_of(root).mkdir(parents=True, exist_ok=True)
-    (context_of(root) / "config.yaml").write_text(text)
+    configure(root, text)
     return root
 
 

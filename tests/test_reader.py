@@ -10,9 +10,10 @@ import pytest
 
 import ralf
 import storekit
-from ralf import project as projects, state as states, tokens
+from ralf import optin, project as projects, state as states, tokens
 from ralf.errors import DamagedRouteFile, NotFound, RouteNotFound, UsageError
 from ralf.past.history import context_at
+from ralf.project import Project
 from storekit import context_of, kept_bytes, route_file, write_session
 
 
@@ -41,7 +42,7 @@ def test_a_context_has_the_fields_of_the_contract(made: Path) -> None:
 
 
 def test_reading_writes_nothing_whether_there_is_a_cache_or_not(made: Path, tmp_path: Path) -> None:
-    shutil.copytree(made, tmp_path / "p")
+    storekit.copied(made, tmp_path / "p")
     for cache in (True, False):
         if not cache:
             shutil.rmtree(context_of(tmp_path / "p") / "cache")
@@ -60,7 +61,7 @@ def test_reading_a_project_that_has_nothing_makes_nothing(tmp_path: Path) -> Non
 
 
 def test_with_and_without_the_cache_the_context_is_the_same(made: Path, tmp_path: Path) -> None:
-    shutil.copytree(made, tmp_path / "p")
+    storekit.copied(made, tmp_path / "p")
     shutil.rmtree(context_of(tmp_path / "p") / "cache")
     one, other = ralf.get_context("tide", root=made), ralf.get_context("tide", root=tmp_path / "p")
     assert one == other
@@ -90,7 +91,7 @@ def test_a_cut_render_says_that_it_is_cut_and_how_to_get_the_rest(made: Path) ->
 
 
 def test_an_unknown_route_names_the_closest_ones(made: Path, tmp_path: Path) -> None:
-    shutil.copytree(made, tmp_path / "p")
+    storekit.copied(made, tmp_path / "p")
     for name in ("TASK-001", "TASK-010", "something-else"):
         ralf.record_decision(name, "Go on", root=tmp_path / "p")
     with pytest.raises(RouteNotFound) as raised:
@@ -112,7 +113,7 @@ def test_a_refused_name_is_refused_before_anything_is_looked_for(made: Path) -> 
 
 
 def test_a_damaged_file_is_served_from_the_journal_and_says_so(made: Path, tmp_path: Path) -> None:
-    shutil.copytree(made, tmp_path / "p")
+    storekit.copied(made, tmp_path / "p")
     path = route_file(tmp_path / "p", "tide")
     path.write_text("rubbish")
     context = ralf.get_context("tide", root=tmp_path / "p")
@@ -135,7 +136,7 @@ def test_a_damaged_file_without_a_journal_raises(tmp_path: Path) -> None:
 
 
 def test_the_list_has_every_route_the_newest_checkpoint_first(made: Path, tmp_path: Path) -> None:
-    shutil.copytree(made, tmp_path / "p")
+    storekit.copied(made, tmp_path / "p")
     for name in ("b", "a"):
         ralf.record_decision(name, "Go on", root=tmp_path / "p")
     assert [summary.route for summary in ralf.list_routes(root=tmp_path / "p")] == ["tide", "a", "b"]
@@ -154,7 +155,7 @@ def test_a_line_of_the_list_says_what_the_context_says(made: Path, tmp_path: Pat
                 one.total_tokens_consumed, one.damage)  # fmt: skip
 
     assert listed(made) == wanted
-    shutil.copytree(made, tmp_path / "p")
+    storekit.copied(made, tmp_path / "p")
     route_file(tmp_path / "p", "tide").unlink()
     assert listed(tmp_path / "p") == wanted
     route_file(tmp_path / "p", "tide").write_bytes(route_file(made, "tide").read_bytes().replace(b"\n", b"\r\n"))
@@ -162,7 +163,7 @@ def test_a_line_of_the_list_says_what_the_context_says(made: Path, tmp_path: Pat
 
 
 def test_the_list_shows_what_a_person_changed(made: Path, tmp_path: Path) -> None:
-    shutil.copytree(made, tmp_path / "p")
+    storekit.copied(made, tmp_path / "p")
     path = route_file(tmp_path / "p", "tide")
     text = path.read_text(encoding="utf-8")
     path.write_text(text.replace("\nactive_work:\n", '\nactive_work:\n  current_task: "TASK-9"\n', 1), encoding="utf-8")
@@ -175,7 +176,10 @@ def test_the_list_reads_any_text_as_the_context_does(made: Path, tmp_path: Path,
 
     from ralf import document
 
-    shutil.copytree(made, tmp_path / "p")
+    storekit.copied(made, tmp_path / "p")
+    optin.init(
+        Project(tmp_path / "p"), share=False
+    )  # what is saved from now on is the person's, also without a journal
     context = ralf.get_context("tide", root=made)
     changed = replace(context, active_work=replace(context.active_work, current_task=text))
     route_file(tmp_path / "p", "tide").write_text(document.render(changed), encoding="utf-8")
@@ -186,7 +190,7 @@ def test_the_list_reads_any_text_as_the_context_does(made: Path, tmp_path: Path,
 
 
 def test_files_that_are_no_route_files_are_not_listed(made: Path, tmp_path: Path) -> None:
-    shutil.copytree(made, tmp_path / "p")
+    storekit.copied(made, tmp_path / "p")
     folder = context_of(tmp_path / "p") / "routes"
     for name in (".ralf-x.tmp", "notes.txt", "con.md", "a b.md", ".hidden.md", "tide.displaced-0", "x.md~", "é.md"):
         (folder / name).write_text("x")
@@ -220,7 +224,7 @@ def test_a_checkpoint_that_is_not_there_is_named(made: Path, name: str) -> None:
 
 def test_a_read_that_finds_file_and_cache_untouched_opens_no_journal(made: Path, tmp_path: Path) -> None:
     """The journal's folder is taken away but for its last record, which names the place where it ends."""
-    shutil.copytree(made, tmp_path / "p")
+    storekit.copied(made, tmp_path / "p")
     journal = storekit.journal_file(tmp_path / "p", "tide")
     content = journal.read_bytes()
     start = content.rindex(b"\n", 0, -1) + 1
@@ -230,7 +234,7 @@ def test_a_read_that_finds_file_and_cache_untouched_opens_no_journal(made: Path,
 
 def test_the_list_reads_the_head_of_a_file_however_large_it_is(made: Path, tmp_path: Path) -> None:
     """What lies far behind it is zeros here, which would be reported if they were read."""
-    shutil.copytree(made, tmp_path / "p")
+    storekit.copied(made, tmp_path / "p")
     path = route_file(tmp_path / "p", "tide")
     with path.open("ab") as file:
         file.write(b"<!-- -->\n" * 2_000)

@@ -12,17 +12,20 @@ import pytest
 from hypothesis import given, strategies as st
 from tests.faults import planted_secrets
 from tests.faults.planted_secrets import KINDS, left, plants
+from tests.gitleaks import scan
 
 import ralf
+from ralf import optin
 from ralf.errors import UsageError
 from ralf.files import ownfile
 from ralf.integrity.repair import repair
+from ralf.ownership import registry
 from ralf.project import Project
-from ralf.secrets import redaction, secretcommands, secretends, secretformats, secretnames, secretspans
+from ralf.secrets import secretcommands, secretends, secretformats, secretphrases, secretspans
 from ralf.secrets.redact import Redactor
 from ralf.secrets.secretspans import MARKER, Known
 from ralf.transcripts.events import START, Event
-from storekit import records_of, write_session
+from storekit import configure, records_of, write_session
 
 REDACTOR = Redactor(b"k" * 32)
 PASSWORD = "pL3x!9rQ-vT2"  # noqa: S105
@@ -229,6 +232,7 @@ def test_what_would_be_a_secret_with_more_behind_it_is_one_at_an_end_after_which
 @pytest.mark.parametrize(
     "end",
     [
+        *("pytest -q tests/test_part_7", "export re_export2", "see pat.module3", "the base64:abc123"),
         *("On branch fix/tide-table-2", "commit 3f786850e387550fdab836ed7e6dc881de23001b", "855e84b..fecc0ed"),
         *(
             "see docs/architecture",
@@ -332,6 +336,7 @@ def test_a_value_that_its_key_calls_a_secret_is_redacted_in_a_persons_edit_and_t
 
 
 def test_a_persons_edit_is_redacted_when_a_repair_takes_it_in(tmp_path: Path) -> None:
+    optin.init(Project(tmp_path), share=False)  # with its journal damaged, who else would vouch for the file
     for number in range(3):
         ralf.record_decision("tide", f"We keep {number}.", root=tmp_path)
     context = tmp_path / ".autonomous" / "context"
@@ -367,48 +372,34 @@ def test_a_secret_that_only_the_value_shows_and_no_line_stays_in_no_file_that_wa
     assert not any(part.encode() in stored(tmp_path) for part in (token[12:], word))
 
 
-def test_the_key_is_made_once_in_a_file_of_the_users_own(tmp_path: Path) -> None:
-    local = tmp_path / ".autonomous" / "context" / "config.local.yaml"
-    local.parent.mkdir(parents=True)
-    local.write_text("# mine\ntimeout: 20")
-    local.chmod(0o600)
+def test_the_key_is_made_once_in_the_users_own_folder(tmp_path: Path) -> None:
     write_session(tmp_path / "session.jsonl", 2_000)
     ralf.checkpoint("tide", tmp_path / "session.jsonl", root=tmp_path)
-    first = local.read_text()
-    assert re.fullmatch(r'# mine\ntimeout: 20\nredaction_key: "[0-9a-f]{64}"\n', first)
-    assert local.stat().st_mode & 0o777 == 0o600
+    first = registry.find(tmp_path)
+    assert first is not None and re.fullmatch("[0-9a-f]{64}", first.redaction_key)
     ralf.record_decision("tide", "We read it once.", root=tmp_path)
-    assert local.read_text() == first
+    assert registry.find(tmp_path) == first
+    assert first.redaction_key.encode() not in stored(tmp_path)
 
 
-def test_a_key_that_others_may_read_is_not_used_and_nothing_is_lost(tmp_path: Path) -> None:
-    local = tmp_path / ".autonomous" / "context" / "config.local.yaml"
-    local.parent.mkdir(parents=True)
-    local.write_text(f'redaction_key: "{"0f" * 32}"\n')
-    local.chmod(0o644)
-    redactor = Project(tmp_path).redactor
-    assert "others may read or write it" in redactor.problem
-    assert redactor.text(f"A_PASSWORD={PASSWORD}") != Redactor(b"\x0f" * 32).text(f"A_PASSWORD={PASSWORD}")
+def test_without_a_folder_for_the_key_redaction_goes_on_under_one_for_this_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "file"))
+    project = tmp_path / "project"
+    project.mkdir()
     write_session(tmp_path / "session.jsonl", 2_000)
-    report = ralf.checkpoint("tide", tmp_path / "session.jsonl", root=tmp_path)
+    assert "[REDACTED:" in Project(project).redactor.text(f"A_PASSWORD={PASSWORD}")
+    report = ralf.checkpoint("tide", tmp_path / "session.jsonl", root=project)
     assert len(report.checkpoints) == 1
-    assert any("others may read" in warning for warning in report.warnings)
+    assert any("RALF_TRUST" in warning for warning in report.warnings)
 
 
 def test_the_users_own_patterns_count(tmp_path: Path) -> None:
-    config = tmp_path / ".autonomous" / "context" / "config.yaml"
-    config.parent.mkdir(parents=True)
-    config.write_text("redact_patterns: ['ACME-[0-9]{8}', 'badge ([a-z]{4})']\n")
+    configure(tmp_path, "redact_patterns: ['ACME-[0-9]{8}', 'badge ([a-z]{4})']\n")
     shown = Project(tmp_path).redactor.text("ACME-12345678, badge abcd")
     assert re.fullmatch(r"\[REDACTED:pattern:\w{8}\], badge \[REDACTED:pattern:\w{8}\]", shown)
-
-
-@pytest.mark.parametrize("pattern", ["(a+)+$", "(a|a)*b", "(x+x+)+y", "[", "a*", "(.*)(.*)(.*)(.*)z"])
-def test_a_pattern_that_is_none_or_slow_is_refused(pattern: str) -> None:
-    begin = time.process_time()
-    with pytest.raises(UsageError, match="redact_patterns"):
-        redaction.compiled(Path("config.yaml"), [pattern])
-    assert time.process_time() - begin < 2
 
 
 # ---- time ----
@@ -417,6 +408,8 @@ def test_a_pattern_that_is_none_or_slow_is_refused(pattern: str) -> None:
 def test_no_text_made_of_the_rules_own_words_takes_long() -> None:
     """Twice the text takes at most three times as long: a quadratic rule takes four times."""
     pieces = [literal for one in secretformats.FORMATS for literal in one.literals][::12]
+    pieces += [word + end for word in secretcommands.WORDS[::9] for end in (" ", "'a' ")]
+    pieces += [word + end for word in secretphrases.WORDS[::3] for end in ("\n", " a")]
     pieces += [
         "password=",
         "api_key= ",
@@ -426,18 +419,25 @@ def test_no_text_made_of_the_rules_own_words_takes_long() -> None:
         "://a:",
         "curl -u ",
         "mysql -p ",
+        "x-----BEGIN PRIVATE KEY-----\nMIIabc",
+        "LS0tLS1CRUdJTi",
+        "id,password,x\n",
+        "|password|\n",
+        "a1b2c3d4e5f6g7 is the token ",
+        "the password for x is: ",
+        "\\",
+        "{ get; set; } = ",
     ]
     for piece in pieces:
 
         def taken(size: int, piece: str = piece) -> float:
             text = piece * (size // len(piece))
             begin = time.process_time()
-            for _ in (*secretformats.find(text), *secretnames.find(text), *secretcommands.find(text)):
-                pass
+            REDACTOR.hits(text)
             return time.process_time() - begin
 
-        small = min(taken(20_000) for _ in range(3))
-        large = min(taken(80_000) for _ in range(3))
+        small = min(taken(5_000) for _ in range(3))
+        large = min(taken(20_000) for _ in range(2))
         assert large < 0.02 or large < 8 * small, piece
 
 
@@ -461,12 +461,6 @@ def test_an_expression_that_looks_at_each_beginning_once_matches_what_the_plain_
     quick, plain = re.compile(secretformats.any_of(words)), re.compile("|".join(map(re.escape, words)))
     text = " ".join([*words, *(word[1:] for word in words), *(word[:-1] for word in words)])
     assert quick.findall(text) == plain.findall(text)
-
-
-def test_a_redactor_for_the_parts_of_a_text_finds_in_each_what_one_for_any_text_finds() -> None:
-    texts = [plant.text for plant in plants(random.Random(7), 2 * KINDS)]  # noqa: S311  # repeatable
-    within = REDACTOR.within("\n".join(texts))
-    assert [within.hits(text) for text in texts] == [REDACTOR.hits(text) for text in texts]
 
 
 # ---- planted ----
@@ -495,23 +489,16 @@ def test_redacting_after_the_evidence_is_kept_is_caught(tmp_path: Path, monkeypa
 
 @pytest.mark.slow
 def test_another_scanner_finds_no_planted_secret_in_the_store(tmp_path: Path) -> None:
-    scan = pytest.importorskip("detect_secrets.core.scan", reason="detect-secrets is not installed")
-    settings = pytest.importorskip("detect_secrets.settings", reason="detect-secrets is not installed")
+    """gitleaks' rules, run by themselves over the raw text and over the store."""
     _, planted = planted_secrets.sown(random.Random(300))  # noqa: S311  # repeatable
-    raw = tmp_path / "raw.txt"
-    raw.write_text("\n".join(plant.text for plant in planted))
     planted_secrets.batch(300, folder=tmp_path / "p")
-    out = tmp_path / "store.txt"
-    out.write_bytes(stored(tmp_path / "p"))
     parts = [part for plant in planted for part in plant.parts]
 
-    def hits(path: Path) -> int:
-        with settings.default_settings():
-            values = {secret.secret_value for secret in scan.scan_file(str(path)) if secret.secret_value}
-        return sum(any(len(value) > 7 and (value in part or part in value) for part in parts) for value in values)
+    def hits(text: str) -> int:
+        return sum(any(len(one) > 7 and (one in part or part in one) for part in parts) for one in set(scan(text)))
 
-    assert hits(raw) > 50  # it can find them
-    assert hits(out) == 0
+    assert hits("\n".join(plant.text for plant in planted)) > 50  # it can find them
+    assert hits(stored(tmp_path / "p").decode("utf-8", "replace")) == 0
     assert left(planted, tmp_path / "p") == []
 
 

@@ -42,7 +42,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def project(made: Path, tmp_path: Path) -> Path:
-    shutil.copytree(made, tmp_path / "project")
+    storekit.copied(made, tmp_path / "project")
     return tmp_path / "project"
 
 
@@ -403,3 +403,21 @@ def test_a_new_decision_gets_its_label_and_its_lines(project: Path) -> None:
     assert made.source is not None
     assert (made.source.session, made.source.first_line, made.source.last_line) == ("s-1", 1, 1)
     assert made.id in [hit.id for hit in ralf.search("old columns", route="tide", root=project)]
+
+
+def test_what_a_model_finds_in_a_document_has_the_origin_import_and_is_no_rule(tmp_path: Path) -> None:
+    path = tmp_path / "notes.txt"
+    path.write_text("We keep the old columns from now on.\n")
+    ralf.checkpoint("notes", path, root=tmp_path, as_text=True)
+    new = {
+        "kind": "rule",
+        "decision": "Keep the old columns",
+        "reason": "",
+        "rejected": [],
+        "supersedes": "",
+        "lines": {"first": 1, "last": 1},
+    }
+    asked = answering({**NO_ANSWER, "decisions": [new]})
+    assert refine(Project(tmp_path), "notes", "cp-001", asked).failure == ""
+    (made,) = ralf.get_context("notes", root=tmp_path).decisions
+    assert (made.decision, made.origin, made.kind, made.pinned) == ("Keep the old columns", "import", "decision", False)

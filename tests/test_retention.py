@@ -14,7 +14,7 @@ from ralf import config
 from ralf.config import parse_size
 from ralf.errors import Damaged, UsageError
 from ralf.retention import GRACE, Pruned, parse_age, prune
-from storekit import Cli, context_of, journal_file, kept_bytes, records_of, write_session
+from storekit import Cli, configure, context_of, journal_file, kept_bytes, records_of, write_session
 
 BEGIN = datetime(2026, 3, 1, 8, tzinfo=UTC).timestamp()  # about when the made sessions took place
 DAY = 86_400.0
@@ -149,7 +149,7 @@ def test_to_put_a_blob_again_makes_it_young(project: Path) -> None:
 
 def test_evidence_of_unknown_age_goes_by_size_only_and_last(tmp_path: Path) -> None:
     (tmp_path / "plain.txt").write_text("User: please look at it once more, it is slow\n\nAgent: I will do so.\n" * 300)
-    ralf.checkpoint("plain", tmp_path / "plain.txt", root=tmp_path, segment_tokens=2_000)
+    ralf.checkpoint("plain", tmp_path / "plain.txt", root=tmp_path, segment_tokens=2_000, as_text=True)
     write_session(tmp_path / "session.jsonl", 5_000)
     ralf.checkpoint("tide", tmp_path / "session.jsonl", root=tmp_path, segment_tokens=3_000)
     make_old(tmp_path)
@@ -239,8 +239,7 @@ def test_no_size_is_refused(text: str) -> None:
 
 
 def test_age_and_size_can_be_configured(project: Path) -> None:
-    path = context_of(project) / "config.yaml"
-    path.write_text("evidence_days: 90\n")
+    path = configure(project, "evidence_days: 90\n")
     assert labels(prune(root=project).pruned) == OLD
     assert prune(older_than="99999d", root=project).pruned == ()
     path.write_text('evidence_size: "1KB"\n')
@@ -258,9 +257,9 @@ def test_the_command_looks_first_and_removes_when_told_to(cli: Cli, project: Pat
         assert "cp-001" in ran.out and "run it again with --yes" in ran.out
         assert kept_bytes(project) == before
     ran = cli("context", "prune", "--older-than", "90d", "--yes")
-    assert ran.out.splitlines()[-1].startswith("removed ")
+    assert ran.lines[-1].startswith("removed ")
     assert len(blobs(project)) == 2
-    assert cli("context", "prune", "--older-than", "90d", "--yes").out.startswith("removed 0 bytes")
+    assert cli("context", "prune", "--older-than", "90d", "--yes").lines[0].startswith("removed 0 bytes")
     made = cli("context", "prune", "--keep-under", "1MB", "--json").json()
     assert (made["pruned"], made["freed"], made["removed"]) == ([], 0, False)
 

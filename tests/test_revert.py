@@ -44,7 +44,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def project(made: Path, tmp_path: Path) -> Path:
-    shutil.copytree(made, tmp_path / "project")
+    storekit.copied(made, tmp_path / "project")
     return tmp_path / "project"
 
 

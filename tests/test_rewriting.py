@@ -17,10 +17,11 @@ from ralf.archive import archive
 from ralf.corrections import take_in
 from ralf.integrity.repair import repair
 from ralf.integrity.verify import verify
+from ralf.project import Project
 from ralf.storage import blobzip
 from ralf.storage.filestore import FileStore
 from ralf.storage.journalstream import Stream
-from storekit import context_of, journal_file, route_file, start, write_session
+from storekit import context_of, copied, journal_file, route_file, start, write_session
 
 STREAM = "routes/r"
 REWRITE = """
@@ -104,7 +105,7 @@ def harmed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_repair_that_is_killed_loses_nothing_and_done_again_completes(
     harmed: Path, tmp_path: Path, delay: float
 ) -> None:
-    root = shutil.copytree(harmed, tmp_path / "project")
+    root = copied(harmed, tmp_path / "project")
     titles = {section.title for section in ralf.get_context("tide", root=root).body.sections}
     whole = [line for line in journal_file(root, "tide").read_bytes().splitlines() if line.startswith(b'{"id":')]
     killed(REPAIR, root, delay)
@@ -147,7 +148,7 @@ def test_whoever_holds_a_place_in_a_journal_that_is_rewritten_begins_anew(
     path = route_file(tmp_path, "tide")
     path.write_text(path.read_text().replace("\ndecisions:", "\nby_hand: true\ndecisions:"))
     shutil.rmtree(context_of(tmp_path) / "cache")
-    store, times = FileStore(context_of(tmp_path)), [0]
+    store, times = Project(tmp_path).store, [0]
 
     def purged_first(name: str) -> None:
         method = getattr(Stream, name)
@@ -157,7 +158,7 @@ def test_whoever_holds_a_place_in_a_journal_that_is_rewritten_begins_anew(
                 times[0] += 1
                 with monkeypatch.context() as own:
                     own.setattr(Stream, name, method)
-                    store.rewrite("routes/tide", lambda entry: entry.record + b" ")
+                    store.rewrite("routes/tide", lambda entry: b"{ " + entry.record[1:])
             return method(self, *args, **named)
 
         monkeypatch.setattr(Stream, name, wrapped)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -384,3 +385,13 @@ def test_the_command_takes_a_run_folder_and_says_what_became_of_it(
     done = cli("context", "checkpoint", ROUTE, "--transcript", str(folder), "--json")
     assert json.loads(done.out)["run"]["outcome"] == "PARTIAL"
     assert len(json.loads(done.out)["checkpoints"]) == 1
+
+
+def test_a_hook_takes_no_run_that_git_has_brought(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    root = tmp_path / "project"
+    handingkit.project(root)
+    stranger = run(root, 1, "PARTIAL", said="The words of a stranger who committed a run.")
+    for words in (["init", "-q"], ["add", "--force", str(stranger)]):
+        subprocess.run(["git", *words], cwd=root, check=True, capture_output=True)  # noqa: S607
+    assert "stranger" not in begin(root, run(root, 2), "s-1", monkeypatch)
+    assert "stranger" not in begin(root, run(root, 3), "s-2", monkeypatch)

@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 
 import ralf
-from ralf import writer
+from ralf import optin, writer
 from ralf.errors import Busy, RouteNotFound, UsageError
 from ralf.index import searchindex
 from ralf.index.searchindex import SearchIndex
 from ralf.past.revert import revert
 from ralf.project import Project
-from storekit import context_of, small_disk, write_session
+from storekit import cache_of, copied, small_disk, write_session
 
 SESSION = Path(__file__).parents[1] / "examples" / "session.jsonl"
 
@@ -87,7 +87,7 @@ def test_an_edit_by_hand_is_found_once_it_is_taken_in(tmp_path: Path) -> None:
 def test_an_index_that_is_damaged_is_made_anew(tmp_path: Path, damage: str) -> None:
     ralf.record_decision("r", "Use tabs", root=tmp_path)
     before = ralf.search("tabs", root=tmp_path)
-    cache = tmp_path / ".autonomous" / "context" / "cache"
+    cache = cache_of(tmp_path)
     if damage == "gone":
         shutil.rmtree(cache)
     else:
@@ -98,7 +98,7 @@ def test_an_index_that_is_damaged_is_made_anew(tmp_path: Path, damage: str) -> N
 def test_the_index_built_at_once_is_the_one_built_step_by_step(project: Path) -> None:
     queries = ("merge", "cursor", "outbox transaction", "retry jitter", "test_merge")
     before = [ralf.search(query, root=project) for query in queries]
-    (project / ".autonomous" / "context" / "cache" / "search.sqlite").unlink()
+    (cache_of(project) / "search.sqlite").unlink()
     assert [ralf.search(query, root=project) for query in queries] == before
 
 
@@ -295,8 +295,10 @@ The bilge pumps got their own thread.
 
 @pytest.fixture
 def brought(tmp_path: Path) -> Path:
+    """A route file that a person puts into a project that they have opted in: what is foreign is not found."""
+    optin.init(Project(tmp_path), share=False)
     file = tmp_path / ".autonomous" / "context" / "routes" / "api.md"
-    file.parent.mkdir(parents=True)
+    file.parent.mkdir(exist_ok=True)
     file.write_text(BROUGHT, encoding="utf-8")
     return file
 
@@ -326,8 +328,8 @@ def test_a_route_that_gains_a_journal_is_indexed_once(tmp_path: Path, brought: P
 
 
 def test_a_damaged_page_of_the_index_costs_no_answer(project: Path, tmp_path: Path) -> None:
-    shutil.copytree(project, tmp_path / "copy")
-    index = tmp_path / "copy" / ".autonomous" / "context" / "cache" / "search.sqlite"
+    copied(project, tmp_path / "copy")
+    index = cache_of(tmp_path / "copy") / "search.sqlite"
     before = ralf.search("outbox transaction", root=tmp_path / "copy")
     content = bytearray(index.read_bytes())
     content[4096:] = b"\xff" * (len(content) - 4096)
@@ -338,7 +340,7 @@ def test_a_damaged_page_of_the_index_costs_no_answer(project: Path, tmp_path: Pa
 def test_an_index_of_another_version_is_made_anew(tmp_path: Path) -> None:
     ralf.record_decision("r", "Use tabs", root=tmp_path)
     before = ralf.search("tabs", root=tmp_path)
-    with closing(sqlite3.connect(tmp_path / ".autonomous" / "context" / "cache" / "search.sqlite")) as database:
+    with closing(sqlite3.connect(cache_of(tmp_path) / "search.sqlite")) as database:
         database.execute("drop table said")
         database.execute("pragma user_version = 4")
         database.commit()
@@ -348,7 +350,7 @@ def test_an_index_of_another_version_is_made_anew(tmp_path: Path) -> None:
 def test_an_index_that_is_locked_is_reported_and_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ralf.record_decision("r", "Use tabs", root=tmp_path)
     before = ralf.search("tabs", root=tmp_path)
-    index = tmp_path / ".autonomous" / "context" / "cache" / "search.sqlite"
+    index = cache_of(tmp_path) / "search.sqlite"
     monkeypatch.setattr(searchindex, "WAIT", 0.05)
     with closing(sqlite3.connect(index)) as other:
         other.execute("begin exclusive")
@@ -469,7 +471,7 @@ def test_a_context_is_ordered_by_how_rare_the_words_of_a_query_are_in_its_route(
 
 def test_a_context_is_served_where_the_search_index_cannot_be_made(tmp_path: Path) -> None:
     ralf.record_decision("r", "Use tabs", root=tmp_path)
-    (tmp_path / ".autonomous" / "context" / "cache" / "search.sqlite").mkdir(parents=True)
+    (cache_of(tmp_path) / "search.sqlite").mkdir(parents=True)
     assert "Use tabs" in ralf.get_context("r", root=tmp_path, query="tabs").render(400)
 
 
@@ -484,7 +486,7 @@ def test_an_index_that_is_removed_while_it_is_written_is_made_anew_or_else_in_me
     def removed(self: SearchIndex, *args: Any) -> None:
         if left[0]:
             left[0] -= 1
-            (context_of(tmp_path) / "cache" / "search.sqlite").unlink(missing_ok=True)
+            (cache_of(tmp_path) / "search.sqlite").unlink(missing_ok=True)
         renew(self, *args)
 
     monkeypatch.setattr(SearchIndex, "renew", removed)
@@ -499,7 +501,7 @@ def test_a_full_disk_costs_neither_an_answer_nor_the_index(tmp_path: Path) -> No
         with suppress(OSError), (disk / "filler").open("wb", buffering=0) as file:
             while True:
                 file.write(b"x" * 1024)
-        index = context_of(disk) / "cache" / "search.sqlite"
+        index = cache_of(disk) / "search.sqlite"
         before = index.stat().st_ino
         assert [hit.id for hit in ralf.search("stations from zero", root=disk)] == ["DEC-002"]
         assert index.stat().st_ino == before
@@ -520,7 +522,7 @@ def test_what_a_revert_took_back_says_so_until_it_is_brought_back(tmp_path: Path
     revert("tide", "cp-001", root=tmp_path)
     undone = {"cp-001": {""}, "cp-002": {"reverted"}, "cp-003": {"reverted"}}
     assert told() == undone
-    (context_of(tmp_path) / "cache" / "search.sqlite").unlink()
+    (cache_of(tmp_path) / "search.sqlite").unlink()
     assert told() == undone
     revert("tide", "cp-003", root=tmp_path)
     assert told() == {"cp-001": {""}, "cp-002": {""}, "cp-003": {""}}

@@ -27,7 +27,9 @@ PENDING = (
 
 @pytest.fixture
 def project(tmp_path: Path) -> Project:
-    return Project(tmp_path)
+    made = Project(tmp_path)
+    made.prepare()
+    return made
 
 
 @pytest.fixture
@@ -161,6 +163,7 @@ def test_a_journal_that_was_made_anew_is_not_taken_for_the_old_one(project: Proj
 
 def test_a_cache_that_cannot_be_written_costs_nothing(project: Project, writer: Writer) -> None:
     expected = writer.take("s", 100)
+    project.cache.mkdir(parents=True, exist_ok=True)
     (project.cache / "sessions").write_text("in the way")
     assert standing(project, ROUTE, "s") == expected
 

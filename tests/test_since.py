@@ -14,7 +14,7 @@ import ralf
 from ralf import project as projects
 from ralf.briefing import since
 from ralf.context import Since
-from storekit import grow, write_session
+from storekit import cache_of, grow, write_session
 
 
 def edited(root: Path, *names: str) -> Path:
@@ -89,7 +89,7 @@ def test_without_the_cache_nothing_is_claimed(root: Path) -> None:
     "junk", ["", "[]", "{", '{"src/valve.py": 7}', '{"src/valve.py": []}', '{"src/valve.py": "x"}']
 )
 def test_a_damaged_cache_is_no_error(root: Path, junk: str) -> None:
-    (root / ".autonomous/context/cache/open/tide.json").write_text(junk)
+    (cache_of(root) / "open/tide.json").write_text(junk)
     assert set(tags(root).values()) <= {since.CHANGED}
 
 
@@ -101,7 +101,7 @@ def test_a_path_that_leads_out_of_the_project_is_not_followed(tmp_path: Path) ->
     os.mkfifo(root / "pipe.md")
     names = ("link.md", "pipe.md", "src/../../outside.md")
     ralf.checkpoint("tide", edited(root, *names), root=root)
-    marks = json.loads((root / ".autonomous/context/cache/open/tide.json").read_text())
+    marks = json.loads((cache_of(root) / "open/tide.json").read_text())
     assert set(marks.values()) == {None}
 
 

@@ -27,6 +27,12 @@ def read(path: Path, content: str | bytes, after: Position = START) -> tuple[Tra
     return transcript, list(transcript.events(after))
 
 
+def as_text(path: Path, content: str, after: Position = START) -> tuple[Transcript, list[Event]]:
+    path.write_text(content, encoding="utf-8")
+    transcript = open_transcript(path, as_text=True)
+    return transcript, list(transcript.events(after))
+
+
 @pytest.mark.parametrize(
     ("name", "content", "expected"),
     [
@@ -35,8 +41,6 @@ def read(path: Path, content: str | bytes, after: Position = START) -> tuple[Tra
         ("a.jsonl", '[{"role":"user","content":"hello"}]', "chat"),
         ("a.log", '{\n  "environment": "e",\n  "history": [\n{"role":"user","content":"hello"}\n]}', "chat"),
         ("a.json", '{"messages":[{"role":"user","content":"hello"}]}\n', "chat"),
-        ("a.jsonl.md", "# Notes\n\nSome words.\n", "text"),
-        ("a.md", "[link](x) is not a list\n", "text"),
         ("a", "", "text"),
     ],
 )
@@ -50,8 +54,8 @@ def test_the_format_is_told_by_the_content(tmp_path: Path, name: str, content: s
 def test_a_session_and_a_folder_come_from_the_head_else_from_the_name(tmp_path: Path) -> None:
     transcript, _ = read(tmp_path / "x.jsonl", '{"type":"summary","summary":"old"}\n' + CLAUDE)
     assert (transcript.session, transcript.cwd) == ("s1", "/w")
-    transcript, _ = read(tmp_path / "2026-talk.md", "words\n")
-    assert (transcript.session, transcript.cwd) == ("2026-talk", "")
+    transcript, _ = as_text(tmp_path / "2026-talk.md", "words\n")
+    assert (transcript.session, transcript.cwd, transcript.origin) == ("2026-talk", "", "import")
 
 
 def test_a_record_longer_than_the_head_still_tells_the_format(tmp_path: Path) -> None:
@@ -140,33 +144,71 @@ def test_clean_text_can_always_be_written_and_is_clean(text: str) -> None:
     assert clean(once) == once
 
 
-def test_paragraphs_are_the_agents_unless_marked_as_a_persons(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("talk.md", "# Notes\n\nUser: always push.\n"),
+        ("talk.md", "[link](x) is not a list\n"),
+        ("mail.txt", "From: a@example.org\nSubject: x\n\nNever push.\n"),
+        ("app.log", "2026-01-01T00:00:00Z INFO started\n"),
+        ("app.jsonl", '{"type":"request","message":"GET /"}\n'),
+        ("app.json", '{"name": "x", "version": 1}'),
+        ("list.json", '[{"name": "x"}]'),
+        ("list.json", '{"messages": [{"id": 1}]}\n'),
+        ("table.csv", "a,b\n1,2\n"),
+        ("x.py", "import os\n"),
+        ("page.html", "<html><body>User: hi</body></html>\n"),
+    ],
+)
+def test_a_file_that_is_no_session_is_refused_and_the_error_names_what_to_type(
+    tmp_path: Path, name: str, content: str
+) -> None:
+    with pytest.raises(DamagedTranscript) as caught:
+        read(tmp_path / name, content)
+    assert str(caught.value).startswith(f"{tmp_path / name}: ")
+    assert caught.value.hint == f"ralf context checkpoint ROUTE --transcript {tmp_path / name} --as text"
+    assert as_text(tmp_path / name, content)[0].format == "text"
+
+
+@pytest.mark.parametrize("content", ['{"type":"us', '[{"role":"user","con', "[", "{"])
+def test_a_log_whose_first_record_is_being_written_has_no_events_yet(tmp_path: Path, content: str) -> None:
+    assert read(tmp_path / "x.jsonl", content)[1] == []
+
+
+def test_a_text_is_a_document_that_nobody_said(tmp_path: Path) -> None:
     text = (
         "# Log\nIntro.\n\nUser: use sqlite\nplease\n\n```\nUser: not\n\nme\n```\n\n> quoted\n> twice\n\n"
-        "## User\n\nfirst\n\nsecond\n\n## Assistant\nfine\n"
+        "## User\n\nfirst\n\n## Assistant\nfine\n"
     )
-    _, events = read(tmp_path / "x.md", text)
-    assert [(event.kind, event.text) for event in events] == [
-        ("assistant", "# Log\nIntro."),
-        ("user", "use sqlite\nplease"),
-        ("assistant", "```\nUser: not\n\nme\n```"),
-        ("user", "quoted\ntwice"),
-        ("user", "first\n\nsecond"),
-        ("assistant", "## Assistant\nfine"),
+    _, events = as_text(tmp_path / "x.md", text)
+    assert {event.kind for event in events} == {"note"}
+    assert [event.text for event in events] == [
+        "# Log\nIntro.",
+        "User: use sqlite\nplease",
+        "```\nUser: not\n\nme\n```",
+        "> quoted\n> twice",
+        "## User",
+        "first",
+        "## Assistant\nfine",
     ]
     assert events[-1].end == Position(len(text), text.count("\n"))
 
 
+def test_a_session_that_is_read_as_text_is_a_document_too(tmp_path: Path) -> None:
+    _, events = as_text(tmp_path / "x.jsonl", CLAUDE)
+    assert {event.kind for event in events} == {"note"}
+
+
 def test_a_last_line_of_text_without_line_end_waits(tmp_path: Path) -> None:
-    transcript, events = read(tmp_path / "x", "one\n\ntwo")
+    transcript, events = as_text(tmp_path / "x", "one\n\ntwo")
     assert [event.text for event in events] == ["one"]
     assert (transcript.end, transcript.skipped["unfinished"]) == (Position(5, 2), 1)
-    _, events = read(tmp_path / "x", "one\n\ntwo\n", transcript.end)
+    _, events = as_text(tmp_path / "x", "one\n\ntwo\n", transcript.end)
     assert [event.text for event in events] == ["two"]
 
 
 def test_what_ralf_printed_is_nobodys_words(tmp_path: Path) -> None:
-    transcript, events = read(tmp_path / "x", f"one\n\n{OWN_OUTPUT} v1 -->\ntwo\n\nthree\n")
+    transcript, events = as_text(tmp_path / "x", f"one\n\n{OWN_OUTPUT} v1 -->\ntwo\n\nthree\n")
     assert [event.text for event in events] == ["one", "three"]
     assert transcript.skipped["own output"] == 1
 
@@ -263,7 +305,7 @@ def test_any_bytes_give_events_or_a_damaged_error(tmp_path: Path, content: bytes
     ).map("".join)
 )
 def test_text_read_in_two_passes_at_any_paragraph_is_text_read_in_one(tmp_path: Path, content: str) -> None:
-    transcript, events = read(tmp_path / "x", content)
+    transcript, events = as_text(tmp_path / "x", content)
     for number, event in enumerate(events, 1):
         assert list(transcript.events(event.end)) == events[number:]
     assert list(transcript.events(transcript.end)) == []

@@ -1,8 +1,8 @@
-"""How ralf is typed in a project: by the loop's script where that is the user's own, never by one of a clone."""
+"""How ralf is typed in a project: by the loop's script where this user's ralf has installed that, never by another."""
 
 from __future__ import annotations
 
-import subprocess
+import os
 from pathlib import Path
 
 import pytest
@@ -26,28 +26,59 @@ def typed(script: Path) -> str:
     return Project(script.parents[3]).command
 
 
-def test_the_script_of_the_loop_is_named_where_there_is_one(script: Path) -> None:
+def pin(script: Path) -> None:
+    """As `ralf init --client ralf` does it."""
+    project = Project(script.parents[3])
+    project.owner.update(pinned={os.path.realpath(script): command.digest_of(script)})
+
+
+def test_the_script_of_the_loop_is_named_where_it_is_pinned(script: Path) -> None:
+    assert typed(script) == "ralf"
+    pin(script)
     assert typed(script) == f"'{script}' ralf"
     assert command.typed(TEXT, typed(script)) == TEXT.replace("ralf context show", f"'{script}' ralf context show")
     script.unlink()
     assert typed(script) == "ralf"
 
 
-def test_a_script_that_came_with_a_clone_is_not_named(script: Path) -> None:
-    root = script.parents[3]
-    subprocess.run(["git", "init", "-q"], cwd=root, check=True)  # noqa: S607  # whichever git there is
-    assert typed(script) == f"'{script}' ralf"
-    subprocess.run(["git", "add", "--force", script], cwd=root, check=True)  # noqa: S607  # whichever git there is
+def test_a_script_that_was_changed_since_it_was_pinned_is_not_named(script: Path) -> None:
+    pin(script)
+    script.write_text("#!/bin/sh\ncurl example.org\n")
+    assert typed(script) == "ralf"
+
+
+def test_a_script_that_the_environment_names_is_named_where_its_own_project_has_pinned_it(
+    script: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = Project(tmp_path / "other")
+    other.root.mkdir()
+    monkeypatch.setenv("RALF_COMMAND", f"'{script}' ralf")
+    assert other.command == "ralf"
+    pin(script)
+    assert other.command == f"'{script}' ralf"
+    for said in (f"'{script}' ralf; evil", f"evil '{script}' ralf", "./evil.sh ralf", "/bin/sh ralf", "'", "ralf"):
+        monkeypatch.setenv("RALF_COMMAND", said)
+        assert other.command == "ralf"
+
+
+def test_a_pin_that_another_project_claims_for_a_script_of_this_one_does_not_count(
+    script: Path, tmp_path: Path
+) -> None:
+    other = Project(tmp_path / "other")
+    other.root.mkdir()
+    other.owner.update(pinned={os.path.realpath(script): command.digest_of(script)})
     assert typed(script) == "ralf"
 
 
 @pytest.mark.parametrize("mode", [0o644, 0o757])
 def test_a_script_that_nobody_can_run_or_anybody_write_is_not_named(script: Path, mode: int) -> None:
+    pin(script)
     script.chmod(mode)
     assert typed(script) == "ralf"
 
 
 def test_a_link_in_its_place_is_not_followed(script: Path) -> None:
+    pin(script)
     script.rename(script.with_name("other.sh"))
     script.symlink_to("other.sh")
     assert typed(script) == "ralf"

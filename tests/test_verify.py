@@ -29,7 +29,7 @@ from ralf.search import search
 from ralf.storage import blobfiles
 from ralf.storage.filestore import FileStore
 from ralf.storage.journalstream import Stream
-from storekit import Cli, context_of, journal_file, route_file, write_session
+from storekit import Cli, cache_of, context_of, journal_file, route_file, write_session
 
 
 @pytest.fixture(scope="module")
@@ -48,8 +48,10 @@ def journal(project: Path) -> Path:
 
 
 def found(root: Path) -> list[tuple[str, bool]]:
+    """Path and damage of each finding; what lies in the cache begins with `cache/`, whatever its folder is called."""
+    cache = f"{cache_of(root).relative_to(context_of(root)).as_posix()}/"
     return [
-        (finding.path.relative_to(context_of(root)).as_posix(), finding.damage)
+        (finding.path.relative_to(context_of(root)).as_posix().replace(cache, "cache/"), finding.damage)
         for finding in verify(root=root).findings
     ]
 
@@ -196,7 +198,7 @@ def test_a_journal_is_damaged_to_whoever_looks_where_it_is_to_whoever_reads(tmp_
     torn = [whole[:n] + end for n in places for end in (b"", b"\n", b'\n{"id":')]
     for content in (*flipped, *broken, *torn):
         path.write_bytes(content)
-        found = scan(Stream(tmp_path, "inbox/s"))
+        found = scan(Stream(tmp_path, "inbox/s"), lambda entry: entry)
         try:
             read = [entry.record for entry in store.read("inbox/s")]
         except DamagedJournal:
@@ -308,7 +310,7 @@ def test_a_file_with_conflict_markers_is_left_to_its_person(project: Path) -> No
 
 @pytest.mark.parametrize("name", ["routes/tide.json", "sessions/tide.jsonl", "search.sqlite", "ids/routes/tide.idx"])
 def test_a_cache_that_does_not_hold_what_the_journal_does_is_named_and_removed(project: Path, name: str) -> None:
-    path = context_of(project) / "cache" / name
+    path = (context_of(project) / "cache" if name.startswith("ids/") else cache_of(project)) / name
     content = path.read_bytes()
     harmed = (
         content.replace(b"centimetres", b"millimetres").replace(b'"byte":', b'"byte":9').replace(b"SQLite", b"sqlite")
@@ -360,7 +362,7 @@ def test_a_link_in_the_store_is_named_and_moved_aside_not_followed(project: Path
 @pytest.mark.parametrize("lay", [lambda path: path.symlink_to("/etc/passwd"), lambda path: path.mkdir(), os.mkfifo])
 @pytest.mark.parametrize("what", ["journal/routes/tide.jsonl", "routes/tide.md", "cache/routes/tide.json"])
 def test_what_is_no_file_is_named_and_moved_aside(project: Path, what: str, lay: Callable[[Path], None]) -> None:
-    path = context_of(project) / what
+    path = cache_of(project) / what[6:] if what.startswith("cache/") else context_of(project) / what
     path.unlink()
     lay(path)
     assert what in [name for name, _ in found(project)]
@@ -423,14 +425,14 @@ def test_a_repair_that_is_broken_off_is_completed_by_the_next(
 
 
 def test_an_index_whose_writer_died_is_not_damaged_and_the_next_search_goes_on(project: Path) -> None:
-    database = sqlite3.connect(context_of(project) / "cache" / "search.sqlite", isolation_level=None)
+    database = sqlite3.connect(cache_of(project) / "search.sqlite", isolation_level=None)
     if not (child := os.fork()):
         database.execute("pragma cache_size = 1")  # pages go to the file before they are committed
         database.execute("begin immediate")
         database.execute("update said set text = text || ' ' || text")
         os._exit(9)
     os.waitpid(child, 0)
-    assert (context_of(project) / "cache" / "search.sqlite-journal").stat().st_size
+    assert (cache_of(project) / "search.sqlite-journal").stat().st_size
     assert found(project) == [("cache/search.sqlite", False)]
     assert search("levels in centimetres", root=project)
     assert found(project) == []

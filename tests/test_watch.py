@@ -51,7 +51,7 @@ def test_the_default_threshold_is_50_000_tokens(tmp_path: Path) -> None:
 def test_the_configured_threshold_counts(tmp_path: Path) -> None:
     write_session(tmp_path / "s.jsonl", 4_000)
     (storekit.context_of(tmp_path)).mkdir(parents=True)
-    (storekit.context_of(tmp_path) / "config.yaml").write_text("threshold: 2000\n")
+    storekit.configure(tmp_path, "threshold: 2000\n")
     (report,) = look(tmp_path / "s.jsonl", tmp_path)
     assert report.reason == "threshold"
     assert all(entry.tokens <= 2_000 for entry in report.checkpoints)
@@ -292,6 +292,6 @@ def test_on_a_terminal_the_route_is_that_of_the_newest_session(
 def test_the_status_says_that_the_hooks_are_off(session: tuple[Project, Path]) -> None:
     project, _ = session
     optin.init(project, share=False)
-    assert storekit.process("status", cwd=project.root).out.splitlines()[0].endswith(str(project.root))
+    assert storekit.process("status", cwd=project.root).lines[0].endswith(str(project.root))
     optin.switch(project, on=False)
     assert "(hooks are off: ralf on)" in storekit.process("status", cwd=project.root).out

@@ -15,7 +15,7 @@ from ralf import project as projects
 from ralf.errors import DamagedBlob, NotFound, RouteNotFound
 from ralf.past import history
 from ralf.why import Quote
-from storekit import Cli, checkpoints_of, context_of, records_of, route_file, write_session
+from storekit import Cli, checkpoints_of, context_of, copied, records_of, route_file, write_session
 
 CHOICE = "We use batch size 0 instead of 1."
 
@@ -32,7 +32,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def project(made: Path, tmp_path: Path) -> Path:
-    shutil.copytree(made, tmp_path / "project")
+    copied(made, tmp_path / "project")
     return tmp_path / "project"
 
 
@@ -213,10 +213,12 @@ def test_a_checkpoint_shows_the_messages_that_its_section_uses(made: Path) -> No
 
 
 def test_checkpoints_are_numbered_as_in_the_file_also_after_an_import(tmp_path: Path) -> None:
+    from ralf import optin
     from storekit import V100
 
+    optin.init(projects.find(tmp_path), share=False)
     path = route_file(tmp_path, "api-refactoring")
-    path.parent.mkdir(parents=True)
+    path.parent.mkdir(exist_ok=True)
     path.write_text(V100, encoding="utf-8")
     write_session(tmp_path / "session.jsonl", 3_000)
     ralf.checkpoint("api-refactoring", tmp_path / "session.jsonl", root=tmp_path)

@@ -15,7 +15,7 @@ import pytest
 
 import ralf
 import storekit
-from ralf import detached
+from ralf import detached, optin
 from ralf.files import locks
 from ralf.model import Checkpoint, Spend
 from ralf.project import Project
@@ -297,8 +297,9 @@ def test_another_model_begins_without_the_failures_of_the_first() -> None:
 
 
 def test_an_imported_file_cannot_say_that_a_model_is_off_or_the_cap_is_spent(project: Path) -> None:
+    optin.init(Project(project), share=False)
     path = storekit.route_file(project, "tide")
-    path.parent.mkdir(parents=True)
+    path.parent.mkdir(exist_ok=True)
     spent = {"calls": 3, "tokens": 9_000, "day": "9999-12-31", "day_tokens": 9_000, "summarizer": "command"}
     failed = {"failed": ["2099-01-01T00:00:00Z"] * 3, "failure": "theirs"}
     header = {"version": "1.1.0", "route": "tide", "spend": spent | failed}

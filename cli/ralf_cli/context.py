@@ -24,6 +24,7 @@ class _Context(LazyGroup):
         "log": "ralf_cli.changing:log",
         "diff": "ralf_cli.changing:diff",
         "revert": "ralf_cli.changing:revert",
+        "trust": "ralf_cli.trust:trust",
         "prune": "ralf_cli.evidence:prune",
     }
 

@@ -136,9 +136,11 @@ def forget(
     ROUTE.
 
     Every record of every route, evidence, route files, archives, caches and the search index are purged, and read back.
-    It cannot be undone. Out of its reach: git history, backups, and the client's own transcripts: a text that one says
-    again is taken again, unless `redact_patterns` in config.yaml keeps it out. A secret is better piped in with
-    `--text -`, so that it does not stand in the shell's history.
+    It cannot be undone. Case, white space, Markdown, NFC or NFD, JSON's escapes, percent encoding and HTML's entities
+    do not hide the words; base64, hexadecimal, double encoding and other spellings do. Out of its reach: git history,
+    backups, and the client's own transcripts: a text that one says again is taken again, unless `redact_patterns` in
+    config.yaml keeps it out. A secret is better piped in with `--text -`, so that it does not stand in the shell's
+    history.
 
     \b
     Examples:
@@ -199,9 +201,12 @@ def _confirm(looked: Forgotten) -> None:
 
 
 def _told(found: Forgotten) -> list[str]:
-    """What was touched, or would be, in words."""
+    """What was touched, or would be, in words, and what is not reached."""
+    from ralf.forgetting.wording import NOT_REACHED
+
+    unreached = [] if found.whole else [f"  not looked for: {', '.join(NOT_REACHED)}"]
     if not found.touched:
-        return [f"{found.route}: nothing to forget: the words stand nowhere"]
+        return [f"{found.route}: nothing to forget: the words stand nowhere", *unreached]
     what = "the whole route" if found.whole else ", ".join(found.ids) or "a text"
     records = ", ".join(f"{count} of {route}" for route, count in sorted(found.records.items()))
     lines = [f"{found.route}: {'forgot' if found.done else 'would forget'} {what}"]
@@ -213,7 +218,7 @@ def _told(found: Forgotten) -> list[str]:
         lines.append(f"  evidence: {found.blobs}")
     if found.caches:
         lines.append(f"  caches: {', '.join(found.caches)}")
-    return lines
+    return [*lines, *unreached]
 
 
 def _is_shared(root: str | None) -> bool:

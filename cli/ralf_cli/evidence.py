@@ -37,15 +37,14 @@ def why(ctx: click.Context, route: str, id: str, root: str | None, as_json: bool
     3 no such route or claim, or its evidence was pruned (session, lines and hash are printed) · 4 damaged data
     """
     import ralf
-    from ralf_cli.output import emit_json, fields_of, handed_over
+    from ralf_cli.output import emit_json, fields_of
     from ralf_cli.terminal import complain
 
     reason = ralf.why(route, id, root=root)
     if as_json:
         emit_json(fields_of(reason))
     else:
-        with handed_over():
-            _emit(reason)
+        _emit(reason)
     if reason.evidence == "pruned":
         complain(f"{reason.route}: {reason.id}: the words behind it are not kept any more", "read them in the session")
         ctx.exit(3)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ralf_cli.options import with_json, with_root
+from ralf_cli.options import with_json_alone, with_root
 
 if TYPE_CHECKING:
     from ralf_integrations.health.look import Health
@@ -35,7 +35,7 @@ _STEP = 5  # percent of a window that are worth a line
 @click.option("--all", "everything", is_flag=True, help="Also those that have not stirred for a day.")
 @click.option("--nudge", is_flag=True, help="Leave a notice to each session that crosses the mark of pressure.")
 @with_root
-@with_json
+@with_json_alone
 def health(
     watch: bool, interval: float, route: str | None, everything: bool, nudge: bool, root: str | None, as_json: bool
 ) -> None:
@@ -56,7 +56,7 @@ def health(
     130 stopped from the keyboard
     """
     from ralf import project as projects
-    from ralf_cli.output import emit_json, fields_of
+    from ralf_cli.output import emit_json, fields_of, handed_over
     from ralf_integrations.health.look import look
     from ralf_integrations.health.nudging import nudge as tell
 
@@ -73,7 +73,8 @@ def health(
         if as_json:
             emit_json(fields_of(found))
         else:
-            _emit(found)
+            with handed_over():
+                _emit(found)
         return
     with _shown(as_json=as_json) as show:
         while True:
@@ -103,7 +104,7 @@ class _Changes:
         self._before: dict[str, tuple[object, ...]] = {}
 
     def show(self, found: Health) -> None:
-        from ralf_cli.output import fields_of
+        from ralf_cli.output import fields_of, handed_over
 
         for one in found.sessions:
             step = None if one.percent is None else one.percent // _STEP
@@ -114,7 +115,8 @@ class _Changes:
                     click.echo(json.dumps({"looked": found.looked, **fields_of(one)}, ensure_ascii=False))
                 else:
                     told = "; ".join(f"{warned.rule}: {warned.text}" for warned in one.warnings)
-                    click.echo(" ".join(filter(None, (found.looked, *map(str, _row(one)[:4]), told))))
+                    with handed_over():
+                        click.echo(" ".join(filter(None, (found.looked, *map(str, _row(one)[:4]), told))))
         sys.stdout.flush()
 
 

@@ -17,7 +17,7 @@ def hook(event: str, client: str | None) -> None:
 
     EVENT is the client's name of it. For settings that are shared, and for the plugin; what `ralf init --client` writes
     into a project's local settings does the same faster. Does nothing in projects that have not opted in (`ralf init`),
-    and where `ralf off` was said. Errors never reach the client: they are in .autonomous/context/cache/hooks.log, and
+    and where `ralf off` was said. Errors never reach the client: they are in hooks.log in the store's cache, and
     each is shown once.
 
     \b

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
-from ralf_cli.options import with_json, with_root
+from ralf_cli.options import with_json_alone, with_root
 
 if TYPE_CHECKING:
     from ralf.project import Project
@@ -67,7 +67,7 @@ class Plan:
 @click.option("--dry-run", is_flag=True, help="Say what would be done, and do nothing.")
 @click.option("--yes", is_flag=True, help="Do not ask. Never spends anything by itself.")
 @with_root
-@with_json
+@with_json_alone
 def init(
     client: str | None,
     shared: bool,
@@ -101,21 +101,24 @@ def init(
     Exit status: 0 · 1 a folder cannot be written · 2 no such directory, settings that cannot be changed, an environment
     that is swept away · 5 the settings changed meanwhile
     """
-    from ralf import project as projects
+    from ralf import environment, project as projects
     from ralf.errors import UsageError
-    from ralf_cli.output import emit_json, say
+    from ralf_cli.output import emit_json, handed_over, say
 
     _check_options(client, plugin, shared=shared, uninstall=uninstall, needs=existing or summarizer is not None)
     project = projects.find(root)
+    asks = sys.stdin.isatty() and not yes and not as_json and not environment.agent()
     if plugin is not None:
         plan = _plugin(Path(os.path.abspath(plugin)))  # noqa: PTH100  # links are not followed
     elif uninstall:
         plan = _removal(project, client, shared=shared)
     else:
-        plan = _installation(project, client, share=share, shared=shared)
-    asks = sys.stdin.isatty() and not yes and not as_json
+        plan = _installation(project, client, share=share, shared=shared, asks=asks)
     if plan.steps and not as_json:
-        click.echo("\n".join(map(_shown, plan.steps)))  # at once: who reads the first lines alone stops nothing halfway
+        with handed_over():
+            click.echo(
+                "\n".join(map(_shown, plan.steps))
+            )  # at once: who reads the first lines alone stops nothing halfway
     if plan.todo and not dry_run:
         if asks:
             click.confirm("Go on?", default=True, abort=True, err=True)
@@ -126,7 +129,8 @@ def init(
     if as_json:
         emit_json([_plain(step, done=not dry_run) for step in plan.steps])
     elif not plan.steps:
-        click.echo(f"{project.folder}: nothing to do")
+        with handed_over():
+            click.echo(f"{project.folder}: nothing to do")
     elif dry_run:
         click.echo("dry run: nothing was changed")
     elif uninstall and client is not None and project.config_file.exists():
@@ -163,13 +167,18 @@ def _check_options(client: str | None, plugin: str | None, *, shared: bool, unin
 # ---- what is to be done ----
 
 
-def _installation(project: Project, client: str | None, *, share: bool, shared: bool) -> Plan:
+def _installation(project: Project, client: str | None, *, share: bool, shared: bool, asks: bool) -> Plan:
     from ralf import optin
     from ralf_integrations.clients import installation, interpreter
 
     plan = Plan()
     steps = [Step(step.path, step.what) for step in optin.plan_init(project, share=share)]
-    plan.add(steps, partial(optin.init, project, share=share))
+    settings = [] if project.owner.has_opted_in else optin.lines_that_set(project)
+    if settings and asks:
+        steps.append(Step(project.config_file, f"comes into force, as it is there: {'; '.join(settings)}"))
+    elif settings:
+        steps.append(Step(project.config_file, "is there, and not in force before you accept it: ralf context trust"))
+    plan.add(steps, partial(optin.init, project, share=share, accept=asks))
     if client is None:
         return plan
     if client != "agents-md" and not shared:

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ralf.text import clean
-from ralf_cli.terminal import typed
+from ralf_cli.terminal import bounded, typed
 
 if TYPE_CHECKING:
     from ralf.context import RouteContext
@@ -29,21 +28,25 @@ def emit_json(value: Any) -> None:
 
 @contextmanager
 def handed_over() -> Iterator[None]:
-    """What is printed within goes to stdout as it is on a terminal, and in a fence in a pipe, where an agent reads."""
-    if sys.stdout.isatty():
+    """What is printed within goes to stdout as it is on a terminal, and in a fence in a pipe, where an agent reads: the
+    part that was printed before an error, too. Within another such block: as that says.
+    """
+    if sys.stdout.isatty() or isinstance(sys.stdout, StringIO):
         yield
         return
     from ralf.briefing.fence import fenced, shown
 
     held = StringIO()
-    with redirect_stdout(held):
-        yield
-    click.echo(fenced(shown(held.getvalue())), nl=False)
+    try:
+        with redirect_stdout(held):
+            yield
+    finally:
+        click.echo(fenced(shown(held.getvalue())), nl=False)
 
 
 def say(text: str) -> None:
-    """Print something that is not data."""
-    click.echo(clean(typed(text)), err=True)
+    """Print something that is not data, as one line."""
+    click.echo(bounded(typed(text)), err=True)
 
 
 def table(headings: Sequence[str], rows: Iterable[Sequence[object]], right: Sequence[int] = ()) -> None:
@@ -102,6 +105,8 @@ def context_as_json(context: RouteContext) -> dict[str, Any]:
         "history": context.history,
         "folded": to_tree(context.folded),
         "since": asdict(context.since),
+        "foreign": context.foreign,
+        "foreign_notes": list(context.foreign_notes),
         "warnings": list(context.warnings),
     }
 

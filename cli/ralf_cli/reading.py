@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ralf_cli.options import with_json, with_root
+from ralf_cli.options import with_json, with_json_alone, with_root
 
 if TYPE_CHECKING:
     from ralf.index.searchwords import Word
@@ -49,7 +49,7 @@ def list_(ctx: click.Context, cost: bool, root: str | None, as_json: bool) -> No
             ("ROUTE", "CHECKPOINTS", "LAST CHECKPOINT", "TOKENS", "TASK", "STATUS"),
             [
                 (
-                    r.route,
+                    f"{r.route} (foreign)" if r.foreign else r.route,
                     r.checkpoint_count,
                     r.last_checkpoint or "-",
                     r.total_tokens_consumed,
@@ -109,7 +109,7 @@ def _list_cost(routes: list[str], root: str | None, *, as_json: bool) -> None:
 @click.option("--loss", is_flag=True, help="What each checkpoint kept, merged and dropped, and where that is found.")
 @click.option("--query", metavar="WORDS", help="Keep what is relevant to these words, when not all fits.")
 @with_root
-@with_json
+@with_json_alone
 def show(
     route: str,
     max_tokens: int | None,
@@ -142,13 +142,14 @@ def show(
 
     if loss:
         from ralf.proving.loss import loss_reports
-        from ralf_cli.output import emit_losses, loss_as_json
+        from ralf_cli.output import emit_losses, handed_over, loss_as_json
 
         reports = loss_reports(route, at=at, root=root)
         if as_json:
             emit_json([loss_as_json(report) for report in reports])
         else:
-            emit_losses(reports)
+            with handed_over():
+                emit_losses(reports)
         return
     if brief and section:
         raise click.UsageError("--brief and --section: which of them?")
@@ -192,7 +193,7 @@ def search(query: str, route: str | None, limit: int, root: str | None, as_json:
     Exit status: 0, also when nothing is found · 2 refused name · 3 no such route
     """
     import ralf
-    from ralf_cli.output import emit_json, fields_of, handed_over
+    from ralf_cli.output import emit_json, fields_of
 
     hits = ralf.search(query, route=route, root=root, limit=limit)
     if as_json:
@@ -201,8 +202,7 @@ def search(query: str, route: str | None, limit: int, root: str | None, as_json:
     if not hits:
         click.echo("nothing found", err=True)
         return
-    with handed_over():
-        _emit_hits(hits, query)
+    _emit_hits(hits, query)
 
 
 def _emit_hits(hits: Sequence[SearchHit], query: str) -> None:

@@ -58,13 +58,14 @@ def use(name: str, root: str | None) -> None:
     Exit status: 0 · 1 the folder cannot be written · 2 refused name
     """
     from ralf import environment, project as projects, routing
-    from ralf_cli.output import say
+    from ralf_cli.output import handed_over, say
 
     project = projects.find(root)
     name = routing.known(project, name) or name
     routing.use(project, name)
+    with handed_over():
+        whose = "this session" if environment.session() else "this project's commands"
+        click.echo(f"{name}: the route of {whose}")
     if environment.session():
-        click.echo(f"{name}: the route of this session")
         return
-    click.echo(f"{name}: the route of this project's commands")
     say(f"sessions keep theirs; for one of them: RALF_TASK_ID={name} claude, or ralf route use {name} within it")

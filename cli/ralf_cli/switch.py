@@ -41,8 +41,10 @@ def off(root: str | None) -> None:
 
 def _switch(root: str | None, *, on: bool) -> None:
     from ralf import optin, project as projects
+    from ralf_cli.output import handed_over
 
     project = projects.find(root)
     changed = optin.switch(project, on=on)
     state = "on" if on else "off"
-    click.echo(f"{project.config_file}: hooks are {state}" + ("" if changed else ", as before"))
+    with handed_over():
+        click.echo(f"{project.config_file}: hooks are {state}" + ("" if changed else ", as before"))

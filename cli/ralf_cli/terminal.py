@@ -10,7 +10,10 @@ from io import TextIOWrapper
 import click
 
 from ralf.errors import RalfError
-from ralf.text import clean
+from ralf.text import clean, one_line
+from ralf.trim import without_middle
+
+_LONGEST = 1_000  # characters of an error, which can quote a path of 4,096
 
 _OURS = re.compile(r"(\x1b\[(?:0|1|3[0-7])(?:;(?:0|1|3[0-7]))*m)")
 """Bold, the eight colours, and back: what this command uses."""
@@ -33,10 +36,16 @@ def shown(text: str) -> str:
 
 
 def complain(message: str, hint: str = "") -> None:
-    """Say on stderr what is wrong and what to type next."""
-    click.echo(f"error: {clean(message)}", err=True)
+    """Say on stderr what is wrong and what to type next: a line each, whatever stands in a name or a file."""
+    click.echo(f"error: {bounded(message)}", err=True)
     if hint:
-        click.echo(f"hint: {clean(typed(hint))}", err=True)
+        click.echo(f"hint: {bounded(typed(hint))}", err=True)
+
+
+def bounded(text: str) -> str:
+    """A message as one line without control characters, its middle cut where it is long: an agent may read it."""
+    text = one_line(clean(text))
+    return without_middle(text, _LONGEST * 3 // 4, _LONGEST // 4)[0]
 
 
 def typed(text: str) -> str:

@@ -9,9 +9,15 @@ from pathlib import Path
 
 import click
 
-from ralf_cli.options import with_json, with_root
+from ralf_cli.options import with_json, with_json_alone, with_root
 
 _SESSIONS = 5_000  # of Codex's newest sessions, of all projects, that are looked at for this project's newest
+_as_text = click.option(
+    "--as",
+    "read_as",
+    type=click.Choice(["text"]),
+    help="Read a file that is no session as a document: nothing in it was said by you, and it makes no rule.",
+)
 _LARGE = 5_000_000  # bytes from which a checkpoint takes long enough for a progress bar
 
 
@@ -28,6 +34,7 @@ _LARGE = 5_000_000  # bytes from which a checkpoint takes long enough for a prog
     help="extractive (embedded), or a model that improves it now: claude, codex, llm, command. Default: as configured.",
 )
 @click.option("--keep", metavar="TEXT", multiple=True, help="What has to be kept, in a few words. May be repeated.")
+@_as_text
 @click.option("--restart", is_flag=True, help="Read the transcript from its beginning (it was replaced).")
 @with_root
 @with_json
@@ -38,6 +45,7 @@ def checkpoint(
     transcript: str | None,
     summarizer: str | None,
     keep: tuple[str, ...],
+    read_as: str | None,
     restart: bool,
     root: str | None,
     as_json: bool,
@@ -53,11 +61,12 @@ def checkpoint(
       ralf context checkpoint TASK-001
       ralf context checkpoint TASK-001 --transcript session.jsonl
       ralf context checkpoint TASK-001 --transcript runs/executor/run-0018
+      ralf context checkpoint TASK-001 --transcript minutes.md --as text
       ralf context checkpoint TASK-001 --summarizer claude --keep "the migration plan"
 
     \b
     Exit status: 0, also when nothing was new · 1 unwritable, disk full · 2 refused name · 3 no transcript ·
-    4 damaged transcript or route file · 5 busy; the transcript shrank or was replaced
+    4 no session, damaged transcript or route file · 5 busy; the transcript shrank or was replaced
     """
     import ralf
     from ralf.summarizers.registry import MODELS
@@ -68,7 +77,14 @@ def checkpoint(
         say(f"asking {summarizer}; this may take a while")
     with _progress(path, quiet=as_json) as progress:
         report = ralf.checkpoint(
-            route, path, root=root, summarizer=summarizer, keep=keep, restart=restart, progress=progress
+            route,
+            path,
+            root=root,
+            summarizer=summarizer,
+            keep=keep,
+            restart=restart,
+            as_text=read_as == "text",
+            progress=progress,
         )
     if as_json:
         emit_json(report_as_json(report))
@@ -81,17 +97,19 @@ def checkpoint(
 @click.command(short_help="Follow a transcript, a checkpoint each time it is due.")
 @click.argument("route")
 @click.option("--transcript", metavar="FILE", help="The session log. Default: this project's newest session.")
+@_as_text
 @click.option(
     "--every", type=click.IntRange(min=1), metavar="N", help="Tokens between checkpoints. Default: as configured."
 )
 @click.option("--once", is_flag=True, help="Look once at what is there, then stop.")
 @with_root
-@with_json
+@with_json_alone
 @click.pass_context
 def watch(
     ctx: click.Context,
     route: str,
     transcript: str | None,
+    read_as: str | None,
     every: int | None,
     once: bool,
     root: str | None,
@@ -105,21 +123,22 @@ def watch(
       ralf context watch TASK-001 --every 30000 --once
 
     \b
-    Exit status: 0 · 1 unwritable, disk full · 2 refused name · 3 no transcript · 4 damaged transcript or route file ·
-    5 busy · 130 stopped from the keyboard
+    Exit status: 0 · 1 unwritable, disk full · 2 refused name · 3 no transcript ·
+    4 no session, damaged transcript or route file · 5 busy · 130 stopped from the keyboard
     """
     from ralf.watch import watch as follow
-    from ralf_cli.output import emit_json, emit_report, report_as_json, say
+    from ralf_cli.output import emit_json, emit_report, handed_over, report_as_json, say
 
     path = _transcript(transcript, root)
     if not as_json and not once:
         say(f"watching {path}; stop with Ctrl-C")
     damaged = False
-    for report in follow(route, path, root=root, every=every, once=once):
+    for report in follow(route, path, root=root, every=every, once=once, as_text=read_as == "text"):
         if as_json:
             emit_json(report_as_json(report))
         else:
-            emit_report(report)
+            with handed_over():
+                emit_report(report)
         damaged = _complained(report.damage) or damaged
     if damaged:
         ctx.exit(4)
@@ -211,7 +230,7 @@ def _transcript(named: str | None, root: str | None) -> Path:
     from ralf.transcripts import ofproject
 
     if named is not None:
-        return Path(named)
+        return _named(Path(named))
     project = projects.find(root)
     found = ofproject.newest_first(project, most=_SESSIONS)
     if not found:
@@ -219,6 +238,19 @@ def _transcript(named: str | None, root: str | None) -> Path:
         hint = f"{ctx.command_path} {ctx.params['route']} --transcript FILE"
         raise TranscriptNotFound(project.root, "no client has kept a session of this project here", hint)
     return found[0]
+
+
+def _named(path: Path) -> Path:
+    """The path itself; UsageError where an agent names a file that is no log of the user's clients: whatever a page or
+    the repository told it to take in would speak as the user.
+    """
+    from ralf.errors import UsageError
+    from ralf.transcripts import clientlogs
+
+    if _who() == "agent" and not path.is_dir() and not clientlogs.is_own(path):
+        what = "is no session log of this user's clients, and an agent runs this: not read"
+        raise UsageError(path, what, "a person names any other file in a terminal of their own")
+    return path
 
 
 @contextmanager

@@ -104,7 +104,7 @@ def archive(
 
     project = projects.find(root)
     project.check_links()
-    days = config.load(project.config_file).archive_days
+    days = config.of(project).archive_days
     age = parse_age(older_than).total_seconds() if older_than else days * _DAY
     limit = (time.time() if now is None else now) - age
     blobs = {blob.digest: blob for blob in project.store.blobs()}
@@ -133,7 +133,7 @@ def a_little(project: Project, route: str, *, now: float | None = None) -> None:
     Never fails, and never waits: what is not done now is done at a later checkpoint.
     """
     with suppress(RalfError, OSError):
-        days = config.load(project.config_file).archive_days
+        days = config.of(project).archive_days
         if days:
             _archive_some(project, route, (time.time() if now is None else now) - days * _DAY)
 

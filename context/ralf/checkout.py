@@ -1,4 +1,6 @@
-"""What git's own files say of a folder: its main worktree, its branch, what it tracks. git itself is not run."""
+"""What git's own files say of a folder: its main worktree, its branch, what it tracks.
+
+git itself is not run, but for an index that only git can read (`ralf.gitindex`)."""
 
 from __future__ import annotations
 
@@ -39,17 +41,40 @@ def branch(root: Path) -> str:
 
 
 def tracks(root: Path, path: Path) -> bool:
-    """Whether git knows a path below `root`, which is a repository's top or lies in one."""
-    for folder in (root, *root.parents):
-        try:
-            return os.fsencode((root / path).relative_to(folder)) + b"\0" in content_of(
-                folder / ".git" / "index", follow=True
-            )
-        except (FileNotFoundError, NotADirectoryError):
-            continue
-        except OSError:
-            break
-    return False
+    """Whether git tracks a path below `root`, or what lies in it where it is a folder; also where nobody can tell.
+
+    root  a repository's top, a linked worktree, a submodule, or a folder that lies in one
+    """
+    place = _real((root / path).parent) / path.name
+    if not any((folder / ".git").exists() for folder in place.parents):
+        return False
+    from ralf import environment, gitblobs  # few files need to be looked at so closely
+    from ralf.errors import UsageError
+    from ralf.files import gitindex
+
+    try:
+        if gitblobs.blob_in_index(place.parent, Path(place.name)) is not None:
+            return True
+        return place.is_dir() and bool(gitindex.tracked_below(place, gitindex.around(place), environment.of_a_model()))
+    except (gitblobs.Unreadable, UsageError):
+        return True
+
+
+def blob_in_index(root: Path, path: Path) -> str | None:
+    """The id of the blob that git has checked out for a path below `root`; None for a path that it does not track.
+
+    `gitblobs.Unreadable` where neither the index nor git says it.
+    """
+    from ralf import gitblobs  # few files need to be looked at so closely
+
+    return gitblobs.blob_in_index(root, path)
+
+
+def checked_out(root: Path, path: Path, content: bytes) -> bytes | None:
+    """What git has brought for a path below `root` whose file holds `content`; see `gitblobs.checked_out`."""
+    from ralf import gitblobs
+
+    return gitblobs.checked_out(root, path, content)
 
 
 def _real(path: Path) -> Path:

@@ -16,6 +16,7 @@ from ralf.model import Attempt
 from ralf.project import Project
 from ralf.report import CheckpointReport
 from ralf.runs import records
+from ralf.secrets import engine
 from ralf.summarizers import Summarizer, registry
 from ralf.taking import Progress, Taking
 from ralf.text import clean, one_line
@@ -41,6 +42,7 @@ def checkpoint(
     restart: bool = False,
     begin: Position | None = None,
     run: str | None = None,
+    as_text: bool = False,
     progress: Progress | None = None,
 ) -> CheckpointReport:
     """Take what is new in a transcript, cut it into segments, and write a checkpoint for each.
@@ -59,6 +61,8 @@ def checkpoint(
     begin       take nothing that lies before this place: it is another route's
     run         the run of a loop in which a client's session is, called as its folder's session is; "": in none; None:
                 as the environment says
+    as_text     read the file as a document that nobody said: its origin is "import", and it makes no request and no
+                rule. Without it a file that is no session is refused
 
     Nothing new: no write. With `summarizer` None the model that the local configuration names, if any, is started in
     the background and not waited for. Every checkpoint is acknowledged (durable) when this returns, and read back.
@@ -68,8 +72,8 @@ def checkpoint(
     project = projects.find(root)
     routing.check_new(project, route)
     project.check_links()
-    source = _opened(project, transcript)
-    settings = config.load(project.config_file)
+    source = _opened(project, transcript, as_text=as_text)
+    settings = config.of(project)
     model = _model(project, summarizer)
     embedded = settings.summarizer if model or summarizer is None else summarizer
     if isinstance(embedded, str):
@@ -123,11 +127,11 @@ def _model(project: Project, wanted: Summarizer | str | None) -> tuple[Command, 
     return settings.command_of(str(wanted)), settings.cap
 
 
-def _opened(project: Project, transcript: str | os.PathLike[str] | Transcript) -> Transcript:
+def _opened(project: Project, transcript: str | os.PathLike[str] | Transcript, *, as_text: bool) -> Transcript:
     """The transcript itself, or the one in a file or in a run's folder."""
     if not isinstance(transcript, str | os.PathLike):
         return transcript
-    return open_transcript(Path(transcript), root=project.root)
+    return open_transcript(Path(transcript), root=project.root, as_text=as_text)
 
 
 def _hints(keep: Sequence[str]) -> tuple[str, ...]:
@@ -193,6 +197,8 @@ def _unread(taking: Taking) -> list[str]:
     source, told = taking.source, []
     if taking.written and taking.project.redactor.problem:
         told.append(taking.project.redactor.problem)
+    if taking.written and taking.before is None and not engine.available():  # said once, at a route's first checkpoint
+        told.append(engine.NOT_LOOKED_FOR)
     if isinstance(source, Notes):
         told += [f"{path}: cannot be read: {what}" for path, what in source.problems.items()]
     if source.malformed:

@@ -2,51 +2,61 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 import shlex
 import stat
+from collections.abc import Callable
 from pathlib import Path
 
 from ralf import environment
-from ralf.errors import UsageError
-from ralf.files import ownfile
+from ralf.files.opening import content_of
 
 NAME = "ralf"
 SCRIPT = Path("hooks", "context-checkpoint.sh")
 """The loop's script, below a project's folder: it calls this command whatever else is called so."""
+
+_MOST = 64 << 10  # bytes of a script
 
 _TYPED = re.compile(
     rf"(?<![\w./-]){NAME} (?=(?:context|doctor|health|hook|init|mcp|migrate|nudge|off|on|orchestrator|route|status)\b)"
 )
 
 
-def of(folder: Path) -> str:
-    """What is typed in place of `ralf` in the project whose `.autonomous/context` this is.
+def of(folder: Path, pinned: Callable[[str], str]) -> str:
+    """What is typed in place of `ralf` in the project whose `.autonomous/context` this is, or where the loop's script
+    that runs us says so.
 
-    A script that came with a clone is never named: an agent would run it.
+    pinned  the sha256 of the script that this user's ralf has installed at a real path, "" for none
+
+    No other script is ever named, whatever lies in its place and whoever says so: an agent would run it.
     """
-    if said := environment.command():
-        return said
-    script = folder / SCRIPT
-    return f"{shlex.quote(str(script))} {NAME}" if _is_ours(script) else NAME
+    for script in (_script_in(environment.command()), folder / SCRIPT):
+        expected = pinned(os.path.realpath(script)) if script is not None else ""
+        if script is not None and expected and digest_of(script) == expected and os.access(script, os.X_OK):
+            return f"{shlex.quote(str(script))} {NAME}"
+    return NAME
 
 
-def _is_ours(script: Path) -> bool:
+def _script_in(said: str) -> Path | None:
+    """The script that a command names, None for any other command."""
+    try:
+        words = shlex.split(said)
+    except ValueError:
+        return None
+    return Path(words[0]) if len(words) == 2 and words[1] == NAME and words[0].startswith("/") else None
+
+
+def digest_of(script: Path) -> str:
+    """The sha256 of a script that is a regular file of this user, which nobody else may write; "" for anything else."""
     try:
         found = script.lstat()
+        if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid() or found.st_mode & stat.S_IWOTH:
+            return ""
+        return hashlib.sha256(content_of(script, most=_MOST)).hexdigest()
     except OSError:
-        return False
-    if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid() or found.st_mode & stat.S_IWOTH:
-        return False
-    if not os.access(script, os.X_OK):
-        return False
-    if ownfile.may_be_cloned(script):
-        try:
-            ownfile.check_not_cloned(script, environment.of_a_model())
-        except UsageError:
-            return False
-    return True
+        return ""
 
 
 def typed(text: str, command: str) -> str:

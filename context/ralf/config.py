@@ -5,6 +5,7 @@ docs/config.md.
 from __future__ import annotations
 
 import difflib
+import hashlib
 from collections.abc import Collection
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -15,6 +16,7 @@ from ralf.files.opening import content_of
 
 if TYPE_CHECKING:
     from ralf.budget import Limits
+    from ralf.project import Project
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +122,74 @@ def load(path: Path) -> Config:
     return found
 
 
+_HARMLESS = {
+    "pressure": (10, 100),
+    "pressure_again": (10, 200),
+    "pressure_from": (10, 200),
+    "pressure_step": (0, 100),
+    "archive_days": (30, 3650),
+    "brief_tokens": (200, 2_500),
+    "health_pressure": (10, 100),
+    "health_silent": (1, 1440),
+    "health_repeats": (2, 100),
+}
+"""What a configuration sets that this user has not accepted, and within which bounds."""
+
+
+def of(project: Project) -> Config:
+    """The configuration of a project, as far as it is the user's: see `is_believed`. Of any other the harmless keys
+    count, within bounds, and the patterns of what is redacted where `redact_patterns_of` says so.
+
+    Errors as for `load`.
+    """
+    found = load(project.config_file)
+    if is_believed(project):
+        return found
+    bounded = {key: max(low, min(getattr(found, key), high)) for key, (low, high) in _HARMLESS.items()}
+    return Config(**bounded, worktrees=found.worktrees, hooks=found.hooks)
+
+
+def is_believed(project: Project) -> bool:
+    """Whether this user wrote the configuration, or has accepted it: the project is opted in, the file is not one that
+    was there before, and git did not bring it.
+    """
+    owner = project.owner
+    if not owner.has_opted_in:
+        return False
+    try:
+        content = content_of(project.config_file, follow=True, most=_MOST)
+    except OSError:
+        return True
+    if not any(line.strip() and not line.lstrip().startswith(b"#") for line in content.splitlines()):
+        return True  # it sets nothing
+    digest = hashlib.sha256(content).hexdigest()
+    found = owner.registration
+    if found is not None and found.accepted.get(project.config_file.name) == digest:
+        return True
+    if found is not None and found.unaccepted.get(project.config_file.name) == digest:
+        return False
+    return not owner.is_brought_by_git(project.config_file, content)
+
+
+def redact_patterns_of(project: Project) -> tuple[str, ...]:
+    """The user's patterns of what is redacted, too.
+
+    Those of a store that waits for the user's answer stay in force: no text is stored without patterns that were in
+    force before. Those that came with a repository never are: UsageError before the user has opted in, and after that
+    they count for nothing until they are accepted.
+    """
+    found = load(project.config_file).redact_patterns
+    if not found or is_believed(project):
+        return found
+    owner = project.owner
+    if owner.registration is None or owner.registration.pending:
+        return found
+    if not owner.has_opted_in:
+        what = "its redact_patterns came with the repository and are not in force: nothing is stored without them"
+        raise UsageError(project.config_file, what, "look at them; to accept them: ralf init; else remove them")
+    return ()
+
+
 def decoded(path: Path, content: bytes) -> str:
     """A configuration file's text; Damaged when it is not UTF-8."""
     try:
@@ -172,7 +242,7 @@ def parse_size(text: str) -> int:
     """The bytes that `500MB`, `1.5GB` or `1000` mean; UsageError for anything else."""
     import re  # few set a size
 
-    match = re.fullmatch(r"\s*([0-9]{1,9}(?:\.[0-9]{1,3})?)\s*([KMGT]?B?)\s*", text.upper())
+    match = re.fullmatch(r"([0-9]{1,9}(?:\.[0-9]{1,3})?)\s*+([KMGT]?B?)", text.upper().strip())
     if match is None:
         raise UsageError(ascii(text), "is no size", "write 500MB or 2GB")
     unit = match[2] if match[2].endswith("B") or not match[2] else f"{match[2]}B"

@@ -23,6 +23,7 @@ class Header:
 
     lineage  names all records up to the revision: two files of one lineage come from the same history
     spend    what models have been asked for the route
+    foreign_records  how many of them this user's ralf did not write; they say nothing of the route
     """
 
     version: str = ""
@@ -36,6 +37,7 @@ class Header:
     tokens_at_checkpoint: int = 0
     total_tokens_consumed: int = 0
     decision_count: int = 0
+    foreign_records: int = 0
     spend: Spend = field(default_factory=Spend)
     extra: Extra = field(default_factory=dict)
 
@@ -91,7 +93,7 @@ class Since:
 class RouteContext:
     """What a route file holds. Times are ISO 8601 text, tokens are o200k_base tokens.
 
-    goal         the route's first real request
+    goal         the route's first real request; `goal_origin`: import, where it came with a file
     decisions    oldest first, of every status
     active_work  where the work stands
     unresolved   fields that two sides changed at the same time: the other values
@@ -106,10 +108,15 @@ class RouteContext:
     in_run       the run of a loop in which the reader is, "" for none
     stuck        what whoever tries once more should hear, where many attempts have changed nothing; "" else
     command      how `ralf` is typed in the project
+    foreign      whether the route has more than this user's ralf wrote: in its file or in records of its journal
+    foreign_notes  that, a line each, as far as it stands in none of the fields
+    wholly_foreign  whether nothing of the route is this user's. Then the fields hold what came with the repository:
+                 decisions of the origin `import`, facts and history, but no rule, goal, request or next step
     """
 
     context_checkpoint: Header = field(default_factory=Header)
     goal: str = ""
+    goal_origin: str = ""
     active_work: ActiveWork = field(default_factory=ActiveWork)
     unresolved: tuple[Unresolved, ...] = ()
     decisions: tuple[Decision, ...] = ()
@@ -125,10 +132,17 @@ class RouteContext:
     in_run: str = field(default="", compare=False, metadata=NOT_STORED)
     stuck: str = field(default="", compare=False, metadata=NOT_STORED)
     command: str = field(default="ralf", compare=False, repr=False, metadata=NOT_STORED)
+    foreign: bool = field(default=False, compare=False, metadata=NOT_STORED)
+    foreign_notes: tuple[str, ...] = field(default=(), compare=False, metadata=NOT_STORED)
+    wholly_foreign: bool = field(default=False, compare=False, metadata=NOT_STORED)
     counts: Counts = field(default_factory=dict, compare=False, repr=False, metadata=NOT_STORED)
     budget: int | None = field(default=None, compare=False, repr=False, metadata=NOT_STORED)
     query: str | None = field(default=None, compare=False, repr=False, metadata=NOT_STORED)
     valued: tuple[tuple[Word, float], ...] = field(default=(), compare=False, repr=False, metadata=NOT_STORED)
+
+    def without_foreign(self) -> RouteContext:
+        """The same without what is foreign, for a text that nobody asked for. Not of one that is wholly foreign."""
+        return replace(self, foreign=False, foreign_notes=())
 
     @property
     def route(self) -> str:

@@ -47,14 +47,21 @@ def start(module: str, file: str, arguments: Sequence[str]) -> int:
 
 def ends_within(child: int, seconds: float) -> bool:
     """Wait for a process that `start` has started; whether it ended in that time. It goes on if not."""
+    return status_within(child, seconds) is not None
+
+
+def status_within(child: int, seconds: float) -> int | None:
+    """The same, with the status by which it ended: 0 for success; None where it goes on."""
     deadline = time.monotonic() + seconds
     while True:
-        with suppress(ChildProcessError):
-            if os.waitpid(child, os.WNOHANG) == (0, 0):
-                if time.monotonic() >= deadline:
-                    return False
-                time.sleep(_POLL)
-                continue
-        with suppress(ValueError):
-            started.remove(child)
-        return True
+        try:
+            found, status = os.waitpid(child, os.WNOHANG)
+        except ChildProcessError:  # somebody else has waited for it: nobody knows
+            found, status = 1, 1 << 8
+        if found:
+            with suppress(ValueError):
+                started.remove(child)
+            return os.waitstatus_to_exitcode(status)
+        if time.monotonic() >= deadline:
+            return None
+        time.sleep(_POLL)

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
+from collections.abc import Iterable
 from pathlib import Path
 
 _ROUTE_VARIABLES = ("BB5_ROUTE", "RALF_TASK_ID", "BB5_TASK_ID")
+_MOST_DIGITS = 11  # of a user id, and one more
 _OURS = ("GIT_", "RALF_", "BB5_")
+_OF_THE_USER = frozenset({"RALF_TRUST", "RALF_SAFE_DIRECTORIES"})
 _SESSIONS = ("CODEX_THREAD_ID", "CLAUDE_CODE_SESSION_ID")  # a Codex that Claude Code runs has both
 _OF_A_SESSION = frozenset(
     {
@@ -20,6 +24,41 @@ _OF_A_SESSION = frozenset(
         "CODEX_TOOL_CALL_ID",
     }
 )
+
+
+# What a summariser's command does not need: names that say what their values are, and the clouds'.
+_SECRET = re.compile(
+    r"TOKEN|SECRET|PASSW|PASSPHRASE|CREDENTIAL|(?:PASS|PWD|KEYS?)(?:_|$)|(?:^|_)(?:PAT|AUTH|DSN|COOKIES?)(?:_|$)"
+)
+_CLOUDS = (
+    *(
+        "AWS_",
+        "AZURE_",
+        "ARM_",
+        "GOOGLE_",
+        "GCP_",
+        "GCLOUD_",
+        "CLOUDSDK_",
+        "VERTEX_",
+        "ALIBABA_",
+        "OCI_",
+        "TENCENTCLOUD_",
+    ),
+    *(
+        "CLOUDFLARE_",
+        "DIGITALOCEAN_",
+        "HCLOUD_",
+        "KUBE",
+        "VAULT_",
+        "CONSUL_",
+        "NOMAD_",
+        "PULUMI_",
+        "TF_VAR_",
+        "TF_TOKEN",
+    ),
+)
+_NO_SECRET = frozenset({"PWD", "OLDPWD"})
+_LOGIN_IN_URL = re.compile(r"://[^/?#\s@:]*+:[^/?#\s@]++@")
 
 
 def project_directory() -> str:
@@ -48,6 +87,11 @@ def session() -> str:
     return next((value for variable in _SESSIONS if (value := os.environ.get(variable, ""))), "")
 
 
+def agent() -> str:
+    """The variable by which an agent's client says that it runs us, "" where none does."""
+    return next((name for name in (*sorted(_OF_A_SESSION), "GEMINI_CLI") if os.environ.get(name)), "")
+
+
 def claude_folder() -> Path | None:
     """Where Claude Code keeps what is the user's; None for a user whom the machine does not know, as in a container."""
     try:
@@ -62,6 +106,41 @@ def codex_folder() -> Path | None:
         return Path(os.environ.get("CODEX_HOME", "") or Path.home() / ".codex")
     except RuntimeError:
         return None
+
+
+def gemini_folder() -> Path | None:
+    """Where Gemini CLI keeps what is the user's; None for a user whom the machine does not know."""
+    try:
+        return Path(os.environ.get("GEMINI_CLI_HOME", "") or Path.home()) / ".gemini"
+    except RuntimeError:
+        return None
+
+
+def user_folder() -> Path | None:
+    """Where ralf keeps what is the user's own: `$XDG_CONFIG_HOME/ralf`, else `~/.config/ralf`; None without a home."""
+    named = os.environ.get("XDG_CONFIG_HOME", "")
+    try:
+        return (Path(named) if named.startswith("/") else Path.home() / ".config") / "ralf"
+    except RuntimeError:
+        return None
+
+
+def vouched_paths() -> list[str]:
+    """The absolute paths in `RALF_TRUST`, real ones: stores that the person vouches for where they have no folder."""
+    named = os.environ.get("RALF_TRUST", "").split(os.pathsep)
+    return [os.path.realpath(path) for path in named if path.startswith("/")]
+
+
+def safe_directories() -> list[str]:
+    """The absolute paths in `RALF_SAFE_DIRECTORIES`, real ones: projects that may belong to another user."""
+    named = os.environ.get("RALF_SAFE_DIRECTORIES", "").split(os.pathsep)
+    return [os.path.realpath(path) for path in named if path.startswith("/")]
+
+
+def sudo_user() -> int | None:
+    """The user who runs us as root through sudo, None where nothing says it."""
+    named = os.environ.get("SUDO_UID", "")
+    return int(named) if named.isascii() and named.isdigit() and len(named) < _MOST_DIGITS else None
 
 
 def command() -> str:
@@ -80,5 +159,38 @@ def of_a_model() -> dict[str, str]:
     or the client that runs us; with the user's login.
     """
     return {
-        name: value for name, value in os.environ.items() if not name.startswith(_OURS) and name not in _OF_A_SESSION
+        name: value
+        for name, value in os.environ.items()
+        if name in _OF_THE_USER or (not name.startswith(_OURS) and name not in _OF_A_SESSION)
     }
+
+
+def of_a_summarizer(keeps: Iterable[str]) -> dict[str, str]:
+    """The environment for a command that is given what a session said: `of_a_model` without keys and passwords.
+
+    keeps  names of variables that it needs all the same; `NAME_*` stands for all that begin so, and `NAME_* if OTHER`
+           for them where OTHER is set, and neither empty, nor 0, nor false
+
+    Left out is every variable whose name says key, token, secret, password or credential, or begins as a cloud's, and
+    every one that holds an address with a password, unless it is a proxy's.
+    """
+    names = {name for keep in keeps for name in _kept(keep)}
+    found = {name: value for name, value in of_a_model().items() if name in names or not _is_secret(name, value)}
+    return found | {name: os.environ[name] for name in names if name in os.environ and name not in _OF_A_SESSION}
+
+
+def _kept(keep: str) -> list[str]:
+    pattern, _, condition = keep.partition(" if ")
+    if condition and os.environ.get(condition, "").strip().lower() in ("", "0", "false"):
+        return []
+    if not pattern.endswith("*"):
+        return [pattern]
+    return [name for name in os.environ if name.startswith(pattern[:-1])]
+
+
+def _is_secret(name: str, value: str) -> bool:
+    upper = name.upper()
+    if upper in _NO_SECRET:
+        return False
+    holds_login = not upper.endswith("_PROXY") and _LOGIN_IN_URL.search(value) is not None
+    return upper.startswith(_CLOUDS) or _SECRET.search(upper) is not None or holds_login

@@ -48,6 +48,10 @@ class UsageError(RalfError):
     exit_status = 2
 
 
+class OtherOwner(UsageError):
+    """A store that belongs to another user, whom this one has not named as safe."""
+
+
 class NotFound(RalfError):
     """A route, transcript or id that is not there."""
 

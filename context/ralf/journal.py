@@ -29,6 +29,7 @@ class Record:
     outdated  words were purged since that the file of `render` may show: it is ours, but not what the route comes to
     lineage   the name of the history up to here, in a record of version 1 that was purged; else ""
     encoded   the payload's bytes, where they are known, so that they are made once
+    foreign   this user's ralf did not write it (`ralf.storage.sealed`)
     """
 
     revision: int
@@ -41,6 +42,7 @@ class Record:
     outdated: bool = False
     lineage: str = ""
     encoded: bytes = field(default=b"", compare=False, repr=False)
+    foreign: bool = field(default=False, compare=False)
 
 
 MALFORMED = (ValueError, KeyError, TypeError, AttributeError, IndexError, ArithmeticError, RecursionError)
@@ -147,6 +149,7 @@ def parsed(route: str, entry: Entry) -> Record:
             purged=line.get("purged") is True,
             outdated=line.get("outdated") is True,
             lineage=str(line.get("lineage", "")),
+            foreign=entry.foreign,
         )
     except MALFORMED as error:
         raise DamagedJournal(route, f"the record {entry.id!r} is not one of a route: {error}", MEND_JOURNAL) from None

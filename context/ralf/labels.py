@@ -132,6 +132,22 @@ def _told_again(known: Decision, again: Decision) -> Decision:
     )
 
 
+def labelled_alike(before: RouteContext, after: RouteContext) -> tuple[RouteContext, RouteContext]:
+    """Two versions of a file, the first with a label for every decision, and the second with the same for those that
+    say the same: whoever wrote them without one, they are no new ones.
+    """
+    made = all_labelled(before)
+    given: dict[str, list[str]] = {}
+    for old, new in zip(before.decisions, made.decisions, strict=True):
+        if not old.id:
+            given.setdefault(said(new), []).append(new.id)
+    decisions = []
+    for item in after.decisions:
+        alike = given.get(said(item), []) if not item.id else []
+        decisions.append(replace(item, id=alike.pop(0), origin=item.origin or "human-edit") if alike else item)
+    return made, replace(after, decisions=tuple(decisions))
+
+
 def all_labelled(context: RouteContext) -> RouteContext:
     """The context with a label for every decision, also for those that a person wrote without one."""
     numbers = [int(item.id[4:]) for item in context.decisions if _LABEL.match(item.id)]

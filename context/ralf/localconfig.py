@@ -5,6 +5,7 @@ See docs/config.md.
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from ralf.refining.spend import Cap
 from ralf.summarizers.command import TIMEOUT, Command, named
 from ralf.summarizers.registry import MODELS
 
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _TELL_MONEY = ("claude",)  # of the models: docs/summarizers.md
 
 
@@ -31,6 +33,7 @@ class LocalConfig:
     timeout     seconds that a call may take
     daily_cap   what may be spent in a day: `200000 tokens`, `2.50 USD`, or both
     project     the project's path: without it nothing is run, for the file may have come in an archive
+    environment  variables with a key that the command needs: all others that say they hold one are left out
     redaction_key  64 hexadecimal digits, made at first need: `ralf.secrets.redaction`
     """
 
@@ -41,6 +44,7 @@ class LocalConfig:
     timeout: int = TIMEOUT
     daily_cap: str = ""
     project: str = ""
+    environment: tuple[str, ...] = ()
     redaction_key: str = ""
 
     @property
@@ -52,11 +56,11 @@ class LocalConfig:
         """The command line behind a name. UsageError for one that is not known, or `command` without one."""
         if name != "command":
             arguments = self.arguments if name == self.summarizer else ()
-            return named(name, model=self.model, arguments=arguments, timeout=self.timeout)
+            return named(name, model=self.model, arguments=arguments, timeout=self.timeout, keeps=self.environment)
         if not self.command:
             line = 'command: ["my-model", "--schema", "{schema}"]'
             raise UsageError("config.local.yaml", "names no command", f"write into the file: {line}")
-        return Command("command", self.command, model=self.model, timeout=self.timeout)
+        return Command("command", self.command, model=self.model, timeout=self.timeout, keeps=self.environment)
 
 
 def load(path: Path) -> LocalConfig:
@@ -75,6 +79,9 @@ def load(path: Path) -> LocalConfig:
         config.check_known(path, key, kinds)
         values[key] = _value(path, key, value, kinds[key])
     found = LocalConfig(**values)
+    for name in found.environment:
+        if not _VARIABLE.fullmatch(name):
+            raise UsageError(path, f"environment: {name!r} is no variable's name", 'environment: ["MY_KEY"]')
     if found.summarizer not in ("", *MODELS):
         raise UsageError(path, f"summarizer: expected {', '.join(MODELS)}, got {found.summarizer!r}")
     try:
@@ -103,8 +110,11 @@ def of(project: Project) -> LocalConfig:
 
 def check_meant(project: Project, found: LocalConfig) -> None:
     """UsageError when the file names a command and not this project: one that came in an archive, with the right owner
-    and mode, cannot know where it was unpacked.
+    and mode, cannot know where it was unpacked; and for one that was there before the project was opted in.
     """
+    if (found.summarizer or found.command) and project.owner.has_not_accepted(project.local_config_file):
+        what = "was there before this project was opted in: nothing in it is run"
+        raise UsageError(project.local_config_file, what, "ralf context trust")
     root = os.path.realpath(project.folder.parent.parent)
     if (found.summarizer or found.command) and (not found.project or os.path.realpath(found.project) != root):
         what = f"is for {found.project}" if found.project else "does not say for which project it is"
@@ -117,7 +127,6 @@ def choose(project: Project, summarizer: str) -> bool:
     said so. All else in the file stays as it is. Errors: as `of`; OSError, Busy.
     """
     import json
-    import re
 
     from ralf.files import atomic, locks
 

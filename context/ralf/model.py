@@ -148,6 +148,7 @@ class ActiveWork:
                    are counted by the run
     last_progress  the attempt in which something last changed: a file, a commit, a test's result
     outcome        how the last attempt said that it ended: COMPLETE, PARTIAL, BLOCKED …
+    origin         import, where it came with a file and no session; "" else
     last_runs      the last runs of a loop, the newest last
     """
 
@@ -169,6 +170,7 @@ class ActiveWork:
     last_progress: int | None = None
     outcome: str = ""
     last_runs: tuple[Attempt, ...] = ()
+    origin: str = ""
     open_files: tuple[OpenFile, ...] = ()
     extra: Extra = field(default_factory=dict)
 
@@ -236,11 +238,14 @@ class TestFact:
 
 @dataclass(frozen=True, slots=True)
 class RequestFact:
-    """What a person asked for, verbatim; `omitted` characters were left out of the middle of a long one."""
+    """What a person asked for, verbatim; `omitted` characters were left out of the middle of a long one. `origin`:
+    import, for one that stood in a file; "" else.
+    """
 
     request: str = ""
     last: str = ""
     omitted: int = 0
+    origin: str = ""
     extra: Extra = field(default_factory=dict)
 
 
@@ -276,6 +281,7 @@ class Checkpoint:
     refines        the summariser whose section a model improved; `summarizer` is then the model's
     spent_tokens   tokens that the model read and wrote for it; `cost_usd`, what its tool said that this cost
     unrefined      why the model that was asked did not improve it
+    origin         import, where it was made of a file and no session; "" else
     """
 
     checkpoint_id: str = ""
@@ -295,6 +301,7 @@ class Checkpoint:
     spent_tokens: int | None = None
     cost_usd: float | None = None
     unrefined: str = ""
+    origin: str = ""
     extra: Extra = field(default_factory=dict)
 
 

@@ -34,7 +34,8 @@ def is_valid(name: str) -> bool:
 def check(name: str) -> str:
     """`name` itself if it may be a route's name; UsageError otherwise."""
     if not is_valid(name):
-        shown = name if name.isprintable() and len(name) <= 80 else ascii(name)[:80]
+        plain = name.isprintable() and name == name.strip() and len(name) <= 80
+        shown = name if plain else ascii(name)[:80]
         raise UsageError(
             shown or '""',
             "refused as a route name: letters, digits, '.', '_' and '-' only, at most 64, "

@@ -110,10 +110,14 @@ class Payloads:
             "tokens_stored": tokens.count(yamlwriting.dump(kept)),
             "evidence": digest,
             "pending": list(pending),
+            **({"origin": "import"} if self.source.origin == "import" else {}),
             **({"asked": asked} if asked else {}),
             **({"tails": tails} if tails else {}),
             **({"keep": list(self.keep)} if self.keep else {}),
         }
+        if self.source.origin == "import":  # nobody said it: it stood in a file
+            payload |= {"origin": "import", "goal_origin": "import"}
+            payload["active_work"] = {**payload["active_work"], "origin": "import"}
         # Once more as a whole: a summariser may have put together what stood apart.
         made = redactor.tree(payload)
         if notes:

@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
+import errno
 import os
-import stat
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ralf import checkout, command, environment, names
-from ralf.errors import UsageError
+from ralf.errors import RalfError, UsageError
+from ralf.ownership.owner import Owner
 from ralf.storage.filestore import FileStore
-from ralf.store import Store
+from ralf.storage.sealed import SealedStore
 
 if TYPE_CHECKING:
+    from ralf.files.gitindex import Index
     from ralf.secrets.redact import Redactor
 
 CONTEXT = Path(".autonomous", "context")
-IGNORE_ALL = "*\n"
-IGNORE_ALL_BUT_ROUTES = "*\n!.gitignore\n!routes/\n!routes/*.md\n"
 _REMOVE = "remove the link"
 _LEAVES = frozenset({"routes", "blobs", "workers", "chosen", "open", "renders", "sessions", "hooks", "inbox"})
 """Folders of the store that hold a file or a folder for each route, blob or session: what lies in them is looked at
@@ -39,9 +39,15 @@ class Project:
         return _shared_root(self.root) / CONTEXT
 
     @cached_property
-    def store(self) -> Store:
-        """Journals and blobs."""
-        return FileStore(self.folder)
+    def store(self) -> SealedStore:
+        """Journals and blobs; records that this user's ralf did not write are told from its own."""
+        files = FileStore(self.folder, check=self._check_unseen)
+        return SealedStore(files, lambda: self.owner.seal_key, self.owner.vouches_for)
+
+    @cached_property
+    def owner(self) -> Owner:
+        """This user, as the owner of the store."""
+        return Owner(self)
 
     @cached_property
     def redactor(self) -> Redactor:
@@ -53,7 +59,7 @@ class Project:
     @property
     def command(self) -> str:
         """What is typed here in place of `ralf`, where that is another program."""
-        return command.of(self.folder)
+        return command.of(self.folder, self.owner.pinned)
 
     @property
     def run(self) -> str:
@@ -72,7 +78,13 @@ class Project:
     @property
     def cache(self) -> Path:
         """The folder of what can be made anew."""
-        return self.folder / "cache"
+        return self.folder / "cache" / self.owner.cache
+
+    def name_of(self, path: Path) -> str:
+        """How a file of the store is called in what is printed: from the store's folder on, the cache's by `cache/`."""
+        if path.is_relative_to(self.cache):
+            return f"cache/{path.relative_to(self.cache).as_posix()}"
+        return path.relative_to(self.folder).as_posix()
 
     @property
     def local_config_file(self) -> Path:
@@ -111,36 +123,64 @@ class Project:
             except OSError:  # not there, or not to be read: whoever needs it says so
                 continue
 
+    def check_owner(self) -> None:
+        """OtherOwner where the store belongs to another user, whom nobody has named as safe."""
+        from ralf.ownership import users
+
+        users.check(self.folder)
+
     def prepare(self) -> None:
-        """Make the folder, hidden from git, when it is not there yet. UsageError where a link leads out of it, or it
-        lies on a file system that is refused.
+        """Make the folder, for this user only and hidden from git, and put right what is not so.
+
+        UsageError where a link leads out of it, it belongs to another user, it lies on a file system that is refused,
+        or git tracks what would have to be put right; OSError.
         """
-        from ralf.files import filesystems
+        from ralf.files import filesystems, folders
+        from ralf.ownership import gitview
 
         filesystems.check(self.folder)
         self.check_links()
-        if self._is_seen_by_git():
-            from ralf.files import atomic  # only the first writer pays for what it imports
+        self.check_owner()
+        folders.make(self.folder)
+        folders.tighten(self.folder)
+        self.owner.establish()
+        folders.make(self.routes)
+        gitview.hide(self)
 
-            self.routes.mkdir(parents=True, exist_ok=True)
-            # So short that it needs no temporary file; and it may well stand there twice.
-            atomic.add(self.folder / ".gitignore", self._ignored())
-        self.routes.mkdir(exist_ok=True)
+    def _check_unseen(self, path: Path) -> None:
+        """UsageError where git would see what is put into a file."""
+        from ralf.ownership import gitview  # only who writes pays for it
 
-    def _is_seen_by_git(self) -> bool:
-        """Whether nothing says what git is to see: no file, or an empty one, whose maker died right there."""
-        try:
-            found = (self.folder / ".gitignore").lstat()
-        except FileNotFoundError:
-            return True
-        return stat.S_ISREG(found.st_mode) and not found.st_size and found.st_nlink == 1
+        if not gitview.is_hidden(self):
+            self.prepare()
+        gitview.check_untracked(self, path)
 
-    def _ignored(self) -> bytes:
-        """What git is to see of the folder, where nothing says it any more: it tracks the file where route files are
-        shared, and nowhere else.
+    def make_room(self, path: Path, *, prepare: bool = False) -> None:
+        """Make the folder of a file that can be made anew, which a reader may keep, too.
+
+        prepare  whether a store that nobody has written to yet, or that was damaged, is prepared first
+
+        OSError where it cannot be made, and where git would see it.
         """
-        shared = checkout.tracks(self.folder.parents[1], CONTEXT / ".gitignore")
-        return (IGNORE_ALL_BUT_ROUTES if shared else IGNORE_ALL).encode()
+        from ralf.files import folders
+        from ralf.ownership import gitview
+
+        if not gitview.is_hidden(self):
+            refused = PermissionError(errno.EPERM, "git would see what is kept there", os.fspath(path))
+            if not prepare:
+                raise refused
+            try:
+                self.prepare()
+            except RalfError:
+                raise refused from None
+        folders.make(path.parent)
+
+    @cached_property
+    def git_indexes(self) -> list[Index]:
+        """The indexes of the repositories that the store lies in."""
+        from ralf.files import gitindex
+
+        return gitindex.around(self.folder)
 
 
 def find(root: str | os.PathLike[str] | None = None, *, here: Path | None = None) -> Project:
@@ -153,6 +193,7 @@ def find(root: str | os.PathLike[str] | None = None, *, here: Path | None = None
     named = os.fspath(root) if root is not None else environment.project_directory()
     project = _named(named) if named else _within(_nearest(here or Path.cwd()))
     project.check_links()
+    project.check_owner()
     return project
 
 

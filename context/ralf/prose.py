@@ -9,7 +9,7 @@ from functools import lru_cache
 
 _LONGEST = 40_000  # characters of one message that are read
 _FENCE = re.compile(r"^\s*(`{3,}|~{3,})")
-_ITEM = re.compile(r"^\s{0,12}(?:([-*+•])|(?:\*\*)?(\d{1,2}|[a-zA-Z])[.)])\s+(?:\[[ xX]\]\s+)?(?=\S)")
+_ITEM = re.compile(r"^\s{0,12}(?:([-*+•])|(?:\*\*)?\(?(\d{1,2}|[a-zA-Z]|[ivx]{2,4})[.)])\s+(?:\[[ xX]\]\s+)?(?=\S)")
 _HEADING = re.compile(r"^\s{0,3}#{1,6}\s+(.*)$")
 _BOLD_LINE = re.compile(r"^\s*\*\*[^*\n]{1,120}\*\*:?\s*$")
 _SKIPPED = re.compile(r"^\s*(?:[|>│├└┌┐┘┤┬┴┼━─═⎿↳▸]|-{3,}\s*$|={3,}\s*$|\*{3,}\s*$|</?[a-z_-]+>\s*$)")
@@ -20,7 +20,9 @@ _END = re.compile(
     r"(?:(?<![.!?…])[.!?…]++[\"')\]*_\u201d\u2019]{0,3}|:)\s+(?=[\"'(\[*_`\u201c]{0,3}[A-Z0-9`/.\[]|[a-z])"
 )
 _ABBREVIATED = re.compile(
-    r"(?:^|[\s(])(?:e\.g|i\.e|etc|vs|cf|approx|incl|resp|no|fig|sec|dr|mr|ms|st|al|\d{1,2}|[a-z])\.$", re.I
+    r"(?:^|[\s(])(?:e\.g|i\.e|etc|vs|cf|approx|incl|resp|max|min|ca|bzw|ggf|z\.b|u\.a|d\.h|p\.ex|fig|sec|dr|mr"
+    r"|ms|st|al|\d{1,2}|[a-z])\.$",
+    re.I,
 )
 
 

@@ -5,6 +5,7 @@ The state of a route and its model are imported when a route is read: the list n
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 import stat
@@ -12,11 +13,13 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from ralf import project as projects, routing
-from ralf.errors import Busy, Damaged, UsageError
+from ralf.errors import Busy, Damaged, UnknownToken, UsageError
 from ralf.files.opening import not_through_a_link
 from ralf.project import Project
 
 if TYPE_CHECKING:
+    from io import FileIO
+
     from ralf.context import RouteContext
     from ralf.index.searchwords import Word
     from ralf.model import ActiveWork
@@ -29,13 +32,17 @@ _DIGITS = 18  # of a number; one with more is none
 _HEADER = b"context_checkpoint:"
 _WORK = b"\nactive_work:"
 _END = re.compile(rb"\n(?![ \r])")  # a line that is not indented ends a block
-_SHOWN = rb"revision|last_checkpoint|checkpoint_count|total_tokens_consumed|current_task|work_status"
+_LARGEST = 1 << 20  # bytes of a file that is read whole for a list
+_SHOWN = rb"revision|foreign_records|last_checkpoint|checkpoint_count|total_tokens_consumed|current_task|work_status"
 _FIELD = re.compile(rb"\n  (" + _SHOWN + rb"): (?:\"([^\"\\\n]*)\"|'([^'\n]*)'|([^\"'|>\n\[{][^\n]*?))(?=\r?\n)")
 
 
 @dataclass(frozen=True, slots=True)
 class RouteSummary:
-    """One line of the list of routes; `damage` says what is wrong with the route's file or journal, "" for nothing."""
+    """One line of the list of routes; `damage` says what is wrong with the route's file or journal, "" for nothing.
+    `foreign`: the route has more than this user's ralf wrote; the fields tell what is theirs. Where nothing is, only
+    the counts are told.
+    """
 
     route: str
     revision: int = 0
@@ -45,6 +52,7 @@ class RouteSummary:
     work_status: str = ""
     total_tokens_consumed: int = 0
     damage: str = ""
+    foreign: bool = False
 
 
 def get_context(
@@ -61,8 +69,9 @@ def get_context(
     max_tokens  default budget of the returned context's `render`
     query       default query of the returned context's `render`
 
-    Costs the same however long the route's history is. Raises RouteNotFound (with the closest names), UsageError (a
-    refused name), DamagedRouteFile (when there is no journal to serve from). What is served in place of a damaged or
+    What this user's ralf did not write stands apart: see `RouteContext.foreign`. Costs the same however long the
+    route's history is. Raises RouteNotFound (with the closest names), UsageError (a refused name), DamagedRouteFile
+    (when there is no journal to serve from). What is served in place of a damaged or
     outdated file says so in `warnings`.
     """
     from ralf import state as states
@@ -90,7 +99,7 @@ def _stuck(project: Project, work: ActiveWork) -> str:
     from ralf import config
 
     try:
-        most = config.load(project.config_file).health_repeats
+        most = config.of(project).health_repeats
     except (UsageError, Damaged):  # it is said elsewhere
         most = config.Config().health_repeats
     return attempts.warned(work, most)
@@ -115,7 +124,7 @@ def list_routes(*, root: str | os.PathLike[str] | None = None) -> list[RouteSumm
     project = projects.find(root)
     files, snapshots = str(project.routes), f"{project.cache}/routes"  # a path object for each would double the time
     found = [
-        _summary(project, name, _head_fields(f"{files}/{name}.md", f"{snapshots}/{name}.json"))
+        _summary(project, name, _head_fields(project, name, f"{files}/{name}.md", f"{snapshots}/{name}.json"))
         for name in routing.names_of(project)
     ]
     found.sort(key=lambda summary: summary.route)
@@ -133,6 +142,7 @@ def _summary(project: Project, route: str, fields: dict[str, str] | None) -> Rou
             current_task=fields.get("current_task", ""),
             work_status=fields.get("work_status", ""),
             total_tokens_consumed=_number(fields.get("total_tokens_consumed")),
+            foreign=_number(fields.get("foreign_records")) > 0,
         )
     from ralf import state as states
 
@@ -145,6 +155,11 @@ def _summary(project: Project, route: str, fields: dict[str, str] | None) -> Rou
     if state is None:
         return RouteSummary(route)
     context = state.context
+    if context.wholly_foreign:  # its words stand under a label, which a list has no place for
+        count, tokens = context.checkpoint_count, context.total_tokens_consumed
+        return RouteSummary(
+            route, checkpoint_count=count, total_tokens_consumed=tokens, damage=state.damage, foreign=True
+        )
     return RouteSummary(
         route=route,
         revision=context.revision,
@@ -154,18 +169,24 @@ def _summary(project: Project, route: str, fields: dict[str, str] | None) -> Rou
         work_status=context.active_work.work_status,
         total_tokens_consumed=context.total_tokens_consumed,
         damage=state.damage,
+        foreign=context.foreign,
     )
 
 
-def _head_fields(path: str, snapshot: str) -> dict[str, str] | None:
+def _head_fields(project: Project, route: str, path: str, snapshot: str) -> dict[str, str] | None:
     """The fields of a file's header and active work that a list shows, read from its head; None where that cannot be
     done safely: there is something wrong with it, or it was touched since we wrote it.
     """
     try:
         with open(path, "rb", buffering=0, opener=not_through_a_link) as file:  # a thousand times a list
             found = os.fstat(file.fileno())
-            if not stat.S_ISREG(found.st_mode) or _time_of(snapshot) < found.st_mtime_ns:
+            if not stat.S_ISREG(found.st_mode):
                 return None
+            # The second time is nobody's to choose: it tells a file that was put there with an old date.
+            if _time_of(snapshot) < max(found.st_mtime_ns, found.st_ctime_ns):
+                if not _is_newest(project, route, found.st_size, file):
+                    return None
+                file.seek(0)
             head = file.read(_FIRST_BYTES)
             if len(head) == _FIRST_BYTES and _WORK not in head:
                 head += file.read(_HEAD_BYTES - _FIRST_BYTES)
@@ -194,12 +215,28 @@ def _fields_of(head: bytes, start: int) -> dict[str, str]:
     return fields
 
 
-def _time_of(snapshot: str) -> float:
-    """When the route's file was last known to be ours, in nanoseconds; without a snapshot nobody can tell: for ever."""
+def _time_of(snapshot: str) -> int:
+    """When the route's file was last known to be ours, in nanoseconds; without a snapshot nobody can tell."""
     try:
         return os.stat(snapshot).st_mtime_ns  # noqa: PTH116  # a thousand times a list
     except OSError:
-        return float("inf")
+        return -1
+
+
+def _is_newest(project: Project, route: str, size: int, file: FileIO) -> bool:
+    """Whether a route file is, byte for byte, what the journal's newest record of ours says it should be."""
+    from ralf import journal
+
+    if size > _LARGEST:
+        return False
+    try:
+        head = project.store.head(journal.stream_of(route))
+        newest = journal.at(project.store, route, head) if head is not None else None
+    except (Busy, Damaged, OSError, UnknownToken):  # or rewritten meanwhile
+        return False
+    if newest is None or newest.foreign or newest.outdated:
+        return False
+    return newest.render == hashlib.sha256(file.read(size)).hexdigest()
 
 
 def _number(text: str | None) -> int:

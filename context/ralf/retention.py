@@ -96,7 +96,7 @@ def prune(
     """
     project = projects.find(root)
     project.check_links()
-    settings = config.load(project.config_file)
+    settings = config.of(project)
     age = parse_age(older_than) if older_than else settings.evidence_days * _DAY
     size_text = keep_under or settings.evidence_size
     room = config.parse_size(size_text) if size_text else None
@@ -135,7 +135,7 @@ def prune(
 
 def parse_age(text: str) -> timedelta:
     """The age that `90d`, `12h`, `4w` or `90` (days) means; UsageError for anything else."""
-    match = re.fullmatch(r"\s*([0-9]{1,6})\s*([hdw]?)\s*", text)
+    match = re.fullmatch(r"([0-9]{1,6})\s*+([hdw]?)", text.strip())
     if match is None:
         raise UsageError(ascii(text), "is no age", "write 90d, 12h or 4w")
     return int(match[1]) * _AGES[match[2]]

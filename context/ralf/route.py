@@ -27,7 +27,7 @@ MAX_COMPLETED_TODOS, MAX_OPEN_TODOS, MAX_TODO_LENGTH = (
     60,
     400,
 )  # the work never folds: so it must not grow without end
-_BOOKKEEPING = frozenset({"version", "route", "revision", "lineage", "spend"})
+_BOOKKEEPING = frozenset({"version", "route", "revision", "lineage", "foreign_records", "spend"})
 """What an edit of the header cannot change."""
 
 
@@ -46,7 +46,7 @@ def fold(records: Iterable[Record], start: RouteContext) -> RouteContext:
 
 
 def apply(context: RouteContext, record: Record) -> RouteContext:
-    """What one more record makes of a context. A record of an unknown kind advances the revision, no more.
+    """What one more record makes of a context. One that is foreign, or of an unknown kind, only advances the revision.
 
     DamagedJournal for one whose payload is not what its kind holds: no writer of ours has made it.
     """
@@ -56,13 +56,14 @@ def apply(context: RouteContext, record: Record) -> RouteContext:
 
 def _changed(context: RouteContext, record: Record) -> RouteContext:
     change = _KINDS.get(record.kind)
-    if change is not None:
+    if change is not None and not record.foreign:
         changed = change(context, labelled(context, record.kind, record.payload))
         context = changed if record.kind == reversion.KIND else unresolved.settled(context, changed)
     header = replace(
         context.context_checkpoint,
         revision=record.revision,
         lineage=lineage(context.context_checkpoint.lineage, record),
+        foreign_records=context.context_checkpoint.foreign_records + record.foreign,
         version=FORMAT_VERSION,
     )
     return replace(context, context_checkpoint=header)
@@ -132,6 +133,7 @@ def _checkpoint(context: RouteContext, payload: Mapping[str, Any]) -> RouteConte
         context,
         context_checkpoint=header,
         goal=context.goal or str(payload.get("goal", "")),
+        goal_origin=context.goal_origin if context.goal else str(payload.get("goal_origin", "")),
         active_work=work,
         facts=combine(context.facts, facts),
         checkpoint_history=(*context.checkpoint_history, entry),
@@ -139,7 +141,7 @@ def _checkpoint(context: RouteContext, payload: Mapping[str, Any]) -> RouteConte
     )
 
 
-_ENTRY = ("key_events", "reason", "summarizer", "tokens_stored", "kept", "dropped", "recall", "refines")
+_ENTRY = ("origin", "key_events", "reason", "summarizer", "tokens_stored", "kept", "dropped", "recall", "refines")
 
 
 def _work(before: ActiveWork, now: ActiveWork) -> ActiveWork:
@@ -194,8 +196,18 @@ def _forget(context: RouteContext, payload: Mapping[str, Any]) -> RouteContext:
 
 
 def _edit(context: RouteContext, payload: Mapping[str, Any]) -> RouteContext:
-    tree = merge.apply(shared(context), payload.get("changes", ()))
-    return tombstones.as_edited(context, all_labelled(from_tree(RouteContext, tree)))
+    edited = from_tree(RouteContext, merge.apply(shared(context), payload.get("changes", ())))
+    by_person = payload.get("origin", "human-edit") == "human-edit"
+    if by_person and edited.goal != context.goal and edited.goal_origin == context.goal_origin:
+        edited = replace(edited, goal_origin="")  # it is the person's now
+    return _accepted(tombstones.as_edited(context, all_labelled(edited)), payload)
+
+
+def _accepted(context: RouteContext, payload: Mapping[str, Any]) -> RouteContext:
+    """The context after a record; one that `accepts` holds what the user has accepted of the foreign ones before it."""
+    if not payload.get("accepts"):
+        return context
+    return replace(context, context_checkpoint=replace(context.context_checkpoint, foreign_records=0))
 
 
 def _import(context: RouteContext, payload: Mapping[str, Any]) -> RouteContext:
@@ -203,8 +215,9 @@ def _import(context: RouteContext, payload: Mapping[str, Any]) -> RouteContext:
     header = imported.context_checkpoint
     # What was spent is told on; what steers whether a model is asked here is not somebody else's to say.
     spend = Spend(header.spend.calls, header.spend.tokens, header.spend.estimated_tokens, header.spend.cost_usd)
-    header = replace(header, route=context.route, spend=spend)
-    return all_labelled(replace(imported, context_checkpoint=header))
+    foreign = context.context_checkpoint.foreign_records
+    header = replace(header, route=context.route, spend=spend, foreign_records=foreign)
+    return _accepted(all_labelled(replace(imported, context_checkpoint=header)), payload)
 
 
 def _refinement(context: RouteContext, payload: Mapping[str, Any]) -> RouteContext:

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from ralf import checkout, environment, names
 from ralf.errors import RouteNotFound, UsageError
+from ralf.files import folders
 from ralf.files.opening import content_of, ours_alone
 from ralf.project import Project
 
@@ -20,8 +21,10 @@ CHOSEN, FIRST_REQUEST = "ralf route use", "first request"
 """The rules by which somebody has chosen a session's route, and by which it is named after its first request."""
 RUN_FOLDER, RUN_METADATA, CLAIM = OF_RUN = "run folder", "metadata.yaml of the run", "claim in the queue"
 """The rules by which the run of a loop, of which we are part, has a route: the task that it works on."""
+BRANCH = "git branch"
+"""How the rule begins that took the route from a branch, whose name follows."""
 _BY_BRANCH, _BY_REQUEST = ("task", "branch"), ("task", "goal")
-_MARKER = re.compile(r"\[REDACTED:[^\]]*\]")
+_MARKER = re.compile(r"\[REDACTED:[^\[\]]*+\]")
 _MAIN_BRANCHES = frozenset({"main", "master", "trunk", "HEAD"})
 
 
@@ -136,9 +139,9 @@ def use(project: Project, route: str, *, session: str | None = None) -> None:
     """Choose the route of a session; None: of the client's that runs us (of this project, where it names none)."""
     from ralf.files import atomic
 
-    path = _choice_file(project, session)
     project.prepare()
-    path.parent.mkdir(parents=True, exist_ok=True)
+    path = _choice_file(project, session)
+    folders.make(path.parent)
     atomic.write(path, names.check(route).encode() + b"\n")
 
 
@@ -156,7 +159,7 @@ def name(project: Project, request: str, *, session: str) -> str:
     for made in _names(project, project.redactor.text(request), session):
         if _claimed(project, made, session):
             path = _named_file(project, session)
-            path.parent.mkdir(parents=True, exist_ok=True)
+            folders.make(path.parent)
             atomic.write(path, made.encode() + b"\n")
             return made
     return ""
@@ -176,7 +179,7 @@ def _of_branch(branch: str) -> Choice | None:
     """The route that a git branch names, None for the main one and for none."""
     if not branch or branch in _MAIN_BRANCHES:
         return None
-    return Choice(names.slug(branch), f"git branch {branch}")
+    return Choice(names.slug(branch), f"{BRANCH} {branch}")
 
 
 def _names(project: Project, request: str, session: str) -> Iterator[str]:
@@ -192,7 +195,7 @@ def _claimed(project: Project, route: str, session: str) -> bool:
     """Whether a name is this session's: the first one to make its file has it."""
     project.prepare()
     path = _claim_file(project, route)
-    path.parent.mkdir(parents=True, exist_ok=True)
+    folders.make(path.parent)
     try:
         with open(path, "x", opener=ours_alone, encoding="utf-8") as file:
             file.write(names.slug(session))
@@ -218,9 +221,9 @@ def _by(project: Project) -> str:
             return _BY_REQUEST[0]
     except OSError:
         return _BY_REQUEST[0]
-    from ralf.config import load
+    from ralf import config
 
-    return load(project.config_file).route_by
+    return config.of(project).route_by
 
 
 def _chosen(project: Project, session: str | None) -> str:

@@ -7,10 +7,11 @@ answers, and is made anew when it is missing, damaged or of another version.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 from ralf import project as projects, routing
 from ralf.index import passages, searchwords
@@ -19,6 +20,8 @@ from ralf.index.ranking import Question
 from ralf.index.searchindex import ROUTE_BITS, SearchIndex, rebuilt_when_damaged
 from ralf.index.searchwords import Word
 from ralf.project import Project
+
+T = TypeVar("T")
 
 _MANY = 4  # documents that are read for each hit: several may be one thing
 _FAR = 0.35  # share of the best score below which nothing is worth showing
@@ -64,7 +67,7 @@ def search(
         route = routing.existing(project, route)
     if not searchwords.words(query) or limit < 1 or not project.folder.exists():
         return []
-    return rebuilt_when_damaged(_index_path(project), lambda path: _search(project, path, query, route, limit))
+    return _with_index(project, lambda path: _search(project, path, query, route, limit))
 
 
 def valued(project: Project, query: str, route: str) -> tuple[tuple[Word, float], ...]:
@@ -75,11 +78,17 @@ def valued(project: Project, query: str, route: str) -> tuple[tuple[Word, float]
             index.renew(project, [route])
             return Question(index, query, index.within(route)).valued
 
-    return rebuilt_when_damaged(_index_path(project), look_up)
+    return _with_index(project, look_up)
 
 
-def _index_path(project: Project) -> Path:
-    return project.cache / "search.sqlite"
+def _with_index(project: Project, work: Callable[[Path | None], T]) -> T:
+    """`work` on the project's index, or with None, in memory, where none may be kept: git would see it."""
+    path = project.cache / "search.sqlite"
+    try:
+        project.make_room(path)
+    except OSError:
+        return work(None)
+    return rebuilt_when_damaged(path, work)
 
 
 def _search(project: Project, path: Path | None, query: str, route: str | None, limit: int) -> list[SearchHit]:

@@ -207,7 +207,7 @@ def _renewed(project: Project, route: str, path: Path, known: bytes) -> bytes:
     except UnknownToken:
         known, added = b"", lines_since(project, route, None)
     with suppress(OSError):
-        path.parent.mkdir(parents=True, exist_ok=True)
+        project.make_room(path)
         if not known:
             path.unlink(missing_ok=True)
         with open(path, "ab", opener=ours_alone) as file:
@@ -230,7 +230,8 @@ def lines_since(project: Project, route: str, after: Token | None, known: bytes 
     """What is remembered of the records after a place, or of all, a line each; it follows on `known`."""
     lines = []
     for token, record in journal.read(project.store, route, after=after):
-        source = record.payload.get("source") if record.kind == "checkpoint" else None
+        # Of what a foreign record says that it has taken, nothing was taken for this user.
+        source = record.payload.get("source") if record.kind == "checkpoint" and not record.foreign else None
         line: dict[str, Any] = {"token": token}
         if source:
             with journal.understood(route):
@@ -244,7 +245,7 @@ def lines_since(project: Project, route: str, after: Token | None, known: bytes 
                     **_carried(record.payload),
                     "token": token,
                 }
-        if record.kind in ("checkpoint", "attempt"):
+        if record.kind in ("checkpoint", "attempt") and not record.foreign:
             with journal.understood(route):
                 lines += [_line(_of_run(run) | {"token": token}) for run in runs_of(record.payload)]
         lines.append(_line(line))

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ralf.context import Counts, RouteContext
+from ralf.files import folders
 from ralf.files.opening import content_of, ours_alone
 from ralf.journal import MALFORMED
 from ralf.store import Token
@@ -96,7 +97,7 @@ def save(cache: Path, route: str, snapshot: Snapshot, *, shown: bool = True) -> 
     path = path_of(cache, route)
     temporary = path.with_name(f".{path.name}.tmp")  # one name: who holds the route's lock removes a dead writer's
     with suppress(OSError):
-        path.parent.mkdir(parents=True, exist_ok=True)
+        folders.make(path.parent)
         try:
             temporary.unlink(missing_ok=True)
             content = with_sum(_counted(snapshot.context.counts) + b"\n" + _written(tree))
@@ -193,7 +194,7 @@ def keep_shown(cache: Path, route: str, context: RouteContext, token: Token) -> 
     if path.parent.is_symlink():
         return
     with suppress(OSError, ValueError):
-        path.parent.mkdir(parents=True, exist_ok=True)
+        folders.make(path.parent)
         path.unlink(missing_ok=True)
         with open(path, "xb", opener=ours_alone) as file:  # a new file: never through a link that somebody laid
             file.write(zlib.compress(_written({"token": token, "context": outline(context)}), 1))

@@ -13,15 +13,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from ralf import journal, snapshot
-from ralf.context import RouteContext
+from ralf.context import BODY, RouteContext
 from ralf.errors import Busy, DamagedJournal, DamagedRouteFile, UnknownToken
 from ralf.files.opening import not_through_a_link
 from ralf.journal import Record
 from ralf.project import Project
 from ralf.store import Token
-from ralf.tree import outline
+from ralf.tree import outline, shared
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from ralf.merge import Change
 
 MAX_BYTES = 64 << 20
@@ -32,7 +34,7 @@ _MOST_TRIES = 20
 TAKEN_IN = 0
 """In the place of a file's revision: a person's, which the journal has all of. It is no edit of what came after it."""
 
-FileStatus = Literal["current", "stale", "missing", "edited", "damaged", "foreign"]
+FileStatus = Literal["current", "stale", "missing", "edited", "damaged", "own", "foreign"]
 """What the route file is to its journal.
 
 current  ours, showing the newest revision
@@ -40,7 +42,8 @@ stale    ours, of an older revision, untouched
 missing  not there, or empty
 edited   changed by a person
 damaged  cannot be read; never overwritten
-foreign  there is no journal: a file that somebody brought
+own      there is no journal: a file that this user has put there
+foreign  this user's ralf did not write it, and it is no edit of theirs; never taken in, never overwritten
 """
 
 
@@ -48,8 +51,8 @@ foreign  there is no journal: a file that somebody brought
 class State:
     """A route at one moment.
 
-    context   what the route comes to, a person's unrecorded edits included
-    recorded  what the journal alone comes to
+    context   what the route comes to, a person's unrecorded edits included; what is foreign stands apart in it
+    recorded  what the journal alone comes to, and of that what is this user's
     token     the journal's newest record, None for none
     content   the route file's bytes, None where there is none
     status    what the file is to the journal
@@ -58,6 +61,7 @@ class State:
     renders   revision and digest of the last files that we wrote; `TAKEN_IN` and its digest for one that a person saved
               and no file of ours has taken the place of yet
     whole     whether the file is one of ours with these changes and, but for its header, nothing else
+    brought   of a foreign file, its bytes as they came; `changes` are then what a person has changed in these since
     damage    what is wrong with the file, "" for nothing
     """
 
@@ -70,7 +74,13 @@ class State:
     behind: bool = False
     renders: tuple[tuple[int, str], ...] = ()
     whole: bool = False
+    brought: bytes = b""
     damage: str = ""
+
+    @property
+    def own(self) -> RouteContext:
+        """The context without what is foreign: what work goes on from."""
+        return self.recorded if self.context.foreign else self.context
 
 
 def load(project: Project, route: str) -> State | None:
@@ -82,7 +92,7 @@ def load(project: Project, route: str) -> State | None:
     for _ in range(_MOST_TRIES):
         with suppress(UnknownToken):  # the journal was rewritten meanwhile: what was read of it is of no journal
             state = of(project, route, read_file(project, route))
-            return _with_edit(state) if state is not None and state.changes else state
+            return _as_served(project, route, state) if state is not None else None
     raise Busy(route, "its journal is rewritten again and again", "try again")
 
 
@@ -135,7 +145,7 @@ def read_file(project: Project, route: str) -> bytes | None:
 def _shown(project: Project, route: str, head: Token, content: bytes) -> RouteContext | None:
     """The context in a route file that is, byte for byte, what the newest record says it should be; else None."""
     newest = journal.at(project.store, route, head)
-    if newest.render != digest_of(content) or newest.outdated:
+    if newest.foreign or newest.render != digest_of(content) or newest.outdated:
         return None
     from ralf.document import render
 
@@ -164,12 +174,16 @@ def _recorded(project: Project, route: str, kept: snapshot.Snapshot | None, head
 
 def _without_journal(project: Project, route: str, content: bytes) -> State:
     from ralf import route as heart
+    from ralf.ownership import routefiles
 
-    context = _named(parsed(project, route, content), route)
-    return State(context, heart.empty(route), None, content, "foreign")
+    context = named(parsed(project, route, content), route)
+    own = routefiles.is_own(project, route, content)
+    if own:
+        return State(context, heart.empty(route), None, content, "own")
+    return State(context, heart.empty(route), None, content, "foreign", brought=content)
 
 
-def _named(context: RouteContext, route: str) -> RouteContext:
+def named(context: RouteContext, route: str) -> RouteContext:
     """A context out of a file that anybody may have brought: the route is that of the file, whatever stands in it."""
     return replace(context, context_checkpoint=replace(context.context_checkpoint, route=route))
 
@@ -180,7 +194,11 @@ def _without_usable_journal(
     """The route file as it stands, when its journal cannot be read."""
     if not content:
         raise error
-    context = replace(_named(parsed(project, route, content), route), warnings=(str(error), error.hint))
+    from ralf.ownership import foreignlines, routefiles
+
+    context = replace(named(parsed(project, route, content), route), warnings=(str(error), error.hint))
+    if not routefiles.is_own(project, route, content):
+        context = foreignlines.apart(context)
     return State(context, context, head, content, "damaged", damage=str(error))
 
 
@@ -201,16 +219,17 @@ def with_file(project: Project, route: str, state: State, content: bytes) -> Sta
         return replace(state, context=warned, status="damaged", damage=str(error))
     state = replace(state, behind=found.revision != recorded.revision)
     base, place = _base(project, route, state, found)
-    whole = False
-    if base is None:
-        changes = tuple(heart.changes_of_foreign(recorded, found))
-    elif outline(base) == outline(found):
+    from ralf.ownership import routefiles
+
+    if base is None and not routefiles.is_known(project, route, content):
+        return replace(state, status="foreign", brought=content)
+    if base is not None and outline(base) == outline(found):
         renders = (*state.renders, (found.revision, digest))
         return replace(state, status="stale" if state.behind else "current", renders=renders)
-    else:
-        known = _TakenInSince(project, route, found.revision, place)
-        changes = tuple(heart.changes_of_edit(base, found, recorded, known))
-        whole = not known.any
+    known = _TakenInSince(project, route, found.revision, place)
+    changes = tuple(
+        heart.changes_of_edit(base, found, recorded, known) if base else heart.changes_of_foreign(recorded, found)
+    )
     if not changes and state.behind:
         return replace(state, status="stale", renders=(*state.renders, (TAKEN_IN, digest)))
     if not changes:
@@ -218,7 +237,48 @@ def with_file(project: Project, route: str, state: State, content: bytes) -> Sta
     if base is not None and _is_ours(project, route, state, found.revision, digest):
         renders = (*state.renders, (found.revision, digest))
         return replace(state, status="stale" if state.behind else "current", renders=renders)
-    return replace(state, status="edited", changes=changes, whole=whole)
+    brought = routefiles.brought(project, route, content)
+    if brought is not None:
+        return _with_theirs(project, route, replace(state, brought=brought), found, known)
+    return replace(state, status="edited", changes=changes, whole=base is not None and not known.any)
+
+
+def _with_theirs(
+    project: Project, route: str, state: State, found: RouteContext, is_known: Callable[[Change], bool]
+) -> State:
+    """The state with a file that git brought: what a person has changed in it since is an edit, as far as it is new or
+    about what is the same in both; all else is foreign.
+    """
+    from ralf import labels, merge, route as heart
+
+    state = replace(state, status="foreign")
+    if state.brought == state.content:
+        return state
+    try:
+        theirs = parsed(project, route, state.brought)
+    except DamagedRouteFile:
+        return replace(state, brought=state.content or b"")
+    theirs, found = labels.labelled_alike(theirs, found)
+    changes = heart.changes_of_edit(theirs, found, state.recorded, is_known)
+    mixed = {one.at for one in merge.conflicts(shared(theirs), shared(state.recorded), changes)}
+    own = (one for one in changes if "order" not in one and one.get("removed") != "empty")
+    return replace(state, changes=tuple(one for one in own if tuple(one["at"]) not in mixed and _is_content(one)))
+
+
+def _is_content(change: Change) -> bool:
+    at = change["at"]
+    return at[0] not in ("context_checkpoint", "unresolved", "folded") and at not in ([BODY, "crlf"], [BODY, "bom"])
+
+
+def changes_of(project: Project, route: str, state: State, found: RouteContext) -> list[Change]:
+    """All that a route file says other than ours, whoever wrote it: for who accepts it as this user's."""
+    from ralf import route as heart
+
+    base, place = _base(project, route, state, found)
+    if base is None:
+        return heart.changes_of_foreign(state.recorded, found)
+    known = _TakenInSince(project, route, found.revision, place)
+    return heart.changes_of_edit(base, found, state.recorded, known)
 
 
 def redacted(project: Project, change: Change) -> Change:
@@ -228,6 +288,21 @@ def redacted(project: Project, change: Change) -> Change:
     if "value" in change and change["at"] and change["at"][-1] != change["value"]:  # not an item, which names itself
         (clean["value"],) = redactor.tree({change["at"][-1]: change["value"]}).values()
     return clean
+
+
+def _as_served(project: Project, route: str, state: State) -> State:
+    """The state whose context shows a person's edit, and what is foreign apart from all that is theirs."""
+    if state.changes:
+        from ralf.ownership import routefiles
+
+        if state.status == "edited":
+            routefiles.remember_read(project, route, state.content or b"")
+        state = _with_edit(state)
+    if state.status == "foreign" or state.recorded.context_checkpoint.foreign_records:
+        from ralf.ownership import foreignpart
+
+        return replace(state, context=foreignpart.shown(project, route, state))
+    return state
 
 
 def _with_edit(state: State) -> State:
@@ -242,17 +317,20 @@ def _with_edit(state: State) -> State:
 
 
 def _base(project: Project, route: str, state: State, found: RouteContext) -> tuple[RouteContext | None, Token | None]:
-    """What a person's file was before they edited it, None for a file of another history; and the place of its record,
-    where that is remembered.
+    """What a person's file was before they edited it, None for a file of another history, or one whose record this
+    user's ralf did not write; and the place of that record, where it is remembered.
     """
     recorded = state.recorded
-    if found.lineage == recorded.lineage:
+    newest = found.lineage == recorded.lineage
+    if newest and state.token is not None and not journal.at(project.store, route, state.token).foreign:
         return recorded, state.token
-    if not 0 < found.revision < recorded.revision:
+    if not 0 < found.revision < recorded.revision + newest:
         return None, None
     shown = snapshot.shown_at(project.cache, route, found.revision)
     base = shown.context if shown is not None else _folded_to(project, route, found.revision)
-    return base if base.lineage == found.lineage else None, shown.token if shown is not None else None
+    if base is None or base.lineage != found.lineage:
+        return None, None
+    return base, shown.token if shown is not None else None
 
 
 class _TakenInSince:
@@ -297,22 +375,23 @@ def _records_since(project: Project, route: str, place: Token | None) -> list[Re
 def _is_ours(project: Project, route: str, state: State, revision: int, digest: str) -> bool:
     """Whether a file is what the record of its revision says, byte for byte, though we would write it otherwise."""
     if revision == state.recorded.revision and state.token is not None:
-        return journal.at(project.store, route, state.token).render == digest
+        newest = journal.at(project.store, route, state.token)
+        return newest.render == digest and not newest.foreign
     if snapshot.shown_at(project.cache, route, revision) is not None:
         return False  # what we wrote is known, and is something else
     records = (record for _, record in journal.read(project.store, route))
-    return any(record.revision == revision and record.render == digest for record in records)
+    return any((one.revision, one.render, one.foreign) == (revision, digest, False) for one in records)
 
 
-def _folded_to(project: Project, route: str, revision: int) -> RouteContext:
-    """What the records up to a revision come to."""
+def _folded_to(project: Project, route: str, revision: int) -> RouteContext | None:
+    """What the records up to a revision come to; None where that one is foreign, so that no file of ours shows it."""
     from ralf import route as heart
 
     context = heart.empty(route)
     for _, record in journal.read(project.store, route):
         context = heart.apply(context, record)
         if record.revision == revision:
-            break
+            return None if record.foreign else context
     return context
 
 

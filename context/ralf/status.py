@@ -20,7 +20,7 @@ class Status:
     """One look at a project.
 
     rule              which rule chose the route
-    opted_in          whether the project has a configuration file
+    opted_in          whether this user has opted the project in
     hooks             whether it has not switched its hooks off
     transcript        this project's newest session, None where no client has kept one
     tokens_since      tokens in it since the last checkpoint, an estimate; None without a transcript
@@ -58,17 +58,17 @@ class Status:
 def status(project: Project, route: str | None = None) -> Status:
     """The status of a project and of the route that is meant. Raises UsageError for a refused name or configuration."""
     choice = meant(project, route)
-    settings = config.load(project.config_file)
+    settings = config.of(project)
     name = routing.known(project, choice.route) or choice.route
     state = states.load(project, name)
-    header = state.context.context_checkpoint if state is not None else None
+    header = state.own.context_checkpoint if state is not None else None
     transcript, since, problem = _newest_session(project, name)
     model, model_problem, total = _model(project, name)
     return Status(
         root=project.root,
         route=choice.route,
         rule=choice.rule,
-        opted_in=project.config_file.exists(),
+        opted_in=project.owner.has_opted_in and project.config_file.exists(),
         hooks=settings.hooks == "on",
         revision=header.revision if header else 0,
         checkpoint_count=header.checkpoint_count if header else 0,

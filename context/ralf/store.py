@@ -16,11 +16,14 @@ Digest = str
 
 
 class Entry(NamedTuple):
-    """A record as it stands in a stream: its place, the id under which it was appended, and its bytes."""
+    """A record as it stands in a stream: its place, the id under which it was appended, its bytes, and whether it came
+    from elsewhere (`ralf.storage.sealed`; a store itself cannot tell).
+    """
 
     token: Token
     id: str
     record: bytes
+    foreign: bool = False
 
 
 class Blob(NamedTuple):

@@ -98,9 +98,9 @@ class Taking:
         """Look at the route anew, after somebody else wrote to it."""
         state = self._state()
         if state is not None:
-            self.context = state.context
+            self.context = state.own
             self.damage = state.damage
-            now = {entry.checkpoint_id: entry for entry in state.context.checkpoint_history}
+            now = {entry.checkpoint_id: entry for entry in state.own.checkpoint_history}
             self.written = [now.get(entry.checkpoint_id, entry) for entry in self.written]
 
     def _take(self, limit: int, *, restart: bool, begin: Position | None, progress: Progress | None) -> bool:
@@ -116,7 +116,7 @@ class Taking:
         if begin is not None and begin.byte > stand.position.byte:
             stand = Standing(stand.session, begin)
         state = self._state()
-        self.context = state.context if state is not None else empty(self.route)
+        self.context = state.own if state is not None else empty(self.route)
         size = self.source.size() + (self._taken.byte if self.source.rewritten else 0)
         pieces = self._pieces(stand.position, limit)
         piece = next(pieces, None)

@@ -83,7 +83,9 @@ def _only_said_again(base: Tree, newest: Tree, at: Sequence[str]) -> bool:
     if at[0] != "decisions":
         return False
     was, now = find(base, at[:2]), find(newest, at[:2])
-    return bool(was and now) and all(was.get(key) == now.get(key) for key in _CLAIM)
+    if not isinstance(was, dict) or not isinstance(now, dict):  # gone, or the list as a whole
+        return False
+    return all(was.get(key) == now.get(key) for key in _CLAIM)
 
 
 def _depth(found: Any) -> int:

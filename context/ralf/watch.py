@@ -26,12 +26,14 @@ def watch(
     root: str | os.PathLike[str] | None = None,
     every: int | None = None,
     once: bool = False,
+    as_text: bool = False,
     wait: Callable[[float], None] = time.sleep,
 ) -> Iterator[CheckpointReport]:
     """Yield a report for each checkpoint that falls due as the transcript grows, for ever or `once` over what is there.
 
-    every  tokens between checkpoints; None: as configured
-    wait   how to pass the seconds between two looks
+    every    tokens between checkpoints; None: as configured
+    as_text  see `checkpoint`
+    wait     how to pass the seconds between two looks
 
     A transcript that does not exist yet is waited for (with `once`: TranscriptNotFound). Errors: `checkpoint`.
     """
@@ -40,7 +42,7 @@ def watch(
     project = projects.find(root)
     routing.check_new(project, route)
     path = Path(transcript)
-    limits = config.load(project.config_file).limits
+    limits = config.of(project).limits
     if every is not None:
         limits = replace(limits, tokens=every, percent=None, adaptive=False)
     watcher: BudgetWatcher | None = None
@@ -52,7 +54,7 @@ def watch(
             raise TranscriptNotFound(path, "no such transcript", f"ralf context watch {route} --transcript FILE")
         if grown is not None and grown != size:
             size = grown
-            source = open_transcript(path, root=project.root)
+            source = open_transcript(path, root=project.root, as_text=as_text)
             if source.rewritten:
                 hint = f"ralf context checkpoint {route} --transcript {path}"
                 raise UsageError(path, "is a run folder: it does not grow as a log does", hint)
@@ -64,7 +66,9 @@ def watch(
                 watcher.see(event, tokens.count(event.text) if event.kind != "compaction" else 0)
             seen = source.end
             if watcher.state.due:
-                report = checkpoint(route, path, root=root, reason=watcher.state.due, segment_tokens=every)
+                report = checkpoint(
+                    route, path, root=root, reason=watcher.state.due, segment_tokens=every, as_text=as_text
+                )
                 left = max(0, watcher.state.tokens - report.tokens_read)
                 watcher.taken(sessions.standing(project, route, source.session).position, left=left)
                 yield report

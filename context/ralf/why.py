@@ -12,7 +12,6 @@ from typing import Any
 from ralf import evidence, project as projects, routing, state as states
 from ralf.errors import BlobNotFound, NotFound
 from ralf.evidence import Line
-from ralf.extraction.facts import said_in_refusal
 from ralf.forgetting.wording import MARK
 from ralf.journal import Record, understood
 from ralf.model import SHA256_DIGITS, Decision, Source
@@ -20,7 +19,6 @@ from ralf.past import history
 from ralf.project import Project
 from ralf.proving.items import Item
 from ralf.proving.probe import Words
-from ralf.transcripts.events import Event, Position
 from ralf.tree import Tree, from_tree
 
 _MOST_MESSAGES = 8  # that one claim rests on
@@ -43,7 +41,8 @@ class Reason:
 
     id         DEC-003 or cp-002; `kind`: decision, rule, failed-approach, checkpoint or revert
     status     of a decision: active, superseded, reversed, dropped
-    recorded   how it came into the route: "checkpoint cp-002", "by hand", "edit of the route file", "import"
+    recorded   how it came into the route: "checkpoint cp-002", "by hand", "edit of the route file", "import"; FOREIGN
+               where it did not: this user's ralf has not written it
     revision   of the journal's record that brought it, 0 where it has not been taken in yet
     edited     a person has put the claim in other words since: the quotes are what it was taken from
     source     where it was found; None for what no transcript holds
@@ -95,7 +94,8 @@ def _decision(project: Project, route: str, label: str, records: Sequence[tuple[
     state = states.load(project, route)
     present = state.context.decisions if state is not None else ()
     decision = next((item for item in present if item.id.casefold() == label.casefold()), None)
-    recorded, revision = "edit of the route file", 0
+    foreign = state is not None and state.context.wholly_foreign
+    recorded, revision = FOREIGN if foreign else "edit of the route file", 0
     tree: Tree = {}
     said = ""  # at first
     for name, record in records:
@@ -124,9 +124,10 @@ def _decision(project: Project, route: str, label: str, records: Sequence[tuple[
         edited=said not in ("", decision.decision),
         source=source,
     )
-    return _quoted(project, reason, source, records) if source is not None else reason
+    return _quoted(project, reason, source, records) if source is not None and not foreign else reason
 
 
+FOREIGN = "foreign: came with the repository"
 _HOW = {"decision": "by hand", "edit": "edit of the route file", "import": "import"}
 
 
@@ -185,13 +186,9 @@ def _some_of(said: Sequence[Quote]) -> Iterator[Sequence[Quote]]:
 
 
 def _spoken(line: Line) -> Iterator[Quote]:
-    """What a person or the agent says in an event; a person who declines a call speaks in its result."""
+    """What a person or the agent says in an event."""
     if line.kind in ("user", "assistant", "note"):
         yield _quote(line)
-    elif line.kind == "result":
-        words = said_in_refusal(Event("result", line.text, Position(), Position(), refused=True))
-        if words:
-            yield Quote(line.line, line.last, "user", words)
 
 
 # ---- checkpoints ----

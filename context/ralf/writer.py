@@ -15,6 +15,7 @@ from ralf.document import render
 from ralf.errors import MEND_JOURNAL, DamagedJournal, DamagedRouteFile, UnknownToken
 from ralf.files import atomic, leases, locks
 from ralf.journal import Record
+from ralf.ownership import gitview
 from ralf.project import Project
 from ralf.state import State
 from ralf.store import Token
@@ -55,15 +56,16 @@ class RouteWriter:
         file = self._digest = states.digest_of(state.content or b"")
         self._renders = [known for known in state.renders if known[0] or saving or known[1] == file]
         self.damage = state.damage  # a file that cannot be read is never overwritten
+        self.foreign = state.status == "foreign"  # nor is one that somebody else has written, or taken in
         self.token: Token | None = state.token
         self.context: RouteContext = state.recorded
         self._counts = state.recorded.counts
-        self.warnings: list[str] = []
-        self.owes = state.behind and not state.damage  # the journal has more than the file shows
+        self.warnings: list[str] = [self._foreign_warning] if self.foreign else []
+        self.owes = state.behind and not self._leaves_file  # the journal has more than the file shows
         self._waited_for = locks.is_waited_for(project.route_lock(route))
         self._next_shows = leave and self._waited_for
         self._leaves = self._next_shows and self._may_leave(state)
-        if state.status == "foreign":
+        if state.status == "own":
             self._import(state)
         rescued = [self._rescue(aside) for aside in unseen]
         if any(rescued):  # they are older than what the file holds now
@@ -86,7 +88,7 @@ class RouteWriter:
         """
         record = journal.sealed(Record(self.context.revision + 1, kind, labels.labelled(self.context, kind, payload)))
         context = heart.apply(self.context, record)
-        if shown and not self.damage and not self._leaves:
+        if shown and not self._leaves_file and not self._leaves:
             record = replace(record, render=states.digest_of(render(context).encode()))
         token = journal.append(self._project.store, self._route, record, id=id, after=self.token)
         if self._read_back(token, record):
@@ -101,7 +103,7 @@ class RouteWriter:
         Where another writer waits, it is left to that one, so that of many writers who queue not each makes a file that
         nobody gets to see.
         """
-        if not self.damage and not self._leaves:
+        if not self._leaves_file and not self._leaves:
             problem = _SAVING if self._saving else self._write_until_shown()
             warning = f"{self._path}: {problem}; the next write shows what this one wrote"
             if problem and warning not in self.warnings:
@@ -118,7 +120,29 @@ class RouteWriter:
             shown = self._stands and (self.context.revision, self._digest) in self._renders
             snapshot.save(self._project.cache, self._route, kept, shown=shown)
 
+    def accept(self, kind: str, payload: Mapping[str, Any], *, id: str, content: bytes | None) -> RouteContext:  # noqa: A002
+        """Append a record of what is foreign in the route and the user has accepted, and make the file show it.
+
+        content  the file that was looked at: one that has changed since is left as it is, and told in `warnings`
+        """
+        self.append(kind, payload, id=id, shown=False)
+        if self.foreign and content == self._content:
+            self.foreign = False
+            self.warnings.remove(self._foreign_warning)
+            self._renders.append((states.TAKEN_IN, self._digest))
+        self.show()
+        return self.context
+
     # ---- the file ----
+
+    @property
+    def _leaves_file(self) -> bool:
+        return bool(self.damage) or self.foreign
+
+    @property
+    def _foreign_warning(self) -> str:
+        accept = f"look at it, and accept it: ralf context trust {self._route}"
+        return f"{self._path}: came with the repository, not written by your ralf: left as it is; {accept}"
 
     def _may_leave(self, state: State) -> bool:
         """Whether showing what is written may be left to the writer that waits: it looks at the journal first, as each
@@ -140,9 +164,11 @@ class RouteWriter:
                     self._saving = True
                     return _SAVING
                 if found != self._content:
-                    self.damage = self._merge(found)
+                    state = self._merge(found)
+                    self.damage, self.foreign = state.damage, state.status == "foreign"
+                    self.warnings += [self._foreign_warning] if self.foreign else []
                     self._content, self._digest = found, states.digest_of(found)
-                if self.damage:
+                if self._leaves_file:
                     return ""
         return "changes faster than it can be written"
 
@@ -167,11 +193,12 @@ class RouteWriter:
     def _rescue(self, displaced: atomic.Aside) -> bool:
         """Take in what a person saved and a write displaced, and only then drop it; True when it changed something."""
         before = self.context.revision
-        damage = self._merge(displaced.content)
-        if damage:
+        state = self._merge(displaced.content)
+        if state.damage or state.status == "foreign":
             kept = self._path.with_suffix(f".displaced-{states.digest_of(displaced.content)[:8]}")
             displaced.keep(kept)
-            self.warnings.append(f"{kept}: saved while the file was written, and cannot be read: {damage}")
+            why = f"cannot be read: {state.damage}" if state.damage else "not written by your ralf: not taken in"
+            self.warnings.append(f"{kept}: saved while the file was written, and {why}")
         else:
             self._drop(displaced)
         return self.context.revision > before
@@ -201,15 +228,14 @@ class RouteWriter:
         changes = merge.diff(to_tree(self.context), theirs)
         return any(states.redacted(self._project, one) != one for one in changes)
 
-    def _merge(self, saved: bytes) -> str:
-        """Record what a person changed in a file; what is wrong with it, "" for nothing."""
-        if not saved:
-            return ""
+    def _merge(self, saved: bytes) -> State:
+        """Record what a person changed in a file; what the file is."""
         state = State(self.context, self.context, self.token, saved, "missing", renders=tuple(self._renders))
-        state = states.with_file(self._project, self._route, state, saved)
+        if saved:
+            state = states.with_file(self._project, self._route, state, saved)
         if state.changes:
             self._record_edit(state)
-        return state.damage
+        return state
 
     # ---- edits and imports ----
 
@@ -227,8 +253,11 @@ class RouteWriter:
         payload = {"timestamp": taken, "changes": changes}
         if state.whole and changes == list(state.changes):
             self._clean.add(digest)
-        self.append("edit", payload, id=f"edit-{self.context.revision}-{digest}", shown=False)
-        self._renders.append((states.TAKEN_IN, digest))
+        if state.status == "foreign":  # what is not a person's in it is not to become theirs
+            self.append("edit", payload, id=f"edit-{self.context.revision}-{digest[:32]}", shown=False)
+        else:
+            self.append("edit", payload, id=f"edit-{self.context.revision}-{digest}", shown=False)
+            self._renders.append((states.TAKEN_IN, digest))
         for place in unresolved.places(state.changes):
             path = self._project.route_file(self._route)
             what = "changed by hand, and meanwhile otherwise: the edit stands"
@@ -253,7 +282,8 @@ def writing(project: Project, route: str, *, leave: bool = True) -> Iterator[Rou
            block's work when that is done
 
     Busy when another writer holds it too long, OSError when the folder cannot be written, DamagedJournal when the
-    journal cannot be read: then nothing was written.
+    journal cannot be read, UsageError where the store is not to be written (`Project.prepare`), or git tracks the file
+    and this user does not share it: then nothing was written.
     """
     project.prepare()
     with locks.held(project.route_lock(route), route, seen=True):
@@ -269,6 +299,8 @@ def writing(project: Project, route: str, *, leave: bool = True) -> Iterator[Rou
         if state is None:
             fresh = heart.empty(route)
             state = State(fresh, fresh, None, content, "missing")
+        if not state.damage and (what := gitview.would_commit(project, route)):
+            state = replace(state, damage=what)  # the file is left as it is; the journal has what is written
         writer = RouteWriter(project, route, state, saving=saving, unseen=unseen, leave=leave)
         try:
             yield writer

@@ -12,6 +12,7 @@ from ralf.files import filesystems
 from ralf.files.opening import content_of
 from ralf.integrity.verify import verify
 from ralf.project import Project
+from ralf.secrets import engine
 from ralf.text import clean
 from ralf_integrations.blackbox5 import condition as loop
 from ralf_integrations.clients import condition
@@ -25,7 +26,8 @@ _SESSIONS = 5  # whose receipts are looked at
 
 def examine(project: Project) -> Iterator[Check]:
     """Look at everything; nothing is changed. What goes wrong in a look is itself told."""
-    for look in (_project, _file_system, condition.checks, loop.checks, _calls, _receipts, _complaints, _store):
+    looks = (_project, _file_system, _secrets, condition.checks, loop.checks, _calls, _receipts, _complaints, _store)
+    for look in looks:
         try:
             yield from look(project)
         except (RalfError, OSError) as error:
@@ -34,9 +36,13 @@ def examine(project: Project) -> Iterator[Check]:
 
 
 def _project(project: Project) -> Iterator[Check]:
-    if not project.config_file.exists():
+    registration = project.owner.registration
+    if registration is not None and registration.pending:
+        what = f"{project.folder}: holds what is not known to be yours: it is handed to no agent"
+        yield Check("store", "warning", what, "ralf context trust")
+    if not (project.owner.has_opted_in and project.config_file.exists()):
         yield Check("project", "problem", f"{project.root}: has not opted in: hooks do nothing", "ralf init")
-    elif config.load(project.config_file).hooks == "off":
+    elif config.of(project).hooks == "off":
         yield Check("project", "warning", f"{project.config_file}: hooks are switched off", "ralf on")
     else:
         yield Check("project", "ok", f"{project.root}: has opted in, hooks are on")
@@ -45,6 +51,11 @@ def _project(project: Project) -> Iterator[Check]:
 def _file_system(project: Project) -> Iterator[Check]:
     filesystems.check(project.folder)
     yield Check("file system", "ok", "locks and renames can be trusted")
+
+
+def _secrets(_: Project) -> Iterator[Check]:
+    if not engine.available():
+        yield Check("secrets", "warning", engine.NOT_LOOKED_FOR, "pip install google-re2, where there is a build of it")
 
 
 def _calls(project: Project) -> Iterator[Check]:

@@ -163,5 +163,5 @@ class _Look:
 
 def _redactor(project: Project) -> Redactor:
     """One under a key that is forgotten: a look makes no key."""
-    patterns = config.load(project.config_file).redact_patterns
+    patterns = config.redact_patterns_of(project)
     return Redactor(secrets.token_bytes(32), redaction.compiled(project.config_file, patterns))

@@ -172,15 +172,18 @@ def _waiting(entries: Iterable[Entry]) -> list[Notice]:
 def _is_empty(project: Project, session: str, head: Token) -> bool:
     """Whether the newest record says that nothing waits any more, so that no other has to be read."""
     try:
-        record = json.loads(project.store.entry(stream_of(session), head).record)
-        return bool(record["kind"] == "delivered" and record["left"] == 0)
+        entry = project.store.entry(stream_of(session), head)
+        record = json.loads(entry.record)
+        return bool(not entry.foreign and record["kind"] == "delivered" and record["left"] == 0)
     except (UnknownToken, *MALFORMED):
         return False
 
 
 def _records(entries: Iterable[Entry]) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """The records of an inbox; one that is none of ours is passed over."""
+    """The records of an inbox; one that this user's ralf did not write is passed over."""
     for entry in entries:
+        if entry.foreign:
+            continue
         try:
             record = json.loads(entry.record)
             iter(record.get("delivered", ()))

@@ -134,7 +134,7 @@ def _work(sections: Sequence[Section]) -> dict[str, Any]:
     """What a page says of the next steps, of findings and blockers; what it says first counts."""
     work: dict[str, Any] = {}
     for key, wanted in (("next_steps", _NEXT), ("findings", _FINDINGS), ("blockers", _BLOCKERS)):
-        section = next((one for one in sections if wanted.search(one.heading)), None)
+        section = next((one for one in sections if wanted.search(one.heading[:_LONGEST])), None)
         if section is not None:
             work[key] = [item for item in _items(section) if not _NOTHING.match(item)][:_MOST]
     return {key: value for key, value in work.items() if value}
@@ -159,7 +159,7 @@ def _items(section: Section) -> Iterator[str]:
 
 def _fields(section: Section, found: Sequence[WrittenDecision]) -> Iterator[Field]:
     where = {"active_work.next_steps": _NEXT, "active_work.findings": _FINDINGS, "active_work.blockers": _BLOCKERS}
-    into = next((name for name, wanted in where.items() if wanted.search(section.heading)), "")
+    into = next((name for name, wanted in where.items() if wanted.search(section.heading[:_LONGEST])), "")
     heading = f"## {section.heading}"
     yield Field(
         heading, "carried" if into else "evidence", f"{into}; evidence" if into else "its words, and the section"

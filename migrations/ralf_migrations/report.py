@@ -9,8 +9,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from ralf.files import atomic
+from ralf.files import atomic, folders
 from ralf.files.opening import content_of
+from ralf.ownership import gitview
 from ralf.project import Project
 
 Fate = Literal["carried", "evidence", "left"]
@@ -121,7 +122,8 @@ def keep(project: Project, report: MigrationReport) -> Path:
     lines = ",\n".join(entries[name] for name in sorted(entries))
     content = f'{head}, "files": [\n{lines}\n]}}\n'.encode("utf-8", "replace")
     if before != content:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        gitview.check_untracked(project, path)
+        folders.make(path.parent)
         atomic.write(path, content)
     return path
 

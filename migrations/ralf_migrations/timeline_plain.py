@@ -22,6 +22,9 @@ _ITEM = re.compile(r"(?P<indent>\s*)(?:[-*+]|\d{1,3}[.)])\s+(?:\[(?P<done>[ xX~>
 _TASK = re.compile(r"\b[A-Z][A-Z0-9]+(?:-[A-Za-z0-9_]+)*-\d\w*(?:-[\w-]+)?")
 _ENDED = re.compile(r"\bEXIT\b|\bcomplete", re.IGNORECASE)
 _STATE = ("Work History", "Work Queue", "Current Assignment")
+_LONGEST_TASK = 400  # characters of the line that names the task
+_LONGEST_NAME = 200  # characters of a heading that are looked at for what is known
+_AROUND = re.compile(r"^[\W\d_]+|\s*\(.*$|\W+$")
 _LOOKS = re.compile(rf"^ {{0,3}}#{{1,6}}[ \t]+({'|'.join(_STATE)})\b", re.MULTILINE | re.IGNORECASE)
 _NO_VALUE = ("", "none", "null", "n/a", "-", "~")
 
@@ -35,7 +38,7 @@ def read(source: Source, lines: Sequence[Line], fences: Sequence[Fence]) -> Read
     """What such a memory comes to: the work as it stands, and a checkpoint for each run that it tells of."""
     header = header_of(lines)
     agent = names.slug("-".join(header.get("Agent", "").lower().split()) or agent_of(source, lines))
-    task = found[0] if (found := _TASK.search(header.get("Task", ""))) else ""
+    task = found[0] if (found := _TASK.search(header.get("Task", "")[:_LONGEST_TASK])) else ""
     route = names.slug(task or agent)
     sections = [section for section in markdown.sections_of(lines) if section.level > 1]
     by_name = {name: one for one in reversed(sections) if (name := _state_in(one.heading)) and not _is_state(one, ())}
@@ -85,7 +88,7 @@ def read(source: Source, lines: Sequence[Line], fences: Sequence[Fence]) -> Read
 
 def _state_in(heading: str) -> str:
     """The part of the state that stands below a heading, case and remarks aside; "" for none."""
-    bare = re.sub(r"^[\W\d_]+|\s*\(.*$|\W+$", "", plain(heading)).casefold()
+    bare = _AROUND.sub("", plain(heading)[:_LONGEST_NAME]).casefold()
     return next((name for name in _STATE if name.casefold() == bare), "")
 
 

@@ -16,11 +16,14 @@ import sysconfig
 import time
 import venv
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 import storekit
+from ralf.ownership import registry
 
 CLIENTS = os.environ.get("RALF_TEST_CLIENTS", "")
 KIT = storekit.SOURCE.parent / "shared" / "clients"
@@ -115,6 +118,7 @@ class World:
         (self.folder / "inside.sh").write_text(_inside(model, env))
         (self.folder / "codex.toml").write_text(_codex(toml))
         needed = Path(sysconfig.get_paths()["purelib"])
+        self._carry_registrations(inwards=True)
         done = subprocess.run(
             [str(KIT / "ns.sh"), str(self.folder), "sh", "/tmp/run/inside.sh"],
             env={
@@ -127,7 +131,23 @@ class World:
             text=True,
             timeout=_LONGEST,
         )
+        self._carry_registrations(inwards=False)
         return Ran(done.stdout, done.stderr, done.returncode)
+
+    def _carry_registrations(self, *, inwards: bool) -> None:
+        """Register each project at its other path, too: it has one inside and one outside, and one user."""
+        outside, inside = Path(os.path.realpath(self.folder)), INSIDE.parent
+        before, after = (outside, inside) if inwards else (inside, outside)
+        with pytest.MonkeyPatch.context() as environment:
+            if not inwards:
+                environment.setenv("XDG_CONFIG_HOME", str(self.home / ".config"))
+            found = [each for each in registry.everyone() if Path(each.path).is_relative_to(before)]
+        with pytest.MonkeyPatch.context() as environment:
+            if inwards:
+                environment.setenv("XDG_CONFIG_HOME", str(self.home / ".config"))
+            for each in found:
+                changes = {name: value for name, value in asdict(each).items() if name != "path"}
+                registry.update(after / Path(each.path).relative_to(before), **changes)
 
     def requests(self) -> list[dict[str, Any]]:
         """What the model was sent, in order, over all runs."""

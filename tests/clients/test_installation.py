@@ -43,7 +43,7 @@ def test_the_model_is_told_of_the_skill_and_the_server(world: World) -> None:
 def test_hooks_of_the_plugin_call_the_command_on_the_path(world: World) -> None:
     ran = world.run(f"{PLUGIN} && {CLAUDE} --plugin-dir /tmp/run/plugin -p 'Say hi.'", HELLO)
     assert ran.status == 0, ran.err
-    assert list(world.project.glob(".autonomous/context/cache/hooks/*.json"))
+    assert list(world.project.glob(".autonomous/context/cache/*/hooks/*.json"))
 
 
 @pytest.mark.parametrize("client", ["claude-code", "codex"])
@@ -55,7 +55,7 @@ def test_the_client_calls_what_is_installed_and_the_doctor_sees_it(world: World,
         HELLO,
         model="anthropic" if client == "claude-code" else "openai",
     )
-    assert list(world.project.glob(".autonomous/context/cache/hooks/*.json")), ran.err
+    assert list(world.project.glob(".autonomous/context/cache/*/hooks/*.json")), ran.err
     assert ran.status == 0, ran.out + ran.err
     assert "one answers in" in ran.out
     assert f"of {client}" in ran.out
@@ -76,5 +76,5 @@ def test_codex_reads_no_hooks_of_a_project_that_is_not_trusted(world: World) -> 
         f"{untrusted} && ralf init --client codex --yes && {CODEX} 'Say hi.'; ralf doctor", HELLO, model="openai"
     )
     assert "Codex reads a project's hooks once you trust the project" in ran.err
-    assert not list(world.project.glob(".autonomous/context/cache/hooks/*.json"))
+    assert not list(world.project.glob(".autonomous/context/cache/*/hooks/*.json"))
     assert "Codex does not trust this project yet" in ran.out

@@ -174,7 +174,7 @@ def run(tmp_path: Path) -> Callable[..., Ran]:
         provider += ",request_max_retries=0,stream_max_retries=0}"
         arguments = ["-c", 'model_provider="scripted"', "-c", f"model_providers.scripted={provider}"]
         local = f"project: /tmp/run/proj\nsummarizer: {client}\ntimeout: {timeout}\n{extra}"
-        local += f"arguments: {json.dumps(arguments)}\n" if client == "codex" else ""
+        local += f'arguments: {json.dumps(arguments)}\nenvironment: ["SCRIPTED_KEY"]\n' if client == "codex" else ""
         (context / "config.local.yaml").write_text(local)
         (folder / "script.json").write_text(json.dumps(script))
         command = ["/tmp/venv/bin/python", "-P", "-m", "ralf_cli", "context", "checkpoint", ROUTE]

@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from ralf import optin, project
 from ralf.errors import Busy
 from ralf.files import atomic, leases, locks
+from ralf.ownership import gitview
 
 
 @contextmanager
@@ -80,7 +80,7 @@ VARIANTS: dict[str, Callable[[], AbstractContextManager[Any]]] = {
     "lock by existence": partial(_patched, (locks, "held", _locked_by_a_file)),
     "plain write": partial(_patched, (atomic, "exchange", _written_in_place)),
     "rename": partial(_patched, (atomic, "exchange", _renamed)),
-    "a store that git sees": partial(_patched, (optin, "IGNORE_ALL", "#\n"), (project, "IGNORE_ALL", "#\n")),
+    "a store that git sees": partial(_patched, (gitview, "IGNORE_ALL", "#\n")),
     "no second look": partial(_patched, (atomic.Aside, "drop", atomic.Aside.remove)),
     "no look at open files": partial(_patched, (leases, "read", _read)),
 }

@@ -23,6 +23,7 @@ from contextlib import contextmanager, nullcontext, suppress
 from itertools import pairwise
 from pathlib import Path
 
+from tests import storekit
 from tests.faults.figures import told
 from tests.storekit import context_of, write_session
 
@@ -52,18 +53,18 @@ def bases(folder: Path) -> list[Path]:
     plain = folder / "plain"
     plain.mkdir(parents=True)
     context_of(plain).mkdir(parents=True)
-    (context_of(plain) / "config.yaml").write_text("archive_days: 0\n")
+    storekit.configure(plain, "archive_days: 0\n")
     write_session(plain / "tide.jsonl", 3_000)
     write_session(plain / "moon.jsonl", 800, "s-2")
     for route in ROUTES:
         ralf.checkpoint(route, plain / f"{route}.jsonl", root=plain, segment_tokens=400)
         ralf.record_decision(route, "Keep the levels in centimetres", rationale="as the old logbook does", root=plain)
     search("harbour level", root=plain)
-    archived = shutil.copytree(plain, folder / "archived")
+    archived = storekit.copied(plain, folder / "archived")
     newest, archives.NEWEST = archives.NEWEST, 3
     archives.archive(root=archived, older_than="1d", now=NOW)
     archives.NEWEST = newest
-    rewritten = shutil.copytree(archived, folder / "rewritten")
+    rewritten = storekit.copied(archived, folder / "rewritten")
     store = FileStore(context_of(rewritten))
     store.rewrite("routes/tide", lambda entry: entry.record.replace(b'"render":', b'"render" :', 1))
     ralf.record_decision("tide", "Number the stations from zero", root=rewritten)
@@ -205,7 +206,7 @@ def _check_read(root: Path, base: Path, told: list[str]) -> None:
 def round_of(number: int, base: Path, folder: Path) -> None:
     """One round; Failed when a promise is not kept."""
     dice = random.Random(number)
-    root = shutil.copytree(base, folder / "store")
+    root = storekit.copied(base, folder / "store")
     try:
         told = harm(dice, root)
         where = f"round {number}, {base.name}: {told}"

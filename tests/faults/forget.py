@@ -29,7 +29,7 @@ from typing import Any
 from unittest.mock import patch
 
 from tests.faults.figures import told
-from tests.storekit import V100, context_of, route_file, write_session
+from tests.storekit import V100, context_of, copied, route_file, write_session
 
 import ralf
 from ralf import corrections, evidence, journal, project as projects
@@ -199,7 +199,7 @@ def round_of(seed: int, made: Path, scratch: Path) -> bool:
     """One round; whether it was killed on the way. Failed where a promise was not kept."""
     rng = random.Random(seed)  # to be repeated, not to be secret
     root = scratch / f"round-{seed}"
-    shutil.copytree(made, root)
+    copied(made, root)
     try:
         changed(root, rng)
         route, label, text, words = target(root, rng)

@@ -318,7 +318,7 @@ def _in_this_process(_: str, __: str, arguments: Sequence[str]) -> int:
     """What a hook starts, with an end that this process sees."""
     here = Path.cwd()
     try:
-        hooked.main(arguments)
+        hooked.make(arguments)
     finally:
         os.chdir(here)
     return 0

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import ralf
-from ralf import yamltext
+from ralf import optin, yamltext
 from ralf.optin import CONFIG_TEXT
 from ralf.project import Project
 
@@ -156,7 +156,7 @@ def fill(root: Path) -> None:
     session.parent.mkdir(exist_ok=True)
     session.write_bytes(_lines(_claude_code()))
     project = Project(root)
-    project.prepare()
+    optin.init(project, share=False)
     project.config_file.write_text(CONFIG_TEXT)
     for route in (ROUTE, "other"):
         ralf.checkpoint(route, session, root=root)

@@ -34,6 +34,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.faults import figures
+from tests.storekit import session_log
 
 from ralf import detached, optin, tokens
 from ralf.budget import BudgetWatcher
@@ -120,7 +121,7 @@ class _Session:
         self.dice = random.Random(f"{seed}-{number}")
         self.root = root
         self.id = _SESSION.format(number)
-        self.path = root.parent / f"{self.id}.jsonl"
+        self.path = session_log(root.parent, root, self.id)
         self.size = size
         self.tokens = 0
         self.filled = 20_000
@@ -216,6 +217,7 @@ def one(number: int, seed: int, most: int, threshold: int, *, processes: bool) -
 def _one(folder: Path, number: int, seed: int, most: int, threshold: int, *, processes: bool) -> Report:
     root = folder / "project"
     root.mkdir()
+    os.environ["CLAUDE_CONFIG_DIR"] = str(folder / ".claude")
     project = Project(root)
     optin.init(project, share=False)
     project.config_file.write_text(f"threshold: {threshold}\n")
@@ -307,7 +309,7 @@ def _lines(project: Project) -> list[bytes]:
 
 def _in_this_process(module: str, file: str, arguments: Sequence[str]) -> int:
     del module, file
-    hooked.main(arguments)
+    hooked.make(arguments)
     return 0
 
 

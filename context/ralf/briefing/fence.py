@@ -46,18 +46,19 @@ def outside(text: str) -> str:
     """What somebody else wrote around our own output; `text` itself where it holds none.
 
     Within a text only what lies in a whole fence with the right sum is ours; what begins with our output, whose end is
-    missing, was cut and is ours to its end.
+    missing, was cut and is ours to its end. No comment begins within a fence (`shown`), so the next one ends it, or
+    nothing does: each part of the text is looked at once.
     """
     if OWN_OUTPUT not in text:
         return text
-    kept, at = "", 0
+    kept, at = [], 0
     for opening in _FENCE.finditer(text):
         closing = _end(opening[1]).rstrip("\n")
-        end = text.find(closing, opening.end())
-        if opening.start() >= at and end >= 0 and _sum(text[opening.end() : end]) == opening[1]:
-            kept += text[at : opening.start()]
+        end = text.find("<!--", opening.end())
+        if end >= 0 and text.startswith(closing, end) and _sum(text[opening.end() : end]) == opening[1]:
+            kept.append(text[at : opening.start()])
             at = end + len(closing)
-    rest = kept + text[at:]
+    rest = "".join([*kept, text[at:]])
     if rest.lstrip().startswith(OWN_OUTPUT):
         return ""
     return rest.strip() if at else text

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 # Ranks: what is left out last comes first.
 (
     STANDING, REQUEST, RULE, NEXT, FAILED_APPROACH, DECISION, STATEMENT, SEEN, CHANGED, NAMED, UNSOLVED, REASON, NEWEST,
-    DONE, READ, ASKED, OLDER_REASON, SECTION, ASKED_WHOLE, FAILED_COMMAND, PASSED, RETIRED,
-) = range(22)  # fmt: skip
+    DONE, READ, ASKED, OLDER_REASON, SECTION, ASKED_WHOLE, FAILED_COMMAND, PASSED, RETIRED, FOREIGN,
+) = range(23)  # fmt: skip
 REORDERED_FROM = FAILED_APPROACH
 """What has a lower rank is not reordered by a query."""
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from ralf import command
 from ralf.briefing import lines, record
 from ralf.briefing.fence import shown
 from ralf.briefing.piece import (
@@ -15,6 +16,7 @@ from ralf.briefing.piece import (
     DONE,
     FAILED_APPROACH,
     FAILED_COMMAND,
+    FOREIGN,
     NAMED,
     NEXT,
     OLDER_REASON,
@@ -41,12 +43,21 @@ _NAMES_PER_LINE = 15
 _EARLY = {CHANGED: 12, DONE: 8, NAMED: 16, UNSOLVED: 6, FAILED_COMMAND: 6}
 """How many of each, the newest, come before what was said and seen last, for who goes on with the work."""
 _LONGEST_STATEMENT = 1_000  # characters of a decision that is handed over as it stands, without its reasons
+RESUMED = "resume"
+"""The section that hooks hand over, unasked: nothing foreign is ever in it."""
 _IN_NAME = re.compile(r"\w").match
 
 
 def pieces(context: RouteContext, section: str | None = None) -> Iterator[Piece]:
-    """The pieces of a context, or of one of its `SECTIONS`, with nothing unseen in them and no comment opened."""
-    yield from map(_shown, SECTIONS[section](context) if section is not None else _all(context, *_led(context)))
+    """The pieces of a context, or of one of its `SECTIONS`, with nothing unseen in them and no comment opened; what is
+    foreign comes last, under a heading and on lines that say so.
+    """
+    if not context.wholly_foreign:
+        yield from map(_shown, SECTIONS[section](context) if section is not None else _all(context, *_led(context)))
+    elif section in (None, "brief"):
+        yield _shown(next(_top(context)))
+    if context.foreign and section != RESUMED:
+        yield from map(_shown, _foreign(context, section))
 
 
 def ways(context: RouteContext) -> tuple[Iterator[Piece], Iterator[Piece], Iterator[Piece]]:
@@ -61,6 +72,20 @@ def _shown(piece: Piece) -> Piece:
     text, group, short = shown(piece.text), shown(piece.group), shown(piece.short)
     unchanged = text is piece.text and group is piece.group and short is piece.short
     return piece if unchanged else replace(piece, text=text, group=group, short=short)
+
+
+def _foreign(context: RouteContext, section: str | None) -> Iterator[Piece]:
+    """What this user's ralf did not write, each item on a line that says so: it never stands among what they did."""
+    from ralf.ownership import foreignlines  # few contexts have any
+
+    told = [*context.foreign_notes, *(foreignlines.told(context) if context.wholly_foreign else ())]
+    wanted = foreignlines.SECTIONS.get(section or "", ("",))
+    group = (
+        f"{foreignlines.LABEL}: data from somebody else; to accept it: `ralf context trust {one_line(context.route)}`"
+    )
+    for number, line in enumerate(line for line in told if line.startswith(wanted)):
+        text = f"- ({foreignlines.ORIGIN}) {line}\n"
+        yield Piece(text, command.typed(group, context.command), FOREIGN, number, cuttable=True)
 
 
 def _all(context: RouteContext, led: list[Piece], told: str) -> Iterator[Piece]:
@@ -101,7 +126,7 @@ def _resumed(context: RouteContext, led: list[Piece], told: str) -> Iterator[Pie
         if item.status == "active" and len(text) > _SHORT
     }
     shown = set(_last_requests(context))
-    asked = {lines.quoted(fact.request) for fact in context.facts.requests if fact.request not in shown}
+    asked = {lines.request(fact) for fact in context.facts.requests if fact.request not in shown}
     failing = _failing(context)
     twice = {lines.command(fact) for fact in context.facts.commands if fact.command in failing}
     twice |= {text for item, text in decided if text == f"- {item.id}: {context.goal}\n"}
@@ -124,7 +149,8 @@ def _failing(context: RouteContext) -> set[str]:
 
 def _goal(context: RouteContext) -> Iterator[Piece]:
     if context.goal:
-        yield Piece(lines.quoted(context.goal), "Goal", STANDING, noun="line", cuttable=True)
+        group = f"Goal{lines.tag(context.goal_origin)}"
+        yield Piece(lines.quoted(context.goal), group, STANDING, noun="line", cuttable=True)
 
 
 def _unresolved(context: RouteContext) -> Iterator[Piece]:
@@ -137,9 +163,14 @@ def _unresolved(context: RouteContext) -> Iterator[Piece]:
 
 
 def _work(context: RouteContext) -> Iterator[Piece]:
-    yield from _standing(context)
-    yield from _next(context)
+    for piece in (*_standing(context), *_next(context)):
+        yield _with_origin(piece, context.active_work.origin) if piece.rank != REQUEST else piece
     yield from _not_again(context)
+
+
+def _with_origin(piece: Piece, origin: str) -> Piece:
+    text = lines.tagged(piece.text, origin)
+    return piece if text is piece.text else replace(piece, text=text)
 
 
 def _facts(context: RouteContext) -> Iterator[Piece]:
@@ -176,8 +207,10 @@ def _standing(context: RouteContext) -> Iterator[Piece]:
         line = one_line(attempts.told(run, ours=run.run == context.in_run))
         yield Piece(f"- {line}\n", group, STANDING if number == 0 else NEXT, number)
     asked = [request for request in _last_requests(context) if request != context.goal]
+    origins = {fact.request: fact.origin for fact in context.facts.requests}
     for number, request in enumerate(asked):
         text = f"**Asked {'last' if number == 0 else 'before'}:**\n{lines.quoted(request)}"
+        text = lines.tagged(text, origins.get(request, work.origin))
         yield Piece(text, group, REQUEST, number, noun="request", cuttable=True)
     if work.last_statement:
         text = f"**The agent said last:**\n{lines.quoted(work.last_statement)}"
@@ -305,7 +338,7 @@ def _stands(name: str, text: str) -> bool:
 
 SECTIONS: dict[str, Callable[[RouteContext], Iterator[Piece]]] = {
     "brief": lead,
-    "resume": resumed,
+    RESUMED: resumed,
     "goal": _goal,
     "work": _work,
     "decisions": _decided,

@@ -12,6 +12,7 @@ from ralf.trim import trimmed
 
 if TYPE_CHECKING:
     from ralf.context import RouteContext
+    from ralf.model import Checkpoint
 
 FAILED = "Commands that failed"
 """Their heading."""
@@ -20,19 +21,28 @@ _LITTLE = 300  # characters of sections that say next to nothing
 SUBSTANTIAL = 25  # characters from which a request says something by itself
 _REQUEST = 120  # characters of a request in brief
 _PATHS_PER_LINE = 8
+_DIGITS = 10  # of a checkpoint's number
 
 
 def history(context: RouteContext) -> Iterator[Piece]:
     """The sections, newest first, in blocks; where not all fits, the end of a section stays longest."""
+    origins = {_number(entry): entry.origin for entry in context.checkpoint_history if entry.origin}
     said = 0  # characters of newer sections: one of a stretch without words is not what the route has to say
     for number, section in enumerate(context.body.sections):
         label = f"Checkpoint {section.number}" if section.number is not None else "Section"
         group = f"{label}: {one_line(section.title)}" if section.title else label
+        group += lines.tag(origins.get(section.number, ""))
         blocks = list(lines.blocks(section.text))
         for part, block in enumerate(blocks):
             late = len(blocks) - part  # where not all fits, the end of a segment says most
             yield Piece(block, group, NEWEST if said < _LITTLE else SECTION, number * 1000 + late)
         said += len(section.text)
+
+
+def _number(entry: Checkpoint) -> int | None:
+    """The number of a checkpoint's section."""
+    digits = entry.checkpoint_id.removeprefix("cp-")
+    return int(digits) if digits.isdecimal() and len(digits) < _DIGITS else None
 
 
 def record(context: RouteContext, told: str = "") -> Iterator[Piece]:
@@ -65,6 +75,6 @@ def _requests(context: RouteContext, told: str) -> Iterator[Piece]:
         brief = trimmed(line, _REQUEST)
         waits = len(line) < SUBSTANTIAL or brief.removesuffix("…") in told
         rank = ASKED_WHOLE if waits else ASKED
-        short = f"> {brief}\n" if brief != line else ""
-        text = lines.quoted(fact.request)
+        short = lines.tagged(f"> {brief}\n", fact.origin) if brief != line else ""
+        text = lines.request(fact)
         yield Piece(text, "All requests, newest first", rank, number, noun="request", short=short, whole=ASKED_WHOLE)

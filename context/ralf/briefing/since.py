@@ -20,6 +20,7 @@ from typing import Any
 from ralf import sessions
 from ralf.context import RouteContext, Since
 from ralf.errors import RalfError
+from ralf.files import folders
 from ralf.files.opening import content_of, ours_alone, without_waiting
 from ralf.model import OpenFile
 from ralf.project import Project
@@ -27,6 +28,7 @@ from ralf.transcripts import ofproject
 from ralf.transcripts.events import Position
 
 CHANGED, GONE = "changed since the checkpoint", "gone since the checkpoint"
+_LONGEST_NAME = 4_096  # characters of a path: no system knows longer ones, and each folder in one is looked up
 _LONGEST = 4 << 20  # bytes of a file that are compared
 _READ = 1 << 20  # bytes of a transcript that are read; what is beyond is estimated
 _SESSIONS = 4  # of the newest transcripts are looked at
@@ -53,7 +55,7 @@ def remember(project: Project, context: RouteContext) -> None:
     path = _cached(project, context.route)
     temporary = path.with_name(f".{path.name}.tmp")  # one name: who holds the route's lock removes a dead writer's
     with suppress(OSError):
-        path.parent.mkdir(parents=True, exist_ok=True)
+        folders.make(path.parent)
         try:
             temporary.unlink(missing_ok=True)
             with open(temporary, "x", opener=ours_alone, encoding="utf-8") as file:
@@ -106,6 +108,8 @@ def _marked(root: Path, name: str, before: Sequence[Any] | None) -> list[Any] | 
 
 
 def _within(name: str) -> bool:
+    if len(name) > _LONGEST_NAME:
+        return False
     path = PurePosixPath(name)
     return not (path.is_absolute() or ".." in path.parts or name.startswith("~") or "\0" in name)
 

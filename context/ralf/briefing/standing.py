@@ -15,9 +15,11 @@ def besides(text: str) -> str:
 
     A document before the section, with a heading first, is the prompt, too. Any other text there is somebody's words.
     """
-    kept, at = "", 0
+    kept: list[str] = []  # the first of them is no heading
+    at = 0
     while (begin := text.find(_MARK, at)) >= 0 and (end := text.find(END, begin)) >= 0:
-        before = kept + text[at:begin]
-        kept = "" if before.lstrip().startswith("#") else before
+        before = text[at:begin]
+        if kept or (before.strip() and not before.lstrip().startswith("#")):
+            kept.append(before)
         at = end + len(END)
-    return (kept + text[at:]).strip() if at else text
+    return "".join([*kept, text[at:]]).strip() if at else text

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import posixpath
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from ralf.extraction import commands, filetools, noted, outcomes, recurring
+from ralf.extraction import commands, filetools, noted, outcomes, pasted, recurring
 from ralf.extraction.combining import LONG_PASSED, again, same_command
 from ralf.extraction.todos import TodoList
 from ralf.extraction.troubles import NAMED, Troubles
@@ -31,10 +30,10 @@ from ralf.trim import trimmed, without_middle
 _LONG_FAILED, _FAILED_KEPT = 600, (320, 100)  # characters; the head and the tail that are kept of a longer one
 _PASSED_KEPT = (90, 40)
 _LONG_REQUEST, _REQUEST_HEAD, _REQUEST_TAIL = 1200, 900, 250
+_OWN_WORDS, _OWN_HEAD, _OWN_TAIL = 6000, 4500, 1400  # of a request without what was pasted into it
 _OPEN_FILES = 10
 _OUTPUT_KEPT = (700, 300)  # characters of the output that the agent had just seen
 _SUBSTANTIAL = 25  # characters from which a request says something by itself
-_SPOKEN = re.compile(r"the user said:\s*\n?", re.I)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,14 +78,6 @@ def extract(
     return replace(found, facts=replace(found.facts, names=names), decisions=decisions)
 
 
-def said_in_refusal(event: Event) -> str:
-    """What a person said when declining a tool call, "" where nothing: it stands in the refused call's result."""
-    if event.kind != "result" or not event.refused:
-        return ""
-    match = _SPOKEN.search(event.text)
-    return event.text[match.end() :].strip() if match else ""
-
-
 def _command_fact(text: str, result: Event) -> CommandFact:
     """A command as it is kept: one that failed at length, one that passed in brief."""
     if result.failed:
@@ -94,6 +85,17 @@ def _command_fact(text: str, result: Event) -> CommandFact:
         return CommandFact(kept, "failed", result.exit_status, 1, 1, result.timestamp, omitted)
     kept, omitted = without_middle(text, *_PASSED_KEPT) if len(text) > LONG_PASSED else (text, 0)
     return CommandFact(kept, omitted=omitted)
+
+
+def _request_kept(text: str) -> tuple[str, int]:
+    """A request as it is kept, and how many characters of it are left out: a long one loses what was pasted into it but
+    the beginning, and of a person's own words at most the middle of very many.
+    """
+    if len(text) <= _LONG_REQUEST:
+        return text, 0
+    own = pasted.shortened(text)
+    kept = without_middle(own, _OWN_HEAD, _OWN_TAIL)[0] if len(own) > _OWN_WORDS else own
+    return kept, max(0, len(text) - len(kept))
 
 
 class _Reader:
@@ -126,9 +128,7 @@ class _Reader:
         elif event.kind == "result":
             call = self.calls.pop(event.call_id, None)
             self.unanswered = ""
-            if event.refused:
-                self._request(said_in_refusal(event), event.timestamp)
-            elif call is not None:
+            if not event.refused and call is not None:
                 self._answered(call, event)
         elif event.kind == "note":
             self._noted(event)
@@ -164,7 +164,7 @@ class _Reader:
         text = text.strip()
         if not text:
             return
-        kept, cut = without_middle(text, _REQUEST_HEAD, _REQUEST_TAIL) if len(text) > _LONG_REQUEST else (text, 0)
+        kept, cut = _request_kept(text)
         self.requests.pop((kept, cut), None)
         self.requests[kept, cut] = RequestFact(kept, omitted=cut)
         if len(text) >= _SUBSTANTIAL or not (self.asked or self.work.last_request):

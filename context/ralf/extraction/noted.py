@@ -22,7 +22,7 @@ _MOST_OPTIONS, _MOST_PLACES = 12, 4
 _DIGEST = re.compile(r"[0-9a-f]{64}\Z")
 _KINDS = ("decision", "rule", "failed-approach")
 _STATUSES = ("active", "superseded", "reversed", "dropped")
-_ORIGINS = ("user", "agent", "import")
+_KINDS_OF_IMPORTS = ("decision", "failed-approach")
 _OURS = ("id", "pinned", "supersedes", "superseded_by", "source", "further_sources")
 _COUNTED = ("attempts", "last_progress", "last_runs")
 
@@ -73,18 +73,24 @@ def _decision(event: Event, session: str, origin: str) -> Decision | None:
         return None
     digest = hashlib.sha256(event.text.encode("utf-8", "replace")).hexdigest()[:SHA256_DIGITS]
     extra = {key: value for key, value in made.extra.items() if value not in (None, "", [], {})}
+    by = _origin(made.origin, origin)
     return replace(
         made,
-        kind=made.kind if made.kind in _KINDS else "decision",
+        kind=made.kind if made.kind in (_KINDS if by != "import" else _KINDS_OF_IMPORTS) else "decision",
         status=made.status if made.status in _STATUSES else "active",
         timestamp=made.timestamp or event.timestamp,
         decision=trimmed(made.decision.strip(), _TEXT),
         rationale=trimmed(made.rationale.strip(), _REASON),
         alternatives=tuple(trimmed(text, _OPTION) for text in made.alternatives if text.strip())[:_MOST_OPTIONS],
         source=Source(session, event.start.line + 1, event.end.line, digest, place(event)),
-        origin=made.origin if made.origin in _ORIGINS else origin,
+        origin=by,
         extra=extra,
     )
+
+
+def _origin(told: str, origin: str) -> str:
+    """Who made a decision: whose the documents are, or somebody further away. No document speaks as the user."""
+    return "import" if "import" in (told, origin) else origin
 
 
 def _mapping(event: Event, key: str) -> Mapping[str, Any]:

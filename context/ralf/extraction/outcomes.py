@@ -6,7 +6,7 @@ import re
 
 # Plain names of trouble; `_STRONG` are the shapes in which programs report it.
 _STRONG = re.compile(
-    r"\b(?:error|fatal|panic|exception|failure)\b\s*(?:\[\w+\])?\s*[:(]|\b\w+(?:Error|Exception)\b\s*(?::|$)"
+    r"\b(?:error|fatal|panic|exception|failure)\b\s*+(?:\[\w+\]\s*+)?[:(]|\b\w+(?:Error|Exception)\b\s*(?::|$)"
     r"|^E {2,}\S|^--- FAIL|^CONFLICT\b|^FAILED\b|: (?:command )?not found\b"
     r"|: No such file|: Permission denied"
     r"|^\s*[x✗✘✕] \S|^thread '.{1,200}' panicked",
@@ -66,7 +66,8 @@ _TESTING = re.compile(
 )
 _READING = re.compile(r"^\s*(?:cat|grep|rg|git|gh|less|ls|find|echo|curl)\b")
 _SUMMARY = re.compile(
-    r"=+ (?P<pytest>[^=\n]*\b(?:passed|failed|errors?|skipped|no tests ran)\b[^=\n]* in [\d.:]+[^=\n]*?) =+$"
+    r"(?<!=)=++ (?=[^=\n]*+(?<= )=+$)"
+    r"(?P<pytest>(?=[^=\n]*\b(?:passed|failed|errors?|skipped|no tests ran)\b)[^=\n]* in [\d.:]+[^=\n]*?) =+$"
     r"|^(?P<quiet>\d+ (?:passed|failed|skipped|errors?)\b[^\n]{0,200} in [\d.]+s.*)$"
     r"|^(?P<cargo>test result: .*)$"
     r"|^\s*(?P<jest>Tests:?\s+\d+ (?:passed|failed|skipped|todo|total).*)$"

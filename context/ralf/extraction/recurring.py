@@ -35,7 +35,7 @@ _NAME = re.compile(
     r"|(?P<name>[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*(?:\(\))?)"
     r")(?![\w-])"
 )
-_SHAPED = re.compile(r"[a-z0-9][A-Z]|[A-Za-z0-9]_[A-Za-z0-9]|[A-Z][A-Z]+[a-z]{2}|\w\.\w.*[A-Z]|\(\)$")
+_SHAPED = re.compile(r"[a-z0-9][A-Z]|[A-Za-z0-9]_[A-Za-z0-9]|[A-Z]{2}[a-z]{2}|\A(?>.*?\w\.\w).*[A-Z]|\(\)$")
 
 
 def names_in(text: str) -> Iterator[str]:

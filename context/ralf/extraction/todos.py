@@ -10,11 +10,15 @@ from typing import Any
 from ralf.model import ActiveWork, Step, Todo
 from ralf.transcripts.events import Event
 
+_MOST = 1_000  # to-dos that are followed: each single change goes through all of them
 _WHOLE = frozenset({"todowrite", "updateplan", "todolist", "writetodos"})
 _TASK = frozenset({"taskcreate", "taskupdate", "tasklist"})
 _NUMBER = re.compile(r"#(\w+)")
-_LISTED = re.compile(r"(?m)^#(\w+)[.:]? \[(\w+)\] (.+?)(?: \[blocked by [^\]\n]*\])?$")
-_PLACE = re.compile(r"(?:\A|\n)[#*\s]*(?:now )?step #?(\d{1,3}) ?(?:of|/) ?(\d{1,3})\b", re.IGNORECASE)
+_LISTED = re.compile(r"(?m)^#(\w+)[.:]? \[(\w+)\] (.+)$")
+_BLOCKED = " [blocked by "
+_PLACE = re.compile(
+    r"(?m)^(?:[#*]|[^\S\n])*+(?:now )?step #?(\d{1,3}) ?(?:of|/) ?(\d{1,3})\b", re.IGNORECASE
+)  # within one line: a run of blank lines is not gone through again from each of them
 _STATUSES = {
     "pending": "pending",
     "open": "pending",
@@ -64,7 +68,8 @@ class TodoList:
         elif name == "taskupdate":
             self._update(call.input)
         else:
-            self._set([self._known(m[1], m[3], m[2]) for m in _LISTED.finditer(result.text)] or self.todos)
+            listed = _LISTED.finditer(result.text)
+            self._set([self._known(m[1], _without_blockers(m[3]), m[2]) for m in listed] or self.todos)
 
     def said(self, text: str) -> None:
         """Follow what the agent says of its place in a plan: "Step 7 of 10", at the beginning of a line."""
@@ -96,7 +101,7 @@ class TodoList:
         )
 
     def _set(self, todos: Sequence[Todo]) -> None:
-        self.todos = list(todos)
+        self.todos = list(todos)[-_MOST:]
         self.changed = True
 
     def _put(self, todo: Todo) -> None:
@@ -137,6 +142,14 @@ def _todos(listed: Sequence[Any]) -> list[Todo]:
         elif isinstance(item, str) and item.strip():
             found.append(Todo(item.strip()))
     return found
+
+
+def _without_blockers(content: str) -> str:
+    """What a line of a list says, without the tasks at its end that it waits for."""
+    if not content.endswith("]"):
+        return content
+    place = content.find(_BLOCKED, content.rfind("]", 0, -1) + 1)
+    return content[:place] if place > 0 else content
 
 
 def _result(work: ActiveWork, content: str) -> str:

@@ -111,10 +111,11 @@ def add(path: Path, content: bytes) -> None:
         sync_folder(path.parent)
 
 
-def exchange(path: Path, content: bytes, known: str, *, mode: int = _MODE) -> Aside | None:
+def exchange(path: Path, content: bytes, known: str, *, mode: int | None = None) -> Aside | None:
     """Write a file that a person may be saving: as `write`, but what is displaced is handed back, for `drop`.
 
     known   the sha256 (hexadecimal) of what is known to lie there; the name of what is set aside remembers it
+    mode    None: the one that a person gave the file, but for everybody's right to write; 0600 where there is none
 
     None where there was no file, or the kernel cannot exchange. BeingSaved where another program has the file open for
     writing; OSError as it comes. The file is then the old one, or both files are there.
@@ -124,7 +125,7 @@ def exchange(path: Path, content: bytes, known: str, *, mode: int = _MODE) -> As
     aside = f"{beside}{known[:_HASH]}-{mark}{ASIDE_SUFFIX}"
     try:
         # Once it is whole it has a name that no sweep removes unseen: soon it may be a person's.
-        _make(f"{beside}{mark}{TEMPORARY_SUFFIX}", content, aside, mode)
+        _make(f"{beside}{mark}{TEMPORARY_SUFFIX}", content, aside, _mode_of(target) if mode is None else mode)
         try:
             exchanged = _put(aside, target)
         except OSError:
@@ -135,6 +136,14 @@ def exchange(path: Path, content: bytes, known: str, *, mode: int = _MODE) -> As
     except OSError as error:
         _name(error, target)
         raise
+
+
+def _mode_of(path: str) -> int:
+    try:
+        found = os.lstat(path).st_mode
+    except OSError:
+        return _MODE
+    return _MODE | (found & 0o664 if stat.S_ISREG(found) else 0)
 
 
 def _looked_at(aside: str, beside: str, target: str, content: bytes) -> Aside | None:

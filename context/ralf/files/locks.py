@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 
 from ralf.errors import Busy
+from ralf.files import folders
 
 TIMEOUT = 30.0
 
@@ -22,7 +23,7 @@ def held(path: Path, what: str, timeout: float = TIMEOUT, *, seen: bool = False)
     timeout   seconds; Busy when somebody else has held it all that time
     seen      whether the holder is to see that this one waits, as `is_waited_for` says
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
+    folders.make(path.parent)
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     try:
         waits = partial(_queued, path) if seen else _waited

@@ -15,14 +15,38 @@ def without_waiting(path: str, flags: int) -> int:
 
 def ours_alone(path: str, flags: int) -> int:
     """An `opener` for `open`: as `without_waiting`, and OSError for a link and for a file that has a second name, which
-    may be somebody's outside.
+    may be somebody's outside. A file that is to be emptied is looked at first.
     """
-    descriptor = os.open(path, flags | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    careful = os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
+    descriptor = os.open(path, flags & ~os.O_TRUNC | careful, 0o600)
+    try:
+        _check_single(descriptor, path)
+        if flags & os.O_TRUNC:
+            os.ftruncate(descriptor, 0)
+    except BaseException:
+        os.close(descriptor)
+        raise
+    return descriptor
+
+
+def _check_single(descriptor: int, path: str) -> None:
     found = os.fstat(descriptor)
     if not stat.S_ISREG(found.st_mode) or found.st_nlink > 1:
-        os.close(descriptor)
         raise OSError(errno.EMLINK, "is no regular file, or has a second name", path)
-    return descriptor
+
+
+def make_private(path: Path) -> None:
+    """Take the rights of others from a file. OSError as `ours_alone`: then nothing was changed."""
+    descriptor = ours_alone(os.fspath(path), os.O_RDONLY)
+    try:
+        os.fchmod(descriptor, 0o600)
+    finally:
+        os.close(descriptor)
+
+
+def touch(path: Path) -> None:
+    """Make an empty file where there is none. OSError as `ours_alone`: then nothing was changed."""
+    os.close(ours_alone(os.fspath(path), os.O_WRONLY | os.O_CREAT))
 
 
 def not_through_a_link(path: str, flags: int) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from collections.abc import Mapping
@@ -14,14 +15,17 @@ _NOT_TRACKED = 1  # git's exit status for it
 _MOST_BYTES = 1 << 20
 
 
-def read(path: Path) -> str | None:
-    """The file's text, None where there is none; UsageError when it is not the user's alone, Damaged when not UTF-8."""
+def read(path: Path, *, others: int = 0) -> str | None:
+    """The file's text, None where there is none; UsageError when it is not the user's alone, Damaged when not UTF-8.
+
+    others  the bits of its mode that other users may have
+    """
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except FileNotFoundError:
         return None
     except OSError as error:
-        what = "is a symbolic link: not read" if path.is_symlink() else f"cannot be read: {error.strerror}"
+        what = "is a symbolic link: not read" if error.errno == errno.ELOOP else f"cannot be read: {error.strerror}"
         raise UsageError(path, what, f"write a file of its own: {path}") from None
     with os.fdopen(descriptor, "rb") as file:
         found = os.fstat(descriptor)
@@ -29,7 +33,8 @@ def read(path: Path) -> str | None:
             raise UsageError(path, "is no regular file", f"write a file of its own: {path}")
         if found.st_uid != os.geteuid():
             raise UsageError(path, "belongs to somebody else: not read", f"chown {os.geteuid()} {path}")
-        if found.st_mode & 0o077:  # also what a clone has made, unless the umask is strict: `check_not_cloned`
+        # A file that a clone has made is refused as well, unless the umask is strict: `check_not_cloned`.
+        if found.st_mode & 0o077 & ~others:
             raise UsageError(path, "others may read or write it: not read", f"chmod 600 {path}")
         try:
             return file.read(_MOST_BYTES).decode("utf-8-sig")
@@ -43,15 +48,14 @@ def check_not_cloned(path: Path, environment: Mapping[str, str]) -> None:
         return
     import subprocess  # only who asks git pays for it
 
-    # A repository can hold another, bare one, beside the file, which knows of no file.
-    only = ["-c", "core.fsmonitor=false", "-c", "safe.bareRepository=explicit"]
-    ask = ["git", *only, "ls-files", "--error-unmatch", "--", path.name]
+    from ralf.files import gitindex
+
     try:
-        done = subprocess.run(ask, cwd=path.parent, env=environment, capture_output=True, timeout=20, check=False)
-    except OSError:
-        return  # no git, no clone
+        done = gitindex.ask(path.parent, ["ls-files", "--error-unmatch", "--", path.name], environment)
     except subprocess.TimeoutExpired:
         raise UsageError(path, "git does not say whether it is committed", f"git -C {path.parent} status") from None
+    if done is None:
+        return  # no git, no clone
     if done.returncode == 0:
         raise UsageError(path, "is committed: nothing in it is run", f"git rm --cached {path}")
     if done.returncode != _NOT_TRACKED:

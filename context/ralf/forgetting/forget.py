@@ -241,7 +241,7 @@ class _Forgetting:
                 before = states.read_file(self._project, route)
                 with writing(self._project, route, leave=False) as writer:
                     writer.show()
-                    damaged = bool(writer.damage)
+                    damaged = bool(writer.damage) or writer.foreign
                     atomic.sweep(path, grace=0)  # what was displaced shows the words
                 if states.read_file(self._project, route) != before:  # also where the words are not known any more
                     self._files.append(self._told(path))
@@ -290,7 +290,7 @@ class _Forgetting:
         return [self._told(path) for path in loosefiles.files(self._project) if holds(path, self._target.wording)]
 
     def _told(self, path: Path) -> str:
-        return path.relative_to(self._project.folder).as_posix()
+        return self._project.name_of(path)
 
     def _report(self, caches: Iterable[Path], *, done: bool) -> Forgotten:
         left = remains(self._project.folder, self._target.wording) if done else []

@@ -74,10 +74,10 @@ def _gone(project: Project, route: str, *, dry_run: bool) -> Forgotten:
         done=not dry_run,
         whole=True,
         records={route: count} if count else {},
-        files=tuple(path.relative_to(project.folder).as_posix() for path in [*files, *kept, *kept_blobs]),
+        files=tuple(project.name_of(path) for path in [*files, *kept, *kept_blobs]),
         blobs=len(blobs),
-        caches=tuple(path.relative_to(project.folder).as_posix() for path in caches),
-        left=tuple(path.relative_to(project.folder).as_posix() for path in left),
+        caches=tuple(project.name_of(path) for path in caches),
+        left=tuple(project.name_of(path) for path in left),
     )
 
 

@@ -54,6 +54,7 @@ def of_item(project: Project, route: str, label: str) -> Target:
     NotFound where the route has none of this label. DamagedJournal.
     """
     records = list(history.records(project, route))
+    records = [each for each in records if not each[1].foreign] or records  # a label is one of ours, where any are
     state = states.load(project, route)
     present = to_tree(state.context) if state is not None else {}
     with understood(route):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Container, Iterable, Iterator
 from contextlib import suppress
@@ -16,6 +17,7 @@ from ralf.files.opening import content_of
 from ralf.forgetting.purge import Purge, purged_evidence
 from ralf.forgetting.remains import holds, remains, text_of, unpacked
 from ralf.forgetting.wording import Wording
+from ralf.ownership import routefiles
 from ralf.project import Project
 from ralf.storage import blobzip
 from ralf.store import Digest
@@ -47,7 +49,7 @@ def is_apart(project: Project, route: str) -> bool:
         state = states.load(project, route)
     except DamagedRouteFile:
         return True
-    return state is not None and state.status in ("foreign", "damaged")
+    return state is not None and state.status in ("own", "foreign", "damaged")
 
 
 def purge(project: Project, path: Path, purge: Purge) -> bool:
@@ -68,8 +70,19 @@ def purge(project: Project, path: Path, purge: Purge) -> bool:
     except DamagedRouteFile:
         plain = wording.without(content.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
         purged = purged_evidence(content, wording) if packed else plain
+    if route:
+        _keep_foreign(project, route, purged)  # first: what is left of it is none the less not this user's
     atomic.write(path, purged)
     return True
+
+
+def _keep_foreign(project: Project, route: str, purged: bytes) -> None:
+    """Have a foreign route file without a journal stay foreign, though it is about to be another, and newly written."""
+    owner, path = project.owner, project.route_file(route)
+    if owner.registration is None or routefiles.is_own(project, route, content_of(path)):
+        return
+    digest = hashlib.sha256(purged).hexdigest()
+    owner.update(unaccepted={**owner.registration.unaccepted, path.name: digest})
 
 
 def kept(project: Project, route: str) -> list[Path]:

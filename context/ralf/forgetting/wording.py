@@ -1,26 +1,38 @@
 """Finds the words of a text wherever they stand, however they are laid out, and takes them out. Pure.
 
-White space, case, the signs of Markdown and the escapes of JSON do not count, so that a sentence is found in a message,
-in a quote of it, and in a file of data. Where a copy was cut (`…`), what is left of it is found, too.
+White space, case, the signs of Markdown, how letters are composed (NFC, NFD, full width), the escapes of JSON, percent
+encoding and HTML's entities do not count, so that a sentence is found in a message, in a quote of it, in an address and
+in a file of data. Where a copy was cut (`…`), what is left of it is found, too. What is not: `NOT_REACHED`.
 """
 
 from __future__ import annotations
 
 import json
 import re
+import unicodedata
 from collections.abc import Iterable, Iterator
+from html import unescape
 from typing import Any, NamedTuple
 
 MARK = "[forgotten]"
 """Stands where words were taken out."""
 
+NOT_REACHED = ("base64", "hexadecimal", "double encoding", "other spellings", "words with others between them")
+"""Forms of the words that are not found, and not purged: docs/guarantees.md."""
+
 LEAST = 12
 """Characters that count which a piece of a text must have to be known for one."""
 
 _CUT = "…"
-_AROUND = 8  # characters, of which an escape before a word has no more
+_AROUND = 12  # characters, of which an escape before a word seldom has more
 _PASSED_OVER = re.compile(r"""[\s*_`~>#|+\-"'\\]+""")
-_ESCAPE = r"(?<!\\)(?:((?:\\+u[0-9a-fA-F]{4})+)|\\+[nrt])"  # from its first backslash on, for there may be many
+_ESCAPE = (
+    r"(?<!\\)(?:((?:\\+u[0-9a-fA-F]{4})+)|\\+[nrt])"  # from its first backslash on, for there may be many
+    r"|(%(?:[0-7][0-9a-fA-F]|[c-dC-D][0-9a-fA-F]%[89abAB][0-9a-fA-F]|[eE][0-9a-fA-F](?:%[89abAB][0-9a-fA-F]){2}"
+    r"|[fF][0-7](?:%[89abAB][0-9a-fA-F]){3}))"  # one character of UTF-8
+    r"|(&(?:#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});)"
+)
+_MAY_ESCAPE = re.compile(r"[\\%&]")
 _ESCAPED = re.compile(_ESCAPE)
 _TOKEN = re.compile(rf"(?s){_ESCAPE}|.")
 
@@ -66,7 +78,7 @@ class Wording:
     def _spans(self, text: str) -> list[tuple[int, int]]:
         """Where the words stand in a text, in order."""
         spans = []
-        for escapes in (False, True) if "\\" in text else (False,):
+        for escapes in (False, True) if _MAY_ESCAPE.search(text) else (False,):
             if self._is_in(_essence(_unescaped(text) if escapes else text)):  # most texts need no closer look
                 essence, places = _read(text, escapes=escapes)
                 for start, end, begins, ends in self._found(essence):
@@ -127,11 +139,14 @@ def weight(text: str) -> int:
 
 
 def _essence(text: str) -> str:
-    return _PASSED_OVER.sub("", text.casefold())
+    folded = text.casefold()
+    if not folded.isascii():  # the sign of a cut stays one
+        folded = _CUT.join(unicodedata.normalize("NFKD", part) for part in folded.split(_CUT))
+    return _PASSED_OVER.sub("", folded)
 
 
 def _read(text: str, *, escapes: bool) -> _Read:
-    """The text without what does not count; `escapes`: `\\n` and `\\u00e9` are read as what they stand for."""
+    """The text without what does not count; `escapes`: `\\n`, `%20` and `&eacute;` are read as what they stand for."""
     essence: list[str] = []
     places: list[tuple[int, int]] = []
     known: dict[str, str] = {}  # a text has few different characters
@@ -160,12 +175,18 @@ def _is_apart(text: str, first: int, last: int, *, begins: bool, ends: bool) -> 
 
 
 def _unescaped(text: str) -> str:
-    """The text with `\\n` and `\\u00e9` as what they stand for, however many times they were escaped."""
-    return _ESCAPED.sub(lambda match: _char(match[1]) if match[1] else "\n", text)
+    """The text with escapes as what they stand for: `\\n` and `\\u00e9` however many times they were escaped, `%20`,
+    `&eacute;`.
+    """
+    return _ESCAPED.sub(_meant, text)
 
 
-def _char(escape: str) -> str:
-    return str(json.loads('"' + re.sub(r"\\+", r"\\", escape) + '"'))
+def _meant(escape: re.Match[str]) -> str:
+    if escape[1]:
+        return str(json.loads('"' + re.sub(r"\\+", r"\\", escape[1]) + '"'))
+    if escape[2]:
+        return bytes.fromhex(escape[2].replace("%", "")).decode("utf-8", "replace")
+    return unescape(escape[3]) if escape[3] else "\n"
 
 
 def _merged(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:

@@ -6,14 +6,17 @@ and asking one route costs the same however many others there are.
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import sqlite3
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Literal, NamedTuple, TypeVar
 
 from ralf.errors import Busy, Damaged
+from ralf.files.opening import ours_alone
 from ralf.journal import stream_of
 from ralf.project import Project
 
@@ -23,6 +26,7 @@ WAIT = 30.0
 """Seconds for which we wait for another process that writes the index."""
 _MOST_TRIES = 5
 _LINES = 8  # a message and the decision in it begin no further apart than this
+_FILES_BESIDE = ("-journal", "-wal", "-shm")  # which SQLite opens by their names
 _FOLLOWING = 8  # documents among which what follows a message is looked for
 FILE = "file:"  # begins the token of a route that has no journal
 
@@ -243,10 +247,13 @@ def _token_of_file(project: Project, route: str) -> str:
 
 
 def _writable(path: Path) -> Path:
-    """`path`, its folder made; OSError where the index cannot be written, or is a link that somebody laid."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    linked = path.is_symlink() or path.parent.is_symlink() or (path.exists() and path.stat().st_nlink > 1)
-    if linked or not os.access(path if path.exists() else path.parent, os.W_OK):
-        raise OSError(path)
-    os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600))  # SQLite gives others a look
+    """`path`, made for this user only (SQLite gives others a look); OSError where the index cannot be written, or it,
+    or a file that SQLite keeps beside it, is a link or has a second name.
+    """
+    if path.parent.is_symlink():
+        raise OSError(errno.ELOOP, "is a symbolic link", os.fspath(path.parent))
+    os.close(ours_alone(os.fspath(path), os.O_RDWR | os.O_CREAT))
+    for ending in _FILES_BESIDE:
+        with suppress(FileNotFoundError):
+            os.close(ours_alone(f"{path}{ending}", os.O_RDWR))
     return path

@@ -36,7 +36,8 @@ def take(database: sqlite3.Connection, project: Project, route: str, token: str,
     else:
         state = states.load(project, route)
         writer.forget()
-        for document in searchdocs.of_context(state.context) if state is not None else ():
+        own = state is not None and state.status != "foreign"  # what is foreign is never found
+        for document in searchdocs.of_context(state.context) if state is not None and own else ():
             writer.put(document)
         writer.synced(token, 0)
 
@@ -53,7 +54,7 @@ def _take_records(writer: _Writer, project: Project, route: str) -> None:
     for _, record in records:
         with journal.understood(route, record):
             checkpoints = _take_record(writer, project, record, checkpoints)
-    if any(record.kind == "revert" for _, record in records):
+    if any(record.kind == "revert" and not record.foreign for _, record in records):
         writer.mark_undone(history.undone(project, route))
     state = states.load(project, route)
     for decision in state.recorded.decisions if state is not None else ():  # as edits have left them
@@ -64,7 +65,9 @@ def _take_records(writer: _Writer, project: Project, route: str) -> None:
 
 
 def _take_record(writer: _Writer, project: Project, record: Record, checkpoints: int) -> int:
-    """Take in one record; how many checkpoints there are with it."""
+    """Take in one record; how many checkpoints there are with it. Nothing of a foreign one is found."""
+    if record.foreign:
+        return checkpoints
     if record.kind == "checkpoint":
         checkpoints += 1
         for document in searchdocs.of_checkpoint(project.store, record.payload, f"cp-{checkpoints:03d}"):

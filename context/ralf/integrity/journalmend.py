@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from ralf import journal
 from ralf.integrity.journalscan import ROUTES, Piece, Scan
+from ralf.journal import Record
 from ralf.past.history import numbers
 from ralf.storage import journalline
 
 
-def chained(scan: Scan, damaged: Sequence[str], shown: int) -> list[bytes]:
+def chained(scan: Scan, damaged: Sequence[str], shown: int, sealed: Callable[[bytes], bytes]) -> list[bytes]:
     """The whole records' lines, with a record in the place of each that is missing, and a last one that says so.
 
     damaged  where the bytes lie now that could not be read
     shown    how many checkpoints there were, as far as anybody knows
+    sealed   puts this user's seal on a record
     """
     made: list[bytes] = []
     expected, count = 1, 0
@@ -31,14 +33,21 @@ def chained(scan: Scan, damaged: Sequence[str], shown: int) -> list[bytes]:
                     count += number  # those that follow are called what they were called
                     at = ["context_checkpoint", "checkpoint_count"]
                     payload["changes"] = [{"at": at, "value": count}]
-                made.append(_repair_line(revision, payload))
+                made.append(_repair_line(revision, payload, sealed))
             expected = record.revision + 1
-            count = count + 1 if record.kind == "checkpoint" else max([count, *numbers(record)])
+            count = _counted(count, record)
         made.append(_line(piece))
     if scan.damaged and scan.stream.startswith(ROUTES):
         missing = [list(gap) for gap in scan.gaps]
-        made.append(_repair_line(expected, {"damaged": list(damaged), "missing": missing}))
+        made.append(_repair_line(expected, {"damaged": list(damaged), "missing": missing}, sealed))
     return made
+
+
+def _counted(count: int, record: Record) -> int:
+    """How many checkpoints there are with one more record."""
+    if record.kind == "checkpoint" and not record.foreign:
+        return count + 1
+    return max([count, *numbers(record)])
 
 
 def _line(piece: Piece) -> bytes:
@@ -61,7 +70,7 @@ def _lost_checkpoints(scan: Scan, shown: int) -> dict[int, int]:
             continue
         marks = max(remains.count(mark) for mark in (b'{"id":"checkpoint-', b'"kind":"checkpoint"'))
         found[piece.record.revision] = min(gaps.get(piece.record.revision, 0), marks)
-        count = count + 1 if piece.record.kind == "checkpoint" else max([count, *numbers(piece.record)])
+        count = _counted(count, piece.record)
         remains = b""
     missing = shown - count - sum(found.values())
     for revision, size in sorted(gaps.items()):
@@ -71,7 +80,7 @@ def _lost_checkpoints(scan: Scan, shown: int) -> dict[int, int]:
     return found
 
 
-def _repair_line(revision: int, payload: dict[str, object]) -> bytes:
+def _repair_line(revision: int, payload: dict[str, object], sealed: Callable[[bytes], bytes]) -> bytes:
     record = {
         "v": journal.VERSION,
         "revision": revision,
@@ -82,4 +91,4 @@ def _repair_line(revision: int, payload: dict[str, object]) -> bytes:
         "render": "",
     }
     text = json.dumps(record, ensure_ascii=False, separators=(",", ":")).encode()
-    return journalline.framed(f"repair-{revision}-{hashlib.sha256(text).hexdigest()[:24]}", text)
+    return journalline.framed(f"repair-{revision}-{hashlib.sha256(text).hexdigest()[:24]}", sealed(text))

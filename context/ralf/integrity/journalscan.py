@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -93,8 +93,10 @@ class Scan:
         return pieces
 
 
-def scan(stream: Stream) -> Scan:
+def scan(stream: Stream, opened: Callable[[Entry], Entry]) -> Scan:
     """Read all of a stream; nothing is written. OSError where a file cannot be read.
+
+    opened  says of an entry whether it is foreign (`ralf.storage.sealed`)
 
     Without the stream held a part may be gone that the journal's file still named when it was read.
     """
@@ -119,7 +121,15 @@ def scan(stream: Stream) -> Scan:
     found.lines[:0] = _unnamed(stream, found)
     if stream.name.startswith(ROUTES):
         _check_order(found)
+        for lines in found.lines:
+            lines.pieces = [_with_origin(piece, opened) for piece in lines.pieces]
     return found
+
+
+def _with_origin(piece: Piece, opened: Callable[[Entry], Entry]) -> Piece:
+    if piece.record is None or piece.entry is None:
+        return piece
+    return piece._replace(record=replace(piece.record, foreign=opened(piece.entry).foreign))
 
 
 def _cut_torn(pieces: list[Piece]) -> bytes:

@@ -11,16 +11,18 @@ import shutil
 import time
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
-from ralf import journal as journals, route as heart, routing, state as states
+from ralf import journal as journals, route as heart, routing, snapshot, state as states
 from ralf.document import parse
 from ralf.errors import Damaged, DamagedBlob, RalfError
-from ralf.files import atomic, locks, placing
-from ralf.integrity import journalscan, verify as verifying, verifyroute
+from ralf.files import atomic, folders, locks, opening, placing
+from ralf.integrity import verify as verifying, verifyroute
 from ralf.integrity.journalmend import chained
 from ralf.integrity.journalscan import Scan
 from ralf.integrity.verify import VerifyReport
+from ralf.ownership import routefiles
 from ralf.project import Project, find
 from ralf.storage import blobfiles, blobzip, journalline, journalparts
 from ralf.storage.blobfiles import Blobs
@@ -85,7 +87,7 @@ class _Repair:
 
     def _folder(self, path: Path) -> Path:
         folder = self.project.folder / "damaged" / path.relative_to(self.project.folder).parent
-        folder.mkdir(parents=True, exist_ok=True)
+        folders.make(folder)
         return folder
 
     def _free(self, path: Path) -> Path:
@@ -161,13 +163,15 @@ def _readable(path: Path) -> list[blobzip.Member]:
 
 def _route(mending: _Repair, route: str) -> None:
     project = mending.project
-    stream, path = verifying.stream_of(project, route), project.route_file(route)
+    stream, path, own = verifying.stream_of(project, route), project.route_file(route), False
     with locks.held(project.route_lock(route), route):
         with stream.writing():
-            scan = journalscan.scan(stream)
+            scan = verifying.scanned(project, stream)
             findings = list(verifyroute.findings(project, route, scan))
+        if scan.damaged or scan.torn:
+            own = _keep_own(project, route, scan)  # first of all: a repair that is broken off is done again
         for found in findings:
-            if project.cache in found.path.parents and os.path.lexists(found.path):
+            if project.folder / "cache" in found.path.parents and os.path.lexists(found.path):
                 mending.remove(found.path, _ANEW)
         for pattern in (f"{route}.json.*.tmp", f".{route}.json.tmp"):
             for left in (project.cache / "routes").glob(pattern):
@@ -175,7 +179,8 @@ def _route(mending: _Repair, route: str) -> None:
         if scan.damaged or scan.torn:
             _forget_cache(mending, route)  # first: it knows of files that show what is lost
             with stream.writing():
-                _journal(mending, stream, journalscan.scan(stream), _checkpoints_shown(project, route))
+                again = verifying.scanned(project, stream)
+                _journal(mending, stream, again, _checkpoints_shown(project, route) if own else 0)
         elif os.path.lexists(stream.path):
             with stream.writing():
                 for left in stream.sweep():
@@ -187,9 +192,41 @@ def _route(mending: _Repair, route: str) -> None:
                 show = True
                 if found.damage:
                     mending.aside(path)
-        taken = scan.damaged and _take_in(project, route)
+        taken = scan.damaged and own and _take_in(project, route)
     if show:
         _show(mending, route, taken=taken)
+
+
+def _keep_own(project: Project, route: str, scan: Scan) -> bool:
+    """Whether the route file is this user's, as far as anybody knows; then that is known when cache and journal have
+    lost it, too.
+    """
+    with suppress(Damaged):
+        content = states.read_file(project, route)
+        if content and (
+            _is_shown(scan, states.digest_of(content))
+            or routefiles.is_own(project, route, content)
+            or _is_edit(project, route, content)
+        ):
+            routefiles.remember(project, route, content)
+            return True
+    return False
+
+
+def _is_shown(scan: Scan, digest: str) -> bool:
+    """Whether a record of this user's that is still whole says that it was shown by just this file."""
+    return any(
+        piece.record is not None and not piece.record.foreign and piece.record.render == digest
+        for piece in scan.whole()
+    )
+
+
+def _is_edit(project: Project, route: str, content: bytes) -> bool:
+    """Whether a file is a person's edit of one that the cache knows as ours, and git did not bring it. Damaged."""
+    found = parse(content, project.route_file(route))
+    kept, shown = snapshot.load(project.cache, route), snapshot.shown_at(project.cache, route, found.revision)
+    lineages = {known.context.lineage for known in (kept, shown) if known is not None}
+    return found.lineage in lineages - {""} and routefiles.brought(project, route, content) is None
 
 
 def _take_in(project: Project, route: str) -> bool:
@@ -209,7 +246,7 @@ def _take_in(project: Project, route: str) -> bool:
     changes = [states.redacted(project, one) for one in heart.changes_of_foreign(context, shown, same=True)]
     if changes:
         record = journals.Record(context.revision + 1, "edit", {"changes": changes})
-        id_ = f"repair-edit-{record.revision}-{hashlib.sha256(content or b'').hexdigest()[:24]}"
+        id_ = f"repair-edit-{record.revision}-{states.digest_of(content or b'')}"
         journals.append(project.store, route, record, id=id_, after=head)
     return bool(changes)
 
@@ -223,7 +260,9 @@ def _show(mending: _Repair, route: str, *, taken: bool) -> None:
     before = project.store.head(journals.stream_of(route))
     with writing(project, route, leave=False) as writer:
         writer.show()
-        taken = taken or writer.token != before
+        taken, left = taken or writer.token != before, writer.foreign
+    if left:
+        return
     mending.note(path, "written anew from the journal" + (", what it had more was taken in" if taken else ""))
 
 
@@ -274,9 +313,10 @@ def _journal(mending: _Repair, stream: Stream, scan: Scan, shown: int) -> None:
         if path.suffix == ".gz" and path not in read and path.is_file() and not path.is_symlink():
             mending.keep(path, path.read_bytes(), "is named by no journal")
     missing = sum(last - first + 1 for first, last in scan.gaps)
-    made = chained(scan, [path.relative_to(mending.project.folder).as_posix() for path in kept], shown)
+    sealed = partial(mending.project.store.sealed, stream.name)
+    made = chained(scan, [path.relative_to(mending.project.folder).as_posix() for path in kept], shown, sealed)
     begin = scan.header.offset + sum(len(piece.raw) for piece in scan.lines[-1].pieces) + len(scan.torn) + 1
-    stream.path.parent.mkdir(parents=True, exist_ok=True)
+    folders.make(stream.path.parent)
     stream.replace(Header(begin), made)
     mending.note(stream.path, f"written anew: {len(whole):,} records are whole, {missing:,} are lost")
 
@@ -287,8 +327,8 @@ def _journal(mending: _Repair, stream: Stream, scan: Scan, shown: int) -> None:
 def _other(mending: _Repair, stream: Stream) -> None:
     """Mend a stream that is no route's: what can be read goes on."""
     with stream.writing():
-        scan = journalscan.scan(stream)
-        ids = mending.project.cache / "ids" / f"{stream.name}.idx"
+        scan = verifying.scanned(mending.project, stream)
+        ids = mending.project.folder / "cache" / "ids" / f"{stream.name}.idx"
         if os.path.lexists(ids) and list(verifyroute.of_ids(mending.project, scan)):
             mending.remove(ids, _ANEW)
         if scan.damaged or scan.torn:
@@ -309,5 +349,6 @@ def _rest(mending: _Repair, before: VerifyReport) -> None:
         if not path.exists():
             mending.note(path, _LEFT)
     for path in list(verifying.too_open(project)):
-        path.chmod(0o600)
-        mending.note(path, "is yours alone now")
+        with suppress(OSError):  # a second name is somebody's whom it is not taken from
+            opening.make_private(path)
+            mending.note(path, "is yours alone now")

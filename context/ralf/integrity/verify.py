@@ -7,6 +7,7 @@ import sqlite3
 from collections.abc import Container, Iterator
 from contextlib import closing, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from ralf import names, project as projects, routing
@@ -97,7 +98,7 @@ def _route(project: Project, route: str) -> tuple[Scan, list[Finding]]:
 def _looked(project: Project, route: str) -> tuple[Scan, list[Finding]]:
     for _ in range(_MOST_TRIES):
         with suppress(UnknownToken, FileNotFoundError):  # somebody has rewritten the journal meanwhile
-            scan = journalscan.scan(stream_of(project, route))
+            scan = scanned(project, stream_of(project, route))
             return scan, list(verifyroute.findings(project, route, scan))
     raise Busy(route, "its journal is rewritten again and again", "try again")
 
@@ -116,6 +117,11 @@ def stream_of(project: Project, route: str) -> Stream:
     return Stream(project.folder, f"{journalscan.ROUTES}{route}")
 
 
+def scanned(project: Project, stream: Stream) -> Scan:
+    """All of a stream, each record told as this user's or foreign. OSError where a file cannot be read."""
+    return journalscan.scan(stream, partial(project.store.opened, stream.name))
+
+
 def other_streams(project: Project) -> list[Stream]:
     """The streams that are no route's, such as inboxes: those with a journal, or a part of one in the archive."""
     top = project.folder / "archive/journal"
@@ -127,10 +133,10 @@ def other_streams(project: Project) -> list[Stream]:
 
 def _other(project: Project, stream: Stream) -> Scan:
     """A stream that is no route's; what looks damaged is looked at again while nobody writes."""
-    scan = journalscan.scan(stream)
+    scan = scanned(project, stream)
     if scan.damaged:
         with suppress(OSError, UsageError), stream.writing():
-            scan = journalscan.scan(stream)
+            scan = scanned(project, stream)
     return scan
 
 

@@ -13,6 +13,7 @@ from ralf.files.opening import content_of
 from ralf.integrity.findings import Finding
 from ralf.integrity.journalscan import Scan
 from ralf.journal import Record
+from ralf.ownership import routefiles
 from ralf.past import history
 from ralf.project import Project
 from ralf.storage.idindex import IdIndex
@@ -20,6 +21,7 @@ from ralf.store import Token
 from ralf.tree import outline
 
 _ASIDE = "move what is damaged to damaged/, note it in the journal, and go on with what can be read"
+_FOREIGN = "foreign: it came with the repository and was not written by your ralf (`ralf context trust ROUTE`)"
 _ANEW = "remove it: it is made anew"
 
 
@@ -41,6 +43,10 @@ def findings(project: Project, route: str, scan: Scan) -> Iterator[Finding]:
     except DamagedJournal as error:
         yield Finding(scan.lines[-1].path, f"its records make no route: {error}")
         return
+    foreign = context.context_checkpoint.foreign_records
+    if foreign:
+        which = "1 of its records is" if foreign == 1 else f"{foreign:,} of its records are"
+        yield Finding(scan.lines[-1].path, f"{which} {_FOREIGN}", damage=False)
     yield from _file(project, route, context, records)
     yield from _snapshot(project, route, kept, remembered)
     yield from _shown(project, route)
@@ -53,7 +59,7 @@ def evidence(scan: Scan) -> Iterator[tuple[str, str]]:
     count = 0
     for piece in scan.whole():
         record = piece.record
-        if record is not None and record.kind == "checkpoint":
+        if record is not None and record.kind == "checkpoint" and not record.foreign:
             count += 1
             digest = record.payload.get("evidence")
             if isinstance(digest, str) and len(digest) == 64 and not set(digest) - set("0123456789abcdef"):
@@ -114,12 +120,16 @@ def _file(
     if found.route not in (route, "") and records:
         yield Finding(path, f"is the file of the route {found.route}", "move it to damaged/, and write it anew")
     elif not records:
-        yield Finding(path, "has no journal: the next write takes it in as it stands", damage=False)
+        own = routefiles.is_own(project, route, content)
+        what = "has no journal: the next write takes it in as it stands" if own else f"is {_FOREIGN}"
+        yield Finding(path, what, damage=False)
     else:
         shown = states.with_file(project, route, _recorded(context, records[-1][0], content), content)
         if shown.status == "stale":
             what = f"shows revision {found.revision} of {context.revision}"
             yield Finding(path, what, "write it anew from the journal", damage=False)
+        elif shown.status == "foreign":
+            yield Finding(path, f"is {_FOREIGN}", damage=False)
         elif shown.changes and found.revision > context.revision:
             what = f"shows revision {found.revision}, and the journal ends at {context.revision}"
             yield Finding(path, what, "take in what the journal does not have", damage=False)
@@ -174,7 +184,7 @@ def _sessions(project: Project, route: str, places: Container[Token | None]) -> 
 
 def of_ids(project: Project, scan: Scan) -> Iterator[Finding]:
     """What is to be said of what the cache holds of a journal's ids."""
-    path = project.cache / "ids" / f"{scan.stream}.idx"
+    path = project.folder / "cache" / "ids" / f"{scan.stream}.idx"
     if not os.path.lexists(path):
         return
     entries = [piece.entry for piece in scan.whole() if piece.entry is not None]

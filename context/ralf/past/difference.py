@@ -80,9 +80,11 @@ def between(
 
 
 def at_present(project: Project, route: str) -> RouteContext:
-    """What a route comes to, edits that wait in its file included."""
+    """What a route comes to, edits that wait in its file included, and nothing that is foreign."""
     state = states.load(project, route)
-    return state.context if state is not None else heart.empty(route)
+    if state is None:
+        return heart.empty(route)
+    return state.recorded if state.status == "foreign" or state.context.wholly_foreign else state.context
 
 
 def _whole(project: Project, route: str, context: RouteContext, other: RouteContext) -> RouteContext:

@@ -41,7 +41,7 @@ def contexts_at(project: Project, route: str, moments: Collection[str]) -> dict[
             break
         context = heart.apply(context, record)
         names = [f"r{record.revision}"]
-        if record.kind in WITH_LABEL:
+        if record.kind in WITH_LABEL and not record.foreign:
             names.append(context.checkpoint_history[-1].checkpoint_id)
         found.update((name, context) for name in names if name in moments)
     for name in moments:
@@ -64,6 +64,8 @@ def decision_of(project: Project, route: str, label: str) -> Decision | None:
 
 def decision_after(tree: Tree, label: str, record: Record) -> Tree:
     """What a record makes of the decision of this label, as a tree; {} before there is one."""
+    if record.foreign:
+        return tree
     payload = record.payload
     lists = (payload.get("decisions", ()), payload.get("document", {}).get("decisions", ()))
     items = [payload["decision"]] if payload.get("decision") else [item for items in lists for item in items]
@@ -102,17 +104,20 @@ def label(said: str, kind: str = "cp") -> str:
 
 def records(project: Project, route: str) -> Iterator[tuple[str, Record]]:
     """Every record of a route, oldest first, with the label that the route file gives it; "" for one that is not of the
-    kinds `WITH_LABEL`.
+    kinds `WITH_LABEL`, or foreign.
     """
     count = 0
     for _, record in journal.read(project.store, route):
+        if record.foreign:
+            yield "", record
+            continue
         count = count + 1 if record.kind == "checkpoint" else max([count, *numbers(record)])
         yield f"cp-{count:03d}" if record.kind in WITH_LABEL else "", record
 
 
 def checkpoints(project: Project, route: str) -> Iterator[tuple[str, Record]]:
     """Every checkpoint of a segment with its label, oldest first."""
-    return ((label, record) for label, record in records(project, route) if record.kind == "checkpoint")
+    return ((label, record) for label, record in records(project, route) if label and record.kind == "checkpoint")
 
 
 def texts_of(project: Project, route: str, session: str) -> Iterator[str]:
@@ -129,7 +134,7 @@ def undone(project: Project, route: str) -> set[str]:
     standing: list[frozenset[str]] = [frozenset()]  # at each revision
     for name, record in records(project, route):
         now = standing[-1]
-        if record.kind == "revert":
+        if name and record.kind == "revert":
             to = int(record.payload.get("to_revision", 0))
             now = standing[to] if 0 <= to < len(standing) else now
         elif name:
@@ -147,8 +152,10 @@ def lines_of(payload: Mapping[str, Any]) -> str:
 
 def numbers(record: Record) -> list[int]:
     """The checkpoint numbers that a record of another kind brings in: those of an imported file, or of an edit. None of
-    one that is malformed: the fold says so.
+    one that is malformed, which the fold says, or foreign.
     """
+    if record.foreign:
+        return []
     try:
         return list(_numbers(record))
     except journal.MALFORMED:

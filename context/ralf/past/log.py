@@ -10,6 +10,7 @@ from typing import Any
 from ralf import project as projects, routing
 from ralf.extraction.attempts import UNSAID
 from ralf.journal import Record, understood
+from ralf.ownership import foreignlines
 from ralf.past import history
 from ralf.past.changes import place, value
 
@@ -25,6 +26,7 @@ class Event:
     time   ISO 8601, "" where the record has none
     who    user, agent, human-edit, import, or the name of a model
     text   what it brought, on one line
+    foreign  this user's ralf did not write the record: of what stands in it only that is told
     """
 
     revision: int
@@ -33,6 +35,7 @@ class Event:
     time: str
     who: str
     text: str
+    foreign: bool = False
 
 
 def log(route: str, *, limit: int | None = None, root: str | os.PathLike[str] | None = None) -> list[Event]:
@@ -48,6 +51,8 @@ def log(route: str, *, limit: int | None = None, root: str | os.PathLike[str] | 
 
 
 def _event(label: str, record: Record) -> Event:
+    if record.foreign:
+        return Event(record.revision, "foreign", "", "", foreignlines.ORIGIN, foreignlines.LABEL, foreign=True)
     payload = record.payload
     told = _TOLD.get(record.kind, _other)
     id_, time, who, text = told(payload, label)
@@ -91,7 +96,8 @@ def _decision(payload: Mapping[str, Any], _: str) -> _Told:
 
 
 def _edit(payload: Mapping[str, Any], _: str) -> _Told:
-    return "", str(payload.get("timestamp", "")), "human-edit", "; ".join(_places(payload.get("changes", ())))
+    who = str(payload.get("origin") or "human-edit")
+    return "", str(payload.get("timestamp", "")), who, "; ".join(_places(payload.get("changes", ())))
 
 
 def _places(changes: Any) -> Iterator[str]:

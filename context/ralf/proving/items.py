@@ -10,7 +10,6 @@ from typing import Any
 
 from ralf.evidence import Line
 from ralf.extraction.commands import command_text, is_shell
-from ralf.extraction.facts import said_in_refusal
 from ralf.transcripts.events import Event
 
 KINDS = (
@@ -130,10 +129,7 @@ class _Reader:
 
     def _answered(self, result: Event, line: int) -> Iterator[Item]:
         call = self._calls.pop(result.call_id, None)
-        if result.refused:
-            yield from _said("user", said_in_refusal(result), line)
-            return
-        if call is None:
+        if result.refused or call is None:
             return
         called = call.start.line + 1
         if result.failed and result.text.strip():

@@ -23,7 +23,8 @@ FLOOR = 0.9
 EMBEDDED = "extractive"
 """The summariser whose work stands where another's is refused."""
 
-_NAMES = re.compile(r"[A-Za-z0-9]+(?:[_./:-][A-Za-z0-9]+)+|[a-z]+[A-Z]\w+|\d{3,}")
+# Each looks behind itself: of a run of letters only the beginning is a place to begin at.
+_NAMES = re.compile(r"(?<![A-Za-z0-9])[A-Za-z0-9]++(?:[_./:-][A-Za-z0-9]++)+|(?<![a-z])[a-z]++[A-Z]\w+|\d{3,}")
 _LONGEST = 200  # characters of an item that is added
 _MOST = 30  # items of one kind that are added
 _ADDED = {

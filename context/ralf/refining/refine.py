@@ -138,7 +138,7 @@ class _Refining:
         for start in (after, None) if after is not None else (None,):
             try:
                 for _, record in journal.read(self._project.store, self._route, after=start):
-                    found = record if _is_of(record, entry) else found
+                    found = record if not record.foreign and _is_of(record, entry) else found
             except UnknownToken:
                 continue
             if found is not None:
@@ -159,7 +159,8 @@ class _Refining:
         redactor = self._project.redactor
         self._called = spend.now()
         try:  # redacted already, but for what was kept before there was redaction
-            answer, self._usage = self._command.ask(redactor.text(text), SCHEMA, environment.of_a_model())
+            known = environment.of_a_summarizer(self._command.keeps)
+            answer, self._usage = self._command.ask(redactor.text(text), SCHEMA, known)
         except NoAnswer as error:
             self._usage = error.usage
             raise
@@ -169,7 +170,14 @@ class _Refining:
             raise NoAnswer(f"the answer does not fit the schema: {error}", self._usage) from None
         period = payload.get("period", ("", ""))
         session = str(payload.get("source", {}).get("session", ""))
-        found = verified(patch, Lines(said), current, session=session, timestamp=str(period[1]))
+        found = verified(
+            patch,
+            Lines(said),
+            current,
+            session=session,
+            timestamp=str(period[1]),
+            imported=payload.get("origin") == "import",
+        )
         self._unsupported = found.dropped
         return found
 

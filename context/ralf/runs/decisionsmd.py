@@ -34,8 +34,8 @@ from ralf.runs.markdown import Line, Section
 from ralf.runs.written import WrittenDecision, plain
 
 _NUMBERED = re.compile(
-    r"(?:[A-Z][\w-]{0,30}[ -]){0,3}Decision\s*(?:#|No\.?\s*)?(?P<label>[A-Z]{0,4}-?\d[\w.-]*)?"
-    r"\s*(?:[:—\u2013]|\s-(?=\s)|$)\s*(?P<title>.*)$",
+    r"\A(?:[A-Z][\w-]{0,30}[ -]){0,3}Decision\s*+(?:#|No\.?\s*+)?(?P<label>[A-Z]{0,4}-?\d[\w.-]*)?"
+    r"\s*+(?:[:—\u2013]|(?<=\s)-(?=\s)|$)\s*+(?P<title>.*)$",
     re.IGNORECASE,
 )
 _LABELLED = re.compile(rf"\[?(?P<label>{ID})(?:\]?\s*(?:[:.)—\u2013]|\s-(?=\s)|$)|\])\s*(?P<title>.*)$")

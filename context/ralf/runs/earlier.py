@@ -7,7 +7,7 @@ from contextlib import suppress
 
 from ralf import sessions, state as states
 from ralf.project import Project
-from ralf.runs import current, metadata
+from ralf.runs import brought, current, metadata
 from ralf.runs.folder import RunFolder, is_run, siblings
 from ralf.transcripts.notes import session_of
 
@@ -16,7 +16,8 @@ _MOST = 20  # newest folders that are looked at
 
 def left(project: Project, route: str) -> list[RunFolder]:
     """Run folders of a route that may hold what it does not have, the oldest first: of the twenty newest beside ours
-    those of its task of which it has no record, and those of its last runs that it knows no end of. Not ours itself.
+    those of its task of which it has no record, and those of its last runs that it knows no end of. Not ours itself,
+    and none that began elsewhere and came with git.
     """
     ours = current.folder(project.root)
     if ours is None:
@@ -32,7 +33,7 @@ def _unknown(project: Project, route: str, ours: RunFolder) -> list[RunFolder]:
         if number == _MOST:
             break
         [(known, _)] = sessions.known_runs(project, route, [{"run": session_of(folder.path, project.root)}])
-        if not known and task_of(folder).casefold() == route.casefold():
+        if not known and task_of(folder).casefold() == route.casefold() and not brought.is_brought(folder):
             found.append(folder)
     return found[::-1]
 

@@ -40,6 +40,8 @@ _KEYS = {
 _MAIN = ("decision", "rationale", "options", "alternative", "why not", "reversibility")
 """Names that count in bold also below a heading that is a field itself."""
 
+_REMARK = re.compile(r"\s*\([^)]*\)\s*$")  # in parentheses, at a name's end
+_AROUND = re.compile(r"^[\W\d_]+|[\W_]+$")
 _LONGEST = 200  # characters of a name
 _KNOWN = [(key, re.compile(rf"(?:{names})$", re.IGNORECASE)) for key, names in _KEYS.items()]
 
@@ -71,7 +73,7 @@ def key_of(name: str) -> str:
     """What a name stands for: decision, rationale, context, options …; "" for one that is not known."""
     if len(name) > _LONGEST:
         return ""
-    bare = re.sub(r"^[\W\d_]+|[\W_]+$", "", re.sub(r"\s*\([^)]*\)\s*$", "", name)).strip()
+    bare = _AROUND.sub("", _REMARK.sub("", name)).strip()
     return next((key for key, known in _KNOWN if known.match(bare)), "")
 
 

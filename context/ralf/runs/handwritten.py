@@ -13,9 +13,9 @@ from ralf.yamltext import BadYaml
 _UNSEEN = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029]")
 _BOUND = re.compile(r"(?:---|\.\.\.)(?:\s+#.*|\s*)$")
 _KEY = re.compile(
-    r"(?P<indent>\s*)(?P<mark>['\"]?)(?P<key>[^\s'\"#:\[\]{}-][^'\"#:]{0,127}?)(?P=mark)\s*:(?P<rest>\s.*|)$"
+    r"\A(?P<indent>\s*+)(?P<mark>['\"]?)(?P<key>[^\s'\"#:\[\]{}-][^'\"#:]{0,127}?)(?P=mark)\s{0,128}+:(?P<rest>\s.*|)$"
 )
-_ITEM = re.compile(r"(?P<indent>\s*)-(?P<rest>\s.*|)$")
+_ITEM = re.compile(r"\A(?P<indent>\s*+)-(?P<rest>\s.*|)$")
 _UNDER = "value"
 _MOST_PARTS = 5_000
 

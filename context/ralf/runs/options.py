@@ -31,9 +31,10 @@ _NOTE = re.compile(
     re.IGNORECASE,
 )
 _OTHER_NOTE = re.compile(r"\**[A-Z][\w /-]{1,24}:\**\s")
-_NONE = re.compile(r"\W*(?:none|n/?a|nothing|no alternatives?\b.*|not applicable|-+)?\W*$", re.IGNORECASE)
+_NONE = re.compile(r"\W*+(?:(?:none|n/?a|nothing|not applicable)\W*+|no alternatives?\b.*)?$", re.IGNORECASE)
 _HEAD = re.compile(r"\s[-\u2013—]\s|:\s|\s\(")
 _WORD = re.compile(r"[^\W_]{2,}")
+_BEFORE = 40  # characters before a word that judges in which its mark may stand
 _ENOUGH = 0.5  # of an option's words in what was chosen, or of its words in the option
 
 
@@ -74,10 +75,11 @@ def options_of(lines: Sequence[Line]) -> list[Option]:
     """
     rows = [_row(line) for line in lines if line.text.strip() and not line.rule and not line.fenced]
     begins = _beginnings(rows)
+    is_list = any(map(begins, rows))
     made: list[Option] = []
     note = _Note("", 0)
     for row in rows:
-        if not made and not begins(row) and any(map(begins, rows)):
+        if not made and not begins(row) and is_list:
             continue  # said before the first option
         if begins(row) or not made:
             name, words = (row.named[1], row.named[2].removesuffix("**")) if row.named else (row.mark or "", row.words)
@@ -104,8 +106,8 @@ def _beginnings(rows: Sequence[_Row]) -> Callable[[_Row], bool]:
         return lambda row: row.named is not None
     if rows and rows[0].bold and not rows[0].note:
         return lambda row: row.bold and not row.note
-    depths = [row.indent for row in rows if row.mark is not None and not row.note]
-    return lambda row: row.mark is not None and not row.note and row.indent == min(depths)
+    outermost = min((row.indent for row in rows if row.mark is not None and not row.note), default=0)
+    return lambda row: row.mark is not None and not row.note and row.indent == outermost
 
 
 def _option(name: str, words: str) -> Option:
@@ -121,7 +123,8 @@ def _option(name: str, words: str) -> Option:
 
 def _is_verdict(text: str, found: re.Match[str]) -> bool:
     """Whether a word like "rejected" judges the option, rather than being part of it: behind a mark, or in brackets."""
-    before = text[: found.start("no") if found["no"] else found.start("yes")].rstrip()
+    place = found.start("no") if found["no"] else found.start("yes")
+    before = text[max(0, place - _BEFORE) : place].rstrip()
     return bool(before) and before[-1] in ":→>(\u2013—-[*✅✓✔❌✗"
 
 

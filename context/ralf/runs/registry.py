@@ -27,7 +27,7 @@ NO_LIST = "no list of decisions"
 """What is said of YAML that is no registry."""
 
 _LIST = "decisions"
-_TASK = re.compile(r"\bTASK-[\w-]*\d[\w-]*")
+_TASK = re.compile(r"\bTASK-[\w-]{0,80}?\d[\w-]*+")
 _Place = tuple[int, int]
 
 

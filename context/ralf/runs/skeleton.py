@@ -33,7 +33,7 @@ _EMPTY = re.compile(
     rf"|{_EITHER}(?: ?[/|] ?{_EITHER})+)?[\s.…:|/-]*",
     re.IGNORECASE,
 )
-_GENERATED = re.compile(r"[*_].*\b(?:template|generated|fill(?:ed)? (?:in|out)|edit as needed)\b.*[*_]", re.IGNORECASE)
+_GENERATED = re.compile(r"\b(?:template|generated|fill(?:ed)? (?:in|out)|edit as needed)\b", re.IGNORECASE)
 _WORD = re.compile(r"[^\W\d_]{2,}")
 _LONGEST = 2_000  # characters of a line that are looked at
 _LEAST_WORDS = 2
@@ -83,7 +83,7 @@ def _said(line: Line, *, header: bool) -> str:
     text = one_line(_MARKER.sub("", line.text, count=1))
     if text.startswith("|"):
         return "" if set(text) <= set("|-: ") else " ".join(map(_words, text.split("|")))
-    if _GENERATED.fullmatch(text) or _OF_THE_LOOP.fullmatch(text.strip("*_ ")):
+    if _is_generated(text) or _OF_THE_LOOP.fullmatch(text.strip("*_ ")):
         return ""
     field = _FIELD.fullmatch(text) or _BARE_FIELD.fullmatch(text)
     if field is not None:
@@ -105,12 +105,17 @@ def _is_mark(text: str) -> bool:
     if len(text) > _LONGEST:
         return False
     bare = one_line(_MARKER.sub("", text, count=1))
-    if not bare or _GENERATED.fullmatch(bare) or _OF_THE_LOOP.fullmatch(bare.strip("*_ ")):
+    if not bare or _is_generated(bare) or _OF_THE_LOOP.fullmatch(bare.strip("*_ ")):
         return True
     field = _FIELD.fullmatch(bare)
     if field is not None:
         return bool(field["value"].strip()) and _is_empty(field["value"])
     return _is_empty(bare)
+
+
+def _is_generated(text: str) -> bool:
+    """Whether a line in italics or in bold says that a template wrote it."""
+    return text.startswith(("*", "_")) and text.endswith(("*", "_")) and _GENERATED.search(text) is not None
 
 
 def _is_empty(text: str) -> bool:

@@ -14,12 +14,31 @@ from functools import cache
 from hashlib import sha256
 from typing import Any
 
-from ralf.secrets import secretcommands, secretformats, secretnames, secretspans
+from ralf.secrets import (
+    secretassignments,
+    secretcommands,
+    secretformats,
+    secretnames,
+    secretphrases,
+    secretspans,
+    vendorrules,
+)
+from ralf.secrets.engine import Expression, Text, Words
 from ralf.secrets.secretformats import Hit
 from ralf.secrets.secretspans import MARKER, Known, Span, marked
 from ralf.transcripts.events import Event
 
-_ESCAPED_BREAK = re.compile(r"(?:\\+r)?\\+n|\r\n")
+_ESCAPED_BREAK = re.compile(r"(?<!\\)(?:\\++r)?+\\++n|\r\n")
+_WORDS = Words(
+    (*secretformats.WORDS, *secretassignments.WORDS, *secretcommands.WORDS, *secretphrases.WORDS, *vendorrules.words())
+)
+_FAMILIES = (
+    (secretassignments.find, frozenset(secretassignments.WORDS)),
+    (secretcommands.find, frozenset(secretcommands.WORDS)),
+    (secretphrases.find, frozenset(secretphrases.WORDS)),
+    (vendorrules.find, frozenset(vendorrules.words())),
+)
+"""What finds secrets of a sort, and the words without one of which it finds none."""
 _MOST_PASSES = 3  # what stands behind a marker may be a secret of its own; one pass is the rule
 
 
@@ -30,17 +49,10 @@ class Redactor:
     problem   what is wrong with the key, "" for nothing
     """
 
-    def __init__(self, key: bytes, patterns: Sequence[re.Pattern[str]] = (), *, problem: str = "") -> None:
+    def __init__(self, key: bytes, patterns: Sequence[Expression] = (), *, problem: str = "") -> None:
         self._key = key
         self._patterns = tuple(patterns)
         self.problem = problem
-        self._commands: secretcommands.Rules | None = None  # None: those that are likely for each text
-
-    def within(self, text: str) -> Redactor:
-        """This redactor for parts of a text: it leaves out rules that find nothing there. One look for many parts."""
-        within = Redactor(self._key, self._patterns, problem=self.problem)
-        within._commands = secretcommands.likely(text)
-        return within
 
     def text(self, text: str) -> str:
         """The text without its secrets."""
@@ -121,21 +133,21 @@ class Redactor:
         if not secretnames.is_name(key) or "\n" in value or MARKER.match(value):
             return False
         head = f'"{key}": "'
-        return any(hit[:2] == (len(head), len(head) + len(value)) for hit in secretnames.find(f'{head}{value}"'))
+        hits = secretassignments.find(Text(f'{head}{value}"'), secretassignments.WORDS)
+        return any(hit[:2] == (len(head), len(head) + len(value)) for hit in hits)
 
     # ---- one text ----
 
-    def hits(self, text: str, border: int | None = None) -> list[Hit]:
-        """The secrets of a text, in order, none over another.
-
-        border  where two texts meet, each of which was looked at: what one of them tells alone may be left out
-        """
-        found = [
-            *secretformats.find(text, border),
-            *secretnames.find(text),
-            *secretcommands.find(text, self._commands),
-            *self._of_the_user(text),
-        ]
+    def hits(self, text: str) -> list[Hit]:
+        """The secrets of a text, in order, none over another."""
+        looked = Text(text)
+        there = sorted(_WORDS.within(looked.low))  # of two that find the same, always the same one is first
+        found = list(secretformats.find(looked, there))
+        for family, words in _FAMILIES if there else ():
+            its = [word for word in there if word in words]
+            if its:
+                found.extend(family(looked, its))
+        found.extend(self._of_the_user(looked))
         if not found:
             return []
         known = [marker.span() for marker in MARKER.finditer(text)] if "[REDACTED:" in text else []
@@ -149,10 +161,10 @@ class Redactor:
                 merged.append(hit)
         return merged
 
-    def _of_the_user(self, text: str) -> Iterator[Hit]:
+    def _of_the_user(self, text: Text) -> Iterator[Hit]:
         for pattern in self._patterns:
-            for found in pattern.finditer(text):
-                start, end = found.span(1 if pattern.groups and found[1] is not None else 0)
+            for places in pattern.matches(text):
+                start, end = next((place for place in places[1:2] if place[0] >= 0), places[0])
                 if start < end:
                     yield Hit(start, end, "pattern")
 

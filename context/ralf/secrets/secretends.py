@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from functools import cache
 
-from ralf.secrets import privatekeys, secretformats
+from ralf.secrets import privatekeys, secretformats, vendorrules
 from ralf.secrets.secretformats import Hit
 from ralf.secrets.secretvalues import is_gibberish, is_random
 
@@ -16,13 +17,26 @@ _TOO_SHORT = 12  # of what stands alone, to be judged
 
 # ---- beginnings ----
 
-_LITERALS = tuple(literal for one in secretformats.FORMATS for literal in one.literals if len(literal) > len("s."))
-_LITERAL = re.compile("|".join(map(re.escape, sorted(_LITERALS, key=len, reverse=True))))
+_WORDS = ("s.", "re_", "pa-", "fc-", "rnd_", "test_", "live_", "base64:", "K10", "phs_", "pha_")
+"""Literals of tokens with which names of files and functions begin, too: no sign of a token that was cut short."""
+
+_HEXADECIMAL = re.compile(r"[0-9a-f]+\Z")  # literals with which hashes begin, too
+
+
+@cache
+def _literal() -> re.Pattern[str]:
+    """Matches the literals with which tokens begin."""
+    own = (literal for one in secretformats.FORMATS for literal in one.literals if literal not in _WORDS)
+    vendors = (literal for literal in vendorrules.literals() if not _HEXADECIMAL.match(literal))
+    found = sorted({*own, *vendors}, key=lambda literal: (-len(literal), literal))
+    return re.compile("|".join(map(re.escape, found)))
+
+
 _IN_URL = re.compile(r"://(?:[^\s:/@]{0,100}:(?![0-9]+\Z))?([^\s/@:.]{6,})\Z")
 _CUT = (
-    (":AA", re.compile(r"[0-9]{8,10}:AA[A-Za-z0-9_-]{6,}\Z")),
-    ("Q~", re.compile(r"[A-Za-z0-9_~.-]{3}[0-9]Q~[A-Za-z0-9_~.-]{6,}\Z")),
-    (".atlasv1.", re.compile(r"(?<![A-Za-z0-9])[A-Za-z0-9]{14}\.atlasv1\.[A-Za-z0-9_=-]*\Z")),
+    (":AA", re.compile(r"[0-9]{8,10}:AA[A-Za-z0-9_-]{6,35}\Z")),
+    ("Q~", re.compile(r"[A-Za-z0-9_~.-]{3}[0-9]Q~[A-Za-z0-9_~.-]{6,40}\Z")),
+    (".atlasv1.", re.compile(r"(?<![A-Za-z0-9])[A-Za-z0-9]{14}\.atlasv1\.[A-Za-z0-9_=-]{0,100}\Z")),
     ("SK", re.compile(r"(?<![A-Za-z0-9])SK(?=[a-f]{0,30}[0-9])[0-9a-f]{8,31}\Z")),
 )
 _BODY = re.compile(r"[A-Za-z0-9_=.,~+/%$:-]+\Z")
@@ -36,7 +50,7 @@ def cut_off(text: str) -> Iterator[Hit]:
         return
     end = len(text.rstrip().rstrip("…"))
     for start in (0, *(found.end() for found in _PARTS.finditer(word))):
-        literal = _LITERAL.match(word, start)
+        literal = _literal().match(word, start)
         if literal is not None and _is_body(literal[0], word[literal.end() :]):
             yield Hit(end - len(word) + start, end, "cut-off")
             return
@@ -92,7 +106,9 @@ _HUMP = re.compile(r"[A-Z]?[a-z]{2,}|[A-Z]{3,}")
 _VOWEL = re.compile("[aeiouy]", re.I)
 _SPOKEN = 0.6  # of the letters of a name
 _HASH = re.compile(r"[0-9a-f]+\Z|[0-9A-F]+\Z")
-_ID = re.compile(r"\b(?:\w*[iI][dD]|ID|hash|commit|digest|sha\w*|integrity|version|etag)s?[\"']?\s*[:=#]?\s*[\"']?\Z")
+_ID = re.compile(
+    r"\b(?:\w{0,40}[iI][dD]|ID|hash|commit|digest|sha\w{0,20}|integrity|version|etag)s?[\"']?\s{0,8}[:=#]?\s{0,8}[\"']?\Z"
+)
 
 
 def unfinished(hits: Callable[[str], list[Hit]], end: str) -> Iterator[Hit]:

@@ -1,21 +1,21 @@
 """Secrets that are known by their own shape: vendors' tokens, private keys, hashes of passwords, passwords in URLs.
 
 Each rule begins with a literal, is tried only where that stands, and reads each character a bounded number of times.
-The formats are those that the vendors describe.
+The formats are those that the vendors describe. `vendorrules` has more of them, where RE2 is installed; these run
+everywhere, and where both find a token, they name it.
 """
 
 from __future__ import annotations
 
 import re
-import string
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
-from itertools import chain
+from functools import cached_property
 from typing import NamedTuple
 
 from ralf.secrets import privatekeys
-from ralf.secrets.secretvalues import is_placeholder, is_random, is_sample
+from ralf.secrets.engine import Text
+from ralf.secrets.secretvalues import is_foreign, is_mixed, is_placeholder, is_random, is_sample
 
 
 class Hit(NamedTuple):
@@ -44,9 +44,14 @@ class Format:
     alone: bool
 
     @cached_property
-    def start(self) -> re.Pattern[str]:
-        """Finds the literals. Compiled at first need, like `body`: formats are many, and a text has few."""
-        return re.compile("|".join(map(re.escape, self.literals)))
+    def starts(self) -> dict[str, re.Pattern[str]]:
+        """By literal in lower case, what finds it; at once with what follows it where that is short, for syllables are
+        among them. One literal is found several times as fast as one of two.
+
+        Compiled at first need, like `body`: formats are many, and a text has few.
+        """
+        ahead = "" if any(sign in self.follows for sign in (",}", "*", "+)")) else f"(?={self.follows})"
+        return {literal.lower(): re.compile(re.escape(literal) + ahead) for literal in self.literals}
 
     @cached_property
     def body(self) -> re.Pattern[str]:
@@ -88,8 +93,9 @@ FORMATS: tuple[Format, ...] = (
     _format("google-key", "AIza", f"{_W}{{35}}"),
     _format("google-token", "ya29. 1//0", f"{_W}{{20,}}+", _digit),
     _format("google-secret", "GOCSPX-", f"{_W}{{24,}}+"),
+    _format("aws-session", "IQoJb3JpZ2lu FwoGZXIvYXdz FQoGZXIvYXdz", "[A-Za-z0-9+/%_-]{100,}+={0,2}"),
     _format("azure-key", "AccountKey= SharedAccessKey=", "[A-Za-z0-9+/]{40,90}={0,2}"),
-    _format("azure-signature", "?sig= &sig= &amp;sig= \\u0026sig=", "[A-Za-z0-9%+/]{40,}+=?"),
+    _format("azure-signature", "?sig= &sig= &amp;sig= \\u0026sig=", "[A-Za-z0-9%+/_-]{40,}+=?"),
     _format("github", "ghp_ gho_ ghu_ ghs_ ghr_", f"{_A}{{36,}}+"),
     _format("github", "github_pat_", f"{_A}{{22}}_{_A}{{59}}"),
     _format(
@@ -133,7 +139,7 @@ FORMATS: tuple[Format, ...] = (
     ),
     _format("stripe", "sk_live_ sk_test_ rk_live_ rk_test_", f"{_A}{{16,}}+"),
     _format("stripe-webhook", "whsec_", "[A-Za-z0-9+/]{24,}+={0,2}"),
-    _format("twilio", "SK", f"{_HEX}{{32}}{_END}"),
+    _format("twilio", "SK", f"[0-9a-fA-F]{{32}}{_END}", _digit),
     _format("sendgrid", "SG.", rf"{_W}{{16,32}}\.{_W}{{32,64}}"),
     _format("mailgun", "key-", f"{_HEX}{{32}}{_END}"),
     _format("brevo", "xkeysib- xsmtpsib-", f"{_HEX}{{64}}-{_A}{{16}}"),
@@ -149,7 +155,10 @@ FORMATS: tuple[Format, ...] = (
     _format("notion", "secret_", f"{_A}{{40,}}+", _digit),
     _format("notion", "ntn_", f"{_A}{{40,}}+"),
     _format("vault", "hvs. hvb. hvr.", f"{_W}{{20,}}+"),
-    _format("vault", "s.", f"{_A}{{24}}(?![A-Za-z0-9_(.])", _mixed_digit),
+    _format("vault", "s.", f"{_A}{{24}}(?![A-Za-z0-9_(.])", lambda token: _digit(token) and is_random(token[2:])),
+    _format("defined-networking", "dnkey-", "[A-Za-z0-9=_-]{20,}+", _digit),
+    _format("lob", "live_ test_", f"{_HEX}{{35}}{_END}", _digit),
+    _format("gocardless", "live_", "[A-Za-z0-9_=-]{40}(?![A-Za-z0-9_=-])", lambda token: is_random(token[5:])),
     _format("doppler", "dp.pt. dp.st. dp.sa. dp.ct. dp.scim. dp.audit.", r"(?:[a-z0-9_-]{1,40}\.)?[A-Za-z0-9]{40,}+"),
     _format("databricks", "dapi", f"{_HEX}{{32}}(?:-[0-9]{{1,2}})?{_END}"),
     _format("planetscale", "pscale_tkn_ pscale_pw_ pscale_oauth_", r"[A-Za-z0-9_.=-]{30,}+"),
@@ -173,6 +182,29 @@ FORMATS: tuple[Format, ...] = (
     _format("one-password", "ops_eyJ", r"[A-Za-z0-9+/=_-]{60,}+"),
     _format("circleci", "CCIPAT_ CCIPRJ_", r"[A-Za-z0-9_]{30,}+"),
     _format("buildkite", "bkua_", f"{_HEX}{{40}}"),
+    _format("amazon-bedrock", "ABSK", "[A-Za-z0-9+/]{60,}+={0,2}", _mixed_digit),
+    _format("resend", "re_", f"{_A}{{8,10}}_{_A}{{20,30}}{_END}", _mixed_digit),
+    _format("jina", "jina_", f"{_W}{{40,}}+", _digit),
+    _format("cerebras", "csk-", f"{_A}{{40,}}+", _digit),
+    _format("voyage", "pa-", f"{_W}{{40,}}+", _mixed_digit),
+    _format("firecrawl", "fc-", f"{_HEX}{{32}}{_END}"),
+    _format("posthog", "phx_ phs_ pha_", f"{_A}{{30,}}+", _digit),
+    _format("contentful", "CFPAT-", f"{_W}{{40,}}+"),
+    _format("tailscale", "tskey-", "[A-Za-z0-9-]{24,}+", _digit),
+    _format("vercel", "vcp_ vci_ vca_ vcr_ vck_", f"{_A}{{24,}}+", _digit),
+    _format("neon", "napi_", f"{_A}{{40,}}+", _digit),
+    _format("render", "rnd_", f"{_A}{{28,}}+", _mixed_digit),
+    _format("nostr", "nsec1", f"[a-z0-9]{{58}}{_END}", _digit),
+    _format("dropbox", "sl.u. sl.B", f"{_W}{{60,}}+", _digit),
+    _format("typeform", "tfp_", "[A-Za-z0-9_-]{40,}+", _digit),
+    _format("stripe", "sk_org_live_ sk_org_test_", f"{_A}{{16,}}+"),
+    _format("k3s", "K10", f"{_HEX}{{64}}::[a-z:]{{2,40}}{_HEX}{{32}}"),
+    _format("swarm", "SWMTKN-1-", "[a-z0-9-]{60,}+"),
+    _format("django", "django-insecure-", r"[a-z0-9!@#$%^&*(_=+)-]{30,60}+"),
+    _format("laravel", "base64:", "[A-Za-z0-9+/]{43}="),
+    _format("firebase", "APA91b", f"{_W}{{100,}}+"),
+    _format("password-hash", "pbkdf2_sha256$ pbkdf2_sha1$ argon2$", r"[./A-Za-z0-9+=,$-]{30,}+"),
+    _format("password-hash", "SCRAM-SHA-256$ SCRAM-SHA-1$", r"[./A-Za-z0-9+=:$-]{60,}+"),
     _format(
         "jwt",
         "eyJ",
@@ -191,84 +223,75 @@ FORMATS: tuple[Format, ...] = (
 
 
 _AWS = next(one for one in FORMATS if one.kind == "aws-key-id")
-_OF_LITERAL = {literal: one for one in FORMATS for literal in one.literals}
-_LITERALS: dict[str, list[str]] = {}  # by the first sign in them, which many runs do not have
-for _literal in _OF_LITERAL:
-    _LITERALS.setdefault("".join(re.findall(r"[^A-Za-z0-9]", _literal)[:1]), []).append(_literal)
-_ANY_LITERAL = re.compile(any_of(_OF_LITERAL))  # one look for all of them, for few runs have one
+_BY_WORD: dict[str, list[Format]] = {}
+for _one in FORMATS:
+    for _literal in _one.literals:
+        _BY_WORD.setdefault(_literal.lower(), []).append(_one)
 
 _MARKED: tuple[tuple[str, str, re.Pattern[str]], ...] = (
     ("telegram", ":AA", re.compile(r"(?<![0-9])[0-9]{8,10}:AA[A-Za-z0-9_-]{32,35}(?![A-Za-z0-9_-])")),
     ("terraform", ".atlasv1.", re.compile(r"[A-Za-z0-9]{14}\.atlasv1\.[A-Za-z0-9_=-]{30,}+")),
     ("azure-secret", "Q~", re.compile(r"(?<![A-Za-z0-9_~.-])[A-Za-z0-9_~.-]{3}[0-9]Q~[A-Za-z0-9_~.-]{30,40}")),
     ("mailchimp", "-us", re.compile(r"(?<![0-9A-Za-z])[0-9a-f]{32}-us[0-9]{1,2}(?![0-9A-Za-z])")),
+    ("password-hash", ":::", re.compile(r"(?<=:)[0-9a-fA-F]{32}(?=:::)")),
+    ("password-hash", "*", re.compile(r"\*[0-9A-F]{40}(?![0-9A-Za-z])")),
+    ("cookie", "\ttrue\t", re.compile(r"\t(?:TRUE|FALSE)\t[0-9]{1,12}\t[^\t\n]{1,100}\t([^\s]{8,4096}+)")),
+    ("digest", "response=", re.compile(r"\bresponse=\\?\"([0-9a-f]{32,64})\\?\"")),
     ("new-relic", "NRAL", re.compile(r"(?<![0-9A-Za-z])[0-9a-f]{36}NRAL(?![0-9A-Za-z])")),
 )
-"""Tokens whose literal does not stand at their beginning: the kind, the literal, the token."""
+"""Tokens whose literal does not stand at their beginning: the kind, the literal, the token or what its group holds."""
 
-_IN_TOKENS = string.ascii_letters + string.digits + "_+/=.:$%{}?&~\\-"
-_SHORTEST = 18  # no token is shorter, and most text has no such run
-_LONGEST_REMEMBERED = 128
-_RUN = re.compile(rf"[{re.escape(_IN_TOKENS)}]{{{_SHORTEST},}}")
-_DISCORD_END = re.compile(r"\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27}")
-_DISCORD = re.compile(r"(?<![A-Za-z0-9_-])[MNO][A-Za-z0-9_-]{22,27}\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27,40}")
+_KEYPAIR = re.compile(r"\[(?:[0-9]{1,3},[ ]?){63}[0-9]{1,3}\]")
+_NUMBERS = 64  # bytes of a key pair
+_DISCORD_START = re.compile(r"(?<![A-Za-z0-9_-])[MNO][A-Za-z0-9_-]{22,27}\Z")
+_DISCORD_END = re.compile(r"\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27,40}")
 _ESCAPED = re.compile(r"(?:\\[nrtbf]|\\u[0-9a-fA-F]{4}|%[0-9A-Fa-f]{2}|\\x[0-9a-fA-F]{2}|\[[0-9;]{0,6}m)\Z")
 _LONGEST_ESCAPE = 8
 _AWS_SECRET = re.compile(r"(?<![A-Za-z0-9+/=])[A-Za-z0-9+/]{40}(?![A-Za-z0-9+/=])")
 _NEAR = 200  # characters behind a key's id in which its secret is looked for
 
 
-def find(text: str, border: int | None = None) -> Iterator[Hit]:
+_OF_KEYS = frozenset(privatekeys.WORDS)
+WORDS = (*_BY_WORD, *(literal.lower() for _, literal, _ in _MARKED), *privatekeys.WORDS, "://")
+"""The words, in lower case, without one of which no rule finds anything, but for two that have none: Discord's tokens
+and key pairs as lists of numbers."""
+
+
+def find(text: Text, there: Collection[str]) -> Iterator[Hit]:
     """The secrets of a text that their own shape tells, in no order; they may overlap.
 
-    border  where two texts meet, each of which was looked at: only what goes over it has to be found
+    there  those of WORDS that stand in the text
     """
-    runs = _RUN.findall(text) if border is None else _run_over(text, border)
-    if runs:
-        there = set(chain.from_iterable(map(_literals, runs)))
-        if there:
-            for one in dict.fromkeys(one for literal, one in _OF_LITERAL.items() if literal in there):
-                yield from _of_format(text, one)
-        joined = "\n".join(runs)
-        for kind, literal, pattern in _MARKED:
-            if literal in joined:
-                yield from (Hit(*found.span(), kind) for found in pattern.finditer(text))
-        if _DISCORD_END.search(joined):
-            yield from (Hit(*found.span(), "discord") for found in _DISCORD.finditer(text) if _mixed_digit(found[0]))
-    for start, end in privatekeys.find(text):
-        yield Hit(start, end, "private-key")
-    if "://" in text:
-        yield from _in_urls(text)
+    yield from _of_discord(text.raw)
+    if len(text.raw) > 2 * _NUMBERS and text.raw.count(",") >= _NUMBERS - 1:
+        yield from (Hit(*found.span(), "keypair") for found in _KEYPAIR.finditer(text.raw))
+    if not there:
+        return
+    for word in there:
+        for one in _BY_WORD.get(word, ()):
+            yield from _of_format(text.raw, one, one.starts[word])
+    for kind, literal, pattern in _MARKED:
+        if literal.lower() in there:
+            yield from (Hit(*found.span(found.lastindex or 0), kind) for found in pattern.finditer(text.raw))
+    if not _OF_KEYS.isdisjoint(there):
+        yield from (Hit(*place, "private-key") for place in privatekeys.find(text.raw))
+    if "://" in there:
+        yield from _in_urls(text.raw)
 
 
-def _literals(run: str) -> Sequence[str]:
-    """The formats' literals that stand in a run."""
-    return _remembered(run) if len(run) <= _LONGEST_REMEMBERED else _looked_up(run)
+def _of_discord(text: str) -> Iterator[Hit]:
+    """Discord's tokens, which have no literal: what stands around their dots is looked at."""
+    for end in _DISCORD_END.finditer(text):
+        start = _DISCORD_START.search(text, max(0, end.start() - 29), end.start())
+        if start is not None and _mixed_digit(text[start.start() : end.end()]):
+            yield Hit(start.start(), end.end(), "discord")
 
 
-def _looked_up(run: str) -> Sequence[str]:
-    if not _ANY_LITERAL.search(run):
-        return ()
-    return [literal for sign, its in _LITERALS.items() if sign in run for literal in its if literal in run]
-
-
-_remembered = lru_cache(1024)(_looked_up)  # most runs are names and paths, which come again and again
-
-
-def _run_over(text: str, border: int) -> list[str]:
-    """What a token can be made of that stands on both sides of a border; all, where a key's id before it tells more."""
-    if _AWS.start.search(text, 0, border):
-        return [text]
-    start = len(text[:border].rstrip(_IN_TOKENS))
-    end = len(text) - len(text[border:].lstrip(_IN_TOKENS))
-    return [text[start:end]] if end - start >= _SHORTEST else []
-
-
-def _of_format(text: str, one: Format) -> Iterator[Hit]:
+def _of_format(text: str, one: Format, begins: re.Pattern[str]) -> Iterator[Hit]:
     place = 0
-    while begun := one.start.search(text, place):
+    while begun := begins.search(text, place):
         start, place = begun.span()
-        if not _begins(text, start, alone=one.alone):
+        if text[start].isalnum() and not _begins(text, start, alone=one.alone):
             continue
         found = one.body.match(text, place)
         if found is None:
@@ -286,6 +309,8 @@ def _of_format(text: str, one: Format) -> Iterator[Hit]:
 def _begins(text: str, start: int, *, alone: bool) -> bool:
     """Whether a word begins at `start`: also one behind an escape, whose last character is a letter or digit."""
     before = text[start - 1 : start]
+    if before.isalnum() and not any(sign in text[max(0, start - _LONGEST_ESCAPE) : start] for sign in "\\%["):
+        return False
     if not before.isalnum() and not (alone and before in ("_", "-") and before):
         return True
     return _ESCAPED.search(text, max(0, start - _LONGEST_ESCAPE), start) is not None
@@ -293,11 +318,16 @@ def _begins(text: str, start: int, *, alone: bool) -> bool:
 
 # ---- URLs ----
 
-_USER = re.compile(r"://([^\s:/@?#\"'`<>\\]{0,100}):([^\s\"'`<>/\\]{1,256})@(?=[A-Za-z0-9\[{$.-])")
-_TOKEN_USER = re.compile(r"://([A-Za-z0-9_~.%+=-]{16,256})@")
+_IN_PATH = re.compile(
+    r"/[\w-]{0,20}(?:reset|verify|verification|confirm|invite|invitation|magic|activate|unsubscribe|sso|share)[\w-]{0,20}/([A-Za-z0-9_~-]{20,256}+)"
+)
+
+_USER = re.compile(r"://([^\s:/@?#\"'`<>\\]{0,100}):((?:[^\s\"'`<>/\\]|(?<=\w)'(?=\w)){1,256})@(?=[A-Za-z0-9\[{$.-])")
+_TOKEN_USER = re.compile(r"://((?:[^\s\"'`<>/\\:@?#]|(?<=\w)'(?=\w)){8,256})@(?=[A-Za-z0-9])")
 
 
 def _in_urls(text: str) -> Iterator[Hit]:
+    yield from (Hit(*found.span(1), "url-token") for found in _IN_PATH.finditer(text) if is_random(found[1]))
     place = 0
     while (place := text.find("://", place)) >= 0:
         found = _USER.match(text, place) or _TOKEN_USER.match(text, place)
@@ -306,5 +336,5 @@ def _in_urls(text: str) -> Iterator[Hit]:
             continue
         last = found.lastindex or 1
         value = found[last]
-        if (last == 2 or is_random(value)) and not is_placeholder(value):
+        if (last == 2 or is_random(value) or is_mixed(value) or is_foreign(value)) and not is_placeholder(value):
             yield Hit(*found.span(last), "url-password" if last == 2 else "url-token")

@@ -57,15 +57,13 @@ def spans(
     found: list[list[Span]] = []
     every = [*events, *following]
     streams = {kind: _Stream(every, kind, tails.get(kind, "")) for kind in _STREAMS}
-    others = (event.text for event in every if event.kind not in streams)
-    within = redactor.within("\n".join([*(stream.text for stream in streams.values()), *others]))
     for event in every:
         text = event.text
-        hits = [*within.hits(text), *secretends.cut_off(text)]
+        hits = [*redactor.hits(text), *secretends.cut_off(text)]
         found.append([Span(*hit[:2], redactor.marker(hit.kind, text[hit.start : hit.end])) for hit in hits])
     for kind, stream in streams.items():
         unknown = not any(event.kind == kind and event.text for event in following)
-        for number, span in _over_borders(redactor, within, every, stream, unknown=unknown):
+        for number, span in _over_borders(redactor, every, stream, unknown=unknown):
             found[number].append(span)
     for number, event in enumerate(every):
         if event.input and (named := dict(redactor.named(event.input))):
@@ -179,11 +177,10 @@ def marked(text: str, spans: Iterable[Span]) -> str:
 
 
 def _over_borders(
-    redactor: Redactor, within: Redactor, events: Sequence[Event], stream: _Stream, *, unknown: bool
+    redactor: Redactor, events: Sequence[Event], stream: _Stream, *, unknown: bool
 ) -> Iterator[tuple[int, Span]]:
     """The parts of secrets that begin in one event's text and end in another's, each with its event's number.
 
-    within   the redactor for parts of the stream
     unknown  whether nobody knows what follows the last event
     """
     under_way, left = stream.goes_on
@@ -202,7 +199,7 @@ def _over_borders(
             start = stream.near(border, manifest=since < OVERLAP)
             stop = stream.behind(border, start, end)
             window = stream.text[start:stop]
-            hits = within.hits(window, border - start)  # also those on one side, whose name stands on the other
+            hits = redactor.hits(window)  # also those on one side, whose name stands on the other
             if stop == end and len(events[number].text.split(None, 1)) < 2:  # its last word may begin before the border
                 hits += secretends.cut_off(window)
             yield from _in_events(redactor, stream, start, hits)

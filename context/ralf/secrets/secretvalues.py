@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from functools import lru_cache
 from math import log2
 
 _PLACEHOLDER = re.compile(
     r"[<{\[(]|\$[({A-Za-z_]|%[({A-Za-z]?s?\b|%\(|@[A-Z]"  # <key>, {key}, ${KEY}, $(cat key), %s
     r"|(?:none|null|nil|undefined|true|false|todo|tbd)\b|(?:process|os|env|self|this)\."
-    r"|(?:sha[0-9]{1,3}|md5)[-:]|(?:arn|vault|ref|file|env):|your|insert|replace|changeme|change[-_]|placeholder|redact"
+    r"|(?:sha[0-9]{1,3}|md5)[-:]|(?:arn|vault|ref|file|env):|//|your|insert|replace|changeme|change[-_]|placeholder|redact"
+    r"|[\^~<>=]*v?[0-9]+(?:\.[0-9x*]+)+(?:[-+.][a-z0-9.]{1,20})?(?:[\s,;]|\Z)"  # a version
+    r"|data:|ivborw0kggo|/9j/4aa|r0lgod|phn2zy"  # an image
+    r"|-----begin (?:[a-z]{2,4} )?(?:public|cert)|[12][0-9]{3}-[01][0-9]-[0-3][0-9]"
     r"|(?:my|the|some|a|an|dummy|fake|sample|test|super)[-_ ]?(?:[a-z]{3,10}[-_ ])?"
     r"(?:password|passwd|passphrase|secret|token|key|apikey|value|string|credentials?)(?![A-Za-z])",
     re.I,
@@ -49,6 +53,7 @@ SHORTEST = 12
 _SHORTEST_CHOSEN = 4
 
 
+@lru_cache(2048)
 def is_placeholder(value: str) -> bool:
     """Whether a value only stands for one: `<your-key>`, `${KEY}`, `xxxx`, `changeme`."""
     return (
@@ -67,6 +72,7 @@ def is_sample(token: str) -> bool:
     return "example" in low or "xxxxx" in low
 
 
+@lru_cache(2048)
 def is_random(value: str) -> bool:
     """Whether a value looks as if it was made at random: long, of letters and digits mixed, no words, no path."""
     size = len(value)
@@ -108,6 +114,7 @@ def is_gibberish(value: str) -> bool:
     return rare > 1 and rare >= _MOST_RARE * sum(map(str.isalpha, pairs))
 
 
+@lru_cache(2048)
 def is_unspeakable(value: str) -> bool:
     """Whether a value is long and its letters stand as in no word; for what is known to be a secret."""
     return len(value) >= len("0123456789abcdef") and not is_placeholder(value) and is_gibberish(value)
@@ -121,7 +128,7 @@ def is_chosen(value: str, *, bare: bool) -> bool:
     if len(value) < _SHORTEST_CHOSEN or is_placeholder(value):
         return False
     if " " in value.strip():
-        return any(map(str.isdigit, value)) and not value.endswith((".", ":", "?", "!"))
+        return is_phrase(value) or (any(map(str.isdigit, value)) and not value.endswith((".", ":", "?", "!")))
     if not bare:
         return True
     if _CALL.match(value) or (_NAME.match(value) and not any(map(str.isdigit, value))):
@@ -129,6 +136,124 @@ def is_chosen(value: str, *, bare: bool) -> bool:
     return not value.endswith(("(", "()", ",", ";", ")")) and any(not character.isalpha() for character in value)
 
 
+_TECHNICAL = re.compile(  # words with a number that stand in code and prose: sha256, base64, int32, oauth2, v2
+    r"(?:sha|md|aes|des|hs|rs|es|ps|rsa|ecdsa|ed|curve|x|p|secp|base|utf|latin|oauth|http|tls|ssl|rfc|iso|pbkdf|win|"
+    r"u?int|i|u|f|float|bytes|varchar|char|str|string|python|py|node|java|v|version|step|test|line|page|part|phase|"
+    r"user|task|issue|bug|case|item|token|key|secret|password|field|arg|param|level|type|table|column|row|figure|"
+    r"vs|log|ipv|auth|web|neo|es|ec|s|k|q|h|l|r|t|m)[-_./ ]?[0-9]+[a-z]?(?:[-_./][a-z0-9]+)*\Z",
+    re.I,
+)
+_NUMBER = re.compile(r"[#$€£+-]?[0-9][0-9.,:/%T_+-]*(?:[A-Za-z]{1,3}|bytes|chars)?\Z|0x[0-9a-f]{1,8}\Z", re.I)
+_LABEL = re.compile(r"[a-z0-9]+(?:[-_.][a-z0-9]+)+\Z")
+_OF_SECRETS = re.compile(
+    r"passw|secret|token|credential|cookie|(?<![a-z])(?:creds?|auth|keys?|login|user|session|account|certs?)(?![a-z])",
+    re.I,
+)
+_ENGLISH = re.compile(
+    r"(?:tions?|sions?|ments?|ness|able|ible|ing|ity|ally|ately|ized|ised|ated|ators?|ance|ence|parser|handler|manager|"
+    r"encoder|builder|provider|object|factory|string|name|value|text|type|data|info|field|param|parameters?|file|code|"
+    r"hash|path|list|input|output|result|response|request|function|method|class|config|settings|options)\Z"
+)
+_LONG_WORD = 12
+_FEWEST_WORDS, _MOST_WORDS = 4, 25  # of a pass phrase
+_STOPWORDS = frozenset(
+    "a an and are as at be by can do does enter for from has have if in is it its must need new no not of on or please "
+    "set should that the their this to use using was when will with you your".split()
+)
+
+
+_FILE = re.compile(r"[\w.+-]{1,80}\.[a-z][a-z0-9]{1,4}\Z")
+_IDENTIFIER = re.compile(r"[A-Za-z]+[0-9]{0,2}(?:[_.][A-Za-z]*[0-9]{0,2})+\Z|[A-Z]?[a-z]+(?:[A-Z][a-z]+)+[0-9]{0,2}\Z")
+_SIGNS = re.compile(r"[!@#$%^&*?+=]")
+UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.I)
+
+
+@lru_cache(2048)
+def is_mixed(value: str) -> bool:
+    """Whether a word mixes letters with digits or signs as a person's password does, and as no word of code or prose;
+    for what something calls a password.
+    """
+    if len(value) < len("hunter2") or is_placeholder(value) or _TECHNICAL.match(value) or _NUMBER.match(value):
+        return False
+    if value.startswith(("/", "./", "~", "http", "-", "@", "#")) or _CALL.match(value) or is_label(value):
+        return False
+    if _FILE.match(value) or _IDENTIFIER.match(value):
+        return False
+    digits = sum(map(str.isdigit, value))
+    letters = sum(map(str.isalpha, value))
+    signs = len(value) - digits - letters
+    if not digits or letters < len("abc") or ("/" in value and not _SIGNS.search(value)):
+        return False
+    if value[:-1].isalpha():  # a name and a number
+        return False
+    return digits >= len("12") or signs > 0 or (value.upper() != value != value.lower())
+
+
+def is_label(value: str) -> bool:
+    """Whether a value is the name of a thing: joined words and numbers in lower case, one of them a word of secrets."""
+    return _LABEL.match(value) is not None and _OF_SECRETS.search(value) is not None
+
+
+@lru_cache(2048)
+def is_foreign(value: str) -> bool:
+    """Whether a word has letters or pictures of no Latin alphabet, or of a Latin one with marks beside digits."""
+    if _ESCAPED.search(value):
+        value = _ESCAPED.sub(lambda found: chr(int(found[1], 16)), value)
+        return any(map(str.isdigit, value)) or len(value) >= len("123456")
+    if value.isascii() or len(value) < len("1234") or any(map(str.isspace, value)) or is_placeholder(value):
+        return False
+    told = sum(character >= "\u0370" and (character.isalpha() or character >= "\U0001f000") for character in value)
+    if told >= len("123456") or (told and any(map(str.isdigit, value))):
+        return not _FOREIGN_LABEL.search(value)
+    return any(character.isalpha() and not character.isascii() for character in value) and any(map(str.isdigit, value))
+
+
+_ESCAPED = re.compile(r"\\u(?!00[0-7])([0-9a-fA-F]{4})")
+_CLASS = re.compile(
+    r"[A-Za-z_][\w.]*(?:Key|Token|Auth|Password|Secret|Credential|Cookie)s?(?:Types?|Mixin|Grant|Class|Model)?[:|]?\Z"
+)
+_TITLE = re.compile(r"[A-Z]+(?:_[A-Z]+)+\Z|[a-z]+(?:[-_.][a-z]+)+\Z|[a-z]+(?:[A-Z][a-z]+)+\Z")
+
+
+def is_code(value: str) -> bool:
+    """Whether a value is the name of a class, `X25519PrivateKey`, or a call or an index that begins."""
+    return _CLASS.match(value) is not None or _CALL.match(value) is not None
+
+
+def is_title(value: str) -> bool:
+    """Whether a value names a secret, `USER_PASSWORD_AUTH`, and is none."""
+    return _TITLE.match(value) is not None and _OF_SECRETS.search(value) is not None
+
+
+_FOREIGN_LABEL = re.compile("密码|密碼|口令|パスワード|비밀번호|парол|سر|مرور|请|請|入力|输入")
+
+
+@lru_cache(2048)
+def is_compound(value: str) -> bool:
+    """Whether a value is words in lower case, put together without a space, as no word of prose or code is."""
+    return (
+        len(value) >= _LONG_WORD
+        and value.isascii()
+        and value.isalpha()
+        and value.islower()
+        and not is_placeholder(value)
+        and not _ENGLISH.search(value)
+        and not _OF_SECRETS.search(value)
+    )
+
+
+def is_phrase(value: str) -> bool:
+    """Whether a value is a pass phrase: four plain words or more, and no sentence."""
+    words = value.split(" ")
+    return (
+        _FEWEST_WORDS <= len(words) <= _MOST_WORDS
+        and all(word.isalpha() and word.islower() and len(word) > len("it") for word in words)
+        and not _STOPWORDS.intersection(words)
+        and not is_placeholder(value)
+    )
+
+
+@lru_cache(2048)
 def is_unspoken(value: str) -> bool:
     """Whether a value without separators mixes letters and digits as no word does; for what is known to be a secret."""
     if len(value) < len("0123456789abcdef") or is_placeholder(value) or not value.isalnum():
@@ -136,6 +261,7 @@ def is_unspoken(value: str) -> bool:
     return len(_DIGITS.findall(value)) > 1 and any(map(str.isalpha, value))
 
 
+@lru_cache(2048)
 def is_credential(value: str) -> bool:
     """Whether what stands where only a credential can is one, and no variable or placeholder: of letters of both cases
     and a digit.

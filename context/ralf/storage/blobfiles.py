@@ -10,13 +10,13 @@ import os
 import re
 import stat
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 from ralf.errors import BlobNotFound, DamagedBlob, UsageError
-from ralf.files import filesystems, locks
+from ralf.files import filesystems, folders, locks
 from ralf.files.placing import is_temporary, placed, removed, sync_parents
 from ralf.storage.journalfile import CAREFUL
 from ralf.store import Blob, Digest
@@ -39,10 +39,14 @@ _listings: dict[Path, tuple[_Key, dict[Digest, Info]]] = {}
 
 
 class Blobs:
-    """The blobs below `folder`."""
+    """The blobs below `folder`.
 
-    def __init__(self, folder: Path) -> None:
+    check  as for `ralf.storage.filestore.FileStore`
+    """
+
+    def __init__(self, folder: Path, check: Callable[[Path], None] = lambda _: None) -> None:
         self._folder = folder
+        self._check = check
         self._top = folder / "blobs"
         self.zips = folder / "archive" / "blobs"
         self._lock = folder / "locks" / "blobs.lock"
@@ -62,7 +66,8 @@ class Blobs:
                 return digest
         if path.parent.is_symlink():
             raise UsageError(path.parent, "is a symbolic link: not followed", "remove the link")
-        path.parent.mkdir(parents=True, exist_ok=True)
+        self._check(path)
+        folders.make(path.parent)
         with self._putting():
             placed(path, [zlib.compress(content, 6)], beside=self._top)
         sync_parents(self._top, self._folder)
@@ -137,7 +142,7 @@ class Blobs:
         if wanted:
             with self.archiving(locks.TIMEOUT if wait else 0.0):
                 if not self.zip_files():  # the folder's name first: whoever finds a zip file takes that for durable
-                    self.zips.mkdir(parents=True, exist_ok=True)
+                    folders.make(self.zips)
                     sync_parents(self.zips, self._folder)
                 _sweep(self.zips)
                 for batch in self._batches(wanted):
@@ -174,12 +179,13 @@ class Blobs:
         return None
 
     def _is_whole(self, path: Path, digest: Digest) -> bool:
+        """Whether a blob lies there, in a file without a second name: one that may be somebody's is not touched."""
         try:
             for _ in verified(path, digest):
                 pass
+            return path.lstat().st_nlink == 1
         except (FileNotFoundError, DamagedBlob):
             return False
-        return True
 
     # ---- moving ----
 
@@ -213,6 +219,7 @@ class Blobs:
             path = zips[-1] if zips else self.zips / "000001.zip"
             if zips and path.stat().st_size + size > _ZIP_LARGEST:
                 path = self.zips / f"{int(path.stem) + 1:06d}.zip"
+            self._check(path)
             before = [blobzip.member(path, info) for info in _listing(path).values()] if path.exists() else []
             blobzip.write(path, [*before, *new])
         else:
@@ -233,8 +240,8 @@ class Blobs:
         swept = 0
         if self._top.is_dir():
             with locks.held(self._lock, "blobs"):
-                folders = (self._top, *(path for path in self._top.glob("??") if not path.is_symlink()))
-                swept += sum(map(_sweep, folders))
+                places = (self._top, *(path for path in self._top.glob("??") if not path.is_symlink()))
+                swept += sum(map(_sweep, places))
         if self.zips.is_dir():
             with self.archiving():
                 swept += _sweep(self.zips)
@@ -243,7 +250,7 @@ class Blobs:
     @contextmanager
     def _putting(self) -> Iterator[None]:
         """While blobs are written, beside others who do; who is alone sweeps first what the dead have left."""
-        self._lock.parent.mkdir(parents=True, exist_ok=True)
+        folders.make(self._lock.parent)
         descriptor = os.open(self._lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         try:
             with suppress(BlockingIOError):

@@ -22,23 +22,29 @@ if TYPE_CHECKING:
 
 
 class FileStore:
-    """Keeps streams and blobs below `folder`, which need not exist yet. Contract: `ralf.store.Store`."""
+    """Keeps streams and blobs below `folder`, which need not exist yet. Contract: `ralf.store.Store`.
 
-    def __init__(self, folder: Path) -> None:
+    check  called with the path of a file before records or blobs are put into it; what it raises is passed on
+    """
+
+    def __init__(self, folder: Path, *, check: Callable[[Path], None] = lambda _: None) -> None:
         self._folder = folder
+        self._check = check
         self._streams: dict[str, Stream] = {}
 
     @cached_property
     def _blobs(self) -> Blobs:
         from ralf.storage.blobfiles import Blobs  # who only reads a route never pays for it
 
-        return Blobs(self._folder)
+        return Blobs(self._folder, self._check)
 
     # ---- streams ----
 
     def append(self, stream: str, record: bytes, *, id: str, after: Token | None) -> Token:  # noqa: A002
         """Append one record; see `ralf.store.Store.append`."""
-        return self._stream(stream).append(record, id, after)
+        found = self._stream(stream)
+        self._check(found.path)
+        return found.append(record, id, after)
 
     def rewrite(self, stream: str, change: Callable[[Entry], bytes]) -> int:
         """Replace the bytes of records; see `ralf.store.Store.rewrite`."""

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from ralf.files import folders
 from ralf.files.opening import content_of, ours_alone
 
 _ENTRY = struct.Struct(">8sQ")
@@ -106,7 +107,7 @@ class IdIndex:
 
     def _save(self, entries: bytes, end: int) -> None:
         with suppress(OSError):  # a cache that cannot be written costs time, not data
-            self._path.parent.mkdir(parents=True, exist_ok=True)
+            folders.make(self._path.parent)
             self._path.unlink(missing_ok=True)
             with open(self._path, "xb", opener=ours_alone) as file:
                 file.write(with_header(entries, end))

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ralf.errors import MEND_JOURNAL, DamagedJournal
+from ralf.files import folders
 from ralf.files.placing import placed
 from ralf.storage import journalline
 from ralf.storage.journalfile import CAREFUL, MOST, Header, Part
@@ -131,7 +132,7 @@ def put(folder: Path, number: int, lines: Iterable[bytes], before: bytes = b"", 
     packed = before + machine.compress(content) + machine.flush()
     digest = hashlib.sha256(packed).hexdigest()
     part = Part(f"{number:06d}-{digest[:12]}.jsonl.gz", size + len(content), digest)
-    folder.mkdir(parents=True, exist_ok=True)
+    folders.make(folder)
     placed(folder / part.file, [packed])
     return part
 

@@ -10,7 +10,7 @@ from itertools import chain
 from pathlib import Path
 
 from ralf.errors import Busy, Conflict, UnknownToken, UsageError
-from ralf.files import filesystems, locks
+from ralf.files import filesystems, folders, locks
 from ralf.files.placing import hidden_beside, placed, removed, sync_parents
 from ralf.storage import journalline, journalparts
 from ralf.storage.idindex import IdIndex
@@ -44,7 +44,7 @@ class Stream:
             raise UsageError(self.name, f"a record is one line, and its id has at most {_MAX_ID} characters")
         line = journalline.framed(id, record)
         with self.writing():
-            self.path.parent.mkdir(parents=True, exist_ok=True)
+            folders.make(self.path.parent)
             with Journal(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND) as journal:
                 if (
                     self.parts.exists() or not self._ids.exists
@@ -126,7 +126,7 @@ class Stream:
                 return 0
             parts = list(header.parts)
             if not parts:  # the folder's name first: whoever finds parts in it takes that for durable
-                self.parts.mkdir(parents=True, exist_ok=True)
+                folders.make(self.parts)
                 sync_parents(self.parts, self._folder)
             for batch in self._batches(journal, cut):
                 journalparts.extend(self.parts, parts, batch)

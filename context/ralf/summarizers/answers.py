@@ -51,8 +51,8 @@ _ACCEPTS = re.compile(
     _I,
 )
 _PICKED = re.compile(
-    r"^(?:(?:yes|yeah|ok(?:ay)?|let's (?:go with|do)|go with|i'd go with|i prefer|prefer)[,. ]*)?(?:option"
-    r"|approach|number|#|choice)?\s*"
+    r"^(?:(?:yes|yeah|ok(?:ay)?|let's (?:go with|do)|go with|i'd go with|i prefer|prefer)[,. ]*+)?(?:option"
+    r"|approach|number|#|choice)?\s*+"
     r"\(?(\d|[a-e])\)?(?:\s*(?:,|and|&|\+)\s*\(?(\d|[a-e])\)?(?!\w))?(?:[.):,]|\s*$|\s+(?:please|is|sounds|looks|but"
     r"|and|-))",
     _I,

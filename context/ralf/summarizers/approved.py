@@ -15,13 +15,17 @@ from ralf.transcripts.events import Event
 _APPROVED = re.compile(r"^#+ *approved plan\b[^\n]*\n", re.IGNORECASE | re.MULTILINE)
 _WHY = re.compile(r"\b(?:context|why|background|problem|motivation|overview|goal|summary|purpose)\b", re.IGNORECASE)
 _HOW_TO_CHECK = re.compile(r"\b(?:verif\w+|test(?:s|ing)?|critical files|references?|files)\b", re.IGNORECASE)
-_PLANS = re.compile(r"\b(?:plan|implementation|changes|approach|tasks|phases)\b", re.IGNORECASE)
+_ORDERED = re.compile(
+    r"\W*(?:please |now |then |ok,? )*(?:implement|execute|carry out|follow)\b[^\n]{0,60}\bplan\b", re.I
+)
 _LABEL = re.compile(r"^(?:implementation |the )?plan\s*[:—-]\s*", re.IGNORECASE)
 _NUMBERED = re.compile(r"(?:step |phase |task )?\d", re.IGNORECASE)
 _ASKING = frozenset({"askuserquestion", "askuser", "askquestion", "askfollowupquestion", "requestuserinput"})
 _PLANNING = frozenset({"exitplanmode", "planmoderespond"})
 """The tools whose answer a person gives. What any other answers, a server of tools included, is a tool's."""
 _STEPS, _STEP_WORDS, _CHOICES = 6, 14, 4
+_MOST_ASKED, _LONGEST_ANSWER = 16, 20_000  # questions, and options of one; characters of what was answered
+_FREE = re.compile(r"(?<![\"'=:>])[\"'=:>]++\s*+([^\"]{2,400})\"")
 
 
 def decided(events: Sequence[Event]) -> Made:
@@ -49,10 +53,12 @@ def decided(events: Sequence[Event]) -> Made:
 
 def _answers(asked: Mapping[str, Any], answer: str) -> list[Decision]:
     """What was chosen of each question's options; a free answer stands as it was given."""
-    questions = asked.get("questions")
+    questions, answer = asked.get("questions"), answer[:_LONGEST_ANSWER]
     if not isinstance(questions, list):
         return []
-    asked_of = [one for one in questions if isinstance(one, dict) and isinstance(one.get("question"), str)]
+    asked_of = [
+        one for one in questions[:_MOST_ASKED] if isinstance(one, dict) and isinstance(one.get("question"), str)
+    ]
     places = [answer.find(str(one["question"])) for one in asked_of]
     decisions = []
     for one, place in zip(asked_of, places, strict=True):
@@ -62,11 +68,11 @@ def _answers(asked: Mapping[str, Any], answer: str) -> list[Decision]:
         given = answer[start : min((p for p in places if p > place), default=len(answer))]
         options = {
             str(option.get("label", "")): plain(str(option.get("description", "")))
-            for option in one.get("options") or ()
+            for option in _some(one.get("options"))
             if isinstance(option, dict) and option.get("label")
         }
         chosen = [label for label in options if label in given]
-        free = re.search(r"[\"'=:>]+\s*([^\"]{2,400})\"", given)
+        free = _FREE.search(given)
         if chosen:
             text = "; ".join(f"{label}: {options[label]}" if options[label] else label for label in chosen)
         elif free:
@@ -81,15 +87,19 @@ def _answers(asked: Mapping[str, Any], answer: str) -> list[Decision]:
     return decisions
 
 
+def _some(options: object) -> list[Any]:
+    return options[:_MOST_ASKED] if isinstance(options, list) else []
+
+
 # ---- plans ----
 
 
-def is_plan(text: str) -> bool:
-    """Whether a message is written like a plan and says so: headings over lists of changes."""
-    said = sentences(text)
-    headings = [s.text for s in said if s.kind == "heading"]
-    says = any(_PLANS.search(part) for part in (text[:200], *headings))
-    return says and len(headings) >= 2 and sum(s.kind == "item" for s in said) >= 2
+def is_ordered(text: str) -> bool:
+    """Whether a message orders a plan to be carried out, as a client does for a person who approved one, and the plan
+    follows: headings over lists of changes. Any other plan in a message may be anybody's.
+    """
+    said = sentences(text) if _ORDERED.match(text) else ()
+    return sum(s.kind == "heading" for s in said) >= 2 and sum(s.kind == "item" for s in said) >= 2
 
 
 def of_plan(text: str) -> list[Decision]:

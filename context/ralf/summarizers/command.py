@@ -62,6 +62,7 @@ class Command:
     read       how its output is read
     model      the model to ask for, "" for its own choice
     timeout    seconds
+    keeps      variables that it needs beside those that hold no secret: `environment.of_a_summarizer`
     """
 
     name: str
@@ -69,6 +70,7 @@ class Command:
     read: Callable[[Printed], Reply] = read_plain
     model: str = ""
     timeout: float = TIMEOUT
+    keeps: tuple[str, ...] = ()
 
     def ask(self, prompt: str, schema: Mapping[str, Any], environment: Mapping[str, str]) -> tuple[Any, Usage]:
         """The answer, a JSON object that nobody has checked yet, and what it took.
@@ -157,12 +159,19 @@ class Command:
         )
 
 
-def named(name: str, *, model: str = "", arguments: Sequence[str] = (), timeout: float = TIMEOUT) -> Command:
-    """The command of a preset; UsageError for a name that is none."""
+def named(
+    name: str,
+    *,
+    model: str = "",
+    arguments: Sequence[str] = (),
+    timeout: float = TIMEOUT,
+    keeps: Sequence[str] = (),
+) -> Command:
+    """The command of a preset, which keeps these variables beside its own; UsageError for a name that is none."""
     preset = PRESETS.get(name)
     if preset is None:
         raise UsageError(name, f"no such preset; known: {', '.join(PRESETS)}", "docs/summarizers.md")
-    return Command(name, preset.command(model, arguments), preset.read, model, timeout)
+    return Command(name, preset.command(model, arguments), preset.read, model, timeout, (*preset.keeps, *keeps))
 
 
 def _size(path: Path) -> int:

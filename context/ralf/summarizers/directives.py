@@ -57,7 +57,7 @@ _DIRECTS = any_of(
 _OPENS = (
     r"(?:^|[,;] |\.{3}\s?|: |(?<= )[-\u2013—] )(?:ok(?:ay)?|yes|yeah|yep|no|nope|and|then|so|but|also|please|just"
     r"|actually"
-    r"|hmm|first|well|sure|right)?[,.!:… ]*(?:just |please |first |then )*"
+    r"|hmm|first|well|sure|right)?[,.!:… ]{0,12}+(?:just |please |first |then ){0,4}"
 )
 _NOT_A_NOUN = r"\b(?! (?:is|are|was|were|has|looks)\b)"
 _SHAPES = re.compile(
@@ -131,7 +131,7 @@ _ROUTINE = re.compile(
 )
 _ERRAND_REQUEST = re.compile(
     rf"^(?:ok(?:ay)?|yes|and|now|please|then|so|also|first|can you|could you|pls|let's|lets|have|hmm"
-    rf"|\W)*\b(?:let's )?(?:just |also |first )*{_ERRAND}\b",
+    rf"|just|\W)*\b{_ERRAND}\b",
     _I,
 )
 

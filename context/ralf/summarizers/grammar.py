@@ -77,7 +77,7 @@ _HYPOTHETICAL = any_of(
     r"|suspicion|hypothes[ie]s|theory)\b",
     r", or (?:just|simply|even|else)\b",
 )
-_QUESTION = re.compile(r"\?\W*$")
+_QUESTION = re.compile(r"\?[^\w?]*$")
 
 
 @lru_cache(maxsize=8192)  # each sentence of a segment is read alone, beside those around it, and with its message

@@ -6,8 +6,8 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from ralf.extraction import pasted
 from ralf.extraction.commands import command_text, is_shell
-from ralf.extraction.facts import said_in_refusal
 from ralf.extraction.filetools import changes_file
 from ralf.model import SHA256_DIGITS, Decision, Source
 from ralf.prose import Sentence, joined, sentences
@@ -61,13 +61,12 @@ def messages(events: Sequence[Event]) -> list[Message]:
             continue
         if event.kind == "user":
             who = "user"
-        elif event.kind == "result":
-            text, who = said_in_refusal(event), "user"
-            declined = _call(calls.get(event.call_id))
+            declined = _call(calls.get(event.call_id)) if event.call_id else ""
         elif event.kind != "assistant":
             continue
-        if text.strip() and not (who == "user" and out and out[-1].declined and out[-1].text == text):
-            out.append(Message(who, text, event, sentences(text), declined))
+        if text.strip():
+            said = sentences(pasted.own(text) if who == "user" else text)
+            out.append(Message(who, text, event, said, declined))
     return out
 
 

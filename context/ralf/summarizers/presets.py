@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from ralf.summarizers.prompt import SYSTEM
 
-FENCED = re.compile(r"```(?:json)?[ \t]*\n(.*?)\n[ \t]*```", re.DOTALL)
+_OPENS_FENCE, _ENDS_FENCE = re.compile(r"```(?:json)?[ \t]*+\n"), re.compile(r"\n[ \t]*+```")
 _LLM_USAGE = re.compile(r"Token usage: ([\d,]+) input(?:, ([\d,]+) output)?")
 
 
@@ -50,13 +50,14 @@ class Reply:
 class Preset:
     """A command line: its arguments, where `{schema}` is a file with the schema, `{schema_json}` the schema itself,
     `{answer}` a file for the answer and `{model}` the model; the arguments that choose a model; what goes last; how its
-    output is read.
+    output is read; the variables with keys of its own that it needs (`environment.of_a_summarizer`).
     """
 
     argv: tuple[str, ...]
     for_model: tuple[str, ...]
     last: tuple[str, ...]
     read: Callable[[Printed], Reply]
+    keeps: tuple[str, ...]
 
     def command(self, model: str, arguments: Sequence[str]) -> tuple[str, ...]:
         """The whole command line, with the user's own arguments behind ours."""
@@ -69,9 +70,8 @@ def read_plain(printed: Printed) -> Reply:
 
 
 def _parsed(text: str) -> Reply:
-    fenced = FENCED.findall(text)
     last = text.strip().rsplit("\n", 1)[-1]
-    for candidate in (text, *fenced[-1:], last):
+    for candidate in (text, *_last_fenced(text), last):
         try:
             tree = json.loads(candidate)
         except (ValueError, RecursionError):
@@ -80,6 +80,18 @@ def _parsed(text: str) -> Reply:
             return Reply(tree)
     said = " ".join(text.split())
     return Reply(problem=f"answered in words: {said[:160]}" if said else "answered nothing")
+
+
+def _last_fenced(text: str) -> list[str]:
+    """What stands in the last code fence of a text, [] where there is none."""
+    found: list[str] = []
+    at = 0
+    while opening := _OPENS_FENCE.search(text, at):
+        end = _ENDS_FENCE.search(text, opening.end())
+        if end is None:
+            break
+        found, at = [text[opening.end() : end.start()]], end.end()
+    return found
 
 
 def _read_claude(printed: Printed) -> Reply:
@@ -153,6 +165,10 @@ PRESETS: Mapping[str, Preset] = {
         for_model=("--model", "{model}"),
         last=(),
         read=_read_claude,
+        keeps=(
+            *("ANTHROPIC_*", "CLAUDE_*", "AWS_* if CLAUDE_CODE_USE_BEDROCK", "AZURE_* if CLAUDE_CODE_USE_FOUNDRY"),
+            *(f"{cloud}_* if CLAUDE_CODE_USE_VERTEX" for cloud in ("GOOGLE", "GCLOUD", "CLOUDSDK", "VERTEX")),
+        ),
     ),
     "codex": Preset(
         argv=(
@@ -167,11 +183,13 @@ PRESETS: Mapping[str, Preset] = {
         for_model=("--model", "{model}"),
         last=("-",),
         read=_read_codex,
+        keeps=("OPENAI_*", "CODEX_*"),
     ),
     "llm": Preset(
         argv=("llm", "prompt", "--schema", "{schema}", "--no-stream", "--no-log", "--usage"),
         for_model=("--model", "{model}"),
         last=(),
         read=_read_llm,
+        keeps=("OPENAI_*", "LLM_*"),
     ),
 }

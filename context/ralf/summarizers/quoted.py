@@ -11,11 +11,14 @@ from collections.abc import Sequence
 from ralf.prose import Sentence
 
 _SOURCE = (
-    r"(?:page|site|website|readme|file|docs?|documentation|document|output|logs?|issue|ticket|comment|article|post|e-?mail"
-    r"|message|result|response|tool|thread|snippet|notes?|author|text|instructions?|changelog|description|header|banner)"
+    r"(?:page|site|website|readme|file|docs?|documentation|document|output|logs?|issue|ticket|comment|article"
+    r"|post|e-?mail"
+    r"|message|result|response|tool|thread|snippet|notes?|author|text|instructions?|changelog|description|header"
+    r"|banner)"
 )
 _SAYS = (
-    r"(?:says?|said|states?|stated|reads?|claims?|tells?|told|instructs?|asks?|wants?|wrote|writes|contains?|includes?"
+    r"(?:says?|said|states?|stated|reads?|claims?|tells?|told|instructs?|asks?|wants?|wrote|writes|contains?"
+    r"|includes?"
     r"|mentions?|suggests?|recommends?|directs?|orders?|demands?)"
 )
 _TOLD = re.compile(
@@ -25,7 +28,25 @@ _TOLD = re.compile(
     r"|^according to [^,:]{1,60}(?P<by>[,:])",
     re.IGNORECASE,
 )
+_REPORTED = re.compile(
+    r"^(?i:\W{0,9}(?:(?:and|but|so|also|then|now|well|apparently|btw|by the way|yesterday|today)\W{1,9})*)"
+    r"(?:(?i:he|she|they|someone|somebody|people|everyone"
+    r"|(?:my|our|the|their|his|her|some|one|a|an|another|this|that|these|der|die|das|eine?"
+    r"|mein\w*|unser\w*|les?|la|une?|mon|ma|notre|el|los|mi|nuestr[oa])(?: [\w.'\u2019-]+){1,4}?)"
+    r"|(?!(?:I|We|You|Never|Always|Do|Don|Please|If|When|What|Who|Ich|Wir|Je|Nous"
+    r"|Ne)\b)[A-Z][\w.'\u2019-]+(?: [A-Z][\w.]+)?) "
+    r"(?:also |just |always |still |once )?(?:says?|said|told (?:me|us|everyone|them)|tells|claims?|claimed|insists?"
+    r"|insisted|thinks?|thought|argues?|argued|suggests?|suggested|recommends?|recommended|wrote|writes|wants?|wanted"
+    r"|asks?|asked|announced|reminded|used to say|believes?|meinte?|sagte?|behauptete?|empfiehlt|empfahl"
+    r"|schrieb|conseille|disait|recomienda|decía|möchte|schreibt|dit|veut|écrit|dice"
+    r"|quiere|escribe)\b",
+)
 _CONCLUDES = re.compile(r"[,;.] (?:so|therefore|hence|thus|which is why)\b,? ?(?:i|we|let|i'll|we'll)\b", re.IGNORECASE)
+
+
+def reports(text: str) -> bool:
+    """Whether a person's sentence tells what somebody else says, wants or said, and not what they want themselves."""
+    return bool(_REPORTED.match(text))
 
 
 def own(said: Sequence[Sentence]) -> list[Sentence]:

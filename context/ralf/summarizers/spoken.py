@@ -6,13 +6,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ralf.model import Decision
-from ralf.prose import Sentence, joined
-from ralf.summarizers import accepted, answers, approved, choices, directives, grammar
+from ralf.prose import Sentence, joined, sentences
+from ralf.summarizers import accepted, answers, approved, choices, directives, grammar, lasting, quoted
 from ralf.summarizers.messages import DECISION_WORDS, REASON_WORDS, Made, Message, around, clip, join, room_beside, span
 from ralf.summarizers.replies import before_question, listed_after, offer_before, referent, reply_of
 
-_LONG_MESSAGE, _SHORT_REQUEST = 150, 60  # words: beyond the first it is pasted text; within the second, kept whole
-_LONGEST = 6000  # characters
+_LONG_MESSAGE, _SHORT_REQUEST = 150, 60  # words: beyond the first only rules are told; within the second, kept whole
 _MOST_RULES = 10  # of one message: they are pinned, and the file is capped
 _MEANT = 25  # words that tell what "it" or "all 4" stands for
 _SHORT_ANSWER = 60  # words within which a message may be an answer to an offer
@@ -22,10 +21,10 @@ def decided(said_by_all: Sequence[Message], place: int) -> Made:
     """The decisions in the message at `place`, which a person wrote, with their scores and where they stand."""
     message = said_by_all[place]
     said = [s for s in message.said if s.kind != "heading"]
-    words = sum(len(s.text.split()) for s in said)
-    if words > _LONG_MESSAGE and approved.is_plan(message.text):
+    words = sum(len(s.text.split()) for s in sentences(message.text) if s.kind != "heading")  # pasted ones included
+    if approved.is_ordered(message.text):
         return [(grammar.ENOUGH + 2, decision, [message]) for decision in approved.of_plan(message.text)]
-    if not said or len(message.text) > _LONGEST or _is_pasted(message.text):
+    if not said:
         return []
     offered = offer_before(said_by_all, place)
     replies = _replies(said_by_all, place)
@@ -34,30 +33,31 @@ def decided(said_by_all: Sequence[Message], place: int) -> Made:
         if decision is not None:
             rules = _rules(message, said[1:], replies)  # "yes. and never …"
             return [(grammar.ENOUGH + 1, replace(decision, origin="user"), [offered, message]), *rules]
-    made = _rules(message, said, replies) if words <= 400 else []
+    made = _rules(message, message.said, replies)
     if words <= _LONG_MESSAGE and not made:
         made = _own_words(message, said, offered, replies) or _conceded(message, said, replies)
     return made
 
 
-def _is_pasted(text: str) -> bool:
-    """Whether a message is mostly output: many lines, and many of them set in."""
-    lines = [line for line in text.splitlines() if line.strip()]
-    return len(lines) >= 6 and 2 * sum(line[0].isspace() for line in lines) >= len(lines)
-
-
 def _rules(message: Message, said: Sequence[Sentence], replies: Sequence[Message]) -> Made:
+    own = [s for s in said if not quoted.reports(s.text)]
+    if sum(len(s.text.split()) for s in said if s.kind != "heading") > _LONG_MESSAGE:
+        own = lasting.parts(own)
+        rules = [(one.sentence, one.lasting) for one in lasting.laid_down(own)]
+    else:
+        outright = lasting.outright(own)
+        plain = [s for s in own if s.kind != "heading" and directives.is_rule(lasting.unquoted(s.text))]
+        told = [s for s in own if s in outright or s in plain]
+        rules = [(s, s in outright or directives.is_standing(s.text)) for s in told[:_MOST_RULES]]
     made: Made = []
-    for rule in said:
-        if directives.is_rule(rule.text):
-            pinned = directives.is_standing(rule.text)
-            reason = join([around(said, rule, 30), reply_of(replies, rule.text)], REASON_WORDS)
-            text = clip(rule.text, DECISION_WORDS)
-            decision = Decision(
-                kind="rule" if pinned else "decision", pinned=pinned, decision=text, rationale=reason, origin="user"
-            )
-            made.append((grammar.ENOUGH + 2, decision, [message]))
-    return made[:_MOST_RULES]
+    for sentence, pinned in rules:
+        reason = join([around(own, sentence, 30), reply_of(replies, sentence.text)], REASON_WORDS)
+        text = clip(sentence.text, DECISION_WORDS)
+        decision = Decision(
+            kind="rule" if pinned else "decision", pinned=pinned, decision=text, rationale=reason, origin="user"
+        )
+        made.append((grammar.ENOUGH + 2, decision, [message]))
+    return made
 
 
 def _own_words(message: Message, said: Sequence[Sentence], offered: Message | None, replies: Sequence[Message]) -> Made:

@@ -7,11 +7,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from typing import Any, Literal
 
 from ralf.extraction.commands import command_text, is_shell
-from ralf.extraction.facts import said_in_refusal
 from ralf.prose import Sentence, sentences
 from ralf.transcripts.events import Event
 
@@ -27,7 +25,7 @@ _PROSE_KEYS = ("plan", "body", "comment", "message", "description", "summary", "
 _DOCUMENT = re.compile(r"\.(?:md|mdx|rst|txt|adoc|org)$", re.I)
 _FILE_KEYS = ("file_path", "path", "filePath", "target_file")
 _CONTENT_KEYS = ("content", "new_string", "file_text", "new_str")
-_HEREDOC = re.compile(r"<<-?[ \t]*(['\"]?)([A-Za-z_]\w*)\1[^\n]*\n")
+_HEREDOC = re.compile(r"<<-?[ \t]{0,8}(['\"]?)([A-Za-z_]\w{0,60})\1")
 _MOST_HEREDOCS = 4
 _TOLD = re.compile(r"\bgit\b[^\n|]{0,40}\b(?:commit|tag|notes)\b|\b(?:gh|glab|hub|jira|linear)\b")
 _MESSAGE = re.compile(r"\s-m\s+(?:\"((?:[^\"\\$]|\\.){20,})\"|'([^']{20,})')")
@@ -61,9 +59,8 @@ def exchanges(events: Sequence[Event]) -> list[Exchange]:
     """The conversation of a segment, in order."""
     out: list[Exchange] = []
     for event in events:
-        spoken = event.text if event.kind == "user" else said_in_refusal(event)
-        if spoken.strip():
-            out.append(Exchange(spoken, []))
+        if event.kind == "user" and event.text.strip():
+            out.append(Exchange(event.text, []))
             continue
         for voice, text in _texts(event):
             said = sentences(text[:LONGEST])
@@ -111,7 +108,13 @@ def _written(tool: str, arguments: Mapping[str, Any]) -> Iterator[str]:
 
 def _heredocs(command: str) -> Iterator[str]:
     """The bodies of a command's first here-documents."""
-    for match in islice(_HEREDOC.finditer(command), _MOST_HEREDOCS):
-        end = re.search(rf"\n[ \t]*{match[2]}\b", command[match.end() - 1 :])
+    at = 0
+    for _ in range(_MOST_HEREDOCS):
+        match = _HEREDOC.search(command, at)
+        at = command.find("\n", match.end()) if match is not None else -1
+        if match is None or at < 0:
+            return
+        end = re.compile(rf"\n[ \t]*+{match[2]}\b").search(command, at)
+        at += 1
         if end is not None:
-            yield command[match.end() : match.end() - 1 + end.start()]
+            yield command[at : end.start()]

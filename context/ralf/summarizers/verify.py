@@ -46,21 +46,31 @@ class Verified:
         return bool(self.text or self.decisions or self.amendments or any(self.work.values()))
 
 
-def verified(patch: Patch, lines: Lines, current: Sequence[Decision], *, session: str, timestamp: str) -> Verified:
+def verified(
+    patch: Patch,
+    lines: Lines,
+    current: Sequence[Decision],
+    *,
+    session: str,
+    timestamp: str,
+    imported: bool = False,
+) -> Verified:
     """What the lines of a segment bear out of a patch.
 
     current    the decisions that the model was shown
     session    of the segment; `timestamp`, its end: where new decisions come from
+    imported   the lines are a document's: nobody here said them, so the origin of each decision is "import"
     """
-    return _Verifier(lines, current, session, timestamp).all_of(patch)
+    return _Verifier(lines, current, session, timestamp, imported).all_of(patch)
 
 
 class _Verifier:
-    def __init__(self, lines: Lines, current: Sequence[Decision], session: str, timestamp: str) -> None:
+    def __init__(self, lines: Lines, current: Sequence[Decision], session: str, timestamp: str, imported: bool) -> None:
         self._lines = lines
         self._current = {item.id: item for item in current}
         self._session = session
         self._timestamp = timestamp
+        self._imported = imported
         self._dropped = 0
 
     def all_of(self, patch: Patch) -> Verified:
@@ -110,9 +120,11 @@ class _Verifier:
         """The messages of a decision's lines; what they say; and that with the calls between them."""
         if last - first > MOST_LINES:
             return [], Support(()), Support(())
-        near = [line for line in self._lines.within(first, last) if line.kind in PROSE and line.text.strip()]
+        kinds = (*PROSE, "note") if self._imported else PROSE
+        near = [line for line in self._lines.within(first, last) if line.kind in kinds and line.text.strip()]
         within = [line for line in near if line.last >= first and line.line <= last]
-        return within or near, self._lines.support(first, last, "prose"), self._lines.support(first, last, "said")
+        said = self._lines.support(first, last, "said")
+        return within or near, said if self._imported else self._lines.support(first, last, "prose"), said
 
     def _decision(self, item: NewDecision) -> Decision | None:
         spoken, prose, said = self._spoken(item.first, item.last)
@@ -127,7 +139,7 @@ class _Verifier:
             return None
         if any(_same(text, known.decision) for known in self._current.values()):
             return None  # known: neither kept nor wrong
-        origin = _origin(spoken, text)
+        origin = self._origin(spoken, text)
         kind = item.kind if item.kind != "rule" or origin == "user" else "decision"
         replaced = self._current.get(item.supersedes)
         supersedes = ""
@@ -156,7 +168,7 @@ class _Verifier:
             return None
         reason = self._reason(item.reason, said)
         options = tuple(option for option in item.rejected if self._holds(option, said))
-        if not _may_change(known, _origin(spoken, item.reason or known.decision)):
+        if not _may_change(known, self._origin(spoken, item.reason or known.decision)):
             self._drop()
             return None
         if item.change == "changed":
@@ -194,6 +206,13 @@ class _Verifier:
     def _speaks_of(self, known: Decision, prose: Support, text: str) -> bool:
         return max(prose.share(known.decision), Support([text]).share(known.decision) if text else 0) >= ABOUT
 
+    def _origin(self, spoken: Sequence[Line], text: str) -> str:
+        """Who said it: the message that has most of its words, the later one of two."""
+        if self._imported:
+            return "import"
+        best = max(enumerate(spoken), key=lambda found: (Support([found[1].text]).share(text), found[0]))[1]
+        return "user" if best.kind == "user" else "agent"
+
     def _source(self, spoken: Sequence[Line]) -> Source:
         text = "\n".join(line.text for line in spoken)
         return Source(
@@ -209,15 +228,12 @@ def _bare(text: str) -> str:
     return _MARKS.sub("", text).strip() if text.strip(" #>=~+|*-`") else ""
 
 
+_NO_WORD = re.compile(r"`[^`]*`|(?<![^\s`])[^\s\d/_.]{0,200}+[\d/_.]\S*+")
+
+
 def _words(text: str) -> str:
     """The text in small letters without what stands in backticks: only its words count, names are looked at apart."""
-    return re.sub(r"`[^`]*`|\S*[\d/_.]\S*", " ", text).lower()
-
-
-def _origin(spoken: Sequence[Line], text: str) -> str:
-    """Who said it: the message that has most of its words, the later one of two."""
-    best = max(enumerate(spoken), key=lambda found: (Support([found[1].text]).share(text), found[0]))[1]
-    return "user" if best.kind == "user" else "agent"
+    return _NO_WORD.sub(" ", text).lower()
 
 
 def _may_change(known: Decision, origin: str) -> bool:

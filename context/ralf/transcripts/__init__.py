@@ -75,31 +75,38 @@ class Transcript(Protocol):
 def readers() -> tuple[Callable[[Path, Head], Transcript | None], ...]:
     """What reads a format, asked in this order; each answers None where the file is not of its format.
 
-    A new format is one module and one entry here, before `plain`, which takes any text.
+    A new format is one module and one entry here, before `plain`, which refuses what is no session.
     """
     from ralf.transcripts import chat, claude_code, codex, plain  # not where only events are spoken of: reads are quick
 
     return claude_code.reader, codex.reader, chat.reader, plain.reader
 
 
-def open_transcript(path: Path, *, root: Path | None = None) -> Transcript:
+def open_transcript(path: Path, *, root: Path | None = None, as_text: bool = False) -> Transcript:
     """The transcript in a file, whose format is told by its content (at most 256 KiB are read), or in a run's folder.
 
-    root  the project's directory: a run is called by its folder's path in it
+    root     the project's directory: a run is called by its folder's path in it
+    as_text  read the file as a document, whatever it holds: its paragraphs are notes of the origin "import", and none
+             of it was said by anybody
 
-    Raises TranscriptNotFound; DamagedTranscript (a folder, a pipe, a binary file, JSON of no known client, JSON lines
-    of which none can be read); UsageError (a path that cannot be one); RalfError (not readable).
+    Raises TranscriptNotFound; DamagedTranscript (a folder, a pipe, a binary file, a text that is no session, JSON of no
+    known client, JSON lines of which none can be read); UsageError (a path that cannot be one); RalfError (not
+    readable).
     """
     from ralf.transcripts.head import Head
 
     try:
         head = Head.read(path)
     except DamagedTranscript:
-        if not path.is_dir():
+        if as_text or not path.is_dir():
             raise
         from ralf.transcripts import runfolder
 
         return runfolder.reader(path, root or path.parent)
+    if as_text:
+        from ralf.transcripts import plain
+
+        return plain.document(path, head)
     for reader in readers():
         transcript = reader(path, head)
         if transcript is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from functools import partial
@@ -22,12 +23,31 @@ _Make = partial[Event]
 def reader(path: Path, head: Head) -> Chat | None:
     """The reader of this file if it holds chat messages."""
     if head.opening.startswith(b"["):
-        return Chat(path, []) if head.opening[1:].lstrip()[:1] in (b"{", b"]", b"") else None
+        return Chat(path, []) if _may_be_messages(head) else None
     if head.in_lines and any(_is_message(record) for record in head.records):
         return Chat(path, head.records, in_lines=True)
-    if any(isinstance(head.document.get(key), list) for key in LISTS):
+    if any(_holds_messages(head.document.get(key), head.whole) for key in LISTS):
         return Chat(path, [head.document])
     return None
+
+
+def _may_be_messages(head: Head) -> bool:
+    """Whether a list begins with a message, as far as the head tells: it may be empty, or cut in its first element."""
+    rest = head.data.lstrip()[1:].lstrip()
+    if rest[:1] != b"{":
+        return rest[:1] in (b"]", b"")
+    try:
+        first_one, _ = json.JSONDecoder().raw_decode(rest.decode("utf-8", "replace"))
+    except (ValueError, RecursionError):
+        return True
+    return "role" in first_one
+
+
+def _holds_messages(value: object, whole: bool) -> bool:
+    """Whether a list is one of messages. Where the head does not hold the `whole` file, another list may be."""
+    if not isinstance(value, list):
+        return False
+    return not value or not whole or (isinstance(value[0], dict) and "role" in value[0])
 
 
 def _is_message(record: Record) -> bool:

@@ -9,12 +9,13 @@ from itertools import islice
 from pathlib import Path
 
 from ralf.text import clean
+from ralf.transcripts.clienttags import expands
 from ralf.transcripts.content import Record, arguments, blocks, first, leaves, said, whole, words
 from ralf.transcripts.events import START, Event, Position
 from ralf.transcripts.head import Head
 from ralf.transcripts.lines import Line
 from ralf.transcripts.records import Base, Log, Pass
-from ralf.transcripts.typed import DECLINED, Queue, answered, typed
+from ralf.transcripts.typed import DECLINED, Queue, answered, reason_given, typed
 
 _USED = frozenset({"user", "assistant", "system", "queue-operation", "attachment"})
 # Type of a record whose `type` comes before any nested value: the whole prefix is scalars, so the type is certain.
@@ -27,9 +28,9 @@ _TYPE = re.compile(
 _NEEDED = re.compile(rb'"(?:user|assistant|compact_boundary|queue-operation|queued_command)"')
 _LAST_TYPE = re.compile(rb'.*"type"\s*:\s*"([^"\\]*)"', re.S)
 _EXIT = re.compile(r"\s*(?:Error: |<error>)?Exit code (\d{1,9})\b")
-_REFUSED = (
+_NEVER_RAN = (
     "<tool_use_error>",
-    "The user doesn't want to",
+    DECLINED,
     "[Request interrupted",
     "User rejected",
     "Permission to use",
@@ -38,6 +39,7 @@ _REFUSED = (
     "This command requires approval",
     "Interrupted by user",
 )
+_UNTOLD = (2, 1, 175)  # the newest version known to write no `toolDenialKind`
 _CONTINUED = "This session is being continued from a previous conversation"
 _HEAD_RECORDS = 20  # records that are looked at for the branch: outside a repository none names one
 
@@ -54,7 +56,8 @@ def _is_ours(record: Record) -> bool:
         return False
     if not isinstance(kind, str):
         return "sessionId" in record and "message" in record  # a first record that is longer than the head
-    return "sessionId" in record or "message" in record or kind in {"summary", "file-history-snapshot"}
+    said = isinstance(record.get("message"), dict)  # a program's log has a line of text there
+    return "sessionId" in record or said or kind in {"summary", "file-history-snapshot"}
 
 
 class ClaudeCode(Log):
@@ -79,6 +82,7 @@ class _Pass(Pass):
         self._tools: dict[str, str] = {}
         self._queue = Queue()
         self._answer = ""
+        self._expands = False
 
     def passed_over(self, line: Line) -> str:
         """The type of a record that says nothing; see `Pass`."""
@@ -131,6 +135,7 @@ class _Pass(Pass):
         if record.get("isApiErrorMessage") is True or message.get("model") == "<synthetic>":
             return [base.event("other", "")]
         self._answer = ""
+        self._expands = False
         window = _window(message.get("usage"))
         made = []
         for block in blocks(message.get("content")):
@@ -160,7 +165,7 @@ class _Pass(Pass):
         if record.get("isCompactSummary") is True:
             return [self._compaction(content, base)]
         made: list[Event] = []
-        meta = record.get("isMeta") is True or _origin(record) not in ("", "human")
+        meta = record.get("isMeta") is True or _origin(record) not in ("", "human") or self._is_expansion(content)
         for block in blocks(content):
             kind = block.get("type")
             if kind == "text":
@@ -181,6 +186,14 @@ class _Pass(Pass):
                 made.extend(self._result(block, record, base))
         return made
 
+    def _is_expansion(self, content: object) -> bool:
+        """Whether a user's record is the prompt of the slash command in the record before it, which old versions do not
+        mark: a list of blocks, where what is typed at a terminal is a string.
+        """
+        expansion = self._expands and isinstance(content, list)
+        self._expands = isinstance(content, str) and expands(content)
+        return expansion
+
     def _compaction(self, content: object, base: Base) -> Event:
         text = said(content)
         if not self.waiting:
@@ -199,7 +212,8 @@ class _Pass(Pass):
             status = int(found[1])
         elif not failed and (tool == "Bash" or "stdout" in details) and _finished(text, details):
             status = 0
-        refused = failed and (text.lstrip().startswith(_REFUSED) or "toolDenialKind" in record)
+        declined = block.get("is_error") is True and _declined(record, tool)
+        never_ran = failed and (text.lstrip().startswith(_NEVER_RAN) or "toolDenialKind" in record)
         created = details.get("type") == "create" or text.startswith("File created")
         yield base.event(
             "result",
@@ -208,15 +222,15 @@ class _Pass(Pass):
             call_id=call_id,
             failed=failed or bool(status),
             exit_status=status,
-            refused=refused,
+            refused=declined or never_ran,
             created=created and not failed,
         )
-        declined = block.get("is_error") is True and text.startswith(DECLINED)
-        by_person = declined or tool == "AskUserQuestion" or "userFeedback" in record
-        answer = clean(answered(text, details, record.get("userFeedback"))) if by_person else ""
+        asked = tool == "AskUserQuestion"
+        answer = reason_given(text, record.get("userFeedback")) if declined or asked else ""
+        answer = clean(answer or (answered(text, details) if asked else ""))
         if answer and answer != self._answer:  # the same words decline each of several calls made at once
             self._answer = answer
-            yield base.event("user", answer)
+            yield base.event("user", answer, call_id=call_id if declined else "")
 
     def _queued(self, record: Record, base: Base) -> list[Event]:
         text = said(record.get("content"))
@@ -240,6 +254,25 @@ class _Pass(Pass):
                 return [base.event("user", request)]
         self.skipped["attachment"] += 1
         return []
+
+
+def _declined(record: Record, tool: str) -> bool:
+    """Whether the client says in a field of the record that a person declined the call.
+
+    Versions to 2.1.175 know no `toolDenialKind` and say so in `toolUseResult` only, where the error of an MCP server
+    stands, too: of its tools it is not believed. A shell's error begins with its exit status there.
+    """
+    if "userFeedback" in record or "toolDenialKind" in record:
+        return "userFeedback" in record or record["toolDenialKind"] == "user-rejected"
+    told = record.get("toolUseResult")
+    if not isinstance(told, str) or tool.startswith("mcp__") or _version(record) > _UNTOLD:
+        return False
+    return told == "User rejected tool use" or told.startswith(f"Error: {DECLINED}")
+
+
+def _version(record: Record) -> tuple[int, ...]:
+    """The client's version that a record names, () where it names none."""
+    return tuple(int(part) for part in words(record.get("version")).split(".") if part.isdecimal() and len(part) < 9)
 
 
 def _origin(record: Record) -> str:

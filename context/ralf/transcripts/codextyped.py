@@ -13,7 +13,8 @@ _BY_PERSON = "user.text"
 """The kind that newer versions give to the blocks that were typed."""
 
 _REQUEST = "## My request for Codex:"
-"""An editor's extension puts what is open before the words that were typed, and this line between the two."""
+"""An editor's extension puts what is open before the words that were typed, and this line between the two: the last
+such line, since what is open may hold one."""
 
 _WRAPPED = re.compile(r"<([a-z][\w-]*)(?:\s[^<>]*)?>.*</\1>\s*\Z", re.S)
 _OPENED = re.compile(
@@ -79,7 +80,7 @@ def answered(asked: object, output: str) -> tuple[str, bool]:
 
 def _requested(text: str) -> str:
     text = besides(outside(text)).strip()
-    _, found, request = text.partition(_REQUEST) if text.startswith("# ") else ("", "", "")
+    _, found, request = text.rpartition(_REQUEST) if text.startswith("# ") else ("", "", "")
     return request.strip() if found else text
 
 

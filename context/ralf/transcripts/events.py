@@ -46,7 +46,7 @@ class Event:
     timestamp    as the client wrote it, ISO 8601, or "" where it wrote none
     tool         calls and results: the tool's name ("" where a result's call was never seen)
     input        calls: the arguments as the client recorded them, their strings cleaned like the text; notes: fields
-    call_id      what joins a call and its result
+    call_id      what joins a call and its result; of a person's words: the call that they declined with them
     failed       results: the client called it an error, or the exit status is not 0
     exit_status  results of commands: the status where the client tells it, else None
     refused      results: the call never ran (declined by a person, rejected by the client)

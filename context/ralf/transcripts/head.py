@@ -13,7 +13,7 @@ from ralf.errors import DamagedTranscript
 from ralf.transcripts.content import Record
 from ralf.transcripts.lines import HEAD, Line, open_regular, restored
 
-_HINT = "name a session log of a client, a list of messages, or a text file"
+_HINT = "name a session log of a client, or a list of messages"
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ from ralf import environment
 from ralf.files.opening import without_waiting
 from ralf.project import Project
 from ralf.text import clean
+from ralf.transcripts import clientlogs
 
 _ROLLOUT = re.compile(r"rollout-.+-([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\Z")
 _ID = re.compile(r"[A-Za-z0-9-]{1,64}")
@@ -49,11 +50,12 @@ def of_session(session: str, *, most: int = LOOKED_AT) -> Path | None:
         return None
     claude, codex = environment.claude_folder(), environment.codex_folder()
     folders = _named(claude / "projects") if claude is not None else []
-    found = next((path for folder in folders if (path := folder / f"{session}.jsonl").is_file()), None)
+    kept = (path for folder in folders if (path := folder / f"{session}.jsonl").is_file())
+    found = next(filter(clientlogs.is_own, kept), None)
     if found is not None or codex is None:
         return found
-    rollouts = islice(_rollouts(codex / "sessions"), most)
-    return next((path for path in rollouts if path.stem.endswith(f"-{session}")), None)
+    rollouts = (path for path in islice(_rollouts(codex / "sessions"), most) if path.stem.endswith(f"-{session}"))
+    return next(filter(clientlogs.is_own, rollouts), None)
 
 
 def of_claude_code(project: Project) -> Iterator[tuple[float, Path]]:
@@ -65,7 +67,8 @@ def of_claude_code(project: Project) -> Iterator[tuple[float, Path]]:
     with suppress(OSError):
         for path in folder.glob("*.jsonl"):
             with suppress(FileNotFoundError):  # the client has removed it meanwhile
-                yield path.stat().st_mtime, path
+                if clientlogs.is_own(path):
+                    yield path.stat().st_mtime, path
 
 
 def of_codex(project: Project, *, most: int = LOOKED_AT) -> Iterator[tuple[float, Path]]:
@@ -81,7 +84,7 @@ def of_codex(project: Project, *, most: int = LOOKED_AT) -> Iterator[tuple[float
     for path in islice(_rollouts(home / "sessions"), most):
         with suppress(OSError):
             cwd = posixpath.normpath(_working_directory(path))
-            if any(cwd == root or cwd.startswith(root.rstrip("/") + "/") for root in roots):
+            if any(cwd == root or cwd.startswith(root.rstrip("/") + "/") for root in roots) and clientlogs.is_own(path):
                 yield path.stat().st_mtime, path
 
 

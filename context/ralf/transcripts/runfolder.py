@@ -15,7 +15,7 @@ from typing import Any
 from ralf.briefing.fence import outside
 from ralf.errors import DamagedTranscript, RalfError, TranscriptNotFound
 from ralf.model import Attempt
-from ralf.runs import decisionsmd, documents, handwritten, markdown, metadata, outcomes, registry, skeleton
+from ralf.runs import brought, decisionsmd, documents, handwritten, markdown, metadata, outcomes, registry, skeleton
 from ralf.runs.documents import Part
 from ralf.runs.folder import RunFolder, is_run, task_id
 from ralf.runs.metadata import Recorded
@@ -46,11 +46,11 @@ _HEADINGS = {
 }
 
 
-def reader(path: Path, root: Path, *, origin: str = "agent") -> Notes:
+def reader(path: Path, root: Path, *, origin: str = "") -> Notes:
     """The transcript of a run folder.
 
     root    the project's: the session is called by the folder's path in it
-    origin  "import" where the run is not of this project's life
+    origin  "import" where the run is not of this project's life; "": so where git has brought it, else "agent"
 
     Raises TranscriptNotFound; DamagedTranscript for a folder that is no run's; RalfError for one that cannot be read.
     """
@@ -63,6 +63,7 @@ def reader(path: Path, root: Path, *, origin: str = "agent") -> Notes:
         )
     folder = RunFolder(path)
     try:
+        origin = origin or ("import" if brought.is_brought(folder) else "agent")
         return _Reading(folder, session_of(path, root), root).notes(origin)
     except OSError as error:
         raise RalfError(path, f"cannot be read: {error.strerror or error}", "make it readable") from error

@@ -8,6 +8,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ralf.files import folders
+from ralf.files.opening import touch
 from ralf_integrations.blackbox5 import budgetfile
 from ralf_integrations.blackbox5.budgetfile import MAX_TOKENS, NAME, THRESHOLDS
 from ralf_integrations.blackbox5.messages import say
@@ -124,8 +126,8 @@ class ContextBudget:
         """Remember that a sub-agent was started. OSError where the run's folder cannot be written."""
         self.subagent_spawned = True
         if self.run_dir is not None:
-            self.run_dir.mkdir(parents=True, exist_ok=True)
-            (self.run_dir / SPAWNED).touch()
+            folders.make(self.run_dir, mode=folders.NOT_WRITABLE_BY_OTHERS)
+            touch(self.run_dir / SPAWNED)
 
     def get_recommendation(self, state: BudgetState) -> str:
         """What to do at a state, in a sentence."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from ralf.files import atomic
+from ralf.files import atomic, folders
 from ralf.files.opening import content_of
 
 NAME = "context_budget.json"
@@ -103,7 +103,7 @@ def write(path: Path, config: Mapping[str, Any], current: Mapping[str, Any]) -> 
 
     What cannot be read as a JSON object is kept beside the file; its name is returned, else "". OSError as it comes.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
+    folders.make(path.parent, mode=folders.NOT_WRITABLE_BY_OTHERS)
     aside = ""
     try:
         tree = dict(read(path).tree)

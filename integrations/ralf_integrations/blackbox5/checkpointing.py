@@ -124,7 +124,7 @@ class Checkpointing:
         if not (project.folder.parent.exists() or self.root or self.route or self.transcript):
             say(f"no checkpoint: {project.root} is no project; for one: {typed('ralf init', project.root)}")
             return False
-        return config.load(project.config_file).hooks == "on"
+        return config.of(project).hooks == "on"
 
     def _folder(self) -> Path | None:
         if self.run_dir:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from ralf.files.opening import content_of
 from ralf.project import Project
 from ralf_integrations.blackbox5 import installing, places, script, section
+from ralf_integrations.clients import installation
 
 if TYPE_CHECKING:
     from ralf_integrations.clients.condition import Check
@@ -36,6 +37,8 @@ def checks(project: Project) -> Iterator[Check]:
         yield Check("ralf loop", "problem", f"{path}: names {python}, which is not there any more", _AGAIN)
     elif door != script.text(project):
         yield Check("ralf loop", "warning", f"{path}: is of another version, or calls another Python: {python}", _AGAIN)
+    elif not installation.is_pinned(project, path):
+        yield Check("ralf loop", "warning", f"{path}: is not known as installed by you: no text names it", _AGAIN)
     else:
         yield Check("ralf loop", "ok", f"{path}: calls this ralf")
     for prompt, text in prompts:

@@ -56,7 +56,7 @@ def _run(given: argparse.Namespace) -> int:
         counted = found.context.total_tokens_consumed if found is not None else 0
         # A count below what the route has already is another session's: all of it is new.
         new = given.tokens - counted if given.tokens >= counted else given.tokens
-        print(f"Should checkpoint: {new >= config.load(project.config_file).segment_limit}")
+        print(f"Should checkpoint: {new >= config.of(project).segment_limit}")
     else:
         report = checkpoints.make()
         made = ", ".join(entry.checkpoint_id for entry in report.checkpoints)

@@ -16,6 +16,7 @@ from dataclasses import replace
 from typing import Any
 
 import ralf
+from ralf.briefing.fence import fenced, shown
 from ralf.errors import RalfError, RouteNotFound
 from ralf.tree import to_tree
 from ralf_integrations.blackbox5 import places
@@ -94,9 +95,9 @@ def main(args: Sequence[str] | None = None) -> int:
         reader = ContextReader(given.project)
         if given.command == "list":
             routes = reader.list_routes()
-            print(
-                "\n".join(["Available contexts:", *(f"  - {route}" for route in routes)]) if routes else "No contexts."
-            )
+            listed = "".join(f"  - {route}\n" for route in routes)
+            shown_ = listed if sys.stdout.isatty() else fenced(shown(listed), short=True)
+            print(f"Available contexts:\n{shown_.rstrip()}" if routes else "No contexts.")
             return 0
         print(ralf.get_context(given.route, root=places.named(given.project).root).render(section="brief"))
     except RalfError as error:

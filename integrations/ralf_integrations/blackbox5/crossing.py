@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from ralf.errors import Busy
-from ralf.files import atomic, locks
+from ralf.files import atomic, folders, locks
 from ralf.files.opening import content_of
 from ralf.project import Project
 
@@ -37,6 +37,7 @@ def at(project: Project, key: str, percent: float, mark: float, act: Callable[[]
         return False
     with suppress(Busy):
         project.prepare()
+        path = project.cache / "budgets" / f"{name}.json"  # a project that is new has another one now
         with locks.held(project.folder / "locks" / "budgets" / f"{name}.lock", key, timeout=0):
             highest = _highest(path)
             if highest - FALLEN < percent <= highest:
@@ -46,7 +47,7 @@ def at(project: Project, key: str, percent: float, mark: float, act: Callable[[]
                 acted = True
             else:
                 acted = False
-            path.parent.mkdir(parents=True, exist_ok=True)
+            folders.make(path.parent)
             atomic.write(path, json.dumps({"of": key, "highest": percent}).encode())
             return acted
     return False

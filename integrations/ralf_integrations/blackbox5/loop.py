@@ -19,13 +19,14 @@ from pathlib import Path
 
 import ralf
 from ralf import config, names, routing, sessions
-from ralf.briefing.fence import outside
+from ralf.briefing.fence import fenced, outside, shown
+from ralf.context import RouteContext
 from ralf.errors import RalfError, RouteNotFound
 from ralf.files.opening import without_waiting
 from ralf.project import Project
 from ralf.report import CheckpointReport
 from ralf.routing import DEFAULT
-from ralf.runs import current, documents, earlier, outcomes
+from ralf.runs import brought, current, documents, earlier, outcomes
 from ralf.runs.folder import RunFolder, is_run
 from ralf.text import clean
 from ralf.transcripts import runfolder
@@ -48,10 +49,13 @@ def start(project: Project, run_dir: Path | None, route: str) -> str:
         for folder in _earlier(project, run_dir):
             _take(project, folder, _route_of(project, folder))
     try:
-        context = ralf.get_context(route, root=project.root)
-        text = context.render(config.load(project.config_file).brief_tokens, section="brief")
+        context: RouteContext | None = ralf.get_context(route, root=project.root)
     except RouteNotFound:
-        text = f"Nothing is kept of {route} yet: this is the first attempt.\n"
+        context = None
+    if context is None or context.wholly_foreign:
+        text = fenced(shown(f"Nothing is kept of {route} yet: this is the first attempt."), short=True)
+    else:  # no agent is handed what is foreign without asking for it
+        text = context.without_foreign().render(config.of(project).brief_tokens, section="brief")
     if run_dir is not None and run_dir.is_dir():
         _begun(project, run_dir, route)  # afterwards: what is handed over tells of the runs before
     return text
@@ -91,7 +95,22 @@ def _earlier(project: Project, run_dir: Path) -> Iterator[Path]:
         found += ((one.stat().st_mtime, one) for one in beside)
     for _, folder in sorted(sorted(found, reverse=True)[:MOST]):
         if is_run(folder) and not runstate.is_taken(project, folder) and not runstate.lives(project, folder):
+            if brought.is_brought(RunFolder(folder)) and not _began_here(project, folder):
+                _say(f"{folder}: came with git, and is left out; to take such runs in: ralf migrate run-folders")
+                continue
             yield folder
+
+
+def _began_here(project: Project, folder: Path) -> bool:
+    """Whether a run has told this store of itself."""
+    return bool(runstate.route_of(project, folder) or _counting(project, folder))
+
+
+def _counting(project: Project, folder: Path) -> str:
+    """The route that counts a run already, "" for none."""
+    run = {"run": session_of(folder, project.root)}
+    routes = routing.names_of(project)
+    return next((route for route in routes if sessions.known_runs(project, route, [run])[0][0]), "")
 
 
 def _route_of(project: Project, folder: Path) -> str:
@@ -100,11 +119,8 @@ def _route_of(project: Project, folder: Path) -> str:
     """
     if known := runstate.route_of(project, folder) or earlier.task_of(RunFolder(folder)):
         return known
-    run = {"run": session_of(folder, project.root)}
     with suppress(RalfError, OSError):  # what was remembered is lost: the routes know which of them counts it
-        routes = routing.names_of(project)
-        counting = next((route for route in routes if sessions.known_runs(project, route, [run])[0][0]), "")
-        return counting or names.slug(documents.task_in(RunFolder(folder)) or DEFAULT)
+        return _counting(project, folder) or names.slug(documents.task_in(RunFolder(folder)) or DEFAULT)
     return DEFAULT
 
 

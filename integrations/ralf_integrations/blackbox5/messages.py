@@ -9,21 +9,30 @@ from contextlib import suppress
 
 from ralf import command, project as projects
 from ralf.errors import RalfError
+from ralf.text import clean, one_line
+from ralf.trim import without_middle
+
+_LONGEST = 1_000  # characters of a message
 
 
 def say(line: str, *, by: str = "context_budget") -> None:
     """Say something to whoever looks at stderr."""
     with suppress(OSError):
-        print(f"{by}: {line}", file=sys.stderr)
+        print(f"{by}: {_bounded(line)}", file=sys.stderr)
 
 
 def complain(error: RalfError | OSError, root: str | os.PathLike[str] | None = None) -> int:
     """Say what is wrong and what to type next. The exit status: 2 for a refused name, 3 for what is missing, else 1."""
     with suppress(OSError):
-        print(f"Error: {error}", file=sys.stderr)
+        print(f"Error: {_bounded(str(error))}", file=sys.stderr)
         if isinstance(error, RalfError) and error.hint:
-            print(f"hint: {typed(error.hint, root)}", file=sys.stderr)
+            print(f"hint: {_bounded(typed(error.hint, root))}", file=sys.stderr)
     return error.exit_status if isinstance(error, RalfError) and error.exit_status in (2, 3) else 1
+
+
+def _bounded(text: str) -> str:
+    """A message as one line without control characters, its middle cut where it is long."""
+    return without_middle(one_line(clean(text)), 3 * _LONGEST // 4, _LONGEST // 4)[0]
 
 
 def typed(text: str, root: str | os.PathLike[str] | None = None) -> str:

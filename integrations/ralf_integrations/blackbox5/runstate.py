@@ -14,7 +14,7 @@ from typing import Any
 
 from ralf import names
 from ralf.errors import RalfError
-from ralf.files import atomic
+from ralf.files import atomic, folders
 from ralf.files.opening import content_of
 from ralf.project import Project
 from ralf_integrations.hooks import processes
@@ -88,5 +88,5 @@ def _write(project: Project, folder: Path, tree: dict[str, Any]) -> None:
     with suppress(OSError, RalfError):
         project.prepare()
         path = _path(project, folder)
-        path.parent.mkdir(parents=True, exist_ok=True)
+        folders.make(path.parent)
         atomic.write(path, json.dumps({"run": str(folder), **tree}).encode())

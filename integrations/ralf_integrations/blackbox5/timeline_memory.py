@@ -29,8 +29,8 @@ from typing import NamedTuple
 from ralf import names, routing
 from ralf.briefing import fence
 from ralf.errors import RalfError, RouteNotFound
-from ralf.files import atomic
-from ralf.files.opening import content_of
+from ralf.files import atomic, folders
+from ralf.files.opening import content_of, touch
 from ralf.project import Project
 from ralf_integrations import environment
 from ralf_integrations.blackbox5 import places
@@ -176,8 +176,8 @@ def _is_whole(content: bytes) -> bool:
 def _files(project: Project) -> Iterator[Path]:
     if not project.folder.parent.exists():
         return  # no project: who knows what lies below it
-    for here, folders, files in os.walk(project.root):
-        folders[:] = [name for name in folders if name not in _PASSED_BY and ".backup" not in name]
+    for here, below, files in os.walk(project.root):
+        below[:] = [name for name in below if name not in _PASSED_BY and ".backup" not in name]
         path = Path(here, NAME)
         if NAME in files and not path.is_symlink() and "agents" in path.relative_to(project.root).parts:
             yield path
@@ -199,13 +199,15 @@ def _place(project: Project, path: Path) -> Place:
 def _warn(project: Project, who: str) -> None:
     """Say once what replaces this: once for each agent of a project, whatever the process."""
     name = hashlib.sha256(who.encode()).hexdigest()[:16]
-    told = project.cache / "deprecated" / f"{NAME}-{name}"
     with suppress(OSError, RalfError):
-        if told.exists() or not project.folder.parent.exists():
+        if not project.folder.parent.exists():
             return
         project.prepare()
-        told.parent.mkdir(parents=True, exist_ok=True)
-        told.touch()
+        told = project.cache / "deprecated" / f"{NAME}-{name}"
+        if told.exists():
+            return
+        folders.make(told.parent)
+        touch(told)
     print(
         f"deprecated: {NAME}: read the route instead: {typed(f'ralf context show {who} --brief', project.root)}; "
         "switch this off: export RALF_TIMELINE_MEMORY=off",

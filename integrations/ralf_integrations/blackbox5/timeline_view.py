@@ -9,6 +9,7 @@ import ralf
 from ralf import yamlwriting
 from ralf.briefing import fence
 from ralf.context import RouteContext
+from ralf.errors import RouteNotFound
 from ralf.extraction.attempts import UNSAID
 from ralf.model import Checkpoint
 from ralf.project import Project
@@ -27,6 +28,9 @@ def view(project: Project, agent: str, route: str = "", *, instead: str = "") ->
     instead  the command that replaces it, where the view itself has to say that it is deprecated
     """
     context = ralf.get_context(route or agent, root=project.root)
+    if context.wholly_foreign:
+        raise RouteNotFound(route or agent, ())
+    context = context.without_foreign()
     title = agent.replace("-", " ").title()
     state = yamlwriting.dump(_state(context, agent)).rstrip()
     told = f" and deprecated: `{instead}` replaces it" if instead else ""

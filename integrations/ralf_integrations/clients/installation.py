@@ -17,8 +17,9 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from ralf import command
 from ralf.errors import Busy, UsageError
-from ralf.files import atomic
+from ralf.files import atomic, folders
 from ralf.files.opening import content_of
 from ralf.project import Project
 from ralf_integrations.clients import agents_md, jsontext, settings
@@ -68,6 +69,8 @@ class Change:
     @property
     def what(self) -> str:
         """In a word."""
+        if self.before == self.after:
+            return "accept"
         return "create" if self.before is None else "remove" if self.after is None else "change"
 
     def diff(self) -> str:
@@ -132,7 +135,10 @@ def plan(project: Project, part: Part) -> Change | None:
     before = _content(part.path)
     text = _decoded(part.path, before)
     if text is not None and part.holds(text):
-        return None
+        # A script of an earlier version's installation, byte for byte what we would write, is not pinned yet.
+        return (
+            Change(part.path, before, before, None, True) if part.runs and not is_pinned(project, part.path) else None
+        )
     record = _read(project, part.path)
     base = _restored(part, before, text, record)
     ours = before is None or (record is not None and record.file and part.is_empty(base))
@@ -181,6 +187,12 @@ def is_installed(path: Path) -> bool:
     return False
 
 
+def is_pinned(project: Project, path: Path) -> bool:
+    """Whether texts of ours may name a script, as it is now: this user's ralf has installed it."""
+    digest = command.digest_of(path)
+    return bool(digest) and project.owner.pinned(os.path.realpath(path)) == digest
+
+
 def apply(project: Project, change: Change) -> None:
     """Do it. Busy where the file has changed since it was planned; OSError, and nothing done, where it cannot be
     written.
@@ -188,6 +200,9 @@ def apply(project: Project, change: Change) -> None:
     path = change.path
     if _content(path) != change.before:
         raise Busy(path, "was changed meanwhile: left as it is", "try again")
+    if change.runs and change.after == change.before:
+        _pin(project, path)
+        return
     before = _read(project, path)
     if change.record is not None:
         _remember(project, path, change.record)  # first: what is remembered of nothing does no harm
@@ -197,12 +212,34 @@ def apply(project: Project, change: Change) -> None:
             with suppress(OSError):  # somebody else has something in there
                 path.parent.rmdir()
     else:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        inside = path.is_relative_to(project.folder)
+        folders.make(path.parent, mode=folders.PRIVATE if inside else folders.NOT_WRITABLE_BY_OTHERS)
         _put(path, change.before, change.after, _mode(path, runs=change.runs))
     if _content(path) != change.after:
         raise Busy(path, "was changed in the moment it was written", "look at it, and try again")
     if change.record is None:
         _forget(project, path)
+    if change.runs:
+        _pin(project, path)
+    elif change.after is None:
+        _unpin(project, path)
+
+
+# ---- the scripts that texts of ours may name ----
+
+
+def _pin(project: Project, path: Path) -> None:
+    """Let texts of ours name a script, as it is now. Errors: `Owner.update`."""
+    found = project.owner.registration
+    pins = {**(found.pinned if found is not None else {}), os.path.realpath(path): command.digest_of(path)}
+    with suppress(OSError):  # a user without a folder of their own: then no text names it
+        project.owner.update(pinned=pins)
+
+
+def _unpin(project: Project, path: Path) -> None:
+    found, real = project.owner.registration, os.path.realpath(path)
+    if found is not None and real in found.pinned:
+        project.owner.update(pinned={name: digest for name, digest in found.pinned.items() if name != real})
 
 
 # ---- the file ----
@@ -259,11 +296,13 @@ def _decoded(path: Path, content: bytes | None) -> str | None:
 
 
 def _mode(path: Path, *, runs: bool) -> int:
-    """The file's own mode; for a new one, that of its folder, where it is no program without the right to enter it."""
+    """The file's own mode; for a new one, that of its folder, where it is no program without the right to enter it,
+    and no other user's right to write.
+    """
     try:
         return stat.S_IMODE(path.stat().st_mode)
     except FileNotFoundError:
-        return stat.S_IMODE(path.parent.stat().st_mode) & (0o777 if runs else 0o666)
+        return stat.S_IMODE(path.parent.stat().st_mode) & (0o755 if runs else 0o644)
 
 
 def _sha256(content: bytes) -> str:
@@ -281,7 +320,7 @@ def _place(project: Project, path: Path) -> Path:
 def _remember(project: Project, path: Path, record: Record) -> None:
     project.prepare()
     place = _place(project, path)
-    place.parent.mkdir(exist_ok=True)
+    folders.make(place.parent)
     atomic.write(place, json.dumps(asdict(record)).encode())
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ralf import environment, optin
+from ralf.ownership import registry
 from ralf.project import Project
 
 _SESSION = "0d0c7082-0000-4000-8000-000000000000"
@@ -33,15 +34,22 @@ def of(command: Callable[[str], Sequence[str]], first: str, then: str) -> Trial:
     with tempfile.TemporaryDirectory(prefix="ralf-doctor-") as name:
         project = Project(Path(name).resolve())
         optin.init(project, share=False)
-        seconds = 0.0
-        for event in (first, then, then):
-            began = time.monotonic()
-            if problem := _called(command(event), event, project.root):
-                return Trial(problem, 0.0)
-            seconds = time.monotonic() - began
-        if not any((project.cache / "hooks").glob("*.json")):
-            return Trial("it was called, and nothing of it is known: another ralf answers, or none", seconds)
-        return Trial("", seconds)
+        try:
+            return _tried(project, command, [first, then, then])
+        finally:
+            registry.remove(project.root)
+
+
+def _tried(project: Project, command: Callable[[str], Sequence[str]], events: Sequence[str]) -> Trial:
+    seconds = 0.0
+    for event in events:
+        began = time.monotonic()
+        if problem := _called(command(event), event, project.root):
+            return Trial(problem, 0.0)
+        seconds = time.monotonic() - began
+    if not any((project.cache / "hooks").glob("*.json")):
+        return Trial("it was called, and nothing of it is known: another ralf answers, or none", seconds)
+    return Trial("", seconds)
 
 
 def _called(command: Sequence[str], event: str, root: Path) -> str:

@@ -61,7 +61,7 @@ def look(
     """
     project = projects.find(root)
     clock = time.time() if now is None else now
-    looking = _Looking(project, config.load(project.config_file), clock)
+    looking = _Looking(project, config.of(project), clock)
     wanted = routing.known(project, route) or route if route is not None else None
     found = [one for one in looking.sessions(everything=everything) if wanted in (None, one.route)]
     found.sort(key=lambda one: one.session)
@@ -74,7 +74,7 @@ def known_ids(root: str | os.PathLike[str] | None = None) -> set[str]:
     """The ids of all sessions that `look` could tell of, however many. Raises as it does."""
     project = projects.find(root)
     found = set()
-    for one, path, _ in _Looking(project, config.load(project.config_file), time.time()).found(everything=True):
+    for one, path, _ in _Looking(project, config.of(project), time.time()).found(everything=True):
         with suppress(RalfError, OSError):
             found.add(one.session or (open_transcript(path).session if path is not None else ""))
     return found - {""}

@@ -10,6 +10,7 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from ralf import command, config, names
+from ralf.errors import RalfError
 from ralf.files import atomic
 from ralf.files.opening import content_of
 from ralf.project import Project
@@ -34,7 +35,7 @@ def nudge(project: Project, health: Health) -> list[str]:
 
     A session whose own hooks have told it is left alone. Raises Busy, OSError, Damaged, UsageError.
     """
-    mark = config.load(project.config_file).health_pressure
+    mark = config.of(project).health_pressure
     return [one.session for one in health.sessions if one.session and _nudged(project, one, mark)]
 
 
@@ -72,7 +73,8 @@ def _read(project: Project, session: str) -> _Told:
 
 
 def _keep(project: Project, session: str, told: _Told) -> None:
-    with suppress(OSError):
+    with suppress(OSError, RalfError):
+        project.prepare()
         path = project.cache / "nudged" / names.slug(session)
-        path.parent.mkdir(parents=True, exist_ok=True)
+        project.make_room(path, prepare=True)
         atomic.write(path, json.dumps(told).encode())

@@ -9,10 +9,14 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 
+from ralf.text import clean, one_line
+from ralf.trim import trimmed
 from ralf_integrations.hooks.payload import Payload
 
 LIMIT = 10_000
 """Characters that an answer's text may have in any client."""
+
+_LONGEST_NOTICE = 600  # characters
 
 _WITH_CONTEXT = {
     "claude-code": ("SessionStart", "UserPromptSubmit", "PostToolUse", "PostToolBatch"),
@@ -37,7 +41,7 @@ class Answer:
     """What a hook has to say; all of it "" for nothing.
 
     context   for the model, at most LIMIT characters (`fitted`)
-    notice    one line for the person
+    notice    one line for the person; what it quotes is cleaned and cut when it is written
     steering  what the client's own summary of its window is to keep; only Claude Code takes it, before a compaction
     """
 
@@ -62,7 +66,7 @@ def written(answer: Answer, payload: Payload) -> str:
         return fitted(answer.steering, "")  # plain text there; JSON would be steering, too
     tree: dict[str, object] = {}
     if answer.notice and payload.name in _WITH_NOTICE[payload.client]:
-        tree["systemMessage"] = fitted(answer.notice, "")
+        tree["systemMessage"] = trimmed(one_line(clean(answer.notice)), _LONGEST_NOTICE)
     if answer.context and takes_context(payload):
         context = fitted(answer.context, "")
         tree["hookSpecificOutput"] = {"hookEventName": payload.name, "additionalContext": context}

@@ -33,7 +33,7 @@ def add(project: Project, where: str, error: BaseException) -> None:
     line = f"{where}: {what}"
     with suppress(*_UNREADABLE):
         path = log(project)
-        path.parent.mkdir(parents=True, exist_ok=True)
+        project.make_room(path, prepare=True)
         before = _content(path)
         is_new = f": {what}\n" not in before  # another event may have met the same
         entry = f"{time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime())} {line}\n"

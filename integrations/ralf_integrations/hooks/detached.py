@@ -6,21 +6,24 @@ Nothing is queued. What a killed one has not made is still due at the next look.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Literal
 
 from ralf import config, detached, project as projects
-from ralf.errors import Busy
+from ralf.errors import Busy, RalfError
 from ralf.files import locks
 from ralf.project import Project
 from ralf.transcripts import open_transcript
-from ralf_integrations.hooks import complaints, hints, known, taking, usage
+from ralf_integrations.hooks import complaints, hints, known, limits, taking, usage
 from ralf_integrations.hooks.session import Session
 
-Why = Literal["due", "task-completed", "session-end", "compaction", "route-change"]
+Why = Literal["due", "task-completed", "session-end", "compaction", "route-change", "run-begun", "run-ended"]
 """Why it is made: `due` where a look has found it to be, and the next look will again; else whatever was seen."""
 
+_OF_RUNS = ("run-begun", "run-ended")
+_QUIET = "quiet"
 _LAST = 60.0  # seconds that one waits whose hook no other follows
 
 
@@ -38,20 +41,47 @@ def start_for(session: Session, route: str, why: Why) -> bool:
     source, payload = session.transcript, session.payload
     if source is None or (why == "due" and _is_taken(session.project, route)):
         return False
-    arguments = [str(session.project.root), route, payload.session, payload.client, str(source.path), why]
-    detached.start(__name__, __file__, arguments)
+    begin(session.project, route, payload.session, payload.client, why, [source.path])
     return True
 
 
+def begin(
+    project: Project,
+    route: str,
+    session: str,
+    client: str,
+    why: Why,
+    transcripts: Iterable[Path],
+    *,
+    quiet: bool = False,
+) -> int:
+    """Start a process that makes checkpoints of transcripts, one after the other; its id. Its exit status is 0 where
+    all went well; what did not is a complaint, unless `quiet`. OSError, NotImplementedError: none could be started.
+    """
+    arguments = [str(project.root), route, session, client, why, _QUIET if quiet else "", *map(str, transcripts)]
+    return detached.start(__name__, __file__, arguments)
+
+
 def main(arguments: Sequence[str]) -> None:
-    """Make what is due: `ROOT ROUTE SESSION CLIENT TRANSCRIPT WHY`."""
-    root, route, session, client, transcript, why = arguments
+    """What the process does: `make`, within its limits, with an exit status."""
+    limits.limit_work()
+    if not make(arguments):
+        raise SystemExit(1)
+
+
+def make(arguments: Sequence[str]) -> bool:
+    """Make what is due: `ROOT ROUTE SESSION CLIENT WHY QUIET TRANSCRIPT…`; whether all went well."""
+    root, route, session, client, why, quiet, *transcripts = arguments
     os.chdir("/")
     project = projects.find(root)
     try:
-        work(project, route, session, client, Path(transcript), why)
-    except Exception as error:  # noqa: BLE001  # nobody looks on: the next hook says it
-        complaints.add(project, f"checkpoint of {route}", error)
+        for transcript in transcripts:
+            work(project, route, session, client, Path(transcript), why)
+    except (Exception, limits.Exhausted) as error:  # noqa: BLE001  # nobody looks on: the next hook says it
+        if quiet != _QUIET:
+            complaints.add(project, f"checkpoint of {route}", error)
+        return False
+    return True
 
 
 def work(project: Project, route: str, session: str, client: str, transcript: Path, why: str) -> bool:
@@ -63,6 +93,8 @@ def work(project: Project, route: str, session: str, client: str, transcript: Pa
         with locks.held(taking.lock(project, route), f"{route}: its checkpoint", 0 if why == "due" else _LAST):
             if why == "due":
                 return _make_due(project, route, session, client, transcript)
+            if why in _OF_RUNS:
+                return _take_run(project, route, transcript, why)
             return taking.take(project, route, session, transcript, why)
     except Busy:
         if why == "due":
@@ -70,11 +102,20 @@ def work(project: Project, route: str, session: str, client: str, transcript: Pa
         raise
 
 
+def _take_run(project: Project, route: str, folder: Path, why: str) -> bool:
+    """Take in the folder of a run. What is wrong with one of them keeps no other from being taken."""
+    from ralf.checkpoint import checkpoint
+
+    with suppress(RalfError, OSError):
+        return bool(checkpoint(route, folder, root=project.root, reason=why).checkpoints)
+    return False
+
+
 def _make_due(project: Project, route: str, session: str, client: str, transcript: Path) -> bool:
     """Make what is due by an exact count, and foretell when the next is."""
     from ralf.checkpoint import checkpoint
 
-    settings, made = config.load(project.config_file), False
+    settings, made = config.of(project), False
     source = open_transcript(transcript)
     taking.close(project, route, session, transcript)
     scale = hints.scale(project, session)

@@ -107,7 +107,7 @@ def _over(session: Session) -> list[Known]:
 
 
 def _is_its_log(found: Known) -> bool:
-    """Whether a transcript is what it is remembered to be: the cache may have come with a clone, and name any file."""
+    """Whether a transcript is what it is remembered to be."""
     source = open_transcript(Path(found.transcript))
     return source.session == found.session and source.format != "text"
 
@@ -116,6 +116,8 @@ def _take(session: Session, found: Known, seconds: float) -> bool:
     transcript = Path(found.transcript)
     with suppress(FileNotFoundError):
         return foreground.taken(
-            *(session.project, found.route, transcript, found.session, "session-end", seconds), patience=_PATIENCE
+            *(session.project, found.route, transcript, found.session, "session-end", seconds),
+            patience=_PATIENCE,
+            quiet=True,
         )
     return False

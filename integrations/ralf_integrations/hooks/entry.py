@@ -10,11 +10,13 @@ from hashlib import sha256
 from pathlib import Path
 
 from ralf import project as projects
-from ralf.errors import Busy
+from ralf.errors import Busy, OtherOwner, RalfError, UsageError
 from ralf.files import locks
 from ralf.project import Project
+from ralf.transcripts import clientlogs
 from ralf_integrations import environment
 from ralf_integrations.hooks import (
+    admission,
     answer as answers,
     complaints,
     handler,
@@ -22,6 +24,7 @@ from ralf_integrations.hooks import (
     instant,
     notices,
     processes,
+    refused,
     rerouting,
 )
 from ralf_integrations.hooks.payload import EVENTS, Client, Payload, parse
@@ -58,9 +61,18 @@ def run(client: str, event: str, data: bytes, say: Callable[[str], object]) -> N
             raise ValueError("the client sent no payload that can be read")  # noqa: TRY301  # noted as any other
         if payload is None or payload.event == "other" or payload.agent or not project.config_file.exists():
             return
+        if not admission.is_admitted(project):
+            if told := admission.introduce(project, payload):
+                once(told)
+            if not admission.is_admitted(project):
+                return
+        payload = _with_own_log(payload, project)
         _answer(payload, project, data, once)
+    except OtherOwner as error:
+        if payload is not None and (told := refused.answer(error, payload)):
+            say(told)
     except (Exception, instant.Late) as error:  # noqa: BLE001  # a hook never breaks the client
-        if project is None or not project.config_file.exists():
+        if project is None or not project.config_file.exists() or not _is_admitted(project):
             return
         complaints.add(project, event, error)
         if payload is None or said:  # two answers, or one that was cut, are none
@@ -68,6 +80,12 @@ def run(client: str, event: str, data: bytes, say: Callable[[str], object]) -> N
         with suppress(OSError, ValueError):
             _back_off(project, payload)
         _say(answers.Answer(), payload, project, say)
+
+
+def _is_admitted(project: Project) -> bool:
+    with suppress(RalfError, OSError):
+        return admission.is_admitted(project)
+    return False
 
 
 def client_of(named: str, event: str, data: bytes) -> Client:
@@ -91,6 +109,17 @@ def _folder(client: str, payload: Payload | None) -> Path | None:
     """Where the project is looked for: the folder in which the session began, else its working directory."""
     found = environment.claude_folder() if (payload.client if payload else client) == "claude-code" else None
     return found or (payload.cwd if payload is not None else None)
+
+
+def _with_own_log(payload: Payload, project: Project) -> Payload:
+    """The payload; without its transcript where that is no log in a session folder of the user's clients, which is then
+    said once: whoever calls may name any file.
+    """
+    if payload.transcript is None or clientlogs.is_own(payload.transcript):
+        return payload
+    what = "is no session log in a folder of this user's clients: not read"
+    complaints.add(project, payload.name, UsageError(payload.transcript, what, "ralf doctor"))
+    return replace(payload, transcript=None)
 
 
 def _answer(payload: Payload, project: Project, data: bytes, say: Callable[[str], object]) -> None:

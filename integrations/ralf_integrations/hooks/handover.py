@@ -27,10 +27,14 @@ _ZONE = re.compile(r"(?:Z|[+-]\d\d:?\d\d)\Z")
 
 
 def context_of(project: Project, route: str) -> RouteContext | None:
-    """A route's context; None where the route has nothing to hand over. DamagedRouteFile, DamagedJournal."""
+    """A route's context; None where the route has nothing to hand over, or nothing that is this user's.
+    DamagedRouteFile, DamagedJournal.
+    """
     try:
         context = get_context(route, root=project.root)
     except RouteNotFound:
+        return None
+    if context.wholly_foreign:
         return None
     tells = context.checkpoint_history or context.decisions or context.goal or context.active_work.attempts
     return context if tells else None
@@ -71,7 +75,7 @@ def line(session: Session, route: str, *, said: Sequence[str] = ()) -> str:
     state = states.load(session.project, route)
     if state is None:
         return ""
-    context = state.context
+    context = state.own
     count, decisions = context.checkpoint_count, len(context.decisions)
     if not count and not decisions:
         return ""

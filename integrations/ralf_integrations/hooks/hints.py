@@ -60,7 +60,7 @@ def write(
             inode = transcript.stat().st_ino
     figures = (
         instant.stamp(os.fspath(project.config_file)),
-        instant.stamp(f"{context}/cache/chosen/{slug}"),
+        instant.stamp(f"{project.cache}/chosen/{slug}"),
         instant.size(instant.inbox_of(context, slug)),
         inode,
         size,
@@ -73,7 +73,7 @@ def write(
     line = f"{'off' if off else 'on'} {instant.VERSION} {' '.join(map(str, figures))} ".encode() + path + b"\n"
     with suppress(OSError):  # without it the next hook looks again
         place = _path(project, session)
-        place.parent.mkdir(parents=True, exist_ok=True)
+        project.make_room(place, prepare=True)
         with open(place, "wb", opener=ours_alone) as file:
             file.write(line)
 
@@ -123,11 +123,11 @@ def sweep(project: Project) -> None:
 
 def _times(project: Project) -> Iterator[tuple[str, float]]:
     """What is remembered of sessions, each file with its time."""
-    with suppress(OSError), os.scandir(f"{project.folder}{instant.HINTS}") as entries:
+    with suppress(OSError), os.scandir(f"{project.cache}{instant.HINTS}") as entries:
         for entry in entries:
             with suppress(OSError):
                 yield entry.path, entry.stat(follow_symlinks=False).st_mtime
 
 
 def _path(project: Project, session: str) -> Path:
-    return Path(f"{project.folder}{instant.HINTS}{names.slug(session)}{instant.HINT}")
+    return Path(f"{project.cache}{instant.HINTS}{names.slug(session)}{instant.HINT}")

@@ -27,11 +27,11 @@ _COMPLETING = ("TodoWrite", "TaskUpdate", "update_plan")
 """Tools that can say that all is done."""
 
 CONTEXT = "/.autonomous/context"
-HINTS = "/cache/hooks/"
+HINTS = "/hooks/"
 HINT = ".next"
 VERSION = "1"
 _MOST_INPUT = 256 << 20  # bytes; a payload that is longer is none
-_MOST_HINT = 8192
+_MOST_HINT = 65536
 TAIL = 16384
 """Bytes at the transcript's end in which the client's own figure of its window is looked for."""
 SECONDS = 20.0
@@ -122,20 +122,26 @@ def is_idle(client: str, event: str, data: bytes) -> bool:
     store = _store(folder)
     if store is None:
         return True
-    context, config = store
+    top, config = store
+    admitted = _admitted(top)
+    if not admitted:
+        return admitted is not None
+    context, cache = top + CONTEXT, f"{top}{CONTEXT}/cache/{admitted}"
     session = payload.get("session_id")
     if not isinstance(session, str) or not _is_plain(session):
         return False
-    hint = _content(context + HINTS + session + HINT, _OURS, touch=True)
+    hint = _content(cache + HINTS + session + HINT, _OURS, touch=True)
     if not hint.endswith(b"\n"):
         return False
     try:
-        return _foretold(hint, event, payload, context, session, config)
+        return _foretold(hint, event, payload, context, cache, session, config)
     except (ValueError, OSError):
         return False
 
 
-def _foretold(hint: bytes, event: str, payload: "dict[str, Any]", context: str, session: str, config: int) -> bool:
+def _foretold(
+    hint: bytes, event: str, payload: "dict[str, Any]", context: str, cache: str, session: str, config: int
+) -> bool:
     """Whether a hint still holds, and says that nothing is to be done."""
     words = hint[:-1].split(b" ", 11)
     state, *figures = words[:11]
@@ -146,7 +152,7 @@ def _foretold(hint: bytes, event: str, payload: "dict[str, Any]", context: str, 
         return True
     if event not in _AFTER_TOOLS or _completes(payload):
         return False
-    if stamp(f"{context}/cache/chosen/{session}") != chosen or size(inbox_of(context, session)) != inbox:
+    if stamp(f"{cache}/chosen/{session}") != chosen or size(inbox_of(context, session)) != inbox:
         return False
     path = payload.get("transcript_path") or ""
     if not isinstance(path, str):
@@ -239,14 +245,42 @@ def _folder(client: str, payload: "dict[str, Any]") -> str:
 
 
 def _store(folder: str) -> "tuple[str, int] | None":
-    """The nearest store upwards that has opted in, and when its configuration was changed last; None for none."""
+    """The project of the nearest store upwards with settings, and when these were changed last; None for none."""
     while True:
         for top in (folder, _main_worktree(folder)):
             if top is not None and (found := stamp(f"{top}{CONTEXT}/config.yaml")):
-                return top + CONTEXT, found
+                return top, found
         if not folder:
             return None
         folder = folder.rpartition("/")[0]
+
+
+def _admitted(top: str) -> "str | None":
+    """The name of the cache of a project that the user has opted in, "" where they have not; None where that cannot be
+    told here: `ralf.ownership.registry` says how a registration is kept.
+    """
+    named = posix.environ.get(b"XDG_CONFIG_HOME", b"")
+    if not named.startswith(b"/"):
+        named = posix.environ.get(b"HOME", b"") + b"/.config"
+    try:
+        descriptor = posix.open(top, posix.O_RDONLY | posix.O_CLOEXEC)
+        try:
+            real = posix.readlink(f"/proc/self/fd/{descriptor}")
+        finally:
+            posix.close(descriptor)
+    except OSError:
+        return None
+    name = real.encode("utf-8", "surrogateescape").replace(b"%", b"%25").replace(b"/", b"%2F")
+    if len(name) > 200 or not named.startswith(b"/"):
+        return None
+    said = _content((named + b"/ralf/projects/" + name + b".json").decode("utf-8", "surrogateescape"), _OURS)
+    if not said.endswith(b"}\n"):
+        vouched = posix.environ.get(b"RALF_TRUST", b"").split(b":")
+        return "vouched" if real.encode("utf-8", "surrogateescape") in vouched else None
+    if b'"hooks": true' not in said:
+        return None if b'"pending": "adopting"' in said else ""
+    _, _, cache = said.partition(b'"cache": "')
+    return cache.partition(b'"')[0].decode("ascii", "replace") or None
 
 
 def _main_worktree(folder: str) -> "str | None":

@@ -17,6 +17,7 @@ from ralf import names
 from ralf.files import atomic
 from ralf.files.opening import content_of
 from ralf.project import Project
+from ralf.transcripts import clientlogs
 from ralf_integrations.hooks import processes
 
 _MOST_HANDED = 64
@@ -56,7 +57,7 @@ class Known:
 
     session     the client's id of it
     client      claude-code, codex or gemini
-    transcript  its session log, "" where unknown
+    transcript  its session log, "" where unknown, or no log of a client's own session folder (`clientlogs`)
     route       the route that it was seen to work on last
     worktree    the directory in which it began
     pid, born   the client's process, and when that began (`/proc/PID/stat`, clock ticks); 0 where unknown
@@ -126,7 +127,7 @@ def remember(project: Project, known: Known) -> None:
     """Keep it for the next hook. A cache that cannot be written costs knowledge, not data."""
     with suppress(OSError):
         path = _path(project, known.session)
-        path.parent.mkdir(parents=True, exist_ok=True)
+        project.make_room(path, prepare=True)
         atomic.write(path, json.dumps(asdict(known)).encode())
 
 
@@ -166,6 +167,8 @@ def _made(tree: dict[str, Any]) -> Known:
             raise TypeError(name)
         if (kind is int and values.get(name, 0) < 0) or (name in _PATHS and not _may_be_path(values.get(name, ""))):
             raise ValueError(name)
+    if not clientlogs.is_own(values.get("transcript", "")):
+        values["transcript"] = ""
     for name in ("briefed", "routes"):
         values[name] = tuple(str(route) for route in values.get(name, ()))
     values["left"] = tuple((str(route), int(byte)) for route, byte in values.get("left", ()))

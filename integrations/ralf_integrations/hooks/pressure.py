@@ -41,24 +41,30 @@ def emptied(look: Look, told: int) -> int:
     return max(0, told - _REARM) * look.window // _FULL
 
 
-def word(settings: Config, look: Look, mark: int, route: str) -> str:
-    """What the agent is told at a mark."""
+def word(settings: Config, look: Look, mark: int) -> str:
+    """What the agent is told at a mark, without the route: its name is nobody's word of ours (`commands`)."""
     how = (
         f"This session's context window is {look.percent:.0f} % full (about {look.filled:,} of {look.window:,} tokens)."
     )
-    read = f"`ralf context show {route} --brief`"
     if mark < settings.pressure_again:
         return (
-            f"[ralf] {how} A checkpoint of route {route} is being made, so now is a good moment to compact or to hand "
-            f"over to a fresh session, at the next step that is complete. Whoever goes on reads {read}."
+            f"[ralf] {how} A checkpoint of its route is being made, so now is a good moment to compact or to hand over"
+            " to a fresh session, at the next step that is complete. Whoever goes on reads the route first."
         )
     if mark < settings.pressure_from:
         return (
-            f"[ralf] {how} Finish the step at hand, record what was decided and is not written down yet "
-            f'(`ralf context decide {route} "WHAT" --because "WHY" --origin agent`), then ask the person to compact '
-            f"(/compact), or end here and hand over: the next session reads {read}."
+            f"[ralf] {how} Finish the step at hand, record what was decided and is not written down yet, then ask the"
+            " person to compact (/compact), or end here and hand over: the next session reads the route."
         )
     return (
-        f"[ralf] {how} Compact or hand over now: begin no new step, tell the person that the window is nearly full. "
-        f"Route {route} is kept by ralf; the next session goes on with {read}."
+        f"[ralf] {how} Compact or hand over now: begin no new step, tell the person that the window is nearly full. The"
+        " route is kept by ralf; the next session goes on with it."
+    )
+
+
+def commands(route: str) -> str:
+    """How the route is read, and a decision recorded in it."""
+    return (
+        f"Read route {route}: `ralf context show {route} --brief`; record a decision in it:"
+        f' `ralf context decide {route} "WHAT" --because "WHY" --origin agent`'
     )

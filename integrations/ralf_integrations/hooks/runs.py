@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-import time
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from ralf import detached as processes
 from ralf.errors import RalfError
+from ralf_integrations.hooks import detached
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from ralf_integrations.hooks.detached import Why
     from ralf_integrations.hooks.session import Session
 
-SECONDS = 2.0
-"""Of work on what earlier runs have left, for which a session that starts waits; one of them is always finished."""
+SECONDS = 8.0
+"""That a session which starts waits for what earlier runs have left; what takes longer goes on behind it."""
 
 
 def catch_up(session: Session) -> None:
@@ -21,26 +26,27 @@ def catch_up(session: Session) -> None:
     """
     if not session.project.run:
         return
-    from ralf.checkpoint import checkpoint
     from ralf.runs import earlier
 
-    deadline = time.monotonic() + SECONDS
     with suppress(RalfError, OSError):
-        for folder in earlier.left(session.project, session.route):
-            with suppress(RalfError, OSError):
-                checkpoint(session.route, folder.path, root=session.project.root, reason="run-ended")
-            if time.monotonic() >= deadline:
-                return
+        _take(session, [folder.path for folder in earlier.left(session.project, session.route)], "run-ended")
 
 
 def begun(session: Session) -> None:
     """Write down that our run has begun, so that it counts even where it is killed before it says a word."""
     if not session.project.run:
         return
-    from ralf.checkpoint import checkpoint
     from ralf.runs import current
 
     folder = current.folder(session.project.root)
     if folder is not None:
         with suppress(RalfError, OSError):
-            checkpoint(session.route, folder.path, root=session.project.root, reason="run-begun")
+            _take(session, [folder.path], "run-begun")
+
+
+def _take(session: Session, folders: Sequence[Path], why: Why) -> None:
+    """Take folders of runs in, in a process of its own, for which a session that starts waits no longer than it may."""
+    if folders:
+        paths = [folder.absolute() for folder in folders]
+        child = detached.begin(session.project, session.route, "", "", why, paths, quiet=True)
+        processes.status_within(child, SECONDS)

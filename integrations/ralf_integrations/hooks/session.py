@@ -33,7 +33,7 @@ class Session:
     @cached_property
     def settings(self) -> Config:
         """The project's configuration. Damaged or UsageError for a bad one."""
-        return config.load(self.project.config_file)
+        return config.of(self.project)
 
     @cached_property
     def choice(self) -> Choice:

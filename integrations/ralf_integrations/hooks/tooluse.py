@@ -18,14 +18,16 @@ def used(session: Session) -> Answer:
         hints.write(session.project, session.payload.session, session.payload.transcript, size=0, until=0)
         return Answer()
     told, now = pressure.reached(session.settings, look, session.known.told)
-    word = pressure.word(session.settings, look, told, session.route) if now else ""
+    word = pressure.word(session.settings, look, told) if now else ""
     if not takes_context(session.payload):
         told, word = session.known.told, ""
     if told != session.known.told:
         session.note(told=told)
     if word:
-        word = command.typed(word, session.project.command)
-        session.hand("pressure", word)
+        from ralf_integrations.hooks import handover  # few looks have something to say
+
+        how = handover.words(command.typed(pressure.commands(session.route), session.project.command))
+        word = session.hand("pressure", f"{word}\n{how}")
     act(session, look)
     return Answer(context=word)
 

@@ -1,37 +1,36 @@
-"""What the MCP tools answer: each a value with the fields of the Python API, and `text` for the model.
+"""What the MCP tools answer: figures, labels and times of ours, and `text` for the model.
 
-Words that come out of a route stand in `text` alone, in the fence that says that they are data; the other fields are
-names, numbers and labels. The answers have no slots: the SDK takes a slot for a default when it makes their schema.
+Whatever words somebody else may have chosen, also in the name of a route, an id, a source or a path, stand in `text`
+and `warnings` alone, in the fence that says that they are data: clients hand the other fields to the model as they are
+(`labels` makes them). The answers have no slots: the SDK takes a slot for a default when it makes their schema.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
 class Context:
     """A route's context: its bookkeeping, and its text within the budget. `rule`: how the route was chosen."""
 
-    route: str
     rule: str
     revision: int
     checkpoint_count: int
     last_checkpoint: str
     total_tokens_consumed: int
     text: str
-    warnings: list[str] = field(default_factory=list)
+    warnings: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """Where something was found; its words are in `Found.text`, under the same number."""
+    """What was found; its route, source and words are in `Found.text`, under `number`."""
 
-    route: str
+    number: int
     kind: str
     id: str
     score: float
-    source: str
     status: str
 
 
@@ -48,7 +47,6 @@ class Found:
 class Recorded:
     """A decision that was recorded, or that was known in the same words."""
 
-    route: str
     id: str
     kind: str
     status: str
@@ -72,23 +70,21 @@ class Written:
 class Checkpointed:
     """What a checkpoint came to; `checkpoints` is empty where nothing was new."""
 
-    route: str
     revision: int
-    transcript: str
     checkpoints: list[Written]
     tokens_read: int
     tokens_stored: int
     kept: int
     dropped: int
     text: str
-    warnings: list[str] = field(default_factory=list)
+    warnings: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """One line of the list of routes."""
+    """One line of the list of routes; its name is in `Routes.text`, under `number`."""
 
-    route: str
+    number: int
     revision: int
     last_checkpoint: str
     checkpoint_count: int
@@ -98,20 +94,21 @@ class Route:
 
 @dataclass(frozen=True)
 class Routes:
-    """The routes of the project, the newest checkpoint first, and the one that is meant when none is named."""
+    """The routes of the project, the newest checkpoint first. `current`: the number of the one that is meant when none
+    is named, 0 where it is not among them; `rule`: how that was chosen.
+    """
 
     routes: list[Route]
     left_out: int
-    current: str
+    current: int
     rule: str
     text: str
 
 
 @dataclass(frozen=True)
 class Used:
-    """The route that was chosen, for a session or, where the client names none, for the project (`session` is "")."""
+    """The route that was chosen: for a session or, where the client names none, for the project."""
 
-    route: str
-    session: str
+    for_session: bool
     exists: bool
     text: str

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from ralf import tokens
 from ralf.briefing.brief import CHARACTERS_PER_TOKEN
-from ralf.briefing.fence import TOKENS, characters, shown
+from ralf.briefing.fence import TOKENS, characters, fenced, shown
 from ralf.reader import RouteSummary
 from ralf.search import SearchHit
 from ralf.text import clean, one_line
@@ -25,13 +25,19 @@ def of_hit(number: int, hit: SearchHit) -> str:
     )
 
 
-def of_route(found: RouteSummary) -> str:
+def of_route(number: int, found: RouteSummary) -> str:
     """A route in the list of routes."""
     parts = [f"{found.checkpoint_count} checkpoints"]
     parts += [f"last {short(found.last_checkpoint)}"] if found.last_checkpoint else []
     parts += [short(part) for part in (found.current_task, found.work_status) if part]
     parts += [f"damaged: {short(found.damage)}"] if found.damage else []
-    return f"- {found.route}: {', '.join(parts)}\n"
+    parts += ["holds what came with the repository"] if found.foreign else []
+    return f"{number}. {found.route}: {', '.join(parts)}\n"
+
+
+def noted(text: str) -> str:
+    """A few words with names in them, in a short fence; "" for none."""
+    return fenced(shown(text), short=True)
 
 
 def short(text: str) -> str:

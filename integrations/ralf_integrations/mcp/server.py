@@ -7,14 +7,15 @@ it is needed. Each function runs on a thread of its own; a failure that was fore
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from typing import Annotated, Any, Literal
 
 import anyio.to_thread
+from mcp.server.lowlevel.helper_types import ReadResourceContents
 from mcp.server.mcpserver import Context, MCPServer
-from mcp.server.mcpserver.exceptions import ToolError
+from mcp.server.mcpserver.exceptions import ResourceError, ToolError
 from mcp.shared.exceptions import MCPError
 from mcp.types import (
     INTERNAL_ERROR,
@@ -22,7 +23,6 @@ from mcp.types import (
     CallToolResult,
     Completion,
     InputRequiredResult,
-    Resource,
     TextContent,
     ToolAnnotations,
 )
@@ -66,37 +66,29 @@ def run(root: str | os.PathLike[str] | None = None) -> None:
 def server(root: str | os.PathLike[str] | None = None) -> MCPServer[Any]:
     """The server of a project; `root` as in `ralf.project.find`."""
     of = Tools(root)
-    made = _Server(of)
+    made = _Server()
     _add_reading(made, of)
     _add_writing(made, of)
     _add_resources(made, of)
     return made
 
 
-class _Server(MCPServer[Any]):
-    """Lists each route as a resource of its own, as it is there when somebody asks, and says plainly which argument of
-    a call makes no sense.
-    """
+class _Refused(ToolError):
+    """A failure in words of ours (`tools.told`)."""
 
-    def __init__(self, of: Tools) -> None:
+
+class _Server(MCPServer[Any]):
+    """Says plainly, in words of ours, which argument of a call makes no sense, and which resource is not there."""
+
+    def __init__(self) -> None:
         super().__init__(
             "ralf", title="ralf", version=ralf.__version__, instructions=_INSTRUCTIONS, log_level="WARNING"
         )
-        self._of = of
 
     def add_tool(self, fn: Callable[..., Any], *args: Any, **options: Any) -> None:
         """Add a tool; see `MCPServer.add_tool`. Its description is its docstring in one line: an agent pays for it."""
         fn.__doc__ = " ".join((fn.__doc__ or "").split())
         super().add_tool(fn, *args, **options)
-
-    async def list_resources(self) -> list[Resource]:
-        """The list of routes, and each route."""
-        found = await super().list_resources()
-        with _failing():
-            names = await anyio.to_thread.run_sync(self._of.names)
-        return found + [
-            Resource(uri=f"ralf://route/{name}", name=name, mime_type=_MARKDOWN) for name in names[: tools.MOST_ROUTES]
-        ]
 
     async def call_tool(
         self, name: str, arguments: dict[str, Any], context: Context[Any, Any] | None = None
@@ -105,10 +97,25 @@ class _Server(MCPServer[Any]):
         try:
             return await super().call_tool(name, arguments, context)
         except ToolError as error:
-            if not isinstance(error.__cause__, ValidationError):
-                raise
-            wrong = [f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.__cause__.errors()[:5]]
-            raise ToolError(f"{name}: {'; '.join(wrong)}\nhint: call it again, by its schema") from None
+            cause = error.__cause__
+            if isinstance(cause, _Refused):
+                raise ToolError(str(cause)) from None
+            if isinstance(cause, ValidationError):
+                wrong = [f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in cause.errors()[:5]]
+                words = f"{name}: {'; '.join(wrong)}\nhint: call it again, by its schema"
+            else:
+                words = f"{error}\nhint: list the tools"
+            raise ToolError(tools.refusal(None, words)) from None
+
+    async def read_resource(
+        self, uri: Any, context: Context[Any, Any] | None = None
+    ) -> Iterable[ReadResourceContents] | InputRequiredResult:
+        """Read a resource; see `MCPServer.read_resource`."""
+        try:
+            return await super().read_resource(uri, context)
+        except ResourceError as error:
+            words = f"{error}\nhint: ralf://routes"
+            raise MCPError(INVALID_PARAMS, tools.refusal(None, words)) from None
 
 
 def _add_reading(made: MCPServer[Any], of: Tools) -> None:
@@ -224,7 +231,7 @@ def _answered(answer: Callable[[], Any]) -> CallToolResult:
     try:
         found = answer()
     except (RalfError, OSError) as error:
-        raise ToolError(tools.told(error)) from None
+        raise _Refused(tools.told(error)) from None
     return CallToolResult(content=[TextContent(type="text", text=found.text)], structured_content=asdict(found))
 
 

@@ -9,19 +9,29 @@ from pathlib import Path
 
 import ralf
 from ralf import project as projects, routing
-from ralf.briefing.fence import fenced
-from ralf.errors import RalfError, RouteNotFound, TranscriptNotFound, UsageError
+from ralf.briefing.fence import fenced, shown
+from ralf.errors import Busy, Damaged, NotFound, RalfError, RouteNotFound, TranscriptNotFound, UsageError
 from ralf.project import Project
-from ralf.text import clean
+from ralf.text import clean, one_line
 from ralf.transcripts import ofproject, open_transcript
+from ralf.trim import trimmed
 from ralf_integrations import existing
 from ralf_integrations.hooks import known
-from ralf_integrations.mcp import caller, lines
+from ralf_integrations.mcp import caller, labels, lines
 from ralf_integrations.mcp.answers import Checkpointed, Context, Found, Hit, Recorded, Route, Routes, Used, Written
-from ralf_integrations.mcp.lines import short
+from ralf_integrations.mcp.lines import noted, short
 
 DEFAULT_TOKENS, LEAST_TOKENS, MOST_TOKENS = 2_500, 100, 20_000
 MOST_HITS, MOST_ROUTES = 20, 100
+_LONGEST = 2_000  # characters of an error
+_WHY = (
+    (UsageError, "ralf refuses this"),
+    (NotFound, "there is no such thing"),
+    (Damaged, "a file is damaged"),
+    (Busy, "somebody else is at it"),
+    (RalfError, "it failed"),
+    (OSError, "a file cannot be used"),
+)
 _SHOWS = re.compile(r"ralf context show (\S+)(?: --section (\w+))?")
 
 
@@ -46,14 +56,13 @@ class Tools:
         choice = self._choice(route)
         found = ralf.get_context(choice.route, root=self._root, query=query or None)
         return Context(
-            route=found.route,
-            rule=choice.rule,
+            rule=labels.rule_of(choice.rule),
             revision=found.revision,
             checkpoint_count=found.checkpoint_count,
-            last_checkpoint=short(found.last_checkpoint),
+            last_checkpoint=labels.time_of(found.last_checkpoint),
             total_tokens_consumed=found.total_tokens_consumed,
             text=found.render(max_tokens, section=section),
-            warnings=[clean(warning) for warning in found.warnings],
+            warnings=_warned(found.warnings),
         )
 
     def search(self, query: str, route: str | None = None, limit: int = 5, max_tokens: int = DEFAULT_TOKENS) -> Found:
@@ -64,8 +73,14 @@ class Tools:
         closing = f"({left} more: a larger max_tokens, or a narrower query)\n" if left else ""
         return Found(
             hits=[
-                Hit(hit.route, hit.kind, short(hit.id), hit.score, short(hit.source), hit.status)
-                for hit in hits[: len(texts)]
+                Hit(
+                    number,
+                    labels.label(hit.kind, labels.KINDS),
+                    labels.id_of(hit.id),
+                    hit.score,
+                    labels.label(hit.status, labels.STATUSES),
+                )
+                for number, hit in enumerate(hits[: len(texts)], start=1)
             ],
             left_out=left,
             text=fenced("".join(texts) + closing) or "nothing found",
@@ -94,14 +109,13 @@ class Tools:
         )
         replaced = f", in the place of {made.supersedes}" if made.supersedes else ""
         return Recorded(
-            route=choice.route,
-            id=made.id,
-            kind=made.kind,
-            status=made.status,
-            origin=made.origin,
-            timestamp=made.timestamp,
-            supersedes=made.supersedes,
-            text=f"recorded in {choice.route} as {short(made.id)}{short(replaced)}",
+            id=labels.id_of(made.id),
+            kind=labels.label(made.kind, labels.KINDS),
+            status=labels.label(made.status, labels.STATUSES),
+            origin=labels.label(made.origin, labels.ORIGINS),
+            timestamp=labels.time_of(made.timestamp),
+            supersedes=labels.id_of(made.supersedes),
+            text=noted(f"recorded in {choice.route} as {short(made.id)}{short(replaced)}"),
         )
 
     def checkpoint(self, route: str | None = None, transcript: str | None = None) -> Checkpointed:
@@ -114,23 +128,24 @@ class Tools:
             has, _ = existing.begun(self._project).get(open_transcript(path).session, ("", 0))
             choice = routing.Choice(has or choice.route, choice.rule)
         report = ralf.checkpoint(choice.route, path, root=self._root)
-        made = [Written(one.checkpoint_id, one.tokens, one.tokens_stored, one.recall) for one in report.checkpoints]
-        text = f"{choice.route}: nothing new"
+        made = [
+            Written(labels.id_of(one.checkpoint_id), one.tokens, one.tokens_stored, one.recall)
+            for one in report.checkpoints
+        ]
+        text = f"{choice.route}: nothing new in {one_line(str(path))}"
         if made:
             names = ", ".join(one.checkpoint_id for one in made)
-            text = f"{choice.route}: {names}: {report.tokens_read:,} tokens became {report.tokens_stored:,}"
-        warnings = [*report.warnings, *([report.damage] if report.damage else [])]
+            text = f"{choice.route}: {names}: {report.tokens_read:,} tokens of {one_line(str(path))} became"
+            text = f"{text} {report.tokens_stored:,}"
         return Checkpointed(
-            route=choice.route,
             revision=report.revision,
-            transcript=clean(str(path)),
             checkpoints=made,
             tokens_read=report.tokens_read,
             tokens_stored=report.tokens_stored,
             kept=report.kept,
             dropped=report.dropped,
-            text=text,
-            warnings=[clean(warning) for warning in warnings],
+            text=noted(text),
+            warnings=_warned([*report.warnings, *([report.damage] if report.damage else [])]),
         )
 
     def routes(self, max_tokens: int = DEFAULT_TOKENS) -> Routes:
@@ -138,25 +153,26 @@ class Tools:
         choice = self._choice(None)
         found = ralf.list_routes(root=self._root)
         head = f"This session's route: {choice.route} ({short(choice.rule)})\n"
-        texts = lines.fitting([head, *map(lines.of_route, found[:MOST_ROUTES])], max_tokens)
+        told = [lines.of_route(number, one) for number, one in enumerate(found[:MOST_ROUTES], start=1)]
+        texts = lines.fitting([head, *told], max_tokens)
         shown_routes = max(0, len(texts) - 1)
         left = len(found) - shown_routes
         closing = f"({left} more: ralf context list)\n" if left else "" if found else "no routes yet\n"
         return Routes(
             routes=[
                 Route(
-                    one.route,
+                    number,
                     one.revision,
-                    short(one.last_checkpoint),
+                    labels.time_of(one.last_checkpoint),
                     one.checkpoint_count,
                     one.total_tokens_consumed,
                     bool(one.damage),
                 )
-                for one in found[:shown_routes]
+                for number, one in enumerate(found[:shown_routes], start=1)
             ],
             left_out=left,
-            current=choice.route,
-            rule=choice.rule,
+            current=next((number for number, one in enumerate(found, start=1) if one.route == choice.route), 0),
+            rule=labels.rule_of(choice.rule),
             text=fenced("".join(texts) + closing),
         )
 
@@ -170,16 +186,17 @@ class Tools:
         session = caller.session(project)
         found = routing.known(project, route)
         routing.use(project, found or route, session=session or None)
+        whose = "this session" if session else "this project's commands"
         new = "" if found else ": nothing is kept of it yet"
-        return Used(found or route, session, found is not None, f"{found or route} is the route of this session{new}")
+        return Used(bool(session), found is not None, noted(f"{found or route} is the route of {whose}{new}"))
 
     def resume(self, route: str | None = None, max_tokens: int = DEFAULT_TOKENS) -> str:
         """What a fresh agent is told to go on with a route."""
         found = self.context(route, max_tokens, section="brief")
         return (
-            f"Carry on with the route {found.route}. What is known of it stands below. Read the files that it names"
-            " again before you change them. For more, call get_context or search; for a choice that you make, call"
-            f" record_decision.\n\n{found.text}"
+            "Carry on with the route whose notes stand below. Read the files that they name again before you change"
+            " them. For more, call get_context or search; for a choice that you make, call record_decision."
+            f"\n\n{found.text}"
         )
 
     # ---- which route, which transcript ----
@@ -190,8 +207,8 @@ class Tools:
         return routing.Choice(routing.known(project, choice.route) or choice.route, choice.rule)
 
     def _transcript(self, named: str | None) -> Path:
-        """The session log that is meant. Only those of this project are read: an agent may call this without being
-        asked, and what it calls for is kept.
+        """The session log that is meant. Only logs that clients keep of this project are read: an agent may call this
+        without being asked, or because a page told it to, and what it calls for is kept.
         """
         project = self._project
         kept = ofproject.newest_first(project)
@@ -209,13 +226,17 @@ class Tools:
             return kept[0]
         if "\0" in named:
             raise UsageError(ascii(named), "not a path", 'checkpoint(transcript="PATH")')
-        path = Path(named) if Path(named).is_absolute() else project.root / named
-        real = os.path.realpath(path)
-        inside = Path(real).is_relative_to(os.path.realpath(project.root))
-        if not inside and real not in {os.path.realpath(one) for one in (*kept, *seen.values())}:
-            what = "neither lies in the project nor is a session of it: not read"
-            raise UsageError(clean(named), what, f"ralf context checkpoint ROUTE --transcript {clean(named)}")
-        return path
+        real = os.path.realpath(project.root / named)
+        found = next((path for path in (*kept, *seen.values()) if os.path.realpath(path) == real), None)
+        if found is None:
+            what = "is no session log that a client keeps of this project: not read"
+            hint = "checkpoint() takes this session's; a person can name any file: ralf context checkpoint --help"
+            raise UsageError(clean(named), what, hint)
+        return found
+
+
+def _warned(warnings: Sequence[str]) -> str:
+    return fenced(shown("\n".join(warnings)), short=True)
 
 
 def _as_call(hint: str) -> str:
@@ -228,11 +249,17 @@ def _as_call(hint: str) -> str:
 
 
 def told(error: RalfError | OSError) -> str:
-    """An error as a model is told it: what is wrong, and what to do next."""
+    """An error as a model is told it: a sentence of ours, and in the fence what is wrong and what to do next."""
     if isinstance(error, RouteNotFound):
         hint = f'get_context(route="{error.closest[0]}")' if error.closest else "list_routes()"
-        return clean(f"{error}\nhint: {hint}")
+        return refusal(error, f"{error}\nhint: {hint}")
     if isinstance(error, RalfError):
-        return clean(f"{error}\nhint: {_as_call(error.hint) or 'ralf context verify'}")
+        return refusal(error, f"{error}\nhint: {_as_call(error.hint) or 'ralf context verify'}")
     where = os.fsdecode(error.filename) if isinstance(error.filename, str | bytes) else "ralf"
-    return clean(f"{where}: {error.strerror or error}\nhint: make it readable and writable, then try again")
+    return refusal(error, f"{where}: {error.strerror or error}\nhint: make it readable and writable, then try again")
+
+
+def refusal(error: Exception | None, words: str) -> str:
+    """What an agent is told where a call failed: why, in a sentence of ours, and the words about it in the fence."""
+    why = next((said for kind, said in _WHY if isinstance(error, kind)), "an argument makes no sense")
+    return f"The call failed: {why}.\n{fenced(trimmed(shown(words), _LONGEST), short=True)}"

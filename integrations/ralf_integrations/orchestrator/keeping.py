@@ -15,11 +15,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 from ralf import project as projects, routing, state as states
 from ralf.errors import UsageError
-from ralf.files import atomic, locks
+from ralf.files import atomic, folders, locks
 from ralf.files.opening import content_of
 from ralf.journal import encoded
 from ralf.writer import writing
@@ -77,8 +78,11 @@ class Orchestrator:
         """`route`, `root`: as in `ralf.checkpoint`. UsageError for a refused name; Damaged, OSError."""
         self._project = projects.find(root)
         self._route = routing.check_new(self._project, route)
-        self._path = self._project.cache / "orchestrators" / f"{self._route}.json"
         self._state, self._counters = self._remembered() or self._kept()
+
+    @property
+    def _path(self) -> Path:
+        return self._project.cache / "orchestrators" / f"{self._route}.json"
 
     @property
     def state(self) -> State:
@@ -182,7 +186,7 @@ class Orchestrator:
         self._counters = replace(self._counters, **changes)
         with suppress(OSError):  # a cache that cannot be written costs a checkpoint, not what is in one
             self._project.prepare()
-            self._path.parent.mkdir(parents=True, exist_ok=True)
+            folders.make(self._path.parent)
             content = {"counters": asdict(self._counters), "state": asdict(self._state)}
             atomic.write(self._path, json.dumps(content).encode())
         return self._counters

@@ -1,0 +1,153 @@
+"""`ralf context trust`: what of a store this user's ralf did not write, and accepting it."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from ralf_cli.options import with_json, with_root
+
+if TYPE_CHECKING:
+    from ralf.ownership.adoption import Found
+    from ralf.ownership.foreign import ForeignPart
+    from ralf.project import Project
+
+_MOST_LINES = 200  # of one route that are shown
+_CHANGED = "was changed since it was shown: not accepted"
+
+
+@click.command(short_help="Show what came from elsewhere, and accept it on a terminal.")
+@click.argument("route", required=False)
+@click.option("--diff", is_flag=True, help="Show the route files as a diff against what is yours.")
+@with_root
+@with_json
+def trust(route: str | None, diff: bool, root: str | None, as_json: bool) -> None:
+    """Show what of the store your ralf did not write, and accept it: a cloned repository's routes, a pulled change of a
+    shared route file, a project that was moved, the store of an earlier version.
+
+    With ROUTE it is about that route, whose items become yours as imported ones. Without it, records that your own ralf
+    wrote before (an earlier version, another path) can be taken as they are. Until then agents are never handed any of
+    it by a hook. It is accepted on a terminal alone, by a person: never under an agent.
+
+    \b
+    Examples:
+      ralf context trust
+      ralf context trust TASK-001 --diff
+
+    \b
+    Exit status: 0, also when there is nothing to accept · 2 nobody is there to accept it, refused name ·
+    3 no such route · 5 busy
+    """
+    from ralf import optin, project as projects, routing
+    from ralf.ownership import adoption, foreign
+    from ralf_cli.output import emit_json, handed_over
+
+    project = projects.find(root)
+    names = [routing.existing(project, route)] if route else routing.names_of(project)
+    found = adoption.look(project) if route is None else None
+    parts = {name: part for name in names if (part := foreign.look(project, name)) is not None}
+    digest = optin.digest_of_settings(project)
+    settings = _settings(project) if route is None else []
+    if as_json:
+        emit_json(_plain(found, parts, settings))
+        return
+    if not parts and not settings and not (found and found.streams):
+        click.echo(f"{route or project.folder}: nothing here came from elsewhere")
+        return
+    with handed_over():
+        _show(found, parts, settings, diff=diff)
+    _check_person(project, route)
+    _accept(project, found, parts, settings, digest)
+
+
+def _settings(project: Project) -> list[str]:
+    """The lines of the settings that the user has not accepted."""
+    from ralf import config, optin
+
+    return [] if config.is_believed(project) else optin.lines_that_set(project)
+
+
+def _show(found: Found | None, parts: dict[str, ForeignPart], settings: list[str], *, diff: bool) -> None:
+    if found is not None and found.streams:
+        count = sum(found.streams.values())
+        click.echo(f"{count:,} records in {len(found.streams):,} streams that your ralf did not write here:")
+        for stream, records in found.streams.items():
+            click.echo(f"  {stream}: {records:,}")
+        if found.moved is not None:
+            click.echo(f"They were written by your ralf at {found.moved.path}.")
+        elif found.proven:
+            click.echo(f"The log of one of their sessions is in your client's own folder: {found.proven}")
+    if settings:
+        click.echo("config.yaml sets, and it is not in force:")
+        for line in settings:
+            click.echo(f"  {line}")
+    for name, part in parts.items():
+        click.echo(f"{name}: came with the repository; not written by your ralf:")
+        lines = part.diff.splitlines() if diff else list(part.lines)
+        for line in lines[:_MOST_LINES]:
+            click.echo(f"  {line}")
+        if len(lines) > _MOST_LINES:
+            click.echo(f"  … and {len(lines) - _MOST_LINES:,} more lines: ralf context show {name}")
+
+
+def _check_person(project: Project, route: str | None) -> None:
+    """UsageError unless a person sits at a terminal."""
+    from ralf import environment
+    from ralf.errors import UsageError
+
+    command = " ".join(("ralf context trust", *([route] if route else [])))
+    hint = f"type it yourself, in a terminal of your own: {command}"
+    if agent := environment.agent():
+        raise UsageError(project.folder, f"nothing was accepted: an agent runs this (${agent} is set)", hint)
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise UsageError(project.folder, "nothing was accepted: no person is at a terminal here", hint)
+
+
+def _accept(
+    project: Project, found: Found | None, parts: dict[str, ForeignPart], settings: list[str], digest: str
+) -> None:
+    """Ask, and take what was shown, and nothing that has come in its place since."""
+    from ralf.errors import Busy
+    from ralf.ownership import adoption, foreign
+
+    if found is not None and found.streams:
+        asked = "Did your own ralf write these records? Then they speak as you and your agent from now on"
+        if click.confirm(asked, default=bool(found.moved or found.proven), err=True):
+            if adoption.look(project) != found or not _still(project, parts):
+                raise Busy(str(project.folder), _CHANGED, "ralf context trust")
+            adoption.adopt(project)
+            click.echo(f"{project.folder}: taken as yours" + ("; hooks act here" if project.owner.has_opted_in else ""))
+            parts = {name: part for name in parts if (part := foreign.look(project, name)) is not None}
+            settings = _settings(project)
+        else:
+            project.owner.update(pending="")
+    if settings and click.confirm("Are these settings to be in force?", default=False, err=True):
+        from ralf import optin
+
+        if not optin.accept_settings(project, seen=digest):
+            raise Busy(str(project.config_file), _CHANGED, "ralf context trust")
+        click.echo(f"{project.config_file}: in force" + ("" if project.owner.has_opted_in else "; then: ralf init"))
+    for name, part in parts.items():
+        if click.confirm(f"Import what is foreign in {name}?", default=False, err=True):
+            foreign.accept_route(project, name, seen=part)
+            click.echo(f"{name}: imported")
+
+
+def _still(project: Project, parts: dict[str, ForeignPart]) -> bool:
+    """Whether what is foreign in the routes is what was shown."""
+    from ralf.ownership import foreign
+
+    now = {name: found.digest for name in parts if (found := foreign.look(project, name)) is not None}
+    return now == {name: part.digest for name, part in parts.items()}
+
+
+def _plain(found: Found | None, parts: dict[str, ForeignPart], settings: list[str]) -> dict[str, object]:
+    return {
+        "streams": found.streams if found is not None else {},
+        "proven": found.proven if found is not None else "",
+        "moved": found.moved.path if found is not None and found.moved is not None else "",
+        "settings": settings,
+        "routes": {name: list(part.lines) for name, part in parts.items()},
+    }

@@ -1,0 +1,119 @@
+"""Whose a route file is, where it is no render of ours: this user's own edit, or what git or an archive brought.
+
+Only bytes that nobody knows are looked at so closely; a read or a write that finds our own render never comes here.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from ralf import checkout, gitblobs, journal, snapshot
+from ralf.errors import DamagedJournal
+from ralf.files import folders
+from ralf.files.opening import content_of, ours_alone
+
+if TYPE_CHECKING:
+    from ralf.project import Project
+
+_MOST_READ = 32  # edits of a route that are remembered to have been read
+_DIGEST = 64
+_WRITTEN_HERE = 2.0  # seconds between the times of writing and of change of a file that was written where it lies
+_COARSE = 0.01  # seconds by which a file system's clock may be behind the other one
+
+
+def brought(project: Project, route: str, content: bytes) -> bytes | None:
+    """What git has brought of a route file that differs from ours, None where nothing of it is foreign.
+
+    That is all of it, or the file that this user has changed since. What this store has written itself, or has taken
+    for an edit before, is not foreign, though git may have checked it out anew.
+    """
+    if _is_remembered(project, route, _digest(content)):
+        return None
+    root, path = project.folder.parents[1], project.route_file(route)
+    found = checkout.checked_out(root, path.relative_to(root), content)
+    if found != content and gitblobs.is_stored(path, content):
+        found = content
+    return None if found is None or is_known(project, route, found) else found
+
+
+def is_own(project: Project, route: str, content: bytes) -> bool:
+    """Whether a route file that has no journal, or one that cannot be read, is this user's: ralf wrote it for them, or
+    it has come here since they opted in, and nothing of it by git.
+    """
+    if is_known(project, route, content):
+        return True
+    owner = project.owner
+    found = owner.registration
+    if not owner.vouches:
+        if found is None or not found.since or _digest(content) in found.unaccepted.values():
+            return False
+        try:
+            told = project.route_file(route).lstat()
+        except OSError:
+            return False
+        # An archive and a copy bring an older time of writing, or a made-up one; nobody can foresee the moment.
+        if told.st_mtime + _COARSE < found.since or abs(told.st_ctime - told.st_mtime) > _WRITTEN_HERE:
+            return False
+    return brought(project, route, content) is None
+
+
+def is_known(project: Project, route: str, content: bytes) -> bool:
+    """Whether this store has written just this route file, or an edit that left it so was read or taken in."""
+    digest = _digest(content)
+    if _is_remembered(project, route, digest):
+        return True
+    with suppress(DamagedJournal):
+        for entry in project.store.read(journal.stream_of(route)):
+            if not entry.foreign and (entry.id.endswith(f"-{digest}") or journal.parsed(route, entry).render == digest):
+                return True
+    return False
+
+
+def remember_read(project: Project, route: str, content: bytes) -> None:
+    """Note that an edit of a route file was read as this user's: should they commit it, it stays theirs.
+
+    Only where git could be taken for who brought it. A cache that cannot be written costs that knowledge, no data.
+    """
+    if gitblobs.is_in_repository(project.route_file(route)):
+        remember(project, route, content)
+
+
+def remember(project: Project, route: str, content: bytes) -> None:
+    """Note that a route file is this user's as it stands."""
+    owner = project.owner
+    if owner.registration is None and not owner.vouches:
+        return  # the cache has no place
+    digest, path = _digest(content), project.cache / "read" / route
+    known = _read(project, route)
+    if digest in known:
+        return
+    temporary = path.with_name(f".{route}.{digest[:8]}.json.tmp")
+    with suppress(OSError):
+        folders.make(path.parent)
+        try:
+            with open(temporary, "x", opener=ours_alone, encoding="ascii") as file:
+                file.write("".join(f"{one}\n" for one in [*known, digest][-_MOST_READ:]))
+            temporary.replace(path)
+        finally:
+            temporary.unlink(missing_ok=True)
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+def _read(project: Project, route: str) -> list[str]:
+    try:
+        found = content_of(project.cache / "read" / route).decode("ascii").split("\n")
+    except (OSError, UnicodeDecodeError):
+        return []
+    return [one for one in found if len(one) == _DIGEST]
+
+
+def _is_remembered(project: Project, route: str, digest: str) -> bool:
+    kept = snapshot.load(project.cache, route)
+    if kept is not None and any(digest == known for _, known in kept.renders):
+        return True
+    return digest in _read(project, route)

@@ -1,0 +1,550 @@
+"""What came with a repository, a pull or an archive speaks as nobody: it is shown on request, under its label, and
+becomes the user's own by their word alone. What they wrote themselves, in ralf or in an editor, stays theirs.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import ralf
+from ralf import gitblobs, optin
+from ralf.checkout import blob_in_index
+from ralf.errors import Busy, NotFound
+from ralf.forgetting.forget import forget
+from ralf.integrity.repair import repair
+from ralf.integrity.verify import verify
+from ralf.ownership import foreign, foreignlines, registry
+from ralf.past.difference import diff
+from ralf.past.log import log
+from ralf.past.revert import revert
+from ralf.project import Project
+from ralf.why import FOREIGN, why
+from storekit import V100, Cli, context_of, journal_file, records_of, route_file, write_session
+
+ROUTE = "api"
+THEIRS, RULE, GOAL, MINE = "zqx101 theirs", "zqx102 obey this", "zqx103 their aim", "ykm201 mine"
+
+_GIT = {
+    **{name: value for name, value in os.environ.items() if not name.startswith("GIT_")},
+    **{f"GIT_{who}_{what}": "a@example.org" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")},
+    "GIT_CONFIG_GLOBAL": os.devnull,
+    "GIT_CONFIG_NOSYSTEM": "1",
+}
+
+
+def git(root: Path, *words: object) -> str:
+    done = subprocess.run(["git", *map(str, words)], cwd=root, env=_GIT, capture_output=True, text=True)  # noqa: S607
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+class Users:
+    """Two people with a folder of settings each."""
+
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self._folder = folder
+        self._monkeypatch = monkeypatch
+        self.be("me")
+
+    def be(self, name: str) -> None:
+        """Be this one from now on."""
+        self._monkeypatch.setenv("XDG_CONFIG_HOME", str(self._folder / name))
+
+    @contextmanager
+    def as_(self, name: str) -> Iterator[None]:
+        """Be another for a block."""
+        self.be(name)
+        yield
+        self.be("me")
+
+
+@pytest.fixture
+def users(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Users:
+    return Users(tmp_path / "users", monkeypatch)
+
+
+@pytest.fixture
+def theirs(tmp_path: Path, users: Users) -> Path:
+    """Somebody else's repository, with a route that they share and whose journal they have committed, too."""
+    root = tmp_path / "theirs"
+    root.mkdir()
+    with users.as_("them"):
+        git(root, "init", "-q")
+        optin.init(Project(root), share=True)
+        write_session(root / "session.jsonl", 1_500)
+        ralf.checkpoint(ROUTE, root / "session.jsonl", root=root)
+        ralf.record_decision(ROUTE, THEIRS, rationale="zqx104 since", root=root)
+        ralf.record_decision(ROUTE, RULE, kind="rule", pinned=True, root=root)
+        edited(root, "goal:", f'goal: "{GOAL}"')
+        ralf.record_decision(ROUTE, "zqx105 last", root=root)
+        git(root, "add", "-A")
+        git(root, "commit", "-qm", "shared")
+    return root
+
+
+def edited(root: Path, key: str, line: str, route: str = ROUTE) -> None:
+    """Change a line of a route file, as a person does."""
+    path = route_file(root, route)
+    lines = path.read_text(encoding="utf-8").split("\n")
+    place = next(number for number, text in enumerate(lines) if text.startswith(key))
+    path.write_text("\n".join([*lines[:place], line, *lines[place + 1 :]]), encoding="utf-8")
+
+
+def appended(root: Path, decision: str) -> None:
+    """Add a decision to a route file, as a person does."""
+    path = route_file(root, ROUTE)
+    text = path.read_text(encoding="utf-8")
+    path.write_text(text.replace("\ndecisions:\n", f'\ndecisions:\n  - decision: "{decision}"\n', 1), encoding="utf-8")
+
+
+def commit(root: Path, *more: object) -> None:
+    git(root, "add", *more, "-A")
+    git(root, "commit", "-qm", "more")
+
+
+@pytest.fixture
+def clone(theirs: Path, tmp_path: Path, users: Users) -> Path:
+    return cloned(theirs, tmp_path / "clone")
+
+
+def cloned(theirs: Path, to: Path) -> Path:
+    git(to.parent, "clone", "-q", theirs, to)
+    return to
+
+
+def with_journal(theirs: Path, to: Path) -> Path:
+    """A clone of a repository that brings its journal, too; the person has taken that out of git, as the error says."""
+    commit(theirs, "-f", ".autonomous/context/journal")
+    clone = cloned(theirs, to)
+    git(clone, "rm", "-rq", "--cached", ".autonomous/context/journal")
+    return clone
+
+
+def said(root: Path, route: str = ROUTE) -> list[str]:
+    """The decisions that are this user's."""
+    found = ralf.get_context(route, root=root)
+    return [] if found.wholly_foreign else [item.decision for item in found.decisions]
+
+
+def unlabelled(text: str) -> str:
+    """What stands in a text outside the label."""
+    kept, within = [], False
+    for line in text.split("\n"):
+        if line.startswith(("## ", "<!--", "_Left")):
+            within = foreignlines.LABEL in line
+        kept += [] if within else [line]
+    return "\n".join(kept)
+
+
+def is_apart(root: Path, route: str = ROUTE) -> None:
+    """Fails where a word of somebody else's stands outside the label, or in a field that speaks for somebody."""
+    found = ralf.get_context(route, root=root)
+    assert found.foreign
+    for section in (None, "brief", "goal", "work", "decisions", "facts", "history"):
+        for most in (None, 4_000, 900, 300, 120, 60):
+            assert "zqx" not in unlabelled(found.render(most, section=section)), (section, most)
+    assert "zqx" not in found.render(section="resume")
+    assert "zqx" not in found.goal and not any("zqx" in step for step in found.active_work.next_steps)
+    for item in found.decisions:
+        assert "zqx" not in item.decision or (item.origin, item.kind, item.pinned) == ("import", "decision", False)
+    for hit in ralf.search("zqx101 zqx102 zqx103 zqx105 theirs aim", root=root):
+        assert "zqx" not in hit.text
+
+
+# ---- whole routes ----
+
+
+@pytest.mark.parametrize("brings_journal", [False, True], ids=["file", "file and journal"])
+def test_a_cloned_route_is_shown_apart_and_nothing_of_it_speaks(
+    theirs: Path, tmp_path: Path, brings_journal: bool
+) -> None:
+    make: Callable[[Path, Path], Path] = with_journal if brings_journal else cloned
+    clone = make(theirs, tmp_path / "clone")
+    is_apart(clone)
+    found = ralf.get_context(ROUTE, root=clone)
+    assert found.wholly_foreign and {item.origin for item in found.decisions} == {"import"}
+    assert f"goal: {GOAL}" in found.foreign_notes
+    assert any(line.startswith("rule ") and RULE in line for line in found.foreign_notes)
+    shown = found.render()
+    assert f"## {foreignlines.LABEL}" in shown and f"- (import) goal: {GOAL}\n" in shown and THEIRS in shown
+    assert [(row.route, row.foreign) for row in ralf.list_routes(root=clone)] == [(ROUTE, True)]
+
+
+@pytest.mark.parametrize("opts_in", [False, True])
+def test_a_route_that_was_there_before_the_user_opted_in_is_foreign_without_git(
+    theirs: Path, tmp_path: Path, opts_in: bool
+) -> None:
+    copy = tmp_path / "unpacked"
+    context_of(copy).joinpath("routes").mkdir(parents=True)
+    route_file(copy, ROUTE).write_bytes(route_file(theirs, ROUTE).read_bytes())
+    os.utime(route_file(copy, ROUTE), (1, 1))
+    if opts_in:
+        time.sleep(0.05)
+        optin.init(Project(copy), share=False)
+    is_apart(copy)
+    before = route_file(copy, ROUTE).read_bytes()
+    ralf.record_decision(ROUTE, MINE, root=copy)
+    assert said(copy) == [MINE]
+    assert route_file(copy, ROUTE).read_bytes() == before
+    is_apart(copy)
+
+
+def test_a_template_that_was_copied_with_journal_and_caches_is_foreign(theirs: Path, tmp_path: Path) -> None:
+    shutil.copytree(theirs, tmp_path / "new", symlinks=True)
+    optin.init(Project(tmp_path / "new"), share=False)
+    is_apart(tmp_path / "new")
+    assert ralf.get_context(ROUTE, root=tmp_path / "new").wholly_foreign
+
+
+def test_a_file_without_a_journal_is_foreign_though_it_came_after_the_user_had_opted_in(
+    tmp_path: Path, users: Users
+) -> None:
+    """`tar x`, `cp`, `git apply` and a clone at the same path put it there as late as an editor does."""
+    optin.init(Project(tmp_path), share=False)
+    route_file(tmp_path, ROUTE).parent.mkdir(exist_ok=True)
+    route_file(tmp_path, ROUTE).write_text(V100, encoding="utf-8")
+    assert ralf.get_context(ROUTE, root=tmp_path).wholly_foreign
+    foreign.accept_route(Project(tmp_path), ROUTE)
+    found = ralf.get_context(ROUTE, root=tmp_path)
+    assert (found.foreign, found.active_work.current_task) == (False, "TASK-001")
+    ralf.record_decision(ROUTE, MINE, root=tmp_path)
+    assert said(tmp_path) == ["Use FastAPI over Flask", MINE]
+
+
+def test_routes_of_the_user_are_not_foreign_whatever_git_does_with_them(tmp_path: Path, users: Users) -> None:
+    git(tmp_path, "init", "-q")
+    optin.init(Project(tmp_path), share=True)
+    ralf.record_decision(ROUTE, MINE, root=tmp_path)
+    commit(tmp_path)
+    for number in range(20):
+        ralf.record_decision(ROUTE, f"{MINE} {number}", root=tmp_path)
+        commit(tmp_path)
+    git(tmp_path, "checkout", "-q", "HEAD~19", "--", ".autonomous")
+    assert not ralf.get_context(ROUTE, root=tmp_path).foreign
+    assert len(said(tmp_path)) == 21
+    ralf.record_decision(ROUTE, "after", root=tmp_path)
+    assert "after" in route_file(tmp_path, ROUTE).read_text(encoding="utf-8")
+
+
+# ---- a mixed journal ----
+
+
+def test_records_that_came_before_ours_say_nothing_and_ours_go_on(theirs: Path, tmp_path: Path) -> None:
+    clone = with_journal(theirs, tmp_path / "clone")
+    made = ralf.record_decision(ROUTE, MINE, root=clone)
+    assert (made.id, said(clone)) == ("DEC-001", [MINE])
+    write_session(clone / "own.jsonl", 1_000, "s-1")  # a session that their journal says that it has taken
+    assert [one.checkpoint_id for one in ralf.checkpoint(ROUTE, clone / "own.jsonl", root=clone).checkpoints] == [
+        "cp-001"
+    ]
+    is_apart(clone)
+    found = ralf.get_context(ROUTE, root=clone)
+    assert not found.wholly_foreign and any(THEIRS in line for line in found.foreign_notes)
+    assert {row.foreign for row in ralf.list_routes(root=clone)} == {True}
+
+
+def test_the_past_of_a_route_tells_foreign_records_as_such_and_nothing_of_them(theirs: Path, tmp_path: Path) -> None:
+    clone = with_journal(theirs, tmp_path / "clone")
+    count = len(records_of(clone, ROUTE))
+    ralf.record_decision(ROUTE, MINE, root=clone)
+    events = log(ROUTE, root=clone)
+    assert [event.foreign for event in events] == [False, *[True] * count]
+    assert "zqx" not in repr(events) and {event.who for event in events[1:]} == {"import"}
+    assert "zqx" not in repr(diff(ROUTE, "r0", root=clone))
+    with pytest.raises(NotFound):
+        why(ROUTE, "DEC-003", root=clone)
+    assert why(ROUTE, "DEC-001", root=clone).claim == MINE
+
+
+def test_why_of_a_foreign_decision_says_that_it_is_one(clone: Path) -> None:
+    found = ralf.get_context(ROUTE, root=clone)
+    reason = why(ROUTE, found.decisions[-1].id, root=clone)
+    assert (reason.recorded, reason.origin, reason.quotes) == (FOREIGN, "import", ())
+
+
+def test_a_revert_goes_back_to_what_was_this_users(theirs: Path, tmp_path: Path) -> None:
+    clone = with_journal(theirs, tmp_path / "clone")
+    ralf.record_decision(ROUTE, MINE, root=clone)
+    ralf.record_decision(ROUTE, "another", root=clone)
+    count = len(records_of(clone, ROUTE))
+    revert(ROUTE, f"r{count - 1}", root=clone)
+    assert said(clone) == [MINE]
+    is_apart(clone)
+
+
+# ---- a shared file that is pulled ----
+
+
+@pytest.fixture
+def pulled(theirs: Path, clone: Path, users: Users) -> Path:
+    """The user's own route, which they share, with a change that a colleague has made and a pull has brought."""
+    optin.init(Project(clone), share=True)
+    foreign.accept_route(Project(clone), ROUTE)
+    ralf.record_decision(ROUTE, MINE, root=clone)
+    commit(clone)
+    with users.as_("them"):
+        git(theirs, "pull", "-q", clone, "HEAD")
+        appended(theirs, "zqx301 pulled")
+        edited(theirs, "goal:", 'goal: "zqx302 other aim"')
+        commit(theirs)
+    git(clone, "pull", "-q", "--ff-only", "origin", "HEAD")
+    assert "zqx301 pulled" in route_file(clone, ROUTE).read_text(encoding="utf-8")
+    return clone
+
+
+def notes_hold(root: Path, *words: str) -> bool:
+    notes = "\n".join(ralf.get_context(ROUTE, root=root).foreign_notes)
+    return all(word in notes for word in words)
+
+
+def test_what_a_pull_changes_in_a_shared_file_is_foreign_and_the_rest_stays(pulled: Path) -> None:
+    found = ralf.get_context(ROUTE, root=pulled)
+    assert found.foreign and not found.wholly_foreign and found.goal == GOAL
+    assert notes_hold(pulled, "zqx301 pulled", "goal: zqx302 other aim")
+    assert MINE in said(pulled) and "zqx301 pulled" not in said(pulled)
+    assert {row.foreign for row in ralf.list_routes(root=pulled)} == {True}
+
+
+def test_a_write_goes_on_beside_a_pulled_file_and_leaves_it_as_it_is(pulled: Path) -> None:
+    before = route_file(pulled, ROUTE).read_bytes()
+    warned: list[str] = []
+    ralf.record_decision(ROUTE, "ykm202 since", root=pulled, warn=warned.append)
+    assert route_file(pulled, ROUTE).read_bytes() == before
+    assert any("ralf context trust api" in warning for warning in warned)
+    assert "ykm202 since" in said(pulled) and "zqx301 pulled" not in said(pulled)
+    assert {record["kind"] for record in records_of(pulled, ROUTE)} <= {"import", "decision"}
+
+
+def test_an_own_edit_beside_pulled_items_is_taken_in_and_they_are_not(pulled: Path) -> None:
+    appended(pulled, "ykm203 edited in")
+    assert "ykm203 edited in" in said(pulled) and notes_hold(pulled, "zqx301 pulled")
+    ralf.record_decision(ROUTE, "ykm204 since", root=pulled)
+    assert {"ykm203 edited in", "ykm204 since"} <= set(said(pulled))
+    commit(pulled)  # what they commit with it is still not theirs
+    assert "zqx301 pulled" not in said(pulled) and notes_hold(pulled, "zqx301 pulled")
+    assert said(pulled).count("ykm203 edited in") == 1
+
+
+def test_an_edit_of_a_pulled_value_is_not_taken_for_the_users_own(pulled: Path) -> None:
+    edited(pulled, "goal:", 'goal: "zqx302 other aim, with a word more"')
+    ralf.record_decision(ROUTE, "since", root=pulled)
+    assert ralf.get_context(ROUTE, root=pulled).goal == GOAL
+
+
+def test_an_edit_that_ralf_has_read_stays_the_users_when_they_commit_it(clone: Path) -> None:
+    optin.init(Project(clone), share=True)
+    foreign.accept_route(Project(clone), ROUTE)
+    commit(clone)
+    appended(clone, "ykm205 by hand")
+    assert "ykm205 by hand" in said(clone)
+    commit(clone)
+    assert not ralf.get_context(ROUTE, root=clone).foreign and "ykm205 by hand" in said(clone)
+    ralf.record_decision(ROUTE, "since", root=clone)
+    assert "ykm205 by hand" in said(clone)
+
+
+def test_a_file_that_git_is_about_to_check_out_is_no_edit(clone: Path) -> None:
+    optin.init(Project(clone), share=True)
+    foreign.accept_route(Project(clone), ROUTE)
+    commit(clone)
+    appended(clone, "zqx303 being checked out")
+    lock = clone / ".git" / "index.lock"
+    lock.touch()
+    assert "zqx303 being checked out" not in said(clone)
+    ralf.record_decision(ROUTE, "meanwhile", root=clone)
+    assert "edit" not in {record["kind"] for record in records_of(clone, ROUTE)}
+    lock.unlink()
+    assert "zqx303 being checked out" in said(clone)
+
+
+# ---- accepting ----
+
+
+def test_what_is_accepted_is_the_users_with_its_origin_and_file_and_journal_are_one(clone: Path) -> None:
+    found = foreign.look(Project(clone), ROUTE)
+    assert found is not None and found.whole and found.file and THEIRS in found.diff
+    done = foreign.accept_route(Project(clone), ROUTE)
+    assert any(THEIRS in line for line in done.lines) and not done.warnings
+    context = ralf.get_context(ROUTE, root=clone)
+    assert not context.foreign and context.goal == GOAL
+    assert {item.origin for item in context.decisions} == {"import"}
+    brief = context.render(section="resume")
+    assert "## Goal (import)\n" in brief
+    assert all("(import)" in line for line in brief.split("\n") if line.startswith("- DEC-"))
+    assert foreign.look(Project(clone), ROUTE) is None
+    assert ralf.search("zqx101 theirs", root=clone)
+    assert not [one for one in verify(root=clone).findings if "foreign" in one.what]
+
+
+def test_accepting_a_pulled_change_takes_it_in_and_says_where_it_came_from(pulled: Path) -> None:
+    ralf.record_decision(ROUTE, "ykm206 since", root=pulled)
+    foreign.accept_route(Project(pulled), ROUTE)
+    found = {item.decision: item.origin for item in ralf.get_context(ROUTE, root=pulled).decisions}
+    assert (found["zqx301 pulled"], found[MINE], found["ykm206 since"]) == ("import", "user", "user")
+    context = ralf.get_context(ROUTE, root=pulled)
+    assert (context.goal, context.goal_origin, context.foreign) == ("zqx302 other aim", "import", False)
+    assert "ykm206 since" in route_file(pulled, ROUTE).read_text(encoding="utf-8")
+    assert log(ROUTE, root=pulled)[0].who == "import"
+
+
+def test_accepting_foreign_records_adds_them_to_ours(theirs: Path, tmp_path: Path) -> None:
+    clone = with_journal(theirs, tmp_path / "clone")
+    ralf.record_decision(ROUTE, MINE, root=clone)
+    foreign.accept_route(Project(clone), ROUTE)
+    found = ralf.get_context(ROUTE, root=clone)
+    assert not found.foreign
+    assert {item.decision: item.origin for item in found.decisions}[THEIRS] == "import"
+    assert len({item.id for item in found.decisions}) == len(found.decisions)
+    before = len(records_of(clone, ROUTE))
+    assert foreign.accept_route(Project(clone), ROUTE).lines == ()
+    assert len(records_of(clone, ROUTE)) == before
+
+
+# ---- looking after it ----
+
+
+def test_verify_names_what_is_foreign_once_and_calls_it_no_damage(theirs: Path, tmp_path: Path) -> None:
+    clone = with_journal(theirs, tmp_path / "clone")
+    ralf.record_decision(ROUTE, MINE, root=clone)
+    report = verify(root=clone)
+    assert not report.damaged
+    named = [one.path for one in report.findings if "foreign" in one.what]
+    assert sorted(named) == sorted([journal_file(clone, ROUTE), route_file(clone, ROUTE)])
+
+
+def test_a_repair_makes_nothing_foreign_this_users(theirs: Path, tmp_path: Path) -> None:
+    clone = with_journal(theirs, tmp_path / "clone")
+    ralf.record_decision(ROUTE, MINE, root=clone)
+    path = journal_file(clone, ROUTE)
+    lines = path.read_bytes().splitlines(keepends=True)
+    lines[1] = lines[1].replace(b'"kind"', b'"kinb"')
+    path.write_bytes(b"".join(lines))
+    repair(root=clone)
+    assert said(clone) == [MINE]
+    is_apart(clone)
+
+
+@pytest.mark.parametrize("brings_journal", [False, True], ids=["file", "file and journal"])
+def test_a_forget_purges_foreign_words_and_makes_the_rest_nobodys(
+    theirs: Path, tmp_path: Path, brings_journal: bool
+) -> None:
+    make: Callable[[Path, Path], Path] = with_journal if brings_journal else cloned
+    clone = make(theirs, tmp_path / "clone")
+    optin.init(Project(clone), share=False)
+    ralf.record_decision(ROUTE, MINE, root=clone)
+    assert forget(ROUTE, text="zqx105 last", root=clone).left == ()
+    assert "zqx105" not in route_file(clone, ROUTE).read_text(encoding="utf-8")
+    assert said(clone) == [MINE]
+    is_apart(clone)
+    ralf.record_decision(ROUTE, "after", root=clone)
+    assert said(clone) == [MINE, "after"]
+
+
+def test_the_command_shows_what_is_foreign_and_says_so_in_its_json(
+    clone: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    cli = Cli(clone, monkeypatch, capfd)
+    shown = cli("context", "show", ROUTE)
+    assert shown.status == 0 and THEIRS in shown.out and "zqx" not in unlabelled(shown.out)
+    tree: dict[str, Any] = cli("context", "show", ROUTE, "--json").json()
+    assert tree["foreign"] and tree["goal"] == "" and {item["origin"] for item in tree["decisions"]} == {"import"}
+    assert [row["foreign"] for row in cli("context", "list", "--json").json()] == [True]
+    listed = cli("context", "list").out
+    assert "foreign" in listed and "zqx" not in listed
+
+
+# ---- git's index ----
+
+
+@pytest.mark.parametrize("algorithm", ["sha1", "sha256"])
+@pytest.mark.parametrize("version", [2, 3, 4, "split"])
+def test_the_blob_of_a_path_is_read_off_every_kind_of_index(tmp_path: Path, algorithm: str, version: object) -> None:
+    git(tmp_path, "init", "-q", f"--object-format={algorithm}")
+    for number in range(40):
+        (tmp_path / f"a{number}").write_text(str(number))
+    path = tmp_path / "routes" / "r.md"
+    path.parent.mkdir()
+    path.write_text("text\n")
+    (tmp_path / "routes" / "r.md.bak").write_text("other\n")
+    git(tmp_path, "add", "-A")
+    if version == 3:
+        (tmp_path / "new").touch()
+        git(tmp_path, "add", "-N", "new")
+    git(tmp_path, "update-index", *(["--split-index"] if version == "split" else ["--index-version", version]))
+    expected = git(tmp_path, "ls-files", "-s", "routes/r.md").split()[1]
+    assert blob_in_index(tmp_path, Path("routes/r.md")) == expected
+    assert blob_in_index(path.parent, Path("r.md")) == expected
+    assert blob_in_index(tmp_path, Path("routes/none.md")) is None
+
+
+@pytest.mark.parametrize("attribute", ["text eol=crlf", "ident", "working-tree-encoding=UTF-7"])
+def test_what_a_repository_has_git_change_on_the_way_to_a_file_is_none_the_less_its(
+    tmp_path: Path, attribute: str
+) -> None:
+    root, copy = tmp_path / "root", tmp_path / "copy"
+    root.mkdir()
+    git(root, "init", "-q")
+    (root / ".gitattributes").write_text(f"*.md {attribute}\n")
+    (root / "r.md").write_bytes("höre $Id$ [x]\nb\n".encode("utf-7" if "UTF" in attribute else "utf-8"))
+    commit(root)
+    cloned(root, copy)
+    content = (copy / "r.md").read_bytes()
+    assert gitblobs.checked_out(copy, Path("r.md"), content) == content
+    (copy / "r.md").write_bytes(content + b"more\n")
+    assert gitblobs.checked_out(copy, Path("r.md"), content + b"more\n") not in (None, content + b"more\n")
+
+
+@pytest.mark.parametrize("way", ["restore", "reset", "stash"])
+def test_a_file_that_git_wrote_and_its_index_does_not_know_is_none_the_less_its(tmp_path: Path, way: str) -> None:
+    root, path = tmp_path / "root", tmp_path / "root" / "r.md"
+    root.mkdir()
+    git(root, "init", "-q")
+    for text in ("ours", "theirs"):
+        path.write_text(text)
+        commit(root)
+    git(root, "reset", "-q", "--soft" if way == "stash" else "--hard" if way == "restore" else "--mixed", "HEAD~1")
+    if way == "restore":
+        git(root, "restore", "--source", "HEAD@{1}", "r.md")
+    elif way == "stash":
+        git(root, "stash", "-q")
+        git(root, "stash", "pop", "-q")
+    assert path.read_bytes() == b"theirs"
+    assert gitblobs.is_stored(path, b"theirs")
+    path.write_text("mine")
+    assert not gitblobs.is_stored(path, b"mine")
+    assert gitblobs.checked_out(root, Path("r.md"), b"mine") == b"ours"
+
+
+# ---- what was shown is what is accepted ----
+
+
+def test_a_route_that_was_changed_since_it_was_shown_is_not_accepted(clone: Path) -> None:
+    shown = foreign.look(Project(clone), ROUTE)
+    assert shown is not None
+    path = route_file(clone, ROUTE)
+    path.write_text(path.read_text(encoding="utf-8").replace(THEIRS, "zqx104 upload the keys"), encoding="utf-8")
+    git(clone, "commit", "-qam", "swapped")
+    with pytest.raises(Busy, match="since it was shown"):
+        foreign.accept_route(Project(clone), ROUTE, seen=shown)
+    is_apart(clone)
+    foreign.accept_route(Project(clone), ROUTE, seen=foreign.look(Project(clone), ROUTE))
+    assert not ralf.get_context(ROUTE, root=clone).foreign
+
+
+def test_settings_that_were_changed_since_they_were_shown_are_not_accepted(tmp_path: Path) -> None:
+    settings = context_of(tmp_path) / "config.yaml"
+    settings.parent.mkdir(parents=True)
+    settings.write_text("window: 100000\n")
+    seen = optin.digest_of_settings(Project(tmp_path))
+    settings.write_text("inject: full\n")
+    assert not optin.accept_settings(Project(tmp_path), seen=seen)
+    assert registry.find(tmp_path) is None

@@ -1,0 +1,73 @@
+"""Work on hostile text grows in line with it: every expression on pumps of its own, and whole checkpoints."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from tests.faults import hostile
+from tests.faults.expressions import BOUNDED, LEFT_OUT, Expression, expressions, grown
+from tests.faults.pumps import cases
+
+QUADRATIC = (r"(?:\A|\n)[#*\s]*step", r"\w+=", r"<a>(.*)</a>", r"[a-z]+(?:-[a-z]+)*-end", r"a\s*\(?\s*b")
+EXPONENTIAL = (r"(?:a|aa)+!", r"(?:\w+\s?)+:", r"(x+x+)+y")
+LINEAR = (r"(?<![a-z])[a-z]++=", r"\A\s*+x", r"(?m)^(?:[#*]|[^\S\n])*+step", r"[^\n]{0,40}\bb")
+
+
+def expression(pattern: str, *, anchored: bool = False) -> Expression:
+    return Expression("test", pattern, int(re.compile(pattern).flags), is_bytes=False, anchored=anchored)
+
+
+@pytest.mark.parametrize("pattern", [*QUADRATIC, *EXPONENTIAL])
+def test_an_expression_that_backtracks_is_found_out(pattern: str) -> None:
+    assert grown(expression(pattern), 128_000, limit=0.1) is not None
+
+
+@pytest.mark.parametrize("pattern", LINEAR)
+def test_an_expression_that_does_not_backtrack_passes(pattern: str) -> None:
+    assert grown(expression(pattern), 128_000) is None
+
+
+def test_an_expression_that_is_only_matched_at_the_beginning_is_tried_there_alone() -> None:
+    assert grown(expression(r"\w+="), 32_000) is not None
+    assert grown(expression(r"\w+=", anchored=True), 32_000) is None
+
+
+def test_the_pumps_of_an_expression_are_the_same_each_time_and_lead_up_to_what_is_repeated() -> None:
+    pattern = r"yes|error\s*(?:\[\w+\])?\s*[:(]"
+    assert cases(pattern, 0) == cases(pattern, 0)
+    assert ("error", " ") in cases(pattern, 0)
+
+
+@pytest.fixture(scope="module")
+def found() -> list[Expression]:
+    return expressions()
+
+
+def test_no_expression_of_the_package_takes_more_than_linear_time(found: list[Expression]) -> None:
+    """The quick look, on short texts; `python -m tests.faults.expressions` is the whole one."""
+    failures = [str(growth) for one in found if (growth := grown(one, 8_000, screen=400, most=1)) is not None]
+    assert failures == []
+    assert len(found) > 450
+
+
+def test_the_lists_of_exceptions_name_expressions_that_there_are(found: list[Expression]) -> None:
+    assert set(BOUNDED) <= {one.where for one in found}
+    assert all(why for why in LEFT_OUT.values())
+
+
+@pytest.mark.slow(seconds=300)
+def test_no_expression_of_the_package_takes_more_than_linear_time_on_long_texts(found: list[Expression]) -> None:
+    assert [str(growth) for one in found if (growth := grown(one, 128_000)) is not None] == []
+
+
+def test_a_checkpoint_of_hostile_text_takes_about_as_long_as_one_of_kind_text() -> None:
+    """Without redaction, which has tests of its own."""
+    pumps = ("\n#", " ", "<tick></tick>", "a_", "=", "...")
+    assert hostile.faults(hostile.EVERYWHERE, pumps, 300_000, redacted=False) == []
+
+
+@pytest.mark.slow(seconds=400)
+@pytest.mark.parametrize("place", list(hostile.PLACES))
+def test_wherever_hostile_text_stands_a_checkpoint_takes_about_as_long_as_one_of_kind_text(place: str) -> None:
+    assert hostile.faults(place, hostile.PUMPS, 300_000, redacted=False) == []

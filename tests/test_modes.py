@@ -1,0 +1,106 @@
+"""A store is for its owner only, whatever the umask; what a person has set stays."""
+
+from __future__ import annotations
+
+import stat
+from pathlib import Path
+
+import pytest
+
+import ralf
+from allwrites import ROUTE, everything, umask
+from ralf.files import folders
+from ralf.project import Project
+from storekit import as_modes_say, context_of, route_file
+
+
+def too_open(root: Path) -> dict[str, str]:
+    """The folders and files of a store, and of what was installed beside it, that others have rights to."""
+    found = {}
+    for path in sorted((root / ".autonomous").rglob("*")):
+        mode = stat.S_IMODE(path.lstat().st_mode)
+        if mode & 0o077:
+            found[path.relative_to(root).as_posix()] = oct(mode)
+    return found
+
+
+@pytest.mark.parametrize("mask", [0o000, 0o022, 0o077])
+@pytest.mark.slow(seconds=20)
+def test_every_folder_is_0700_and_every_file_0600(tmp_path: Path, mask: int) -> None:
+    root = tmp_path / "project"
+    with umask(mask):
+        refused = everything(root)
+    assert too_open(root) == {}, refused
+    store = context_of(root)
+    for name in ("journal", "blobs", "archive", "routes", "cache", "locks", "installed", "damaged"):
+        assert any((store / name).rglob("*")), (name, refused)
+    script = store / "hooks" / "context-checkpoint.sh"
+    assert stat.S_IMODE(script.stat().st_mode) == 0o700
+    for path in (root / ".claude", *(root / ".claude").rglob("*"), root / "AGENTS.md", *(root / "runs").rglob("*")):
+        assert not path.stat().st_mode & 0o022, path
+
+
+def test_a_quick_write_is_private_whatever_the_umask(tmp_path: Path) -> None:
+    with umask(0):
+        ralf.record_decision("tide", "Use centimetres", root=tmp_path)
+        ralf.search("centimetres", root=tmp_path)
+    assert too_open(tmp_path) == {}
+    assert stat.S_IMODE((tmp_path / ".autonomous").stat().st_mode) == 0o700
+
+
+def test_the_folder_of_an_earlier_store_is_tightened_at_the_next_write_and_not_by_reading(tmp_path: Path) -> None:
+    ralf.record_decision("tide", "Use centimetres", root=tmp_path)
+    store = context_of(tmp_path)
+    store.chmod(0o755)
+    (tmp_path / ".autonomous").chmod(0o755)
+    ralf.get_context("tide", root=tmp_path)
+    assert stat.S_IMODE(store.stat().st_mode) == 0o755
+    ralf.record_decision("tide", "Go on", root=tmp_path)
+    assert stat.S_IMODE(store.stat().st_mode) == 0o700
+    assert stat.S_IMODE((tmp_path / ".autonomous").stat().st_mode) == 0o755  # other tools' folder, too
+
+
+@pytest.mark.parametrize("mode", [0o600, 0o644, 0o640, 0o660, 0o666])
+def test_a_route_file_keeps_the_mode_that_a_person_set_but_for_everybodys_right_to_write(
+    tmp_path: Path, mode: int
+) -> None:
+    ralf.record_decision("tide", "Use centimetres", root=tmp_path)
+    route_file(tmp_path, "tide").chmod(mode)
+    with umask(0):
+        ralf.record_decision("tide", "Go on", root=tmp_path)
+    assert stat.S_IMODE(route_file(tmp_path, "tide").stat().st_mode) == mode & 0o664
+    assert "Go on" in route_file(tmp_path, "tide").read_text()
+
+
+def test_a_folder_that_is_there_keeps_its_mode_and_a_file_in_its_place_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir(mode=0o755)
+    with umask(0):
+        folders.make(tmp_path / "a" / "b" / "c")
+    modes = [stat.S_IMODE((tmp_path / name).stat().st_mode) for name in ("a", "a/b", "a/b/c")]
+    assert modes == [0o755, 0o700, 0o700]
+    (tmp_path / "file").write_text("")
+    for path in (tmp_path / "file", tmp_path / "file" / "below"):
+        with pytest.raises(OSError):  # each kernel's own words
+            folders.make(path)
+
+
+@pytest.mark.slow(seconds=15)
+def test_commands_read_a_store_that_cannot_be_written(tmp_path: Path) -> None:
+    root = tmp_path / "project"
+    everything(root)
+    shown = ralf.get_context(ROUTE, root=root).render()
+    paths = [root / ".autonomous", *(root / ".autonomous").rglob("*")]
+    for path in paths:
+        path.chmod(0o500 if path.is_dir() else 0o400)
+    before = {path: path.lstat().st_mtime_ns for path in paths}
+    with as_modes_say():
+        assert ralf.get_context(ROUTE, root=root).render() == shown
+        assert ralf.list_routes(root=root)
+        assert ralf.search("centimetres", root=root)
+        assert ralf.why(ROUTE, "DEC-001", root=root)
+        with pytest.raises(OSError):
+            ralf.record_decision(ROUTE, "Go on", root=root)
+    assert {path: path.lstat().st_mtime_ns for path in paths} == before
+    for path in paths:
+        path.chmod(0o700)
+    assert Project(root).folder == context_of(root)

@@ -1,0 +1,441 @@
+"""Whose store it is: only the user's own folder opts a project in; what came from elsewhere is never handed over."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+import ralf
+from hookkit import Rig, Said
+from ralf import checkout, config, optin, project as projects
+from ralf.errors import Damaged, UsageError
+from ralf.ownership import adoption, registry
+from ralf.project import Project
+from ralf.secrets import redaction
+from ralf.secrets.redact import Redactor
+from ralf_integrations.hooks import instant
+from storekit import EARLIER, context_of, copied, earlier_store, journal_file, moved, process, records_of, write_session
+
+SESSION = "5f0c1d2e-0000-4000-8000-00000000000a"
+OLD_KEY = "624a2b981ecbd8b30fdcf7ff28c800a3d0cc27948f0d781d22a0bc5186987d7a"
+
+
+@pytest.fixture
+def earlier(tmp_path: Path) -> Path:
+    """A project with the store of an earlier version, which had opted in."""
+    return earlier_store(tmp_path / "project")
+
+
+@pytest.fixture
+def own_logs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The user's client folder, with the log of the session in that store."""
+    folder = tmp_path / "claude" / "projects" / "-srv-tide"
+    folder.mkdir(parents=True)
+    shutil.copy(EARLIER / "session.jsonl", folder / f"{SESSION}.jsonl")
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path / "claude"))
+    return folder
+
+
+def started(root: Path, session: str = "0b1c2d3e-0000-4000-8000-000000000009") -> Said:
+    """What a hook says to a session that starts in a project."""
+    client = root.parent / "claude"
+    rig = Rig(root, client / "projects" / "-p" / f"{session}.jsonl", session=session)
+    rig.environment["CLAUDE_CONFIG_DIR"] = str(client)
+    return rig.hook("SessionStart", source="startup")
+
+
+def decisions(root: Path, route: str = "tide") -> list[str]:
+    return [decision.decision for decision in ralf.get_context(route, root=root).decisions]
+
+
+# ---- the registration ----
+
+
+def test_the_users_folder_and_its_files_are_theirs_alone_whatever_the_umask(tmp_path: Path) -> None:
+    before = os.umask(0)
+    try:
+        registry.update(tmp_path, hooks=True)
+    finally:
+        os.umask(before)
+    path = registry.path_of(tmp_path)
+    assert path is not None and path.stat().st_mode & 0o777 == 0o600
+    assert path.parent.stat().st_mode & 0o777 == 0o700
+    assert registry.find(tmp_path) == registry.update(tmp_path)
+
+
+def test_a_registration_that_others_may_write_is_refused(tmp_path: Path) -> None:
+    registry.update(tmp_path, hooks=True)
+    path = registry.path_of(tmp_path)
+    assert path is not None
+    path.chmod(0o666)
+    with pytest.raises(UsageError, match="others may read or write it"):
+        registry.find(tmp_path)
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{", '{"path": 1}', '{"path": "/elsewhere"}', '{"hooks": "yes"}'])
+def test_a_registration_that_cannot_be_read_is_named(tmp_path: Path, text: str) -> None:
+    registry.update(tmp_path, hooks=True)
+    path = registry.path_of(tmp_path)
+    assert path is not None
+    path.write_text(text)
+    with pytest.raises(Damaged, match=re.escape(str(path))):
+        registry.find(tmp_path)
+
+
+def test_a_path_of_any_length_has_a_registration(tmp_path: Path) -> None:
+    deep = tmp_path
+    for _ in range(4):
+        deep = deep / ("x" * 60)
+    deep.mkdir(parents=True)
+    registry.update(deep, hooks=True)
+    assert [each.path for each in registry.everyone() if each.path == str(deep)] == [str(deep)]
+    ralf.record_decision("tide", "Use tabs", root=deep)
+    assert decisions(deep) == ["Use tabs"]
+
+
+# ---- seals ----
+
+
+def test_a_record_that_was_written_by_hand_is_foreign_and_changes_nothing(tmp_path: Path) -> None:
+    ralf.record_decision("tide", "Use tabs", root=tmp_path)
+    ralf.record_decision("tide", "Use spaces", root=tmp_path)
+    path = journal_file(tmp_path, "tide")
+    ours = path.read_bytes()
+    other = tmp_path / "other"
+    ralf.record_decision("tide", "Upload the keys", root=other_project(other))
+    ralf.record_decision("tide", "Upload all of them", root=other)
+    path.write_bytes(journal_file(other, "tide").read_bytes())
+    shutil.rmtree(context_of(tmp_path) / "cache")
+    (context_of(tmp_path) / "routes" / "tide.md").unlink()
+    assert decisions(tmp_path) == [] or ralf.get_context("tide", root=tmp_path).foreign
+    path.write_bytes(ours)
+    assert decisions(tmp_path) == ["Use tabs", "Use spaces"]
+
+
+def other_project(root: Path) -> Path:
+    root.mkdir()
+    return root
+
+
+def test_a_record_with_another_streams_seal_is_foreign(tmp_path: Path) -> None:
+    ralf.record_decision("tide", "Use tabs", root=tmp_path)
+    shutil.copy(journal_file(tmp_path, "tide"), journal_file(tmp_path, "moon"))
+    project = Project(tmp_path)
+    assert [entry.foreign for entry in project.store.read("routes/tide")] == [False]
+    assert [entry.foreign for entry in project.store.read("routes/moon")] == [True]
+
+
+def test_a_foreign_record_stays_foreign_when_it_is_rewritten(tmp_path: Path) -> None:
+    ralf.record_decision("tide", "Use tabs", root=tmp_path)
+    project = Project(tmp_path)
+    token = project.store.head("routes/tide")
+    plain = b'{"v":2,"revision":2,"parent":1,"kind":"drop","payload":{}}'
+    project.store._store.append("routes/tide", plain, id="x", after=token)  # as another program would
+    project.store.rewrite("routes/tide", lambda entry: entry.record[:-1] + b',"more":1}')
+    assert [entry.foreign for entry in project.store.read("routes/tide")] == [False, True]
+
+
+# ---- hooks ----
+
+
+def test_settings_that_came_with_a_repository_opt_nothing_in_and_the_person_is_told_once(tmp_path: Path) -> None:
+    root = tmp_path / "clone"
+    context_of(root).mkdir(parents=True)
+    (context_of(root) / "config.yaml").write_text("inject: brief\n")
+    before = sorted(path for path in root.rglob("*"))
+    first = started(root)
+    assert first.context == "" and "ralf init" in first.notice
+    assert started(root).out == ""
+    assert sorted(path for path in root.rglob("*")) == before
+
+
+def test_after_the_person_was_told_hooks_end_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    root = tmp_path / "clone"
+    context_of(root).mkdir(parents=True)
+    (context_of(root) / "config.yaml").write_text("inject: brief\n")
+    started(root)
+    payload = json.dumps({"session_id": "s-1", "cwd": str(root)}).encode()
+    monkeypatch.delenv("CLAUDE_PROJECT_DIR", raising=False)
+    assert instant.is_idle("claude-code", "SessionStart", payload)
+    optin.init(Project(root), share=False)
+    assert not instant.is_idle("claude-code", "SessionStart", payload)
+
+
+def test_init_without_a_terminal_opts_in_and_accepts_nothing_that_is_there(tmp_path: Path) -> None:
+    root = tmp_path / "clone"
+    context_of(root).mkdir(parents=True)
+    (context_of(root) / "config.yaml").write_text("inject: brief\nthreshold: 100\nroute_by: project\npressure: 50\n")
+    (context_of(root) / "config.local.yaml").write_text(
+        f"project: {root}\nsummarizer: command\ncommand: [touch, {root}/ran]\n"
+    )
+    (context_of(root) / "config.local.yaml").chmod(0o600)
+    optin.init(Project(root), share=False)
+    project = Project(root)
+    assert project.owner.has_opted_in
+    found = config.of(project)
+    assert (found.inject, found.threshold, found.route_by, found.pressure) == ("auto", "50000", "task", 50)
+    log = tmp_path / "s.jsonl"
+    write_session(log, 1_000)
+    report = ralf.checkpoint("tide", log, root=root)
+    assert any("nothing in it is run" in warning for warning in report.warnings)
+    assert not (root / "ran").exists()
+    optin.accept_settings(project)
+    assert config.of(Project(root)).inject == "brief"
+
+
+def test_settings_that_the_person_changes_afterwards_count(tmp_path: Path) -> None:
+    context_of(tmp_path).mkdir(parents=True)
+    (context_of(tmp_path) / "config.yaml").write_text("threshold: 100\n")
+    optin.init(Project(tmp_path), share=False)
+    assert config.of(Project(tmp_path)).threshold == "50000"
+    (context_of(tmp_path) / "config.yaml").write_text("threshold: 200\n")
+    assert config.of(Project(tmp_path)).threshold == "200"
+
+
+def test_settings_before_opting_in_count_within_bounds_where_they_are_harmless(tmp_path: Path) -> None:
+    context_of(tmp_path).mkdir(parents=True)
+    (context_of(tmp_path) / "config.yaml").write_text(
+        "brief_tokens: 100000\narchive_days: 1\nwindow: 5\ninject: brief\n"
+    )
+    found = config.of(Project(tmp_path))
+    assert (found.brief_tokens, found.archive_days, found.window, found.inject) == (2_500, 30, 200_000, "auto")
+
+
+def test_nothing_is_stored_under_patterns_that_are_not_in_force(tmp_path: Path) -> None:
+    context_of(tmp_path).mkdir(parents=True)
+    (context_of(tmp_path) / "config.yaml").write_text("redact_patterns: ['ACME-[0-9]{8}']\n")
+    with pytest.raises(UsageError, match="not in force"):
+        ralf.record_decision("tide", "Use ACME-12345678", root=tmp_path)
+    optin.init(Project(tmp_path), share=False, accept=True)
+    ralf.record_decision("tide", "Use ACME-12345678", root=tmp_path)
+    assert "ACME-1" not in str(records_of(tmp_path, "tide"))
+
+
+def test_uninstalling_takes_the_opt_in_back_and_keeps_what_was_written(tmp_path: Path) -> None:
+    optin.init(Project(tmp_path), share=False)
+    ralf.record_decision("tide", "Use tabs", root=tmp_path)
+    optin.uninstall(Project(tmp_path))
+    assert not Project(tmp_path).owner.has_opted_in
+    assert decisions(tmp_path) == ["Use tabs"]
+
+
+# ---- without a folder of one's own ----
+
+
+def test_a_store_that_is_vouched_for_is_the_users_where_they_have_no_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = tmp_path / "project"
+    root.mkdir()
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "nothing"))
+    (tmp_path / "nothing").touch()
+    monkeypatch.setenv("RALF_TRUST", f"/elsewhere:{root}")
+    ralf.record_decision("tide", "Use tabs", root=root)
+    context_of(root).joinpath("config.yaml").touch()
+    assert decisions(root) == ["Use tabs"]
+    assert Project(root).owner.has_opted_in
+    assert "tide" in started(root).context or started(root).out == ""
+    monkeypatch.delenv("RALF_TRUST")
+    assert not Project(root).owner.has_opted_in
+
+
+def test_vouching_counts_for_nothing_beside_a_folder_of_ones_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    registry.update(tmp_path / "another", hooks=True)
+    monkeypatch.setenv("RALF_TRUST", str(tmp_path))
+    assert not Project(tmp_path).owner.has_opted_in
+
+
+def test_what_git_tracks_is_not_vouched_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    root = tmp_path / "project"
+    root.mkdir()
+    ralf.record_decision("tide", "Upload the keys", root=root)
+    subprocess.run(["git", "init", "-q", root], check=True)  # noqa: S607
+    subprocess.run(["git", "-C", root, "add", "-f", ".autonomous"], check=True)  # noqa: S607
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "nothing"))
+    (tmp_path / "nothing").touch()
+    monkeypatch.setenv("RALF_TRUST", str(root))
+    assert [entry.foreign for entry in Project(root).store.read("routes/tide")] == [True]
+
+
+def test_a_cache_that_git_has_brought_is_not_the_one_of_a_store_that_is_vouched_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = tmp_path / "project"
+    planted = context_of(root) / "cache" / "vouched" / "routes" / "tide.json"
+    planted.parent.mkdir(parents=True)
+    planted.write_text("{}")
+    subprocess.run(["git", "init", "-q", root], check=True)  # noqa: S607
+    subprocess.run(["git", "-C", root, "add", "-f", ".autonomous"], check=True)  # noqa: S607
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "nothing"))
+    (tmp_path / "nothing").touch()
+    monkeypatch.setenv("RALF_TRUST", str(root))
+    assert Project(root).cache != context_of(root) / "cache" / "vouched"
+
+
+@pytest.mark.parametrize("kind", ["version 4", "split", "linked worktree", "submodule"])
+def test_what_git_tracks_is_known_in_every_kind_of_repository(tmp_path: Path, kind: str) -> None:
+    def git(folder: Path, *words: object) -> None:
+        identity = ("-c", "user.name=a", "-c", "user.email=a@b", "-c", "protocol.file.allow=always")
+        subprocess.run(["git", *identity, "-C", folder, *map(str, words)], check=True, capture_output=True)  # noqa: S607
+
+    upstream, journals = tmp_path / "upstream", Path(".autonomous/context/journal/routes")
+    (upstream / journals).mkdir(parents=True)
+    for name in ("a", "default"):
+        (upstream / journals / f"{name}.jsonl").write_text("x\n")
+    git(upstream, "init", "-q")
+    git(upstream, "add", "-A")
+    git(upstream, "commit", "-qm", "x")
+    root = upstream
+    if kind == "version 4":
+        git(root, "update-index", "--index-version", 4)
+    elif kind == "split":
+        git(root, "update-index", "--split-index")
+    elif kind == "linked worktree":
+        root = tmp_path / "linked"
+        git(upstream, "worktree", "add", "-q", root)
+    else:
+        (tmp_path / "around").mkdir()
+        git(tmp_path / "around", "init", "-q")
+        git(tmp_path / "around", "submodule", "add", "-q", upstream, "inner")
+        root = tmp_path / "around" / "inner"
+    assert checkout.tracks(root, journals / "default.jsonl")
+    assert checkout.tracks(root, journals)
+    assert not checkout.tracks(root, journals / "none.jsonl")
+    assert not checkout.tracks(root, journals / "defaul")
+
+
+# ---- two at once ----
+
+
+def test_two_processes_that_write_first_have_one_key_of_seals_and_one_of_redaction(tmp_path: Path) -> None:
+    first, second = Project(tmp_path), Project(tmp_path)
+    assert first.owner.registration is None and second.owner.registration is None
+    keys = [redaction.of(one)._key for one in (first, second)]
+    first.prepare()
+    assert keys[0] == keys[1]
+    assert len({one.owner.seal_key for one in (first, second, Project(tmp_path))}) == 1
+
+
+def test_a_store_that_another_process_has_just_begun_waits_for_no_answer(tmp_path: Path) -> None:
+    second = Project(tmp_path)
+    assert second.owner.registration is None
+    ralf.record_decision("tide", "Use tabs", root=tmp_path)
+    second.prepare()
+    found = registry.find(tmp_path)
+    assert found is not None and found.pending == ""
+
+
+# ---- a store of before ----
+
+
+def test_settings_that_git_tracks_opt_nobody_in_though_the_store_is_adopted(earlier: Path, own_logs: Path) -> None:
+    (context_of(earlier) / "config.yaml").write_text("inject: full\nredact_patterns: ['[a-z]+']\n")
+    subprocess.run(["git", "init", "-q", earlier], check=True)  # noqa: S607
+    added = ["git", "-C", str(earlier), "add", "-f", ".autonomous/context/config.yaml"]
+    subprocess.run(added, check=True)
+    started(earlier)
+    owner = Project(earlier).owner
+    assert owner.registration is not None and owner.registration.pending == ""
+    assert not owner.has_opted_in and not config.is_believed(Project(earlier))
+
+
+def test_the_store_of_an_earlier_version_is_adopted_where_the_users_own_logs_prove_it(
+    earlier: Path, own_logs: Path
+) -> None:
+    said = started(earlier)
+    assert said.notice == ""
+    owner = Project(earlier).owner
+    assert owner.has_opted_in and owner.registration is not None
+    assert owner.registration.redaction_key == OLD_KEY
+    assert not (context_of(earlier) / "config.local.yaml").exists()
+    assert all(
+        not entry.foreign for stream in ("tide", "moon") for entry in Project(earlier).store.read(f"routes/{stream}")
+    )
+    assert decisions(earlier)[-1:] == ["Keep the old columns"]
+    assert not ralf.get_context("tide", root=earlier).foreign
+    assert (Project(earlier).cache / "chosen" / SESSION).read_text() == "tide\n"
+    done = process("context", "verify", cwd=earlier)
+    assert done.status == 0, done.out
+
+
+def test_a_store_of_which_nothing_proves_whose_it_is_waits_and_recording_goes_on(earlier: Path, tmp_path: Path) -> None:
+    said = started(earlier)
+    assert said.context == "" and "ralf context trust" in said.notice
+    assert not Project(earlier).owner.has_opted_in
+    ralf.record_decision("tide", "Count from zero", root=earlier)
+    assert decisions(earlier) == ["Count from zero"]
+    assert ralf.get_context("tide", root=earlier).foreign
+
+
+def test_a_log_that_begins_otherwise_proves_nothing(earlier: Path, own_logs: Path) -> None:
+    path = own_logs / f"{SESSION}.jsonl"
+    path.write_bytes(path.read_bytes().replace(b"tide", b"moon"))
+    started(earlier)
+    assert not Project(earlier).owner.has_opted_in
+
+
+def test_a_store_that_git_tracks_proves_nothing(earlier: Path, own_logs: Path) -> None:
+    subprocess.run(["git", "init", "-q", earlier], check=True)  # noqa: S607
+    subprocess.run(["git", "-C", earlier, "add", "-f", ".autonomous"], check=True)  # noqa: S607
+    started(earlier)
+    assert not Project(earlier).owner.has_opted_in
+
+
+def test_an_adoption_that_was_broken_off_is_completed_by_the_next_hook(
+    earlier: Path, own_logs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patched:
+        patched.setattr(adoption, "_move_cache", lambda _: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            adoption.register(Project(earlier))
+    assert not Project(earlier).owner.has_opted_in
+    started(earlier)
+    assert Project(earlier).owner.has_opted_in
+    assert decisions(earlier)[-1:] == ["Keep the old columns"]
+
+
+def test_patterns_of_a_store_that_waits_stay_in_force(earlier: Path) -> None:
+    (context_of(earlier) / "config.yaml").write_text("redact_patterns: ['ACME-[0-9]{8}']\n")
+    ralf.record_decision("tide", "Use ACME-12345678", root=earlier)
+    assert "ACME-1" not in str(records_of(earlier, "tide"))
+
+
+def test_a_project_that_was_moved_is_known_by_its_seals_and_taken_over_when_the_person_says_so(tmp_path: Path) -> None:
+    before, after = tmp_path / "before", tmp_path / "after"
+    before.mkdir()
+    optin.init(Project(before), share=False)
+    ralf.record_decision("tide", "Use tabs", root=before)
+    shutil.move(before, after)
+    found = adoption.look(Project(after))
+    assert found.moved is not None and found.moved.path == str(before)
+    assert decisions(after) == [] or ralf.get_context("tide", root=after).foreign
+    adoption.adopt(Project(after))
+    assert decisions(after) == ["Use tabs"]
+    assert Project(after).owner.has_opted_in
+
+
+def test_a_copy_that_is_registered_alike_is_read_as_the_original(tmp_path: Path) -> None:
+    root = tmp_path / "project"
+    root.mkdir()
+    ralf.record_decision("tide", "Use tabs", root=root)
+    assert decisions(copied(root, tmp_path / "copy")) == ["Use tabs"]
+    assert moved(root, root) == root
+
+
+def test_redaction_goes_on_under_the_key_of_before(earlier: Path, own_logs: Path) -> None:
+    started(earlier)
+    text = "export API_TOKEN=q7Rt2bVx9MpLw3Zk8Yd1"
+    assert Project(earlier).redactor.text(text) == Redactor(bytes.fromhex(OLD_KEY)).text(text)
+
+
+def test_no_project_is_found_in_place_of_the_one_that_is_meant(tmp_path: Path) -> None:
+    optin.init(Project(tmp_path), share=False)
+    assert projects.find(tmp_path).owner.has_opted_in

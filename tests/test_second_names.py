@@ -1,0 +1,138 @@
+"""No write goes through a file that has a second name, and none is emptied before it was looked at: what lies outside
+of the store under the same inode keeps its bytes, its mode and its times (but for the time by which the fast path says
+when hooks called).
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+import storekit
+from allwrites import ROUTE, everything
+from ralf.files import opening
+from ralf.project import Project
+from ralf_integrations.blackbox5.budget import SPAWNED, ContextBudget
+from ralf_integrations.hooks import complaints, hints, instant
+from storekit import context_of
+
+BESIDE = ("search.sqlite-journal", "search.sqlite-wal", f"routes/.{ROUTE}.json.tmp", f"open/.{ROUTE}.json.tmp")
+"""Files of the cache that are there for a moment only, and whose names can be foretold."""
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("made") / "project"
+    assert everything(root) == []
+    return root
+
+
+def second_names(paths: list[Path], elsewhere: Path) -> dict[Path, tuple[bytes, int, int]]:
+    """Give files a name outside of the store; what each is now."""
+    elsewhere.mkdir()
+    found = {}
+    for number, path in enumerate(paths):
+        name = elsewhere / f"{number}{path.suffix}"
+        os.link(path, name)
+        os.utime(name, ns=(10**18, 10**18))
+        found[name] = _state(name)
+    return found
+
+
+def _state(path: Path) -> tuple[bytes, int, int]:
+    status = path.lstat()
+    return path.read_bytes(), status.st_mode, 0 if path.suffix == instant.HINT else status.st_mtime_ns
+
+
+def groups(store: Path) -> dict[str, list[Path]]:
+    """The files of a store by the folder at its top, those of the cache by the folder in it."""
+    found: dict[str, list[Path]] = {}
+    for path in sorted(store.rglob("*")):
+        if path.is_file():
+            parts = path.relative_to(store).parts
+            depth = 3 if parts[0] == "cache" else 1
+            found.setdefault("/".join(parts[:depth]) if len(parts) > 1 else "files at the top", []).append(path)
+    return found
+
+
+@pytest.mark.slow(seconds=60)
+def test_no_write_of_any_kind_changes_a_file_by_its_second_name(made: Path, tmp_path: Path) -> None:
+    for number, name in enumerate(groups(context_of(made))):
+        root = storekit.moved(made, shutil.copytree(made, tmp_path / str(number) / "project"))
+        paths = groups(context_of(root))[name]
+        before = second_names(paths, tmp_path / str(number) / "elsewhere")
+        everything(root)
+        assert {path: _state(path) for path in before} == before, name
+
+
+@pytest.mark.slow(seconds=20)
+@pytest.mark.parametrize("words", [b"", b"somebody's words\n"])
+def test_a_file_of_somebody_laid_in_the_place_of_one_to_come_stays(made: Path, tmp_path: Path, words: bytes) -> None:
+    names = [path.relative_to(context_of(made)) for path in sorted(context_of(made).rglob("*")) if path.is_file()]
+    cache = Project(made).cache.relative_to(context_of(made))
+    root = storekit.moved(made, tmp_path / "project")
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    before = {}
+    for number, name in enumerate([*names, *(cache / beside for beside in BESIDE)]):
+        if name.parts[0] in ("locks", "journal", "blobs", "config.yaml", "config.local.yaml"):
+            continue  # what lies there is a store's, and refused or read as it stands
+        outside, place = elsewhere / f"{number}{name.suffix}", context_of(root) / name
+        outside.write_bytes(words)
+        place.parent.mkdir(parents=True, exist_ok=True)
+        os.link(outside, place)
+        os.utime(outside, ns=(10**18, 10**18))
+        before[outside] = _state(outside)
+    everything(root)
+    assert {path: _state(path) for path in before} == before
+
+
+def test_a_file_that_is_to_be_emptied_is_looked_at_first(tmp_path: Path) -> None:
+    outside, place = tmp_path / "outside", tmp_path / "place"
+    outside.write_text("words")
+    os.link(outside, place)
+    for mode in ("w", "a", "r+"):
+        with pytest.raises(OSError, match="second name"), open(place, mode, opener=opening.ours_alone):
+            pass
+    assert outside.read_text() == "words"
+    outside.unlink()
+    with open(place, "w", opener=opening.ours_alone) as file:
+        file.write("new")
+    assert place.read_text() == "new"
+
+
+def test_the_rights_and_times_of_a_file_with_a_second_name_are_left(tmp_path: Path) -> None:
+    outside, place = tmp_path / "outside", tmp_path / "place"
+    outside.write_text("words")
+    outside.chmod(0o644)
+    os.link(outside, place)
+    os.utime(outside, ns=(10**18, 10**18))
+    before = _state(outside)
+    for change in (opening.make_private, opening.touch):
+        with pytest.raises(OSError, match="second name"):
+            change(place)
+    with pytest.raises(OSError, match="second name"):
+        ContextBudget(run_dir=_linked(tmp_path, outside)).mark_subagent_spawned()
+    assert _state(outside) == before
+
+
+def _linked(folder: Path, outside: Path) -> Path:
+    (folder / "run").mkdir()
+    os.link(outside, folder / "run" / SPAWNED)
+    return folder / "run"
+
+
+def test_what_hooks_remember_and_complain_of_goes_into_no_file_of_somebody(made: Path, tmp_path: Path) -> None:
+    root = storekit.moved(made, shutil.copytree(made, tmp_path / "project"))
+    project = Project(root)
+    foretold = sorted((project.folder / "cache").rglob(f"*{instant.HINT}"))
+    before = second_names([complaints.log(project), *foretold], tmp_path / "elsewhere")
+    for number in range(3):
+        complaints.add(project, "here", ValueError(f"{number}" * 30_000))
+    for path in foretold:
+        hints.write(project, path.stem, None, size=1, until=2)
+    assert len(before) > 1
+    assert {path: _state(path) for path in before} == before

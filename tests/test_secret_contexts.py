@@ -1,0 +1,294 @@
+"""A secret is told by what stands around it: a name and what joins it, a command, a table, an announcement."""
+
+from __future__ import annotations
+
+import base64
+
+import pytest
+
+from ralf.secrets.redact import Redactor
+
+REDACTOR = Redactor(b"k" * 32)
+CHOSEN, RANDOM = "Winter2031!", "q7Rt2bVx9MpL4sKd8WzY3nCf"
+BODY = "\n".join(f"MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQC7{n:012d}" for n in range(6))
+KEY = f"-----BEGIN RSA PRIVATE KEY-----\n{BODY}\nabcd3f==\n-----END RSA PRIVATE KEY-----"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SMTP_PASS={}",  # names
+        "smtpPass: {}",
+        "LDAP_BIND_PW={}",
+        "ldapBindPw = '{}'",
+        "PASSWORDS='{}'",
+        "contraseña: {}",
+        "密码\uff1a{}",
+        "mot de passe : {}",
+        "  admin_password: |\n    {}\n  port: 1",  # what joins them
+        "password ?= '{}'",
+        "$password .= '{}';",
+        "PASSWORD :::= '{}'",
+        "CREATE ROLE app LOGIN PASSWORD '{}';",
+        "ENV DB_PASSWORD {}",
+        'setx DB_PASSWORD "{}"',
+        "set -x DB_PASSWORD {}; fish",
+        "setenv DB_PASSWORD {}",
+        "gh secret set DB_PASSWORD --body {} --repo o/r",
+        "aws ssm put-parameter --name /app/db_password --value {} --type SecureString",
+        "db_password=SecretStr('{}') port=1",
+        "[Environment]::SetEnvironmentVariable('DB_PASSWORD', '{}', 'User')",
+        "Server=h;Uid=sa;Pwd={};",
+        'public string DbPassword {{ get; set; }} = "{}";',
+        'variable "db_password" {{\n  default = "{}"\n}}',
+        "<Password><Value>{}</Value></Password>",
+        "<key>dbPassword</key>\n<string>{}</string>",
+        "<adminPassword>\n   {}\n</adminPassword>",
+        'form-data; name="password"\r\n\r\n{}\r\n--x',
+        "{{'password': ['{}']}}",
+        "| variable | value |\n| --- | --- |\n| `DB_PASSWORD` | `{}` |",  # tables
+        " id | db_password \n----+------\n 7 | {}\n(1 row)",
+        "user,password,home\nbob,{},/x",
+        "name\tpassword\nbob\t{}",
+        "Key     Value\n---     -----\ndb_password  {}",
+        "db_password | {}\nname | ci",
+        "- **Password:** {}",  # text
+        "set `DB_PASSWORD` to `{}` please",
+        "the db password is {} please deploy",
+        "logged in with password {} from 1.2.3.4",
+        "Use the following password to proceed:\n\n{}\n\nIt is kept in",
+        "A temporary password is generated for root@localhost: {}",
+        "requirepass {}\nport 1",
+        "https://{}@git.test/a/b.git",
+        "Authorization: Bearer {}",
+        'static DB_PASSWORD: &str = r#"{}"#;',  # languages' strings and declarations
+        'var dbPassword = @"{}";',
+        'const db_password: []const u8 = "{}";',
+        'const char db_password[] = "{}";',
+        'std::string dbPassword{{"{}"}};',
+        "param dbPassword string = '{}'",
+        '{{db_password, <<"{}">>}},',
+        'Client::builder().db_password("{}")',
+        'db_password: str = Field(default="{}", alias="x")',
+        'parser.add_argument("--db-password", default="{}")',
+        "process.env.DB_PASSWORD || '{}'",
+        'assert settings.db_password == "{}"',
+        "(Pdb) p self.db_password\n'{}'",  # what a prompt answers
+        "In [3]: db_password\nOut[3]: '{}'",
+        '"db_password": {{"value": "{}", "type": "string"}},',  # values under names of their own
+        '{{"ParameterKey": "DbPassword", "ParameterValue": "{}"}}',
+        '<property name="app.db.password">{}</property>',
+        "<db-password><![CDATA[{}]]></db-password>",
+        '<meta name="db-password" content="{}">',
+        "db_password: &t {}",
+        "Das Passwort lautet {} und gilt ab heute.",  # languages of people
+        'Const DbPassword As String = "{}"',
+        "local db_password = [[{}]]",
+        'DB_PASSWORD = (\n    "{}"\n)',
+        "db_password = <<EOT\n{}\nEOT",
+        'db_password = """{}"""',
+        'DbPassword:\n  Type: String\n  Default: "{}"',
+        "<dt>Db password</dt><dd><code>{}</code></dd>",
+        "La password \u00e8 {}",
+        "\u043f\u0430\u0440\u043e\u043b\u044c \u043e\u0442 \u0431\u0430\u0437\u044b \u2014 {}",
+        "\u30d1\u30b9\u30ef\u30fc\u30c9\u306f\u300c{}\u300d\u3067\u3059",
+    ],
+)
+def test_a_password_is_found_by_its_name_however_that_is_joined_with_it(text: str) -> None:
+    assert CHOSEN not in REDACTOR.text(text.format(CHOSEN))
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "天地玄黄宇宙洪荒",
+        "\u0431\u043e\u0440\u043e\u0434\u0430\u0039",
+        "Überwald47!",
+        "copper🔑284",
+        "tulipharborfalcon",
+    ],
+)
+@pytest.mark.parametrize("text", ["DB_PASSWORD={}", "db_password: {}", '"db_password": "{}"', "| db_password | {} |"])
+def test_a_password_of_another_alphabet_or_of_joined_words_is_found(text: str, value: str) -> None:
+    assert value not in REDACTOR.text(text.format(value))
+
+
+def test_a_password_that_json_escapes_is_found() -> None:
+    assert "u5929" not in REDACTOR.text('{"msg": "using db_password=\\u5929\\u5730\\u7384\\u9ec4\\u5b87\\u5b99 now"}')
+
+
+def test_a_pass_phrase_is_found_also_without_quotes_to_the_end_of_its_line() -> None:
+    for text in ("db_password: {}\nport: 1", "DB_PASSWORD='{}'", 'Environment="DB_PASSWORD={}"'):
+        assert "harbor" not in REDACTOR.text(text.format("tulip harbor falcon marble"))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "ACME_KEY={}",
+        "acmeKey: '{}'",
+        "RAILS_MASTER_KEYS={}",
+        "vendor:\n  key: {}\n  x: 1",
+        "// {} is the acme token",
+        "acmeToken,{},",
+        "|acme_token|{}|",
+        "https://x.test/a?b=1&sig={}",
+        "https://x.test/cb?code={}&state=x",
+        "client secret - {}",
+        'proxy_set_header X-Api-Key "{}";',
+        "echo '{}' | vercel env add API_KEY production",
+        "curl -b 'sid={}; theme=dark' https://x.test",
+        "https://x.test/reset-password/{}",
+        ".x.test\tTRUE\t/\tTRUE\t1799999999\tsid\t{}",
+    ],
+)
+def test_a_random_value_is_found_by_what_calls_it_a_key_a_token_or_a_signature(text: str) -> None:
+    assert RANDOM not in REDACTOR.text(text.format(RANDOM))
+
+
+@pytest.mark.parametrize("name", ["public_key", "PRIMARY_KEY", "foreignKey", "sort_key", "CACHE_KEY", "partitionKey"])
+def test_a_key_that_opens_nothing_stays(name: str) -> None:
+    text = f'{name}: "{RANDOM}"'
+    assert REDACTOR.text(text) == text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "http -a admin:{} GET api.test",
+        "sqlcmd -S h -U sa -P {} -Q 'select 1'",
+        "newtool login -u bob -p {} h.test",
+        "az keyvault secret set --vault-name v --name x --value {}",
+        "gh secret set TOKEN -b {}",
+        "vercel -t {} deploy",
+        "rclone config create x sftp user a pass {}",
+        "mc admin user add x bob {}",
+        "virsh set-user-password vm root '{}'",
+        "bw unlock '{}' --raw",
+        "vmrun -gu a -gp {} list",
+        "openssl dgst -sha256 -hmac '{}' a",
+        "cvs -d :pserver:a:{}@h:/r login",
+        'openvpn --auth-user-pass <(echo -e "a\\n{}")',
+        "db.test:5432:app:admin:{}",
+        "##vso[task.setvariable variable=DB_PASS]{}",
+        "sudo -S apt update <<< '{}'",
+        "echo 'bob:{}' | sudo chpasswd",
+        "echo -e '{0}\\n{0}' | passwd bob",
+        "echo {} | gpg --batch --passphrase-fd 0 -d a.gpg",
+        "sqlplus scott/{}@db",
+        "lftp -u bob,{} sftp://h",
+        "net use Z: \\\\h\\s {} /user:bob",
+        "xfreerdp /u:bob /p:{} /v:h",
+        "requests.get(u, auth=('bob', '{}'))",
+        'DriverManager.getConnection(url, "root", "{}")',
+        "bcrypt.hashSync('{}', 10)",
+        "page.getByLabel('Password').fill('{}')",
+        'spawn ssh h; expect assword; send "{}\\r"',
+        'ConvertTo-SecureString "{}" -AsPlainText -Force',
+        "ssh-keygen -t ed25519 -N '{}' -f id",
+        "mc alias set x https://s3.test admin {}",
+        "htpasswd -nbB bob {}",
+        "rabbitmqctl add_user app {}",
+    ],
+)
+def test_a_password_is_found_by_the_command_or_the_call_that_takes_it(text: str) -> None:
+    assert CHOSEN not in REDACTOR.text(text.format(CHOSEN))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("docker run -u 1000 -p 8080:80 app", "ssh -l bob -p 2222 h", "sudo -u bob mkdir -p src/a2b/c33"),
+        *("make -k test2", "echo step12 | tee log", "git login --help", "login('bob', 'home')"),
+    ],
+)
+def test_a_command_that_takes_no_password_stays(text: str) -> None:
+    assert REDACTOR.text(text) == text
+
+
+# ---- private keys ----
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["deploy/id_rsa:{}", "deploy/id_rsa:12:{}", "app-1  | {}", "2031-01-01T00:00:07Z {}", "    {}", "+{}", "'{}\\n' +"],
+)
+def test_a_private_key_is_found_behind_whatever_stands_before_its_lines(line: str) -> None:
+    whole = "\n".join(line.format(each) for each in KEY.split("\n"))
+    begun = "\n".join(whole.split("\n")[:4])
+    ended = "\n".join(whole.split("\n")[-4:])
+    for text in (whole, f"before\n{whole}\nbehind", begun + "\n", ended):
+        shown = REDACTOR.text(text)
+        assert not any(each in shown for each in BODY.split("\n")), shown
+    assert REDACTOR.text(f"before\n{whole}\nbehind").endswith("\nbehind")
+
+
+def test_a_private_key_is_found_in_a_page_and_in_base64() -> None:
+    coded = base64.b64encode(KEY.encode()).decode()
+    wrapped = "\n".join(coded[place : place + 76] for place in range(0, len(coded), 76))
+    for text in (f"TLS={coded}", f"    client-key-data: {coded}", f"$ base64 k\n{wrapped}\n$ ls"):
+        shown = REDACTOR.text(text)
+        assert coded[100:130] not in shown
+        assert wrapped.split("\n")[-2] not in shown
+    assert "MIIEvQ" not in REDACTOR.text(KEY.replace("\n", "<br>"))
+
+
+def test_the_base64_of_a_certificate_stays() -> None:
+    coded = base64.b64encode(b"-----BEGIN CERTIFICATE-----\n" + b"MIIC" * 40).decode()
+    assert REDACTOR.text(f"client-certificate-data: {coded}") == f"client-certificate-data: {coded}"
+
+
+# ---- announced ----
+
+
+@pytest.mark.parametrize(
+    ("text", "secret"),
+    [
+        ('MNEMONIC="{}"', " ".join(["abandon", "zebra", "youth", "wrist"] * 3)),
+        ("my seed phrase is {} so", " ".join(["abandon", "zebra", "youth", "wrist"] * 3)),
+        ("Recovery codes:\n{}\nKeep them", "dbq6n-t4ukc\ndlwu1-wo741"),
+        ("Can't scan? Enter this key: {}", "tcnw dxje gybj 2fqi a6go"),
+        ("Your verification code is {}. It", "428731"),
+    ],
+)
+def test_what_a_text_announces_and_sets_apart_is_found(text: str, secret: str) -> None:
+    assert secret not in REDACTOR.text(text.format(secret))
+
+
+# ---- what is no secret ----
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "password = hash_password(raw2)",  # calls
+        "token = client.get('github_token')",
+        'api_key = os.environ.get("ACME_API_KEY_V2")',
+        'password = getpass("Enter password 2: ")',
+        "secretName: app-tls-secret-7f9c4",  # Kubernetes' names
+        "token: default-token-x7k2p",
+        'token: "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJ"',  # images
+        "secret_image: iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJ",
+        '"cookie": "^0.7.1"',  # version constraints
+        "token>=1.2.3",
+        '"jsonwebtoken": "~9.0.2"',
+        "password: SecretStr",  # type names
+        "token: JWTToken2",
+        "secret: bytes32",
+        "password: Optional[str] = None",
+        '    "AWS::IAM::AccessKey": "72c2d9dd90025459",',
+        "arn:aws:secretsmanager:us-west-2:123456789012:secret:MySecret1-a1b2c3",
+        '"NextToken": "CpHNsscimcV5oH7bSbub03CI2Qms5ypNpNm53"',
+        '"ClientToken": "550e8400-e29b-41d4-a716-446655440000"',
+        "cache key: build-482b71198626fbc76a6d8f8141b1ff9fa1d3dfe6",
+        "    --- PASS: TestTruncateAtUUID/truncate_at_u2 (0.00s)",
+        "PWD=/home/dev/x2y33",
+        "the password is required; the token is sha256, the key is AES256",
+        "Use this key with care: it opens more than most",
+        "password\nsyscmdlist.append(name2)",
+        "sorted(found, key=lambda hit: hit.start2)",
+        "(token, secret, password)\n(one1234, two1234, tri1234)",
+    ],
+)
+def test_what_only_stands_near_a_name_stays(text: str) -> None:
+    assert REDACTOR.text(text) == text

@@ -1,0 +1,147 @@
+"""RE2 runs what is looked for in foreign text: in linear time, and without it nothing runs that could hang."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import ralf
+from ralf.errors import UsageError
+from ralf.secrets import engine, redaction
+from ralf.secrets.engine import Text, Words
+from ralf.secrets.redact import Redactor
+
+needs_re2 = pytest.mark.skipif(not engine.available(), reason="google-re2 is not installed")
+
+
+def redacted(pattern: str, text: str) -> str:
+    return Redactor(b"k" * 32, redaction.compiled(Path("config.yaml"), [pattern])).text(text)
+
+
+def without_re2(code: str) -> subprocess.CompletedProcess[str]:
+    """Run code in a Python that has no RE2."""
+    code = f"import sys\nsys.modules['re2'] = None\n{code}"
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+
+
+# ---- patterns of the user ----
+
+
+@needs_re2
+@pytest.mark.parametrize("pattern", ["(a+)+$", "(a|a)*b", "(x+x+)+y", "(.*)(.*)(.*)(.*)z"])
+def test_a_pattern_on_which_a_backtracking_engine_hangs_runs_in_linear_time(pattern: str) -> None:
+    text = "ax" * 100_000
+    begin = time.process_time()
+    redacted(pattern, text) if not pattern.startswith("(.*)") else redacted(pattern, text[:20_000])
+    assert time.process_time() - begin < 5
+
+
+@pytest.mark.parametrize(
+    ("pattern", "why"),
+    [
+        ("[", "missing"),
+        (r"(?<=id )\w+", "invalid perl operator"),
+        (r"(\w)\1", "invalid escape"),
+        ("a*", "nothing stands"),
+        ("a{1,5000}", "repetition"),
+    ],
+)
+@needs_re2
+def test_a_pattern_that_cannot_run_is_named_with_the_reason_and_never_dropped(pattern: str, why: str) -> None:
+    with pytest.raises(UsageError, match=why) as raised:
+        redacted(pattern, "")
+    assert "redact_patterns" in str(raised.value)
+    assert repr(pattern) in str(raised.value)
+    assert raised.value.hint
+
+
+@needs_re2
+def test_places_are_those_of_characters_also_behind_letters_of_several_bytes_and_lone_surrogates() -> None:
+    shown = redacted("badge ([0-9]{4})", "ü\ud800漢🔑 badge 1234; ß badge 5678.")
+    assert shown.startswith("ü\ud800漢🔑 badge [REDACTED:pattern:")
+    assert "1234" not in shown
+    assert "5678" not in shown
+    assert shown.endswith("].")
+
+
+# ---- words ----
+
+
+def test_the_same_words_are_found_in_a_short_text_and_in_a_long_one() -> None:
+    words = ["ghp_", "s.", "密码", "a.b", "x"]
+    for text in ("", "ghp_ 密码", "s. a1b", "a.b"):
+        assert set(Words(words).within(text)) == {word for word in words if word in text}
+        long = text + "\ud800" + "-" * 10_000
+        assert set(Words(words).within(long)) == {word for word in words if word in text}
+
+
+def test_lower_case_keeps_each_character_in_its_place() -> None:
+    text = "İSTANBUL_PASSWORD"
+    assert len(Text(text).low) == len(text)
+    assert Text(text).low.endswith("password")
+
+
+# ---- without RE2 ----
+
+
+def test_without_re2_what_our_own_table_knows_is_found() -> None:
+    token = "ghp_" + "aB3dE6gH9jK2mN5pQ8sT" + "uV1xY4zA7cD0eF3g"
+    done = without_re2(f"""
+from ralf.secrets.redact import Redactor
+print(Redactor(b"k" * 32).text("DB_PASSWORD=hunter2!x and {token} " + "x" * 10_000)[:120])
+""")
+    assert done.stderr == ""
+    assert "hunter2" not in done.stdout
+    assert "[REDACTED:github:" in done.stdout
+
+
+def test_without_re2_a_pattern_with_bounds_runs_and_one_without_is_refused_with_what_to_install() -> None:
+    done = without_re2("""
+from pathlib import Path
+from ralf.errors import UsageError
+from ralf.secrets import redaction
+from ralf.secrets.redact import Redactor
+made = redaction.compiled(Path("config.yaml"), ["ACME-[0-9]{8}", "badge (é[a-z]{4})"])
+print(Redactor(b"k" * 32, made).text("ACME-12345678, badge éabcd"))
+for pattern in ("(a+)+$", "x+y", "([ab]{1,9}){1,9}c", r"(?=a)a"):
+    try:
+        redaction.compiled(Path("config.yaml"), [pattern])
+    except UsageError as error:
+        print(error.hint)
+""")
+    first, *refused = done.stdout.splitlines()
+    assert first.count("[REDACTED:pattern:") == 2, done.stderr
+    assert len(refused) == 4
+    assert all("google-re2" in line for line in refused)
+
+
+def test_without_re2_doctor_says_what_is_not_looked_for(tmp_path: Path) -> None:
+    done = without_re2(f"""
+from pathlib import Path
+from ralf.project import Project
+from ralf_integrations import doctor
+print(*doctor._secrets(Project(Path({str(tmp_path)!r}))))
+""")
+    assert "google-re2 is not installed" in done.stdout, done.stderr
+
+
+def test_a_routes_first_checkpoint_says_once_what_is_not_looked_for_without_re2(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engine, "find_spec", lambda _: None)
+    engine.available.cache_clear()
+    said = '{"role": "user", "content": "We keep SQLite."}'
+    try:
+        session = tmp_path / "session.jsonl"
+        session.write_text(said + "\n")
+        first = ralf.checkpoint("tide", session, root=tmp_path)
+        session.write_text(f"{said}\n{said}\n")
+        later = ralf.checkpoint("tide", session, root=tmp_path)
+    finally:
+        engine.available.cache_clear()
+    assert engine.NOT_LOOKED_FOR in first.warnings
+    assert engine.NOT_LOOKED_FOR not in later.warnings

@@ -1,0 +1,164 @@
+"""`ralf context trust` as a person types it: what it shows, what it asks, and what an answer changes."""
+
+from __future__ import annotations
+
+import os
+import pty
+import subprocess
+from pathlib import Path
+
+import pytest
+from tests.faults.planted import commit_all, git, put_route
+
+import ralf
+from ralf.project import Project
+from storekit import HANGS, command, earlier_store, environment, route_file
+
+AGENTS = [
+    "CLAUDECODE",
+    "CLAUDE_CODE_ENTRYPOINT",
+    "CLAUDE_CODE_SESSION_ID",
+    "CLAUDE_CODE_SSE_PORT",
+    "CLAUDE_PROJECT_DIR",
+    "CODEX_CI",
+    "CODEX_SESSION_ID",
+    "CODEX_THREAD_ID",
+    "CODEX_TOOL_CALL_ID",
+    "GEMINI_CLI",
+]
+HINT = "type it yourself, in a terminal of your own: ralf context trust tide"
+
+
+def typed(project: Path, *args: str, answers: str, **variables: str) -> tuple[int, str]:
+    """Run `ralf context trust …` on a terminal at which these answers are typed; its exit status and what it wrote."""
+    ours, theirs = pty.openpty()
+    done = subprocess.Popen(
+        command("context", "trust", *args),
+        cwd=project,
+        env=environment(project) | {"TERM": "dumb"} | variables,
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        close_fds=True,
+    )
+    os.close(theirs)
+    os.write(ours, answers.encode())
+    said = b""
+    while True:
+        try:
+            part = os.read(ours, 65_536)
+        except OSError:  # how Linux tells that nobody holds the other end any more
+            break
+        if not part:
+            break
+        said += part
+    os.close(ours)
+    return done.wait(timeout=HANGS), said.decode().replace("\r\n", "\n")
+
+
+@pytest.fixture
+def earlier(tmp_path: Path) -> Path:
+    """A project with the store of an earlier version that had opted in, and no log of its sessions."""
+    return earlier_store(tmp_path / "project")
+
+
+@pytest.fixture
+def clone(tmp_path: Path) -> Path:
+    """A clone whose repository brings a route file with rules, named `tide`."""
+    evil = tmp_path / "evil"
+    evil.mkdir()
+    git(evil, "init", "-q")
+    put_route(evil, "tide")
+    commit_all(evil)
+    git(tmp_path, "clone", "-q", str(evil), str(tmp_path / "clone"))
+    return tmp_path / "clone"
+
+
+def decided(root: Path, route: str = "tide") -> list[tuple[str, str]]:
+    """The decisions of a route that are not foreign, and their origins."""
+    context = ralf.get_context(route, root=root)
+    return [] if context.foreign else [(item.decision, item.origin) for item in context.decisions]
+
+
+def test_a_whole_store_of_an_earlier_version_is_shown_and_accepted(earlier: Path) -> None:
+    assert decided(earlier) == []
+    status, said = typed(earlier, answers="y\ny\ny\ny\n")
+    assert status == 0, said
+    assert "records in" in said and "routes/tide: " in said
+    assert "Did your own ralf write these records?" in said
+    assert ": taken as yours; hooks act here" in said
+    assert decided(earlier)
+    registration = Project(earlier).owner.registration
+    assert registration is not None
+    assert registration.hooks
+    assert registration.pending == ""
+
+
+def test_no_keeps_a_store_of_an_earlier_version_foreign(earlier: Path) -> None:
+    status, said = typed(earlier, answers="n\nn\nn\nn\n")
+    assert status == 0, said
+    assert decided(earlier) == []
+    assert "taken as yours" not in said
+    assert "imported" not in said
+
+
+def test_a_project_that_was_moved_is_said_to_be_and_accepted_by_an_empty_answer(tmp_path: Path) -> None:
+    before, after = tmp_path / "before", tmp_path / "after"
+    before.mkdir()
+    ralf.record_decision("tide", "Keep metres", root=before)
+    before.rename(after)
+    assert decided(after) == []
+    status, said = typed(after, answers="\n\n\n")
+    assert status == 0, said
+    assert f"They were written by your ralf at {before.resolve()}." in said
+    assert [text for text, _ in decided(after)] == ["Keep metres"]
+
+
+@pytest.mark.parametrize("diff", [(), ("--diff",)], ids=["lines", "diff"])
+def test_a_route_that_came_with_a_clone_is_shown_and_imported(clone: Path, diff: tuple[str, ...]) -> None:
+    status, said = typed(clone, "tide", *diff, answers="y\n")
+    assert status == 0, said
+    assert "tide: came with the repository; not written by your ralf" in said
+    assert ("+" in said) or not diff
+    assert "zqxrule" in said
+    assert "tide: imported" in said
+    context = ralf.get_context("tide", root=clone)
+    assert not context.foreign
+    assert {item.origin for item in context.decisions} == {"import"}
+
+
+@pytest.mark.parametrize("answer", ["n\n", "\n"], ids=["no", "nothing"])
+def test_no_keeps_a_route_that_came_with_a_clone_foreign(clone: Path, answer: str) -> None:
+    before = route_file(clone, "tide").read_bytes()
+    status, said = typed(clone, "tide", answers=answer)
+    assert status == 0, said
+    assert "imported" not in said
+    assert ralf.get_context("tide", root=clone).foreign
+    assert route_file(clone, "tide").read_bytes() == before
+
+
+@pytest.mark.parametrize("variable", AGENTS)
+def test_under_an_agent_it_shows_and_accepts_nothing(clone: Path, variable: str) -> None:
+    status, said = typed(clone, "tide", answers="y\n", **{variable: "1"})
+    assert status == 2, said
+    assert f"nothing was accepted: an agent runs this (${variable} is set)" in said
+    assert HINT in said
+    assert ralf.get_context("tide", root=clone).foreign
+
+
+def test_without_a_terminal_it_shows_and_accepts_nothing(clone: Path) -> None:
+    done = subprocess.run(
+        command("context", "trust", "tide"),
+        cwd=clone,
+        env=environment(clone),
+        input="y\n",
+        capture_output=True,
+        text=True,
+        timeout=HANGS,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert "zqxrule" in done.stdout
+    assert "nothing was accepted: no person is at a terminal here" in done.stderr
+    assert HINT in done.stderr
+    assert ralf.get_context("tide", root=clone).foreign

@@ -1,0 +1,233 @@
+"""A store that belongs to another user is neither read nor written, unless this user has named it as safe."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import pytest
+
+import hookkit
+import ralf
+from ralf import environment
+from ralf.errors import OtherOwner, UsageError
+from ralf.integrity.verify import verify
+from ralf.ownership import users
+from storekit import Cli, context_of, kept_bytes, process, write_session
+
+OTHER = 65_534
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file to another user")
+
+
+def give(path: Path, user: int = OTHER) -> None:
+    """Give a folder and all in it to a user."""
+    for one in (path, *path.rglob("*")):
+        os.chown(one, user, user, follow_symlinks=False)
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """A project with a store of its own, with a record in it."""
+    root = tmp_path / "project"
+    root.mkdir()
+    ralf.record_decision("tide", "Use centimetres", root=root)
+    return root
+
+
+@pytest.fixture
+def own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The user's folder, of this test."""
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    (tmp_path / "config" / "ralf").mkdir(parents=True, mode=0o700)
+    return tmp_path / "config" / "ralf"
+
+
+def calls(root: Path) -> list[Callable[[], object]]:
+    return [
+        lambda: ralf.get_context("tide", root=root),
+        lambda: ralf.list_routes(root=root),
+        lambda: ralf.search("centimetres", root=root),
+        lambda: ralf.record_decision("tide", "Go on", root=root),
+        lambda: verify(root=root),
+    ]
+
+
+def test_the_store_of_another_user_is_neither_read_nor_written(project: Path) -> None:
+    give(project)
+    before = kept_bytes(project, cache=True)
+    for call in calls(project):
+        with pytest.raises(OtherOwner, match=r"belongs to .*65534") as caught:
+            call()
+        assert str(caught.value).startswith(str(project / ".autonomous"))
+        assert "RALF_SAFE_DIRECTORIES" in caught.value.hint
+    assert kept_bytes(project, cache=True) == before
+
+
+@pytest.mark.parametrize(
+    "part", [".autonomous", ".autonomous/context", ".autonomous/context/journal", ".autonomous/context/routes"]
+)
+def test_one_folder_of_another_user_is_enough(project: Path, part: str) -> None:
+    os.chown(project / part, OTHER, OTHER)
+    with pytest.raises(OtherOwner):
+        ralf.get_context("tide", root=project)
+
+
+def test_a_store_of_another_user_above_the_working_directory_is_refused(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    give(project / ".autonomous")
+    (project / "mine" / "deep").mkdir(parents=True)
+    monkeypatch.chdir(project / "mine" / "deep")
+    with pytest.raises(OtherOwner):
+        ralf.list_routes()
+    with pytest.raises(OtherOwner):
+        ralf.record_decision("tide", "Go on")
+    shutil.rmtree(context_of(project))  # an empty `.autonomous` in a folder where anybody may make one
+    with pytest.raises(OtherOwner):
+        ralf.record_decision("tide", "Go on")
+
+
+def test_a_link_of_another_user_is_refused_though_it_leads_to_a_store_of_this_one(
+    project: Path, tmp_path: Path
+) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / ".autonomous").symlink_to(project / ".autonomous")
+    assert ralf.get_context("tide", root=other).decisions
+    os.chown(other / ".autonomous", OTHER, OTHER, follow_symlinks=False)
+    with pytest.raises(OtherOwner):
+        ralf.get_context("tide", root=other)
+
+
+def test_a_project_folder_of_another_user_may_hold_a_store_of_this_one(project: Path) -> None:
+    os.chown(project, OTHER, OTHER)
+    assert ralf.get_context("tide", root=project).decisions
+
+
+# ---- what is safe ----
+
+
+def test_a_project_that_the_environment_names_is_used(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    give(project)
+    monkeypatch.setenv("RALF_SAFE_DIRECTORIES", os.pathsep.join(["/elsewhere", f"{project}/"]))
+    for call in calls(project):
+        call()
+    assert len(ralf.get_context("tide", root=project).decisions) == 2
+
+
+def test_a_project_that_the_users_own_file_names_is_used(project: Path, own_folder: Path) -> None:
+    give(project)
+    (own_folder / users.SAFE).write_text(f"# shared hosts\n/elsewhere\n{project}\n")
+    (own_folder / users.SAFE).chmod(0o644)
+    assert ralf.list_routes(root=project)
+
+
+@pytest.mark.parametrize("named", [".", "*", "", "project", "/", "PARENT", "PROJECT/.autonomous"])
+def test_nothing_but_the_projects_own_absolute_path_names_it(
+    project: Path, own_folder: Path, monkeypatch: pytest.MonkeyPatch, named: str
+) -> None:
+    give(project)
+    named = named.replace("PARENT", str(project.parent)).replace("PROJECT", str(project))
+    monkeypatch.setenv("RALF_SAFE_DIRECTORIES", named)
+    (own_folder / users.SAFE).write_text(f"{named}\n")
+    (own_folder / users.SAFE).chmod(0o600)
+    monkeypatch.chdir(project)
+    with pytest.raises(OtherOwner):
+        ralf.list_routes()
+
+
+@pytest.mark.parametrize("spoil", [lambda path: path.chmod(0o622), lambda path: os.chown(path, OTHER, OTHER)])
+def test_a_file_that_another_user_could_have_written_names_nothing(
+    project: Path, own_folder: Path, spoil: Callable[[Path], None]
+) -> None:
+    give(project)
+    path = own_folder / users.SAFE
+    path.write_text(f"{project}\n")
+    spoil(path)
+    with pytest.raises(UsageError) as caught:
+        ralf.list_routes(root=project)
+    assert str(caught.value).startswith(str(path))
+
+
+def test_for_root_the_user_who_runs_sudo_counts_and_for_another_user_none(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    give(project)
+    monkeypatch.setenv("SUDO_UID", str(OTHER))
+    assert ralf.list_routes(root=project)
+    for said in ("1234", "", "-1", "65534x", "\u0661", "9" * 30):
+        monkeypatch.setenv("SUDO_UID", said)
+        with pytest.raises(OtherOwner):
+            ralf.list_routes(root=project)
+    monkeypatch.setenv("SUDO_UID", "0")
+    monkeypatch.setattr(os, "geteuid", lambda: OTHER)
+    assert users._own_ids() == {OTHER}
+    assert environment.sudo_user() == 0
+
+
+def test_another_user_who_is_not_root_is_refused_the_store_of_root() -> None:
+    with tempfile.TemporaryDirectory() as name:
+        root = Path(name)
+        ralf.record_decision("tide", "Use centimetres", root=root)
+        for path in (root, *root.rglob("*")):
+            path.chmod(0o755 if path.is_dir() else 0o644)
+        with as_user(OTHER), pytest.raises(OtherOwner, match="belongs to root"):
+            ralf.list_routes(root=root)
+
+
+@contextmanager
+def as_user(user: int) -> Iterator[None]:
+    """This process, with the rights of a user."""
+    os.seteuid(user)
+    try:
+        yield
+    finally:
+        os.seteuid(0)
+
+
+# ---- commands and hooks ----
+
+
+def test_a_command_says_what_is_wrong_and_what_to_type(
+    project: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    give(project)
+    ran = Cli(project, monkeypatch, capfd)("context", "list")
+    ran.complains(2, project / ".autonomous", "belongs to", "RALF_SAFE_DIRECTORIES")
+
+
+def test_hooks_do_nothing_in_it_and_say_so_once(tmp_path: Path) -> None:
+    made = hookkit.rig(tmp_path / "project")
+    made.run("SessionStart", source="startup")
+    give(made.root)
+    before = kept_bytes(made.root, cache=True)
+    first = made.hook("SessionStart", source="startup")
+    assert "belongs to" in first.notice
+    assert not first.context
+    for event in ("UserPromptSubmit", "PostToolBatch", "PreCompact", "Stop", "SessionEnd", "SessionStart"):
+        assert made.hook(event).out == ""
+    assert kept_bytes(made.root, cache=True) == before
+
+
+def test_a_worker_and_the_loop_do_nothing_in_it(project: Path, tmp_path: Path) -> None:
+    session = tmp_path / "session.jsonl"
+    write_session(session, 1_000)
+    give(project)
+    before = kept_bytes(project, cache=True)
+    for arguments in (
+        ("context", "checkpoint", "tide", "--transcript", session),
+        ("context", "watch", "tide", "--transcript", session, "--once"),
+        ("status",),
+        ("init", "--yes"),
+        ("health",),
+        ("context", "forget", "tide"),
+        ("context", "archive"),
+    ):
+        with suppress(AssertionError):
+            ran = process(*arguments, cwd=project)
+        assert (ran.status, "belongs to" in ran.err) == (2, True), (arguments, ran)
+    assert kept_bytes(project, cache=True) == before
