@@ -21,7 +21,7 @@ import pytest
 
 from ralf import optin, tokens
 from ralf.files import atomic
-from ralf.ownership import registry
+from ralf.ownership import registry, routefiles
 from ralf.project import Project
 
 SOURCE = Path(__file__).parents[1]
@@ -215,6 +215,16 @@ def checkpoints_of(root: Path, route: str) -> list[tuple[str, int, int]]:
 def cache_of(root: Path) -> Path:
     """The folder of what can be made anew."""
     return Project(root).cache
+
+
+def known(root: Path, route: str) -> Path:
+    """Have a store know a route file as it stands, as one that it has read as this user's before; the file.
+
+    Without a journal any other is foreign, whoever wrote it.
+    """
+    path = route_file(root, route)
+    routefiles.remember(Project(root), route, path.read_bytes())
+    return path
 
 
 def kept_bytes(root: Path, *, cache: bool = False) -> dict[str, bytes]:

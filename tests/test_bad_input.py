@@ -16,7 +16,6 @@ import pytest
 
 import ralf
 import storekit
-from ralf import optin
 from ralf.errors import RalfError
 from ralf.ownership import foreign
 from ralf.project import Project
@@ -567,12 +566,12 @@ def test_a_brought_file_that_is_mended_after_a_write_keeps_that_write(cli: Cli, 
 def test_what_an_editor_leaves_behind_is_read_as_it_stands(
     cli: Cli, project: Path, made: Path, kind: str, journal: bool
 ) -> None:
-    optin.init(Project(project), share=False)  # what is saved from now on is the person's, also without a journal
     path = route_file(project, "bad")
     content = HARMLESS[kind](path.read_bytes())
     path.write_bytes(content)
     if not journal:
         storekit.journal_file(project, "bad").unlink()
+        storekit.known(project, "bad")
     found, expected = ralf.get_context("bad", root=project), ralf.get_context("bad", root=made)
     assert (found.goal, found.decisions, found.active_work) == (expected.goal, expected.decisions, expected.active_work)
     assert (found.facts, found.history) == (expected.facts, expected.history)

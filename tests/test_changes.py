@@ -227,6 +227,7 @@ def test_the_log_tells_every_record_newest_first_with_who_and_what(project: Path
 def test_an_import_and_a_kind_of_record_that_nobody_knows_are_told_too(tmp_path: Path) -> None:
     from ralf import journal, optin
     from ralf.journal import Record
+    from ralf.ownership.foreign import accept_route
     from ralf.project import Project
 
     optin.init(Project(tmp_path), share=False)
@@ -234,6 +235,7 @@ def test_an_import_and_a_kind_of_record_that_nobody_knows_are_told_too(tmp_path:
     path.parent.mkdir(exist_ok=True)
     path.write_text(V100.replace("api-refactoring", "api"), encoding="utf-8")
     assert log("api", root=tmp_path) == []  # it has no journal yet
+    accept_route(Project(tmp_path), "api")
     ralf.record_decision("api", "Use tabs", root=tmp_path)
     project = Project(tmp_path)
     head = project.store.head("routes/api")

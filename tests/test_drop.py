@@ -13,6 +13,7 @@ from ralf.errors import NotFound, RouteNotFound, UsageError
 from ralf.index.searchdocs import statuses
 from ralf.journal import Record
 from ralf.model import Decision
+from ralf.ownership import foreign
 from ralf.past import history
 from ralf.project import Project
 from ralf.summarizers.decisions import find
@@ -205,8 +206,9 @@ def test_the_file_keeps_the_tombstone_so_that_it_counts_without_cache_and_journa
     project = projects.find(tmp_path)
     other = tmp_path / "clone"
     other.mkdir()
-    optin.init(Project(other), share=False)  # and then the person puts the file there
+    optin.init(Project(other), share=False)
     (other / f".autonomous/context/routes/{ROUTE}.md").write_bytes(project.route_file(ROUTE).read_bytes())
+    foreign.accept_route(Project(other), ROUTE)  # nothing else knows it there
     append(other, "checkpoint", brought(SQLITE), "later")
     assert statuses_of(other) == {"DEC-001": "dropped"}
 

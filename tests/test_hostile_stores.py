@@ -6,7 +6,9 @@ The scenarios are of `tests.faults.hostile_stores`; here stands also that those 
 from __future__ import annotations
 
 import json
+import tempfile
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from tests.faults import judged
@@ -24,10 +26,12 @@ DECISION = {"decision": "zqxrule", "kind": "decision", "pinned": False, "origin"
 
 
 @pytest.fixture(scope="module")
-def rig(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rig]:
-    made = Rig(tmp_path_factory.mktemp("stores"))
-    yield made
-    made.close()
+def rig() -> Iterator[Rig]:
+    """Not below pytest's own folder, which other users of the machine may not enter: some of the victims are such."""
+    with tempfile.TemporaryDirectory(prefix="ralf-stores-") as folder:
+        made = Rig(Path(folder))
+        yield made
+        made.close()
 
 
 @pytest.mark.parametrize(

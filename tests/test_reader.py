@@ -10,10 +10,9 @@ import pytest
 
 import ralf
 import storekit
-from ralf import optin, project as projects, state as states, tokens
+from ralf import project as projects, state as states, tokens
 from ralf.errors import DamagedRouteFile, NotFound, RouteNotFound, UsageError
 from ralf.past.history import context_at
-from ralf.project import Project
 from storekit import context_of, kept_bytes, route_file, write_session
 
 
@@ -177,15 +176,13 @@ def test_the_list_reads_any_text_as_the_context_does(made: Path, tmp_path: Path,
     from ralf import document
 
     storekit.copied(made, tmp_path / "p")
-    optin.init(
-        Project(tmp_path / "p"), share=False
-    )  # what is saved from now on is the person's, also without a journal
     context = ralf.get_context("tide", root=made)
     changed = replace(context, active_work=replace(context.active_work, current_task=text))
     route_file(tmp_path / "p", "tide").write_text(document.render(changed), encoding="utf-8")
     assert ralf.list_routes(root=tmp_path / "p")[0].current_task == text
     shutil.rmtree(context_of(tmp_path / "p") / "cache")
     storekit.journal_file(tmp_path / "p", "tide").unlink()
+    storekit.known(tmp_path / "p", "tide")
     assert ralf.list_routes(root=tmp_path / "p")[0].current_task == text
 
 

@@ -18,7 +18,7 @@ from ralf.index import searchindex
 from ralf.index.searchindex import SearchIndex
 from ralf.past.revert import revert
 from ralf.project import Project
-from storekit import cache_of, copied, small_disk, write_session
+from storekit import cache_of, copied, known, small_disk, write_session
 
 SESSION = Path(__file__).parents[1] / "examples" / "session.jsonl"
 
@@ -295,12 +295,12 @@ The bilge pumps got their own thread.
 
 @pytest.fixture
 def brought(tmp_path: Path) -> Path:
-    """A route file that a person puts into a project that they have opted in: what is foreign is not found."""
+    """A route file without a journal that the store knows as the person's: what is foreign is not found."""
     optin.init(Project(tmp_path), share=False)
     file = tmp_path / ".autonomous" / "context" / "routes" / "api.md"
     file.parent.mkdir(exist_ok=True)
     file.write_text(BROUGHT, encoding="utf-8")
-    return file
+    return known(tmp_path, "api")
 
 
 def test_a_route_that_has_only_a_file_is_searched(tmp_path: Path, brought: Path) -> None:
@@ -316,6 +316,7 @@ def test_a_route_that_has_only_a_file_is_searched(tmp_path: Path, brought: Path)
 def test_a_change_of_a_file_without_a_journal_is_found(tmp_path: Path, brought: Path) -> None:
     assert ralf.search("elastic tabstops", root=tmp_path) == []
     brought.write_text(BROUGHT.replace("bilge pumps", "elastic tabstops"), encoding="utf-8")
+    known(tmp_path, "api")
     assert ralf.search("elastic tabstops", root=tmp_path)
     assert ralf.search("bilge pumps", root=tmp_path) == []
 

@@ -214,12 +214,14 @@ def test_a_checkpoint_shows_the_messages_that_its_section_uses(made: Path) -> No
 
 def test_checkpoints_are_numbered_as_in_the_file_also_after_an_import(tmp_path: Path) -> None:
     from ralf import optin
+    from ralf.ownership.foreign import accept_route
     from storekit import V100
 
     optin.init(projects.find(tmp_path), share=False)
     path = route_file(tmp_path, "api-refactoring")
     path.parent.mkdir(exist_ok=True)
     path.write_text(V100, encoding="utf-8")
+    accept_route(projects.find(tmp_path), "api-refactoring")
     write_session(tmp_path / "session.jsonl", 3_000)
     ralf.checkpoint("api-refactoring", tmp_path / "session.jsonl", root=tmp_path)
     labels = [label for label, _ in history.checkpoints(projects.find(tmp_path), "api-refactoring")]

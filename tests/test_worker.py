@@ -18,6 +18,7 @@ import storekit
 from ralf import detached, optin
 from ralf.files import locks
 from ralf.model import Checkpoint, Spend
+from ralf.ownership.foreign import accept_route
 from ralf.project import Project
 from ralf.refining import refinement, spend, worker
 from ralf.status import status
@@ -304,6 +305,7 @@ def test_an_imported_file_cannot_say_that_a_model_is_off_or_the_cap_is_spent(pro
     failed = {"failed": ["2099-01-01T00:00:00Z"] * 3, "failure": "theirs"}
     header = {"version": "1.1.0", "route": "tide", "spend": spent | failed}
     path.write_text(f"---\n{json.dumps({'context_checkpoint': header})}\n---\n")
+    accept_route(Project(project), "tide")
     ralf.record_decision("tide", "Use SQLite", root=project)
     assert spend.of(Project(project), "tide") == Spend(calls=3, tokens=9_000)
 

@@ -227,6 +227,6 @@ def _is_shared(root: str | None) -> bool:
     from ralf.files.opening import content_of
 
     try:
-        return b"!routes/" in content_of(projects.find(root).folder / ".gitignore", follow=True)
+        return b"!routes/" in content_of(projects.find(root).folder / ".gitignore")
     except OSError:
         return False

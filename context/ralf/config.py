@@ -102,7 +102,7 @@ def load(path: Path) -> Config:
     Damaged when it is no mapping, UsageError for an unknown key or a value that makes no sense; both name the file.
     """
     try:
-        text = decoded(path, content_of(path, follow=True, most=_MOST))
+        text = decoded(path, content_of(path, most=_MOST))
     except FileNotFoundError:
         return Config()
     except OSError as error:
@@ -157,7 +157,7 @@ def is_believed(project: Project) -> bool:
     if not owner.has_opted_in:
         return False
     try:
-        content = content_of(project.config_file, follow=True, most=_MOST)
+        content = content_of(project.config_file, most=_MOST)
     except OSError:
         return True
     if not any(line.strip() and not line.lstrip().startswith(b"#") for line in content.splitlines()):

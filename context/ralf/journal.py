@@ -152,4 +152,7 @@ def parsed(route: str, entry: Entry) -> Record:
             foreign=entry.foreign,
         )
     except MALFORMED as error:
-        raise DamagedJournal(route, f"the record {entry.id!r} is not one of a route: {error}", MEND_JOURNAL) from None
+        # What somebody else wrote is not told: a hook may hand the words on.
+        what = f"the record {entry.id!r} is not one of a route: {error}"
+        what = "a record that came with the repository is not one of a route" if entry.foreign else what
+        raise DamagedJournal(route, what, MEND_JOURNAL) from None

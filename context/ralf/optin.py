@@ -55,7 +55,7 @@ def plan_init(project: Project, *, share: bool) -> list[Step]:
 def lines_that_set(project: Project) -> list[str]:
     """The lines of the configuration that set something, as they stand there; [] for none, or none that can be read."""
     try:
-        text = config.decoded(project.config_file, content_of(project.config_file, follow=True))
+        text = config.decoded(project.config_file, content_of(project.config_file))
     except (OSError, Damaged):
         return []
     return [line for line in text.splitlines() if line.strip() and not line.lstrip().startswith("#")]
@@ -119,7 +119,7 @@ def _digests(project: Project) -> dict[str, str]:
     found = {}
     for path in (project.config_file, project.local_config_file):
         with suppress(OSError):
-            found[path.name] = hashlib.sha256(content_of(path, follow=True)).hexdigest()
+            found[path.name] = hashlib.sha256(content_of(path)).hexdigest()
     return found
 
 
@@ -156,12 +156,12 @@ def switch(project: Project, *, on: bool) -> bool:
     is no configuration.
     """
     path = project.config_file
-    if not (project.owner.has_opted_in and path.exists()):
+    if not project.owner.has_opted_in:
         raise UsageError(path.parent, "this project has not opted in", "ralf init")
     wanted = "on" if on else "off"
     if config.load(path).hooks == wanted:
         return False
-    text = config.decoded(path, content_of(path, follow=True))
+    text = config.decoded(path, content_of(path)) if path.exists() else CONFIG_TEXT
     line = f"hooks: {wanted}"
     changed, found = _HOOKS.subn(line, text)
     if not found:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from ralf import checkout, command, environment, names
 from ralf.errors import RalfError, UsageError
+from ralf.ownership import registry
 from ralf.ownership.owner import Owner
 from ralf.storage.filestore import FileStore
 from ralf.storage.sealed import SealedStore
@@ -93,7 +94,7 @@ class Project:
 
     @property
     def config_file(self) -> Path:
-        """The file whose presence says that the project has opted in."""
+        """The project's settings."""
         return self.folder / "config.yaml"
 
     def route_file(self, route: str) -> Path:
@@ -228,9 +229,13 @@ def _shared_root(root: Path) -> Path:
     """Where a folder's store lies: in the main worktree of a linked one, else in itself.
 
     A worktree with a configuration of its own, or a main worktree that says `worktrees: isolated`, keeps to itself.
+    A configuration that git has brought is the worktree's own only where this user has registered the worktree.
     """
     main = checkout.main_worktree(root)
-    if main == root or (root / CONTEXT / "config.yaml").exists():
+    if main == root:
+        return root
+    own = root / CONTEXT / "config.yaml"
+    if own.exists() and (not checkout.tracks(root, own.relative_to(root)) or registry.find(root) is not None):
         return root
     config = main / CONTEXT / "config.yaml"
     if config.exists():

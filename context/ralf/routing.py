@@ -217,7 +217,7 @@ def _is_anothers(project: Project, route: str, session: str) -> bool:
 def _by(project: Project) -> str:
     """The configured `route_by`; the configuration is parsed only where it says one."""
     try:
-        if b"route_by" not in content_of(project.config_file, follow=True):
+        if b"route_by" not in content_of(project.config_file):
             return _BY_REQUEST[0]
     except OSError:
         return _BY_REQUEST[0]

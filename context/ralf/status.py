@@ -68,7 +68,7 @@ def status(project: Project, route: str | None = None) -> Status:
         root=project.root,
         route=choice.route,
         rule=choice.rule,
-        opted_in=project.owner.has_opted_in and project.config_file.exists(),
+        opted_in=project.owner.has_opted_in,
         hooks=settings.hooks == "on",
         revision=header.revision if header else 0,
         checkpoint_count=header.checkpoint_count if header else 0,

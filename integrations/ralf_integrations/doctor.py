@@ -40,7 +40,7 @@ def _project(project: Project) -> Iterator[Check]:
     if registration is not None and registration.pending:
         what = f"{project.folder}: holds what is not known to be yours: it is handed to no agent"
         yield Check("store", "warning", what, "ralf context trust")
-    if not (project.owner.has_opted_in and project.config_file.exists()):
+    if not project.owner.has_opted_in:
         yield Check("project", "problem", f"{project.root}: has not opted in: hooks do nothing", "ralf init")
     elif config.of(project).hooks == "off":
         yield Check("project", "warning", f"{project.config_file}: hooks are switched off", "ralf on")

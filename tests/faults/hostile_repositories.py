@@ -162,7 +162,15 @@ def clone_whose_gitignore_shows_everything(stage: Stage) -> None:
     put_route(stage.evil)
     for folder in ("", "routes", "journal", "cache", "blobs"):
         write(context_of(stage.evil) / folder / ".gitignore", "!*\n!**\n!*/\n")
-    stage.cloned()
+    victim, project = stage.victim, stage.cloned()
+    victim.lives()
+    refused = victim.opts_in()
+    wanted = f"git -C {project} rm -q --cached .autonomous/context/.gitignore"
+    if not refused.status or wanted not in refused.err:
+        victim.faults.append(f"what is committed is not named with what to type: {refused.err}")
+    victim.lives()
+    stages_nothing_of_theirs(victim)
+    victim.git("rm", "-q", "--cached", ".autonomous/context/.gitignore")
     stage.visited()
 
 

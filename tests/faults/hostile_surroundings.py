@@ -118,8 +118,9 @@ def store_of_root_for_a_user(stage: Stage) -> None:
     put_route(stage.victim.project)
     run("chmod", "-R", "a+rwX", str(stage.victim.project))
     given_to(stage.victim.home, STRANGER)
-    for folder in (stage.victim.folder, *stage.victim.folder.parents[:2]):
-        folder.chmod(0o755)
+    for folder in (stage.victim.folder, *stage.victim.folder.parents):
+        if not folder.stat().st_mode & 0o001:  # one of ours: the machine's own let everybody in
+            folder.chmod(0o755)
     stage.victim.uid = STRANGER
     stage.victim.looks_in(ROUTE)
     stage.victim.opts_in()
@@ -430,6 +431,11 @@ def work_on_a_hostile_route(stage: Stage) -> None:
     planted.put_journal(stage.evil, "TASK-001")
     stage.cloned()
     stage.victim.opts_in()
+    tracked = ".autonomous/context/journal/routes/TASK-001.jsonl"
+    refused = stage.victim.ralf("context", "decide", "TASK-001", "Keep it")
+    if f"git -C {stage.victim.project} rm -q --cached {tracked}" not in refused.err:
+        stage.victim.faults.append(f"a journal that git tracks is not named with what to type: {refused.err}")
+    stage.victim.git("rm", "-q", "--cached", tracked)
     for route in (ROUTE, "TASK-001"):
         stage.victim.ralf("context", "decide", route, f"Keep the {OWN}gauge", "--rule", "--origin", "user")
         heard = stage.victim.works(BB5_ROUTE=route)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
@@ -15,6 +16,7 @@ LABEL = "Came with the repository; not written by your ralf"
 ORIGIN = "import"
 MOST_LINES, _LONGEST = 300, 600
 _RULE = "rule"
+_SAYS_WHOSE = re.compile(r"\((user|agent|human-edit)\)", re.I)
 
 SECTIONS = {
     "goal": ("goal",),
@@ -34,8 +36,11 @@ def told(context: RouteContext) -> tuple[str, ...]:
 
 
 def bounded(found: Iterable[str]) -> tuple[str, ...]:
-    """Lines, each once, cut where they are long, and no more of them than anybody reads."""
-    made = list(dict.fromkeys(trimmed(one_line(clean(line)), _LONGEST) for line in found))
+    """Lines, each once, cut where they are long, and no more of them than anybody reads.
+
+    What they say of whose words they are stands in other brackets: it is no origin such as ralf writes.
+    """
+    made = list(dict.fromkeys(trimmed(_SAYS_WHOSE.sub(r"[\1]", one_line(clean(line))), _LONGEST) for line in found))
     more = len(made) - MOST_LINES
     return (*made[:MOST_LINES], f"text: {more:,} more lines") if more > 0 else tuple(made)
 

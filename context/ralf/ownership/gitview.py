@@ -119,13 +119,14 @@ def is_shared(project: Project) -> bool:
 
 
 def _open_routes(project: Project, path: Path) -> None:
-    """Let git see the route files, and no other file beside them; what a person keeps out of it stays out."""
+    """Let git see the route files, and no other file beside them; what a person keeps out of it stays out.
+
+    A committed one stays: what it can show lies in `routes/`, which this user shares.
+    """
     found = _content(path)
-    if found is None:
+    if found is None or f"routes/{_IGNORE}" in tracked(project):
         return
     if found == IGNORE_ALL or any(line.startswith("!") for line in found.splitlines()):
-        if f"routes/{_IGNORE}" in tracked(project):
-            _refuse(project, path)
         path.unlink()
 
 

@@ -115,7 +115,7 @@ class Owner:
         if refused is None:
             return False
         try:
-            return hashlib.sha256(content_of(path, follow=True)).hexdigest() == refused
+            return hashlib.sha256(content_of(path)).hexdigest() == refused
         except OSError:
             return False
 

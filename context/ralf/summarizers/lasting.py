@@ -241,8 +241,8 @@ _VERB = _ORDER.pattern.rpartition("(?:add|")[2].partition(")")[0]
 _IN_CASE = any_of(
     rf"\b(?:when(?:ever)?|if|where|before|after|once|unless) (?:you|a|an|any|there['\u2019]s|there is|somebody"
     rf"|something|in doubt|unsure)\b"
-    rf"[^.;:]{0, 150}?(?:,|\bthen\b) (?:then |please |you |just )?(?:add|{_VERB})\b",
-    rf"(?:^|, |so |and )(?:please )?(?:add|{_VERB})\b[^.;:]{0, 150}\b(?:when(?:ever)?|before|after|unless|each time"
+    rf"[^.;:]{{0,150}}?(?:,|\bthen\b) (?:then |please |you |just )?(?:add|{_VERB})\b",
+    rf"(?:^|, |so |and )(?:please )?(?:add|{_VERB})\b[^.;:]{{0,150}}\b(?:when(?:ever)?|before|after|unless|each time"
     rf"|once) (?:you|a|an|any|there)\b",
 )
 _NO_NO = any_of(

@@ -31,14 +31,17 @@ def checks(project: Project) -> Iterator[Check]:
     if not door and not any(section.has(text) for _, text in prompts):
         return
     python = script.python_in(door)
-    if not python:
-        yield Check("ralf loop", "problem", f"{path}: is not there, or not ours: the prompts name it", _AGAIN)
+    if not door:
+        yield Check("ralf loop", "problem", f"{path}: is not there: the prompts name it", _AGAIN)
+    elif not installation.is_pinned(project, path):
+        what = f"{path.parent}: the loop's script there is not known as installed by you: no text names it"
+        yield Check("ralf loop", "warning", what, _AGAIN)
+    elif not python:
+        yield Check("ralf loop", "problem", f"{path}: is not ours: the prompts name it", _AGAIN)
     elif not Path(python).exists():
         yield Check("ralf loop", "problem", f"{path}: names {python}, which is not there any more", _AGAIN)
     elif door != script.text(project):
         yield Check("ralf loop", "warning", f"{path}: is of another version, or calls another Python: {python}", _AGAIN)
-    elif not installation.is_pinned(project, path):
-        yield Check("ralf loop", "warning", f"{path}: is not known as installed by you: no text names it", _AGAIN)
     else:
         yield Check("ralf loop", "ok", f"{path}: calls this ralf")
     for prompt, text in prompts:

@@ -59,9 +59,11 @@ def run(client: str, event: str, data: bytes, say: Callable[[str], object]) -> N
         project = projects.find(here=_folder(client, payload))
         if payload is None and event in instant.DOES:
             raise ValueError("the client sent no payload that can be read")  # noqa: TRY301  # noted as any other
-        if payload is None or payload.event == "other" or payload.agent or not project.config_file.exists():
+        if payload is None or payload.event == "other" or payload.agent or not project.folder.exists():
             return
         if not admission.is_admitted(project):
+            if not project.config_file.exists():
+                return
             if told := admission.introduce(project, payload):
                 once(told)
             if not admission.is_admitted(project):
@@ -72,7 +74,7 @@ def run(client: str, event: str, data: bytes, say: Callable[[str], object]) -> N
         if payload is not None and (told := refused.answer(error, payload)):
             say(told)
     except (Exception, instant.Late) as error:  # noqa: BLE001  # a hook never breaks the client
-        if project is None or not project.config_file.exists() or not _is_admitted(project):
+        if project is None or not project.folder.exists() or not _is_admitted(project):
             return
         complaints.add(project, event, error)
         if payload is None or said:  # two answers, or one that was cut, are none

@@ -245,11 +245,13 @@ def _folder(client: str, payload: "dict[str, Any]") -> str:
 
 
 def _store(folder: str) -> "tuple[str, int] | None":
-    """The project of the nearest store upwards with settings, and when these were changed last; None for none."""
+    """The project of the nearest store upwards, and when its settings were changed last, 0 for none; None for no
+    store.
+    """
     while True:
         for top in (folder, _main_worktree(folder)):
-            if top is not None and (found := stamp(f"{top}{CONTEXT}/config.yaml")):
-                return top, found
+            if top is not None and stamp(f"{top}{CONTEXT}"):
+                return top, stamp(f"{top}{CONTEXT}/config.yaml")
         if not folder:
             return None
         folder = folder.rpartition("/")[0]

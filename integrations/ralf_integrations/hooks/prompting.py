@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 
 from ralf import command, routing
 from ralf.briefing import fence, standing
+from ralf.errors import Damaged
 from ralf.routing import DEFAULT
 from ralf.transcripts import requests
 from ralf.trim import trimmed
@@ -40,7 +42,7 @@ def prompted(session: Session) -> Answer:
     if context is None:
         return _unknown(session, wish)
     own = route == session.route
-    if not own and not session.is_route_chosen and not session.standing.position.byte:
+    if not own and not session.is_route_chosen and not _is_taken(session):
         session.use(route)
         own = True
     if route in session.known.briefed or handover.is_held(session, context):
@@ -57,7 +59,7 @@ def _meant(session: Session, wish: Wish) -> tuple[str, list[str]]:
         return wish.route, []
     if wish.other:
         return "", []
-    if session.is_route_chosen or handover.context_of(session.project, session.route) is not None:
+    if session.is_route_chosen or _has_context(session):
         return session.route, []
     if session.choice.rule != DEFAULT or next(_requests(session), "") not in ("", session.payload.prompt.strip()):
         return "", []  # it goes on with what it has begun itself
@@ -74,8 +76,11 @@ def _unknown(session: Session, wish: Wish) -> Answer:
         return Answer()
     named = trimmed(wish.other or session.route, _LONGEST_NAMED)
     error = routing.not_found(session.project, named)
-    close = f" Did you mean {', '.join(error.closest)}?" if error.closest else ""
-    text = f"No context was loaded: route {named} has none.{close} All routes: `ralf context list`."
+    if named in error.closest:  # there, and all of it somebody else's
+        text = f"No context was loaded: all of route {named} came with the repository: `ralf context show {named}`."
+    else:
+        close = f" Did you mean {', '.join(error.closest)}?" if error.closest else ""
+        text = f"No context was loaded: route {named} has none.{close} All routes: `ralf context list`."
     text = command.typed(text, session.project.command)
     return Answer(context=session.hand("line", handover.words(text)))
 
@@ -84,12 +89,26 @@ def _name(session: Session, prompt: str) -> None:
     """Give a session without a route one that is named after its first request: after the first that makes a name, for
     people begin with a greeting, too.
     """
-    if session.choice.rule != DEFAULT or session.standing.position.byte:
+    if session.choice.rule != DEFAULT or _is_taken(session):
         return
     for request in (*_requests(session), prompt):
         if wishes.is_request(request) and routing.name(session.project, request, session=session.payload.session):
             session.rerouted()
             return
+
+
+def _has_context(session: Session) -> bool:
+    """Whether the session's route has anything to hand over; damage of the route that nobody chose stops no other."""
+    with suppress(*((Damaged,) if session.choice.rule == DEFAULT else ())):
+        return handover.context_of(session.project, session.route) is not None
+    return False
+
+
+def _is_taken(session: Session) -> bool:
+    """Whether a part of a session without a route was taken into `default`; nothing can be where that is damaged."""
+    with suppress(Damaged):
+        return bool(session.standing.position.byte)
+    return False
 
 
 def _requests(session: Session) -> Iterator[str]:

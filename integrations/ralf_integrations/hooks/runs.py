@@ -33,13 +33,15 @@ def catch_up(session: Session) -> None:
 
 
 def begun(session: Session) -> None:
-    """Write down that our run has begun, so that it counts even where it is killed before it says a word."""
+    """Write down that our run has begun, so that it counts even where it is killed before it says a word. Not where git
+    has brought its documents: a repository that has a folder of the run's name would speak by them.
+    """
     if not session.project.run:
         return
-    from ralf.runs import current
+    from ralf.runs import brought, current
 
     folder = current.folder(session.project.root)
-    if folder is not None:
+    if folder is not None and not brought.is_brought(folder):
         with suppress(RalfError, OSError):
             _take(session, [folder.path], "run-begun")
 
