@@ -193,7 +193,7 @@ def redact_patterns_of(project: Project) -> tuple[str, ...]:
 def decoded(path: Path, content: bytes) -> str:
     """A configuration file's text; Damaged when it is not UTF-8."""
     try:
-        return content.decode("utf-8-sig")
+        return content.removeprefix(b"\xef\xbb\xbf").decode()
     except UnicodeDecodeError:
         raise Damaged(path, "not UTF-8", _HINT) from None
 

@@ -41,6 +41,10 @@ class RalfError(Exception):
         self.what = what
         self.hint = hint
 
+    def __reduce__(self) -> tuple[object, ...]:
+        """Made anew from its words and fields: it passes between processes, whatever its class is made from."""
+        return Exception.__new__, (type(self), *self.args), self.__dict__
+
 
 class UsageError(RalfError):
     """A name that is refused, or an argument that makes no sense."""

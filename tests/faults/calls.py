@@ -253,6 +253,14 @@ class Nursery:
         os.waitpid(self._process, 0)
 
 
+_Laid = list[tuple[Kept, Path]]
+
+
+def _lay(kept: _Laid) -> None:
+    for one, place in kept:
+        one.lay(place)
+
+
 class Harness:
     """One run: the works, one after the other, each with all its faults."""
 
@@ -262,11 +270,12 @@ class Harness:
 
     def run(self, name: str, work: Work, folder: Path, pairs: int, random_: random.Random) -> None:
         """Do one piece of work with every fault, then with pairs of them."""
-        template, root = folder / "template", folder / "project"
-        template.mkdir()
-        acknowledged = set(work.prepare(template))
-        kept = Kept(template)
-        kept.lay(root)
+        root, own = folder / "project", folder / "own"
+        root.mkdir()
+        own.mkdir()
+        os.environ["XDG_CONFIG_HOME"] = str(own)  # the registration is laid out with the store that it is of
+        acknowledged = set(work.prepare(root))
+        kept = [(Kept(each), each) for each in (root, own)]
         work.do(root, [].append)  # once here, so that everything is imported
         nursery = Nursery(partial(_done, self._shim, work, root))
         calls = self._calls(name, kept, nursery, root)
@@ -275,15 +284,15 @@ class Harness:
         plans += [tuple(sorted(random_.sample(single, 2))) for _ in range(pairs)]
         for plan in plans:
             when = f"{name}: " + ", ".join(f"{fault} at call {place} ({calls[place - 1]})" for place, fault in plan)
-            kept.lay(root)
+            _lay(kept)
             ended, said = nursery.run(plan)
             self._look(work, root, acknowledged | set(said), ended, when)
         nursery.close()
         self._found.figures[f"{name}: calls, cases"] = f"{len(calls)}, {len(plans)}"
 
-    def _calls(self, name: str, kept: Kept, nursery: Nursery, root: Path) -> list[str]:
+    def _calls(self, name: str, kept: _Laid, nursery: Nursery, root: Path) -> list[str]:
         """The calls that the work makes when nothing fails; what it has not synced is a fault."""
-        kept.lay(root)
+        _lay(kept)
         ended, said = nursery.run(())
         assert ended == 0, name
         calls = [line.replace(f"{root}/", "") for line in said]
@@ -317,11 +326,11 @@ def _unsynced(calls: list[str]) -> set[str]:
     dirty: set[str] = set()
     for line in calls:
         call, _, path = line.partition("\t")
-        kept = f"/{path}".partition("/.autonomous/context/")[2]
+        kept = f"/{path}".partition("/.autonomous/context/")[2] or f"/{path}".partition("/own/ralf/")[2]
         folder = os.path.dirname(path)
         if call in ("fsync", "fdatasync"):
             dirty.discard(path)
-        elif kept.startswith(("journal/", "routes/", "blobs/")):
+        elif kept.startswith(("journal/", "routes/", "blobs/", "projects/")):
             if call in ("write", "pwrite64", "ftruncate64"):
                 dirty.add(path)
             elif call.startswith("rename") and not path.endswith(atomic.SEEN_SUFFIX):  # looked at under either name

@@ -526,7 +526,7 @@ def clone_with_a_registration(stage: Stage) -> None:
 def register(stage: Stage, folder: Path) -> None:
     """Copy the attacker's registration, made out to the victim's project, into places of a folder."""
     (found,) = (stage.rig.folder / "attacker/home/.config/ralf/projects").glob("*.json") if stage.rig.made else ()
-    tree = json.loads(found.read_text()) | {"path": str(stage.victim.project), "hooks": True, "since": 1.0}
+    tree = json.loads(found.read_text()) | {"path": str(stage.victim.project), "hooks": True}
     names = {found.name, hashlib.sha256(str(stage.victim.project).encode()).hexdigest()[:32] + ".json"}
     for name in names:
         for place in (".config/ralf/projects", "ralf/projects", ".autonomous/context", ".autonomous/context/projects"):

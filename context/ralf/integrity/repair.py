@@ -192,6 +192,8 @@ def _route(mending: _Repair, route: str) -> None:
                 show = True
                 if found.damage:
                     mending.aside(path)
+        if scan.damaged and not own and _is_anothers(project, route):
+            mending.aside(path)
         taken = scan.damaged and own and _take_in(project, route)
     if show:
         _show(mending, route, taken=taken)
@@ -210,6 +212,14 @@ def _keep_own(project: Project, route: str, scan: Scan) -> bool:
         ):
             routefiles.remember(project, route, content)
             return True
+    return False
+
+
+def _is_anothers(project: Project, route: str) -> bool:
+    """Whether the route file says that it is another route's."""
+    with suppress(Damaged):
+        content = states.read_file(project, route)
+        return content is not None and parse(content, project.route_file(route)).route not in (route, "")
     return False
 
 

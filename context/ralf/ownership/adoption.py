@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import time
 from collections.abc import Iterator
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
@@ -100,7 +99,7 @@ def adopt(project: Project) -> Registration:
         optin.accept_settings(project)
     if not moved:
         redaction.remove_key_from_file(project)
-    hooks = {"hooks": True, "since": time.time()} if opted_in and not owner.has_opted_in else {}
+    hooks = {"hooks": True} if opted_in and not owner.has_opted_in else {}
     return owner.update(pending="", share=gitview.is_shared(project), **hooks)
 
 

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
 _MOST_READ = 32  # edits of a route that are remembered to have been read
 _DIGEST = 64
-_WRITTEN_HERE = 2.0  # seconds between the times of writing and of change of a file that was written where it lies
-_COARSE = 0.01  # seconds by which a file system's clock may be behind the other one
 
 
 def brought(project: Project, route: str, content: bytes) -> bytes | None:
