@@ -275,7 +275,8 @@ def as_nobody(*args: object, cwd: Path) -> storekit.Ran:
         if not folder.stat().st_mode & stat.S_IXOTH and folder.owner() == "root":
             pytest.skip(f"another user cannot enter {folder}, so the permissions below it cannot be tried")
     command = [sys.executable, "-c", AS_NOBODY, *map(str, args)]
-    environment = storekit.environment(cwd, RALF_SAFE_DIRECTORIES=str(cwd))  # which belongs to root
+    # The project belongs to root; the user has a folder for settings of their own.
+    environment = storekit.environment(cwd, RALF_SAFE_DIRECTORIES=str(cwd), XDG_CONFIG_HOME=str(cwd.parent / "config"))
     done = subprocess.run(command, cwd=cwd, env=environment, capture_output=True, timeout=storekit.HANGS)
     return storekit.Ran(done.returncode, done.stdout.decode(), done.stderr.decode())
 
@@ -287,6 +288,8 @@ def open_project(made: Path) -> Iterator[Path]:
     """
     with tempfile.TemporaryDirectory(prefix="ralf-tests-") as folder:
         Path(folder).chmod(0o711)
+        (Path(folder) / "config").mkdir()
+        (Path(folder) / "config").chmod(0o777)
         project = storekit.copied(made, Path(folder) / "project")
         for path in (project, *project.rglob("*")):
             path.chmod(0o755 if path.is_dir() else 0o644)

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import difflib
 import hashlib
+from codecs import BOM_UTF8
 from collections.abc import Collection
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -193,7 +194,7 @@ def redact_patterns_of(project: Project) -> tuple[str, ...]:
 def decoded(path: Path, content: bytes) -> str:
     """A configuration file's text; Damaged when it is not UTF-8."""
     try:
-        return content.removeprefix(b"\xef\xbb\xbf").decode()
+        return content.removeprefix(BOM_UTF8).decode()
     except UnicodeDecodeError:
         raise Damaged(path, "not UTF-8", _HINT) from None
 

@@ -59,9 +59,9 @@ def parse(content: bytes, where: object) -> RouteContext:
     file.
     """
     try:
-        text = content.decode("utf-8-sig")
+        text = content.removeprefix(BOM_UTF8).decode()
     except UnicodeDecodeError as error:
-        line = content.count(b"\n", 0, error.start) + 1
+        line = error.object.count(b"\n", 0, error.start) + 1
         raise DamagedRouteFile(where, "not UTF-8", _hint(where), line=line) from None
     layout = {"crlf": "\r\n" in text and text.count("\r\n") == text.count("\n"), "bom": content.startswith(BOM_UTF8)}
     text = text.replace("\r\n", "\n").replace("\r", "\n")

@@ -36,7 +36,7 @@ def test_claude_reads_a_route_and_records_a_decision(world: World) -> None:
     done = world.run(f"{CLAUDE} --mcp-config /tmp/run/mcp.json -p 'Carry on'", {"main": steps})
     assert done.status == 0, done.err + done.out
     sent = world.asked()[-1]
-    assert sent.count(fence.OWN_OUTPUT) == 2, sent  # the fence's two lines, once
+    assert sent.count(fence.OWN_OUTPUT) == 6, sent  # the fence's two lines, in each of the three answers
     assert "We use batch size 10 instead of 11." in sent
     assert "recorded in tide as DEC-005" in sent
     assert 'hint: get_context(route="tide")' in sent

@@ -80,7 +80,9 @@ VARIANTS: dict[str, Callable[[], AbstractContextManager[Any]]] = {
     "lock by existence": partial(_patched, (locks, "held", _locked_by_a_file)),
     "plain write": partial(_patched, (atomic, "exchange", _written_in_place)),
     "rename": partial(_patched, (atomic, "exchange", _renamed)),
-    "a store that git sees": partial(_patched, (gitview, "IGNORE_ALL", "#\n")),
+    "a store that git sees": partial(
+        _patched, (gitview, "IGNORE_ALL", "#\n"), (gitview, "check_untracked", lambda project, path: None)
+    ),
     "no second look": partial(_patched, (atomic.Aside, "drop", atomic.Aside.remove)),
     "no look at open files": partial(_patched, (leases, "read", _read)),
 }

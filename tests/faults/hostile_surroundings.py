@@ -403,6 +403,15 @@ def route_named_as_the_first_request(stage: Stage) -> None:
     stage.visited(f"carry-the-{OWN}table-release-over")
 
 
+def _take_out_of_git(stage: Stage, route: str) -> None:
+    """The victim meets a journal that git tracks, and does what they are told to."""
+    tracked = f".autonomous/context/journal/routes/{route}.jsonl"
+    refused = stage.victim.ralf("context", "decide", route, "Keep it")
+    if f"git -C {stage.victim.project} rm -q --cached {tracked}" not in refused.err:
+        stage.victim.faults.append(f"a journal that git tracks is not named with what to type: {refused.err}")
+    stage.victim.git("rm", "-q", "--cached", tracked)
+
+
 @scenario
 def route_named_as_the_task(stage: Stage) -> None:
     """The loop's environment names a task, and the clone has a hostile route of that name."""
@@ -410,7 +419,10 @@ def route_named_as_the_task(stage: Stage) -> None:
     planted.put_journal(stage.evil, "TASK-001")
     stage.cloned()
     stage.victim.variables["RALF_TASK_ID"] = "TASK-001"
-    stage.visited("TASK-001", served=False)
+    stage.victim.lives("TASK-001")
+    stage.victim.opts_in()
+    _take_out_of_git(stage, "TASK-001")
+    stage.lived("TASK-001", served=False)
 
 
 @scenario
@@ -431,11 +443,7 @@ def work_on_a_hostile_route(stage: Stage) -> None:
     planted.put_journal(stage.evil, "TASK-001")
     stage.cloned()
     stage.victim.opts_in()
-    tracked = ".autonomous/context/journal/routes/TASK-001.jsonl"
-    refused = stage.victim.ralf("context", "decide", "TASK-001", "Keep it")
-    if f"git -C {stage.victim.project} rm -q --cached {tracked}" not in refused.err:
-        stage.victim.faults.append(f"a journal that git tracks is not named with what to type: {refused.err}")
-    stage.victim.git("rm", "-q", "--cached", tracked)
+    _take_out_of_git(stage, "TASK-001")
     for route in (ROUTE, "TASK-001"):
         stage.victim.ralf("context", "decide", route, f"Keep the {OWN}gauge", "--rule", "--origin", "user")
         heard = stage.victim.works(BB5_ROUTE=route)

@@ -11,6 +11,7 @@ import argparse
 import gc
 import json
 import os
+import re
 import sys
 import tempfile
 import time
@@ -279,6 +280,9 @@ def _markers(records: Sequence[journal.Record]) -> Counter[str]:
     return said
 
 
+_WAITS = re.compile(r"(?:blobs|archive/blobs|cache/[^/]+/open|damaged)/")
+
+
 def leftovers(root: Path) -> list[str]:
     """What dead writers have left in a store, but for what only a checkpoint, an archive or a repair writes: that goes
     at the next one, in `damaged/` once it is old. A file that was displaced and looked at waits for the next write.
@@ -287,9 +291,7 @@ def leftovers(root: Path) -> list[str]:
     files = (path for path in top.rglob("*") if path.suffix != atomic.SEEN_SUFFIX)
     names = (path for path in files if path.name.startswith(atomic.TEMPORARY_PREFIX) or ".tmp" in path.name)
     found = (path.relative_to(top).as_posix() for path in names)
-    return sorted(
-        name for name in found if not name.startswith(("blobs/", "archive/blobs/", "cache/open/", "damaged/"))
-    )
+    return sorted(name for name in found if not _WAITS.match(name))
 
 
 # ---- the command ----

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
+from codecs import BOM_UTF8
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -37,7 +38,7 @@ def read(path: Path, *, others: int = 0) -> str | None:
         if found.st_mode & 0o077 & ~others:
             raise UsageError(path, "others may read or write it: not read", f"chmod 600 {path}")
         try:
-            return file.read(_MOST_BYTES).decode("utf-8-sig")
+            return file.read(_MOST_BYTES).removeprefix(BOM_UTF8).decode()
         except UnicodeDecodeError:
             raise Damaged(path, "not UTF-8", "mend the file: one `key: value` a line") from None
 
