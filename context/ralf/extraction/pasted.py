@@ -57,7 +57,7 @@ _SENDER = re.compile(
     r"\s{0,99}+\*{0,3}(?:from|von|de|da|author|sender|absender|expéditeur|van)\*{0,3}:\*{0,3}[^\n@]{0,200}@", re.I
 )
 _ROLE = re.compile(
-    r"\s{0,99}+(?:\*\*|#+ |\[|<)?(?:human|assistant|user|system|ai|bot|agent|claude|chatgpt|gpt(?:-\d\S*)?|gemini"
+    r"\s{0,99}+(?:\*\*|#{1,6} |\[|<)?(?:human|assistant|user|system|ai|bot|agent|claude|chatgpt|gpt(?:-\d\S{0,20})?|gemini"
     r"|copilot|customer|support|operator|interviewer|q|a|comment by [^:\n]{1,40}|me|you)(?:\]"
     r"|>)?(?: said)?(?:\*\*)?:(?:\*\*)?(?:\s|\Z)",
     re.I,
@@ -67,10 +67,10 @@ _NAMED = re.compile(
     r"(?: \([^)\n]{1,30}\))?:\**(?=\s|\Z)"
 )
 _POSTED = re.compile(
-    rf"\s*\**@?[^\W\d_][\w.,'\u2019 -]{{1,40}}\**(?:\s+(?:[\u2014\u2013·|-]\s*)?(?:\(?[\w ,]{{0,14}}{_TIME}\)?"
-    rf"|(?:commented|schrieb|wrote"
-    rf"|écrit|a écrit|escribió)\b[^.!?\n]{{0,40}}|·.*|APP {_TIME})"
-    r"\s*)\Z"
+    rf"\A\s{{0,99}}+\*{{0,3}}@?[^\W\d_][\w.,'\u2019 -]{{1,40}}\*{{0,3}}"
+    rf"(?:\s{{1,20}}+(?:[\u2014\u2013·|-]\s{{0,9}}+)?(?:\(?[\w ,]{{0,14}}{_TIME}\)?"
+    rf"|(?:commented|schrieb|wrote|écrit|a écrit|escribió)\b[^.!?\n]{{0,40}}|·[^\n]{{0,200}}|APP {_TIME})"
+    r"\s{0,99}+)\Z"
 )
 """The line above a message in a copied conversation: a name and a time."""
 

@@ -124,7 +124,7 @@ GREETING = re.compile(
 PAGE = re.compile(
     r"\s{0,99}+(?:\u00a9|copyright\b|all rights reserved|share (?:this|on)|home \||posted (?:by|on|in)\b|published\b"
     r"|last (?:updated|modified)\b"
-    r"|table of contents|\d+ min(?:ute)?s? read|(?:answered|asked|edited|created|authored) (?:by\b|on\b"
+    r"|table of contents|\d{1,4} min(?:ute)?s? read|(?:answered|asked|edited|created|authored) (?:by\b|on\b"
     r"|\w{3} \d)|sign up|subscribe\b"
     r"|acceptance criteria\b)",
     re.I,

@@ -102,17 +102,17 @@ _GENERIC = any_of(
     r"^(?:[\w.-]+ ){0,3}\w+ (?:gets?|goes|stays?|lives?|starts?|begins?|ends?|belongs?|counts?|declares?|needs?) \b",
 )
 _PLURAL = re.compile(
-    r"^\W{0,9}(?:(?:and|also|so|but|then)\W{1,9})*(?!(?:this|these|those|its|the|his|my|our|your|their|there"
+    r"^\W{0,9}(?:(?:and|also|so|but|then)\W{1,9}){0,4}+(?!(?:this|these|those|its|the|his|my|our|your|their|there"
     r"|here|if|as"
     r"|it|we|they|people|some)\b)"
-    r"(?:[\w.'\u2019/-]+ ){0,3}(?!(?:this|its|his|is|was|has|as|us|yes|always|perhaps|thanks|does|goes|times"
+    r"(?:[\w.'\u2019/-]{1,60} ){0,3}(?!(?:this|its|his|is|was|has|as|us|yes|always|perhaps|thanks|does|goes|times"
     r"|lots|loads|tells|says)\b)"
-    r"[a-z-]{3,}s (?:(?:only|never|always|also|do not|don['\u2019]?t|must|have to|has to|should|shall|may|can"
+    r"[a-z-]{3,60}s (?:(?:only|never|always|also|do not|don['\u2019]?t|must|have to|has to|should|shall|may|can"
     r"|cannot|aren['\u2019]?t) )?"
     r"(?!(?:of|and|or|in|on|at|to|for|from|with|by|that|which|who|as|but|so|were|was|had|about|i|we|you|they|it"
     r"|the|a|an|is"
     r"|has|this|because|since|when|if|after|before|over|under|than|then|per|via|there|here|not|all|no)\b)"
-    r"[a-z]{2,}(?<!ed)(?<!s)(?<!ing)\b",
+    r"[a-z]{2,60}(?<!ed)(?<!s)(?<!ing)\b",
     re.I,
 )
 """A clause about things in general: a plural without an article, and what they do: "builds run with nice"."""

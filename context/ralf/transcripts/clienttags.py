@@ -91,19 +91,21 @@ def outside_tags(text: str) -> str:
     with it and it is never closed, to the end. Such a tag that is only mentioned is the person's word.
     """
     text = text.strip()
-    kept, at = "", 0
+    kept: list[str] = []
+    at, has_words = 0, False
     closed: dict[str, int] = {}
     for found in _OPENS.finditer(text):
         name = found[1]
         if found.start() < at:
             continue
         end = closed.setdefault(name, text.rfind(f"</{name}>"))
-        before = kept + text[at : found.start()]
+        has_words = has_words or bool(text[at : found.start()].strip())  # looked at until there is one
         if end >= found.end():
-            kept, at = before, end + len(name) + 3
-        elif not before.strip():
+            kept.append(text[at : found.start()])
+            at = end + len(name) + 3
+        elif not has_words:
             return ""
-    rest = (kept + text[at:]).strip()
+    rest = "".join([*kept, text[at:]]).strip()
     return "" if _IS_ALONE.match(rest) else rest
 
 

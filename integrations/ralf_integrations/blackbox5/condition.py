@@ -35,9 +35,7 @@ def checks(project: Project) -> Iterator[Check]:
         yield Check("ralf loop", "problem", f"{path}: is not there: the prompts name it", _AGAIN)
     elif not installation.is_pinned(project, path):
         what = f"{path.parent}: the loop's script there is not known as installed by you: no text names it"
-        yield Check("ralf loop", "warning", what, _AGAIN)
-    elif not python:
-        yield Check("ralf loop", "problem", f"{path}: is not ours: the prompts name it", _AGAIN)
+        yield Check("ralf loop", "warning" if python and Path(python).exists() else "problem", what, _AGAIN)
     elif not Path(python).exists():
         yield Check("ralf loop", "problem", f"{path}: names {python}, which is not there any more", _AGAIN)
     elif door != script.text(project):
