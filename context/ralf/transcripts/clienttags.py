@@ -98,7 +98,9 @@ def outside_tags(text: str) -> str:
         name = found[1]
         if found.start() < at:
             continue
-        end = closed.setdefault(name, text.rfind(f"</{name}>"))
+        if name not in closed:
+            closed[name] = text.rfind(f"</{name}>")
+        end = closed[name]
         has_words = has_words or bool(text[at : found.start()].strip())  # looked at until there is one
         if end >= found.end():
             kept.append(text[at : found.start()])
