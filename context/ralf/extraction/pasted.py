@@ -57,8 +57,8 @@ _SENDER = re.compile(
     r"\s{0,99}+\*{0,3}(?:from|von|de|da|author|sender|absender|expéditeur|van)\*{0,3}:\*{0,3}[^\n@]{0,200}@", re.I
 )
 _ROLE = re.compile(
-    r"\s{0,99}+(?:\*\*|#{1,6} |\[|<)?(?:human|assistant|user|system|ai|bot|agent|claude|chatgpt|gpt(?:-\d\S{0,20})?|gemini"
-    r"|copilot|customer|support|operator|interviewer|q|a|comment by [^:\n]{1,40}|me|you)(?:\]"
+    r"\s{0,99}+(?:\*\*|#{1,6} |\[|<)?(?:human|assistant|user|system|ai|bot|agent|claude|chatgpt|gpt(?:-\d\S{0,20})?"
+    r"|gemini|copilot|customer|support|operator|interviewer|q|a|comment by [^:\n]{1,40}|me|you)(?:\]"
     r"|>)?(?: said)?(?:\*\*)?:(?:\*\*)?(?:\s|\Z)",
     re.I,
 )
