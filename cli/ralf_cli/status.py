@@ -50,6 +50,8 @@ def status(route: str | None, root: str | None, as_json: bool) -> None:
         click.echo(f"tokens so far    {found.total_tokens_consumed:,}")
     else:
         click.echo("checkpoints      none yet")
+    if found.foreign:
+        click.echo(f"foreign          it holds what came with the repository: ralf context trust {found.route}")
     if found.transcript is None:
         click.echo("session          none found for this project")
     else:

@@ -27,6 +27,7 @@ class Status:
     tokens_to_next    tokens until the threshold, an estimate; None without a transcript
     problem           why the session could not be looked at, "" for nothing
     damage            what is wrong with the route file, "" for nothing
+    foreign           whether the route holds what came with the repository; no other field tells of it
     model             the configured model that improves checkpoints, "" for none
     model_problem     why it is not asked, "" while it is
     owed              checkpoints of the route that it has not been asked about
@@ -48,6 +49,7 @@ class Status:
     tokens_to_next: int | None = None
     problem: str = ""
     damage: str = ""
+    foreign: bool = False
     model: str = ""
     model_problem: str = ""
     owed: int = 0
@@ -80,6 +82,7 @@ def status(project: Project, route: str | None = None) -> Status:
         tokens_to_next=None if since is None else max(0, settings.segment_limit - since),
         problem=problem,
         damage=state.damage if state else "",
+        foreign=state is not None and state.context.foreign,
         model=model,
         model_problem=model_problem,
         owed=len(owed(state.recorded)) if state and model else 0,

@@ -31,7 +31,8 @@ _TIME = r"\d{1,2}[:.]\d\d(?:[:.]\d\d)?(?:[.,]\d{1,9})?(?: ?[AaPp]\.?[Mm]\.?)?"
 _STAMPED = re.compile(
     rf"\s{{0,99}}+(?:\[[^\]\n]{{0,40}}{_TIME}[^\]\n]{{0,12}}\]|\d{{4}}[-/.]\d\d[-/.]\d\d[T ]?\S{{0,40}}"
     rf"|[A-Z][a-z]{{2}} +\d{{1,2}} {_TIME}"
-    rf"|\(?{_TIME}\)?[ |\t-]+\S|\[?(?:TRACE|DEBUG|DEBU|INFO|NOTICE|WARN(?:ING)?|ERROR|ERRO|FATAL|CRITICAL)\]?\b[:\s]"
+    rf"|\(?{_TIME}\)?[ |\t-]+\S|\[?(?-i:TRACE|DEBUG|DEBU|INFO|NOTICE|WARN(?:ING)?|ERROR|ERRO|FATAL|CRITICAL)\]?\b[:\s]"
+    r"|\[?(?:trace|debug|info|notice|warn(?:ing)?|error|fatal|critical)\]?:\s"
     r"|<[@+~]?[\w\[\]|^-]{1,24}> |\[?\d{1,2}[./-]\d{1,2}[./-]\d{2,4}\b|\[[A-Z][\w .-]{0,24}\] |§ ?\d"
     r"|\d{1,4}\.\d{1,4}(?:\.\d{1,4}){0,6}\.?\s"
     r"|(?:art(?:icle|ikel|ículo)?|section|clause|abschnitt|ziffer)\.? ?\d)",
@@ -156,6 +157,7 @@ class _Message:
         ):  # nothing else shows where a paste begins
             self._asked_about()
             self._titled()
+            self._beside_a_question()
         self._open(first)
 
     def _mark(self, first: int, last: int) -> None:
@@ -234,6 +236,22 @@ class _Message:
             block = "\n".join(self.lines[:begin])
             if not words.SPEAKS.search(block):
                 self._mark(0, begin - 1)
+
+    def _beside_a_question(self) -> None:
+        """In a message of two or three paragraphs of which the first or the last asks: each other one that is longer
+        than a rule or two, and in which nobody speaks of themselves, or beside which others are asked about.
+        """
+        parts = self._paragraphs()
+        if len(parts) not in (2, 3) or any(self.pasted):
+            return
+        texts = ["\n".join(self.lines[begin:end]) for begin, end in parts]
+        edges = (0, len(parts) - 1)
+        asking = [n for n in edges if words.ASKS_ME.search(texts[n]) and not words.GREETS_MANY.match(texts[n])]
+        others = any(words.OF_SOMEBODY.search(texts[n]) for n in asking)
+        for n, (begin, end) in enumerate(parts):
+            is_long = len(texts[n].split()) > words.RULE_OR_TWO
+            if asking and n not in asking and is_long and (others or not words.OWN_VOICE.search(texts[n])):
+                self._mark(begin, end - 1)
 
     def _in_another_language(self) -> None:
         """Paragraphs in another language than that of the paragraph that asks."""

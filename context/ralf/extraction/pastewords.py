@@ -172,11 +172,27 @@ ABOUT_A_TEXT = re.compile(
 )
 """Somebody asks about a text that stands beside: "turn those minutes into …", "which of these …", "out of it"."""
 SPEAKS = re.compile(
-    r"(?<![\w'])(?:I|I['\u2019][a-z]+|i['\u2019]?m|i['\u2019]d|i (?:think|want|need|would|have)|[Ii]ch|[Jj]e"
+    r"(?<![\w'])(?:I|I['\u2019][a-z]+|i['\u2019]m|im (?=not|so|a|on|in|the|[a-z]{2,12}ing)\b|i['\u2019]d|i (?:think|want|need|would|have)|[Ii]ch|[Jj]e"
     r"|j['\u2019]\w+"
     r"|[Yy]o)(?![\w/.])"
 )
 """A person speaks of themselves."""
+OWN_VOICE = re.compile(
+    SPEAKS.pattern
+    + r"|\b(?:[Mm]e|[Mm]y|[Mm]ine|[Mm]ir|[Mm]ich|[Mm]ein\w*|[Mm]oi|[Mm]on|[Mm]es|[Mm]is?|[Mm]ij|[Mm]ijn)\b"
+)
+"""A person speaks of themselves, or of what is theirs."""
+OF_SOMEBODY = re.compile(
+    r"\b(?:he|she|they|him|them|his|her|their|theirs|er|sie|ihm|ihr\w*|ils?|elles?|leur|él|ell[oa]s?|zij|hij|hun)\b", re.I
+)
+GREETS_MANY = re.compile(
+    r"\W{0,9}(?:hey|hi|hello|dear|hallo|liebe|moin|bonjour|salut|hola|ciao)\b,? (?:team|all|everyone|everybody|folks|guys"
+    r"|both|colleagues|maintainers|customers?|users?|members?|zusammen|alle|kolleg\w+|leute|à tous|tout le monde|equipo"
+    r"|a todos|tutti)\b",
+    re.I,
+)
+"""What somebody begins with who writes to several people: no agent is meant."""
+RULE_OR_TWO = 20  # words
 OF_US = re.compile(r"\b(?:we|our|us|my|let['\u2019]?s|wir|unser\w*|mein\w*|nous|notre|mon|nuestr[oa]|mi)\b", re.I)
 POINTS_AT = re.compile(
     r"\b(?:would|does|do|did|is|are|was|can|could|should) (?:that|this|these|those|they"
@@ -204,7 +220,7 @@ ASKS_ME = re.compile(
 )
 ASKED_ABOUT = 80  # words of a paragraph that asks about a text
 SIGNED = re.compile(
-    r"\s{0,99}+(?:(?:kind|best|warm|many|with)? ?(?:regards|wishes|greetings)|cheers|sincerely|yours\b|best,"
+    r"\s{0,99}+(?:(?:kind|best|warm|many|with)? ?(?:regards|wishes|greetings)|cheers|sincerely|yours\b|best(?=,)"
     r"|all the best|take care"
     r"|respectfully|mit (?:freundlichen|besten|vielen|lieben) grüßen|(?:viele|beste|liebe|schöne|herzliche) grüße"
     r"|freundliche grüße|lg\b|vg\b|mfg\b|cordialement|bien (?:à|cordialement)|salutations|sincères"

@@ -12,7 +12,9 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Context:
-    """A route's context: its bookkeeping, and its text within the budget. `rule`: how the route was chosen."""
+    """A route's context: its bookkeeping, and its text within the budget. `rule`: how the route was chosen; `foreign`:
+    whether it holds what came with the repository.
+    """
 
     rule: str
     revision: int
@@ -21,6 +23,7 @@ class Context:
     total_tokens_consumed: int
     text: str
     warnings: str = ""
+    foreign: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +93,7 @@ class Route:
     checkpoint_count: int
     total_tokens_consumed: int
     damaged: bool
+    foreign: bool
 
 
 @dataclass(frozen=True)

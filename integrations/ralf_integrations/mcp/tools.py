@@ -63,6 +63,7 @@ class Tools:
             total_tokens_consumed=found.total_tokens_consumed,
             text=found.render(max_tokens, section=section),
             warnings=_warned(found.warnings),
+            foreign=found.foreign,
         )
 
     def search(self, query: str, route: str | None = None, limit: int = 5, max_tokens: int = DEFAULT_TOKENS) -> Found:
@@ -167,6 +168,7 @@ class Tools:
                     one.checkpoint_count,
                     one.total_tokens_consumed,
                     bool(one.damage),
+                    one.foreign,
                 )
                 for number, one in enumerate(found[:shown_routes], start=1)
             ],
