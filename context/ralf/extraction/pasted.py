@@ -16,7 +16,7 @@ from ralf.extraction import pastewords as words
 from ralf.trim import without_middle
 
 _LONGEST = 40_000  # characters of a message that are read
-_HEAD, _TAIL = 900, 250  # characters that are kept of a paste in a long request
+_HEAD, _TAIL = 600, 160  # characters that are kept of a paste in a long request
 _FENCE = re.compile(r"\s{0,99}+(`{3,}|~{3,}|\"{3,}|'{3,})")
 _QUOTED = re.compile(r"\s{0,3}>")
 _INDENTED = re.compile(r"(?: {4}|\t)\s{0,99}+\S")

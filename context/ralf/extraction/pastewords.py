@@ -172,7 +172,8 @@ ABOUT_A_TEXT = re.compile(
 )
 """Somebody asks about a text that stands beside: "turn those minutes into …", "which of these …", "out of it"."""
 SPEAKS = re.compile(
-    r"(?<![\w'])(?:I|I['\u2019][a-z]+|i['\u2019]m|im (?=not|so|a|on|in|the|[a-z]{2,12}ing)\b|i['\u2019]d|i (?:think|want|need|would|have)|[Ii]ch|[Jj]e"
+    r"(?<![\w'])(?:I|I['\u2019][a-z]+|i['\u2019]m|im (?=not|so|a|on|in|the|[a-z]{2,12}ing)\b"
+    r"|i['\u2019]d|i (?:think|want|need|would|have)|[Ii]ch|[Jj]e"
     r"|j['\u2019]\w+"
     r"|[Yy]o)(?![\w/.])"
 )
@@ -183,12 +184,13 @@ OWN_VOICE = re.compile(
 )
 """A person speaks of themselves, or of what is theirs."""
 OF_SOMEBODY = re.compile(
-    r"\b(?:he|she|they|him|them|his|her|their|theirs|er|sie|ihm|ihr\w*|ils?|elles?|leur|él|ell[oa]s?|zij|hij|hun)\b", re.I
+    r"\b(?:he|she|they|him|them|his|her|their|theirs|er|sie|ihm|ihr\w*|ils?|elles?|leur|él|ell[oa]s?|zij|hij|hun)\b",
+    re.I,
 )
 GREETS_MANY = re.compile(
-    r"\W{0,9}(?:hey|hi|hello|dear|hallo|liebe|moin|bonjour|salut|hola|ciao)\b,? (?:team|all|everyone|everybody|folks|guys"
-    r"|both|colleagues|maintainers|customers?|users?|members?|zusammen|alle|kolleg\w+|leute|à tous|tout le monde|equipo"
-    r"|a todos|tutti)\b",
+    r"\W{0,9}(?:hey|hi|hello|dear|hallo|liebe|moin|bonjour|salut|hola|ciao)\b,? (?:team|all|everyone|everybody|folks"
+    r"|guys|both|colleagues|maintainers|customers?|users?|members?|zusammen|alle|kolleg\w+|leute|à tous|tout le monde"
+    r"|equipo|a todos|tutti)\b",
     re.I,
 )
 """What somebody begins with who writes to several people: no agent is meant."""
