@@ -31,7 +31,9 @@ _TIME = r"\d{1,2}[:.]\d\d(?:[:.]\d\d)?(?:[.,]\d{1,9})?(?: ?[AaPp]\.?[Mm]\.?)?"
 _STAMPED = re.compile(
     rf"\s{{0,99}}+(?:\[[^\]\n]{{0,40}}{_TIME}[^\]\n]{{0,12}}\]|\d{{4}}[-/.]\d\d[-/.]\d\d[T ]?\S{{0,40}}"
     rf"|[A-Z][a-z]{{2}} +\d{{1,2}} {_TIME}"
-    rf"|\(?{_TIME}\)?[ |\t-]+\S|\[?(?-i:TRACE|DEBUG|DEBU|INFO|NOTICE|WARN(?:ING)?|ERROR|ERRO|FATAL|CRITICAL)\]?\b[:\s]"
+    rf"|\(?{_TIME}\)?[ |\t-]+\S"
+    r"|(?:(?:npm|yarn|pnpm|pip|cargo|gradle|mvn|make|docker|git) )?\[?(?-i:TRACE|DEBUG|DEBU|INFO|NOTICE|WARN(?:ING)?"
+    r"|ERROR|ERRO|ERR!|FATAL|CRITICAL)\]?[:\s]"
     r"|\[?(?:trace|debug|info|notice|warn(?:ing)?|error|fatal|critical)\]?:\s"
     r"|<[@+~]?[\w\[\]|^-]{1,24}> |\[?\d{1,2}[./-]\d{1,2}[./-]\d{2,4}\b|\[[A-Z][\w .-]{0,24}\] |§ ?\d"
     r"|\d{1,4}\.\d{1,4}(?:\.\d{1,4}){0,6}\.?\s"
@@ -64,7 +66,7 @@ _ROLE = re.compile(
     re.I,
 )
 _NAMED = re.compile(
-    r"\s{0,99}+(?:[-*] )?\**([^\W\d_][\w.'\u2019-]*(?: [^\W\d_][\w.'\u2019-]*){0,2})\**"
+    r"\s{0,99}+(?:[-*] )?\**([^\W\d_][\w.'\u2019-]*(?: [^\W_][\w.'\u2019-]*){0,2})\**"
     r"(?: \([^)\n]{1,30}\))?:\**(?=\s|\Z)"
 )
 _POSTED = re.compile(
@@ -238,20 +240,28 @@ class _Message:
                 self._mark(0, begin - 1)
 
     def _beside_a_question(self) -> None:
-        """In a message of two or three paragraphs of which the first or the last asks: each other one that is longer
-        than a rule or two, and in which nobody speaks of themselves, or beside which others are asked about.
+        """What stands beside a first or last paragraph that asks, where it is more than a rule or two and no list that
+        the person calls theirs: all of it, where nobody speaks of themselves in it or asks for something; of a message
+        of two or three paragraphs each in which nobody does, or beside which others are asked about.
         """
         parts = self._paragraphs()
-        if len(parts) not in (2, 3) or any(self.pasted):
+        if len(parts) < 2 or any(self.pasted):
             return
         texts = ["\n".join(self.lines[begin:end]) for begin, end in parts]
-        edges = (0, len(parts) - 1)
-        asking = [n for n in edges if words.ASKS_ME.search(texts[n]) and not words.GREETS_MANY.match(texts[n])]
+        edges = {0, len(parts) - 1}
+        asking = {n for n in edges if words.ASKS_ME.search(texts[n]) and not words.GREETS_MANY.match(texts[n])}
+        rest = [n for n in range(len(parts)) if n not in asking]
+        if not asking or any(words.OWN_LIST.search(texts[n]) for n in rest):
+            return
+        spoken = {n for n in rest if words.OWN_VOICE.search(texts[n])}
         others = any(words.OF_SOMEBODY.search(texts[n]) for n in asking)
-        for n, (begin, end) in enumerate(parts):
-            is_long = len(texts[n].split()) > words.RULE_OR_TWO
-            if asking and n not in asking and is_long and (others or not words.OWN_VOICE.search(texts[n])):
-                self._mark(begin, end - 1)
+        if spoken or any(words.ASKS_ME.search(texts[n]) for n in rest):
+            long = [n for n in rest if len(texts[n].split()) > words.RULE_OR_TWO]
+            rest = [n for n in long if others or n not in spoken] if len(parts) < 4 else []
+        elif sum(len(texts[n].split()) for n in rest) <= words.RULE_OR_TWO:
+            return
+        for n in rest:
+            self._mark(parts[n][0], parts[n][1] - 1)
 
     def _in_another_language(self) -> None:
         """Paragraphs in another language than that of the paragraph that asks."""
@@ -402,6 +412,8 @@ class _Message:
                 yield number
             if line.strip() == words.PLAN:
                 yield number + 1
+            if words.WIKI.match(line):
+                yield number
             if begun and words.GREETING.match(line):
                 yield number
             if begun and words.PAGE.match(line):

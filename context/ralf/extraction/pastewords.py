@@ -130,6 +130,8 @@ PAGE = re.compile(
     re.I,
 )
 """A line that stands on a page, not in a message: a footer, a menu, the line below a title."""
+WIKI = re.compile(r"h[1-6]\. \S|\{(?:quote|code|noformat|panel)\b[^}\n]{0,60}\}|={2,5} ?[^=\n]{1,80} ?={2,5}\Z")
+"""A line of a ticket's or a wiki's own markup."""
 HANDLES = re.compile(
     r"\b(?:summari[sz]e|sum up|tl;?dr|translate|proofread|rewrite|rephrase|reword|convert|extract|parse|explain"
     r"|analy[sz]e|review"
