@@ -35,7 +35,8 @@ _STAMPED = re.compile(
     r"|(?:(?:npm|yarn|pnpm|pip|cargo|gradle|mvn|make|docker|git) )?\[?(?-i:TRACE|DEBUG|DEBU|INFO|NOTICE|WARN(?:ING)?"
     r"|ERROR|ERRO|ERR!|FATAL|CRITICAL)\]?[:\s]"
     r"|\[?(?:trace|debug|info|notice|warn(?:ing)?|error|fatal|critical)\]?:\s"
-    r"|<[@+~]?[\w\[\]|^-]{1,24}> |\[?\d{1,2}[./-]\d{1,2}[./-]\d{2,4}\b|\[[A-Z][\w .-]{0,24}\] |§ ?\d"
+    r"|<[@+~]?[\w\[\]|^-]{1,24}> |\[?\d{1,2}[./-]\d{1,2}[./-]\d{2,4}\b"
+    r"|\[(?!(?-i:[A-Z]{3,24}\]))[A-Z][\w .-]{0,24}\] |§ ?\d"
     r"|\d{1,4}\.\d{1,4}(?:\.\d{1,4}){0,6}\.?\s"
     r"|(?:art(?:icle|ikel|ículo)?|section|clause|abschnitt|ziffer)\.? ?\d)",
     re.I,
@@ -467,6 +468,8 @@ class _Message:
         ends = line.endswith(":")
         paragraph_ends = number + 1 == len(self.lines) or not self.lines[number + 1].strip()
         if words.OWN_LIST.search(last) and not words.COPIED.search(last):
+            return False
+        if words.I_SAID.search(last) or words.PASTES_NOTHING.search(line) or words.FILES.match(line):
             return False
         told, copied, source = words.TELLS.search(line), words.COPIED.search(line), words.SOURCE.search(line)
         if nearby:

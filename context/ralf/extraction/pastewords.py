@@ -55,6 +55,14 @@ HANDED_IN = re.compile(
     rf"|pasted|copied) )?below\b",
     re.I,
 )
+I_SAID = re.compile(
+    r"\bi(?:['\u2019]ve| have|['\u2019]d| had)? (?:\w+ )?(?:said|told|wrote|asked|sent|posted|noted|written)\b", re.I
+)
+PASTES_NOTHING = re.compile(
+    r"\b(?:past(?:e|ed|ing)|cop(?:y|ied|ying)|forward(?:ed|ing)?) (?:no|nothing|none|not)\b", re.I
+)
+FILES = re.compile(r"(?:the )?(?:files|dateien|fichiers|archivos|bestanden)(?: \w+){0,3}:\Z", re.I)
+"""What leads to a list of paths, and to nobody's words."""
 OWN_LIST = re.compile(
     r"\b(?:my|our|your|these|house|ground|general|standing|working|team|code|coding) (?:\w+ ){0,2}(?:rules?"
     r"|conventions?|guidelines?"

@@ -321,6 +321,8 @@ _NEGATES = any_of(
     r"|pas|jamais"
     r"|aucun\w*|rien|sans|no|nunca|jamás|ningun\w*|nada|sin)\b"
 )
+_DESCRIBES = re.compile(r"\b(?:which|who) (?:never|always) (?!(?:is|has|needs|belongs|goes)\b)[a-z]{2,40}s\b")
+"""What something does, not what is to be done: ", which never finishes"."""
 _NOTHING = -9.0  # the weight of a question and of what only announces
 _FEW = 12  # words of a short clause
 _SIGNS = {
@@ -566,7 +568,7 @@ def signs(text: str, *, item: bool = False, standing: bool = False) -> list[str]
 
 
 def _signs_of(clause: str) -> list[str]:
-    clause = clause.strip()
+    clause = _DESCRIBES.sub("", clause.strip())
     if len(clause.split()) > _MOST:
         return []
     found = [sign for sign, pattern in _SIGNS.items() if pattern.search(clause)]
