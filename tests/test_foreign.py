@@ -9,16 +9,16 @@ import shutil
 import subprocess
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import ralf
-from ralf import gitblobs, optin
+from ralf import gitblobs, journal, optin
 from ralf.checkout import blob_in_index
-from ralf.errors import Busy, NotFound
+from ralf.errors import Busy, DamagedJournal, NotFound
 from ralf.forgetting.forget import forget
 from ralf.integrity.repair import repair
 from ralf.integrity.verify import verify
@@ -548,3 +548,13 @@ def test_settings_that_were_changed_since_they_were_shown_are_not_accepted(tmp_p
     settings.write_text("inject: full\n")
     assert not optin.accept_settings(Project(tmp_path), seen=seen)
     assert registry.find(tmp_path) is None
+
+
+@pytest.mark.parametrize(
+    "content", ["[]\n", '{"v":2}\n', "{}", "\n\n", "x\n" * 50, '{"id":"a","length":9,"record":{}}\n']
+)
+def test_a_journal_without_frames_is_damage_or_no_journal_and_no_endless_look(tmp_path: Path, content: str) -> None:
+    journal_file(tmp_path, ROUTE).parent.mkdir(parents=True)
+    journal_file(tmp_path, ROUTE).write_text(content)
+    with suppress(DamagedJournal):
+        assert journal.newest(Project(tmp_path).store, ROUTE) is None

@@ -13,6 +13,7 @@ from ralf.errors import MEND_JOURNAL, DamagedJournal, UnknownToken
 from ralf.store import Entry, Store, Token
 
 VERSION = 2
+_MOST_LOOKS = 100  # at a stream that is rewritten again and again; each rewriting takes longer than a look
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,11 +127,16 @@ def at(store: Store, route: str, token: Token) -> Record:
 
 
 def newest(store: Store, route: str) -> Record | None:
-    """A route's newest record, None where it has none. Errors: `Store.entry`."""
-    while (token := store.head(stream_of(route))) is not None:
+    """A route's newest record, None where it has none. DamagedJournal where it cannot be found; other errors: as
+    `Store.entry`.
+    """
+    for _ in range(_MOST_LOOKS):
+        token = store.head(stream_of(route))
+        if token is None:
+            return None
         with suppress(UnknownToken):  # rewritten in between
             return at(store, route, token)
-    return None
+    raise DamagedJournal(route, "its newest record cannot be found", MEND_JOURNAL)
 
 
 def parsed(route: str, entry: Entry) -> Record:
