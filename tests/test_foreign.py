@@ -205,19 +205,30 @@ def test_a_template_that_was_copied_with_journal_and_caches_is_foreign(theirs: P
     assert ralf.get_context(ROUTE, root=tmp_path / "new").wholly_foreign
 
 
-def test_a_file_without_a_journal_is_foreign_though_it_came_after_the_user_had_opted_in(
-    tmp_path: Path, users: Users
+@pytest.mark.parametrize("shift", [-60.0, 3600.0, -1e9], ids=["from before", "with a time to come", "of an archive"])
+def test_a_file_without_a_journal_is_foreign_where_it_was_not_written_there_since_the_user_had_opted_in(
+    tmp_path: Path, users: Users, shift: float
 ) -> None:
-    """`tar x`, `cp`, `git apply` and a clone at the same path put it there as late as an editor does."""
     optin.init(Project(tmp_path), share=False)
-    route_file(tmp_path, ROUTE).parent.mkdir(exist_ok=True)
-    route_file(tmp_path, ROUTE).write_text(V100, encoding="utf-8")
+    path = route_file(tmp_path, ROUTE)
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(V100, encoding="utf-8")
+    os.utime(path, (time.time() + shift, time.time() + shift))
     assert ralf.get_context(ROUTE, root=tmp_path).wholly_foreign
     foreign.accept_route(Project(tmp_path), ROUTE)
     found = ralf.get_context(ROUTE, root=tmp_path)
     assert (found.foreign, found.active_work.current_task) == (False, "TASK-001")
     ralf.record_decision(ROUTE, MINE, root=tmp_path)
     assert said(tmp_path) == ["Use FastAPI over Flask", MINE]
+
+
+def test_a_file_without_a_journal_is_the_persons_where_they_wrote_it_since_they_opted_in(
+    tmp_path: Path, users: Users
+) -> None:
+    optin.init(Project(tmp_path), share=False)
+    route_file(tmp_path, ROUTE).parent.mkdir(exist_ok=True)
+    route_file(tmp_path, ROUTE).write_text(V100, encoding="utf-8")
+    assert not ralf.get_context(ROUTE, root=tmp_path).foreign
 
 
 def test_routes_of_the_user_are_not_foreign_whatever_git_does_with_them(tmp_path: Path, users: Users) -> None:

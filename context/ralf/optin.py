@@ -6,6 +6,7 @@ import hashlib
 import os
 import re
 import shlex
+import time
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -96,7 +97,7 @@ def init(project: Project, *, share: bool, accept: bool = False) -> list[Step]:
         name = project.config_file.name
         taken = {name: before[name]} if accept and name in before else {}
         refused = {each: digest for each, digest in before.items() if each not in taken}
-        changes |= {"hooks": True, "unaccepted": refused, "accepted": taken}
+        changes |= {"hooks": True, "since": time.time(), "unaccepted": refused, "accepted": taken}
     if changes and not project.owner.vouches:
         try:
             project.owner.update(**changes)
@@ -141,7 +142,7 @@ def uninstall(project: Project) -> list[Step]:
         if step.path == project.config_file:
             step.path.unlink()
         else:
-            project.owner.update(hooks=False)
+            project.owner.update(hooks=False, since=0.0)
     return steps
 
 

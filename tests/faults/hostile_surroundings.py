@@ -469,8 +469,5 @@ def control_without_an_attacker(stage: Stage) -> None:
     heard = stage.victim.hook("SessionStart", session, source="startup", variables={"BB5_ROUTE": "own"})
     hands_over(stage.victim, heard, f"{OWN}gauge")
     write(context_of(project) / "routes/mine.md", route_file("mine").replace("zqx", OWN))
-    told = stage.victim.ralf("context", "show", "mine").out
-    if f"{OWN}goal" not in told or "ralf context trust mine" not in told:
-        stage.victim.faults.append(
-            "a route file that the person wrote themselves is not shown, or not how to accept it"
-        )
+    heard = stage.victim.hook("SessionStart", stage.victim.session(), source="startup", variables={"BB5_ROUTE": "mine"})
+    hands_over(stage.victim, heard, f"{OWN}goal")

@@ -17,6 +17,7 @@ from ralf.trim import without_middle
 
 _LONGEST = 40_000  # characters of a message that are read
 _HEAD, _TAIL = 600, 160  # characters that are kept of a paste in a long request
+_ORDERS = 800  # of the sentences between them that order something
 _FENCE = re.compile(r"\s{0,99}+(`{3,}|~{3,}|\"{3,}|'{3,})")
 _QUOTED = re.compile(r"\s{0,3}>")
 _INDENTED = re.compile(r"(?: {4}|\t)\s{0,99}+\S")
@@ -104,23 +105,37 @@ def _without_report(line: str) -> str:
 
 def shortened(text: str) -> str:
     """A message in which each paste has lost its middle, and which has lost its own where it is longer than 40,000
-    characters: what a person wrote around a paste stands whole.
+    characters: what a person wrote around a paste stands whole. Of what shows no end, and may be theirs, the sentences
+    that order or forbid stay, too.
     """
     text = without_middle(text, 3 * _LONGEST // 4, _LONGEST // 4 - 3)[0] if len(text) > _LONGEST else text
-    lines = text.split("\n")
+    lines, (pasted, sure) = text.split("\n"), _read(text)
     kept: list[str] = []
-    for is_pasted, numbers in groupby(range(len(lines)), marked(text).__getitem__):
+    for (is_pasted, is_sure), numbers in groupby(range(len(lines)), lambda n: (pasted[n], sure[n])):
         part = "\n".join(lines[number] for number in numbers)
-        kept.append(without_middle(part, _HEAD, _TAIL)[0] if is_pasted else part)
+        if is_pasted and not is_sure and len(part) > _HEAD + _TAIL:
+            part = f"{part[:_HEAD]}{_orders(part[_HEAD:-_TAIL])}{part[-_TAIL:]}"
+        kept.append(without_middle(part, _HEAD, _TAIL)[0] if is_sure else part)
     return "\n".join(kept)
 
 
-@lru_cache(maxsize=64)
+def _orders(text: str) -> str:
+    """The sentences of a text that order or forbid something, an ellipsis in the place of all others."""
+    found = [one for one in words.SENTENCE.findall(text) if words.ORDERS.search(one)]
+    told = "… ".join(["", *found, ""])
+    return without_middle(told, _ORDERS, 0)[0] if len(told) > _ORDERS else told or "…"
+
+
 def marked(text: str) -> tuple[bool, ...]:
     """For each line of a message, whether it is pasted."""
-    lines = text.split("\n")
-    found = _Message(lines)
-    return tuple(found.pasted)
+    return _read(text)[0]
+
+
+@lru_cache(maxsize=64)
+def _read(text: str) -> tuple[tuple[bool, ...], tuple[bool, ...]]:
+    """For each line of a message, whether it is pasted, and whether that is sure."""
+    found = _Message(text.split("\n"))
+    return tuple(found.pasted), tuple(found.sure)
 
 
 _BARS = frozenset(("---", "===", "***", "___", "~~~", "###", "+++", "<<<", ">>>"))
@@ -136,7 +151,7 @@ def _language(text: str) -> str:
 
 
 class _Message:
-    """The lines of a message, and which of them are pasted."""
+    """The lines of a message, which of them are pasted, and which of these show it themselves (`sure`)."""
 
     def __init__(self, lines: Sequence[str]) -> None:
         self.lines = lines
@@ -150,6 +165,7 @@ class _Message:
         self._framed()
         self._rows(_STAMPED)
         self._printed()
+        self.sure = list(self.pasted)
         self._looked_back_at()
         self._signed()
         self._in_another_language()

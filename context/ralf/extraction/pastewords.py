@@ -204,6 +204,12 @@ GREETS_MANY = re.compile(
     re.I,
 )
 """What somebody begins with who writes to several people: no agent is meant."""
+SENTENCE = re.compile(r"[^.!?\n]{12,400}[.!?\n]?")
+ORDERS = re.compile(
+    r"\b(?:never|always|must(?:n['\u2019]t)?|don['\u2019]?t|do not|from (?:now|here) on|only|no|every|each|any|please|has to"
+    r"|have to|needs? to|should|nothing|nie|niemals|immer|kein\w*|muss|müssen|jamais|toujours|nunca|siempre|nooit|altijd)\b",
+    re.I,
+)
 RULE_OR_TWO = 20  # words
 OF_US = re.compile(r"\b(?:we|our|us|my|let['\u2019]?s|wir|unser\w*|mein\w*|nous|notre|mon|nuestr[oa]|mi)\b", re.I)
 POINTS_AT = re.compile(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Container, Iterable, Iterator
 from contextlib import suppress
@@ -59,7 +60,7 @@ def purge(project: Project, path: Path, purge: Purge) -> bool:
     from ralf.files import atomic
 
     try:
-        content = before = path.read_bytes()
+        content = path.read_bytes()
     except FileNotFoundError:  # what a writer set aside, and has taken in by now
         return False
     try:
@@ -69,10 +70,19 @@ def purge(project: Project, path: Path, purge: Purge) -> bool:
     except DamagedRouteFile:
         plain = wording.without(content.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
         purged = purged_evidence(content, wording) if packed else plain
-    if route and routefiles.is_own(project, route, before):
-        routefiles.remember(project, route, purged)  # first: what is left of it is this user's none the less
+    if route:
+        _keep_foreign(project, route, purged)  # first: what is left of it is none the less not this user's
     atomic.write(path, purged)
     return True
+
+
+def _keep_foreign(project: Project, route: str, purged: bytes) -> None:
+    """Have a foreign route file without a journal stay foreign, though it is about to be another, and newly written."""
+    owner, path = project.owner, project.route_file(route)
+    if owner.registration is None or routefiles.is_own(project, route, content_of(path)):
+        return
+    digest = hashlib.sha256(purged).hexdigest()
+    owner.update(unaccepted={**owner.registration.unaccepted, path.name: digest})
 
 
 def kept(project: Project, route: str) -> list[Path]:

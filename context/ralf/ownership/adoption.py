@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
@@ -99,7 +100,7 @@ def adopt(project: Project) -> Registration:
         optin.accept_settings(project)
     if not moved:
         redaction.remove_key_from_file(project)
-    hooks = {"hooks": True} if opted_in and not owner.has_opted_in else {}
+    hooks = {"hooks": True, "since": time.time()} if opted_in and not owner.has_opted_in else {}
     return owner.update(pending="", share=gitview.is_shared(project), **hooks)
 
 

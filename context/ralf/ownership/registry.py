@@ -33,6 +33,7 @@ class Registration:
 
     path           the real path of the project's directory (of the main worktree of a linked one)
     hooks          whether clients' hooks act there: the project is opted in
+    since          when it was opted in, seconds since 1970; 0.0 where it is not
     share          whether git is to see the route files
     seal_key       64 hexadecimal digits: the journal's records are sealed with it
     redaction_key  64 hexadecimal digits: the tags of redacted secrets are made with it
@@ -46,6 +47,7 @@ class Registration:
 
     path: str
     hooks: bool = False
+    since: float = 0.0
     share: bool = False
     seal_key: str = ""
     redaction_key: str = ""
@@ -61,6 +63,7 @@ _KINDS: dict[str, type | tuple[type, ...]] = {
     **dict.fromkeys(("path", "seal_key", "redaction_key", "cache", "pending"), str),
     **dict.fromkeys(("hooks", "share"), bool),
     **dict.fromkeys(_DIGESTS, dict),
+    "since": (int, float),
 }
 
 

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 _MOST_READ = 32  # edits of a route that are remembered to have been read
 _DIGEST = 64
+_WRITTEN_HERE = 2.0  # seconds between the times of writing and of change of a file that was written where it lies
+_COARSE = 0.01  # seconds by which a file system's clock may be behind the other one
 
 
 def brought(project: Project, route: str, content: bytes) -> bytes | None:
@@ -37,13 +39,24 @@ def brought(project: Project, route: str, content: bytes) -> bytes | None:
 
 
 def is_own(project: Project, route: str, content: bytes) -> bool:
-    """Whether a route file that has no journal, or one that cannot be read, is this user's: this store has written it
-    or knows it as theirs, or the environment vouches for the store and git has brought nothing of it. Its times say
-    nothing: a copy, a patch and a download have new ones, too.
+    """Whether a route file that has no journal, or one that cannot be read, is this user's: ralf wrote it for them, or
+    it has come here since they opted in, and nothing of it by git.
     """
     if is_known(project, route, content):
         return True
-    return project.owner.vouches and brought(project, route, content) is None
+    owner = project.owner
+    found = owner.registration
+    if not owner.vouches:
+        if found is None or not found.since or _digest(content) in found.unaccepted.values():
+            return False
+        try:
+            told = project.route_file(route).lstat()
+        except OSError:
+            return False
+        # An archive and a copy bring an older time of writing, or a made-up one; nobody can foresee the moment.
+        if told.st_mtime + _COARSE < found.since or abs(told.st_ctime - told.st_mtime) > _WRITTEN_HERE:
+            return False
+    return brought(project, route, content) is None
 
 
 def is_known(project: Project, route: str, content: bytes) -> bool:

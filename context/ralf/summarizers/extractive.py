@@ -16,10 +16,10 @@ from ralf.summarizers.statements import LONGEST, Exchange, Statement, exchanges
 from ralf.text import one_line
 from ralf.trim import trimmed
 
-_SHARE = 0.078  # of a segment's text, for all that is stored of it
+_SHARE = 0.077  # of a segment's text, for all that is stored of it
 _LEAST_ROOM, _MOST_ROOM = 600, 14_000  # characters of a section
 _SAID_MOST, _THOUGHT_MOST = 0.6, 0.15  # of what was said, and of thoughts and calls, that is worth the room
-_SAID_LEAST, _SHARE_LEAST = 0.5, 0.036  # of what was said, and of the segment, that has room whatever else is stored
+_SAID_LEAST, _SHARE_LEAST = 0.5, 0.0355  # of what was said, and of the segment, that has room whatever else is stored
 _OVERHEAD = 30  # characters around a text in the file
 _SOURCE, _ENTRY = 200, 1_000  # characters of a decision's source, and of a checkpoint's entry and state of the work
 _STATEMENT, _FINDING, _STEP = 600, 240, 160  # characters
