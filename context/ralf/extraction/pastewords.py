@@ -206,8 +206,9 @@ GREETS_MANY = re.compile(
 """What somebody begins with who writes to several people: no agent is meant."""
 SENTENCE = re.compile(r"[^.!?\n]{12,400}[.!?\n]?")
 ORDERS = re.compile(
-    r"\b(?:never|always|must(?:n['\u2019]t)?|don['\u2019]?t|do not|from (?:now|here) on|only|no|every|each|any|please|has to"
-    r"|have to|needs? to|should|nothing|nie|niemals|immer|kein\w*|muss|müssen|jamais|toujours|nunca|siempre|nooit|altijd)\b",
+    r"\b(?:never|always|must(?:n['\u2019]t)?|don['\u2019]?t|do not|from (?:now|here) on|only|no|every|each|any|please"
+    r"|has to|have to|needs? to|should|nothing|nie|niemals|immer|kein\w*|muss|müssen|jamais|toujours|nunca|siempre"
+    r"|nooit|altijd)\b",
     re.I,
 )
 RULE_OR_TWO = 20  # words
