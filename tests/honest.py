@@ -1,8 +1,8 @@
 """Rules and pastes in what a person types, on prompts and pastes whose author had not seen the code.
 
-`python -m tests.honest` prints, for each half (development has looked at both), how many of the labelled rules are
-kept and listed, and how many sentences of pastes were promoted; `--each` names the others.
-`tests/labels/README.md` describes the set.
+`python -m tests.honest` prints, for each set (development has not looked at the third), how many of the labelled rules
+are kept and listed, and how many sentences of pastes were promoted; `--each` names the others.
+`tests/labels/README.md` describes the sets.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ from ralf.summarizers import decisions
 from ralf.transcripts.events import Event, Position
 
 LABELS = Path(__file__).parent / "labels"
-HALVES = ("dev", "held")
+SETS = {"dev": 30, "held": 30, "second": 60, "third": 30}
+"""The sets, and how many prompts each has."""
 BOTH = ("rule", "decision")
 _OVERLAP = 0.8  # of a label's words, for a decision to hold it
 _WORD = re.compile(r"\w+")
@@ -54,7 +55,7 @@ class Taken:
 
 @dataclass(slots=True)
 class Figures:
-    """Counts over one half of the set.
+    """Counts over one set.
 
     rules, kept, listed    labelled rules of long prompts; in the route as a rule or in their request; listed as rules
     decided                those that are listed as rules or decisions
@@ -81,21 +82,21 @@ class Figures:
     own_listed: int = 0
 
 
-def rows(what: str, half: str) -> Iterator[dict[str, Any]]:
-    """The prompts or pastes of a half; see `tests/labels/README.md` for the fields."""
-    lines = (LABELS / f"honest_{what}.{half}.jsonl").read_text(encoding="utf-8").splitlines()
+def rows(what: str, name: str) -> Iterator[dict[str, Any]]:
+    """The prompts or pastes of a set; see `tests/labels/README.md` for the fields."""
+    lines = (LABELS / f"honest_{what}.{name}.jsonl").read_text(encoding="utf-8").splitlines()
     return (json.loads(line) for line in lines)
 
 
-def measured(half: str, *, each: bool = False) -> Figures:
-    """The figures of a half; `each` prints what is missed and what is promoted."""
+def measured(name: str, *, each: bool = False) -> Figures:
+    """The figures of a set; `each` prints what is missed and what is promoted."""
     figures = Figures()
 
     def note(what: str, row: dict[str, Any], label: str) -> None:
         if each:
             print(f"  {what} {row['id']}: {label}")
 
-    for row in rows("prompts", half):
+    for row in rows("prompts", name):
         taken = Taken.of(row["text"])
         for label in row["rules"]:
             figures.rules += 1
@@ -110,7 +111,7 @@ def measured(half: str, *, each: bool = False) -> Figures:
             figures.traps_decided += taken.lists(label, kinds=BOTH)
             if taken.lists(label, kinds=BOTH):
                 note("no rule" if taken.lists(label) else "no rule but a decision", row, label)
-    for row in rows("pastes", half):
+    for row in rows("pastes", name):
         taken = Taken.of(row["text"])
         for label in row["foreign"]:
             figures.foreign += 1
@@ -139,15 +140,15 @@ def _flat(text: str) -> str:
 
 
 def main() -> int:
-    """Prints the figures of both halves."""
+    """Prints the figures of the sets."""
     parser = argparse.ArgumentParser(description="Rules and pastes in what a person types.")
     parser.add_argument("--each", action="store_true", help="name what is missed and what is promoted")
-    parser.add_argument("--half", choices=HALVES, help="one half only")
+    parser.add_argument("--set", choices=SETS, help="one set only")
     options = parser.parse_args()
-    for half in [options.half] if options.half else HALVES:
-        found = measured(half, each=options.each)
+    for name in [options.set] if options.set else SETS:
+        found = measured(name, each=options.each)
         print(
-            f"{half}: of {found.rules} rules {found.kept} kept, {found.listed} listed as rules, {found.decided} as "
+            f"{name}: of {found.rules} rules {found.kept} kept, {found.listed} listed as rules, {found.decided} as "
             f"rules or decisions; of {found.traps} that only sound so {found.taken} and {found.traps_decided}; of "
             f"{found.foreign} pasted sentences {found.promoted} promoted; of {found.requests} requests {found.lost} "
             f"lost; of {found.own} own rules beside a paste {found.own_kept} kept, {found.own_listed} listed"
