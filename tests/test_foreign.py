@@ -231,6 +231,15 @@ def test_a_file_without_a_journal_is_the_persons_where_they_wrote_it_since_they_
     assert not ralf.get_context(ROUTE, root=tmp_path).foreign
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file to another user")
+def test_a_file_of_another_user_without_a_journal_is_foreign_though_it_is_new(tmp_path: Path, users: Users) -> None:
+    optin.init(Project(tmp_path), share=False)
+    route_file(tmp_path, ROUTE).parent.mkdir(exist_ok=True)
+    route_file(tmp_path, ROUTE).write_text(V100, encoding="utf-8")
+    os.chown(route_file(tmp_path, ROUTE), 65_534, 65_534)
+    assert ralf.get_context(ROUTE, root=tmp_path).wholly_foreign
+
+
 def test_routes_of_the_user_are_not_foreign_whatever_git_does_with_them(tmp_path: Path, users: Users) -> None:
     git(tmp_path, "init", "-q")
     optin.init(Project(tmp_path), share=True)

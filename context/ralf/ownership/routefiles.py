@@ -13,6 +13,7 @@ from ralf import checkout, gitblobs, journal, snapshot
 from ralf.errors import DamagedJournal
 from ralf.files import folders
 from ralf.files.opening import content_of, ours_alone
+from ralf.ownership import users
 
 if TYPE_CHECKING:
     from ralf.project import Project
@@ -40,7 +41,7 @@ def brought(project: Project, route: str, content: bytes) -> bytes | None:
 
 def is_own(project: Project, route: str, content: bytes) -> bool:
     """Whether a route file that has no journal, or one that cannot be read, is this user's: ralf wrote it for them, or
-    it has come here since they opted in, and nothing of it by git.
+    it has come here since they opted in, by themselves, and nothing of it by git.
     """
     if is_known(project, route, content):
         return True
@@ -52,6 +53,8 @@ def is_own(project: Project, route: str, content: bytes) -> bool:
         try:
             told = project.route_file(route).lstat()
         except OSError:
+            return False
+        if told.st_uid not in users.own_ids():
             return False
         # An archive and a copy bring an older time of writing, or a made-up one; nobody can foresee the moment.
         if told.st_mtime + _COARSE < found.since or abs(told.st_ctime - told.st_mtime) > _WRITTEN_HERE:

@@ -26,7 +26,7 @@ def check(folder: Path) -> None:
 
     folder  of the store; need not exist
     """
-    mine = _own_ids()
+    mine = own_ids()
     for path, owner in _owners(folder):
         if owner not in mine and not _is_safe(folder.parents[1]):
             root = shlex.quote(os.path.realpath(folder.parents[1]))
@@ -34,7 +34,8 @@ def check(folder: Path) -> None:
             raise OtherOwner(path, what, f"if that is well: export RALF_SAFE_DIRECTORIES={root}")
 
 
-def _own_ids() -> set[int]:
+def own_ids() -> set[int]:
+    """The users that this one is: itself, and for root the one that it was called by."""
     user = os.geteuid()
     through_sudo = environment.sudo_user() if user == 0 else None
     return {user} if through_sudo is None else {user, through_sudo}
