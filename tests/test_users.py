@@ -165,7 +165,7 @@ def test_for_root_the_user_who_runs_sudo_counts_and_for_another_user_none(
             ralf.list_routes(root=project)
     monkeypatch.setenv("SUDO_UID", "0")
     monkeypatch.setattr(os, "geteuid", lambda: OTHER)
-    assert users._own_ids() == {OTHER}
+    assert users.own_ids() == {OTHER}
     assert environment.sudo_user() == 0
 
 
