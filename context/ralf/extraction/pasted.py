@@ -1,8 +1,9 @@
 """What a person pastes into a message is their request, never their rule: their own lines are what is left of it.
 
-A paste is told by marks, never by its length. Some marks show where it ends: a fence, a quotation, a tag, a frame of
-dashes, lines that each carry a time or a name. A mail, a conversation or what is announced ("from the README:") has no
-end of its own: it goes to the end of the message. In doubt a line is pasted: the request keeps it all the same.
+A paste is told by marks, and by what stands around it, never by its length alone. Some marks show where it ends: a
+fence, a quotation, a tag, a frame of dashes, lines that each carry a time or a name. A mail, a conversation or what is
+announced ("from the README:") has no end of its own: it goes to the end of the message. In doubt a line is pasted: the
+request keeps it all the same.
 """
 
 from __future__ import annotations
