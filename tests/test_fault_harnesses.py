@@ -93,7 +93,7 @@ UNLOCKED = "failed|AssertionError: the revisions have gaps"
 """The store compares and swaps: a writer that takes no lock has errors, or numbers records as another does."""
 
 BROKEN = {
-    "kills, lock by existence": ("kills", "blocked", "--rounds", 5),
+    "kills, lock by existence": ("kills", "blocked", "--rounds", 20),
     "calls, no fsync": ("calls", "not synced", "--only", "a decision"),
     "calls, plain write": ("calls", "not synced", "--only", "a decision"),
     "writers, no lock": ("writers", UNLOCKED, "--rounds", 5),

@@ -14,7 +14,8 @@ import pytest
 import ralf
 from hookkit import Rig, Said
 from ralf import checkout, config, optin, project as projects
-from ralf.errors import Damaged, UsageError
+from ralf.errors import Busy, Damaged, UsageError
+from ralf.files import locks
 from ralf.ownership import adoption, registry
 from ralf.project import Project
 from ralf.secrets import redaction
@@ -322,6 +323,22 @@ def test_two_processes_that_write_first_have_one_key_of_seals_and_one_of_redacti
     first.prepare()
     assert keys[0] == keys[1]
     assert len({one.owner.seal_key for one in (first, second, Project(tmp_path))}) == 1
+
+
+def test_nothing_is_written_while_the_project_cannot_be_registered(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without the registration it would count as somebody else's."""
+    path = registry.path_of(tmp_path)
+    assert path is not None
+    held = locks.held
+    with held(path.parent.with_suffix(".lock"), "the test"), monkeypatch.context() as patched:
+        patched.setattr(locks, "held", lambda path, what, *_, **options: held(path, what, 0.01, **options))
+        with pytest.raises(Busy, match="locked by another process"):
+            ralf.record_decision("tide", "Read the table first", rationale="it is small", root=tmp_path)
+    assert not journal_file(tmp_path, "tide").exists()
+    ralf.record_decision("tide", "Read the table first", rationale="it is small", root=tmp_path)
+    assert decisions(tmp_path) == ["Read the table first"]
 
 
 def test_a_store_that_another_process_has_just_begun_waits_for_no_answer(tmp_path: Path) -> None:

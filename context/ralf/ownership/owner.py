@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ralf import checkout, environment, gitblobs
-from ralf.errors import RalfError
+from ralf.errors import Busy, RalfError
 from ralf.files.opening import content_of
 from ralf.ownership import registry
 from ralf.ownership.registry import Registration
@@ -99,14 +99,19 @@ class Owner:
 
     def establish(self) -> None:
         """Make a registration where there is none and one can be made, so that what is written now can be told as ours
-        later. An earlier version's store is adopted where the user's own client logs prove it.
+        later. An earlier version's store is adopted where the user's own client logs prove it. Busy while another
+        process registers projects: without the registration what is written would count as somebody else's.
         """
         if self.vouches or (self.registration is not None and self.registration.pending != "adopting"):
             return
-        with suppress(OSError, RalfError):
-            from ralf.ownership import adoption
+        from ralf.ownership import adoption
 
+        try:
             adoption.register(self._project)
+        except Busy:
+            raise
+        except (OSError, RalfError):  # no folder of the user's that can be written: every write says so
+            pass
 
     def has_not_accepted(self, path: Path) -> bool:
         """Whether a file of the store is one that was there before the project was opted in, as it was then."""
