@@ -8,21 +8,13 @@ from __future__ import annotations
 
 import hmac
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from hashlib import sha256
 from typing import Any
 
-from ralf.secrets import (
-    secretassignments,
-    secretcommands,
-    secretformats,
-    secretnames,
-    secretphrases,
-    secretspans,
-    vendorrules,
-)
+from ralf.secrets import secretcommands, secretformats, secretnames, secretphrases, secretspans, vendorrules
 from ralf.secrets.engine import Expression, Text, Words
 from ralf.secrets.secretformats import Hit
 from ralf.secrets.secretspans import MARKER, Known, Span, marked
@@ -30,10 +22,24 @@ from ralf.transcripts.events import Event
 
 _ESCAPED_BREAK = re.compile(r"(?<!\\)(?:\\++r)?+\\++n|\r\n")
 _WORDS = Words(
-    (*secretformats.WORDS, *secretassignments.WORDS, *secretcommands.WORDS, *secretphrases.WORDS, *vendorrules.words())
+    (
+        *secretformats.WORDS,
+        *secretnames.WORDS,
+        *secretcommands.WORDS,
+        *secretphrases.WORDS,
+        *vendorrules.words(),
+    )
 )
+
+
+def _assigned(text: Text, there: Collection[str]) -> Iterator[Hit]:
+    from ralf.secrets import secretassignments  # what it matches takes milliseconds to compile, and few texts need it
+
+    return secretassignments.find(text, there)
+
+
 _FAMILIES = (
-    (secretassignments.find, frozenset(secretassignments.WORDS)),
+    (_assigned, frozenset(secretnames.WORDS)),
     (secretcommands.find, frozenset(secretcommands.WORDS)),
     (secretphrases.find, frozenset(secretphrases.WORDS)),
     (vendorrules.find, frozenset(vendorrules.words())),
@@ -133,7 +139,7 @@ class Redactor:
         if not secretnames.is_name(key) or "\n" in value or MARKER.match(value):
             return False
         head = f'"{key}": "'
-        hits = secretassignments.find(Text(f'{head}{value}"'), secretassignments.WORDS)
+        hits = _assigned(Text(f'{head}{value}"'), secretnames.WORDS)
         return any(hit[:2] == (len(head), len(head) + len(value)) for hit in hits)
 
     # ---- one text ----

@@ -13,8 +13,9 @@ from collections.abc import Collection, Iterator, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-from ralf.secrets import secretmanifests, secretnames, secrettables
+from ralf.secrets import secretmanifests, secrettables
 from ralf.secrets.engine import Text
+from ralf.secrets.secretcommands import MARGIN, WRAP
 from ralf.secrets.secretformats import Hit
 from ralf.secrets.secretnames import (
     APART,
@@ -47,14 +48,6 @@ from ralf.secrets.secretvalues import (
 )
 
 _IN_NAMES = string.ascii_lowercase + string.digits + "_.-"
-_IN_QUERIES = ("sig=", "code=", "sid=", "jwt=", "hmac=")
-WORDS = (*secretnames.WORDS, *_IN_QUERIES)
-"""The words, in lower case, without one of which no rule finds anything."""
-
-_MARGIN = r"(?:[+-](?=\s)|[ \t]*+[0-9]{1,6}[→\t|:])?+"  # what a diff or a listing puts before a line
-WRAP = rf"(?:\\\r?\n{_MARGIN}|\\+n{_MARGIN})"
-"""Matches the end of a command's line that goes on, as a regular expression."""
-
 _SPACE = rf"(?:[ \t]|{WRAP})"
 _QUOTE = r"\\*+(?:[\"'`]|u0022|u0027|&quot;)"
 _ATTRIBUTES = r"(?:[ ]{1,4}(?:type|id|class|description|sensitive)=[\"']?[\w. -]{0,40}[\"']?){0,3}+"
@@ -128,13 +121,13 @@ _SETS = re.compile(
 _PLAIN_NAMES = re.compile(
     r"(?:[a-z0-9_.-]{0,40}[_.-])?(?:password|passwd|passphrase|passcode|passwort|pwd|pw|psk|requirepass|masterauth)\Z"
 )
-_LINE_BEGINS = re.compile(rf"{_MARGIN}[ \t]*(?:[-*>$#][ ])?[\w.-]{{0,60}}\Z")
+_LINE_BEGINS = re.compile(rf"{MARGIN}[ \t]*(?:[-*>$#][ ])?[\w.-]{{0,60}}\Z")
 
 
 def find(text: Text, there: Collection[str]) -> Iterator[Hit]:
     """The secrets of a text that what stands before them tells, in no order; they may overlap.
 
-    there  those of WORDS that stand in the text
+    there  those of `secretnames.WORDS` that stand in the text
     """
     if not there:  # none of the rules finds anything without one
         return

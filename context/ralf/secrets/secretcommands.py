@@ -13,9 +13,13 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from ralf.secrets.engine import Text
-from ralf.secrets.secretassignments import WRAP
 from ralf.secrets.secretformats import Hit, any_of
 from ralf.secrets.secretvalues import is_compound, is_foreign, is_mixed, is_placeholder, is_random, is_unspoken
+
+MARGIN = r"(?:[+-](?=\s)|[ \t]*+[0-9]{1,6}[→\t|:])?+"
+"""Matches what a diff or a listing puts before a line, as a regular expression."""
+WRAP = rf"(?:\\\r?\n{MARGIN}|\\+n{MARGIN})"
+"""Matches the end of a command's line that goes on, as a regular expression."""
 
 _PLAIN = r"[^\s'\"`\\|;&<>]{2,256}"
 _VALUE = rf"(?:'([^'\n]{{2,256}})'|\"([^\"\n]{{2,256}})\"|['\"]?({_PLAIN}))"

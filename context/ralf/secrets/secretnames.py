@@ -32,8 +32,9 @@ OPEN_STEM = re.compile(any_of(OPEN_STEMS))
 STEM = re.compile(rf"{OPEN_STEM.pattern}|(?:pw|(?<![a-z])(?:{'|'.join(_OWN_NAMES)}))(?![a-z])")
 APART = frozenset(_OWN_NAMES)
 """Words of which one stands in a text where a stem is found that OPEN_STEM does not find."""
-WORDS = (*OPEN_STEMS, *_OWN_NAMES)
-"""The words, in lower case, without one of which a text has no name of a secret."""
+_IN_QUERIES = ("sig=", "code=", "sid=", "jwt=", "hmac=")
+WORDS = (*OPEN_STEMS, *_OWN_NAMES, *_IN_QUERIES)
+"""The words, in lower case, without one of which `secretassignments` finds nothing."""
 PASSWORDS = ("passw", "passphrase", "passcode", "pwd", "pass", "pw", "psk", *_FOREIGN_STEMS)
 """Stems of what a person may have chosen."""
 LONGEST_NAME = 60
