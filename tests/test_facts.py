@@ -380,6 +380,13 @@ def test_a_plan_is_a_to_do_list(session: Session) -> None:
     assert [t.content for t in session.extract().work.todos] == ["Pick", "Pack"]
 
 
+def test_a_tool_of_an_mcp_server_is_not_the_clients_to_do_list(session: Session) -> None:
+    session.tool("TaskCreate", {"subject": "Pick"}, "Task #1 created successfully: Pick")
+    session.tool("mcp__tracker__TaskCreate", {"subject": "Pack"}, "Task #2 created")
+    session.tool("mcp__tracker__TodoWrite", {"todos": [{"content": "Sell", "status": "pending"}]}, "done")
+    assert [todo.content for todo in session.extract().work.todos] == ["Pick"]
+
+
 def test_single_tasks_are_followed_by_their_numbers(session: Session) -> None:
     session.tool("TaskCreate", {"subject": "Pick"}, "Task #1 created successfully: Pick")
     session.tool("TaskCreate", {"subject": "Pack"}, "Task #2 created successfully: Pack")

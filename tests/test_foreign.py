@@ -22,7 +22,7 @@ from ralf.errors import Busy, DamagedJournal, NotFound
 from ralf.forgetting.forget import forget
 from ralf.integrity.repair import repair
 from ralf.integrity.verify import verify
-from ralf.ownership import foreign, foreignlines, registry
+from ralf.ownership import foreign, foreignlines, registry, routefiles
 from ralf.past.difference import diff
 from ralf.past.log import log
 from ralf.past.revert import revert
@@ -467,6 +467,19 @@ def test_a_forget_purges_foreign_words_and_makes_the_rest_nobodys(
     is_apart(clone)
     ralf.record_decision(ROUTE, "after", root=clone)
     assert said(clone) == [MINE, "after"]
+
+
+def test_a_file_that_the_person_has_accepted_stays_theirs_when_words_are_purged_from_it(tmp_path: Path) -> None:
+    ralf.record_decision("other", MINE, root=tmp_path)
+    path = route_file(tmp_path, ROUTE)
+    path.write_text(V100, encoding="utf-8")
+    os.utime(path, (1e9, 1e9))
+    assert ralf.get_context(ROUTE, root=tmp_path).foreign
+    routefiles.remember(Project(tmp_path), ROUTE, path.read_bytes())
+    assert not ralf.get_context(ROUTE, root=tmp_path).foreign
+    assert forget(ROUTE, text="Better async support", root=tmp_path).left == ()
+    assert "Better async" not in path.read_text(encoding="utf-8")
+    assert not ralf.get_context(ROUTE, root=tmp_path).foreign
 
 
 def test_the_command_shows_what_is_foreign_and_says_so_in_its_json(

@@ -33,7 +33,7 @@ _STATUSES = {
 
 
 def _flat(tool: str) -> str:
-    return tool.lower().rpartition("__")[2].replace("_", "")
+    return tool.lower().replace("_", "")  # a tool of an MCP server keeps the server's name, and is none of the client's
 
 
 class TodoList:
@@ -46,7 +46,7 @@ class TodoList:
 
     @staticmethod
     def is_mine(tool: str) -> bool:
-        """Whether a tool of this name changes or shows the to-do list."""
+        """Whether a tool of this name changes or shows the client's own to-do list."""
         return _flat(tool) in _WHOLE | _TASK
 
     def take(self, call: Event, result: Event) -> None:
@@ -67,7 +67,7 @@ class TodoList:
                 self._put(Todo(subject, "pending", number[1] if number else ""))
         elif name == "taskupdate":
             self._update(call.input)
-        elif not call.tool.startswith("mcp__"):  # what a server answers is no list of the agent's
+        else:
             listed = _LISTED.finditer(result.text)
             self._set([self._known(m[1], _without_blockers(m[3]), m[2]) for m in listed] or self.todos)
 

@@ -141,7 +141,7 @@ class _Forgetting:
             stream for stream in sorted(self._store.streams("")) if self._changed(stream) or self._is_in_file(stream)
         ]
         self._files = self._files_held()
-        if not held and not self._digests and not self._gone and not self._target.item.label:
+        if not (held or self._files or self._digests or self._gone or self._target.item.label):
             return
         broken_off = self._begin(named)
         for stream in held:

@@ -71,18 +71,19 @@ def purge(project: Project, path: Path, purge: Purge) -> bool:
         plain = wording.without(content.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
         purged = purged_evidence(content, wording) if packed else plain
     if route:
-        _keep_foreign(project, route, purged)  # first: what is left of it is none the less not this user's
+        _keep_whose_it_is(project, route, purged)  # first: what is left of it would count by when it was written
     atomic.write(path, purged)
     return True
 
 
-def _keep_foreign(project: Project, route: str, purged: bytes) -> None:
-    """Have a foreign route file without a journal stay foreign, though it is about to be another, and newly written."""
+def _keep_whose_it_is(project: Project, route: str, purged: bytes) -> None:
+    """Have a route file without a journal stay this user's, or foreign, though it is about to be another."""
     owner, path = project.owner, project.route_file(route)
-    if owner.registration is None or routefiles.is_own(project, route, content_of(path)):
-        return
-    digest = hashlib.sha256(purged).hexdigest()
-    owner.update(unaccepted={**owner.registration.unaccepted, path.name: digest})
+    if routefiles.is_own(project, route, content_of(path)):
+        routefiles.remember(project, route, purged)
+    elif owner.registration is not None:
+        digest = hashlib.sha256(purged).hexdigest()
+        owner.update(unaccepted={**owner.registration.unaccepted, path.name: digest})
 
 
 def kept(project: Project, route: str) -> list[Path]:
