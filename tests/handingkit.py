@@ -17,7 +17,7 @@ import ralf
 import storekit
 from ralf import optin
 from ralf.project import Project
-from ralf_integrations.hooks import handler, known as knowns
+from ralf_integrations.hooks import forks, handler, known as knowns
 from ralf_integrations.hooks.answer import Answer, written
 from ralf_integrations.hooks.known import Known
 from ralf_integrations.hooks.payload import Payload, parse
@@ -85,6 +85,7 @@ def hook(name: str, session: str, root: Path, **fields: Any) -> Answer:
     """What a hook answers, and what it leaves to the next one, as the entry does it."""
     sent = payload(name, session, root, **fields)
     seen = Session(sent, Project(root))
+    forks.settle(seen)
     answer = handler.handle(seen)
     seen.keep()
     output = written(answer, sent)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from contexts import quick
-from ralf_integrations.hooks.wishes import read
+from ralf_integrations.hooks.wishes import Wish, is_request, read
 
 ROUTES = (
     "TASK-001",
@@ -84,10 +84,51 @@ def test_of_two_names_that_are_as_close_none_is_taken() -> None:
         "proceed",
         "I want you to continue where we left off",
         "continue from the last checkpoint please",
+        "continue please, and run the tests first",
+        "Let's continue. Run the tests first, then commit what is whole.",
+        "continue but use port 8081",
+        *("weiter", "mach bitte weiter", "weiter, aber nimm Port 8081", "Mach da weiter, wo wir aufgehört haben"),
+        *("continúa por favor", "on reprend", "vas-y", "continua", "ga verder", "kontynuuj", "fortsätt", "devam et"),
+        *("продолжай", "继续", "请继续", "続けてください", "계속", "استمر"),
     ],
 )
 def test_the_wish_to_go_on_is_understood(prompt: str) -> None:
-    assert read(prompt, ROUTES).kind == "continue"
+    assert read(prompt, ROUTES) == Wish("continue")
+
+
+@pytest.mark.parametrize(
+    ("prompt", "about"),
+    [
+        ("Please carry on with the tide table", "the tide table"),
+        ("continue working on the gauge importer, and be quick", "the gauge importer"),
+        ("Resume work on the importer", "the importer"),
+        ("weiter mit der Gezeitentafel", "der Gezeitentafel"),
+    ],
+)
+def test_a_wish_to_go_on_says_with_what(prompt: str, about: str) -> None:
+    assert read(prompt, ROUTES) == Wish("continue", about=about)
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        *("hi", "Hello there!", "Guten Morgen", "ok", "¿qué tal?", "你好", "What's next?", "let's go", "hajde dalje"),
+        *("continue", "/compact keep it", "ralf context show TASK-1", "ralf status", "--load-context=TASK-009"),
+    ],
+)
+def test_what_names_no_subject_is_no_request(prompt: str) -> None:
+    assert not is_request(prompt)
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        *("fix login", "add tests", "src/x.py", "explain how tides work", "修正登录表单的错误并运行测试"),
+        *("zeig mir die Gezeitentafel", "ralf context grows too fast", "ralf should say why", "what about port 8081?"),
+    ],
+)
+def test_what_says_what_it_is_about_is_a_request_however_short(prompt: str) -> None:
+    assert is_request(prompt)
 
 
 @pytest.mark.parametrize(
@@ -100,7 +141,9 @@ def test_the_wish_to_go_on_is_understood(prompt: str) -> None:
         "Please continue the loop after the error. " * 4,
         "The loop must continue",
         "proceed to the checkout page",
-        "continue " + "and so on " * 40,
+        "continue-on-error must be false in the workflow",
+        "Resume parser crashes on page two",
+        "Weiter-Button fehlt auf der zweiten Seite",
         "add a continue statement",
         "keep going fast in the tests",
     ],
@@ -116,6 +159,7 @@ def test_an_order_that_begins_with_the_same_word_is_no_wish_to_go_on(prompt: str
         ("--load-context api-refactoring and go on", "api-refactoring", ""),
         ("first read it: --load-context=TASK-001.", "TASK-001", ""),
         ("--load-context fix the bug", "", ""),
+        ("--load-context=unknown", "", "unknown"),
         ("--load-context TASK-009", "", "TASK-009"),
         ("--load-context ../../etc", "", ""),
     ],

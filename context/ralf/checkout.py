@@ -28,6 +28,12 @@ def main_worktree(root: Path) -> Path:
     return folder.parent.parent.parent
 
 
+def worktree(folder: Path) -> Path | None:
+    """The top of the git worktree in which a folder lies, None where it lies in none. The folder may be gone."""
+    place = _real(folder)
+    return next((top for top in (place, *place.parents) if (top / ".git").exists()), None)
+
+
 def branch(root: Path) -> str:
     """The branch that is checked out, "" for none."""
     for folder in (root, *root.parents):

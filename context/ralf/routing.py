@@ -165,6 +165,18 @@ def name(project: Project, request: str, *, session: str) -> str:
     return ""
 
 
+def number(project: Project, *, session: str) -> str:
+    """Name the route of a session none of whose requests makes a name: `work-1a2b3c4d`. A session that has a name keeps
+    it; "" where `route_by` asks for none.
+    """
+    return name(project, f"work {_digest(session)}", session=session)
+
+
+def names_sessions(project: Project) -> bool:
+    """Whether a session that has no route gets one of its own: else `default` is the route of them all."""
+    return _by(project) in _BY_REQUEST
+
+
 def _of_run(project: Project) -> Choice | None:
     """The route of the run that we are part of: the task in its folder's name, in its metadata, or that it claimed."""
     from ralf.runs import current  # only within a loop
@@ -185,10 +197,13 @@ def _of_branch(branch: str) -> Choice | None:
 def _names(project: Project, request: str, session: str) -> Iterator[str]:
     """The names of no route yet that a redacted request makes for a session, the one that reads best first."""
     readable = names.readable(_MARKER.sub(" ", request))
-    own = hashlib.sha256(session.encode("utf-8", "surrogatepass")).hexdigest()[:8]
-    for made in (readable, f"{readable[:31].rstrip('-')}-{own}") if readable else ():
+    for made in (readable, f"{readable[:31].rstrip('-')}-{_digest(session)}") if readable else ():
         if made != DEFAULT and known(project, made) is None:
             yield made
+
+
+def _digest(session: str) -> str:
+    return hashlib.sha256(session.encode("utf-8", "surrogatepass")).hexdigest()[:8]
 
 
 def _claimed(project: Project, route: str, session: str) -> bool:

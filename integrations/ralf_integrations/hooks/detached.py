@@ -16,7 +16,7 @@ from ralf.errors import Busy, RalfError
 from ralf.files import locks
 from ralf.project import Project
 from ralf.transcripts import open_transcript
-from ralf_integrations.hooks import complaints, hints, known, limits, taking, usage
+from ralf_integrations.hooks import complaints, hints, known, limits, naming, taking, usage
 from ralf_integrations.hooks.session import Session
 
 Why = Literal["due", "task-completed", "session-end", "compaction", "route-change", "run-begun", "run-ended"]
@@ -30,10 +30,10 @@ _LAST = 60.0  # seconds that one waits whose hook no other follows
 def start(session: Session, why: Why) -> bool:
     """Start a process that makes a checkpoint of what is new in a session's transcript; whether one was started.
 
-    Not without a transcript, and not where somebody is at the route's checkpoint and another look will come. OSError,
-    NotImplementedError: none could be started.
+    Not without a transcript, not for a session that has no route and has not worked, and not where somebody is at the
+    route's checkpoint and another look will come. OSError, NotImplementedError: none could be started.
     """
-    return start_for(session, session.route, why)
+    return naming.by_work(session) and start_for(session, session.route, why)
 
 
 def start_for(session: Session, route: str, why: Why) -> bool:

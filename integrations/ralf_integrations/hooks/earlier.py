@@ -4,16 +4,19 @@ person means who wants to go on. A live session's work is never touched, and nev
 
 from __future__ import annotations
 
+import os
+import re
 import time
+from collections.abc import Container
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
-from ralf import names, routing, sessions
+from ralf import checkout, names, routing, sessions
 from ralf.errors import RalfError
-from ralf.transcripts import open_transcript
-from ralf_integrations.hooks import foreground, known as knowns
-from ralf_integrations.hooks.handover import age, context_of
+from ralf.transcripts import open_transcript, requests
+from ralf_integrations.hooks import foreground, known as knowns, naming
+from ralf_integrations.hooks.handover import age, context_of, line
 from ralf_integrations.hooks.known import Known
 from ralf_integrations.hooks.session import Session
 
@@ -24,12 +27,15 @@ _PATIENCE = 8.0  # seconds that it waits for that at the most, where the machine
 
 _LEAST = 0.5  # seconds without which none is begun
 _MOST_TRIED = 3  # of sessions that may have left nothing
+_MOST_ASKED = 10  # of routes that are looked at for words
+_SHORTEST_WORD = 4  # letters of a word that tells what work is about
+_WORD = re.compile(r"[^\W_]+")
 _MOST_TOLD = 4  # routes that are offered in words
 
 
 def of_route(session: Session, route: str) -> list[Known]:
     """The sessions of a route that are over, the one that was seen last first."""
-    return [found for found in _over(session) if found.route == route]
+    return [found for found in _over(session) if found.route == route and not found.unnamed]
 
 
 def catch_up(session: Session, route: str) -> list[Known]:
@@ -53,33 +59,115 @@ def catch_up(session: Session, route: str) -> list[Known]:
     return left
 
 
-def meant(session: Session) -> list[Known]:
+def meant(session: Session, about: str = "") -> list[Known]:
     """The sessions that a person may mean who wants to go on, where the session has no route of its own yet: one for
     each route, all of this worktree and over; those whose client was killed first, then the ones seen last. What they
     have left is taken in, and the first of them has something to hand over.
+
+    about  words for the work that is meant: only routes that have them, "" for any
     """
     found = _left_here(session)
-    for number, one in enumerate(found[:_MOST_TRIED]):
+    tried = 0
+    for number, one in enumerate(found):
+        if tried == (_MOST_ASKED if about else _MOST_TRIED):
+            break
+        tried += 1
+        if about and not _is_about(session, one, about):
+            continue
         catch_up(session, one.route)
         if context_of(session.project, one.route) is not None:
-            return found[number:]
+            return [one, *(other for other in found[number + 1 :] if not about)]
     return []
 
 
+def announced(session: Session) -> str:
+    """The line about the work that was interrupted in this worktree, for a session that has no route; "" for none."""
+    found = meant(session)
+    return line(session, found[0].route, said=said_of(found)) if found else ""
+
+
 def _left_here(session: Session) -> list[Known]:
-    found = [one for one in _over(session) if one.worktree == session.worktree and one.route != session.route]
+    everyone = list(knowns.everyone(session.project))
+    here = _place(session, session.worktree)
     by_route: dict[str, Known] = {}
-    for one in sorted(found, key=lambda one: one.ended):
-        if one.transcript or routing.known(session.project, one.route) is not None:
-            by_route.setdefault(one.route, one)
-    busy = {one.route for one in knowns.everyone(session.project) if knowns.live(one)}
-    return [one for route, one in by_route.items() if route not in busy]
+    for one in _over(session):
+        route = naming.of_dead(session.project, one) if _place(session, one.worktree) == here else ""
+        if route and route != one.route:
+            one = replace(one, route=route, unnamed=False)
+            knowns.remember(session.project, one)
+        is_own = route == session.route and session.has_route
+        if route and not is_own and (one.transcript or routing.known(session.project, route) is not None):
+            by_route.setdefault(route, one)
+    busy = {one.route for one in everyone if knowns.live(one)}
+    known = {one.route for one in everyone} | by_route.keys()
+    found = [*by_route.values(), *_files_here(session, here, known)]
+    found.sort(key=lambda one: (one.ended, -one.seen))
+    return [one for one in found if one.route not in busy]
+
+
+def _files_here(session: Session, here: Path, known: Container[str]) -> list[Known]:
+    """Routes on which no session has worked, but whose file says that work is under way: the person wrote it here, or
+    has accepted it. Only for the worktree in which the files lie.
+    """
+    if here != _place(session, str(session.project.folder)):
+        return []
+    files = {}
+    for route in routing.names_of(session.project):
+        if route not in known:
+            with suppress(OSError):
+                files[route] = session.project.route_file(route).stat().st_mtime
+    found = []
+    for route in sorted(files, key=lambda route: -files[route])[:_MOST_TRIED]:
+        with suppress(RalfError, OSError):
+            context = context_of(session.project, route)
+            if (
+                context is not None
+                and context.active_work.work_status == "in_progress"
+                and not any(entry.session for entry in context.checkpoint_history)
+            ):
+                found.append(Known("", route=route, worktree=session.worktree, seen=files[route]))
+    return found
+
+
+def _place(session: Session, folder: str) -> Path:
+    """The worktree in which a folder lies; outside of git the project, or the folder itself."""
+    path = Path(os.path.realpath(folder))
+    if (top := checkout.worktree(path)) is not None:
+        return top
+    root = Path(os.path.realpath(session.project.root))
+    return root if path.is_relative_to(root) else path
+
+
+def _is_about(session: Session, one: Known, about: str) -> bool:
+    """Whether at least half of the words that tell the work stand in a route's name, goal or requests."""
+    words = {word for word in _WORD.findall(about.casefold()) if len(word) >= _SHORTEST_WORD}
+    texts = [one.route]
+    with suppress(RalfError, OSError):
+        if (context := context_of(session.project, one.route)) is not None:
+            texts += [context.goal, *(fact.request for fact in context.facts.requests)]
+        if one.transcript:
+            texts += requests(open_transcript(Path(one.transcript)))
+    there = set(_WORD.findall(" ".join(texts).casefold()))
+    return bool(words) and 2 * len(words & there) >= len(words)
+
+
+def said_of(found: list[Known]) -> list[str]:
+    """What is to be said of the sessions that may be meant, of which the first one is."""
+    return [sentence for sentence in (told(found[0]), offered(found[1:])) if sentence]
 
 
 def told(found: Known) -> str:
     """A session that is over, in words."""
+    if not found.session:
+        return f"Its file was written {age(found.seen)}."
     how = "ended" if found.ended else "was interrupted"
-    return f"Its last session {how} {age(found.seen)}."
+    return f"Its last session {how} {age(found.seen)}.{_origin(found)}"
+
+
+def _origin(found: Known) -> str:
+    """What the route of a session went on from, in words."""
+    before = [route for route in (*found.routes, *found.briefed) if route != found.route]
+    return f" It went on from {before[-1]}: `ralf context show {before[-1]} --brief`." if before else ""
 
 
 def offered(found: list[Known]) -> str:

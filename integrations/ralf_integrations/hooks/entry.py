@@ -19,6 +19,7 @@ from ralf_integrations.hooks import (
     admission,
     answer as answers,
     complaints,
+    forks,
     handler,
     hints,
     instant,
@@ -135,6 +136,7 @@ def _answer(payload: Payload, project: Project, data: bytes, say: Callable[[str]
         if waited and instant.is_idle(payload.client, payload.name, data):
             return  # the one before us has looked
         before = session.known
+        forks.settle(session)
         rerouting.settle(session)
         with notices.handed(handler.handle(session), session) as said:
             process, born = processes.caller(payload.client)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from ralf import detached as processes
 from ralf.project import Project
-from ralf_integrations.hooks import detached, taking
+from ralf_integrations.hooks import detached, naming, taking
 from ralf_integrations.hooks.detached import Why
 from ralf_integrations.hooks.session import Session
 
@@ -23,7 +23,7 @@ def take(session: Session, reason: Why, seconds: float) -> bool:
     False: it goes on behind the client's back, it failed (`complaints`), or the next hook has to do it. OSError,
     NotImplementedError: no process could be started.
     """
-    if session.transcript is None:
+    if session.transcript is None or not naming.by_work(session):
         return False
     return taken(session.project, session.route, session.transcript.path, session.payload.session, reason, seconds)
 

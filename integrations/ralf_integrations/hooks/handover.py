@@ -18,17 +18,19 @@ from ralf.context import RouteContext
 from ralf.errors import RouteNotFound
 from ralf.project import Project
 from ralf.reader import get_context
+from ralf_integrations.hooks import wishes
 from ralf_integrations.hooks.answer import LIMIT, length
 from ralf_integrations.hooks.session import Session
 
 _FEWEST = 40  # tokens without which a brief says nothing
+_MUCH = 500  # tokens of a segment in which more was said than one says to a greeting
 _SECONDS = ((86_400, "day"), (3_600, "h"), (60, "min"))
 _ZONE = re.compile(r"(?:Z|[+-]\d\d:?\d\d)\Z")
 
 
 def context_of(project: Project, route: str) -> RouteContext | None:
-    """A route's context; None where the route has nothing to hand over, or nothing that is this user's.
-    DamagedRouteFile, DamagedJournal.
+    """A route's context; None where the route has no substance, or none that is this user's: a greeting is no work to
+    go on with. DamagedRouteFile, DamagedJournal.
     """
     try:
         context = get_context(route, root=project.root)
@@ -36,8 +38,19 @@ def context_of(project: Project, route: str) -> RouteContext | None:
         return None
     if context.wholly_foreign:
         return None
-    tells = context.checkpoint_history or context.decisions or context.goal or context.active_work.attempts
-    return context if tells else None
+    return context if _has_substance(context) else None
+
+
+def _has_substance(context: RouteContext) -> bool:
+    work, facts = context.active_work, context.facts
+    done = facts.paths or facts.commands or facts.errors or facts.commits or facts.tests or work.completed_steps
+    open_ = work.todos or work.next_steps or work.blockers or work.findings or work.last_runs or work.task_title
+    if context.decisions or done or open_ or any(entry.tokens >= _MUCH for entry in context.checkpoint_history):
+        return True
+    asked = [text for text in (context.goal, *(fact.request for fact in facts.requests)) if text]
+    if asked:
+        return any(map(wishes.is_request, asked))
+    return bool(context.checkpoint_history or work.attempts)
 
 
 def brief(session: Session, context: RouteContext, *, said: Sequence[str] = ()) -> str:
@@ -76,9 +89,9 @@ def line(session: Session, route: str, *, said: Sequence[str] = ()) -> str:
     if state is None:
         return ""
     context = state.own
-    count, decisions = context.checkpoint_count, len(context.decisions)
-    if not count and not decisions:
+    if not _has_substance(context):
         return ""
+    count, decisions = context.checkpoint_count, len(context.decisions)
     has = f"{count} checkpoint{'s' * (count != 1)}, last {age(context.last_checkpoint)}" if count else ""
     has = has or f"no checkpoint, {decisions} decision{'s' * (decisions != 1)}"
     text = f"Context available for {route} ({has}): read it with `ralf context show {route} --brief`."
@@ -106,9 +119,14 @@ def age(time: str | float) -> str:
 
 
 def is_held(session: Session, context: RouteContext) -> bool:
-    """Whether the session's window holds all that its route has: it has done all of it, and was not compacted since."""
+    """Whether the session's window holds all that its route has: it, or the session of which it is a fork, has done all
+    of it, and it was not compacted since.
+    """
+    if session.known.forked:
+        return context.route == session.route
     history = context.checkpoint_history
-    own = {session.payload.session, session.readable.session if session.readable is not None else ""}
+    logged = session.readable.session if session.readable is not None else ""
+    own = {session.payload.session, logged, session.known.origin} - {""}
     return bool(history) and all(entry.session in own for entry in history) and not session.known.compacted
 
 

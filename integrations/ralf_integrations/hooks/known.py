@@ -26,10 +26,12 @@ _END_OF_TIME = 2**36  # seconds since 1970 that a date can still tell
 _PATHS = ("transcript", "worktree")
 _KINDS = {
     **dict.fromkeys(
-        ("session", "client", "transcript", "route", "worktree", "machine", "waiting", "compaction", "run"), str
+        ("session", "client", "transcript", "route", "worktree", "machine", "waiting", "compaction", "run", "forked"),
+        str,
     ),
+    "origin": str,
     **dict.fromkeys(("pid", "born", "told", "window", "taken"), int),
-    **dict.fromkeys(("ended", "compacted"), bool),
+    **dict.fromkeys(("ended", "compacted", "unnamed"), bool),
 }
 
 
@@ -75,6 +77,10 @@ class Known:
     compaction  how far its newest compaction has come: see `compacting`
     waiting     a text that the next hook hands over which can
     run         the run of a loop in which it is, "" for none
+    forked      when it began as a fork of a session that is not known yet, "" where it is none, or that one is known
+    origin      the session of which it is a fork, "" for none
+    begins      bytes and lines at the beginning of its transcript that are that session's
+    unnamed     a prompt of it was seen, and none yet of which a route's name can be made
     taken       bytes of its transcript that were taken into its route after it ended, or hold nothing for it
     """
 
@@ -98,6 +104,10 @@ class Known:
     compaction: str = ""
     waiting: str = ""
     run: str = ""
+    forked: str = ""
+    origin: str = ""
+    begins: tuple[int, int] = (0, 0)
+    unnamed: bool = False
     taken: int = 0
 
     def with_handed(self, handed: Handed) -> Known:
@@ -172,6 +182,8 @@ def _made(tree: dict[str, Any]) -> Known:
     for name in ("briefed", "routes"):
         values[name] = tuple(str(route) for route in values.get(name, ()))
     values["left"] = tuple((str(route), int(byte)) for route, byte in values.get("left", ()))
+    byte, line = map(int, values.get("begins", (0, 0)))
+    values["begins"] = (max(0, byte), max(0, line))
     values["seen"] = float(values.get("seen", 0.0))
     if not 0 <= values["seen"] < _END_OF_TIME:
         raise ValueError("seen")

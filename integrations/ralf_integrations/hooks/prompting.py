@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from contextlib import suppress
 
 from ralf import command, routing
 from ralf.briefing import fence, standing
 from ralf.errors import Damaged
-from ralf.routing import DEFAULT
-from ralf.transcripts import requests
 from ralf.trim import trimmed
-from ralf_integrations.hooks import earlier, handover, wishes
+from ralf_integrations.hooks import earlier, handover, naming, wishes
 from ralf_integrations.hooks.answer import Answer
-from ralf_integrations.hooks.known import Known
 from ralf_integrations.hooks.session import Session
 from ralf_integrations.hooks.wishes import Wish
 
@@ -29,18 +25,19 @@ def prompted(session: Session) -> Answer:
     """
     prompt = standing.besides(fence.outside(session.payload.prompt))
     wish = wishes.read(prompt, routing.names_of(session.project))
-    if session.settings.inject == "off" and wish.kind != "load":
+    if (session.settings.inject == "off" and wish.kind != "load") or (session.known.forked and wish.kind == "continue"):
         wish = Wish()
     if not wish.kind:
-        _name(session, prompt)
-        return Answer()
+        return Answer() if naming.by_request(session, prompt) else _in_doubt(session)
     route, said = _meant(session, wish)
+    if not route and wish.kind != "load":
+        return Answer() if naming.by_request(session, prompt) else _in_doubt(session)
     if not route:
         return _unknown(session, wish)
     said += [sentence for sentence in (earlier.unread(earlier.catch_up(session, route)),) if sentence]
     context = handover.context_of(session.project, route)
     if context is None:
-        return _unknown(session, wish)
+        return _unknown(session, wish) if wish.kind == "load" else Answer()
     own = route == session.route
     if not own and not session.is_route_chosen and not _is_taken(session):
         session.use(route)
@@ -59,21 +56,16 @@ def _meant(session: Session, wish: Wish) -> tuple[str, list[str]]:
         return wish.route, []
     if wish.other:
         return "", []
-    if session.is_route_chosen or _has_context(session):
+    if session.is_route_chosen or (session.has_route and handover.context_of(session.project, session.route)):
         return session.route, []
-    if session.choice.rule != DEFAULT or next(_requests(session), "") not in ("", session.payload.prompt.strip()):
+    if session.has_route or naming.has_begun(session):
         return "", []  # it goes on with what it has begun itself
-    found: list[Known] = earlier.meant(session)
-    if not found:
-        return "", []
-    others = earlier.offered(found[1:])
-    return found[0].route, [sentence for sentence in (earlier.told(found[0]), others) if sentence]
+    found = earlier.meant(session, wish.about)
+    return (found[0].route, earlier.said_of(found)) if found else ("", [])
 
 
 def _unknown(session: Session, wish: Wish) -> Answer:
     """What is said where something was asked for by name that is not there."""
-    if wish.kind != "load":
-        return Answer()
     named = trimmed(wish.other or session.route, _LONGEST_NAMED)
     error = routing.not_found(session.project, named)
     if named in error.closest:  # there, and all of it somebody else's
@@ -85,32 +77,17 @@ def _unknown(session: Session, wish: Wish) -> Answer:
     return Answer(context=session.hand("line", handover.words(text)))
 
 
-def _name(session: Session, prompt: str) -> None:
-    """Give a session without a route one that is named after its first request: after the first that makes a name, for
-    people begin with a greeting, too.
-    """
-    if session.choice.rule != DEFAULT or _is_taken(session):
-        return
-    for request in (*_requests(session), prompt):
-        if wishes.is_request(request) and routing.name(session.project, request, session=session.payload.session):
-            session.rerouted()
-            return
-
-
-def _has_context(session: Session) -> bool:
-    """Whether the session's route has anything to hand over; damage of the route that nobody chose stops no other."""
-    with suppress(*((Damaged,) if session.choice.rule == DEFAULT else ())):
-        return handover.context_of(session.project, session.route) is not None
-    return False
+def _in_doubt(session: Session) -> Answer:
+    """One line about the work that was interrupted here, for a session that may mean it, once; never its brief."""
+    client_asked = session.payload.prompt.lstrip().startswith(wishes.NO_REQUEST)
+    if session.settings.inject == "off" or session.known.forked or client_asked:
+        return Answer()
+    is_told = any(one.what == "line" for one in session.known.handed)
+    return Answer() if is_told else Answer(context=session.hand("line", earlier.announced(session)))
 
 
 def _is_taken(session: Session) -> bool:
-    """Whether a part of a session without a route was taken into `default`; nothing can be where that is damaged."""
+    """Whether a part of the session was taken into its route; nothing can be where that is damaged."""
     with suppress(Damaged):
         return bool(session.standing.position.byte)
     return False
-
-
-def _requests(session: Session) -> Iterator[str]:
-    """What the session was asked for first, as far as its log tells yet."""
-    return iter(()) if session.readable is None else requests(session.readable)

@@ -11,7 +11,7 @@ from typing import Any
 
 from ralf import config, routing, sessions
 from ralf.config import Config
-from ralf.errors import RalfError, TranscriptNotFound
+from ralf.errors import Damaged, RalfError, TranscriptNotFound
 from ralf.project import Project
 from ralf.routing import Choice
 from ralf.sessions import Standing
@@ -49,6 +49,17 @@ class Session:
     def is_route_chosen(self) -> bool:
         """Whether somebody has chosen the route: by the environment, for a loop's run, or for this session."""
         return self.choice.rule.startswith("$") or self.choice.rule in (*routing.OF_RUN, routing.CHOSEN)
+
+    @property
+    def has_route(self) -> bool:
+        """Whether the session has a route of its own, and not only the one of all that have none; it has that one once
+        something of it was taken there. Nothing can be where that is damaged.
+        """
+        if self.choice.rule != routing.DEFAULT or not routing.names_sessions(self.project):
+            return True
+        with suppress(Damaged):
+            return bool(self.standing.position.byte)
+        return False
 
     def use(self, route: str) -> None:
         """Make a route the session's, for this hook and those that follow."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ralf import routing
-from ralf_integrations.hooks import compacting, earlier, handover, runs
+from ralf_integrations.hooks import compacting, earlier, forks, handover, runs
 from ralf_integrations.hooks.answer import Answer
 from ralf_integrations.hooks.known import Known
 from ralf_integrations.hooks.session import Session
@@ -27,11 +27,13 @@ def started(session: Session) -> Answer:
     session.note(ended=False)
     if source in ("clear", "compact"):
         session.note(compacted=True)
+    if source == "fork":
+        forks.begun(session)
     if mode == "off":
         return Answer()
     if source == "compact" and mode == "auto":
         return compacting.survived(session)
-    left = earlier.catch_up(session, session.route)
+    left = earlier.catch_up(session, session.route) if session.has_route else []
     runs.catch_up(session)
     answer = _handed(session, left)
     if source not in ("clear", "compact"):
@@ -42,9 +44,10 @@ def started(session: Session) -> Answer:
 def _handed(session: Session, left: list[Known]) -> Answer:
     """What goes with the route, or with the work that was left here."""
     source, mode = session.payload.source, session.settings.inject
-    context = handover.context_of(session.project, session.route)
+    context = handover.context_of(session.project, session.route) if session.has_route else None
     if context is None:
-        return _left_here(session) if source not in _STILL_THERE else Answer()
+        here = source not in _STILL_THERE and not session.is_route_chosen
+        return Answer(context=session.hand("line", earlier.announced(session))) if here else Answer()
     if handover.is_held(session, context):
         return Answer()
     said = [*map(earlier.told, earlier.of_route(session, session.route)[:1]), earlier.unread(left)]
@@ -53,13 +56,3 @@ def _handed(session: Session, left: list[Known]) -> Answer:
     if source not in _STILL_THERE and (mode == "brief" or (mode == "auto" and named)):
         return Answer(context=handover.briefed(session, context, said=said))
     return Answer(context=session.hand("line", handover.line(session, session.route, said=said)))
-
-
-def _left_here(session: Session) -> Answer:
-    """The line about the work that was interrupted in this worktree, for a session that has no route of its own."""
-    if session.is_route_chosen:
-        return Answer()
-    for found in earlier.meant(session)[:1]:
-        text = handover.line(session, found.route, said=[earlier.told(found)])
-        return Answer(context=session.hand("line", text))
-    return Answer()

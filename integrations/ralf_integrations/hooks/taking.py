@@ -14,6 +14,7 @@ from ralf.files import locks
 from ralf.project import Project
 from ralf.sessions import Standing
 from ralf.transcripts import open_transcript
+from ralf.transcripts.events import Position
 from ralf_integrations.hooks import known
 
 _LAST = 60.0  # seconds that who comes next waits for the last checkpoint of a route that is left
@@ -24,9 +25,11 @@ def start(project: Project, route: str, session: str, logged: str = "") -> Stand
 
     session, logged   the session's id as the client's hooks tell it, and as its log does ("" where that is the same)
     """
-    routes = dict.fromkeys((route, *filter(names.is_valid, known.of(project, session).routes)))
-    found = (sessions.standing(project, one, logged or session) for one in routes)
-    return max(found, key=lambda stand: stand.position.byte)
+    remembered = known.of(project, session)
+    routes = dict.fromkeys((route, *filter(names.is_valid, remembered.routes)))
+    found = [sessions.standing(project, one, logged or session) for one in routes]
+    begins = Standing(logged or session, Position(*remembered.begins))
+    return max(*found, begins, key=lambda stand: stand.position.byte)
 
 
 def take(project: Project, route: str, session: str, transcript: Path, reason: str) -> bool:

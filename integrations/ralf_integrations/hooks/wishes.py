@@ -11,20 +11,24 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ralf import names
+from ralf_integrations.hooks import phrases
 
 Kind = Literal["load", "named", "continue", ""]
 
 _READ = 20_000  # characters of a prompt
-_LONGEST_ASKING = 120  # characters of a prompt that asks to go on, and nothing else
 _CLOSE, _CLEARLY = 0.84, 0.06  # how like a name words must be, and how much more than any other
 _SHORTEST_CLOSE = 5
 _MOST_COMPARED = 5_000  # pairs of words and names of like length and the same numbers
 _BEFORE = 40  # characters before a word in which a sign of a name may stand
 
-_NO_REQUEST = ("/", "<", "!", "#")
+NO_REQUEST = ("/", "<", "!", "#")
 """How prompts begin that ask the client, or that the client has written."""
 
-_LOAD = re.compile(r"(?<![\w-])--load-context(?:[ =]+[`'\"]?([^\s`'\",;]+))?")
+_LOAD = re.compile(r"(?<![\w-])--load-context(?:([ =]+)[`'\"]?([^\s`'\",;]+))?")
+_OWN_COMMAND = re.compile(
+    r"\s*(?:[`$]\s?)?ralf\s+(?:--?\w|(?:status|doctor|init|on|off|health)(?:\s+--?\w|\s*`?\s*\Z)"
+    r"|(?:context|route|nudge|migrate)\s+(?:show|list|search|why|use|checkpoint|decide|drop|log|diff|edit|verify)\b)"
+)
 _TOKEN = re.compile(r"[A-Za-z0-9][\w./-]*[A-Za-z0-9]|[A-Za-z0-9]")
 _FLAT = re.compile(r"[-_./\s]+")
 _NUMBER = re.compile(r"\d+")
@@ -36,27 +40,6 @@ _CUE = re.compile(
     re.I,
 )
 _QUOTES = "`'\"\u201c\u201d\u2018\u2019\xab\xbb"
-_POLITE = (
-    r"(?:(?:please|ok(?:ay)?|hi|hey|hello|yes|now|so|then|(?:can|could|would) you|let'?s|go ahead and|and"
-    r"|i(?:'d like| want| need) you to)[\s,.!:]+)*"
-)
-_WHERE_LEFT = r"where (?:we|you|i|it) (?:left (?:it |things )?off|stopped|were|was)"
-_OUR_WORK = (
-    r"(?:with |on )?(?:the |your |our |my |this |that )?"
-    r"(?:(?:last|previous|earlier|interrupted|same|unfinished|remaining) )?"
-    r"(?:work|task|session|plan|job|steps?(?: \d+)?)"
-)
-_ASKING = re.compile(
-    rf"\A\s*{_POLITE}"
-    r"(?:continue|resume|carry on|keep going|go on|proceed|pick (?:it |this |things )?up|where (?:were|are) we"
-    r"|where did (?:we|you) (?:stop|leave off|get to))"
-    r"(?=[\s.,!?…]|\Z)[\s,]*"
-    rf"(?:(?:from |at )?{_WHERE_LEFT}"
-    r"|from (?:here|there|the (?:last )?checkpoint|(?:the )?(?:last |next )?step(?: \d+)?)"
-    rf"|{_OUR_WORK}|working|please|now|again)?"
-    rf"(?:[\s,]+(?:please|now|thanks|thank you|again|{_WHERE_LEFT}))*[\s.!?…]*\Z",
-    re.I,
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,28 +49,36 @@ class Wish:
     kind    load: `--load-context`; named: a route is named in passing; continue: to go on; "": nothing
     route   the route that is named, "" where none is
     other   load: what stands for a route and names none
+    about   continue: the words for the work that is meant, "" where none say it
     """
 
     kind: Kind = ""
     route: str = ""
     other: str = ""
+    about: str = ""
 
 
 def read(prompt: str, routes: Sequence[str]) -> Wish:
     """What a prompt asks for, given the names of all routes."""
     text, names_ = prompt[:_READ], _Names(routes)
     if found := _LOAD.search(text):
-        word = (found[1] or "").rstrip(".,;:!?)")
+        word = (found[2] or "").rstrip(".,;:!?)")
         route = names_.exact(word) or names_.like([word])
-        return Wish("load", route, word if not route and _is_shaped(word) else "")
+        names_one = _is_shaped(word) or "=" in (found[1] or "")
+        return Wish("load", route, word if not route and names_one else "")
     if route := _named(text, names_):
         return Wish("named", route)
-    return Wish("continue") if len(text) <= _LONGEST_ASKING and _ASKING.match(text) else Wish()
+    goes_on, about = phrases.goes_on(text)
+    return Wish("continue", about=about) if goes_on else Wish()
 
 
 def is_request(prompt: str) -> bool:
-    """Whether a prompt asks for work: it is not for the client, nor written by it, nor a wish to go on."""
-    return not prompt.lstrip().startswith(_NO_REQUEST) and not read(prompt, ()).kind
+    """Whether a prompt asks for work and says for what: it is not for the client, nor for ralf, nor written by the
+    client, nor a wish to go on, nor a greeting.
+    """
+    if prompt.lstrip().startswith(NO_REQUEST) or _OWN_COMMAND.match(prompt):
+        return False
+    return not read(prompt, ()).kind and phrases.names_subject(prompt)
 
 
 class _Names:
