@@ -8,7 +8,7 @@ from __future__ import annotations
 from contextlib import suppress
 from pathlib import Path
 
-from ralf import names, sessions
+from ralf import fingerprint, names, sessions
 from ralf.errors import Damaged
 from ralf.files import locks
 from ralf.project import Project
@@ -28,8 +28,17 @@ def start(project: Project, route: str, session: str, logged: str = "") -> Stand
     remembered = known.of(project, session)
     routes = dict.fromkeys((route, *filter(names.is_valid, remembered.routes)))
     found = [sessions.standing(project, one, logged or session) for one in routes]
-    begins = Standing(logged or session, Position(*remembered.begins))
-    return max(*found, begins, key=lambda stand: stand.position.byte)
+    return max(*found, _own_part(remembered, logged or session), key=lambda stand: stand.position.byte)
+
+
+def _own_part(remembered: known.Known, session: str) -> Standing:
+    """Where a fork's log goes on by itself: the beginning of it is another session's."""
+    byte, line = remembered.begins
+    if byte and remembered.transcript:
+        with suppress(OSError):
+            if (found := fingerprint.take(Path(remembered.transcript), byte)) is not None:
+                return Standing(session, Position(byte, line), *found)
+    return Standing(session)
 
 
 def take(project: Project, route: str, session: str, transcript: Path, reason: str) -> bool:
