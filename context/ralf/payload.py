@@ -32,6 +32,7 @@ from ralf.trim import trimmed
 GOAL_FROM = 25
 GOAL_TO = 2_000
 _SAID = 240  # characters of the line that says what came of a run
+_SAID_ALIKE = 40  # characters by which a statement is found again
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,10 +131,14 @@ class Payloads:
         """A run with what a client's session says of its end; one that has told it itself is as it is."""
         if self.source.attempt is not None:
             return run
-        said = "\n".join(event.text for event in events if event.kind == "assistant")
+        said = [event.text for event in events if event.kind == "assistant"]
         when = next((event.timestamp for event in reversed(events) if event.timestamp), "")
-        last = trimmed(one_line(summary.active_work.last_statement), _SAID)
-        return replace(run, outcome=outcomes.promised(said), timestamp=when, said=last)
+        last = one_line(summary.active_work.last_statement)
+        if last[:_SAID_ALIKE] not in one_line(
+            "\n".join(said)
+        ):  # of the session before: this one has said nothing like it
+            last = one_line(said[-1]) if said else ""
+        return replace(run, outcome=outcomes.promised("\n".join(said)), timestamp=when, said=trimmed(last, _SAID))
 
     def _extracted(self, piece: Piece, stand: Standing, context: RouteContext) -> Extracted:
         return facts.extract(

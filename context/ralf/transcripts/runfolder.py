@@ -46,10 +46,11 @@ _HEADINGS = {
 }
 
 
-def reader(path: Path, root: Path, *, origin: str = "") -> Notes:
+def reader(path: Path, root: Path, *, origin: str = "", logged: bool = False) -> Notes:
     """The transcript of a run folder.
 
     root    the project's: the session is called by the folder's path in it
+    logged  the log of a client's session has told what the run's agent said: what it printed is left out
     origin  "import" where the run is not of this project's life; "": so where git has brought it, else "agent"
 
     Raises TranscriptNotFound; DamagedTranscript for a folder that is no run's; RalfError for one that cannot be read.
@@ -64,7 +65,7 @@ def reader(path: Path, root: Path, *, origin: str = "") -> Notes:
     folder = RunFolder(path)
     try:
         origin = origin or ("import" if brought.is_brought(folder) else "agent")
-        return _Reading(folder, session_of(path, root), root).notes(origin)
+        return _Reading(folder, session_of(path, root), root, logged=logged).notes(origin)
     except OSError as error:
         raise RalfError(path, f"cannot be read: {error.strerror or error}", "make it readable") from error
 
@@ -72,8 +73,9 @@ def reader(path: Path, root: Path, *, origin: str = "") -> Notes:
 class _Reading:
     """One reading of a run's folder."""
 
-    def __init__(self, folder: RunFolder, session: str, root: Path) -> None:
+    def __init__(self, folder: RunFolder, session: str, root: Path, *, logged: bool = False) -> None:
         self.folder = folder
+        self.logged = logged
         self.session = session
         self.place = session if (root / session).exists() else str(folder.path)  # where its documents lie
         self.recorded = metadata.read(folder)
@@ -290,7 +292,7 @@ class _Reading:
                 self.promise = self.promise or tag
 
     def _of_output(self) -> Iterator[Event]:
-        if skeleton.says_something(markdown.lines_of(self.output)):
+        if not self.logged and skeleton.says_something(markdown.lines_of(self.output)):
             yield self._note(self.output, self.folder.outputs[-1])
 
     def _note(self, text: str, name: str = "", line: int = 1, *, when: str = "", **fields: Any) -> Event:

@@ -18,7 +18,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import ralf
-from ralf import config, names, routing, sessions
+from ralf import command, config, environment as clients, names, routing, sessions
 from ralf.briefing.fence import fenced, outside, shown
 from ralf.context import RouteContext
 from ralf.errors import RalfError, RouteNotFound
@@ -35,6 +35,7 @@ from ralf_integrations import environment
 from ralf_integrations.blackbox5 import runstate, timeline_memory
 from ralf_integrations.blackbox5.checkpointing import Checkpointing, track
 from ralf_integrations.blackbox5.messages import say, typed
+from ralf_integrations.hooks import earlier as earlier_sessions, handover, known
 
 _END = 1 << 20  # bytes of an output in which its promise is looked for
 
@@ -46,6 +47,7 @@ def start(project: Project, run_dir: Path | None, route: str) -> str:
     """Take in what earlier runs left, and what is handed to this one: what they came to, within the usual budget."""
     if run_dir is not None:
         runstate.begin(project, run_dir, route)
+        earlier_sessions.catch_up(project, route, clients.session())
         for folder in _earlier(project, run_dir):
             _take(project, folder, _route_of(project, folder))
     try:
@@ -53,7 +55,10 @@ def start(project: Project, run_dir: Path | None, route: str) -> str:
     except RouteNotFound:
         context = None
     if context is None or context.wholly_foreign:
-        text = fenced(shown(f"Nothing is kept of {route} yet: this is the first attempt."), short=True)
+        text = fenced(shown(handover.nothing(route)), short=True)
+    elif route in known.of(project, clients.session()).briefed:
+        held = f"Your window holds the context of {route} already: `ralf context show {route} --brief` prints it again."
+        text = handover.words(command.typed(held, project.command))
     else:  # no agent is handed what is foreign without asking for it
         text = context.without_foreign().render(config.of(project).brief_tokens, section="brief")
     if run_dir is not None and run_dir.is_dir():
@@ -128,7 +133,8 @@ def _take(project: Project, folder: Path, route: str, *, output: Path | None = N
     """Take a run's folder into its route; what goes wrong with one of them is said, and None."""
     seen = runstate.state_of(folder)
     try:
-        source = runfolder.reader(folder, project.root)
+        logged = known.worked_in(project, route, session_of(folder, project.root))
+        source = runfolder.reader(folder, project.root, logged=logged)
         if output is not None and source.attempt is not None and (promise := _promised(output)):
             source.attempt = replace(source.attempt, outcome=promise)
         report = ralf.checkpoint(route, source, root=project.root, reason="session-end")

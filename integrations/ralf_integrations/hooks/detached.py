@@ -16,6 +16,7 @@ from ralf.errors import Busy, RalfError
 from ralf.files import locks
 from ralf.project import Project
 from ralf.transcripts import open_transcript
+from ralf.transcripts.notes import session_of
 from ralf_integrations.hooks import complaints, hints, known, limits, naming, taking, usage
 from ralf_integrations.hooks.session import Session
 
@@ -105,9 +106,12 @@ def work(project: Project, route: str, session: str, client: str, transcript: Pa
 def _take_run(project: Project, route: str, folder: Path, why: str) -> bool:
     """Take in the folder of a run. What is wrong with one of them keeps no other from being taken."""
     from ralf.checkpoint import checkpoint
+    from ralf.transcripts import runfolder
 
     with suppress(RalfError, OSError):
-        return bool(checkpoint(route, folder, root=project.root, reason=why).checkpoints)
+        logged = known.worked_in(project, route, session_of(folder, project.root))
+        source = runfolder.reader(folder, project.root, logged=logged)
+        return bool(checkpoint(route, source, root=project.root, reason=why).checkpoints)
     return False
 
 

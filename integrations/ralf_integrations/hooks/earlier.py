@@ -14,6 +14,7 @@ from pathlib import Path
 
 from ralf import checkout, names, routing, sessions
 from ralf.errors import RalfError
+from ralf.project import Project
 from ralf.transcripts import open_transcript, requests
 from ralf_integrations.hooks import foreground, known as knowns, naming
 from ralf_integrations.hooks.handover import age, context_of, line
@@ -33,29 +34,29 @@ _WORD = re.compile(r"[^\W_]+")
 _MOST_TOLD = 4  # routes that are offered in words
 
 
-def of_route(session: Session, route: str) -> list[Known]:
-    """The sessions of a route that are over, the one that was seen last first."""
-    return [found for found in _over(session) if found.route == route and not found.unnamed]
+def of_route(project: Project, route: str, but: str) -> list[Known]:
+    """The sessions of a route that are over, the one that was seen last first; `but` is left out."""
+    return [found for found in _over(project, but) if found.route == route and not found.unnamed]
 
 
-def catch_up(session: Session, route: str) -> list[Known]:
+def catch_up(project: Project, route: str, but: str) -> list[Known]:
     """Take into a route what its dead sessions have left, in a time that a person can wait; those for which it was too
-    much, or whose transcript cannot be read.
+    much, or whose transcript cannot be read. The session `but` is left alone.
     """
     deadline = time.monotonic() + SECONDS
     left = []
-    for found in of_route(session, route):
+    for found in of_route(project, route, but):
         try:
             size = Path(found.transcript).stat().st_size if found.transcript else 0
-            if size <= max(found.taken, sessions.standing(session.project, route, found.session).position.byte):
+            if size <= max(found.taken, sessions.standing(project, route, found.session).position.byte):
                 continue
             seconds = deadline - time.monotonic()
-            if seconds < _LEAST or not _is_its_log(found) or not _take(session, found, seconds):
+            if seconds < _LEAST or not _is_its_log(found) or not _take(project, found, seconds):
                 left.append(found)
                 continue
         except (RalfError, OSError):  # what is wrong with it is no business of a session that begins
             continue
-        knowns.remember(session.project, replace(found, taken=size))
+        knowns.remember(project, replace(found, taken=size))
     return left
 
 
@@ -74,7 +75,7 @@ def meant(session: Session, about: str = "") -> list[Known]:
         tried += 1
         if about and not _is_about(session, one, about):
             continue
-        catch_up(session, one.route)
+        catch_up(session.project, one.route, session.payload.session)
         if context_of(session.project, one.route) is not None:
             return [one, *(other for other in found[number + 1 :] if not about)]
     return []
@@ -90,7 +91,7 @@ def _left_here(session: Session) -> list[Known]:
     everyone = list(knowns.everyone(session.project))
     here = _place(session, session.worktree)
     by_route: dict[str, Known] = {}
-    for one in _over(session):
+    for one in _over(session.project, session.payload.session):
         route = naming.of_dead(session.project, one) if _place(session, one.worktree) == here else ""
         if route and route != one.route:
             one = replace(one, route=route, unnamed=False)
@@ -184,12 +185,12 @@ def unread(left: list[Known]) -> str:
     return f"{what} left work that is in no checkpoint yet: `ralf context checkpoint {left[0].route}` takes it in."
 
 
-def _over(session: Session) -> list[Known]:
-    """The sessions that are over, but this one, the one seen last first."""
+def _over(project: Project, but: str) -> list[Known]:
+    """The sessions that are over, but one, the one seen last first."""
     found = [
         one
-        for one in knowns.everyone(session.project)
-        if one.session != session.payload.session and names.is_valid(one.route) and not knowns.live(one)
+        for one in knowns.everyone(project)
+        if one.session != but and names.is_valid(one.route) and not knowns.live(one)
     ]
     return sorted(found, key=lambda one: -one.seen)
 
@@ -200,11 +201,11 @@ def _is_its_log(found: Known) -> bool:
     return source.session == found.session and source.format != "text"
 
 
-def _take(session: Session, found: Known, seconds: float) -> bool:
+def _take(project: Project, found: Known, seconds: float) -> bool:
     transcript = Path(found.transcript)
     with suppress(FileNotFoundError):
         return foreground.taken(
-            *(session.project, found.route, transcript, found.session, "session-end", seconds),
+            *(project, found.route, transcript, found.session, "session-end", seconds),
             patience=_PATIENCE,
             quiet=True,
         )

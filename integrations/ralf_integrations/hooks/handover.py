@@ -98,6 +98,16 @@ def line(session: Session, route: str, *, said: Sequence[str] = ()) -> str:
     return words(command.typed(" ".join((text, *said)), session.project.command))
 
 
+def beginnings(route: str) -> tuple[str, str]:
+    """Words by which a text of ours is told as all that there is of a route: its brief, or that there is nothing."""
+    return f"# Context of {route}\n", nothing(route)
+
+
+def nothing(route: str) -> str:
+    """That nothing is kept of a route."""
+    return f"Nothing is kept of {route} yet: this is the first attempt."
+
+
 def words(text: str) -> str:
     """Words of ours in the fence, within LIMIT: none of their characters counts more than twice."""
     return fence.fenced(fence.shown(text)[: LIMIT // 2 - fence.characters(short=True)], short=True)

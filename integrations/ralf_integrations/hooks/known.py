@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
-from ralf import names
+from ralf import names, sessions
 from ralf.files import atomic
 from ralf.files.opening import content_of
 from ralf.project import Project
@@ -131,6 +131,12 @@ def everyone(project: Project) -> Iterator[Known]:
         for path in folder(project).glob("*.json"):
             if (known := _read(path)) is not None:
                 yield known
+
+
+def worked_in(project: Project, route: str, run: str) -> bool:
+    """Whether a session in a run of a loop is known of whose log something was taken into a route."""
+    found = (known for known in everyone(project) if run and known.run == run)
+    return any(sessions.standing(project, route, known.session).position.byte for known in found)
 
 
 def remember(project: Project, known: Known) -> None:

@@ -23,6 +23,8 @@ def prompted(session: Session) -> Answer:
     checkpoint; a session without a route gets one that is named after its first request. With `inject: off` only
     `--load-context` brings anything.
     """
+    if session.known.waiting and session.project.run:
+        return _of_run(session)
     prompt = standing.besides(fence.outside(session.payload.prompt))
     wish = wishes.read(prompt, routing.names_of(session.project))
     if (session.settings.inject == "off" and wish.kind != "load") or (session.known.forked and wish.kind == "continue"):
@@ -34,7 +36,11 @@ def prompted(session: Session) -> Answer:
         return Answer() if naming.by_request(session, prompt) else _in_doubt(session)
     if not route:
         return _unknown(session, wish)
-    said += [sentence for sentence in (earlier.unread(earlier.catch_up(session, route)),) if sentence]
+    said += [
+        sentence
+        for sentence in (earlier.unread(earlier.catch_up(session.project, route, session.payload.session)),)
+        if sentence
+    ]
     context = handover.context_of(session.project, route)
     if context is None:
         return _unknown(session, wish) if wish.kind == "load" else Answer()
@@ -62,6 +68,15 @@ def _meant(session: Session, wish: Wish) -> tuple[str, list[str]]:
         return "", []  # it goes on with what it has begun itself
     found = earlier.meant(session, wish.about)
     return (found[0].route, earlier.said_of(found)) if found else ("", [])
+
+
+def _of_run(session: Session) -> Answer:
+    """The brief of a run's route, which has waited for the run's prompt: nothing where that holds it."""
+    text, route = session.known.waiting, session.route
+    session.note(waiting="", briefed=tuple(dict.fromkeys((*session.known.briefed, route))))
+    prompt = session.payload.prompt
+    is_there = any(words in prompt and words not in fence.outside(prompt) for words in handover.beginnings(route))
+    return Answer() if is_there else Answer(context=session.hand("brief", text))
 
 
 def _unknown(session: Session, wish: Wish) -> Answer:

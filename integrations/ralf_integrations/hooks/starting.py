@@ -33,7 +33,7 @@ def started(session: Session) -> Answer:
         return Answer()
     if source == "compact" and mode == "auto":
         return compacting.survived(session)
-    left = earlier.catch_up(session, session.route) if session.has_route else []
+    left = earlier.catch_up(session.project, session.route, session.payload.session) if session.has_route else []
     runs.catch_up(session)
     answer = _handed(session, left)
     if source not in ("clear", "compact"):
@@ -50,9 +50,15 @@ def _handed(session: Session, left: list[Known]) -> Answer:
         return Answer(context=session.hand("line", earlier.announced(session))) if here else Answer()
     if handover.is_held(session, context):
         return Answer()
-    said = [*map(earlier.told, earlier.of_route(session, session.route)[:1]), earlier.unread(left)]
+    said = [
+        *map(earlier.told, earlier.of_route(session.project, session.route, session.payload.session)[:1]),
+        earlier.unread(left),
+    ]
     said = [sentence for sentence in said if sentence]
     named = session.choice.rule.startswith("$") or session.choice.rule in routing.OF_RUN
     if source not in _STILL_THERE and (mode == "brief" or (mode == "auto" and named)):
+        if session.project.run:  # its prompt may hold the brief
+            session.note(waiting=handover.brief(session, context, said=said))
+            return Answer()
         return Answer(context=handover.briefed(session, context, said=said))
     return Answer(context=session.hand("line", handover.line(session, session.route, said=said)))
