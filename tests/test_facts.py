@@ -380,6 +380,24 @@ def test_a_plan_is_a_to_do_list(session: Session) -> None:
     assert [t.content for t in session.extract().work.todos] == ["Pick", "Pack"]
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "--load-context=TASK-009",
+        "ralf context show TASK-009 --brief",
+        "/ralf:show TASK-009",
+        "`ralf status`",
+        "ralf doctor",
+    ],
+)
+def test_a_command_of_ours_is_no_request(session: Session, text: str) -> None:
+    session.add("user", text)
+    session.add("user", "ralf context says nothing of the parser: why?")
+    assert [fact.request for fact in session.extract().facts.requests] == [
+        "ralf context says nothing of the parser: why?"
+    ]
+
+
 def test_a_tool_of_an_mcp_server_is_not_the_clients_to_do_list(session: Session) -> None:
     session.tool("TaskCreate", {"subject": "Pick"}, "Task #1 created successfully: Pick")
     session.tool("mcp__tracker__TaskCreate", {"subject": "Pack"}, "Task #2 created")

@@ -22,6 +22,12 @@ _MOST = 64 << 10  # bytes of a script
 _TYPED = re.compile(
     rf"(?<![\w./-]){NAME} (?=(?:context|doctor|health|hook|init|mcp|migrate|nudge|off|on|orchestrator|route|status)\b)"
 )
+_VERBS = "archive|checkpoint|decide|diff|drop|edit|forget|list|log|prune|revert|search|show|trust|use|verify|watch|why"
+_OWN = re.compile(
+    rf"\s*+(?:--load-context(?:[ =][ ]?\S{{1,100}}+)?|/{NAME}:\w[^\n]*+"
+    rf"|(?:[`$!]\s?)?{NAME}[ ](?:(?:doctor|health|init|off|on|status)(?:[ ]-[^\n]*+)?"
+    rf"|(?:context|route)[ ](?:{_VERBS})\b[^\n]*+|--?\w[^\n]*+)`?)\s*+\Z"
+)
 
 
 def of(folder: Path, pinned: Callable[[str], str]) -> str:
@@ -57,6 +63,11 @@ def digest_of(script: Path) -> str:
         return hashlib.sha256(content_of(script, most=_MOST)).hexdigest()
     except OSError:
         return ""
+
+
+def is_all(text: str) -> bool:
+    """Whether a text is a command of ours, or of a client to us, and nothing more: no request."""
+    return _OWN.match(text) is not None
 
 
 def typed(text: str, command: str) -> str:

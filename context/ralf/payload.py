@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ralf import evidence, sessions, tokens, tombstones, yamlwriting
+from ralf import command, evidence, sessions, tokens, tombstones, yamlwriting
 from ralf.context import RouteContext
 from ralf.errors import TranscriptChanged
 from ralf.extraction import attempts, facts
@@ -197,7 +197,7 @@ def _goal(events: Sequence[Event], context: RouteContext, extracted: Extracted) 
     """The first request that says something, else the task's title, also one that notes tell."""
     for event in events:
         text = event.text.strip()
-        if event.kind == "user" and len(text) >= GOAL_FROM and not text.startswith("/"):
+        if event.kind == "user" and len(text) >= GOAL_FROM and not (text.startswith("/") or command.is_all(text)):
             return text if len(text) <= GOAL_TO else text[: GOAL_TO - 1].rstrip() + "…"
     noted = any(event.kind == "note" for event in events)
     return context.active_work.task_title or (extracted.work.task_title if noted else "")

@@ -6,6 +6,7 @@ import posixpath
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
+from ralf import command
 from ralf.extraction import commands, filetools, noted, outcomes, pasted, recurring
 from ralf.extraction.combining import LONG_PASSED, again, same_command
 from ralf.extraction.todos import TodoList
@@ -162,7 +163,7 @@ class _Reader:
 
     def _request(self, text: str, time: str) -> None:
         text = text.strip()
-        if not text:
+        if not text or command.is_all(text):
             return
         kept, cut = _request_kept(text)
         self.requests.pop((kept, cut), None)

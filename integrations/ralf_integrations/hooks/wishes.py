@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from ralf import names
+from ralf import command, names
 from ralf_integrations.hooks import phrases
 
 Kind = Literal["load", "named", "continue", ""]
@@ -25,10 +25,6 @@ NO_REQUEST = ("/", "<", "!", "#")
 """How prompts begin that ask the client, or that the client has written."""
 
 _LOAD = re.compile(r"(?<![\w-])--load-context(?:([ =]+)[`'\"]?([^\s`'\",;]+))?")
-_OWN_COMMAND = re.compile(
-    r"\s*(?:[`$]\s?)?ralf\s+(?:--?\w|(?:status|doctor|init|on|off|health)(?:\s+--?\w|\s*`?\s*\Z)"
-    r"|(?:context|route|nudge|migrate)\s+(?:show|list|search|why|use|checkpoint|decide|drop|log|diff|edit|verify)\b)"
-)
 _TOKEN = re.compile(r"[A-Za-z0-9][\w./-]*[A-Za-z0-9]|[A-Za-z0-9]")
 _FLAT = re.compile(r"[-_./\s]+")
 _NUMBER = re.compile(r"\d+")
@@ -76,7 +72,7 @@ def is_request(prompt: str) -> bool:
     """Whether a prompt asks for work and says for what: it is not for the client, nor for ralf, nor written by the
     client, nor a wish to go on, nor a greeting.
     """
-    if prompt.lstrip().startswith(NO_REQUEST) or _OWN_COMMAND.match(prompt):
+    if prompt.lstrip().startswith(NO_REQUEST) or command.is_all(prompt):
         return False
     return not read(prompt, ()).kind and phrases.names_subject(prompt)
 
