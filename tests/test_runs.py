@@ -323,9 +323,10 @@ def test_a_queue_or_metadata_that_cannot_be_read_chooses_no_route(
 
 
 def begin(root: Path, folder: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> str:
-    """What the session of a run is handed that begins."""
+    """What the session of a run is handed that begins: with its prompt, which may hold the brief."""
     monkeypatch.setenv("RALF_RUN_DIR", str(folder))
-    return handingkit.start(name, root)
+    assert handingkit.start(name, root) == ""
+    return handingkit.prompt(name, root, "# RALF\n\nOne task per run.")
 
 
 def test_a_run_that_begins_hears_of_those_before_it_also_of_killed_ones_and_counts_from_then_on(
@@ -343,6 +344,69 @@ def test_a_run_that_begins_hears_of_those_before_it_also_of_killed_ones_and_coun
     assert ralf.get_context(ROUTE, root=root).active_work.attempts == 3
     assert begin(root, run(root, 3), "s-3b", monkeypatch).count("- attempt 3") == 2
     assert ralf.get_context(ROUTE, root=root).active_work.attempts == 3
+
+
+def test_a_prompt_that_holds_the_brief_brings_no_second_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from ralf_integrations.blackbox5 import loop
+
+    root = tmp_path / "project"
+    handingkit.project(root)
+    take(root, run(root, 1, "PARTIAL", said="The loader still holds the lock."))
+    for number in (2, 3):
+        folder = run(root, number)
+        monkeypatch.setenv("RALF_RUN_DIR", str(folder))
+        printed = loop.start(Project(root), folder, ROUTE)
+        assert "The loader still holds the lock." in printed
+        assert handingkit.start(f"s-{number}", root) == ""
+        assert handingkit.prompt(f"s-{number}", root, f"# RALF\n\n{printed}") == ""
+        assert handingkit.prompt(f"s-{number}", root, "Go on.") == ""
+
+
+def test_an_agent_that_asks_for_the_brief_that_its_window_holds_is_told_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from ralf_integrations.blackbox5 import loop
+
+    root = tmp_path / "project"
+    handingkit.project(root)
+    take(root, run(root, 1, "PARTIAL", said="The loader still holds the lock."))
+    assert "The loader still holds" in begin(root, run(root, 2), "s-2", monkeypatch)
+    monkeypatch.setenv("CLAUDE_CODE_SESSION_ID", "s-2")
+    printed = loop.start(Project(root), run(root, 2), ROUTE)
+    assert "holds the context of TASK-7 already" in printed
+    assert "The loader still holds" not in printed
+
+
+def test_what_a_sessions_log_has_told_the_folder_of_its_run_tells_no_second_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from ralf_integrations.blackbox5 import loop
+
+    root = tmp_path / "project"
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(root / ".claude"))
+    handingkit.project(root)
+    folder = run(root, 1)
+    begin(root, folder, "s-1", monkeypatch)
+    log = handingkit.kept(root, "s-1")
+    handingkit.log(log, "s-1", ("user", "# RALF"), ("says", "The gauge does not answer. <promise>PARTIAL</promise>"))
+    ralf.checkpoint(ROUTE, log, root=root, run=Project(root).run)
+    (folder / "claude_output.log").write_text("The gauge does not answer. <promise>PARTIAL</promise>\n")
+    loop.end(Project(root), folder, ROUTE, folder / "claude_output.log")
+    context = ralf.get_context(ROUTE, root=root)
+    assert (context.checkpoint_count, context.active_work.outcome) == (1, "PARTIAL")
+    (told,) = context.active_work.last_runs
+    assert (told.outcome, told.said) == ("PARTIAL", "The gauge does not answer.")
+
+
+def test_a_killed_run_is_told_with_its_own_last_words_and_not_with_those_of_the_run_before(tmp_path: Path) -> None:
+    handingkit.project(tmp_path)
+    said = (("s-1", "Step 2 of 9: the loader reads the harbour now."), ("s-2", "It hangs."))
+    for number, (name, words) in enumerate(said, 1):
+        folder = run(tmp_path, number)
+        ralf.checkpoint(ROUTE, session(tmp_path, name, words), root=tmp_path, run=f"{RUNS}/{folder.name}")
+    first, second = ralf.get_context(ROUTE, root=tmp_path).active_work.last_runs
+    assert "reads the harbour" in first.said
+    assert "reads the harbour" not in second.said and second.said
 
 
 def test_runs_of_other_tasks_beside_ours_are_not_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -45,7 +45,6 @@ BOUNDED: dict[str, tuple[int, str]] = {
     "ralf.runs.fields._REMARK": (200, "the names of fields"),
     "ralf.runs.folder._OUTPUT": (_NAME, "names of files"),
     "ralf.runs.folder._TASK": (_NAME, "names of files"),
-    "ralf_integrations.hooks.wishes._ASKING": (120, "prompts that ask to go on, and nothing else"),
     "ralf_migrations.ralf_context._NEXT": (300, "the beginnings of headings"),
     "ralf_migrations.timeline_plain._AROUND": (200, "the beginnings of headings"),
     "ralf_migrations.timeline_plain._TASK": (400, "the beginning of a line that names the task"),

@@ -110,6 +110,11 @@ _VERBS = frozenset(
 )
 """Words with which an order begins that may be as short as two words."""
 
+_ARTICLES = frozenset(
+    "the a an this these all every my our den die das dem einen eine le la les un une el los las una".split()
+)
+"""Words by which an order as short as three words says that it has an object."""
+
 _WORDS = re.compile(r"[^\W_][\w'\u2019]*")
 _SHAPED = re.compile(r"[\w`/\\~@#$&=*+|<>{}\[\]()-][./\\_:#@=*+|<>{}\[\]()-]\w|`|\d|[a-z][A-Z]|[\"\u201c\u00ab]")
 _UNSPACED = re.compile(rf"[{_NO_SPACES}]")
@@ -148,4 +153,4 @@ def names_subject(text: str) -> bool:
         return True
     if len(_UNSPACED.findall(rest)) > _FEW_UNSPACED:
         return True
-    return words[0] in _VERBS and len(telling) > 1
+    return len(telling) > 1 and (words[0] in _VERBS or not _ARTICLES.isdisjoint(words))
