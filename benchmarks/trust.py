@@ -66,6 +66,15 @@ HARNESSES = (
         },
     ),
     Harness(
+        "cuts",
+        "--rounds 100",
+        "--rounds 10000",
+        {
+            name: f"--rounds 10 --only 'with the newer cache' --broken '{name}'"
+            for name in ("a cache of another journal",)
+        },
+    ),
+    Harness(
         "gits",
         "--rounds 100",
         "--rounds 1000",

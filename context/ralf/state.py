@@ -62,6 +62,10 @@ class State:
               and no file of ours has taken the place of yet
     whole     whether the file is one of ours with these changes and, but for its header, nothing else
     brought   of a foreign file, its bytes as they came; `changes` are then what a person has changed in these since
+    lost      of a file that is newer than its journal, the revision that it shows: the records after the journal's head
+              are lost, and `changes` are what the file still has of them; 0 else
+    unplaced  as `renders`, out of a cache of another journal: this one was replaced, cut or rewritten since, and need
+              not have what they show
     damage    what is wrong with the file, "" for nothing
     """
 
@@ -75,6 +79,8 @@ class State:
     renders: tuple[tuple[int, str], ...] = ()
     whole: bool = False
     brought: bytes = b""
+    lost: int = 0
+    unplaced: tuple[tuple[int, str], ...] = ()
     damage: str = ""
 
     @property
@@ -107,11 +113,12 @@ def of(project: Project, route: str, content: bytes | None) -> State | None:
     try:
         if kept is None and content and (shown := _shown(project, route, head, content)) is not None:
             return State(shown, shown, head, content, "current", renders=((shown.revision, digest_of(content)),))
-        recorded = _recorded(project, route, kept, head)
+        recorded, of_here = _recorded(project, route, kept, head)
     except DamagedJournal as error:
         return _without_usable_journal(project, route, content, head, error)
     renders = kept.renders if kept is not None else ()
-    state = State(recorded, recorded, head, content, "missing", behind=True, renders=renders)
+    state = State(recorded, recorded, head, content, "missing", behind=True)
+    state = replace(state, renders=renders) if of_here else replace(state, unplaced=renders)
     return with_file(project, route, state, content) if content else state
 
 
@@ -156,10 +163,10 @@ def _shown(project: Project, route: str, head: Token, content: bytes) -> RouteCo
     return found if render(found).encode() == content else None  # by another version: the journal says what it meant
 
 
-def _recorded(project: Project, route: str, kept: snapshot.Snapshot | None, head: Token) -> RouteContext:
-    """What the journal comes to: the snapshot, and the records after it."""
+def _recorded(project: Project, route: str, kept: snapshot.Snapshot | None, head: Token) -> tuple[RouteContext, bool]:
+    """What the journal comes to: the snapshot, and the records after it; whether the snapshot is of this journal."""
     if kept is not None and kept.token == head:
-        return kept.context
+        return kept.context, True
     from ralf import route as heart  # here and below: what finds the snapshot and the file untouched never pays for it
 
     if kept is not None:
@@ -168,8 +175,9 @@ def _recorded(project: Project, route: str, kept: snapshot.Snapshot | None, head
         except UnknownToken:
             pass  # the journal was rewritten, or is another
         else:
-            return replace(heart.fold(records, kept.context), counts=kept.context.counts)
-    return heart.fold((record for _, record in journal.read(project.store, route)), heart.empty(route))
+            return replace(heart.fold(records, kept.context), counts=kept.context.counts), True
+    whole = heart.fold((record for _, record in journal.read(project.store, route)), heart.empty(route))
+    return whole, kept is None
 
 
 def _without_journal(project: Project, route: str, content: bytes) -> State:
@@ -179,7 +187,9 @@ def _without_journal(project: Project, route: str, content: bytes) -> State:
     context = named(parsed(project, route, content), route)
     own = routefiles.is_own(project, route, content)
     if own:
-        return State(context, heart.empty(route), None, content, "own")
+        is_lost = context.revision > 0 and snapshot.load(project.cache, route) is not None
+        lost = context.revision if is_lost else 0
+        return State(context, heart.empty(route), None, content, "own", lost=lost)
     return State(context, heart.empty(route), None, content, "foreign", brought=content)
 
 
@@ -219,28 +229,59 @@ def with_file(project: Project, route: str, state: State, content: bytes) -> Sta
         return replace(state, context=warned, status="damaged", damage=str(error))
     state = replace(state, behind=found.revision != recorded.revision)
     base, place = _base(project, route, state, found)
-    from ralf.ownership import routefiles
-
-    if base is None and not routefiles.is_known(project, route, content):
-        return replace(state, status="foreign", brought=content)
-    if base is not None and outline(base) == outline(found):
-        renders = (*state.renders, (found.revision, digest))
-        return replace(state, status="stale" if state.behind else "current", renders=renders)
+    if base is None:
+        return _of_another_history(project, route, state, found)
+    if outline(base) == outline(found) or any(revision and digest == known for revision, known in state.unplaced):
+        return _as_render(state, found.revision, digest)
     known = _TakenInSince(project, route, found.revision, place)
-    changes = tuple(
-        heart.changes_of_edit(base, found, recorded, known) if base else heart.changes_of_foreign(recorded, found)
-    )
+    changes = tuple(heart.changes_of_edit(base, found, recorded, known))
     if not changes and state.behind:
         return replace(state, status="stale", renders=(*state.renders, (TAKEN_IN, digest)))
     if not changes:
         return replace(state, status="edited")
-    if base is not None and _is_ours(project, route, state, found.revision, digest):
-        renders = (*state.renders, (found.revision, digest))
-        return replace(state, status="stale" if state.behind else "current", renders=renders)
+    if _is_ours(project, route, state, found.revision, digest):
+        return _as_render(state, found.revision, digest)
+    from ralf.ownership import routefiles
+
     brought = routefiles.brought(project, route, content)
     if brought is not None:
         return _with_theirs(project, route, replace(state, brought=brought), found, known)
-    return replace(state, status="edited", changes=changes, whole=base is not None and not known.any)
+    return replace(state, status="edited", changes=changes, whole=not known.any)
+
+
+def _as_render(state: State, revision: int, digest: str) -> State:
+    """The state with a file that is, as it stands, a render of a revision of this journal."""
+    renders = (*state.renders, (revision, digest))
+    return replace(state, status="stale" if state.behind else "current", renders=renders)
+
+
+def _of_another_history(project: Project, route: str, state: State, found: RouteContext) -> State:
+    """The state with a file whose revision the journal does not have: records were lost, or the file is foreign.
+
+    An older or cut journal beside a newer file of ours is lost history: what the file still shows of it is an edit.
+    """
+    from ralf import joining, route as heart
+    from ralf.ownership import routefiles
+
+    content, recorded = state.content or b"", state.recorded
+    lost, changes = 0, []
+    if routefiles.is_taken_in(project, route, content):
+        pass
+    elif found.revision > recorded.revision and routefiles.is_of_lost_record(project, route, content, found, recorded):
+        lost, changes = found.revision, joining.changes_of_newer(recorded, found)
+    elif routefiles.is_known(project, route, content):
+        changes = heart.changes_of_foreign(recorded, found)
+    else:
+        return replace(state, status="foreign", brought=content)
+    if changes:
+        return replace(state, status="edited", changes=tuple(changes), lost=lost)
+    return replace(state, status="stale", lost=lost, renders=(*state.renders, (TAKEN_IN, digest_of(content))))
+
+
+def lost_warning(path: Path, lost: int, recorded: int) -> str:
+    """What a person is told of a route file that is newer than its journal, which ends at a revision; 0: has none."""
+    ends = f"its journal ends at {recorded}" if recorded else "it has no journal"
+    return f"{path}: shows revision {lost}, and {ends}: records are lost; what the file shows of them is kept"
 
 
 def _with_theirs(
@@ -298,6 +339,9 @@ def _as_served(project: Project, route: str, state: State) -> State:
         if state.status == "edited":
             routefiles.remember_read(project, route, state.content or b"")
         state = _with_edit(state)
+    if state.lost:
+        told = lost_warning(project.route_file(route), state.lost, state.recorded.revision)
+        state = replace(state, context=replace(state.context, warnings=(told, "ralf context verify --repair")))
     if state.status == "foreign" or state.recorded.context_checkpoint.foreign_records:
         from ralf.ownership import foreignpart
 

@@ -15,7 +15,7 @@ from ralf.document import render
 from ralf.errors import MEND_JOURNAL, DamagedJournal, DamagedRouteFile, UnknownToken
 from ralf.files import atomic, leases, locks
 from ralf.journal import Record
-from ralf.ownership import gitview
+from ralf.ownership import gitview, routefiles
 from ralf.project import Project
 from ralf.state import State
 from ralf.store import Token
@@ -55,12 +55,16 @@ class RouteWriter:
         self._saving = saving
         file = self._digest = states.digest_of(state.content or b"")
         self._renders = [known for known in state.renders if known[0] or saving or known[1] == file]
+        if state.unplaced:  # the snapshot that knows them as ours gives way to one of this journal
+            routefiles.remember_digests(project, route, [digest for _, digest in state.unplaced])
         self.damage = state.damage  # a file that cannot be read is never overwritten
         self.foreign = state.status == "foreign"  # nor is one that somebody else has written, or taken in
         self.token: Token | None = state.token
         self.context: RouteContext = state.recorded
         self._counts = state.recorded.counts
         self.warnings: list[str] = [self._foreign_warning] if self.foreign else []
+        if state.lost:
+            self.warnings.append(states.lost_warning(self._path, state.lost, self.context.revision))
         self.owes = state.behind and not self._leaves_file  # the journal has more than the file shows
         self._waited_for = locks.is_waited_for(project.route_lock(route))
         self._next_shows = leave and self._waited_for
@@ -242,7 +246,8 @@ class RouteWriter:
     def _import(self, state: State) -> None:
         digest = states.digest_of(state.content or b"")
         document = self._project.redactor.tree(to_tree(state.context))
-        self.append("import", {"document": document}, id=f"import-{digest}", shown=False)
+        payload = {"document": document, **_lost(state)}
+        self.append("import", payload, id=f"import-{digest}", shown=False)
         self._renders.append((states.TAKEN_IN, digest))
         self.owes = True
 
@@ -250,7 +255,7 @@ class RouteWriter:
         digest = states.digest_of(state.content or b"")
         taken = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         changes = [states.redacted(self._project, one) for one in state.changes]
-        payload = {"timestamp": taken, "changes": changes}
+        payload = {"timestamp": taken, "changes": changes, **_lost(state)}
         if state.whole and changes == list(state.changes):
             self._clean.add(digest)
         if state.status == "foreign":  # what is not a person's in it is not to become theirs
@@ -272,6 +277,11 @@ class RouteWriter:
             if found.revision < written.revision:
                 return False
         raise DamagedJournal(self._route, "what was written is not what is read back", MEND_JOURNAL)
+
+
+def _lost(state: State) -> dict[str, list[int]]:
+    """What a record says that takes in a file newer than its journal: the first and the last revision that are lost."""
+    return {"lost": [state.recorded.revision + 1, state.lost]} if state.lost else {}
 
 
 @contextmanager

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
+from ralf import state as states
 from ralf.errors import Busy
 from ralf.files import atomic, leases, locks
 from ralf.ownership import gitview
@@ -73,6 +74,10 @@ def _patched(*changes: tuple[object, str, Any]) -> AbstractContextManager[Any]:
     return stack
 
 
+def _believed(project: Any, route: str, kept: Any, head: str, recorded: Any = states._recorded) -> Any:
+    return recorded(project, route, kept, head)[0], True
+
+
 VARIANTS: dict[str, Callable[[], AbstractContextManager[Any]]] = {
     "no lock": partial(_patched, (locks, "held", _unlocked)),
     "no fsync": partial(_patched, (os, "fsync", lambda descriptor: None)),
@@ -84,6 +89,7 @@ VARIANTS: dict[str, Callable[[], AbstractContextManager[Any]]] = {
         _patched, (gitview, "IGNORE_ALL", "#\n"), (gitview, "check_untracked", lambda project, path: None)
     ),
     "no second look": partial(_patched, (atomic.Aside, "drop", atomic.Aside.remove)),
+    "a cache of another journal": partial(_patched, (states, "_recorded", _believed)),
     "no look at open files": partial(_patched, (leases, "read", _read)),
 }
 """By name, what breaks the write path for a block."""

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
-from ralf import journal as journals, route as heart, routing, snapshot, state as states
+from ralf import journal as journals, route as heart, routing, state as states
 from ralf.document import parse
 from ralf.errors import Damaged, DamagedBlob, RalfError
 from ralf.files import atomic, folders, locks, opening, placing
@@ -168,7 +168,8 @@ def _route(mending: _Repair, route: str) -> None:
         with stream.writing():
             scan = verifying.scanned(project, stream)
             findings = list(verifyroute.findings(project, route, scan))
-        if scan.damaged or scan.torn:
+        lost = not scan.damaged and any(found.path == stream.path and found.damage for found in findings)
+        if scan.damaged or scan.torn or lost:
             own = _keep_own(project, route, scan)  # first of all: a repair that is broken off is done again
         for found in findings:
             if project.folder / "cache" in found.path.parents and os.path.lexists(found.path):
@@ -195,8 +196,8 @@ def _route(mending: _Repair, route: str) -> None:
         if scan.damaged and not own and _is_anothers(project, route):
             mending.aside(path)
         taken = scan.damaged and own and _take_in(project, route)
-    if show:
-        _show(mending, route, taken=taken)
+    if show or lost:  # what the file shows of lost records is taken in, also where none is left
+        _show(mending, route, taken=taken, begin=lost)
 
 
 def _keep_own(project: Project, route: str, scan: Scan) -> bool:
@@ -208,7 +209,7 @@ def _keep_own(project: Project, route: str, scan: Scan) -> bool:
         if content and (
             _is_shown(scan, states.digest_of(content))
             or routefiles.is_own(project, route, content)
-            or _is_edit(project, route, content)
+            or routefiles.is_edit(project, route, content, parse(content, project.route_file(route)))
         ):
             routefiles.remember(project, route, content)
             return True
@@ -229,14 +230,6 @@ def _is_shown(scan: Scan, digest: str) -> bool:
         piece.record is not None and not piece.record.foreign and piece.record.render == digest
         for piece in scan.whole()
     )
-
-
-def _is_edit(project: Project, route: str, content: bytes) -> bool:
-    """Whether a file is a person's edit of one that the cache knows as ours, and git did not bring it. Damaged."""
-    found = parse(content, project.route_file(route))
-    kept, shown = snapshot.load(project.cache, route), snapshot.shown_at(project.cache, route, found.revision)
-    lineages = {known.context.lineage for known in (kept, shown) if known is not None}
-    return found.lineage in lineages - {""} and routefiles.brought(project, route, content) is None
 
 
 def _take_in(project: Project, route: str) -> bool:
@@ -261,10 +254,13 @@ def _take_in(project: Project, route: str) -> bool:
     return bool(changes)
 
 
-def _show(mending: _Repair, route: str, *, taken: bool) -> None:
-    """Make the route file show what the journal has, after what it has and the journal lost was taken in."""
+def _show(mending: _Repair, route: str, *, taken: bool, begin: bool = False) -> None:
+    """Make the route file show what the journal has, after what it has and the journal lost was taken in.
+
+    begin  whether a route without any record is to have its journal begun anew
+    """
     project = mending.project
-    if project.store.head(journals.stream_of(route)) is None:
+    if project.store.head(journals.stream_of(route)) is None and not begin:
         return
     path = project.route_file(route)
     before = project.store.head(journals.stream_of(route))

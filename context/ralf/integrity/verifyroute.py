@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Container, Iterator
+from pathlib import Path
 
 from ralf import route as heart, sessions, snapshot, state as states
 from ralf.context import RouteContext
@@ -23,6 +24,7 @@ from ralf.tree import outline
 _ASIDE = "move what is damaged to damaged/, note it in the journal, and go on with what can be read"
 _FOREIGN = "foreign: it came with the repository and was not written by your ralf (`ralf context trust ROUTE`)"
 _ANEW = "remove it: it is made anew"
+_TAKE_IN = "take in what the file shows of them"
 
 
 def findings(project: Project, route: str, scan: Scan) -> Iterator[Finding]:
@@ -47,7 +49,8 @@ def findings(project: Project, route: str, scan: Scan) -> Iterator[Finding]:
     if foreign:
         which = "1 of its records is" if foreign == 1 else f"{foreign:,} of its records are"
         yield Finding(scan.lines[-1].path, f"{which} {_FOREIGN}", damage=False)
-    yield from _file(project, route, context, records)
+    yield from _lost_before(scan.lines[-1].path, records)
+    yield from _file(project, route, scan.lines[-1].path, context, records)
     yield from _snapshot(project, route, kept, remembered)
     yield from _shown(project, route)
     yield from _sessions(project, route, {token for token, _ in records})
@@ -101,8 +104,17 @@ def _file_alone(project: Project, route: str) -> Iterator[Finding]:
         yield Finding(project.route_file(route), error.what, "move it to damaged/, and write it anew")
 
 
+def _lost_before(path: Path, records: list[tuple[Token, Record]]) -> Iterator[Finding]:
+    """A note of each loss that a write has met: the journal was older than the route file, which was taken in."""
+    for _, record in records:
+        lost = record.payload.get("lost")
+        if record.kind in ("edit", "import") and not record.foreign and isinstance(lost, list) and len(lost) == 2:
+            what = f"its revisions {lost[0]} to {lost[1]} were lost once; revision {record.revision} is what the file "
+            yield Finding(path, f"{what}still showed of them", damage=False)
+
+
 def _file(
-    project: Project, route: str, context: RouteContext, records: list[tuple[Token, Record]]
+    project: Project, route: str, journal_path: Path, context: RouteContext, records: list[tuple[Token, Record]]
 ) -> Iterator[Finding]:
     path = project.route_file(route)
     try:
@@ -121,18 +133,21 @@ def _file(
         yield Finding(path, f"is the file of the route {found.route}", "move it to damaged/, and write it anew")
     elif not records:
         own = routefiles.is_own(project, route, content)
+        if own and found.revision and snapshot.load(project.cache, route) is not None:
+            yield Finding(journal_path, f"has no record, and the route file shows revision {found.revision}", _TAKE_IN)
+            return
         what = "has no journal: the next write takes it in as it stands" if own else f"is {_FOREIGN}"
         yield Finding(path, what, damage=False)
     else:
         shown = states.with_file(project, route, _recorded(context, records[-1][0], content), content)
-        if shown.status == "stale":
+        if shown.lost:
+            what = f"ends at revision {context.revision}, and the route file shows {shown.lost}: records are lost"
+            yield Finding(journal_path, what, _TAKE_IN)
+        elif shown.status == "stale":
             what = f"shows revision {found.revision} of {context.revision}"
             yield Finding(path, what, "write it anew from the journal", damage=False)
         elif shown.status == "foreign":
             yield Finding(path, f"is {_FOREIGN}", damage=False)
-        elif shown.changes and found.revision > context.revision:
-            what = f"shows revision {found.revision}, and the journal ends at {context.revision}"
-            yield Finding(path, what, "take in what the journal does not have", damage=False)
         elif shown.changes:
             yield Finding(path, "was edited: the next write takes it in", damage=False)
 
@@ -153,7 +168,8 @@ def _snapshot(
     if kept is None:
         yield Finding(path, "cannot be read: it counts for nothing", _ANEW, damage=False)
     elif remembered is None:
-        yield Finding(path, "is of no record of the journal: it counts for nothing", _ANEW, damage=False)
+        what = f"is of no record of the journal, but of one of revision {kept.context.revision}: it counts for nothing"
+        yield Finding(path, what, _ANEW, damage=False)
     elif outline(kept.context) != outline(remembered):
         yield Finding(path, "does not hold what the journal comes to", _ANEW)
 

@@ -6,6 +6,7 @@ Only bytes that nobody knows are looked at so closely; a read or a write that fi
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,7 @@ from ralf.files.opening import content_of, ours_alone
 from ralf.ownership import users
 
 if TYPE_CHECKING:
+    from ralf.context import RouteContext
     from ralf.project import Project
 
 _MOST_READ = 32  # edits of a route that are remembered to have been read
@@ -74,6 +76,39 @@ def is_known(project: Project, route: str, content: bytes) -> bool:
     return False
 
 
+def is_taken_in(project: Project, route: str, content: bytes) -> bool:
+    """Whether the journal has a record of this user's that took in just this route file."""
+    digest = _digest(content)
+    with suppress(DamagedJournal):
+        entries = project.store.read(journal.stream_of(route))
+        return any(entry.id.endswith(f"-{digest}") and not entry.foreign for entry in entries)
+    return False
+
+
+def is_of_lost_record(
+    project: Project, route: str, content: bytes, found: RouteContext, recorded: RouteContext
+) -> bool:
+    """Whether a file that shows a later revision than its journal has is this user's: a render of a record that was
+    lost, or their edit of one. Where nothing remembers it, it is as one without a journal, of a route that began when
+    the journal says.
+    """
+    if not found.lineage:
+        return False
+    if is_known(project, route, content) or is_edit(project, route, content, found):
+        return True
+    return found.created == recorded.created != "" and is_own(project, route, content)
+
+
+def is_edit(project: Project, route: str, content: bytes, found: RouteContext) -> bool:
+    """Whether a file is a person's edit of one that the cache knows as ours, and git did not bring it.
+
+    found  what the file says
+    """
+    kept, shown = snapshot.load(project.cache, route), snapshot.shown_at(project.cache, route, found.revision)
+    lineages = {known.context.lineage for known in (kept, shown) if known is not None}
+    return found.lineage in lineages - {""} and brought(project, route, content) is None
+
+
 def remember_read(project: Project, route: str, content: bytes) -> None:
     """Note that an edit of a route file was read as this user's: should they commit it, it stays theirs.
 
@@ -85,19 +120,24 @@ def remember_read(project: Project, route: str, content: bytes) -> None:
 
 def remember(project: Project, route: str, content: bytes) -> None:
     """Note that a route file is this user's as it stands."""
+    remember_digests(project, route, [_digest(content)])
+
+
+def remember_digests(project: Project, route: str, digests: Sequence[str]) -> None:
+    """Note that route files of these digests are this user's."""
     owner = project.owner
     if owner.registration is None and not owner.vouches:
         return  # the cache has no place
-    digest, path = _digest(content), project.cache / "read" / route
-    known = _read(project, route)
-    if digest in known:
+    known, path = _read(project, route), project.cache / "read" / route
+    new = [digest for digest in digests if digest not in known]
+    if not new:
         return
-    temporary = path.with_name(f".{route}.{digest[:8]}.json.tmp")
+    temporary = path.with_name(f".{route}.{new[-1][:8]}.json.tmp")
     with suppress(OSError):
         folders.make(path.parent)
         try:
             with open(temporary, "x", opener=ours_alone, encoding="ascii") as file:
-                file.write("".join(f"{one}\n" for one in [*known, digest][-_MOST_READ:]))
+                file.write("".join(f"{one}\n" for one in [*known, *new][-_MOST_READ:]))
             temporary.replace(path)
         finally:
             temporary.unlink(missing_ok=True)

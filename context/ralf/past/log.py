@@ -97,7 +97,8 @@ def _decision(payload: Mapping[str, Any], _: str) -> _Told:
 
 def _edit(payload: Mapping[str, Any], _: str) -> _Told:
     who = str(payload.get("origin") or "human-edit")
-    return "", str(payload.get("timestamp", "")), who, "; ".join(_places(payload.get("changes", ())))
+    lost = "what the file still showed of lost records: " if payload.get("lost") else ""
+    return "", str(payload.get("timestamp", "")), who, lost + "; ".join(_places(payload.get("changes", ())))
 
 
 def _places(changes: Any) -> Iterator[str]:
