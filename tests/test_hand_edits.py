@@ -288,6 +288,24 @@ def test_what_is_saved_between_two_times_that_one_writer_makes_the_file_is_taken
     assert "Go on" in [item.decision for item in found.decisions]
 
 
+def test_next_steps_and_blockers_written_by_hand_stay_until_the_person_takes_them_out(project: Path) -> None:
+    own = '  next_steps:\n    - "Ask Ada"\n  blockers:\n    - "No key"\n  todos:\n    - {content: "Call Bo"}\n'
+    text = re.sub(r"  (?:next_steps|blockers|todos):\n(?:    .*\n)+", "", route_file(project, "tide").read_text())
+    route_file(project, "tide").write_text(text.replace("\nactive_work:\n", f"\nactive_work:\n{own}"))
+    for _ in range(2):
+        write(project)
+        work = rebuilt(project).active_work
+        assert ("Ask Ada" in work.next_steps, "No key" in work.blockers) == (True, True)
+        assert "Call Bo" in [todo.content for todo in work.todos]
+        ralf.record_decision("tide", f"Go on after {work.attempts}", root=project)
+    steps = route_file(project, "tide").read_text()
+    route_file(project, "tide").write_text(re.sub(r'  next_steps:.*\n(?:    - .*"Ask Ada".*\n)*', "", steps))
+    write(project)
+    work = ralf.get_context("tide", root=project).active_work
+    assert ("Ask Ada" in work.next_steps, "No key" in work.blockers) == (False, True)
+    assert "Ask Ada" not in route_file(project, "tide").read_text()
+
+
 def test_a_decision_written_by_hand_gets_the_next_label_and_says_where_it_comes_from(project: Path) -> None:
     labels = [decision.id for decision in ralf.get_context("tide", root=project).decisions]
     EDITS["a decision without an id"][0](project)

@@ -144,6 +144,8 @@ class ActiveWork:
     """Where the work stands: what is being done, how far it is, what comes next.
 
     last_output    what the last tool call was and printed, where the agent had not yet said anything about it
+    by_hand        those of the to-dos, next steps, blockers and findings that a person wrote: no checkpoint takes them
+                   out
     attempts       sessions that have worked on the route, None for one, 0 where it has documents alone; runs of a loop
                    are counted by the run
     last_progress  the attempt in which something last changed: a file, a commit, a test's result
@@ -166,6 +168,7 @@ class ActiveWork:
     next_steps: tuple[str, ...] = ()
     blockers: tuple[str, ...] = ()
     findings: tuple[str, ...] = ()
+    by_hand: tuple[str, ...] = ()
     attempts: int | None = None
     last_progress: int | None = None
     outcome: str = ""

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from ralf import merge, places, tombstones, unresolved
+from ralf import byhand, merge, places, tombstones, unresolved
 from ralf.cap import capped
 from ralf.context import FORMAT_VERSION, RouteContext
 from ralf.extraction import attempts
@@ -146,6 +146,7 @@ _ENTRY = ("origin", "key_events", "reason", "summarizer", "tokens_stored", "kept
 
 def _work(before: ActiveWork, now: ActiveWork) -> ActiveWork:
     """The work after a segment: what it says, and what it cannot know (set by a person or a task) stays."""
+    now = byhand.kept(before, now)
     done = [todo for todo in now.todos if todo.status == "completed"]
     still = [todo for todo in now.todos if todo.status != "completed"]
     forgotten = set(map(id, [*done[:-MAX_COMPLETED_TODOS], *still[MAX_OPEN_TODOS:]]))
@@ -200,6 +201,8 @@ def _edit(context: RouteContext, payload: Mapping[str, Any]) -> RouteContext:
     by_person = payload.get("origin", "human-edit") == "human-edit"
     if by_person and edited.goal != context.goal and edited.goal_origin == context.goal_origin:
         edited = replace(edited, goal_origin="")  # it is the person's now
+    if by_person and "lost" not in payload and edited.active_work is not context.active_work:
+        edited = replace(edited, active_work=byhand.edited(context.active_work, edited.active_work))
     return _accepted(tombstones.as_edited(context, all_labelled(edited)), payload)
 
 

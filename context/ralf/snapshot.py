@@ -25,7 +25,7 @@ from ralf.journal import MALFORMED
 from ralf.store import Token
 from ralf.tree import Items, from_tree, outline
 
-VERSION = 4
+VERSION = 5
 KEPT_RENDERS = 16
 MOST_SHOWN = 64 << 20
 """Bytes of a remembered context that are read, whatever its file makes itself out to be."""

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from ralf import byhand
 from ralf.context import RouteContext
 from ralf.model import Checkpoint, Decision, Section, Spend
 from ralf.text import as_section, one_line
@@ -66,7 +67,7 @@ def apply(context: RouteContext, payload: Mapping[str, Any]) -> RouteContext:
         context,
         context_checkpoint=header,
         decisions=tuple(_amended(item, amended.get(item.id)) for item in context.decisions),
-        active_work=replace(context.active_work, **work),
+        active_work=byhand.kept(context.active_work, replace(context.active_work, **work)),
     )
 
 
