@@ -288,6 +288,28 @@ def test_what_is_saved_between_two_times_that_one_writer_makes_the_file_is_taken
     assert "Go on" in [item.decision for item in found.decisions]
 
 
+@pytest.mark.parametrize("place", ["above", "below"])
+def test_a_decision_copied_with_its_label_and_changed_is_a_new_one(project: Path, place: str) -> None:
+    block = _block(project, "Keep the old columns")
+    label = re.findall(r'id: "(DEC-\d+)"', block)[0]
+    copy = block.replace("Keep the old columns", "Rename the new columns")
+    edit(project, block, copy + block if place == "above" else block + copy)
+    drop("tide", label, root=project)
+    found = {item.decision: item for item in rebuilt(project).decisions}
+    assert (found["Keep the old columns"].id, found["Keep the old columns"].status) == (label, "dropped")
+    made = found["Rename the new columns"]
+    assert (made.id != label, made.status, made.origin, made.source) == (True, "active", "human-edit", None)
+    assert len({item.id for item in found.values()}) == len(found)
+
+
+def test_a_decision_copied_as_it_is_stands_once(project: Path) -> None:
+    block = _block(project, "Keep the old columns")
+    edit(project, block, block + block)
+    ralf.record_decision("tide", "Go on", root=project)
+    assert route_file(project, "tide").read_text().count('decision: "Keep the old columns"') == 1
+    assert [item.decision for item in rebuilt(project).decisions].count("Keep the old columns") == 1
+
+
 def test_next_steps_and_blockers_written_by_hand_stay_until_the_person_takes_them_out(project: Path) -> None:
     own = '  next_steps:\n    - "Ask Ada"\n  blockers:\n    - "No key"\n  todos:\n    - {content: "Call Bo"}\n'
     text = re.sub(r"  (?:next_steps|blockers|todos):\n(?:    .*\n)+", "", route_file(project, "tide").read_text())

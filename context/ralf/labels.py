@@ -148,12 +148,32 @@ def labelled_alike(before: RouteContext, after: RouteContext) -> tuple[RouteCont
     return made, replace(after, decisions=tuple(decisions))
 
 
+def distinct(decisions: Sequence[Decision], known: Mapping[str, Decision]) -> list[Decision]:
+    """The decisions, of those that share a label one with it and the others without: whoever copied a decision and
+    changed the copy made a new one. A copy that is the same in everything is left out.
+
+    known  decisions as they were, by their labels: who says what that one said keeps the label, else the first
+    """
+    keeping: dict[str, int] = {}  # which one keeps a label, by its place: two that are the same may be one object
+    for place, item in enumerate(decisions):
+        was = known.get(item.id)
+        if item.id not in keeping or (was and said(item) == said(was) != said(decisions[keeping[item.id]])):
+            keeping[item.id] = place
+    made: list[Decision] = []
+    for place, item in enumerate(decisions):
+        if not item.id or place == keeping[item.id]:
+            made.append(item)
+        elif item != decisions[keeping[item.id]]:
+            made.append(replace(item, id="", origin="human-edit", source=None, further_sources=()))
+    return made
+
+
 def all_labelled(context: RouteContext) -> RouteContext:
     """The context with a label for every decision, also for those that a person wrote without one."""
     numbers = [int(item.id[4:]) for item in context.decisions if _LABEL.match(item.id)]
     count = max([context.context_checkpoint.decision_count, *numbers])
     decisions = []
-    for item in context.decisions:
+    for item in distinct(context.decisions, {}):
         if not item.id:
             count += 1
             item = replace(item, id=f"DEC-{count:03d}", origin=item.origin or "human-edit")

@@ -14,7 +14,7 @@ from ralf.context import FORMAT_VERSION, RouteContext
 from ralf.extraction import attempts
 from ralf.extraction.combining import combine
 from ralf.journal import Record, digest_of, runs_of, understood
-from ralf.labels import LINKS, all_labelled, labelled, said, with_decision
+from ralf.labels import LINKS, all_labelled, distinct, labelled, said, with_decision
 from ralf.model import ActiveWork, Checkpoint, Decision, Facts, Section, Spend, Todo, Tombstone
 from ralf.past import reversion
 from ralf.refining import refinement
@@ -280,6 +280,7 @@ def _unclashing(base: RouteContext, theirs: RouteContext, newest: RouteContext) 
     before = {item.id: item for item in base.decisions}
     since = {item.id: item for item in newest.decisions if item.id not in before}
     same = {said(item): item for item in since.values()}
+    theirs = replace(theirs, decisions=tuple(distinct(theirs.decisions, before)))
     decisions = []
     for item in theirs.decisions:
         if not item.id or item.id in since:
