@@ -310,6 +310,24 @@ def test_a_decision_copied_as_it_is_stands_once(project: Path) -> None:
     assert [item.decision for item in rebuilt(project).decisions].count("Keep the old columns") == 1
 
 
+def test_another_routes_file_that_is_copied_over_this_one_is_named_and_mixes_nothing(
+    project: Path, cli: storekit.Cli
+) -> None:
+    ralf.record_decision("gauge", "Read the gauge twice", root=project)
+    path, brought = route_file(project, "tide"), route_file(project, "gauge").read_bytes()
+    path.write_bytes(brought)
+    before = ralf.get_context("tide", root=project)
+    assert f"{path}: is the file of the route gauge" in before.warnings[0]
+    done = cli("context", "decide", "tide", "Go on", root=project)
+    assert done.status == 4 and "is the file of the route gauge" in done.err
+    assert path.read_bytes() == brought
+    cli("context", "verify", "tide", "--repair", root=project)
+    after = ralf.get_context("tide", root=project)
+    assert [item.decision for item in after.decisions] == [*(item.decision for item in before.decisions), "Go on"]
+    assert (after.warnings, "Read the gauge twice" in path.read_text()) == ((), False)
+    assert (context_of(project) / "damaged" / "routes" / "tide.md").read_bytes() == brought
+
+
 def test_next_steps_and_blockers_written_by_hand_stay_until_the_person_takes_them_out(project: Path) -> None:
     own = '  next_steps:\n    - "Ask Ada"\n  blockers:\n    - "No key"\n  todos:\n    - {content: "Call Bo"}\n'
     text = re.sub(r"  (?:next_steps|blockers|todos):\n(?:    .*\n)+", "", route_file(project, "tide").read_text())

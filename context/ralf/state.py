@@ -12,7 +12,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from ralf import journal, snapshot
+from ralf import journal, names, snapshot
 from ralf.context import BODY, RouteContext
 from ralf.errors import Busy, DamagedJournal, DamagedRouteFile, UnknownToken
 from ralf.files.opening import not_through_a_link
@@ -225,8 +225,7 @@ def with_file(project: Project, route: str, state: State, content: bytes) -> Sta
     try:
         found = parsed(project, route, content)
     except DamagedRouteFile as error:
-        warned = replace(recorded, warnings=(f"{error}; this is what the journal holds", error.hint))
-        return replace(state, context=warned, status="damaged", damage=str(error))
+        return _damaged(state, error)
     state = replace(state, behind=found.revision != recorded.revision)
     base, place = _base(project, route, state, found)
     if base is None:
@@ -249,6 +248,12 @@ def with_file(project: Project, route: str, state: State, content: bytes) -> Sta
     return replace(state, status="edited", changes=changes, whole=not known.any)
 
 
+def _damaged(state: State, error: DamagedRouteFile) -> State:
+    """The state with a file that is never overwritten and of which nothing is taken."""
+    warned = replace(state.recorded, warnings=(f"{error}; this is what the journal holds", error.hint))
+    return replace(state, context=warned, status="damaged", damage=str(error))
+
+
 def _as_render(state: State, revision: int, digest: str) -> State:
     """The state with a file that is, as it stands, a render of a revision of this journal."""
     renders = (*state.renders, (revision, digest))
@@ -264,6 +269,10 @@ def _of_another_history(project: Project, route: str, state: State, found: Route
     from ralf.ownership import routefiles
 
     content, recorded = state.content or b"", state.recorded
+    if found.route not in ("", route):
+        whose = f"the route {found.route}" if names.is_valid(found.route) else "another route"
+        hint = f"ralf context verify {route} --repair"
+        return _damaged(state, DamagedRouteFile(project.route_file(route), f"is the file of {whose}", hint))
     lost, changes = 0, []
     if routefiles.is_taken_in(project, route, content):
         pass
