@@ -308,6 +308,19 @@ def test_a_file_with_conflict_markers_is_left_to_its_person(project: Path) -> No
     assert path.read_bytes() == before
 
 
+@pytest.mark.parametrize("name", ["tide (conflicted copy)", "tide.sync-conflict-20260301"])
+def test_a_copy_of_a_route_file_under_another_name_is_named(project: Path, cli: Cli, name: str) -> None:
+    route = next(iter(verify(root=project).routes))
+    path = route_file(project, name)
+    path.write_bytes(route_file(project, route).read_bytes())
+    found = [finding for finding in verify(root=project).findings if finding.path == path]
+    assert any(f"is a copy of the file of the route {route}" in finding.what for finding in found)
+    assert not any(finding.damage for finding in found)
+    if " " in name:
+        listed = cli("context", "list", root=project)
+        assert listed.status == 0 and "ralf context verify" in listed.err
+
+
 @pytest.mark.parametrize("name", ["routes/tide.json", "sessions/tide.jsonl", "search.sqlite", "ids/routes/tide.idx"])
 def test_a_cache_that_does_not_hold_what_the_journal_does_is_named_and_removed(project: Path, name: str) -> None:
     path = (context_of(project) / "cache" if name.startswith("ids/") else cache_of(project)) / name

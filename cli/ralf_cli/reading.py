@@ -37,6 +37,7 @@ def list_(ctx: click.Context, cost: bool, root: str | None, as_json: bool) -> No
     Exit status: 0, also without any route · 4 a route file is damaged (the others are listed)
     """
     import ralf
+    from ralf import project as projects, routing
     from ralf_cli.output import emit_json, fields_of, say, table
 
     routes = ralf.list_routes(root=root)
@@ -62,6 +63,9 @@ def list_(ctx: click.Context, cost: bool, root: str | None, as_json: bool) -> No
         )
     else:
         say("no routes yet; make one with: ralf context checkpoint ROUTE --transcript FILE")
+    if strays := routing.strays(projects.find(root)):
+        count = len(strays)
+        say(f"note: files in routes/ that no route can have, and nobody reads: {count}; see: ralf context verify")
     for route in routes:
         if route.damage:
             from ralf_cli.terminal import complain  # only what is wrong pays for it

@@ -47,6 +47,18 @@ def names_of(project: Project) -> list[str]:
     return sorted(name for name in found if names.is_valid(name))
 
 
+def strays(project: Project) -> list[Path]:
+    """The files beside the route files that end like one and whose name is no route's, such as the conflicted copies
+    that a program which syncs folders leaves: nobody reads them.
+    """
+    try:
+        entries = os.listdir(project.routes)  # noqa: PTH208  # names alone, in one call
+    except FileNotFoundError:
+        return []
+    found = (name for name in entries if name.endswith(".md") and not name.startswith("."))
+    return [project.routes / name for name in sorted(found) if not names.is_valid(name.removesuffix(".md"))]
+
+
 def known(project: Project, route: str) -> str | None:
     """The name under which a route exists: its own, or one that differs from it only in case; None for neither.
     UsageError for a refused name.

@@ -10,9 +10,11 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from ralf import names, project as projects, routing
-from ralf.errors import Busy, DamagedBlob, UnknownToken, UsageError
+from ralf import names, project as projects, routing, state as states
+from ralf.document import parse
+from ralf.errors import Busy, Damaged, DamagedBlob, UnknownToken, UsageError
 from ralf.files import locks, placing
+from ralf.files.opening import content_of
 from ralf.integrity import journalscan, verifyroute
 from ralf.integrity.findings import Finding
 from ralf.integrity.journalscan import Scan
@@ -69,7 +71,13 @@ def verify(route: str | None = None, *, root: str | os.PathLike[str] | None = No
     findings += found
     findings += _gone(project, named, held)
     if route is None:
-        findings += [*_vanished(project, routes), *_search(project), *map(_left, leftovers(project)), *_modes(project)]
+        findings += [
+            *_vanished(project, routes),
+            *_copies(project, routes),
+            *_search(project),
+            *map(_left, leftovers(project)),
+            *_modes(project),
+        ]
     archives = len(blobs.zip_files()) + sum(len(_parts(stream_of(project, name))) for name in routes)
     if route is None:
         for stream in other_streams(project):
@@ -261,6 +269,29 @@ def _vanished(project: Project, routes: Container[str]) -> Iterator[Finding]:
         if path.stem not in routes:
             what = f"the route {path.stem} has neither a journal nor a file any more: removed, or lost"
             yield Finding(path, what, damage=False)
+
+
+def _copies(project: Project, routes: Container[str]) -> Iterator[Finding]:
+    """The files that say that they are of a route whose file has another name, and those that are nobody's."""
+    for path in routing.strays(project):
+        whose = _said_route(path, routes)
+        of = f"is a copy of the file of the route {whose}" if whose else "has a name that no route can have"
+        yield Finding(path, f"{of}: nobody reads it", damage=False)
+    for path in sorted(project.routes.glob("*.md")):
+        name = path.stem
+        if names.is_valid(name) and project.store.head(f"{journalscan.ROUTES}{name}") is None:
+            whose = _said_route(path, routes)
+            if whose not in ("", name):
+                what = f"is a copy of the file of the route {whose}, and a route of its own by its name alone"
+                yield Finding(path, what, damage=False)
+
+
+def _said_route(path: Path, routes: Container[str]) -> str:
+    """The route of these that a file says it is of, "" for none of them."""
+    with suppress(Damaged, OSError):
+        said = parse(content_of(path, most=states.MAX_BYTES), path).route
+        return said if said in routes else ""
+    return ""
 
 
 def _left(path: Path) -> Finding:
