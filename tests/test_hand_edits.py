@@ -310,6 +310,32 @@ def test_a_decision_copied_as_it_is_stands_once(project: Path) -> None:
     assert [item.decision for item in rebuilt(project).decisions].count("Keep the old columns") == 1
 
 
+HEADERS: dict[str, Callable[[str], str]] = {
+    "its lineage": lambda text: re.sub(r'  lineage: ".*"\n', "", text),
+    "its revision": lambda text: re.sub(r"  revision: .*\n", "", text),
+    "its lineage and revision": lambda text: re.sub(r"  (?:lineage|revision): .*\n", "", text),
+    "its header": lambda text: re.sub(r"context_checkpoint:\n(?:  .*\n)+", "", text),
+}
+
+
+@pytest.mark.parametrize("without", HEADERS)
+@pytest.mark.parametrize("later", [0, 1])
+def test_an_edit_of_a_file_without_part_of_its_header_is_an_edit(project: Path, without: str, later: int) -> None:
+    optin.init(Project(project), share=False)
+    path, text = route_file(project, "tide"), route_file(project, "tide").read_text()
+    before = ralf.get_context("tide", root=project)
+    for _ in range(later):
+        ralf.record_decision("tide", "Decided meanwhile", root=project)
+    path.write_text(HEADERS[without](text).replace("Keep the old columns", "Keep the OLD columns"))
+    for found in (lambda: ralf.get_context("tide", root=project), lambda: rebuilt(project)):
+        context = found()
+        assert not context.foreign
+        assert (_said("Keep the OLD columns")(context), _said("Keep the old columns")(context)) == (True, False)
+        assert _said("Decided meanwhile")(context) == bool(later)
+        assert (context.created, context.checkpoint_count) == (before.created, before.checkpoint_count)
+        ralf.record_decision("tide", "Go on", root=project)
+
+
 def test_another_routes_file_that_is_copied_over_this_one_is_named_and_mixes_nothing(
     project: Path, cli: storekit.Cli
 ) -> None:

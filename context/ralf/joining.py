@@ -6,7 +6,7 @@ taken in before. That it lacks an item says nothing: the cap may have folded it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -17,6 +17,25 @@ from ralf.model import Decision, Section
 
 _COUNTED = ("checkpoint_count", "total_tokens_consumed", "decision_count")
 """Counters of the header, which never go back."""
+
+
+def edited(renders: Sequence[RouteContext], found: RouteContext) -> RouteContext | None:
+    """Which of our renders, newest first, a file without a lineage is an edit of: the one whose items it has, but for
+    the fewest; None where it has less than half of them. Nobody else knows their times.
+    """
+    theirs = set(_timed(found))
+    items = {one.revision: set(_timed(one)) for one in renders}
+    near = [
+        one
+        for one in renders
+        if items[one.revision] and 2 * len(items[one.revision] & theirs) >= len(items[one.revision])
+    ]
+    return min(near, key=lambda one: len(items[one.revision] ^ theirs), default=None)
+
+
+def _timed(context: RouteContext) -> Iterator[tuple[str, str]]:
+    yield from ((item.id, item.timestamp) for item in context.decisions if item.timestamp)
+    yield from ((entry.checkpoint_id, entry.timestamp) for entry in context.checkpoint_history if entry.timestamp)
 
 
 def changes_of_newer(recorded: RouteContext, found: RouteContext) -> list[merge.Change]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import hashlib
 import os
+import re
 import stat
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -226,6 +227,7 @@ def with_file(project: Project, route: str, state: State, content: bytes) -> Sta
         found = parsed(project, route, content)
     except DamagedRouteFile as error:
         return _damaged(state, error)
+    found = _with_header(project, route, state, found)
     state = replace(state, behind=found.revision != recorded.revision)
     base, place = _base(project, route, state, found)
     if base is None:
@@ -246,6 +248,33 @@ def with_file(project: Project, route: str, state: State, content: bytes) -> Sta
     if brought is not None:
         return _with_theirs(project, route, replace(state, brought=brought), found, known)
     return replace(state, status="edited", changes=changes, whole=not known.any)
+
+
+def _with_header(project: Project, route: str, state: State, found: RouteContext) -> RouteContext:
+    """What a file says, under the revision that its lineage names. Where a person has removed that line, or the whole
+    header, it is that of the render which they had: of the revision that the file still tells, else the likest one.
+    """
+    header = found.context_checkpoint
+    if named := re.match(r"r([0-9]{1,9})-", header.lineage):
+        return replace(found, context_checkpoint=replace(header, revision=int(named[1])))
+    if header.lineage or header.route not in ("", route) or not state.recorded.lineage:
+        return found
+    bases = [state.recorded]
+    if 0 < header.revision < state.recorded.revision:
+        bases = [one for one in [_folded_to(project, route, header.revision)] if one is not None]
+    elif not header.revision:
+        shown = (snapshot.shown_at(project.cache, route, revision) for revision in dict(reversed(state.renders)))
+        bases += [one.context for one in shown if one is not None]
+    from ralf import joining
+    from ralf.ownership import routefiles
+
+    base = joining.edited(bases, found)
+    if base is None or not routefiles.is_own(project, route, state.content or b""):
+        return found
+    ours = base.context_checkpoint
+    if header.version or header.route:
+        ours = replace(header, revision=ours.revision, lineage=ours.lineage)
+    return replace(found, context_checkpoint=ours)
 
 
 def _damaged(state: State, error: DamagedRouteFile) -> State:
