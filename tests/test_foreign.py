@@ -18,6 +18,8 @@ import pytest
 import ralf
 from ralf import gitblobs, journal, optin
 from ralf.checkout import blob_in_index
+from ralf.corrections import drop
+from ralf.document import parse
 from ralf.errors import Busy, DamagedJournal, NotFound
 from ralf.forgetting.forget import forget
 from ralf.integrity.repair import repair
@@ -414,6 +416,78 @@ def test_accepting_a_pulled_change_takes_it_in_and_says_where_it_came_from(pulle
     assert (context.goal, context.goal_origin, context.foreign) == ("zqx302 other aim", "import", False)
     assert "ykm206 since" in route_file(pulled, ROUTE).read_text(encoding="utf-8")
     assert log(ROUTE, root=pulled)[0].who == "import"
+
+
+@pytest.fixture
+def passed_on(theirs: Path, clone: Path, users: Users) -> Path:
+    """The route of them who began it, whose colleague (me) took it in, dropped, changed and replaced some of it, added
+    to it, and has passed it on; they have pulled that, and are who looks.
+    """
+    optin.init(Project(clone), share=True)
+    foreign.accept_route(Project(clone), ROUTE)
+    labels = {item.decision: item.id for item in ralf.get_context(ROUTE, root=clone).decisions}
+    drop(ROUTE, labels[THEIRS], root=clone)
+    path = route_file(clone, ROUTE)
+    path.write_text(path.read_text(encoding="utf-8").replace("zqx105 last", "zqx105 at last"), encoding="utf-8")
+    ralf.record_decision(ROUTE, MINE, supersedes=labels[RULE], root=clone)
+    commit(clone)
+    users.be("them")
+    git(theirs, "pull", "-q", "--ff-only", clone, "HEAD")
+    return theirs
+
+
+def statuses(root: Path) -> dict[str, str]:
+    found = ralf.get_context(ROUTE, root=root).decisions
+    assert len({item.id for item in found}) == len(found)
+    return {item.decision: item.status for item in found}
+
+
+def test_what_a_colleague_dropped_or_changed_is_said_and_stays_so_when_it_is_accepted(passed_on: Path) -> None:
+    assert notes_hold(passed_on, "zqx105 at last", "[dropped", MINE)
+    ralf.record_decision(ROUTE, "ykm301 meanwhile", root=passed_on)
+    done = foreign.accept_route(Project(passed_on), ROUTE)
+    assert any("[dropped" in line for line in done.lines) and not done.warnings
+    found = statuses(passed_on)
+    assert (found[THEIRS], found[RULE], found[MINE]) == ("dropped", "superseded", "active")
+    assert ("zqx105 last" in found, found["zqx105 at last"], found["ykm301 meanwhile"]) == (False, "active", "active")
+    assert statuses(passed_on) == {
+        item.decision: item.status for item in parse(route_file(passed_on, ROUTE).read_bytes(), "file").decisions
+    }
+
+
+def test_what_both_have_changed_is_kept_of_both(passed_on: Path) -> None:
+    label = next(item.id for item in ralf.get_context(ROUTE, root=passed_on).decisions if item.decision == THEIRS)
+    ralf.record_decision(ROUTE, "ykm302 instead", supersedes=label, root=passed_on)
+    foreign.accept_route(Project(passed_on), ROUTE)
+    found = statuses(passed_on)
+    assert (found[THEIRS], found["ykm302 instead"], found[MINE]) == ("dropped", "active", "active")
+    entries = {entry.at: entry.also for entry in ralf.get_context(ROUTE, root=passed_on).unresolved}
+    assert entries["decisions", label, "status"] == ("superseded",)
+
+
+def test_a_merge_that_is_resolved_to_ones_own_header_doubles_no_label(theirs: Path, clone: Path, users: Users) -> None:
+    optin.init(Project(clone), share=True)
+    foreign.accept_route(Project(clone), ROUTE)
+    ralf.record_decision(ROUTE, MINE, root=clone)
+    commit(clone)
+    with users.as_("them"):
+        ralf.record_decision(ROUTE, "zqx306 at the same time", root=theirs)
+        commit(theirs)
+    ours = route_file(clone, ROUTE).read_text(encoding="utf-8")
+    git(clone, "fetch", "-q", "origin")
+    git(clone, "merge", "-q", "-s", "ours", "--no-commit", "FETCH_HEAD")
+    block = next(part for part in route_file(theirs, ROUTE).read_text().split("\n  - id: ") if "zqx306" in part)
+    label = block.split('"')[1]
+    assert f'id: "{label}"' in ours  # both have given it
+    item = "".join(f"{line}\n" for line in block.split("\n")[:5])
+    merged = ours.replace("\ndecisions:\n", f"\ndecisions:\n  - id: {item}", 1)
+    route_file(clone, ROUTE).write_text(merged, encoding="utf-8")
+    git(clone, "add", "-A")
+    ralf.record_decision(ROUTE, "ykm304 since", root=clone)
+    commit(clone)
+    if ralf.get_context(ROUTE, root=clone).foreign:
+        foreign.accept_route(Project(clone), ROUTE)
+    assert {MINE, "zqx306 at the same time", "ykm304 since"} <= statuses(clone).keys()
 
 
 def test_accepting_foreign_records_adds_them_to_ours(theirs: Path, tmp_path: Path) -> None:

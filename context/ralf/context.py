@@ -24,6 +24,8 @@ class Header:
     lineage  names all records up to the revision: two files of one lineage come from the same history
     spend    what models have been asked for the route
     foreign_records  how many of them this user's ralf did not write; they say nothing of the route
+    joined   lineages of other histories that this one was made to take in, the newest last: where a colleague's file
+             names one of ours it goes on from there
     """
 
     version: str = ""
@@ -38,6 +40,7 @@ class Header:
     total_tokens_consumed: int = 0
     decision_count: int = 0
     foreign_records: int = 0
+    joined: tuple[str, ...] = ()
     spend: Spend = field(default_factory=Spend)
     extra: Extra = field(default_factory=dict)
 

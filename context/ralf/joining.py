@@ -19,6 +19,23 @@ _COUNTED = ("checkpoint_count", "total_tokens_consumed", "decision_count")
 """Counters of the header, which never go back."""
 
 
+def retired(ours: RouteContext, theirs: RouteContext) -> list[merge.Change]:
+    """The decisions of ours that a file of another history, which is not known to go on from it, says are dropped,
+    superseded or reversed: it cannot have that from nowhere.
+    """
+    known = {item.id: item for item in theirs.decisions}
+    changes: list[merge.Change] = []
+    for item in ours.decisions:
+        other = known.get(item.id)
+        stones = [stone for stone in tombstones.of(theirs) if stone.id == item.id]
+        status = other.status if other is not None and said(other) == said(item) else "active"
+        if status == "active" and tombstones.cover(stones, item):
+            status = "dropped"
+        if item.status == "active" != status:
+            changes.append({"at": ["decisions", item.id, "status"], "value": status})
+    return changes
+
+
 def edited(renders: Sequence[RouteContext], found: RouteContext) -> RouteContext | None:
     """Which of our renders, newest first, a file without a lineage is an edit of: the one whose items it has, but for
     the fewest; None where it has less than half of them. Nobody else knows their times.

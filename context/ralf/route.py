@@ -27,7 +27,8 @@ MAX_COMPLETED_TODOS, MAX_OPEN_TODOS, MAX_TODO_LENGTH = (
     60,
     400,
 )  # the work never folds: so it must not grow without end
-_BOOKKEEPING = frozenset({"version", "route", "revision", "lineage", "foreign_records", "spend"})
+MOST_JOINED = 16  # other histories that a file tells it has taken in
+_BOOKKEEPING = frozenset({"version", "route", "revision", "lineage", "foreign_records", "joined", "spend"})
 """What an edit of the header cannot change."""
 
 
@@ -210,7 +211,10 @@ def _accepted(context: RouteContext, payload: Mapping[str, Any]) -> RouteContext
     """The context after a record; one that `accepts` holds what the user has accepted of the foreign ones before it."""
     if not payload.get("accepts"):
         return context
-    return replace(context, context_checkpoint=replace(context.context_checkpoint, foreign_records=0))
+    header = context.context_checkpoint
+    joined = dict.fromkeys([*header.joined, *map(str, payload.get("joins", ()))])
+    header = replace(header, foreign_records=0, joined=tuple(joined)[-MOST_JOINED:])
+    return replace(context, context_checkpoint=header)
 
 
 def _import(context: RouteContext, payload: Mapping[str, Any]) -> RouteContext:

@@ -355,7 +355,12 @@ def changes_of(project: Project, route: str, state: State, found: RouteContext) 
 
     base, place = _base(project, route, state, found)
     if base is None:
-        return heart.changes_of_foreign(state.recorded, found)
+        from ralf import joining
+
+        base = _taken_in_by(project, route, found)
+        if base is not None:
+            return joining.changes_since(base, found, state.recorded)
+        return [*heart.changes_of_foreign(state.recorded, found), *joining.retired(state.recorded, found)]
     known = _TakenInSince(project, route, found.revision, place)
     return heart.changes_of_edit(base, found, state.recorded, known)
 
@@ -413,6 +418,17 @@ def _base(project: Project, route: str, state: State, found: RouteContext) -> tu
     if base is None or base.lineage != found.lineage:
         return None, None
     return base, shown.token if shown is not None else None
+
+
+def _taken_in_by(project: Project, route: str, found: RouteContext) -> RouteContext | None:
+    """The newest of our revisions that a file of another history says it has taken in, None for none."""
+    from ralf import route as heart
+
+    joined, newest, context = set(found.context_checkpoint.joined), None, heart.empty(route)
+    for _, record in journal.read(project.store, route) if joined else ():
+        context = heart.apply(context, record)
+        newest = context if context.lineage in joined else newest
+    return newest
 
 
 class _TakenInSince:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import islice
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from ralf.state import State
 
 _MOST_COMPARED = 3_000  # lines of each side: to compare more may take time by their square
+_LINEAGE = re.compile(r"r[0-9]{1,9}-[0-9a-f]{12}")
 _WITH_ORIGIN = frozenset(
     ("decisions", "checkpoint_history", "paths", "commands", "errors", "commits", "tests", "requests")
 )
@@ -128,10 +130,18 @@ def _payload(project: Project, route: str, state: State, theirs: Theirs) -> tupl
         changes += added
     if theirs.whole:
         document = _imported(to_tree(context))
-        return "import", {"document": project.redactor.tree(document), "accepts": True}
+        return "import", {"document": project.redactor.tree(document), "accepts": True, "joins": _joined(theirs)}
     changes = [states.redacted(project, one) for one in _with_origins(changes)]
     taken = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    return "edit", {"timestamp": taken, "origin": ORIGIN, "changes": changes, "accepts": True}
+    kept = {"timestamp": taken, "origin": ORIGIN, "changes": changes, "accepts": True, "joins": _joined(theirs)}
+    return "edit", kept
+
+
+def _joined(theirs: Theirs) -> list[str]:
+    """The histories that become a part of ours with what is accepted."""
+    headers = [context.context_checkpoint for context in theirs.contexts]
+    named = (one for header in headers for one in (*header.joined, header.lineage))
+    return list(dict.fromkeys(one for one in named if _LINEAGE.fullmatch(one)))[-heart.MOST_JOINED :]
 
 
 def _digest(state: State, theirs: Theirs) -> str:

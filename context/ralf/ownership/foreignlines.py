@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
+from ralf import tombstones
 from ralf.briefing import lines
 from ralf.context import Body, RouteContext
 from ralf.model import ActiveWork, Decision
@@ -33,6 +34,14 @@ def told(context: RouteContext) -> tuple[str, ...]:
     more there are.
     """
     return bounded(_lines(context))
+
+
+def dropped(ours: RouteContext, theirs: RouteContext) -> Iterator[str]:
+    """A line for each decision that stands in ours and that theirs has dropped and shows no more."""
+    stones, shown = tombstones.of(theirs), {item.id for item in theirs.decisions}
+    for item in (one for one in ours.decisions if one.status == "active" and one.id not in shown):
+        if tombstones.cover([stone for stone in stones if stone.id == item.id], item):
+            yield f"decision {lines.decision(replace(item, origin='', status='dropped')).removeprefix('- ')}"
 
 
 def bounded(found: Iterable[str]) -> tuple[str, ...]:

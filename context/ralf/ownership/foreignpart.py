@@ -60,10 +60,11 @@ def shown(project: Project, route: str, state: State) -> RouteContext:
 
 
 def notes(ours: RouteContext, theirs: Theirs) -> tuple[str, ...]:
-    """A line for each foreign item that ours does not have."""
+    """A line for each foreign item that ours does not have, and for each of ours that the foreign part dropped."""
     known = set(foreignlines.told(ours))
     lines = (line for context in theirs.contexts for line in foreignlines.told(context))
-    return foreignlines.bounded(line for line in lines if line not in known)
+    dropped = (line for context in theirs.contexts for line in foreignlines.dropped(ours, context))
+    return foreignlines.bounded([*dropped, *(line for line in lines if line not in known)])
 
 
 def _of_records(project: Project, route: str) -> tuple[RouteContext | None, bool]:
