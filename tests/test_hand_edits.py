@@ -310,6 +310,36 @@ def test_a_decision_copied_as_it_is_stands_once(project: Path) -> None:
     assert [item.decision for item in rebuilt(project).decisions].count("Keep the old columns") == 1
 
 
+def test_an_edit_that_is_undone_to_the_bytes_of_before_is_taken_back_and_done_again(project: Path) -> None:
+    path = route_file(project, "tide")
+    before = path.read_bytes()
+    edit(project, "Keep the old columns", "Keep the OLD columns")
+    edit(project, "\ndecisions:\n", '\ndecisions:\n  - {decision: "Number from zero"}\n')
+    theirs = path.read_bytes()
+    ralf.record_decision("tide", "Go on", root=project)
+    for number, (saved, is_done) in enumerate([(before, False), (theirs, True), (before, False)]):
+        path.write_bytes(saved)
+        warnings: list[str] = []
+        for found in (lambda: ralf.get_context("tide", root=project), lambda: ralf.get_context("tide", root=project)):
+            said = {item.decision for item in found().decisions if item.status == "active"}
+            assert ("Keep the OLD columns" in said, "Keep the old columns" in said) == (is_done, not is_done)
+            assert ("Number from zero" in said, "Go on" in said) == (is_done, True)
+            ralf.record_decision("tide", f"Go on {number}", root=project, warn=warnings.append)
+        assert any("that edit is taken back" in warning for warning in warnings) == (not is_done)
+    assert not _said("Keep the OLD columns")(rebuilt(project))
+
+
+def test_an_older_file_that_is_put_back_is_written_anew_and_that_is_said(project: Path) -> None:
+    path = route_file(project, "tide")
+    before, revision = path.read_bytes(), ralf.get_context("tide", root=project).revision
+    ralf.record_decision("tide", "Decided meanwhile", root=project)
+    path.write_bytes(before)
+    warnings: list[str] = []
+    ralf.record_decision("tide", "Go on", root=project, warn=warnings.append)
+    assert len(warnings) == 1 and f"ralf context revert tide r{revision}" in warnings[0]
+    assert {"Decided meanwhile", "Go on"} <= {item.decision for item in rebuilt(project).decisions}
+
+
 HEADERS: dict[str, Callable[[str], str]] = {
     "its lineage": lambda text: re.sub(r'  lineage: ".*"\n', "", text),
     "its revision": lambda text: re.sub(r"  revision: .*\n", "", text),

@@ -65,6 +65,9 @@ class State:
     brought   of a foreign file, its bytes as they came; `changes` are then what a person has changed in these since
     lost      of a file that is newer than its journal, the revision that it shows: the records after the journal's head
               are lost, and `changes` are what the file still has of them; 0 else
+    base      of an edit, the revision that the person's file shows
+    undoes    the revisions of the edits that were taken in and that the file takes back: it is, byte for byte, what it
+              was before them
     unplaced  as `renders`, out of a cache of another journal: this one was replaced, cut or rewritten since, and need
               not have what they show
     damage    what is wrong with the file, "" for nothing
@@ -81,6 +84,8 @@ class State:
     whole: bool = False
     brought: bytes = b""
     lost: int = 0
+    base: int = 0
+    undoes: tuple[int, ...] = ()
     unplaced: tuple[tuple[int, str], ...] = ()
     damage: str = ""
 
@@ -99,6 +104,8 @@ def load(project: Project, route: str) -> State | None:
     for _ in range(_MOST_TRIES):
         with suppress(UnknownToken):  # the journal was rewritten meanwhile: what was read of it is of no journal
             state = of(project, route, read_file(project, route))
+            if state is not None and state.undoes and read_file(project, route) != state.content:
+                continue  # it was read before the edit, and the cache after it
             return _as_served(project, route, state) if state is not None else None
     raise Busy(route, "its journal is rewritten again and again", "try again")
 
@@ -220,7 +227,7 @@ def with_file(project: Project, route: str, state: State, content: bytes) -> Sta
     if (recorded.revision, digest) in state.renders:
         return replace(state, status="current", behind=False)
     if any(digest == known for _, known in state.renders):
-        return replace(state, status="stale", behind=True)
+        return _with_older(project, route, replace(state, status="stale", behind=True), digest)
     from ralf import route as heart
 
     try:
@@ -247,7 +254,49 @@ def with_file(project: Project, route: str, state: State, content: bytes) -> Sta
     brought = routefiles.brought(project, route, content)
     if brought is not None:
         return _with_theirs(project, route, replace(state, brought=brought), found, known)
-    return replace(state, status="edited", changes=changes, whole=not known.any)
+    return replace(state, status="edited", changes=changes, whole=not known.any, base=found.revision)
+
+
+def is_put_back(project: Project, route: str, state: State) -> bool:
+    """Whether a file is an older render of ours than the last one, and not one that git knows: somebody undid what
+    their editor showed, or laid a copy in its place.
+    """
+    renders = [known for revision, known in state.renders if revision]
+    digest = digest_of(state.content or b"")
+    if state.status not in ("stale", "edited") or digest not in renders[:-1] or digest == renders[-1]:
+        return False
+    from ralf.ownership import routefiles
+
+    return not routefiles.is_gits(project, route, state.content or b"")
+
+
+def _with_older(project: Project, route: str, state: State, digest: str) -> State:
+    """The state with a file that is an older render, byte for byte. Where edits of just this render were taken in
+    since, the person has taken them back; else the file is only behind.
+    """
+    if not is_put_back(project, route, state):
+        return state
+    revision = next(one for one, known in reversed(state.renders) if known == digest)
+    shown = snapshot.shown_at(project.cache, route, revision)
+    if shown is None:
+        return state
+    from ralf import route as heart
+
+    edits = [record for record in _records_since(project, route, shown.token) if _base_of(record) == revision]
+    theirs = heart.fold(edits, shown.context)
+    undone = heart.changes_of_edit(theirs, shown.context, state.recorded) if edits else []
+    if not undone:
+        return state
+    undoes = tuple(record.revision for record in edits)
+    return replace(state, status="edited", changes=tuple(undone), base=revision, undoes=undoes)
+
+
+def _base_of(record: Record) -> int:
+    """The revision that a person's file showed whose edit a record took in; 0 for another record."""
+    if record.kind != "edit" or record.foreign or record.payload.get("origin") or record.payload.get("lost"):
+        return 0
+    base = record.payload.get("base", record.revision - 1)
+    return base if isinstance(base, int) else 0
 
 
 def _with_header(project: Project, route: str, state: State, found: RouteContext) -> RouteContext:
@@ -453,8 +502,14 @@ class _TakenInSince:
     def _changes(self) -> list[Change]:
         changes: list[Change] = []
         with suppress(DamagedJournal), journal.understood(self._route):
-            for record in _records_since(self._project, self._route, self._place):
-                if record.kind == "edit" and record.revision > self._revision:
+            edits = [
+                record
+                for record in _records_since(self._project, self._route, self._place)
+                if record.kind == "edit" and record.revision > self._revision
+            ]
+            undone = {revision for record in edits for revision in record.payload.get("undoes", ())}
+            for record in edits:
+                if record.revision not in undone:
                     changes += record.payload.get("changes", ())
         return changes
 

@@ -63,6 +63,8 @@ class RouteWriter:
         self.context: RouteContext = state.recorded
         self._counts = state.recorded.counts
         self.warnings: list[str] = [self._foreign_warning] if self.foreign else []
+        if states.is_put_back(project, route, state):
+            self.warnings.append(self._put_back_warning(state))
         if state.lost:
             self.warnings.append(states.lost_warning(self._path, state.lost, self.context.revision))
         self.owes = state.behind and not self._leaves_file  # the journal has more than the file shows
@@ -147,6 +149,14 @@ class RouteWriter:
     def _foreign_warning(self) -> str:
         accept = f"look at it, and accept it: ralf context trust {self._route}"
         return f"{self._path}: came with the repository, not written by your ralf: left as it is; {accept}"
+
+    def _put_back_warning(self, state: State) -> str:
+        if state.undoes:
+            return f"{self._path}: is as it was before an edit that was taken in: that edit is taken back"
+        digest = states.digest_of(state.content or b"")
+        revision = next(one for one, known in state.renders if known == digest)
+        back = f"to go back to it: ralf context revert {self._route} r{revision}"
+        return f"{self._path}: shows revision {revision} again, an older one: it is written anew; {back}"
 
     def _may_leave(self, state: State) -> bool:
         """Whether showing what is written may be left to the writer that waits: it looks at the journal first, as each
@@ -255,7 +265,11 @@ class RouteWriter:
         digest = states.digest_of(state.content or b"")
         taken = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         changes = [states.redacted(self._project, one) for one in state.changes]
-        payload = {"timestamp": taken, "changes": changes, **_lost(state)}
+        payload: dict[str, Any] = {"timestamp": taken, "changes": changes, **_lost(state)}
+        if state.base not in (0, self.context.revision):  # else it is the record before this one
+            payload["base"] = state.base
+        if state.undoes:
+            payload["undoes"] = list(state.undoes)
         if state.whole and changes == list(state.changes):
             self._clean.add(digest)
         if state.status == "foreign":  # what is not a person's in it is not to become theirs

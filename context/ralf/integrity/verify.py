@@ -279,7 +279,7 @@ def _copies(project: Project, routes: Container[str]) -> Iterator[Finding]:
         yield Finding(path, f"{of}: nobody reads it", damage=False)
     for path in sorted(project.routes.glob("*.md")):
         name = path.stem
-        if names.is_valid(name) and project.store.head(f"{journalscan.ROUTES}{name}") is None:
+        if names.is_valid(name) and not os.path.lexists(stream_of(project, name).path):
             whose = _said_route(path, routes)
             if whose not in ("", name):
                 what = f"is a copy of the file of the route {whose}, and a route of its own by its name alone"

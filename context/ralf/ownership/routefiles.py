@@ -76,6 +76,12 @@ def is_known(project: Project, route: str, content: bytes) -> bool:
     return False
 
 
+def is_gits(project: Project, route: str, content: bytes) -> bool:
+    """Whether git has, or once had, just these bytes of a route file."""
+    root, path = project.folder.parents[1], project.route_file(route)
+    return checkout.checked_out(root, path.relative_to(root), content) == content or gitblobs.is_stored(path, content)
+
+
 def is_taken_in(project: Project, route: str, content: bytes) -> bool:
     """Whether the journal has a record of this user's that took in just this route file."""
     digest = _digest(content)
