@@ -81,6 +81,12 @@ HARNESSES = (
         {"a store that git sees": "--rounds 10 --only hidden --broken 'a store that git sees'"},
     ),
     Harness(
+        "shares",
+        "--rounds 20",
+        "--rounds 500",
+        {name: f"--rounds 10 --broken '{name}'" for name in ("histories that nobody joins",)},
+    ),
+    Harness(
         "mixed",
         "--rounds 10",
         "--rounds 200",

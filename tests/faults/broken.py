@@ -90,6 +90,7 @@ VARIANTS: dict[str, Callable[[], AbstractContextManager[Any]]] = {
     ),
     "no second look": partial(_patched, (atomic.Aside, "drop", atomic.Aside.remove)),
     "a cache of another journal": partial(_patched, (states, "_recorded", _believed)),
+    "histories that nobody joins": partial(_patched, (states, "_taken_in_by", lambda project, route, found: None)),
     "no look at open files": partial(_patched, (leases, "read", _read)),
 }
 """By name, what breaks the write path for a block."""
