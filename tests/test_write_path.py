@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -307,9 +308,13 @@ def test_a_save_that_ends_while_the_file_is_written_and_cannot_be_read_stays_in_
 
 
 def until_waiting(lock: Path, count: int) -> None:
-    """Until so many wait for a lock, as the kernel tells."""
-    inode = f":{lock.stat().st_ino} "
-    while sum("->" in line and inode in line for line in Path("/proc/locks").read_text().splitlines()) < count:
+    """Until so many wait for a lock, or for their turn to, as the kernel tells."""
+    while True:
+        files = [path for path in (lock, lock.with_suffix(".queue")) if path.exists()]
+        inodes = [f":{path.stat().st_ino} " for path in files]
+        lines = [line for line in Path("/proc/locks").read_text().splitlines() if "->" in line]
+        if sum(any(inode in line for inode in inodes) for line in lines) >= count:
+            return
         time.sleep(0.001)
 
 
@@ -347,6 +352,124 @@ def test_those_who_wait_have_their_turn_in_order(tmp_path: Path) -> None:
     for thread in threads:
         thread.join()
     assert turns == [0, 1, 2, 3, 4]
+
+
+@pytest.fixture
+def _on_one_processor() -> Iterator[None]:
+    """Nobody who wakes runs before who runs already has to wait."""
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {min(before)})
+    yield
+    os.sched_setaffinity(0, before)
+
+
+@pytest.mark.usefixtures("_on_one_processor")
+def test_who_gives_a_lock_back_and_wants_it_again_lets_those_who_wait_go_first(tmp_path: Path) -> None:
+    lock, turns = tmp_path / "locks" / "r.lock", []
+
+    def wait(number: int) -> None:
+        with locks.held(lock, "r", HANGS, seen=True):
+            turns.append(number)
+
+    for number in range(10):
+        with locks.held(lock, "r", HANGS, seen=True):
+            waiting = threading.Thread(target=wait, args=(number,))
+            waiting.start()
+            until_waiting(lock, 1)
+        with locks.held(lock, "r", HANGS, seen=True):
+            assert turns[number:] == [number]
+        waiting.join()
+    assert not locks.is_waited_for(lock)
+
+
+def test_who_is_killed_or_gives_up_while_waiting_is_passed_over(tmp_path: Path) -> None:
+    lock, turns = tmp_path / "locks" / "r.lock", tmp_path / "turns"
+
+    def wait(number: int) -> int:
+        child = os.fork()
+        if not child:
+            try:
+                with locks.held(lock, "r", HANGS, seen=True), turns.open("a") as file:
+                    file.write(f"{number} ")
+            except KeyboardInterrupt:
+                turns.touch()
+                signal.pause()  # it has given up, and lives on
+            finally:
+                os._exit(0)
+        return child
+
+    children = []
+    try:
+        with locks.held(lock, "r"):
+            for number in range(4):
+                children.append(wait(number))
+                until_waiting(lock, number + 1)
+            os.kill(children[1], signal.SIGKILL)
+            os.kill(children[2], signal.SIGINT)
+            while not turns.exists():
+                time.sleep(0.001)
+        for number in (0, 3):
+            os.waitpid(children[number], 0)
+        assert turns.read_text() == "0 3 "
+    finally:
+        os.kill(children[2], signal.SIGKILL)
+        for number in (1, 2):
+            os.waitpid(children[number], 0)
+
+
+@pytest.mark.parametrize("seen", [False, True])
+def test_a_process_forked_while_a_thread_writes_keeps_the_lock_from_nobody(tmp_path: Path, seen: bool) -> None:
+    lock = tmp_path / "locks" / "r.lock"
+    inside, forked = threading.Event(), threading.Event()
+
+    def write() -> None:
+        with locks.held(lock, "r", seen=seen):
+            inside.set()
+            forked.wait()
+
+    def give_up() -> None:
+        with pytest.raises(Busy), locks.held(lock, "r", 0.05, seen=seen):
+            pass
+
+    writer, waiting = threading.Thread(target=write), threading.Thread(target=give_up)
+    writer.start()
+    inside.wait()
+    waiting.start()
+    until_waiting(lock, 1)
+    child = os.fork()
+    if not child:
+        signal.pause()
+    waiting.join()
+    forked.set()
+    writer.join()
+    try:
+        with locks.held(lock, "r", AT_ONCE, seen=seen):
+            assert not locks.is_waited_for(lock)
+    finally:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+
+
+def test_a_process_forked_by_who_is_killed_while_writing_keeps_the_lock_from_nobody(tmp_path: Path) -> None:
+    lock = tmp_path / "locks" / "r.lock"
+    read, write = os.pipe()
+    owner = os.fork()
+    if not owner:
+        with locks.held(lock, "r", seen=True):
+            child = os.fork()
+            if child:
+                os.write(write, str(child).encode())
+            signal.pause()
+    child = int(os.read(read, 20))
+    os.kill(owner, signal.SIGKILL)
+    os.waitpid(owner, 0)
+    try:
+        with locks.held(lock, "r", AT_ONCE, seen=True):
+            os.kill(child, 0)  # it lives
+    finally:
+        os.kill(child, signal.SIGKILL)
+        os.close(read)
+        os.close(write)
 
 
 def test_a_writer_that_another_waits_for_leaves_it_to_that_one_to_show_both(

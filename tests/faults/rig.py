@@ -298,12 +298,14 @@ def leftovers(root: Path) -> list[str]:
 
 
 def main(
-    name: str, run: Callable[[int, int, Sequence[str]], Found], *, rounds: int, what: str, kinds: Iterable[str] = ()
+    name: str, run: Callable[..., Found], *, rounds: int, what: str, kinds: Iterable[str] = (), hogs: bool = False
 ) -> int:
     """`python -m tests.faults.NAME`: run the harness and print a line a figure, as benchmarks/RESULTS.md has them.
 
+    run     called with the rounds, a seed and the kinds, also with the number of hogs where there may be any
     rounds  how many, unless the command says so; `what` they are
     kinds   what it can be restricted to
+    hogs    whether it can be told to run beside processes that do nothing but keep the processors busy
     """
     from tests.faults import broken
 
@@ -312,10 +314,13 @@ def main(
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", choices=list(kinds), action="append", help="only these; may be repeated")
     parser.add_argument("--broken", choices=sorted(broken.VARIANTS), help="break the write path: it has to be found")
+    if hogs:
+        parser.add_argument("--hogs", type=int, default=0, help="processes beside them that never wait for anything")
     arguments = parser.parse_args()
     started = time.monotonic()
+    more = {"hogs": arguments.hogs} if hogs else {}
     with broken.VARIANTS[arguments.broken]() if arguments.broken else nullcontext():
-        found = run(arguments.rounds, arguments.seed, arguments.only or list(kinds))
+        found = run(arguments.rounds, arguments.seed, arguments.only or list(kinds), **more)
     seconds = time.monotonic() - started
     title = f"{found.rounds:,} {what}"
     figures: list[tuple[str, object, str]] = [

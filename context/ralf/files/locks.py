@@ -1,18 +1,116 @@
-"""Kernel locks on side files: they go with their owner, whatever kills it."""
+"""Kernel locks on side files: they go with their owner, whatever kills it, and no fork keeps one.
+
+Those who wait for a lock may have turns. `flock` alone gives none: who gives a lock back and asks again, still running,
+has it before those who sleep are awake; on a busy machine the same one goes first for seconds.
+"""
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
+import struct
+import sys
+import time
+from _thread import RLock
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from functools import partial
+from contextlib import contextmanager
 from pathlib import Path
 
 from ralf.errors import Busy
 from ralf.files import folders
 
 TIMEOUT = 30.0
+_FLAGS = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+_RANGE = struct.Struct("@hhqqi0q")  # Linux's struct flock: kind, whence, first byte, how many (0: all), process
+
+_forking = RLock()  # held while a lock file is opened or closed, and by who forks
+_opened: set[LockFile] = set()
+
+
+class LockFile:
+    """A lock file that is open (made if missing), of this process alone: a fork of it has the file closed."""
+
+    def __init__(self, path: Path) -> None:
+        with _forking:
+            self._descriptor = os.open(path, _FLAGS, 0o600)
+            _opened.add(self)
+
+    def is_free(self) -> bool:
+        """Whether nobody held the lock; then it is taken."""
+        try:
+            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        return True
+
+    def take(self, *, shared: bool = False) -> None:
+        """Wait until the lock is taken, for as long as it takes."""
+        fcntl.flock(self._descriptor, fcntl.LOCK_SH if shared else fcntl.LOCK_EX)
+
+    def close(self) -> None:
+        """Give back what is held, also where a process that was forked otherwise has the file open, too."""
+        with _forking:
+            if self in _opened:
+                try:
+                    self._unlock()
+                finally:
+                    self.drop()
+
+    def _unlock(self) -> None:
+        fcntl.flock(self._descriptor, fcntl.LOCK_UN)
+
+    def drop(self) -> None:
+        """Close the file alone. In a fork that gives nothing back: what is held is its parent's."""
+        _opened.discard(self)
+        os.close(self._descriptor)
+
+
+class _Turn(LockFile):
+    """A turn among those who wait for a lock: a locked byte of its queue, at the place that the clock says.
+
+    Whoever comes waits for the one before, so one is woken at a time, and nobody passes. The bytes go with their
+    owners, as the lock itself does. OSError where the system or the file system has no such locks.
+    """
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(_queue_of(path))
+        try:
+            self._place = time.monotonic_ns()
+            while not self._is_taken():  # in the same nanosecond
+                self._place += 1
+        except OSError:
+            self.close()
+            raise
+
+    def wait(self) -> None:
+        """Wait until nobody is before us."""
+        while (before := self._before()) is not None:
+            _range(self._descriptor, fcntl.F_RDLCK, before, wait=True)
+            _range(self._descriptor, fcntl.F_UNLCK, before)
+
+    def leave(self) -> None:
+        """Let those behind go on without us; for another thread than the one that waits."""
+        with _forking:
+            if self in _opened:
+                self._unlock()
+
+    def _before(self) -> int | None:
+        """The place of who is right before us. Who was killed, or has given up, has none."""
+        found, begin = None, 0
+        while begin < self._place and (place := _first_place(self._descriptor, begin, self._place)) is not None:
+            found, begin = place, place + 1
+        return found
+
+    def _is_taken(self) -> bool:
+        try:
+            _range(self._descriptor, fcntl.F_WRLCK, self._place)
+        except BlockingIOError:
+            return False
+        return True
+
+    def _unlock(self) -> None:
+        _range(self._descriptor, fcntl.F_UNLCK, 0, 0)
 
 
 @contextmanager
@@ -21,78 +119,132 @@ def held(path: Path, what: str, timeout: float = TIMEOUT, *, seen: bool = False)
 
     what      the route or stream, for the message
     timeout   seconds; Busy when somebody else has held it all that time
-    seen      whether the holder is to see that this one waits, as `is_waited_for` says
+    seen      whether those who wait have turns, and the holder is to see them, as `is_waited_for` says
     """
     folders.make(path.parent)
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    lock = LockFile(path)
+    if not _came(lock, path, timeout, seen):
+        raise Busy(what, f"locked by another process for {timeout:g} s", "try again")
     try:
-        waits = partial(_queued, path) if seen else _waited
-        if not _free(descriptor) and not (timeout and waits(descriptor, timeout)):
-            raise Busy(what, f"locked by another process for {timeout:g} s", "try again")
         yield
     finally:
-        os.close(descriptor)  # closing the only descriptor gives the lock back
+        lock.close()
 
 
 def is_waited_for(path: Path) -> bool:
-    """Whether somebody waits for the lock `path`; for who holds it."""
+    """Whether somebody waits for the lock `path`, and is to be seen; for who holds it, or comes."""
     try:
         descriptor = os.open(_queue_of(path), os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
     except FileNotFoundError:
         return False  # nobody ever has
     try:
-        return not _free(descriptor)
+        return _first_place(descriptor, 0) is not None
+    except OSError:
+        return False  # no turns here
     finally:
         os.close(descriptor)
 
 
-def _queue_of(path: Path) -> Path:
-    """The file on which all who wait for a lock hold a shared one: it goes with them, whatever kills them."""
-    return path.with_suffix(".queue")
-
-
-def _queued(path: Path, descriptor: int, timeout: float) -> bool:
-    """Wait for the lock, and be seen waiting."""
-    queue = os.open(_queue_of(path), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+def _came(lock: LockFile, path: Path, timeout: float, seen: bool) -> bool:
+    """Whether the lock came within the time; the file is closed where it did not, or when it comes nevertheless."""
     try:
-        with suppress(BlockingIOError):  # the holder is looking at this moment: it sees the next one, or nobody
-            fcntl.flock(queue, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        return _waited(descriptor, timeout)
-    finally:
-        os.close(queue)
+        if not (seen and timeout and is_waited_for(path)) and lock.is_free():
+            return True
+        turn = _turn(path) if seen and timeout else None
+    except BaseException:
+        lock.close()
+        raise
+    if timeout:
+        return _waited(lock, turn, timeout)
+    lock.close()
+    return False
 
 
-def _free(descriptor: int) -> bool:
+def _turn(path: Path) -> _Turn | None:
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
+        return _Turn(path)
+    except OSError:  # it is for order only: what keeps two from writing is the lock
+        return None
 
 
-def _waited(descriptor: int, timeout: float) -> bool:
-    """Whether the lock came within the time.
+def _waited(lock: LockFile, turn: _Turn | None, timeout: float) -> bool:
+    """The same, for a lock that is not free.
 
-    The kernel keeps those who wait in a queue, so that each has its turn; who asks again and again has luck instead.
-    It knows no time limit, and a signal is the caller's to use: hence a thread, with a descriptor of its own. One that
-    is given up still waits; when its turn comes its descriptor is the last, and the lock goes with it.
+    The kernel knows no time limit, and a signal is the caller's to use: hence a thread. One that is given up still
+    waits, and gives the lock back when it has it.
     """
     import threading  # only who has to wait pays for it
 
-    own = os.dup(descriptor)
+    undecided = [True]  # for whoever takes it out first: the thread when it has the lock, or who gives it up
     failed: list[OSError] = []
 
     def wait() -> None:
         try:
-            fcntl.flock(own, fcntl.LOCK_EX)
+            if turn is not None:
+                turn.wait()
+            lock.take()
         except OSError as error:
             failed.append(error)
-        finally:
-            os.close(own)
+        if turn is not None:
+            turn.close()
+        if not _is_first(undecided):
+            lock.close()
 
     waiting = threading.Thread(target=wait, daemon=True)
-    waiting.start()
-    waiting.join(timeout)
+    try:
+        waiting.start()
+        waiting.join(timeout)
+    finally:
+        given_up = _is_first(undecided)
+        if given_up and turn is not None:
+            turn.leave()
     if failed:
+        lock.close()
         raise failed[0]
-    return not waiting.is_alive()
+    return not given_up
+
+
+def _is_first(undecided: list[bool]) -> bool:
+    """Whether nobody has taken the one thing out before: that is one step, for threads too."""
+    try:
+        undecided.pop()
+    except IndexError:
+        return False
+    return True
+
+
+def _queue_of(path: Path) -> Path:
+    """The file of which those who wait for a lock hold a byte each."""
+    return path.with_suffix(".queue")
+
+
+if sys.platform == "linux":
+
+    def _first_place(descriptor: int, begin: int, end: int = 0) -> int | None:
+        """The place of one who waits, from `begin` to before `end` (0: any); None for nobody."""
+        asked = _RANGE.pack(fcntl.F_RDLCK, os.SEEK_SET, begin, end and end - begin, 0)
+        kind, _, place, _, _ = _RANGE.unpack(fcntl.fcntl(descriptor, fcntl.F_OFD_GETLK, asked))
+        return None if kind == fcntl.F_UNLCK else place
+
+    def _range(descriptor: int, kind: int, begin: int, length: int = 1, *, wait: bool = False) -> None:
+        """Lock bytes of an open file, or unlock them."""
+        command = fcntl.F_OFD_SETLKW if wait else fcntl.F_OFD_SETLK
+        fcntl.fcntl(descriptor, command, _RANGE.pack(kind, os.SEEK_SET, begin, length, 0))
+
+else:
+
+    def _first_place(descriptor: int, begin: int, end: int = 0) -> int | None:
+        raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
+
+    def _range(descriptor: int, kind: int, begin: int, length: int = 1, *, wait: bool = False) -> None:
+        raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
+
+
+def _drop_all() -> None:
+    """Close the lock files of the process that this one was forked from."""
+    for lock in tuple(_opened):
+        lock.drop()
+    _forking.release()
+
+
+os.register_at_fork(before=_forking.acquire, after_in_parent=_forking.release, after_in_child=_drop_all)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import fcntl
 import hashlib
 import io
 import os
@@ -251,15 +250,14 @@ class Blobs:
     def _putting(self) -> Iterator[None]:
         """While blobs are written, beside others who do; who is alone sweeps first what the dead have left."""
         folders.make(self._lock.parent)
-        descriptor = os.open(self._lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        lock = locks.LockFile(self._lock)
         try:
-            with suppress(BlockingIOError):
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if lock.is_free():
                 _sweep(self._top)
-            fcntl.flock(descriptor, fcntl.LOCK_SH)
+            lock.take(shared=True)
             yield
         finally:
-            os.close(descriptor)
+            lock.close()
 
     def archiving(self, timeout: float = locks.TIMEOUT) -> AbstractContextManager[None]:
         """Hold the zip files: who writes to them."""
