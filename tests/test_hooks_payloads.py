@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import time
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ import ralf
 import storekit
 from hookkit import CAPTURED, Rig, Said, answered
 from ralf import routing
+from ralf.files import locks
 from ralf_integrations.hooks import entry
 from ralf_integrations.hooks.payload import EVENTS, Client, parse
 
@@ -152,11 +154,25 @@ def test_what_is_no_payload_breaks_nothing(rig: Rig, hostile: str, event: str) -
 
 def test_where_nothing_can_be_written_what_is_kept_is_handed_over(rig: Rig) -> None:
     ralf.record_decision("tide", "Use the tide table of the harbour", root=rig.root)
-    locks = rig.project.folder / "locks"
-    shutil.rmtree(locks)
-    locks.touch()  # as in a project that is mounted for reading only, also for root
+    folder = rig.project.folder / "locks"
+    shutil.rmtree(folder)
+    folder.touch()  # as in a project that is mounted for reading only, also for root
     rig.environment["BB5_ROUTE"] = "tide"
     assert "Use the tide table of the harbour" in rig.hook("SessionStart", source="startup").context
+
+
+@pytest.mark.parametrize("event", ["SessionStart", "PreCompact"])
+def test_no_hook_waits_a_second_longer_beside_one_of_its_session_that_stands_still(rig: Rig, event: str) -> None:
+    began = time.monotonic()
+    rig.hook(event)
+    alone = time.monotonic() - began
+    (lock,) = (rig.project.folder / "locks" / "hooks").glob("session-*.lock")
+    with locks.held(lock, "the test"):
+        began = time.monotonic()
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(rig, "settle", lambda: None)  # it would wait for the test
+            rig.hook(event)
+        assert time.monotonic() - began < alone + 2  # and the machine's own time
 
 
 def test_a_payload_of_many_megabytes_is_read_to_its_end(rig: Rig) -> None:

@@ -31,8 +31,8 @@ from ralf_integrations.hooks import (
 from ralf_integrations.hooks.payload import EVENTS, Client, Payload, parse
 from ralf_integrations.hooks.session import Session
 
-_PATIENCE = {"tools-used": 1.0, "session-end": 0.3}  # seconds that a hook waits for another one of its session
-_MOST_PATIENCE = 5.0
+_PATIENCE = 0.75  # seconds that a hook waits for another one of its session, whoever stopped that
+_LAST_PATIENCE = 0.3  # and the last one: clients wait little for it
 _BACK_OFF = 64 << 10  # bytes by which a transcript grows before a hook that failed looks again
 
 
@@ -167,7 +167,7 @@ def _alone(project: Project, payload: Payload) -> Iterator[bool]:
         except Busy:
             waited = True
             with suppress(Busy):  # two at once are better than none
-                seconds = _PATIENCE.get(payload.event, _MOST_PATIENCE)
+                seconds = _LAST_PATIENCE if payload.event == "session-end" else _PATIENCE
                 stack.enter_context(locks.held(path, payload.session, seconds))
         yield waited
 
