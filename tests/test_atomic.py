@@ -52,7 +52,7 @@ def test_where_the_kernel_cannot_tell_a_file_counts_as_closed(path: Path, monkey
     monkeypatch.delattr("fcntl.F_SETLEASE")
     with path.open("ab"):
         assert leases.read(path).closed is None
-        assert leases.settled(path, 0) == path.read_bytes()
+        assert leases.settled(path, 5) == path.read_bytes()
 
 
 @pytest.mark.parametrize("leases_known", [True, False])
@@ -145,10 +145,71 @@ def test_a_file_that_appears_at_the_last_moment_is_displaced_and_not_written_ove
     assert (path.read_bytes(), displaced.content) == (b"new", b"saved")
 
 
-def test_an_old_kernel_that_cannot_exchange_renames(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def _no_exchange(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on macOS, and on file systems that cannot exchange two names."""
     monkeypatch.setattr(atomic, "_renameat2", lambda: None)
-    assert atomic.exchange(path, b"new", digest(b"")) is None
-    assert (path.read_bytes(), hidden(path)) == (b"new", [])
+
+
+@pytest.mark.usefixtures("_no_exchange")
+def test_where_names_cannot_be_exchanged_what_is_displaced_is_handed_back_all_the_same(path: Path) -> None:
+    displaced = atomic.exchange(path, b"new", digest(b"something else"))
+    assert displaced is not None
+    assert (path.read_bytes(), path.stat().st_nlink, displaced.content) == (b"new", 1, OLD)
+    displaced.drop()
+    assert hidden(path) == []
+    path.unlink()
+    assert atomic.exchange(path, b"newer", digest(b"")) is None
+    assert (path.read_bytes(), path.stat().st_nlink, hidden(path)) == (b"newer", 1, [])
+
+
+@pytest.mark.usefixtures("_no_exchange")
+@pytest.mark.parametrize("known", [OLD, b"something else"])
+def test_what_is_saved_while_no_file_is_there_is_displaced_and_what_was_there_before_is_kept(
+    path: Path, monkeypatch: pytest.MonkeyPatch, known: bytes
+) -> None:
+    link, calls = os.link, []
+
+    def racing(source: str, target: str) -> None:
+        calls.append(source)
+        if len(calls) == 1:
+            path.write_bytes(b"saved")
+        link(source, target)
+
+    monkeypatch.setattr(os, "link", racing)
+    displaced = atomic.exchange(path, b"new", digest(known))
+    assert displaced is not None
+    assert (path.read_bytes(), displaced.content) == (b"new", b"saved")
+    displaced.remove()
+    assert [aside.content for aside in atomic.sweep(path)] == ([] if known == OLD else [OLD])
+
+
+@pytest.mark.usefixtures("_no_exchange")
+def test_where_names_can_be_neither_exchanged_nor_linked_the_file_is_left_and_that_is_said(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refusing(source: str, target: str) -> None:
+        raise PermissionError(errno.EPERM, os.strerror(errno.EPERM), target)
+
+    monkeypatch.setattr(os, "link", refusing)
+    with pytest.raises(atomic.CannotReplace, match="neither exchange nor link"):
+        atomic.exchange(path, b"new", digest(OLD))
+    assert (path.read_bytes(), hidden(path)) == (OLD, [])
+
+
+def test_where_the_kernel_cannot_tell_what_has_just_been_saved_stays_in_its_place(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delattr("fcntl.F_SETLEASE")
+    path.write_bytes(b"half of a sa")
+    with pytest.raises(atomic.BeingSaved):
+        atomic.exchange(path, b"new", digest(OLD))
+    assert path.read_bytes() == b"half of a sa"
+    assert leases.settled(path, 0) is None
+    assert leases.settled(path, 5) == path.read_bytes()
+    displaced = atomic.exchange(path, b"new", digest(OLD))
+    assert displaced is not None
+    assert displaced.content == b"half of a sa"
 
 
 def test_a_link_that_appears_at_the_last_moment_is_taken_away_and_what_it_names_left_alone(path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import threading
@@ -542,3 +543,23 @@ def test_a_file_that_is_opened_in_an_editor_shows_everything_though_other_writer
     monkeypatch.setattr(locks, "is_waited_for", lambda _: True)
     ralf.record_decision(ROUTE, "The last", root=root)
     assert open_file(ROUTE, root=root).revision == document.parse(path.read_bytes(), path).revision
+
+
+def test_where_a_file_cannot_be_replaced_without_losing_saves_it_is_left_and_that_is_said(
+    root: Path, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refusing(source: str, target: str) -> None:
+        raise PermissionError(errno.EPERM, os.strerror(errno.EPERM), target)
+
+    monkeypatch.setattr(atomic, "_renameat2", lambda: None)
+    monkeypatch.setattr(os, "link", refusing)
+    path.write_text(noted(path), encoding="utf-8")
+    edited, said = path.read_bytes(), list[str]()
+    ralf.record_decision(ROUTE, "Go on", root=root, warn=said.append)
+    assert said == [
+        f"{path}: this file system can neither exchange nor link files: left as it is, for a save would be lost; "
+        "what was written is in the journal, which is read"
+    ]
+    assert (path.read_bytes(), hidden(path)) == (edited, [])
+    context = ralf.get_context(ROUTE, root=root)
+    assert (context.decisions[-1].decision, context.extra) == ("Go on", {"by_hand": True})

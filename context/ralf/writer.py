@@ -23,7 +23,9 @@ from ralf.tree import to_tree
 
 _MOST_MERGES = 8  # saves by an editor that are taken in during one write
 _PATIENCE = 0.1  # seconds that a write waits for an editor in the middle of a save
-_SAVING = "another program is saving it"
+_NEXT_SHOWS = "the next write shows what this one wrote"
+_SAVING = f"another program is saving it; {_NEXT_SHOWS}"
+_KEPT = "what was written is in the journal, which is read"
 _MOST_OWED = 64  # records that writers leave to the next one to show: half a second of writing without a pause
 
 
@@ -111,7 +113,7 @@ class RouteWriter:
         """
         if not self._leaves_file and not self._leaves:
             problem = _SAVING if self._saving else self._write_until_shown()
-            warning = f"{self._path}: {problem}; the next write shows what this one wrote"
+            warning = f"{self._path}: {problem}"
             if problem and warning not in self.warnings:
                 self.warnings.append(warning)
         self.owes = False
@@ -172,6 +174,8 @@ class RouteWriter:
             try:
                 if self._write_file() or self._next_shows:
                     return ""
+            except atomic.CannotReplace as error:
+                return f"{error.strerror}: left as it is, for a save would be lost; {_KEPT}"
             except atomic.BeingSaved:  # their file is in its place: ours would have hidden what is saved into it
                 found = leases.settled(self._path, _PATIENCE)
                 if found is None:
@@ -184,7 +188,7 @@ class RouteWriter:
                     self._content, self._digest = found, states.digest_of(found)
                 if self._leaves_file:
                     return ""
-        return "changes faster than it can be written"
+        return f"changes faster than it can be written; {_NEXT_SHOWS}"
 
     def _write_file(self) -> bool:
         """Write the file once; False when that displaced an edit, which is then in the journal and has to be shown."""

@@ -94,3 +94,9 @@ VARIANTS: dict[str, Callable[[], AbstractContextManager[Any]]] = {
     "no look at open files": partial(_patched, (leases, "read", _read)),
 }
 """By name, what breaks the write path for a block."""
+
+LACKING: dict[str, Callable[[], AbstractContextManager[Any]]] = {
+    "exchange": partial(_patched, (atomic, "_renameat2", lambda: None)),
+    "leases": partial(_patched, (leases, "_lease", lambda descriptor: None)),
+}
+"""By name, what a system may lack: macOS both, some file systems the one or the other. Nothing is lost there either."""

@@ -117,7 +117,10 @@ def _edit(root: Path, way: str, saves: int, seed: str, pipe: rig.Pipe) -> None:
     path = storekit.route_file(root, rig.ROUTE)
     made = 0
     while made < saves:
-        text = rig.edited(path.read_text(encoding="utf-8"), str(made))
+        try:
+            text = rig.edited(path.read_text(encoding="utf-8"), str(made))
+        except FileNotFoundError:  # for a moment, where two names cannot be exchanged
+            continue
         time.sleep(random_.uniform(0, _OPEN))
         if f"\nnote_{made}: true" in text:
             WAYS[way](path, text, random_)

@@ -18,7 +18,7 @@ import time
 import traceback
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NoReturn
@@ -314,12 +314,18 @@ def main(
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", choices=list(kinds), action="append", help="only these; may be repeated")
     parser.add_argument("--broken", choices=sorted(broken.VARIANTS), help="break the write path: it has to be found")
+    lacking = sorted(broken.LACKING)
+    parser.add_argument("--without", choices=lacking, action="append", default=[], help="as where the kernel has none")
     if hogs:
         parser.add_argument("--hogs", type=int, default=0, help="processes beside them that never wait for anything")
     arguments = parser.parse_args()
     started = time.monotonic()
     more = {"hogs": arguments.hogs} if hogs else {}
-    with broken.VARIANTS[arguments.broken]() if arguments.broken else nullcontext():
+    with ExitStack() as stack:
+        for name in arguments.without:
+            stack.enter_context(broken.LACKING[name]())
+        if arguments.broken:
+            stack.enter_context(broken.VARIANTS[arguments.broken]())
         found = run(arguments.rounds, arguments.seed, arguments.only or list(kinds), **more)
     seconds = time.monotonic() - started
     title = f"{found.rounds:,} {what}"

@@ -32,6 +32,8 @@ TEMPORARY_PREFIX = ".ralf-"
 TEMPORARY_SUFFIX = ".tmp"
 ASIDE_SUFFIX = ".old"
 SEEN_SUFFIX = ".seen"
+_UNKNOWN = (errno.ENOSYS, errno.EINVAL)  # of a way to rename
+_MARK = 12  # hexadecimal digits that make a hidden name one of its own
 _HASH = 12  # hexadecimal digits of one that a name holds
 GRACE = 0.25
 """Seconds that a displaced file is kept after it was looked at: a program that found it just before may open it only
@@ -52,6 +54,13 @@ class BeingSaved(OSError):
 
     def __init__(self, path: str | Path) -> None:
         super().__init__(errno.ETXTBSY, "another program is saving it", os.fspath(path))
+
+
+class CannotReplace(OSError):
+    """The file system knows no way to write the file that could not lose what a person saves; it was left as it is."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(errno.EOPNOTSUPP, "this file system can neither exchange nor link files", path)
 
 
 class Aside(NamedTuple):
@@ -117,8 +126,8 @@ def exchange(path: Path, content: bytes, known: str, *, mode: int | None = None)
     known   the sha256 (hexadecimal) of what is known to lie there; the name of what is set aside remembers it
     mode    None: the one that a person gave the file, but for everybody's right to write; 0600 where there is none
 
-    None where there was no file, or the kernel cannot exchange. BeingSaved where another program has the file open for
-    writing; OSError as it comes. The file is then the old one, or both files are there.
+    None where there was no file. BeingSaved where another program has the file open for writing, CannotReplace where
+    that may lose a save; OSError as it comes. The file is then the old one, or both files are there.
     """
     folder, beside = _place(path)
     target, mark = os.fspath(path), os.urandom(6).hex()
@@ -132,7 +141,7 @@ def exchange(path: Path, content: bytes, known: str, *, mode: int | None = None)
             _discard(aside)
             raise
         sync_folder(folder)
-        return _looked_at(aside, beside, target, content) if exchanged else None
+        return _looked_at(aside, beside, target, content, known) if exchanged else None
     except OSError as error:
         _name(error, target)
         raise
@@ -146,7 +155,7 @@ def _mode_of(path: str) -> int:
     return _MODE | (found & 0o664 if stat.S_ISREG(found) else 0)
 
 
-def _looked_at(aside: str, beside: str, target: str, content: bytes) -> Aside | None:
+def _looked_at(aside: str, beside: str, target: str, content: bytes, known: str) -> Aside | None:
     """What was displaced; BeingSaved, and all in its old place again, where somebody has it open for writing.
 
     Such a save would go into a file that nobody sees any more. Looking after the fsync gives whoever had found the
@@ -159,9 +168,9 @@ def _looked_at(aside: str, beside: str, target: str, content: bytes) -> Aside | 
             raise
         os.unlink(aside)  # a link: what it names stays where it is
         return None
-    if found.closed is not False:
+    if not found.may_be_half or (found.closed is None and _hash(found.content) == known[:_HASH]):
         return Aside(aside, beside, found.content, found.version)
-    if _renamed(aside, target, _RENAME_EXCHANGE) == 0:
+    if _put(aside, target):
         ours = leases.read(aside)
         if ours.closed is not False and ours.content == content:  # else somebody saved into that one: a sweep tells
             Aside(aside, beside, content, ours.version).drop()
@@ -225,10 +234,11 @@ def _swept(name: str, left: re.Match[str], beside: str, grace: float) -> Aside |
                 _remove(name)
         return None
     found = leases.read(name)
-    if found.closed is False:
+    is_known = looked_at is None and _hash(found.content) == left["known"]
+    if found.closed is False or (found.may_be_half and not is_known):
         return None
     aside = Aside(name, beside, found.content, found.version)
-    if looked_at is not None or _hash(found.content) != left["known"]:
+    if not is_known:
         return aside
     if _is_young(age, grace if found.closed else kept):
         aside.drop()
@@ -282,7 +292,7 @@ def _remove(name: str) -> None:
 def _put(source: str, target: str) -> bool:
     """Give a file its name; True when it was exchanged with the one that had it.
 
-    Never replaces what nobody has looked at, but where the kernel or file system knows no other way.
+    Never replaces what nobody has looked at.
     """
     while True:
         code = _renamed(source, target, _RENAME_EXCHANGE)
@@ -294,11 +304,47 @@ def _put(source: str, target: str) -> bool:
                 return False
             if code == errno.EEXIST:
                 continue
-        if code in (errno.ENOSYS, errno.EINVAL):
-            os.rename(source, target)
-            return False
+        if code in _UNKNOWN:
+            return _swapped(source, target)
         if code != errno.EINTR:
             raise OSError(code, os.strerror(code), target)
+
+
+def _swapped(source: str, target: str) -> bool:
+    """The same where two names cannot be exchanged, as on macOS and some file systems: in steps, none of which replaces
+    anything. For a moment no file is there. What dies in between leaves what a sweep looks at.
+    """
+    while True:
+        aside = f"{source[: -len(ASIDE_SUFFIX) - _MARK]}{os.urandom(_MARK // 2).hex()}{ASIDE_SUFFIX}"
+        displaced = _moved(target, aside)
+        try:
+            os.link(source, target)
+        except FileExistsError:  # an editor has made one meanwhile: what is aside is older, and the next sweep's
+            continue
+        except OSError as error:
+            if displaced:
+                _put_back(aside, target)
+            if error.errno in (errno.EPERM, errno.EOPNOTSUPP, *_UNKNOWN):
+                raise CannotReplace(target) from None
+            raise
+        os.unlink(source)
+        if displaced:
+            os.rename(aside, source)
+        return displaced
+
+
+def _moved(source: str, target: str) -> bool:
+    try:
+        os.rename(source, target)
+    except FileNotFoundError:
+        return False
+    return True
+
+
+def _put_back(aside: str, target: str) -> None:
+    """Give a file its name again where names can be neither exchanged nor linked, but for one that has it by now."""
+    if not os.path.lexists(target):
+        os.rename(aside, target)
 
 
 def _renamed(source: str, target: str, flags: int) -> int:

@@ -19,6 +19,7 @@ from typing import NamedTuple
 
 _READING = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
 _PAUSE = 0.001
+_QUIET = 0.03  # seconds without a change after which a file counts as saved where the kernel does not tell
 _SIGNAL = int(signal.SIGURG)  # ignored by default
 
 
@@ -37,6 +38,13 @@ class Read(NamedTuple):
     content: bytes
     closed: bool | None
     version: Version
+
+    @property
+    def may_be_half(self) -> bool:
+        """Whether somebody writes it at this moment, or may: where nobody can tell, whether it has just changed."""
+        if self.closed is None:
+            return abs(time.time() - self.version.mtime / 1e9) < _QUIET
+        return not self.closed
 
 
 def read(path: str | Path, most: int = sys.maxsize) -> Read:
@@ -62,7 +70,7 @@ def settled(path: Path, patience: float, most: int = sys.maxsize) -> bytes | Non
     OSError as `read`.
     """
     deadline = time.monotonic() + patience
-    while (found := read(path, most)).closed is False:
+    while (found := read(path, most)).may_be_half:
         if time.monotonic() > deadline:
             return None
         time.sleep(_PAUSE)
