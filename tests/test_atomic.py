@@ -197,19 +197,18 @@ def test_where_names_can_be_neither_exchanged_nor_linked_the_file_is_left_and_th
     assert (path.read_bytes(), hidden(path)) == (OLD, [])
 
 
-def test_where_the_kernel_cannot_tell_what_has_just_been_saved_stays_in_its_place(
+def test_where_the_kernel_cannot_tell_what_is_saved_meanwhile_is_taken_when_it_is_whole(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delattr("fcntl.F_SETLEASE")
     path.write_bytes(b"half of a sa")
-    with pytest.raises(atomic.BeingSaved):
-        atomic.exchange(path, b"new", digest(OLD))
-    assert path.read_bytes() == b"half of a sa"
     assert leases.settled(path, 0) is None
-    assert leases.settled(path, 5) == path.read_bytes()
-    displaced = atomic.exchange(path, b"new", digest(OLD))
-    assert displaced is not None
-    assert displaced.content == b"half of a sa"
+    with path.open("ab", buffering=0) as file:
+        threading.Timer(0.01, file.write, [b"ve"]).start()
+        displaced = atomic.exchange(path, b"new", digest(OLD))
+        assert displaced is not None
+        assert displaced.content == b"half of a save"
+    assert path.read_bytes() == b"new"
 
 
 def test_a_link_that_appears_at_the_last_moment_is_taken_away_and_what_it_names_left_alone(path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import stat
 from pathlib import Path
 
@@ -104,3 +105,51 @@ def test_commands_read_a_store_that_cannot_be_written(tmp_path: Path) -> None:
     for path in paths:
         path.chmod(0o700)
     assert Project(root).folder == context_of(root)
+
+
+def test_a_route_file_that_may_not_be_read_is_served_from_the_journal_and_left_as_it_is(tmp_path: Path) -> None:
+    ralf.record_decision("tide", "Use centimetres", root=tmp_path)
+    path = route_file(tmp_path, "tide")
+    path.chmod(0)
+    with as_modes_say():
+        found = ralf.get_context("tide", root=tmp_path)
+        ralf.record_decision("tide", "Go on", root=tmp_path)
+        after = ralf.get_context("tide", root=tmp_path)
+    unreadable = f"{path}: may not be read by you"
+    assert [item.decision for item in found.decisions] == ["Use centimetres"]
+    assert found.warnings == (f"{unreadable}; this is what the journal holds", f"sudo chown {os.geteuid()} {path}")
+    assert [item.decision for item in after.decisions] == ["Use centimetres", "Go on"]
+    assert stat.S_IMODE(path.stat().st_mode) == 0
+    path.chmod(0o600)
+    assert [item.decision for item in ralf.get_context("tide", root=tmp_path).decisions] == ["Use centimetres", "Go on"]
+
+
+def test_a_new_route_whose_file_may_not_be_read_is_kept_in_the_journal(tmp_path: Path) -> None:
+    route_file(tmp_path, "tide").parent.mkdir(parents=True)
+    route_file(tmp_path, "tide").touch(mode=0)
+    with as_modes_say():
+        ralf.record_decision("tide", "Go on", root=tmp_path)
+        found = ralf.get_context("tide", root=tmp_path)
+    assert [item.decision for item in found.decisions] == ["Go on"]
+    assert "may not be read by you" in found.warnings[0]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away")
+def test_a_route_file_stays_with_its_owner_or_it_is_said_why_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ralf.record_decision("tide", "Use centimetres", root=tmp_path)
+    path, said = route_file(tmp_path, "tide"), list[str]()
+    path.chmod(0o640)
+    os.chown(path, 12_345, 12_346)
+    ralf.record_decision("tide", "Go on", root=tmp_path, warn=said.append)
+    found = path.stat()
+    assert (found.st_uid, found.st_gid, stat.S_IMODE(found.st_mode), said) == (12_345, 12_346, 0o640, [])
+
+    def refused(*_: object) -> None:
+        raise PermissionError
+
+    monkeypatch.setattr(os, "fchown", refused)
+    ralf.record_decision("tide", "Go on again", root=tmp_path, warn=said.append)
+    assert path.stat().st_uid == 0
+    assert said == [f"{path}: belonged to user 12345, and only root can leave it so: it belongs to you now"]

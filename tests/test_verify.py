@@ -348,6 +348,26 @@ def test_a_damaged_blob_is_moved_aside_and_why_says_that_it_is_gone(project: Pat
     assert cli("context", "why", "tide", "cp-001").status == 3
 
 
+def test_lost_evidence_is_damage_until_a_repair_has_said_so_and_what_was_dropped_is_none(
+    project: Path, cli: Cli
+) -> None:
+    blobs = sorted((context_of(project) / "blobs").glob("??/*"))
+    blobs[0].unlink()
+    FileStore(context_of(project)).drop_blob(blobs[1].name)
+    assert sorted(found(project)) == [(f"blobs/{one.name[:2]}/{one.name}", one == blobs[0]) for one in blobs[:2]]
+    assert cli("context", "verify").status == 4
+    assert cli("context", "verify", "--repair").status == 0
+    assert [damage for _, damage in found(project)] == [False, False]
+    assert repair(root=project).done == ()
+
+
+@pytest.mark.parametrize("content", ["pressure: high\n", "presure: 60\n", "[", "\0"])
+def test_a_damaged_configuration_is_named(project: Path, content: str, cli: Cli) -> None:
+    (context_of(project) / "config.yaml").write_text(content)
+    assert found(project) == [("config.yaml", True)]
+    assert cli("context", "verify").status == 4
+
+
 def test_a_blob_that_unpacks_to_more_than_a_blob_may_have_is_damaged_and_fills_no_memory(
     project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -9,6 +9,7 @@
     │   └── UnknownToken                            a place that a stream does not have (it was rebuilt)
     ├── Damaged                     exit status 4   a file that cannot be read as what it is
     │   ├── DamagedRouteFile
+    │   │   └── UnreadableRouteFile                 whole perhaps, but not this user's to read
     │   ├── DamagedJournal
     │   ├── DamagedTranscript
     │   └── DamagedBlob
@@ -97,6 +98,10 @@ class DamagedRouteFile(Damaged):
     def __init__(self, where: object, what: str, hint: str = "", *, line: int = 0) -> None:
         super().__init__(where, f"line {line}: {what}" if line else what, hint)
         self.line = line
+
+
+class UnreadableRouteFile(DamagedRouteFile):
+    """A route file that this user may not read."""
 
 
 class DamagedJournal(Damaged):

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Literal
 
 from ralf import journal, names, snapshot
 from ralf.context import BODY, RouteContext
-from ralf.errors import Busy, DamagedJournal, DamagedRouteFile, UnknownToken
+from ralf.errors import Busy, DamagedJournal, DamagedRouteFile, UnknownToken, UnreadableRouteFile
 from ralf.files.opening import not_through_a_link
 from ralf.journal import Record
 from ralf.project import Project
@@ -103,9 +103,12 @@ def load(project: Project, route: str) -> State | None:
     """
     for _ in range(_MOST_TRIES):
         with suppress(UnknownToken):  # the journal was rewritten meanwhile: what was read of it is of no journal
-            state = of(project, route, read_file(project, route))
-            if state is not None and state.undoes and read_file(project, route) != state.content:
-                continue  # it was read before the edit, and the cache after it
+            try:
+                state = of(project, route, read_file(project, route))
+                if state is not None and state.undoes and read_file(project, route) != state.content:
+                    continue  # it was read before the edit, and the cache after it
+            except UnreadableRouteFile as error:
+                state = without_file(project, route, error)
             return _as_served(project, route, state) if state is not None else None
     raise Busy(route, "its journal is rewritten again and again", "try again")
 
@@ -130,13 +133,28 @@ def of(project: Project, route: str, content: bytes | None) -> State | None:
     return with_file(project, route, state, content) if content else state
 
 
+def without_file(project: Project, route: str, error: UnreadableRouteFile) -> State:
+    """The state of a route whose file may not be read: what the journal holds. The error where it holds nothing."""
+    state = of(project, route, None)
+    if state is None:
+        raise error
+    return _damaged(state, error)
+
+
+def _damaged(state: State, error: DamagedRouteFile) -> State:
+    warned = replace(state.recorded, warnings=(f"{error}; this is what the journal holds", error.hint))
+    return replace(state, context=warned, status="damaged", damage=str(error))
+
+
 def digest_of(content: bytes) -> str:
     """The sha256 of a route file's bytes."""
     return hashlib.sha256(content).hexdigest()
 
 
 def read_file(project: Project, route: str) -> bytes | None:
-    """The route file's bytes, None where there is none."""
+    """The route file's bytes, None where there is none. DamagedRouteFile for what is no file, or too large, and
+    UnreadableRouteFile for one that this user may not read.
+    """
     path = project.route_file(route)
     try:
         with open(path, "rb", opener=not_through_a_link) as file:
@@ -147,6 +165,8 @@ def read_file(project: Project, route: str) -> bytes | None:
         return None
     except IsADirectoryError:
         raise DamagedRouteFile(path, "is a directory", f"move it away: {path}") from None
+    except PermissionError:
+        raise UnreadableRouteFile(path, "may not be read by you", f"sudo chown {os.geteuid()} {path}") from None
     except OSError as error:
         if error.errno not in (errno.ELOOP, errno.ENXIO):
             raise

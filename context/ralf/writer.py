@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -12,7 +13,7 @@ from ralf import journal, labels, merge, route as heart, snapshot, state as stat
 from ralf.briefing import brief
 from ralf.context import RouteContext
 from ralf.document import render
-from ralf.errors import MEND_JOURNAL, DamagedJournal, DamagedRouteFile, UnknownToken
+from ralf.errors import MEND_JOURNAL, DamagedJournal, DamagedRouteFile, UnknownToken, UnreadableRouteFile
 from ralf.files import atomic, leases, locks
 from ralf.journal import Record
 from ralf.ownership import gitview, routefiles
@@ -199,6 +200,8 @@ class RouteWriter:
         snapshot.keep_shown(self._project.cache, self._route, self.context, self.token or "")
         if self._content != content:
             displaced = atomic.exchange(self._path, content, self._digest)
+            if displaced is not None:
+                self._tell_owner(displaced)
             expected, self._content, self._digest = self._content, content, shown[1]
             if displaced is not None and displaced.content == expected:
                 self._drop(displaced)
@@ -207,6 +210,14 @@ class RouteWriter:
         # Where a person has saved or taken it away since, the next write sees to it: ours is what that one expects.
         self._stands = states.read_file(self._project, self._route) == content
         return True
+
+    def _tell_owner(self, displaced: atomic.Aside) -> None:
+        """Say so where the file cannot stay with whom it belonged to."""
+        with suppress(OSError):
+            before, now = os.lstat(displaced.path), os.lstat(self._path)
+            if before.st_uid != now.st_uid:
+                what = f"belonged to user {before.st_uid}, and only root can leave it so: it belongs to you now"
+                self.warnings.append(f"{self._path}: {what}")
 
     def _rescue(self, displaced: atomic.Aside) -> bool:
         """Take in what a person saved and a write displaced, and only then drop it; True when it changed something."""
@@ -316,12 +327,12 @@ def writing(project: Project, route: str, *, leave: bool = True) -> Iterator[Rou
     project.prepare()
     with locks.held(project.route_lock(route), route, seen=True):
         unseen = atomic.sweep(project.route_file(route))
-        saving, content = _file_of(project, route)
+        saving, content = False, None
         try:
+            saving, content = _file_of(project, route)
             state = states.of(project, route, content)
-        except DamagedRouteFile as error:  # no journal yet: the record goes there, the file stays as it is
-            fresh = heart.empty(route)
-            state = State(fresh, fresh, None, content, "damaged", damage=str(error))
+        except DamagedRouteFile as error:  # the record goes to the journal, the file stays as it is
+            state = _of_damaged(project, route, content, error)
         if state is not None and state.status == "damaged" and state.token is not None:
             _refuse_damaged_journal(project, route)
         if state is None:
@@ -337,6 +348,14 @@ def writing(project: Project, route: str, *, leave: bool = True) -> Iterator[Rou
                 with suppress(OSError):  # what was to be written tells its own error
                     writer.show()
             writer.remember()
+
+
+def _of_damaged(project: Project, route: str, content: bytes | None, error: DamagedRouteFile) -> State:
+    if isinstance(error, UnreadableRouteFile):
+        with suppress(UnreadableRouteFile):  # no journal yet
+            return states.without_file(project, route, error)
+    fresh = heart.empty(route)
+    return State(fresh, fresh, None, content, "damaged", damage=str(error))
 
 
 def _file_of(project: Project, route: str) -> tuple[bool, bytes | None]:

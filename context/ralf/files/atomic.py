@@ -13,7 +13,7 @@ import os
 import re
 import stat
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
@@ -126,6 +126,8 @@ def exchange(path: Path, content: bytes, known: str, *, mode: int | None = None)
     known   the sha256 (hexadecimal) of what is known to lie there; the name of what is set aside remembers it
     mode    None: the one that a person gave the file, but for everybody's right to write; 0600 where there is none
 
+    It stays with its user and group, as far as this user may give it to them.
+
     None where there was no file. BeingSaved where another program has the file open for writing, CannotReplace where
     that may lose a save; OSError as it comes. The file is then the old one, or both files are there.
     """
@@ -134,7 +136,8 @@ def exchange(path: Path, content: bytes, known: str, *, mode: int | None = None)
     aside = f"{beside}{known[:_HASH]}-{mark}{ASIDE_SUFFIX}"
     try:
         # Once it is whole it has a name that no sweep removes unseen: soon it may be a person's.
-        _make(f"{beside}{mark}{TEMPORARY_SUFFIX}", content, aside, _mode_of(target) if mode is None else mode)
+        kept, *owner = _rights_of(target)
+        _make(f"{beside}{mark}{TEMPORARY_SUFFIX}", content, aside, kept if mode is None else mode, owner)
         try:
             exchanged = _put(aside, target)
         except OSError:
@@ -147,12 +150,24 @@ def exchange(path: Path, content: bytes, known: str, *, mode: int | None = None)
         raise
 
 
-def _mode_of(path: str) -> int:
+def _rights_of(path: str) -> tuple[int, int, int]:
+    """The mode, the user and the group with which a file is written anew; -1: whoever writes it."""
     try:
-        found = os.lstat(path).st_mode
+        found = os.lstat(path)
     except OSError:
-        return _MODE
-    return _MODE | (found & 0o664 if stat.S_ISREG(found) else 0)
+        return _MODE, -1, -1
+    if not stat.S_ISREG(found.st_mode):
+        return _MODE, -1, -1
+    return _MODE | (found.st_mode & 0o664), found.st_uid, found.st_gid
+
+
+def _give(descriptor: int, user: int, group: int) -> None:
+    """Give a new file to whom the old one belonged, as far as this user may."""
+    found = os.fstat(descriptor)
+    for one in (user, -1), (-1, group):
+        if one not in ((-1, -1), (found.st_uid, -1), (-1, found.st_gid)):
+            with suppress(PermissionError):
+                os.fchown(descriptor, *one)
 
 
 def _looked_at(aside: str, beside: str, target: str, content: bytes, known: str) -> Aside | None:
@@ -168,7 +183,10 @@ def _looked_at(aside: str, beside: str, target: str, content: bytes, known: str)
             raise
         os.unlink(aside)  # a link: what it names stays where it is
         return None
-    if not found.may_be_half or (found.closed is None and _hash(found.content) == known[:_HASH]):
+    if found.closed is None and _hash(found.content) != known[:_HASH]:
+        leases.settled(Path(aside), GRACE)  # put back it would undo what is saved into ours by then
+        found = leases.read(aside)
+    if found.closed is not False:
         return Aside(aside, beside, found.content, found.version)
     if _put(aside, target):
         ours = leases.read(aside)
@@ -252,11 +270,13 @@ def _is_young(age: float, limit: float) -> bool:
     return limit > 0 and -_KEPT < age < limit
 
 
-def _make(temporary: str, content: bytes, name: str, mode: int = _MODE) -> None:
+def _make(temporary: str, content: bytes, name: str, mode: int = _MODE, owner: Sequence[int] = ()) -> None:
     """Make a new file, and give it its name when it is whole and durable; where that fails nothing is left of it."""
     descriptor = os.open(temporary, _NEW, _MODE)
     try:
         try:
+            if owner:
+                _give(descriptor, *owner)
             if mode != _MODE:
                 os.fchmod(descriptor, mode)
             _fill(descriptor, content)

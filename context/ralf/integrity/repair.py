@@ -9,6 +9,7 @@ import hashlib
 import os
 import shutil
 import time
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -116,6 +117,7 @@ def repair(route: str | None = None, *, root: str | os.PathLike[str] | None = No
             for stream in verifying.other_streams(project):
                 _other(mending, stream)
             _rest(mending, before)
+        _lost(mending, before.routes)
     after = verifying.verify(_still(project, route), root=root) if mending.done else before
     return RepairReport(before, tuple(mending.done), after)
 
@@ -145,6 +147,17 @@ def _blobs(mending: _Repair, damaged: set[Path]) -> None:
                 mending.keep(path, path.read_bytes(), "is damaged")
                 blobzip.write(path, members)
                 mending.note(path, f"written anew with the {len(members)} members that can be read")
+
+
+def _lost(mending: _Repair, routes: Iterable[str]) -> None:
+    """Note which evidence is lost, so that it is told once."""
+    blobs, project = Blobs(mending.project.folder), mending.project
+    scans = (verifying.scanned(project, verifying.stream_of(project, name)) for name in routes)
+    named = {digest for scan in scans for _, digest in verifyroute.evidence(scan)}
+    lost = sorted(digest for digest in named - blobs.gone() if not blobs.has(digest))
+    blobs.note_gone(lost)
+    for digest in lost:
+        mending.note(blobs.path_of(digest), "noted as lost")
 
 
 def _readable(path: Path) -> list[blobzip.Member]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from ralf import names, project as projects, routing, state as states
+from ralf import config, names, project as projects, routing, state as states
 from ralf.document import parse
 from ralf.errors import Busy, Damaged, DamagedBlob, UnknownToken, UsageError
 from ralf.files import locks, placing
@@ -59,7 +59,7 @@ def verify(route: str | None = None, *, root: str | os.PathLike[str] | None = No
     records = 0
     named: dict[str, list[str]] = {}
     if route is None:
-        findings += _links(project)
+        findings += [*_configuration(project), *_links(project)]
     for name in routes:
         scan, found = _route(project, name)
         records += len(scan.whole())
@@ -171,6 +171,13 @@ def links(project: Project) -> Iterator[Path]:
                     yield path
 
 
+def _configuration(project: Project) -> Iterator[Finding]:
+    try:
+        config.load(project.config_file)
+    except (Damaged, UsageError) as error:
+        yield Finding(project.config_file, error.what)
+
+
 # ---- blobs ----
 
 
@@ -218,11 +225,18 @@ def _archived(blobs: Blobs, only: set[str] | None) -> tuple[set[str], list[Findi
 
 
 def _gone(project: Project, named: dict[str, list[str]], held: set[str]) -> Iterator[Finding]:
-    loose = Blobs(project.folder)
+    blobs = Blobs(project.folder)
+    gone = blobs.gone()
     for digest, labels in named.items():
-        path = loose.path_of(digest)
+        path = blobs.path_of(digest)
         if digest not in held and not os.path.lexists(path):
-            yield Finding(path, f"the evidence of {', '.join(labels)} is gone: pruned, or lost", damage=False)
+            evidence = f"the evidence of {', '.join(labels)}"
+            if digest in gone:
+                yield Finding(path, f"{evidence} is gone: pruned, or told as lost before", damage=False)
+            else:
+                yield Finding(
+                    path, f"{evidence} is lost: nobody has pruned it", "note that; `why` says that it is gone"
+                )
 
 
 def _what(error: Exception) -> str:

@@ -47,6 +47,7 @@ class Blobs:
         self._folder = folder
         self._check = check
         self._top = folder / "blobs"
+        self._gone = folder / "archive" / "gone"
         self.zips = folder / "archive" / "blobs"
         self._lock = folder / "locks" / "blobs.lock"
 
@@ -124,6 +125,8 @@ class Blobs:
         from ralf.storage import blobzip
 
         path = self.path_of(digest)
+        if self.has(digest):
+            self.note_gone([digest])
         with self.archiving():
             if not path.parent.is_symlink():
                 removed([path])
@@ -133,6 +136,21 @@ class Blobs:
                     blobzip.write(found[0], [blobzip.member(found[0], info) for info in rest])
                 else:
                     removed([found[0]])
+
+    def note_gone(self, digests: Iterable[Digest]) -> None:
+        """Note of blobs that they are not missed: dropped on purpose, or lost, which a repair has said."""
+        from ralf.files import atomic
+
+        lines = "".join(f"{digest}\n" for digest in digests)
+        if lines:
+            folders.make(self._gone.parent)
+            atomic.add(self._gone, lines.encode())
+
+    def gone(self) -> set[Digest]:
+        """The blobs of which that was noted."""
+        with suppress(FileNotFoundError):
+            return set(_content(self._gone).decode("ascii", "replace").split())
+        return set()
 
     def archive(self, digests: Iterable[Digest], *, wait: bool = True) -> int:
         """See `ralf.store.Store.archive_blobs`."""
