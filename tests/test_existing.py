@@ -15,7 +15,7 @@ import rollouts as r
 import storekit
 from ralf import environment, names, routing
 from ralf.project import Project
-from ralf.transcripts import ofproject
+from ralf.transcripts import clientlogs, ofproject
 from ralf_integrations import existing
 
 REQUEST = "Move the tide table to SQLite"
@@ -69,7 +69,7 @@ def test_codex_sessions_of_a_project_are_those_that_worked_in_it_or_below(projec
     os.utime(first, (1, 1))
     assert ofproject.newest_first(project) == [newest, here, below, first]
     assert [path for _, path in ofproject.of_codex(project, most=1)] == []  # the newest day's last one is a subagent's
-    assert [ofproject.session_of(path)[-1] for path in (newest, here, first)] == ["9", "3", "8"]
+    assert [clientlogs.session_of(path)[-1] for path in (newest, here, first)] == ["9", "3", "8"]
 
 
 def test_what_is_no_rollout_in_the_place_of_one_is_passed_by(project: Project) -> None:

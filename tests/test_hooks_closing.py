@@ -78,7 +78,7 @@ def test_the_end_of_a_session_closes_its_segment_behind_the_client_s_back(rig: R
 
 def test_the_end_is_not_lost_where_another_hook_of_the_session_is_still_at_work(rig: Rig) -> None:
     name = hashlib.sha256(rig.session.encode()).hexdigest()[:2]
-    lock = rig.project.folder / "locks" / "hooks" / f"session-{name}.lock"
+    lock = rig.project.folder / "locks" / "sessions" / f"{name}.lock"
     with locks.held(lock, "the test"):
         began = time.monotonic()
         answered([rig.start("SessionEnd", reason="other")])

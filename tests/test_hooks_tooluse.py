@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 import shlex
@@ -16,6 +17,7 @@ import hookkit
 import ralf
 import storekit
 from hookkit import Rig, answered, wait
+from ralf import routing
 from ralf.files import locks
 from ralf_integrations.hooks import complaints, known, processes
 
@@ -86,6 +88,29 @@ def test_a_word_about_pressure_is_looked_for_behind_the_place_where_it_was_said(
     size = rig.transcript.stat().st_size
     assert "65 % full" in rig.hook().context
     assert [one.at for one in known.of(rig.project, rig.session).handed] == [size]
+
+
+def test_after_a_transcript_was_replaced_hooks_go_on_with_the_new_one(rig: Rig) -> None:
+    rig.grow(4_000)
+    rig.hook()
+    assert len(rig.checkpoints()) == 1
+    rig.turns = storekit.write_session(rig.transcript, 2_500, rig.session)
+    lines = rig.transcript.read_text(encoding="utf-8").splitlines(keepends=True)
+    rig.transcript.write_text("".join(lines[1:]), encoding="utf-8")
+    rig.grow(3_500)
+    rig.hook()
+    assert len(rig.checkpoints()) >= 2
+    rig.hook("SessionEnd", reason="other")
+    assert sum(tokens for _, tokens in rig.checkpoints()[1:]) >= 5_500
+    assert complaints.take(rig.project) == ""
+
+
+def test_a_route_that_is_named_as_the_lock_of_its_session_was_gets_its_thresholds(rig: Rig) -> None:
+    digest = hashlib.sha256(rig.session.encode()).hexdigest()[:2]
+    routing.use(rig.project, f"session-{digest}", session=rig.session)
+    rig.grow(4_000)
+    rig.hook()
+    assert [reason for reason, _ in rig.checkpoints(f"session-{digest}")] == ["threshold"]
 
 
 @pytest.mark.slow

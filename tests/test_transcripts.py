@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
+import rollouts as r
 from examples import examples
 from ralf.briefing.fence import OWN_OUTPUT
 from ralf.errors import Damaged, DamagedTranscript, RalfError, TranscriptChanged, TranscriptNotFound, UsageError
@@ -49,6 +50,22 @@ def test_the_format_is_told_by_the_content(tmp_path: Path, name: str, content: s
     assert transcript.format == expected
     assert len(events) >= bool(content)
     assert transcript.path == tmp_path / name
+
+
+def test_a_first_line_that_has_lost_its_beginning_costs_that_line_only(tmp_path: Path) -> None:
+    talk = "".join(json.dumps({"role": role, "content": f"{role} says"}) + "\n" for role in ("user", "assistant") * 2)
+    rollout = r.flat(r.meta(), r.turn(), r.typed("go"), r.agent("done"))
+    logs = {
+        "s1.jsonl": CLAUDE * 3,
+        f"rollout-2026-11-22T07-36-57-{r.SESSION}.jsonl": "".join(json.dumps(one) + "\n" for one in rollout),
+    }
+    for name, log in {**logs, "talk.jsonl": talk}.items():
+        whole, events = read(tmp_path / name, log)
+        first = log.index("\n") + 1
+        cut, left = read(tmp_path / name, log[first // 2 :])
+        assert (cut.format, cut.session) == (whole.format, whole.session)
+        assert [event.text for event in left] == [event.text for event in events if event.start.byte >= first]
+        assert cut.malformed == [1]
 
 
 def test_a_session_and_a_folder_come_from_the_head_else_from_the_name(tmp_path: Path) -> None:

@@ -141,11 +141,6 @@ def without_file(project: Project, route: str, error: UnreadableRouteFile) -> St
     return _damaged(state, error)
 
 
-def _damaged(state: State, error: DamagedRouteFile) -> State:
-    warned = replace(state.recorded, warnings=(f"{error}; this is what the journal holds", error.hint))
-    return replace(state, context=warned, status="damaged", damage=str(error))
-
-
 def digest_of(content: bytes) -> str:
     """The sha256 of a route file's bytes."""
     return hashlib.sha256(content).hexdigest()

@@ -12,7 +12,7 @@ from ralf.model import Spend
 from ralf.project import Project
 from ralf.refining.refinement import owed
 from ralf.routing import Choice
-from ralf.transcripts import ofproject, open_transcript
+from ralf.transcripts import clientlogs, ofproject, open_transcript
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +100,7 @@ def meant(project: Project, named: str | None = None) -> Choice:
     if choice.rule in sure or choice.rule.startswith("$") or environment.session():
         return choice
     newest = ofproject.newest_first(project)[:1]
-    return routing.choose(project, session=ofproject.session_of(newest[0])) if newest else choice
+    return routing.choose(project, session=clientlogs.session_of(newest[0])) if newest else choice
 
 
 def _model(project: Project, route: str) -> tuple[str, str, Spend]:

@@ -24,7 +24,7 @@ from ralf.files import folders
 from ralf.files.opening import content_of, ours_alone, without_waiting
 from ralf.model import OpenFile
 from ralf.project import Project
-from ralf.transcripts import ofproject
+from ralf.transcripts import clientlogs, ofproject
 from ralf.transcripts.events import Position
 
 CHANGED, GONE = "changed since the checkpoint", "gone since the checkpoint"
@@ -130,7 +130,7 @@ def _uncovered(project: Project, context: RouteContext) -> tuple[int, int | None
         return 0, None
     for path in found:
         with suppress(OSError, RalfError):
-            position = sessions.standing(project, context.route, ofproject.session_of(path)).position
+            position = sessions.standing(project, context.route, clientlogs.session_of(path)).position
             size = path.stat().st_size
             if 0 < position.byte < size:
                 return _tokens(path, position, size), _minutes(path, size, context.last_checkpoint)

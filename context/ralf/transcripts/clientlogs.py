@@ -9,11 +9,21 @@ from there. A payload, a cache or an agent may name any file.
 from __future__ import annotations
 
 import os
+import re
 import stat
 from functools import lru_cache
 from pathlib import Path
 
 from ralf import checkout, environment
+from ralf.text import clean
+
+_ROLLOUT = re.compile(r"rollout-.+-([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\Z")
+
+
+def session_of(path: Path) -> str:
+    """The session that a client's log is of, as its reader would say, told by its name."""
+    rollout = _ROLLOUT.match(path.stem)
+    return rollout[1] if rollout else clean(path.stem)
 
 
 def is_own(path: str | os.PathLike[str]) -> bool:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 from pathlib import Path
 
-from ralf.transcripts import codextyped
+from ralf.transcripts import clientlogs, codextyped
 from ralf.transcripts.codexcalls import CALLS, OUTPUTS, Calls
 from ralf.transcripts.content import Record, blocks, first, said, whole, words
 from ralf.transcripts.events import START, Event, Position
@@ -62,7 +62,7 @@ class Codex(Log):
         git = meta.get("git")
         super().__init__(
             path,
-            session=words(meta.get("id")),
+            session=words(meta.get("id")) or clientlogs.session_of(path),
             cwd=words(meta.get("cwd")) or _told_cwd(records),
             branch=words(git.get("branch")) if isinstance(git, dict) else "",
         )

@@ -43,8 +43,9 @@ class Head:
 
     @cached_property
     def records(self) -> Records:
-        """The JSON objects that stand on a complete line each."""
-        return Records(self._lines if self.opening.startswith(b"{") else [])
+        """The JSON objects that stand on a complete line each; the first line may have lost its beginning."""
+        begins = self.opening.startswith(b"{") or self._follows_a_cut
+        return Records(self._lines if begins else [])
 
     @cached_property
     def document(self) -> Record:
@@ -58,8 +59,14 @@ class Head:
 
     @cached_property
     def in_lines(self) -> bool:
-        """Whether the file is JSON lines: its first line is an object, or later ones are and it is no document."""
-        return bool(self.records) and _object(self._lines[0]) is not None
+        """Whether the file is JSON lines: its first line is an object, or, where that was cut, the second."""
+        return bool(self.records) and any(_object(line) is not None for line in self._lines[: 1 + self._follows_a_cut])
+
+    @cached_property
+    def _follows_a_cut(self) -> bool:
+        """Whether only the first line is other than those of a log of JSON lines."""
+        others = self._lines[1:]
+        return bool(others) and all(line.startswith(b"{") for line in others) and _object(others[0]) is not None
 
     def is_text(self) -> bool:
         """Whether this is text: no zero bytes, and hardly any that are not UTF-8."""

@@ -15,10 +15,8 @@ from pathlib import Path
 from ralf import environment
 from ralf.files.opening import without_waiting
 from ralf.project import Project
-from ralf.text import clean
 from ralf.transcripts import clientlogs
 
-_ROLLOUT = re.compile(r"rollout-.+-([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\Z")
 _ID = re.compile(r"[A-Za-z0-9-]{1,64}")
 _FIRST = 4 << 10  # bytes in which Codex's newer versions say where a session works
 _HEAD = 64 << 10  # bytes in which older ones do
@@ -36,12 +34,6 @@ def newest_first(project: Project, *, most: int = LOOKED_AT) -> list[Path]:
     """
     found = [*of_claude_code(project), *of_codex(project, most=most)]
     return [path for _, path in sorted(found, reverse=True)]
-
-
-def session_of(path: Path) -> str:
-    """The session that a file of `newest_first` is of, as its reader would say, told by its name."""
-    rollout = _ROLLOUT.match(path.stem)
-    return rollout[1] if rollout else clean(path.stem)
 
 
 def of_session(session: str, *, most: int = LOOKED_AT) -> Path | None:

@@ -125,13 +125,19 @@ def _make_due(project: Project, route: str, session: str, client: str, transcrip
     scale = hints.scale(project, session)
     while True:
         found = known.of(project, session)
-        stand = taking.start(project, route, session, source.session)
+        stand = taking.start(project, route, session, source)
         look = usage.look(source, stand, settings, client, known=found.window, scale=None)
         scale = look.scale or scale
         if not look.due:
             break
         made_now = checkpoint(
-            route, transcript, root=project.root, reason=look.due, begin=stand.position, run=found.run
+            route,
+            transcript,
+            root=project.root,
+            reason=look.due,
+            begin=stand.position,
+            run=found.run,
+            restart=True,
         )
         if not made_now.checkpoints:
             break

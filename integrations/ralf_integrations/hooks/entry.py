@@ -157,7 +157,7 @@ def _say(said: answers.Answer, payload: Payload, project: Project, say: Callable
 def _alone(project: Project, payload: Payload) -> Iterator[bool]:
     """One hook of a session at a time (and of few others: they share 256 locks); whether this one had to wait."""
     name = sha256(payload.session.encode("utf-8", "surrogatepass")).hexdigest()[:2]
-    path = project.folder / "locks" / "hooks" / f"session-{name}.lock"
+    path = project.folder / "locks" / "sessions" / f"{name}.lock"  # not where a route's would lie of that name
     with ExitStack() as stack:
         waited = False
         try:

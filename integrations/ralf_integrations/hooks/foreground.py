@@ -6,6 +6,7 @@ from pathlib import Path
 
 from ralf import detached as processes
 from ralf.project import Project
+from ralf.transcripts import open_transcript
 from ralf_integrations.hooks import detached, naming, taking
 from ralf_integrations.hooks.detached import Why
 from ralf_integrations.hooks.session import Session
@@ -44,8 +45,8 @@ def taken(
     patience  seconds to wait where the machine has more to do than this; 0: no more than `seconds`
     quiet     nobody is told of what went wrong
     """
-    begin = taking.start(project, route, session).position
-    new = transcript.stat().st_size - begin.byte
+    source = open_transcript(transcript)
+    new = source.size() - taking.start(project, route, session, source).position.byte
     if new <= 0:
         return True
     if new > seconds * BYTES_PER_SECOND:

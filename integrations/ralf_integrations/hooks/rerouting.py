@@ -26,11 +26,11 @@ def settle(session: Session) -> None:
     left, source = session.known.route, session.readable
     if source is None:
         return
-    owed = [one for one in session.known.left if taking.is_owed(session.project, source.session, *one)]
+    owed = [one for one in session.known.left if taking.is_owed(session.project, source, *one)]
     session.note(left=tuple(owed))
     if not names.is_valid(left) or left == session.route:
         return
-    if not taking.start(session.project, left, session.payload.session, source.session).position.byte:
+    if not taking.start(session.project, left, session.payload.session, source).position.byte:
         return
     session.note(routes=tuple(dict.fromkeys((*session.known.routes, left))))
     known.remember(session.project, session.known)

@@ -91,9 +91,12 @@ class Session:
 
     @cached_property
     def standing(self) -> Standing:
-        """How far the log was taken into the route."""
-        session = self.readable.session if self.readable is not None else self.payload.session
-        return sessions.standing(self.project, self.route, session)
+        """How far the log was taken into the route; at the start of one that was replaced since."""
+        source = self.readable
+        if source is None:
+            return sessions.standing(self.project, self.route, self.payload.session)
+        stand = sessions.standing(self.project, self.route, source.session)
+        return stand if sessions.unchanged(stand, source) else Standing(source.session)
 
     @cached_property
     def known(self) -> known.Known:

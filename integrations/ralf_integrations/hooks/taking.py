@@ -13,32 +13,31 @@ from ralf.errors import Damaged
 from ralf.files import locks
 from ralf.project import Project
 from ralf.sessions import Standing
-from ralf.transcripts import open_transcript
+from ralf.transcripts import Transcript, open_transcript
 from ralf.transcripts.events import Position
 from ralf_integrations.hooks import known
 
 _LAST = 60.0  # seconds that who comes next waits for the last checkpoint of a route that is left
 
 
-def start(project: Project, route: str, session: str, logged: str = "") -> Standing:
-    """From where on a session's log belongs to a route: behind what this one and those before it have of it.
+def start(project: Project, route: str, session: str, source: Transcript) -> Standing:
+    """From where on a session's log belongs to a route: behind what this one and those before it have of it. In a log
+    that was replaced since, that is its beginning.
 
-    session, logged   the session's id as the client's hooks tell it, and as its log does ("" where that is the same)
+    session  the session's id as the client's hooks tell it, which may be another than its log's
     """
     remembered = known.of(project, session)
     routes = dict.fromkeys((route, *filter(names.is_valid, remembered.routes)))
-    found = [sessions.standing(project, one, logged or session) for one in routes]
-    return max(*found, _own_part(remembered, logged or session), key=lambda stand: stand.position.byte)
+    found = (sessions.standing(project, one, source.session) for one in routes)
+    still = (stand for stand in found if sessions.unchanged(stand, source))
+    return max([*still, _own_part(remembered, source)], key=lambda stand: stand.position.byte)
 
 
-def _own_part(remembered: known.Known, session: str) -> Standing:
+def _own_part(remembered: known.Known, source: Transcript) -> Standing:
     """Where a fork's log goes on by itself: the beginning of it is another session's."""
     byte, line = remembered.begins
-    if byte and remembered.transcript:
-        with suppress(OSError):
-            if (found := fingerprint.take(Path(remembered.transcript), byte)) is not None:
-                return Standing(session, Position(byte, line), *found)
-    return Standing(session)
+    found = fingerprint.take(source.path, byte) if byte else None
+    return Standing(source.session) if found is None else Standing(source.session, Position(byte, line), *found)
 
 
 def take(project: Project, route: str, session: str, transcript: Path, reason: str) -> bool:
@@ -48,9 +47,10 @@ def take(project: Project, route: str, session: str, transcript: Path, reason: s
     from ralf.checkpoint import checkpoint  # only who makes one pays for it
 
     close(project, route, session, transcript)
-    begin = start(project, route, session, open_transcript(transcript).session).position
+    begin = start(project, route, session, open_transcript(transcript)).position
     run = known.of(project, session).run
-    return bool(checkpoint(route, transcript, root=project.root, reason=reason, begin=begin, run=run).checkpoints)
+    report = checkpoint(route, transcript, root=project.root, reason=reason, begin=begin, run=run, restart=True)
+    return bool(report.checkpoints)
 
 
 def close(project: Project, route: str, session: str, transcript: Path) -> None:
@@ -64,15 +64,20 @@ def close(project: Project, route: str, session: str, transcript: Path) -> None:
         if left == route:
             return
         with locks.held(lock(project, left), f"{left}: its checkpoint", _LAST), suppress(Damaged):
-            logged = open_transcript(transcript).session
-            if is_owed(project, logged, left, border):
-                begin = start(project, left, session, logged).position
+            source = open_transcript(transcript)
+            if is_owed(project, source, left, border):
+                begin = start(project, left, session, source).position
                 checkpoint(left, transcript, root=project.root, reason="route-change", begin=begin, run=found.run)
 
 
-def is_owed(project: Project, logged: str, route: str, border: int) -> bool:
-    """Whether a route that a session has left lacks something of what lies before the border."""
-    return names.is_valid(route) and sessions.standing(project, route, logged).position.byte < border
+def is_owed(project: Project, source: Transcript, route: str, border: int) -> bool:
+    """Whether a route that a session has left lacks something of what lies before the border, in the log that it was
+    drawn in: one that was replaced has none.
+    """
+    if not names.is_valid(route):
+        return False
+    stand = sessions.standing(project, route, source.session)
+    return stand.position.byte < border and sessions.unchanged(stand, source)
 
 
 def lock(project: Project, route: str) -> Path:

@@ -40,7 +40,7 @@ def looked(session: Session) -> Look | None:
     known_scale = hints.scale(session.project, session.payload.session)
     scale = known_scale * _MARGIN if known_scale else usage.UNKNOWN
     payload = session.payload
-    stand = taking.start(session.project, session.route, payload.session, source.session)
+    stand = taking.start(session.project, session.route, payload.session, source)
     look = usage.look(source, stand, session.settings, payload.client, known=session.known.window, scale=scale)
     if look.window != session.known.window:
         session.note(window=look.window)
