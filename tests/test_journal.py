@@ -104,7 +104,7 @@ def test_a_line_that_is_no_record_of_a_route_is_said_with_its_id(store: FileStor
 
 
 def test_keys_that_a_later_version_adds_to_a_record_are_passed_over(store: FileStore) -> None:
-    line = b'{"v":3,"revision":3,"parent":2,"kind":"x","payload":{"a":1},"signed":"y"}'
+    line = b'{"v":2,"revision":3,"parent":2,"kind":"x","payload":{"a":1},"signed":"y"}'
     store.append(journal.stream_of(ROUTE), line, id="x", after=None)
     assert [record for _, record in journal.read(store, ROUTE)] == [Record(3, "x", {"a": 1})]
 

@@ -26,6 +26,7 @@ class Header:
     foreign_records  how many of them this user's ralf did not write; they say nothing of the route
     joined   lineages of other histories that this one was made to take in, the newest last: where a colleague's file
              names one of ours it goes on from there
+    later_records    how many of them are of a later format, which this version passes over
     """
 
     version: str = ""
@@ -41,6 +42,7 @@ class Header:
     decision_count: int = 0
     foreign_records: int = 0
     joined: tuple[str, ...] = ()
+    later_records: int = 0
     spend: Spend = field(default_factory=Spend)
     extra: Extra = field(default_factory=dict)
 

@@ -13,8 +13,8 @@ import frontmatter
 from frontmatter.default_handlers import BaseHandler
 
 from ralf import comments, tokens, yamltext, yamlwriting
-from ralf.context import BODY, RouteContext
-from ralf.errors import DamagedRouteFile
+from ralf.context import BODY, FORMAT_VERSION, RouteContext
+from ralf.errors import DamagedRouteFile, LaterRouteFile
 from ralf.model import Comment, Section
 from ralf.remembered import Remembered
 from ralf.tree import BadTree, Tree, from_tree, outline
@@ -26,6 +26,7 @@ FOOTER = "*Kept by ralf. Edit freely: changes are taken in at the next write.*"
 MAX_LINES, MAX_SECTIONS = 200_000, 1_000
 """A file with more is not read: ours hold a few, and what compares sections takes time by their square."""
 
+_VERSION = re.compile(r"([0-9]{1,9})\.[0-9]+\.[0-9]+\Z")
 _HISTORIES = (HISTORY, "## Checkpoint History")
 _OLD_FOOTER = "*This file is automatically managed. Do not edit manually.*"
 _SECTION = re.compile(r"### Checkpoint (\d{1,9})(?:: (.*))?\Z")
@@ -80,8 +81,17 @@ def parse(content: bytes, where: object) -> RouteContext:
         context = from_tree(RouteContext, {**tree, BODY: {**_body(body), **layout}})
     except BadTree as error:
         raise DamagedRouteFile(where, str(error), _hint(where)) from None
+    _check_version(context.context_checkpoint.version, where)
     noted = comments.found(front)
     return replace(context, body=replace(context.body, comments=_kept(noted, context))) if noted else context
+
+
+def _check_version(version: str, where: object) -> None:
+    """LaterRouteFile for a format that need not mean what it means here: what we wrote of it would be less."""
+    said = _VERSION.match(version)
+    if said and int(said[1]) > int(FORMAT_VERSION.partition(".")[0]):
+        what = f"is of format {version[:40]}, written by a later version of ralf: left as it is"
+        raise LaterRouteFile(where, what, "update ralf, or move the file away to have it made anew from the journal")
 
 
 def _kept(noted: Mapping[str, str], context: RouteContext) -> tuple[Comment, ...]:

@@ -10,6 +10,7 @@
     ├── Damaged                     exit status 4   a file that cannot be read as what it is
     │   ├── DamagedRouteFile
     │   │   └── UnreadableRouteFile                 whole perhaps, but not this user's to read
+    │   │   └── LaterRouteFile                      of a format that only a later version knows
     │   ├── DamagedJournal
     │   ├── DamagedTranscript
     │   └── DamagedBlob
@@ -102,6 +103,10 @@ class DamagedRouteFile(Damaged):
 
 class UnreadableRouteFile(DamagedRouteFile):
     """A route file that this user may not read."""
+
+
+class LaterRouteFile(DamagedRouteFile):
+    """A route file of a format that only a later version of ralf knows: nothing is wrong with it."""
 
 
 class DamagedJournal(Damaged):

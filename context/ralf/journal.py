@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
@@ -21,8 +22,9 @@ class Record:
     """One record of a route.
 
     revision  1 for the route's first record, then one more per record
-    kind      one of those in `route._KINDS`; others are kept and passed over
-    payload   by kind, a plain tree
+    kind      one of those in `route._KINDS`; others are kept and passed over. Of a later format it is `KIND/FORMAT`,
+              none of them: what it means there nobody here can know
+    payload   by kind, a plain tree; of a later format only how many labels of decisions it has given
     render    digest of the route file that shows this revision, "" where none was rendered for it
     version   of the record's format: 1 has no digest
     digest    sha256 of the payload as it was written (`digest_of`), "" where it is not known yet
@@ -45,6 +47,8 @@ class Record:
     encoded: bytes = field(default=b"", compare=False, repr=False)
     foreign: bool = field(default=False, compare=False)
 
+
+_LABEL = re.compile(rb'"DEC-([0-9]{1,9})"')
 
 MALFORMED = (ValueError, KeyError, TypeError, AttributeError, IndexError, ArithmeticError, RecursionError)
 """What comes of a payload that no writer of ours has made."""
@@ -95,8 +99,10 @@ def sealed(record: Record) -> Record:
 
 
 def is_intact(record: Record) -> bool:
-    """Whether a record's payload is the one that it was written with; nobody can tell of one that was purged."""
-    return record.version < VERSION or record.purged or digest_of(record.payload) == record.digest
+    """Whether a record's payload is the one that it was written with; nobody can tell of one that was purged, or of a
+    later format.
+    """
+    return record.version != VERSION or record.purged or digest_of(record.payload) == record.digest
 
 
 def append(store: Store, route: str, record: Record, *, id: str, after: Token | None) -> Token:  # noqa: A002
@@ -145,13 +151,14 @@ def parsed(route: str, entry: Entry) -> Record:
         line = json.loads(entry.record.decode())
         if b"\\u" in entry.record:  # we write none but of control characters: an unpaired surrogate fits no file
             json.dumps(line, ensure_ascii=False).encode()
+        version, kind, payload = int(line.get("v", 1)), str(line["kind"]), dict(line["payload"])
         return Record(
             revision=int(line["revision"]),
-            kind=str(line["kind"]),
-            payload=dict(line["payload"]),
+            kind=kind if version <= VERSION else f"{kind}/{version}",
+            payload=payload if version <= VERSION else {"decision_count": _labels_given(entry.record)},
             render=str(line.get("render", "")),
-            version=int(line.get("v", 1)),
-            digest=str(line.get("digest", "")),
+            version=version,
+            digest=str(line.get("digest", "")) or (digest_of(payload) if version > VERSION else ""),
             purged=line.get("purged") is True,
             outdated=line.get("outdated") is True,
             lineage=str(line.get("lineage", "")),
@@ -162,3 +169,8 @@ def parsed(route: str, entry: Entry) -> Record:
         what = f"the record {entry.id!r} is not one of a route: {error}"
         what = "a record that came with the repository is not one of a route" if entry.foreign else what
         raise DamagedJournal(route, what, MEND_JOURNAL) from None
+
+
+def _labels_given(record: bytes) -> int:
+    """The highest number of a decision's label in a record's bytes: none that it has given is to be given again."""
+    return max(map(int, _LABEL.findall(record)), default=0)

@@ -13,7 +13,7 @@ from ralf.cap import capped
 from ralf.context import FORMAT_VERSION, RouteContext
 from ralf.extraction import attempts
 from ralf.extraction.combining import combine
-from ralf.journal import Record, digest_of, runs_of, understood
+from ralf.journal import VERSION, Record, digest_of, runs_of, understood
 from ralf.labels import LINKS, all_labelled, distinct, labelled, said, with_decision
 from ralf.model import ActiveWork, Checkpoint, Decision, Facts, Section, Spend, Todo, Tombstone
 from ralf.past import reversion
@@ -28,7 +28,9 @@ MAX_COMPLETED_TODOS, MAX_OPEN_TODOS, MAX_TODO_LENGTH = (
     400,
 )  # the work never folds: so it must not grow without end
 MOST_JOINED = 16  # other histories that a file tells it has taken in
-_BOOKKEEPING = frozenset({"version", "route", "revision", "lineage", "foreign_records", "joined", "spend"})
+_BOOKKEEPING = frozenset(
+    {"version", "route", "revision", "lineage", "foreign_records", "joined", "later_records", "spend"}
+)
 """What an edit of the header cannot change."""
 
 
@@ -47,7 +49,8 @@ def fold(records: Iterable[Record], start: RouteContext) -> RouteContext:
 
 
 def apply(context: RouteContext, record: Record) -> RouteContext:
-    """What one more record makes of a context. One that is foreign, or of an unknown kind, only advances the revision.
+    """What one more record makes of a context. One that is foreign, or of an unknown kind or later format, only
+    advances the revision.
 
     DamagedJournal for one whose payload is not what its kind holds: no writer of ours has made it.
     """
@@ -60,11 +63,15 @@ def _changed(context: RouteContext, record: Record) -> RouteContext:
     if change is not None and not record.foreign:
         changed = change(context, labelled(context, record.kind, record.payload))
         context = changed if record.kind == reversion.KIND else unresolved.settled(context, changed)
+    later = record.version > VERSION
+    before = context.context_checkpoint
     header = replace(
-        context.context_checkpoint,
+        before,
         revision=record.revision,
-        lineage=lineage(context.context_checkpoint.lineage, record),
-        foreign_records=context.context_checkpoint.foreign_records + record.foreign,
+        lineage=lineage(before.lineage, record),
+        foreign_records=before.foreign_records + record.foreign,
+        later_records=before.later_records + later,
+        decision_count=max(before.decision_count, record.payload["decision_count"] if later else 0),
         version=FORMAT_VERSION,
     )
     return replace(context, context_checkpoint=header)
@@ -82,7 +89,7 @@ def lineage(before: str, record: Record) -> str:
         told = json.dumps(record.payload, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
     else:
         told = record.digest or digest_of(record.payload)
-    text = "\0".join((before, record.kind, told)).encode("utf-8", "surrogatepass")
+    text = "\0".join((before, record.kind.partition("/")[0], told)).encode("utf-8", "surrogatepass")
     return f"r{record.revision}-{hashlib.sha256(text).hexdigest()[:12]}"
 
 
@@ -222,8 +229,9 @@ def _import(context: RouteContext, payload: Mapping[str, Any]) -> RouteContext:
     header = imported.context_checkpoint
     # What was spent is told on; what steers whether a model is asked here is not somebody else's to say.
     spend = Spend(header.spend.calls, header.spend.tokens, header.spend.estimated_tokens, header.spend.cost_usd)
-    foreign = context.context_checkpoint.foreign_records
-    header = replace(header, route=context.route, spend=spend, foreign_records=foreign)
+    ours = context.context_checkpoint
+    header = replace(header, route=context.route, spend=spend)
+    header = replace(header, foreign_records=ours.foreign_records, later_records=ours.later_records)
     return _accepted(all_labelled(replace(imported, context_checkpoint=header)), payload)
 
 

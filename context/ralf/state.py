@@ -449,11 +449,18 @@ def _as_served(project: Project, route: str, state: State) -> State:
     if state.lost:
         told = lost_warning(project.route_file(route), state.lost, state.recorded.revision)
         state = replace(state, context=replace(state.context, warnings=(told, "ralf context verify --repair")))
+    if later := state.recorded.context_checkpoint.later_records:
+        state = replace(state, context=replace(state.context, warnings=(*state.context.warnings, _later(route, later))))
     if state.status == "foreign" or state.recorded.context_checkpoint.foreign_records:
         from ralf.ownership import foreignpart
 
         return replace(state, context=foreignpart.shown(project, route, state))
     return state
+
+
+def _later(route: str, count: int) -> str:
+    which = "1 record was" if count == 1 else f"{count:,} records were"
+    return f"{route}: {which} written by a later version of ralf: kept, and passed over here; update ralf to read on"
 
 
 def _with_edit(state: State) -> State:

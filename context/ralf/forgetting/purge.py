@@ -94,12 +94,13 @@ class Purge:
             return self._other(entry)
         record = journal.parsed(self.stream, entry)
         self._lineage = heart.lineage(self._lineage, record)
-        with journal.understood(self.stream.removeprefix(journal.stream_of("")), record):
-            payload = self.purged(record.payload, record.revision)
         line = json.loads(entry.record)
+        with journal.understood(self.stream.removeprefix(journal.stream_of("")), record):
+            is_known = record.version <= journal.VERSION
+            payload = self._purged(self.item.without(line["payload"], record.revision) if is_known else line["payload"])
         if record.render and not record.outdated:
             line["outdated"] = True
-        if payload != record.payload:
+        if payload != line["payload"]:
             self.changed += 1
             line |= {"payload": payload, "purged": True}
             if record.version == 1:
@@ -119,7 +120,10 @@ class Purge:
 
     def purged(self, tree: Mapping[str, Any], revision: int = 0) -> Any:
         """A payload, or a whole context as a tree, without what is to be forgotten."""
-        return self._settled(self.wording.taken_out(self.item.without(tree, revision)))
+        return self._purged(self.item.without(tree, revision))
+
+    def _purged(self, tree: Mapping[str, Any]) -> Any:
+        return self._settled(self.wording.taken_out(tree))
 
     def _settled(self, tree: Any) -> Any:
         """A tree in which blobs go by the digests that they have now, and no decision without words is in force."""

@@ -9,7 +9,7 @@ from pathlib import Path
 from ralf import route as heart, sessions, snapshot, state as states
 from ralf.context import RouteContext
 from ralf.document import parse
-from ralf.errors import Damaged, DamagedJournal
+from ralf.errors import Damaged, DamagedJournal, LaterRouteFile
 from ralf.files.opening import content_of
 from ralf.integrity.findings import Finding
 from ralf.integrity.journalscan import Scan
@@ -49,6 +49,9 @@ def findings(project: Project, route: str, scan: Scan) -> Iterator[Finding]:
     if foreign:
         which = "1 of its records is" if foreign == 1 else f"{foreign:,} of its records are"
         yield Finding(scan.lines[-1].path, f"{which} {_FOREIGN}", damage=False)
+    if later := context.context_checkpoint.later_records:
+        which = "1 of its records was" if later == 1 else f"{later:,} of its records were"
+        yield Finding(scan.lines[-1].path, f"{which} written by a later version of ralf: passed over", damage=False)
     yield from _lost_before(scan.lines[-1].path, records)
     yield from _file(project, route, scan.lines[-1].path, context, records)
     yield from _snapshot(project, route, kept, remembered)
@@ -121,8 +124,8 @@ def _file(
         content = states.read_file(project, route)
         found = parse(content, path) if content else None
     except Damaged as error:
-        conflict = "conflict" in error.what
-        repair = "" if conflict else "move it to damaged/" + (", and write it anew from the journal" if records else "")
+        theirs = "conflict" in error.what or isinstance(error, LaterRouteFile)
+        repair = "" if theirs else "move it to damaged/" + (", and write it anew from the journal" if records else "")
         yield Finding(path, error.what, repair)
         return
     if found is None or not content:
