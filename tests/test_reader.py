@@ -10,9 +10,11 @@ import pytest
 
 import ralf
 import storekit
-from ralf import project as projects, state as states, tokens
+from ralf import journal, project as projects, state as states, tokens
 from ralf.errors import DamagedRouteFile, NotFound, RouteNotFound, UsageError
+from ralf.journal import Record
 from ralf.past.history import context_at
+from ralf.project import Project
 from storekit import context_of, kept_bytes, route_file, write_session
 
 
@@ -249,3 +251,11 @@ def test_a_file_that_shows_the_newest_revision_is_not_behind_with_or_without_a_c
         assert state is not None
         assert (state.status, state.behind) == ("current", False)
         shutil.rmtree(project.cache, ignore_errors=True)
+
+
+def test_a_list_shows_what_a_writer_acknowledged_and_did_not_live_to_show(tmp_path: Path) -> None:
+    ralf.record_decision("tide", "Keep the levels", root=tmp_path)
+    project = Project(tmp_path)
+    head = project.store.head("routes/tide")
+    journal.append(project.store, "tide", Record(2, "decision", {"decision": {"decision": "b"}}), id="b", after=head)
+    assert [summary.revision for summary in ralf.list_routes(root=tmp_path)] == [2]

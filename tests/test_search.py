@@ -18,7 +18,9 @@ from ralf.index import searchindex
 from ralf.index.searchindex import SearchIndex
 from ralf.past.revert import revert
 from ralf.project import Project
-from storekit import cache_of, copied, known, small_disk, write_session
+from ralf.storage import filestore
+from ralf.storage.sealed import SealedStore
+from storekit import cache_of, copied, journal_file, known, small_disk, write_session
 
 SESSION = Path(__file__).parents[1] / "examples" / "session.jsonl"
 
@@ -527,3 +529,23 @@ def test_what_a_revert_took_back_says_so_until_it_is_brought_back(tmp_path: Path
     assert told() == undone
     revert("tide", "cp-003", root=tmp_path)
     assert told() == {"cp-001": {""}, "cp-002": {""}, "cp-003": {""}}
+
+
+def test_a_journal_that_stands_as_it_did_is_not_opened_again_and_one_that_does_not_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(filestore, "_SETTLED", 0)
+    opened: list[str] = []
+    head = SealedStore.head
+    monkeypatch.setattr(SealedStore, "head", lambda self, stream: (opened.append(stream), head(self, stream))[1])
+    for route in ("a", "b", "c"):
+        ralf.record_decision(route, f"Keep the levels of {route}", root=tmp_path)
+    for _ in range(2):
+        ralf.search("levels", root=tmp_path)
+    before = journal_file(tmp_path, "b").read_bytes()
+    ralf.record_decision("b", "Round the levels of Holyhead", root=tmp_path)
+    opened.clear()
+    assert ralf.search("levels of Holyhead", root=tmp_path)[0].route == "b"
+    assert set(opened) == {"routes/b"}
+    journal_file(tmp_path, "b").write_bytes(before)
+    assert [hit.text for hit in ralf.search("Holyhead", root=tmp_path)] == []

@@ -15,13 +15,15 @@ import pytest
 
 import ralf
 import storekit
-from ralf import detached, optin
+from ralf import detached, journal, optin, state as states
 from ralf.files import locks
+from ralf.journal import Record
 from ralf.model import Checkpoint, Spend
 from ralf.ownership.foreign import accept_route
 from ralf.project import Project
 from ralf.refining import refinement, spend, worker
 from ralf.status import status
+from ralf.storage import filestore
 from storekit import grow, lines_of, records_of, write_session
 
 MODEL = Path(__file__).parent / "clients" / "model.py"
@@ -270,6 +272,33 @@ def test_tokens_estimates_and_money_are_summed_apart_and_by_day() -> None:
     assert (found.day, found.day_tokens, found.day_cost_usd) == ("2026-03-02", 220, 0.5)
     both = spend.total([found, after(call("2026-03-01T08:00:00Z", cost_usd=1.0))], "2026-03-02")
     assert (both.calls, both.cost_usd, both.day_tokens) == (4, 1.75, 220)
+
+
+def test_what_a_route_has_cost_is_read_again_only_where_its_journal_changed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(filestore, "_SETTLED", 0)
+    project, read = Project(tmp_path), []
+    load = states.load
+    monkeypatch.setattr(states, "load", lambda where, route: (read.append(route), load(where, route))[1])
+
+    def asked(route: str, number: int) -> None:
+        head, payload = project.store.head(f"routes/{route}"), call(f"2026-03-0{number}T08:00:00Z")
+        journal.append(project.store, route, Record(number, "unrefined", payload), id=f"{number}", after=head)
+
+    for route in ("a", "b"):
+        ralf.record_decision(route, "Keep the levels", root=tmp_path)
+    asked("a", 2)
+    for calls, again in ((1, ["a", "b"]), (1, []), (2, ["a"])):
+        if calls == 2:
+            asked("a", 3)
+        read.clear()
+        assert [found.calls for found in spend.of_project(project).values()] == [calls, 0]
+        assert read == again
+    kept = project.cache / "spend.json"
+    for content in (b"", kept.read_bytes().replace(b'"calls":2', b'"calls":1'), b"[]"):
+        kept.write_bytes(content)
+        assert spend.of_project(project)["a"].calls == 2
 
 
 def test_a_clock_that_was_put_back_gives_nothing_of_the_daily_cap_back() -> None:

@@ -9,8 +9,10 @@ import hashlib
 import os
 import re
 import stat
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from operator import attrgetter
+from typing import TYPE_CHECKING, NamedTuple
 
 from ralf import project as projects, routing
 from ralf.errors import Busy, Damaged, UnknownToken, UsageError
@@ -122,11 +124,8 @@ def list_routes(*, root: str | os.PathLike[str] | None = None) -> list[RouteSumm
     what is wrong in `damage`.
     """
     project = projects.find(root)
-    files, snapshots = str(project.routes), f"{project.cache}/routes"  # a path object for each would double the time
-    found = [
-        _summary(project, name, _head_fields(project, name, f"{files}/{name}.md", f"{snapshots}/{name}.json"))
-        for name in routing.names_of(project)
-    ]
+    places = _Places(str(project.routes), f"{project.cache}/routes", f"{project.folder}/journal/routes")
+    found = [_summary(project, name, _head_fields(project, name, places)) for name in routing.names_of(project)]
     found.sort(key=lambda summary: summary.route)
     found.sort(key=lambda summary: summary.last_checkpoint, reverse=True)
     return found
@@ -173,17 +172,27 @@ def _summary(project: Project, route: str, fields: dict[str, str] | None) -> Rou
     )
 
 
-def _head_fields(project: Project, route: str, path: str, snapshot: str) -> dict[str, str] | None:
+class _Places(NamedTuple):
+    """The folders of route files, snapshots and journals: a path object for each file would double a list's time."""
+
+    files: str
+    snapshots: str
+    journals: str
+
+
+def _head_fields(project: Project, route: str, places: _Places) -> dict[str, str] | None:
     """The fields of a file's header and active work that a list shows, read from its head; None where that cannot be
-    done safely: there is something wrong with it, or it was touched since we wrote it.
+    done safely: there is something wrong with it, or it or its journal was touched since we wrote it.
     """
     try:
-        with open(path, "rb", buffering=0, opener=not_through_a_link) as file:  # a thousand times a list
+        with open(f"{places.files}/{route}.md", "rb", buffering=0, opener=not_through_a_link) as file:  # often a list
             found = os.fstat(file.fileno())
             if not stat.S_ISREG(found.st_mode):
                 return None
-            # The second time is nobody's to choose: it tells a file that was put there with an old date.
-            if _time_of(snapshot) < max(found.st_mtime_ns, found.st_ctime_ns):
+            # The second time is nobody's to choose: it tells a file that was put there with an old date. A journal as
+            # young as the snapshot may have a record that a writer did not live to show.
+            known = _time_of(f"{places.snapshots}/{route}.json")
+            if known < _changed(found) or known <= _time_of(f"{places.journals}/{route}.jsonl", _changed):
                 if not _is_newest(project, route, found.st_size, file):
                     return None
                 file.seek(0)
@@ -215,10 +224,15 @@ def _fields_of(head: bytes, start: int) -> dict[str, str]:
     return fields
 
 
-def _time_of(snapshot: str) -> int:
-    """When the route's file was last known to be ours, in nanoseconds; without a snapshot nobody can tell."""
+def _changed(found: os.stat_result) -> int:
+    """When a file was changed last, in nanoseconds, or at the least brought where it is."""
+    return max(found.st_mtime_ns, found.st_ctime_ns)
+
+
+def _time_of(path: str, time: Callable[[os.stat_result], int] = attrgetter("st_mtime_ns")) -> int:
+    """A time of a file in nanoseconds, by default the one that its writer may choose; -1 where there is none."""
     try:
-        return os.stat(snapshot).st_mtime_ns  # noqa: PTH116  # a thousand times a list
+        return time(os.stat(path))  # noqa: PTH116  # a thousand times a list
     except OSError:
         return -1
 

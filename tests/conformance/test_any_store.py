@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 
 from examples import examples
 from ralf.errors import BlobNotFound, Conflict, NotFound, UnknownToken, UsageError
+from ralf.storage import filestore
 from ralf.storage.filestore import FileStore
 from ralf.store import Entry, Store, Token
 
@@ -123,6 +124,33 @@ def test_streams_are_found_by_the_beginning_of_their_names(store: Store) -> None
     assert sorted(store.streams("routes/")) == ["routes/a", "routes/ab", "routes/b"]
     assert sorted(store.streams("routes/a")) == ["routes/a", "routes/ab"]
     assert list(store.streams("runs/")) == []
+
+
+def test_a_mark_is_the_same_only_while_its_stream_is(
+    opened: Callable[[], Store], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(filestore, "_SETTLED", 0)
+    store = opened()
+    head = filled(store, 2)[-1]
+    seen = [store.marks("routes").get("TASK-001", "")]
+    assert opened().marks("routes").get("TASK-001") == seen[0] != ""
+    store.append("routes/b", record(), id="b", after=None)
+    assert store.marks("routes")["TASK-001"] == seen[0]
+    for change in (
+        lambda: store.append(STREAM, record(2), id="c", after=head),
+        lambda: store.rewrite(STREAM, lambda entry: entry.record.replace(b'"n": 0', b'"n": 9')),
+        lambda: store.archive(STREAM, str(store.head(STREAM))),
+    ):
+        change()
+        seen.append(store.marks("routes")["TASK-001"])
+    store.drop(STREAM)
+    assert "TASK-001" not in store.marks("routes")
+    assert len(set(seen)) == 4
+
+
+def test_a_stream_that_was_changed_a_moment_ago_has_no_mark(store: Store) -> None:
+    filled(store, 1)
+    assert store.marks("routes") == {}
 
 
 @pytest.mark.parametrize(

@@ -90,7 +90,7 @@ def _files(project: Project, route: str) -> Iterator[Path]:
 
 def _caches(project: Project, route: str) -> Iterator[Path]:
     """What the cache has of the route, by name, the choices of it, the sessions that hooks have seen to work on it, and
-    the search index, which has all routes.
+    the search index and the spends, which have all routes.
     """
     seen = f'"route": {json.dumps(route)}'.encode()
     for top, folders, files in os.walk(project.cache):
@@ -102,6 +102,7 @@ def _caches(project: Project, route: str) -> Iterator[Path]:
             if ours or chosen or worked:
                 yield path
     yield from project.cache.glob("search*")
+    yield from project.cache.glob("spend.json")
 
 
 def _choices(project: Project) -> tuple[Path, Path]:

@@ -10,7 +10,7 @@ import errno
 import json
 import os
 import sqlite3
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Literal, NamedTuple, TypeVar
@@ -20,7 +20,7 @@ from ralf.files.opening import ours_alone
 from ralf.journal import stream_of
 from ralf.project import Project
 
-VERSION = 7
+VERSION = 8
 ROUTE_BITS = 32
 WAIT = 30.0
 """Seconds for which we wait for another process that writes the index."""
@@ -28,6 +28,7 @@ _MOST_TRIES = 5
 _LINES = 8  # a message and the decision in it begin no further apart than this
 _FILES_BESIDE = ("-journal", "-wal", "-shm")  # which SQLite opens by their names
 _FOLLOWING = 8  # documents among which what follows a message is looked for
+ROUTES = "routes"
 FILE = "file:"  # begins the token of a route that has no journal
 
 _SCHEMA = """
@@ -40,7 +41,7 @@ create index doc_of_decision on doc(label) where kind = 'decision';
 create index doc_of_checkpoint on doc(label) where kind = 'checkpoint';
 create table route(
     number integer primary key, name text unique, token text, checkpoints integer, next integer,
-    said integer, said_words integer, printed integer, printed_words integer
+    said integer, said_words integer, printed integer, printed_words integer, mark text not null default ''
 );
 create virtual table said using fts5(text, parts, around, tokenize='porter unicode61');
 create virtual table printed using fts5(text, parts, tokenize='porter unicode61');
@@ -214,12 +215,21 @@ class SearchIndex:
     # ---- keeping up ----
 
     def renew(self, project: Project, routes: Sequence[str]) -> None:
-        """Take in what these routes have that the index has not."""
-        known = dict(self._db.execute("select name, token from route").fetchall())
+        """Take in what these routes have that the index has not. A journal whose mark is the one that it had when the
+        index had all of it is not opened.
+        """
+        known = {row[0]: row[1:] for row in self._db.execute("select name, token, mark from route")}
+        marks = project.store.marks(ROUTES) if len(routes) > 1 else {}
+        unchanged = {}
         for route in routes:
+            was, mark = known.get(route, ("", ""))
+            if mark and mark == marks.get(route):
+                continue
             head = project.store.head(stream_of(route))
             token = head if head is not None else _token_of_file(project, route)
-            if token and token != known.get(route):
+            if token == was and route in marks:
+                unchanged[route] = marks[route]
+            if token and token != was:
                 from ralf.index import searchsync  # only news pays for all that it takes to read it
 
                 try:
@@ -230,6 +240,16 @@ class SearchIndex:
                     if len(routes) == 1:
                         raise
                     self.left_out.append(route)
+        if unchanged:
+            self._remember(unchanged)
+
+    def _remember(self, marks: Mapping[str, str]) -> None:
+        """Keep the marks of journals that the index has all of; another time, where another process writes."""
+        self._db.execute("pragma busy_timeout = 0")
+        with suppress(sqlite3.OperationalError), self._db:
+            self._db.execute("begin immediate")
+            self._db.executemany("update route set mark = ? where name = ?", ((marks[name], name) for name in marks))
+        self._db.execute(f"pragma busy_timeout = {1000 * WAIT:.0f}")
 
 
 def span_of(number: int) -> tuple[int, int]:

@@ -93,7 +93,7 @@ class _Writer:
 
     def __init__(self, database: sqlite3.Connection, route: str) -> None:
         self._db = database
-        database.execute("insert or ignore into route values (null, ?, '', 0, 1, 0, 0, 0, 0)", (route,))
+        database.execute("insert or ignore into route values (null, ?, '', 0, 1, 0, 0, 0, 0, '')", (route,))
         row = database.execute(
             "select number, token, checkpoints, next, said, said_words, printed, printed_words from route"
             " where name = ?",

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from pathlib import Path
 
-from ralf import routing, state as states
+from ralf import routing, snapshot, state as states
 from ralf.errors import Damaged, UsageError
+from ralf.files.opening import content_of
+from ralf.journal import MALFORMED
 from ralf.model import Spend
 from ralf.project import Project
 from ralf.refining.refinement import IN_A_ROW
+from ralf.tree import from_tree, to_tree
 
 _MOST = 1e15  # tokens or dollars
 _AMOUNT = re.compile(r"(?:(\$)\s*)?(\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d[\d_]*(?:\.\d+)?)\s*(tokens?|usd|dollars?)?\Z", re.I)
@@ -69,8 +75,51 @@ def of(project: Project, route: str) -> Spend:
 
 
 def of_project(project: Project) -> dict[str, Spend]:
-    """What models have cost each route."""
-    return {route: of(project, route) for route in routing.names_of(project)}
+    """What models have cost each route. Of a journal that stands as it did it is known from the time before."""
+    marks = project.store.marks("routes")
+    known = _remembered(project)
+    found = {}
+    for route in routing.names_of(project):
+        mark, spend = known.get(route, ("", _NOTHING))
+        found[route] = spend if mark and mark == marks.get(route) else of(project, route)
+    kept = {route: (marks[route], found[route]) for route in found if route in marks}
+    if kept != known:
+        _remember(project, kept)
+    return found
+
+
+_NOTHING = Spend()
+_Kept = dict[str, tuple[str, Spend]]
+"""By route, the mark of its journal (`Store.marks`) and what models have cost it by then."""
+
+
+def _place(project: Project) -> Path:
+    return project.cache / "spend.json"
+
+
+def _remembered(project: Project) -> _Kept:
+    """What was kept; nothing where it is gone, or not as it was written."""
+    try:
+        content = content_of(_place(project))
+        _, _, kept = content.partition(b"\n")
+        if snapshot.with_sum(kept) != content:
+            return {}
+        tree = json.loads(kept)
+        cost = {route: from_tree(Spend, spend) for route, spend in tree["spends"].items()}
+        return {str(route): (str(mark), cost.get(route, _NOTHING)) for route, mark in tree["marks"].items()}
+    except (OSError, *MALFORMED):
+        return {}
+
+
+def _remember(project: Project, kept: _Kept) -> None:
+    from ralf.files import atomic
+
+    marks = {route: mark for route, (mark, _) in kept.items()}
+    spends = {route: to_tree(spend) for route, (_, spend) in kept.items() if spend != _NOTHING}
+    content = json.dumps({"marks": marks, "spends": spends}, separators=(",", ":")).encode()
+    with suppress(OSError):  # a cache that cannot be written costs time
+        project.make_room(_place(project))
+        atomic.write(_place(project), snapshot.with_sum(content))
 
 
 def as_fields(spend: Spend) -> dict[str, int | float | str]:

@@ -7,7 +7,9 @@ where the line begins in the journal, and the checksum in it.
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
@@ -19,6 +21,10 @@ from ralf.store import Blob, Digest, Entry, Token
 
 if TYPE_CHECKING:
     from ralf.storage.blobfiles import Blobs
+
+
+_SETTLED = 2_000_000_000
+"""Nanoseconds after which nothing changes a file and leaves its times as they are: no file system counts coarser."""
 
 
 class FileStore:
@@ -65,6 +71,19 @@ class FileStore:
     def head(self, stream: str) -> Token | None:
         """The place of the newest record; see `ralf.store.Store.head`."""
         return self._stream(stream).head()
+
+    def marks(self, folder: str) -> dict[str, str]:
+        """By stream what stays the same only while it does; see `ralf.store.Store.marks`."""
+        found, settled = {}, time.time_ns() - _SETTLED
+        with suppress(FileNotFoundError, NotADirectoryError), os.scandir(self._folder / "journal" / folder) as entries:
+            for entry in entries:
+                if entry.name.endswith(".jsonl"):
+                    with suppress(OSError):
+                        one = entry.stat(follow_symlinks=False)
+                        if max(one.st_mtime_ns, one.st_ctime_ns) < settled:
+                            mark = f"{one.st_ino}:{one.st_size}:{one.st_mtime_ns}:{one.st_ctime_ns}"
+                            found[entry.name.removesuffix(".jsonl")] = mark
+        return found
 
     def streams(self, prefix: str) -> Iterator[str]:
         """The names of the streams that begin with `prefix`."""

@@ -6,7 +6,7 @@ in the user's own folder: without it nobody can make one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from hashlib import blake2b
 from typing import BinaryIO
 
@@ -71,6 +71,10 @@ class SealedStore:
     def head(self, stream: str) -> Token | None:
         """The place of the newest record; see `ralf.store.Store.head`."""
         return self._store.head(stream)
+
+    def marks(self, folder: str) -> Mapping[str, str]:
+        """What stays the same only while a stream does; see `ralf.store.Store.marks`."""
+        return self._store.marks(folder)
 
     def streams(self, prefix: str) -> Iterator[str]:
         """The names of the streams that begin with `prefix`."""
