@@ -321,3 +321,21 @@ def test_a_look_that_fails_is_told_and_the_next_one_made(project: Project, monke
     monkeypatch.setattr(condition, "checks", broken)
     names = [check.name for check in doctor.examine(project)]
     assert {"project", "broken", "store"} <= set(names)
+
+
+def test_of_many_routes_those_written_last_are_looked_at_and_the_others_counted(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(doctor, "_NEWEST", 2)
+    for number, route in enumerate(("old", "older", "new", "newest")):
+        ralf.record_decision(route, "Keep the levels", root=project.root)
+        if route == "old":
+            with storekit.journal_file(project.root, route).open("ab") as file:
+                file.write(b"torn\n")
+        os.utime(storekit.journal_file(project.root, route), ns=(0, (number + 1) * 10**9))
+    (check,) = doctor._store(project)
+    assert check.what == "whole: 2 routes, 2 records, 0 blobs; 2 older routes not looked at: ralf context verify"
+    with storekit.journal_file(project.root, "new").open("ab") as file:
+        file.write(b"torn\n")
+    (check,) = doctor._store(project)
+    assert check.state == "problem"

@@ -34,6 +34,8 @@ _IS_WRITTEN = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_READON
 class VerifyReport:
     """What was looked at, and what was found: records of all streams, blobs (archived ones included), files of the
     archive.
+
+    passed_over  routes that were not looked at, because only the newest were asked for
     """
 
     routes: tuple[str, ...]
@@ -41,6 +43,7 @@ class VerifyReport:
     blobs: int
     archives: int
     findings: tuple[Finding, ...]
+    passed_over: int = 0
 
     @property
     def damaged(self) -> bool:
@@ -48,17 +51,23 @@ class VerifyReport:
         return any(finding.damage for finding in self.findings)
 
 
-def verify(route: str | None = None, *, root: str | os.PathLike[str] | None = None) -> VerifyReport:
+def verify(
+    route: str | None = None, *, newest: int | None = None, root: str | os.PathLike[str] | None = None
+) -> VerifyReport:
     """Look at everything of a route, or of the whole project; nothing is changed.
+
+    newest  look at so many routes only, those written last, with their evidence, and not at what all of them share
 
     Raises RouteNotFound, UsageError, Busy, OSError.
     """
     project = projects.find(root)
     routes = [routing.existing(project, route)] if route is not None else route_names(project)
+    chosen = routes if newest is None else _written_last(project, routes)[:newest]
+    whole, passed_over, routes = route is None and len(chosen) == len(routes), len(routes) - len(chosen), chosen
     findings: list[Finding] = []
     records = 0
     named: dict[str, list[str]] = {}
-    if route is None:
+    if whole:
         findings += [*_configuration(project), *_links(project)]
     for name in routes:
         scan, found = _route(project, name)
@@ -67,10 +76,10 @@ def verify(route: str | None = None, *, root: str | os.PathLike[str] | None = No
         for label, digest in verifyroute.evidence(scan):
             named.setdefault(digest, []).append(f"{name} {label}")
     blobs = Blobs(project.folder)
-    held, found = _blobs(blobs, None if route is None else set(named))
+    held, found = _blobs(blobs, None if whole else set(named))
     findings += found
     findings += _gone(project, named, held)
-    if route is None:
+    if whole:
         findings += [
             *_vanished(project, routes),
             *_copies(project, routes),
@@ -79,14 +88,24 @@ def verify(route: str | None = None, *, root: str | os.PathLike[str] | None = No
             *_modes(project),
         ]
     archives = len(blobs.zip_files()) + sum(len(_parts(stream_of(project, name))) for name in routes)
-    if route is None:
+    if whole:
         for stream in other_streams(project):
             scan = _other(project, stream)
             records += len(scan.whole())
             findings += verifyroute.of_journal(scan)
             findings += () if scan.damaged else verifyroute.of_ids(project, scan)
             archives += len(_parts(stream))
-    return VerifyReport(tuple(routes), records, len(held), archives, tuple(findings))
+    return VerifyReport(tuple(routes), records, len(held), archives, tuple(findings), passed_over)
+
+
+def _written_last(project: Project, routes: list[str]) -> list[str]:
+    """Routes, the one whose journal was written last first; those without one at the end."""
+    times: dict[str, int] = {}
+    with suppress(FileNotFoundError), os.scandir(project.folder / "journal" / "routes") as entries:
+        for entry in entries:
+            with suppress(OSError):
+                times[entry.name.removesuffix(".jsonl")] = entry.stat(follow_symlinks=False).st_mtime_ns
+    return sorted(routes, key=lambda name: -times.get(name, 0))
 
 
 def _route(project: Project, route: str) -> tuple[Scan, list[Finding]]:
