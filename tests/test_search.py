@@ -12,10 +12,11 @@ from typing import Any
 import pytest
 
 import ralf
-from ralf import optin, writer
+from ralf import journal, optin, writer
 from ralf.errors import Busy, RouteNotFound, UsageError
-from ralf.index import searchindex
+from ralf.index import ranking, searchindex
 from ralf.index.searchindex import SearchIndex
+from ralf.journal import Record
 from ralf.past.revert import revert
 from ralf.project import Project
 from ralf.storage import filestore
@@ -549,3 +550,23 @@ def test_a_journal_that_stands_as_it_did_is_not_opened_again_and_one_that_does_n
     assert set(opened) == {"routes/b"}
     journal_file(tmp_path, "b").write_bytes(before)
     assert [hit.text for hit in ralf.search("Holyhead", root=tmp_path)] == []
+
+
+def test_words_that_many_documents_hold_bring_the_newest_and_older_ones_with_a_rarer_word_or_all_of_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ranking, "_NEWEST", 4)
+    monkeypatch.setattr(ranking, "_NEWEST_OF_ALL", 4)
+    ralf.record_decision("tide", "Dredge the Holyhead channel", root=tmp_path)
+    project = Project(tmp_path)
+    head = project.store.head("routes/tide")
+    texts = ["Pump the channel by tides", *["Dredge the channel", "Follow tides"] * 10]
+    for number, text in enumerate(texts, start=2):
+        record = Record(number, "decision", {"decision": {"id": f"DEC-{number:03}", "decision": f"{text} {number}"}})
+        head = journal.append(project.store, "tide", record, id=f"{number}", after=head)
+    assert ralf.search("channel Holyhead", root=tmp_path)[0].id == "DEC-001"
+    assert ralf.search("channel by tides", root=tmp_path)[0].id == "DEC-002"
+    assert ralf.search("dredge", root=tmp_path)[0].id == "DEC-021"
+    with closing(SearchIndex(project.cache / "search.sqlite")) as index:
+        question = ranking.Question(index, "channel", index.within("tide"))
+    assert 10 <= question._count["said"]["channel"] <= 14  # about as many as hold it: 12

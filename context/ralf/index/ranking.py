@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
-from itertools import chain
+from collections.abc import Container, Iterable, Mapping
+from itertools import chain, combinations
 from operator import neg
 from typing import NamedTuple
 
@@ -25,6 +25,10 @@ _LONG = 40  # words up to which a question is looked for as a whole
 _ALIKE = 0.2  # share of the best score that the most alike in its pieces of words gains
 _SHORT = 100  # characters from which the length of a text begins to tell
 _EVERYWHERE = 0.2  # share of the documents from which a word is no reason to look at one that has no other word
+_NEWEST, _NEWEST_OF_ALL = 500, 200
+"""Documents that a word brings by itself, where more hold it, and that common words bring together: older ones come
+with a rarer word.
+"""
 _CANDIDATES, _WEIGHED = 120, 36  # documents that are looked at for their length, and read for their words
 
 
@@ -53,6 +57,7 @@ class Question:
         self._index, self._span = index, span
         self._words, self._pairs, self._pieces = words(query), pairs(query), pieces(query)
         self._extents = {table: index.extent(table, span) for table in TABLES}
+        self._count: dict[Table, dict[str, int]] = {table: {} for table in TABLES}
         self._found = {table: {word.text: self._holding(table, word) for word in self._words} for table in TABLES}
         guessed: set[str] = set()
         for word in self._words:
@@ -60,10 +65,12 @@ class Question:
                 for table in TABLES:  # nobody said it so: is it how a word begins, as `auth`?
                     self._found[table][word.text] = self._holding(table, word, "*")
                 guessed.add(word.text)
+        for table in TABLES:
+            self._add_older(table, guessed)
         count = sum(extent.documents for extent in self._extents.values())
         self.rarest = _rarity(count, 1)
         self._rarity = {
-            word.text: word.weight * _rarity(count, sum(len(found[word.text]) for found in self._found.values()))
+            word.text: word.weight * _rarity(count, sum(counts[word.text] for counts in self._count.values()))
             for word in self._words
         }
         self._said = flat(query)
@@ -84,15 +91,15 @@ class Question:
     def ranked(self, table: Table, wanted: int) -> list[Ranked]:
         """The documents of a table that hold words of the question, best first, `wanted` and more if there are."""
         documents, average = self._extents[table]
-        found = self._found[table]
+        found, counts = self._found[table], self._count[table]
         value = {
-            word.text: self._sure[word.text] * word.weight * _rarity(documents, len(found[word.text]))
+            word.text: self._sure[word.text] * word.weight * _rarity(documents, counts[word.text])
             for word in self._words
         }
         raw: defaultdict[int, float] = defaultdict(float)
-        for word in sorted(self._words, key=lambda word: len(found[word.text])):
+        for word in sorted(self._words, key=lambda word: counts[word.text]):
             holding = found[word.text]
-            if raw and len(holding) > max(_EVERYWHERE * documents, _CANDIDATES):
+            if raw and counts[word.text] > max(_EVERYWHERE * documents, _CANDIDATES):
                 holding &= raw.keys()
             for number in holding:
                 raw[number] += value[word.text]
@@ -140,9 +147,42 @@ class Question:
         return all_of_it - (1 - _SAME_STEM) * sum(self._rarity[word.text] for word in other)
 
     def _holding(self, table: Table, word: Word, ending: str = "") -> frozenset[int]:
+        self._count[table][word.text] = 0
         if not self._extents[table].documents:
             return frozenset()
-        return frozenset(self._index.holding(table, f'{{text parts}}: "{word.text}"{ending}', self._span))
+        newest, self._count[table][word.text] = self._newest(table, _match(word, ending))
+        return frozenset(newest)
+
+    def _newest(self, table: Table, match: str) -> tuple[list[int], int]:
+        """The newest documents that match, and how many do; where there are more, about how many, as near each other as
+        these stand.
+        """
+        found = self._index.newest(table, match, self._span, _NEWEST)
+        if len(found) < _NEWEST:
+            return found, len(found)
+        count = int(len(found) / self._index.share(found[-1], self._span))
+        return found, max(len(found), min(count, self._extents[table].documents))
+
+    def _add_older(self, table: Table, guessed: Container[str]) -> None:
+        """Older documents that hold a word of which only the newest were told: those with a rarer one, and where all
+        are as common, those with all words, or all but one.
+        """
+        match = {word.text: _match(word, "*" if word.text in guessed else "") for word in self._words}
+        found, counts = self._found[table], self._count[table]
+        common = [name for name in match if counts[name] > len(found[name])]
+        rarer = [match[name] for name in match if found[name] and name not in common]
+        if rarer:
+            for name in common:
+                found[name] |= self._both(table, f"({' OR '.join(rarer)}) AND {match[name]}", _NEWEST)
+        elif len(common) > 1:
+            fewer = combinations(common, len(common) - 1) if len(common) > 2 else ()
+            for names in (tuple(common), *fewer):
+                older = self._both(table, " AND ".join(match[name] for name in names), _NEWEST_OF_ALL)
+                for name in names:
+                    found[name] |= older
+
+    def _both(self, table: Table, match: str, most: int) -> frozenset[int]:
+        return frozenset(self._index.newest(table, match, self._span, most))
 
     def _whole(self, table: Table) -> frozenset[int]:
         """The documents that hold the whole question word for word, those without a meaning of their own included."""
@@ -156,11 +196,15 @@ class Question:
         matches = [(_AROUND, f'around: "{word.text}"')]
         matches += [(_FORM, f'text: "{word.start}"*')] if word.start else []
         for share, match in matches:
-            numbers = self._index.holding("said", match, self._span)
-            value = share * _rarity(self._extents["said"].documents, len(numbers))
+            numbers, count = self._newest("said", match)
+            value = share * _rarity(self._extents["said"].documents, count)
             for number in numbers:
                 if number not in self._found["said"][word.text]:
                     raw[number] += value
+
+
+def _match(word: Word, ending: str) -> str:
+    return f'{{text parts}}: "{word.text}"{ending}'
 
 
 def _rarity(count: int, holding: int) -> float:

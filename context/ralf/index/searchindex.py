@@ -47,9 +47,11 @@ create virtual table said using fts5(text, parts, around, tokenize='porter unico
 create virtual table printed using fts5(text, parts, tokenize='porter unicode61');
 """
 
-_HOLDING = {
-    "said": "select rowid from said where said match ? and rowid between ? and ?",
-    "printed": "select rowid from printed where printed match ? and rowid between ? and ?",
+_NEWEST = {
+    "said": "select json_group_array(rowid) from"
+    " (select rowid from said where said match ? and rowid between ? and ? order by rowid desc limit ?)",
+    "printed": "select json_group_array(rowid) from"
+    " (select rowid from printed where printed match ? and rowid between ? and ? order by rowid desc limit ?)",
 }
 _TEXTS = {
     "said": "select rowid, text from said where rowid in (select value from json_each(?))",
@@ -183,9 +185,21 @@ class SearchIndex:
         documents, words = (said, said_words) if table == "said" else (printed, printed_words)
         return Extent(int(documents), words / documents if documents else 1.0)
 
-    def holding(self, table: Table, match: str, span: tuple[int, int]) -> list[int]:
-        """The documents within a span that match an FTS5 expression, in their order."""
-        return [row[0] for row in self._db.execute(_HOLDING[table], (match, *span))]
+    def newest(self, table: Table, match: str, span: tuple[int, int], most: int) -> list[int]:
+        """The newest `most` documents within a span that match an FTS5 expression, in the time that these take."""
+        (found,) = self._db.execute(_NEWEST[table], (match, *span, most)).fetchone()
+        numbers: list[int] = json.loads(found)
+        return numbers
+
+    def share(self, number: int, span: tuple[int, int]) -> float:
+        """Which part of a span's documents is as new as one of them, or newer."""
+        route = number >> ROUTE_BITS
+        newer, within, whole = self._db.execute(
+            "select total(next) filter (where number > ?), total(next) filter (where number = ?), total(next)"
+            " from route where number between ? and ?",
+            (route, route, span[0] >> ROUTE_BITS, span[1] >> ROUTE_BITS),
+        ).fetchone()
+        return float(max(1.0, newer + within - (number & (1 << ROUTE_BITS) - 1)) / max(1.0, whole))
 
     def entries(self, numbers: Iterable[int]) -> dict[int, Entry]:
         """Documents by their numbers."""
