@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,8 +10,10 @@ import pytest
 
 import ralf
 from ralf import corrections, journal, labels, merge, optin, project as projects, route as heart, tombstones
+from ralf.document import parse
 from ralf.errors import NotFound, RouteNotFound, UsageError
 from ralf.index.searchdocs import statuses
+from ralf.integrity.verify import verify
 from ralf.journal import Record
 from ralf.model import Decision
 from ralf.ownership import foreign
@@ -306,3 +309,34 @@ def test_tombstones_are_merged_one_by_one() -> None:
     base = {"dropped": [{"id": "DEC-001"}]}
     changes = merge.diff(base, {"dropped": [{"id": "DEC-001"}, {"id": "DEC-002"}]})
     assert merge.apply({"dropped": [{"id": "DEC-003"}]}, changes)["dropped"] == [{"id": "DEC-003"}, {"id": "DEC-002"}]
+
+
+# ---- many ----
+
+
+def test_a_file_shows_the_newest_tombstones_and_none_of_the_others_is_forgotten(tmp_path: Path) -> None:
+    decided(tmp_path, "Keep the levels")
+    project = Project(tmp_path)
+    head = project.store.head(f"routes/{ROUTE}")
+    for number in range(2, 70):
+        stone = tombstones.tombstone(
+            Decision(f"DEC-9{number:02}", decision=f"Pump basin{number} beside quay{number} and lock{number}")
+        )
+        record = Record(number, "drop", {"tombstone": to_tree(stone)})
+        head = journal.append(project.store, ROUTE, record, id=f"{number}", after=head)
+    path = project.route_file(ROUTE)
+    for wanted in ("with the cache", "without it", "after an edit"):
+        if wanted == "without it":
+            shutil.rmtree(project.cache)
+        elif wanted == "after an edit":
+            path.write_text(path.read_text().replace("Keep the levels", "Keep the tide levels"))
+        decided(tmp_path, f"Log the tides {wanted}")
+        with pytest.raises(UsageError, match="DEC-902 says the same and was dropped"):
+            decided(tmp_path, "Pump basin2 beside quay2 and lock2", origin="agent")
+        shown = parse(path.read_bytes(), path)
+        assert (len(shown.dropped), shown.folded.tombstone_count) == (64, 4)
+    assert verify(root=tmp_path).findings == ()
+    assert statuses_of(tmp_path)["DEC-001"] == "active"
+    assert [record.kind for _, record in journal.read(project.store, ROUTE)].count("edit") == 1
+    decided(tmp_path, "Pump basin2 beside quay2 and lock2")
+    assert parse(path.read_bytes(), path).folded.tombstone_count == 3

@@ -86,9 +86,15 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ),
         ("ids/routes/r.idx", idindex.with_header(b"\xff" * 16, 16)),
         ("routes/r.json", b"[" * 100_000),
-        ("routes/r.json", snapshot.with_sum(b'{"a":"b"}\n{"v":4,"token":"x","renders":[],"context":{}}')),
-        ("routes/r.json", snapshot.with_sum(b'{"a":1e999}\n{"v":4,"token":"x","renders":[],"context":{}}')),
-        ("routes/r.json", snapshot.with_sum(b'{}\n{"v":4,"token":"x","renders":[[1e999,"a"]],"context":{}}')),
+        ("routes/r.json", snapshot.with_sum(b'{"a":"b"}\n{"v":5,"dropped":[],"token":"x","renders":[],"context":{}}')),
+        (
+            "routes/r.json",
+            snapshot.with_sum(b'{"a":1e999}\n{"v":5,"dropped":[],"token":"x","renders":[],"context":{}}'),
+        ),
+        (
+            "routes/r.json",
+            snapshot.with_sum(b'{}\n{"v":5,"dropped":[],"token":"x","renders":[[1e999,"a"]],"context":{}}'),
+        ),
         ("renders/r/1.json.z", b"torn"),
     ],
 )

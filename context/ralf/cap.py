@@ -20,6 +20,7 @@ CAP = 20_000
 
 TARGET = 19_000  # folded down to this, so that not every small write has to fold
 _PER_KEY = 5  # tokens of a key with its punctuation and indent
+SHOWN_TOMBSTONES = 64
 KEPT_SECTIONS = 3
 KEPT_ENTRIES, FEW_ENTRIES = 8, 2
 KEPT_DECISIONS = 10
@@ -41,6 +42,15 @@ class _Kind(NamedTuple):
 
     oldest: Callable[[RouteContext], Iterator[tuple[Any, int]]]
     without: Callable[[RouteContext, list[Any]], RouteContext]
+
+
+def shown(context: RouteContext) -> RouteContext:
+    """What the file of a context shows: of many tombstones the newest. All of them count, but nobody reads them."""
+    more = len(context.dropped) - SHOWN_TOMBSTONES
+    if more <= 0:
+        return context
+    folded = replace(context.folded, tombstone_count=context.folded.tombstone_count + more)
+    return replace(context, dropped=context.dropped[more:], folded=folded)
 
 
 def capped(context: RouteContext) -> RouteContext:

@@ -49,12 +49,13 @@ class Header:
 
 @dataclass(frozen=True, slots=True)
 class Folded:
-    """How many items the cap has moved out of the file."""
+    """How many items the cap has moved out of the file. Tombstones stay in the context: only the file has fewer."""
 
     section_count: int = 0
     decision_count: int = 0
     rationale_count: int = 0
     fact_count: int = 0
+    tombstone_count: int = 0
     extra: Extra = field(default_factory=dict)
 
 

@@ -73,7 +73,7 @@ def record_decision(
         origin=origin,
     )
     with writing(project, route) as writer:
-        stone = next((one for one in tombstones.of(writer.context) if tombstones.cover([one], made)), None)
+        stone = next(iter(tombstones.covering(tombstones.of(writer.context), made)), None)
         if origin == "agent" and stone is not None:
             raise UsageError(route, f"{stone.id} says the same and was dropped: only a person may decide it again")
         words = words_of(made)

@@ -250,7 +250,9 @@ def _pieces(context: RouteContext) -> list[str]:
 
 
 def _made(context: RouteContext) -> list[str]:
-    tree = outline(context)
+    from ralf.cap import shown  # which measures by what is written here
+
+    tree = outline(shown(context))
     body = context.body
     tree.pop(BODY, None)
     front = [FENCE, *_front(tree, {comment.key: comment.text for comment in body.comments}), FENCE]

@@ -342,6 +342,7 @@ def changes_of_foreign(ours: RouteContext, theirs: RouteContext, *, same: bool =
         theirs,
         context_checkpoint=replace(theirs.context_checkpoint, **kept, decision_count=count),
         decisions=decisions,
+        folded=replace(theirs.folded, tombstone_count=ours.folded.tombstone_count),
         body=replace(theirs.body, sections=tuple(sections)),
     )
     tree = to_tree(ours)

@@ -10,7 +10,7 @@ import json
 import os
 import re
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -22,6 +22,7 @@ from ralf.context import Counts, RouteContext
 from ralf.files import folders
 from ralf.files.opening import content_of, ours_alone
 from ralf.journal import MALFORMED
+from ralf.model import Tombstone
 from ralf.store import Token
 from ralf.tree import Items, from_tree, outline
 
@@ -71,12 +72,19 @@ def load(cache: Path, route: str) -> Snapshot | None:
             tree = _read(rest)
             if tree["v"] != VERSION:
                 return None
-            context = replace(from_tree(RouteContext, tree["context"]), counts=_counts_of(first))
+            dropped = tuple(_stone(*row) for row in tree["dropped"])
+            context = replace(from_tree(RouteContext, tree["context"]), counts=_counts_of(first), dropped=dropped)
             renders = tuple((int(revision), str(digest)) for revision, digest in tree["renders"])
             last = _last = (path, content, Snapshot(str(tree["token"]), context, renders))
     except (OSError, *MALFORMED):
         return None
     return last[2]
+
+
+def _stone(label: str, kind: str, said: str, words: str, extra: Mapping[str, Any]) -> Tombstone:
+    if not all(isinstance(text, str) for text in (label, kind, said, words)):
+        raise TypeError("a tombstone is text")
+    return Tombstone(label, kind, said, words, dict(extra))
 
 
 def save(cache: Path, route: str, snapshot: Snapshot, *, shown: bool = True) -> None:
@@ -91,7 +99,8 @@ def save(cache: Path, route: str, snapshot: Snapshot, *, shown: bool = True) -> 
         "v": VERSION,
         "token": snapshot.token,
         "renders": [list(render) for render in snapshot.renders],
-        "context": outline(snapshot.context),
+        "dropped": [[stone.id, stone.kind, stone.said, stone.words, stone.extra] for stone in snapshot.context.dropped],
+        "context": outline(replace(snapshot.context, dropped=())),
     }
     global _last
     path = path_of(cache, route)

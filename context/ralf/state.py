@@ -183,6 +183,8 @@ def _shown(project: Project, route: str, head: Token, content: bytes) -> RouteCo
         found = parsed(project, route, content)
     except DamagedRouteFile:
         return None
+    if found.folded.tombstone_count:
+        return None  # it does not tell all that the next write has to know
     return found if render(found).encode() == content else None  # by another version: the journal says what it meant
 
 
@@ -475,20 +477,22 @@ def _with_edit(state: State) -> State:
 
 
 def _base(project: Project, route: str, state: State, found: RouteContext) -> tuple[RouteContext | None, Token | None]:
-    """What a person's file was before they edited it, None for a file of another history, or one whose record this
+    """What a person's file showed before they edited it, None for a file of another history, or one whose record this
     user's ralf did not write; and the place of that record, where it is remembered.
     """
+    from ralf import cap
+
     recorded = state.recorded
     newest = found.lineage == recorded.lineage
     if newest and state.token is not None and not journal.at(project.store, route, state.token).foreign:
-        return recorded, state.token
+        return cap.shown(recorded), state.token
     if not 0 < found.revision < recorded.revision + newest:
         return None, None
     shown = snapshot.shown_at(project.cache, route, found.revision)
     base = shown.context if shown is not None else _folded_to(project, route, found.revision)
     if base is None or base.lineage != found.lineage:
         return None, None
-    return base, shown.token if shown is not None else None
+    return cap.shown(base), shown.token if shown is not None else None
 
 
 def _taken_in_by(project: Project, route: str, found: RouteContext) -> RouteContext | None:

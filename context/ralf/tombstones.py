@@ -34,19 +34,25 @@ def of(context: RouteContext) -> tuple[Tombstone, ...]:
 
 def cover(tombstones: Iterable[Tombstone], decision: Decision) -> bool:
     """Whether a decision says what lies under one of the tombstones, in the same words or in nearly the same."""
-    return any(_covers(stone, decision) for stone in tombstones)
+    return bool(covering(tombstones, decision))
 
 
-def _covers(stone: Tombstone, decision: Decision) -> bool:
-    if stone.said == _hash(decision):
-        return True
-    if (stone.kind == "failed-approach") != (decision.kind == "failed-approach"):
-        return False
+def covering(tombstones: Iterable[Tombstone], decision: Decision) -> list[Tombstone]:
+    """The tombstones under which lies what a decision says, in the same words or in nearly the same."""
+    stones = list(tombstones)
+    if not stones:
+        return []
     from ralf.summarizers.grammar import takes_back
     from ralf.summarizers.replacing import affirmed, alike
 
-    pairs = frozenset(stone.words[place : place + 2] for place in range(0, len(stone.words), 2))
-    return alike(_fingerprints(affirmed(decision.decision)), pairs) and not takes_back(decision.decision)
+    said, failed, returns = _hash(decision), decision.kind == "failed-approach", takes_back(decision.decision)
+    words = _fingerprints(affirmed(decision.decision))
+
+    def is_alike(stone: Tombstone) -> bool:
+        pairs = frozenset(stone.words[place : place + 2] for place in range(0, len(stone.words), 2))
+        return (stone.kind == "failed-approach") == failed and not returns and alike(words, pairs)
+
+    return [stone for stone in stones if stone.said == said or is_alike(stone)]
 
 
 def _hash(decision: Decision) -> str:
@@ -83,11 +89,13 @@ def forgotten(context: RouteContext, stones: Sequence[Tombstone]) -> RouteContex
 def raised(context: RouteContext, decision: Decision) -> RouteContext:
     """The context without the tombstones over a decision that a person brings back."""
 
-    def left(stones: Sequence[Tombstone]) -> tuple[Tombstone, ...]:
-        return tuple(stone for stone in stones if stone.id != decision.id and not _covers(stone, decision))
-
     if not of(context):
         return context
+    gone = set(map(id, covering(of(context), decision)))
+
+    def left(stones: Sequence[Tombstone]) -> tuple[Tombstone, ...]:
+        return tuple(stone for stone in stones if stone.id != decision.id and id(stone) not in gone)
+
     return replace(context, dropped=left(context.dropped), forgotten=left(context.forgotten))
 
 

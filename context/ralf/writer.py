@@ -9,7 +9,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
-from ralf import journal, labels, merge, route as heart, snapshot, state as states, unresolved
+from ralf import cap, journal, labels, merge, route as heart, snapshot, state as states, unresolved
 from ralf.briefing import brief
 from ralf.context import RouteContext
 from ralf.document import render
@@ -197,7 +197,7 @@ class RouteWriter:
         shown = (self.context.revision, states.digest_of(content))
         self._renders = [*(known for known in self._renders if known != shown and known[0]), shown]
         # Remembered before it can be seen: whoever saves it at once has it known as the base of the edit.
-        snapshot.keep_shown(self._project.cache, self._route, self.context, self.token or "")
+        snapshot.keep_shown(self._project.cache, self._route, cap.shown(self.context), self.token or "")
         if self._content != content:
             displaced = atomic.exchange(self._path, content, self._digest)
             if displaced is not None:
