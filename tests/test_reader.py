@@ -10,8 +10,10 @@ import pytest
 
 import ralf
 import storekit
-from ralf import journal, project as projects, state as states, tokens
+from ralf import journal, project as projects, route as heart, state as states, tokens
 from ralf.errors import DamagedRouteFile, NotFound, RouteNotFound, UsageError
+from ralf.forgetting.forget import forget
+from ralf.forgetting.forget_route import forget_route
 from ralf.journal import Record
 from ralf.past.history import context_at
 from ralf.project import Project
@@ -259,3 +261,44 @@ def test_a_list_shows_what_a_writer_acknowledged_and_did_not_live_to_show(tmp_pa
     head = project.store.head("routes/tide")
     journal.append(project.store, "tide", Record(2, "decision", {"decision": {"decision": "b"}}), id="b", after=head)
     assert [summary.revision for summary in ralf.list_routes(root=tmp_path)] == [2]
+
+
+def test_without_a_cache_a_fold_begins_at_the_newest_file_that_is_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(heart, "_BASE", 4)
+    for number in range(10):
+        ralf.record_decision("tide", f"Keep level {number}", root=tmp_path)
+    project = Project(tmp_path)
+    whole = heart.fold((one for _, one in journal.read(project.store, "tide")), heart.empty("tide"))
+    applied: list[int] = []
+    apply = heart.apply
+    monkeypatch.setattr(heart, "apply", lambda context, one: (applied.append(one.revision), apply(context, one))[1])
+
+    def read() -> list[int]:
+        shutil.rmtree(project.cache, ignore_errors=True)
+        project.route_file("tide").unlink(missing_ok=True)
+        applied.clear()
+        assert ralf.get_context("tide", root=tmp_path) == whole
+        return applied
+
+    assert read() == [9, 10]
+    kept = [path for path in (context_of(tmp_path) / "blobs").rglob("*") if path.is_file()]
+    assert len(kept) == 2
+    for path in kept:
+        path.write_bytes(b"\0" * 100)
+    assert read() == list(range(1, 11))
+
+
+def test_what_is_forgotten_stands_in_no_file_that_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(heart, "_BASE", 2)
+    for text in ("Go", "Keep the levels of Holyhead", "Round", "Log"):
+        ralf.record_decision("tide", text, root=tmp_path)
+    store = Project(tmp_path).store
+    assert len(list(store.blobs())) == 2
+    forget("tide", "DEC-001", root=tmp_path)  # a word that stands everywhere
+    held = [store.open_blob(blob.digest).read() for blob in store.blobs()]
+    assert not any(b'"Go"' in content for content in held)
+    assert ralf.get_context("tide", root=tmp_path).decisions[-1].decision == "Log"
+    forget_route("tide", root=tmp_path)
+    assert list(store.blobs()) == []

@@ -40,6 +40,14 @@ def empty(route: str) -> RouteContext:
     return replace(context, context_checkpoint=replace(context.context_checkpoint, version=FORMAT_VERSION, route=route))
 
 
+_BASE = 256  # records from one base to the next
+
+
+def has_base(before: int, revision: int) -> bool:
+    """Whether the file that shows a revision is kept, so that a fold may begin there; `before`: the one shown last."""
+    return revision // _BASE > before // _BASE
+
+
 def fold(records: Iterable[Record], start: RouteContext) -> RouteContext:
     """What `records`, oldest first, make of `start`; a fold may be broken off and taken up at any record."""
     context = start

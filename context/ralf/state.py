@@ -15,7 +15,15 @@ from typing import TYPE_CHECKING, Literal
 
 from ralf import journal, names, snapshot
 from ralf.context import BODY, RouteContext
-from ralf.errors import Busy, DamagedJournal, DamagedRouteFile, UnknownToken, UnreadableRouteFile
+from ralf.errors import (
+    Busy,
+    Damaged,
+    DamagedJournal,
+    DamagedRouteFile,
+    NotFound,
+    UnknownToken,
+    UnreadableRouteFile,
+)
 from ralf.files.opening import not_through_a_link
 from ralf.journal import Record
 from ralf.project import Project
@@ -23,7 +31,7 @@ from ralf.store import Token
 from ralf.tree import outline, shared
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from ralf.merge import Change
 
@@ -174,8 +182,12 @@ def read_file(project: Project, route: str) -> bytes | None:
 
 def _shown(project: Project, route: str, head: Token, content: bytes) -> RouteContext | None:
     """The context in a route file that is, byte for byte, what the newest record says it should be; else None."""
-    newest = journal.at(project.store, route, head)
-    if newest.foreign or newest.render != digest_of(content) or newest.outdated:
+    return _shown_by(project, route, journal.at(project.store, route, head), content)
+
+
+def _shown_by(project: Project, route: str, record: Record, content: bytes) -> RouteContext | None:
+    """The same for any record: what the journal had come to with it."""
+    if record.foreign or record.render != digest_of(content) or record.outdated:
         return None
     from ralf.document import render
 
@@ -201,8 +213,28 @@ def _recorded(project: Project, route: str, kept: snapshot.Snapshot | None, head
             pass  # the journal was rewritten, or is another
         else:
             return replace(heart.fold(records, kept.context), counts=kept.context.counts), True
-    whole = heart.fold((record for _, record in journal.read(project.store, route)), heart.empty(route))
-    return whole, kept is None
+    return heart.fold(*_records_from_base(project, route)), kept is None
+
+
+def _records_from_base(project: Project, route: str) -> tuple[Iterable[Record], RouteContext]:
+    """A whole journal: its records from the newest one on whose file is kept as a blob, and what that file shows. A
+    record names its file by a hash, and none but ours is believed, so nothing is taken on trust.
+    """
+    from ralf import route as heart
+
+    records = [record for _, record in journal.read(project.store, route)]
+    before, bases = 0, []
+    for place, record in enumerate(records):
+        if record.render:
+            if heart.has_base(before, record.revision):
+                bases.append(place)
+            before = record.revision
+    for place in reversed(bases):
+        with suppress(NotFound, Damaged, OSError), project.store.open_blob(records[place].render) as file:
+            found = _shown_by(project, route, records[place], file.read(MAX_BYTES))
+            if found is not None:
+                return records[place + 1 :], found
+    return records, heart.empty(route)
 
 
 def _without_journal(project: Project, route: str, content: bytes) -> State:

@@ -98,12 +98,21 @@ class RouteWriter:
         record = journal.sealed(Record(self.context.revision + 1, kind, labels.labelled(self.context, kind, payload)))
         context = heart.apply(self.context, record)
         if shown and not self._leaves_file and not self._leaves:
-            record = replace(record, render=states.digest_of(render(context).encode()))
+            content = render(context).encode()
+            record = replace(record, render=states.digest_of(content))
+            self._keep_base(record.revision, content)
         token = journal.append(self._project.store, self._route, record, id=id, after=self.token)
         if self._read_back(token, record):
             self.token = token
             self.context = context
         return self.context
+
+    def _keep_base(self, revision: int, content: bytes) -> None:
+        """Keep the file that shows a revision as a blob, once in so many: a fold without a cache begins there."""
+        before = max((known for known, _ in self._renders), default=0)
+        if heart.has_base(before, revision):
+            with suppress(OSError):  # it saves time, no more
+                self._project.store.put_blob([content])
 
     def show(self) -> None:
         """Make the route file show the newest revision, taking in what a person saves meanwhile, and read it back.

@@ -166,9 +166,11 @@ class _Forgetting:
     def _find_blobs(self, named: Mapping[Digest, set[str]]) -> None:
         """The blobs that hold the words; those that no record names need no copy without them."""
         wording = self._target.wording
+        records = journal.read(self._store, self._route)
+        files = {record.render for _, record in records if not record.foreign}  # of which some are kept
         for blob in list(self._store.blobs()):
             streams = named.get(blob.digest, set())
-            if blob.digest in self._target.evidence and streams == {self._stream}:
+            if blob.digest in files or (blob.digest in self._target.evidence and streams == {self._stream}):
                 self._gone.append(blob.digest)
                 continue
             content = _content(self._project, blob.digest)
