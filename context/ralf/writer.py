@@ -13,7 +13,14 @@ from ralf import cap, journal, labels, merge, route as heart, snapshot, state as
 from ralf.briefing import brief
 from ralf.context import RouteContext
 from ralf.document import render
-from ralf.errors import MEND_JOURNAL, DamagedJournal, DamagedRouteFile, UnknownToken, UnreadableRouteFile
+from ralf.errors import (
+    MEND_JOURNAL,
+    DamagedJournal,
+    DamagedRouteFile,
+    RalfError,
+    UnknownToken,
+    UnreadableRouteFile,
+)
 from ralf.files import atomic, leases, locks
 from ralf.journal import Record
 from ralf.ownership import gitview, routefiles
@@ -111,7 +118,7 @@ class RouteWriter:
         """Keep the file that shows a revision as a blob, once in so many: a fold without a cache begins there."""
         before = max((known for known, _ in self._renders), default=0)
         if heart.has_base(before, revision):
-            with suppress(OSError):  # it saves time, no more
+            with suppress(OSError, RalfError):  # it saves time, no more
                 self._project.store.put_blob([content])
 
     def show(self) -> None:
