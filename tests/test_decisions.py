@@ -10,6 +10,7 @@ import pytest
 
 from ralf.model import Decision, Source
 from ralf.prose import sentences
+from ralf.runs.written import plain
 from ralf.summarizers.decisions import find
 from ralf.transcripts import open_transcript
 from ralf.transcripts.events import Event, Position
@@ -568,6 +569,12 @@ def test_every_decision_says_when_and_where_it_was_found() -> None:
 
 
 # ---- sentences ----
+
+
+@pytest.mark.parametrize("text", ["Put it into `__init__.py`.", "Put it into __init__.py.", "Call `a ** b ** c` once."])
+def test_a_name_that_looks_like_emphasis_stays_as_it_is(text: str) -> None:
+    assert [s.text for s in sentences(f"**{text}**")] == [text]
+    assert plain(f"__Decided:__ **Yes.** {text}") == f"Decided: Yes. {text}"
 
 
 def test_a_message_is_read_as_sentences_without_its_markup() -> None:

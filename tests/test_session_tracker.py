@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from ralf.errors import Damaged
+from ralf.errors import Damaged, UsageError
 from ralf_integrations.blackbox5.session_tracker import RecordsCheckpoints, record_checkpoint, record_on
 
 RUN = "run-20260201_120000"
@@ -131,4 +131,28 @@ def test_an_existing_tracker_notes_checkpoints_with_its_own_save(run: Path) -> N
     tracker._save()
     tree = json.loads((run / "tracking.json").read_text())
     assert told(tree) == [("cp-001", "TASK-001"), ("cp-002", "TASK-001")]
-    assert not record_on(object(), "cp-001")
+
+
+class Proposed(RecordsCheckpoints):
+    """The tracker as the proposal has it."""
+
+    def __init__(self, file: Path) -> None:
+        self.file = file
+        self.run_data: dict[str, Any] = {}
+
+    def _save_tracking(self) -> None:
+        self.file.write_text(json.dumps(self.run_data))
+
+
+def test_a_tracker_of_the_proposals_shape_notes_checkpoints_too(run: Path) -> None:
+    tracker = Proposed(run / "tracking.json")
+    assert not tracker.record_checkpoint("cp-001")
+    tracker.run_data = {key: value for key, value in TRACKED.items() if key != "run_id"}
+    assert tracker.record_checkpoint("cp-001", "TASK-001")
+    assert record_checkpoint(run / "tracking.json", "cp-002", route="TASK-001")
+    assert told(json.loads((run / "tracking.json").read_text())) == [("cp-001", "TASK-001"), ("cp-002", "TASK-001")]
+
+
+def test_what_is_no_tracker_is_refused_and_not_passed_over_in_silence() -> None:
+    with pytest.raises(UsageError, match="object: is no session tracker: it has not `data` and `_save"):
+        record_on(object(), "cp-001")

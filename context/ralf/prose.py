@@ -7,6 +7,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 
+from ralf.text import NAMED
+
 _LONGEST = 40_000  # characters of one message that are read
 _FENCE = re.compile(r"^\s*(`{3,}|~{3,})")
 _ITEM = re.compile(r"^\s{0,12}(?:([-*+•])|(?:\*\*)?\(?(\d{1,2}|[a-zA-Z]|[ivx]{2,4})[.)])\s+(?:\[[ xX]\]\s+)?(?=\S)")
@@ -14,7 +16,7 @@ _HEADING = re.compile(r"^\s{0,3}#{1,6}\s+(.*)$")
 _BOLD_LINE = re.compile(r"^\s*\*\*[^*\n]{1,120}\*\*:?\s*$")
 _SKIPPED = re.compile(r"^\s*(?:[|>│├└┌┐┘┤┬┴┼━─═⎿↳▸]|-{3,}\s*$|={3,}\s*$|\*{3,}\s*$|</?[a-z_-]+>\s*$)")
 _CODE_LINE = re.compile(r"^(?: {4,}|\t)\S|^\s*(?://|/\*|\$ |>>> |@@ |diff --git|\+\+\+ |--- a/)|[{};]\s*$")
-_EMPHASIS = re.compile(r"\*\*|(?<!\w)__(?=\w)|(?<=\w)__(?!\w)")
+_EMPHASIS = re.compile(rf"(?P<name>{NAMED})|\*\*|(?<!\w)__(?=\w)|(?<=\w)__(?!\w)")
 _BOX = re.compile(r"[│├└┌┐┘┤┬┴┼━─═]")
 _END = re.compile(
     r"(?:(?<![.!?…])[.!?…]++[\"')\]*_\u201d\u2019]{0,3}|:)\s+(?=[\"'(\[*_`\u201c]{0,3}[A-Z0-9`/.\[]|[a-z])"
@@ -91,8 +93,8 @@ def sentences(text: str) -> tuple[Sentence, ...]:
 
 
 def plain(text: str) -> str:
-    """One line without Markdown emphasis; names in backticks stay as they are, single signs lose theirs."""
-    return " ".join(re.sub(r"`([^`]{1,2})`", r"\1", _EMPHASIS.sub("", text)).split())
+    """One line without Markdown emphasis; names (`ralf.text.NAMED`) stay, single signs in backticks lose these."""
+    return " ".join(re.sub(r"`([^`]{1,2})`", r"\1", _EMPHASIS.sub(lambda found: found["name"] or "", text)).split())
 
 
 def joined(texts: Iterable[str]) -> str:

@@ -64,6 +64,9 @@ def clean(text: str) -> str:
     return text if text.isascii() else patterns.idle_joiner.sub("", patterns.idle_style.sub("", text))
 
 
+NAMED = r"`[^`\n]*`|(?<!\w)__(?![A-Z][a-z])\w+?__(?!\w)"
+"""What looks like emphasis and is a name: anything in backticks, and `__init__`, with or without them."""
+
 SECTION_STARTS = ("- ", "> ", "**", "  ")
 """How each line of a checkpoint's section begins, so that no text can become a heading, a rule or a fence."""
 

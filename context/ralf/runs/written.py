@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ralf.model import Decision
-from ralf.text import clean, prose
+from ralf.text import NAMED, clean, prose
 from ralf.tree import to_tree
 
 _STATUSES = {
@@ -17,7 +17,7 @@ _STATUSES = {
     "dropped": re.compile(r"\b(?:rejected|declined|dropped|withdrawn|abandoned|cancell?ed)\b", re.IGNORECASE),
 }
 _TIME = re.compile(r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?: ?Z|[+-]\d\d:?\d\d)?)?")
-_BOLD = re.compile(r"(\*\*|__)(?=\S)((?:(?!\s\1).)+?)(?<=\S)\1")
+_BOLD = re.compile(rf"(?P<name>{NAMED})|(?P<mark>\*\*|__)(?=\S)(?P<bold>(?:(?!\s(?P=mark)).)+?)(?<=\S)(?P=mark)")
 _WORD = re.compile(r"\w+")
 _NAMELESS = re.compile(
     r"(?:(?:the|final|meta|key|cycle|main)[ -])?decisions?(?: made| log)?$|decisions?\b.*\b(?:task|run)-", re.IGNORECASE
@@ -106,7 +106,7 @@ def time_of(text: str) -> str:
 
 def plain(text: str) -> str:
     """Markdown's words on one line: without the stars of bold text and the dashes of lists, and what cannot be kept."""
-    return prose(_BOLD.sub(r"\2", clean(text)))
+    return prose(_BOLD.sub(lambda found: found["name"] or found["bold"], clean(text)))
 
 
 def _words(text: str) -> str:

@@ -9,13 +9,16 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from ralf.errors import Damaged
+from ralf.errors import Damaged, UsageError
 from ralf.files import atomic, locks
 from ralf.files.opening import content_of
 
 TRACKING = "tracking.json"
 HISTORY = Path("history", "runs.json")
 KEY = "checkpoints"
+
+_TRACKERS = (("data", "_save"), ("run_data", "_save_tracking"))
+"""Where the trackers there are hold what they know of a run, and how they save it."""
 
 _MOST = 64 << 20  # bytes
 _MODE = 0o644
@@ -31,7 +34,7 @@ def record_checkpoint(
 ) -> bool:
     """Note a checkpoint in a run's `tracking.json`, and in its row of the history where it has one.
 
-    run              the run's folder, or its id below `autonomous_root`/runs
+    run              the run's folder, its `tracking.json`, or its id below `autonomous_root`/runs
     checkpoint_id    `cp-001`; the same one of the same route is noted once
     autonomous_root  the tracker's own; None: the folder above the run's `runs`
 
@@ -41,7 +44,7 @@ def record_checkpoint(
     """
     if not run or not checkpoint_id:
         return False
-    folder = Path(run)
+    folder = Path(run).parent if Path(run).name == TRACKING else Path(run)
     if autonomous_root is not None and not folder.is_dir():
         folder = Path(autonomous_root, "runs", folder.name)
     tracking = folder / TRACKING
@@ -57,16 +60,25 @@ def record_checkpoint(
 
 
 def record_on(tracker: Any, checkpoint_id: str, *, route: str = "") -> bool:
-    """Note a checkpoint on a tracker of BlackBox5's own class, which holds `data` and saves all of it with `_save()`.
+    """Note a checkpoint on a tracker that holds all it knows of a run and saves it: `data` with `_save()`, as
+    BlackBox5's own class does, or `run_data` with `_save_tracking()`, as the proposal for it has it.
 
-    Without a run that was started nothing is done. Whether anything was.
+    Without a run that was started nothing is done. Whether anything was. UsageError for what is no such tracker.
     """
-    data = getattr(tracker, "data", None)
-    if not isinstance(data, dict) or not data.get("run_id") or not checkpoint_id:
+    held, save = next((one for one in _TRACKERS if all(hasattr(tracker, name) for name in one)), ("", ""))
+    if not save:
+        shapes = ", or ".join(f"`{data}` and `{method}()`" for data, method in _TRACKERS)
+        raise UsageError(
+            type(tracker).__name__,
+            f"is no session tracker: it has not {shapes}",
+            "record_checkpoint(RUN, CHECKPOINT) notes it in the run's tracking.json",
+        )
+    data = getattr(tracker, held)
+    if not isinstance(data, dict) or not (data.get("run_id") or (held == "run_data" and data)) or not checkpoint_id:
         return False
     if not _added(data, _entry(checkpoint_id, route)):
         return False
-    tracker._save()  # its only way to save
+    getattr(tracker, save)()  # its only way to save
     return True
 
 
