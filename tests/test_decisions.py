@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from ralf.model import Decision, Source
-from ralf.prose import sentences
+from ralf.prose import sentences, split
 from ralf.runs.written import plain
 from ralf.summarizers.decisions import find
 from ralf.transcripts import open_transcript
@@ -558,6 +558,47 @@ def test_words_that_were_given_up_are_a_decision_again() -> None:
         ("agent", "Instead of SQLite we now use Postgres for the harvest store."),
     )
     assert [d.status for d in found] == ["superseded", "superseded", "active"]
+
+
+def test_decisions_in_similar_words_about_other_things_leave_each_other_alone() -> None:
+    found = decided(
+        ("user", "Look at part 22. We use WAL mode for the journal."),
+        ("agent", "Understood."),
+        ("user", "Look at part 31. We drop the in-memory cache."),
+        ("agent", "Understood."),
+    )
+    assert [(d.decision, d.status) for d in found] == [
+        ("We use WAL mode for the journal.", "active"),
+        ("We drop the in-memory cache.", "active"),
+    ]
+
+
+def test_an_order_behind_a_rule_is_a_rule_of_its_own_and_not_its_reason() -> None:
+    found = decided(("user", "Never write to /srv/data. Use port 8081."), ("agent", "Understood."))
+    assert [(d.kind, d.decision, d.rationale) for d in found] == [
+        ("rule", "Never write to /srv/data.", ""),
+        ("rule", "Use port 8081.", ""),
+    ]
+
+
+def test_a_rule_keeps_its_reason_and_an_order_for_now_behind_it_is_no_rule() -> None:
+    found = decided(("user", "Never push to main. It deploys by itself. Use this branch."), ("agent", "Understood."))
+    assert [(d.kind, d.rationale) for d in found] == [("rule", "It deploys by itself."), ("decision", "")]
+
+
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [
+        ("Look at part 22. We use WAL mode.", 2),
+        ("We need 3. Use them.", 2),
+        ("Do this: 1. Read it 2. Write it", 1),
+        ("Das war am 22. Mai im Büro.", 1),
+        ("Der 3. Versuch ging gut.", 1),
+        ("1. Read it.", 1),
+    ],
+)
+def test_a_sentence_ends_behind_a_number_that_is_no_mark_of_a_list_and_no_ordinal(text: str, count: int) -> None:
+    assert len(split(text)) == count
 
 
 def test_every_decision_says_when_and_where_it_was_found() -> None:

@@ -23,9 +23,17 @@ _END = re.compile(
 )
 _ABBREVIATED = re.compile(
     r"(?:^|[\s(])(?:e\.g|i\.e|etc|vs|cf|approx|incl|resp|max|min|ca|bzw|ggf|z\.b|u\.a|d\.h|p\.ex|fig|sec|dr|mr"
-    r"|ms|st|al|\d{1,2}|[a-z])\.$",
+    r"|ms|st|al|[a-z])\.$",
     re.I,
 )
+_NUMBER = re.compile(r"(?<![^\s(])(\d{1,2})\.$")
+_BEFORE_NUMBER = re.compile(r"(?<![^\W\d_])([^\W\d_]{1,30})\s{1,3}\d{1,2}\.$")
+_ORDINAL = frozenset(
+    "am der die das den dem des dieser diese dieses jeder jede jedes ein eine einen einem einer im zum zur vom bis ab"
+    " seit und beim dein deine mein meine unser unsere".split()
+)
+"""German words before a number whose full stop makes it an ordinal."""
+_MONTH = re.compile(r"(?:jan|feb|mär|apr|mai|jun|jul|aug|sep|okt|nov|dez)[a-zä]{0,6}\b", re.I)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +125,8 @@ def split(text: str) -> list[str]:
             continue
         if _ABBREVIATED.search(text[max(start, match.start() - 12) : match.start() + 1]):
             continue
+        if _is_mark(text, start, match.start() + 1, end):
+            continue
         # "ok. do it" ends a sentence; "panic! within", "the ? operator" and "so... do it" do not.
         if text[end : end + 1].islower() and (match.group()[0] != "." or match.group().startswith("..")):
             continue
@@ -124,3 +134,15 @@ def split(text: str) -> list[str]:
         start, signs = end, 0
     rest = text[start:].strip()
     return [*found, rest] if rest else found
+
+
+def _is_mark(text: str, start: int, place: int, end: int) -> bool:
+    """Whether the full stop before a place belongs to a number: of a list within the paragraph, or to an ordinal."""
+    numbered = _NUMBER.search(text, max(start, place - 4), place)
+    if numbered is None:
+        return False
+    before = _BEFORE_NUMBER.search(text, max(start, place - 40), place)
+    if before is None:
+        return True
+    listed = int(numbered[1]) > 1 and f"{int(numbered[1]) - 1}. " in text[:place]
+    return listed or before[1].lower() in _ORDINAL or _MONTH.match(text, end) is not None

@@ -151,6 +151,16 @@ def is_rule(text: str) -> bool:
     return bool(_STANDING.search(text) and orders and not _TELLS.search(text))
 
 
+def is_order(text: str) -> bool:
+    """Whether a sentence begins as an order that shapes the work, and gives no reason: "Use port 8081."."""
+    return bool(_SHAPES.match(text)) and not (is_question(text) or gives_reason(text) or is_errand(text))
+
+
+def is_for_now(text: str) -> bool:
+    """Whether an order speaks of what is being done at the moment."""
+    return bool(_HERE.search(text))
+
+
 def is_standing(text: str) -> bool:
     """Whether a rule holds for good, and not only for what is being done at the moment."""
     if _ANNOUNCES.match(text) or _DECLARES.search(text) or _STANDING.search(text):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from ralf.extraction import pasted
@@ -105,14 +105,18 @@ def whole_of(message: Message) -> str:
     return joined(sentence.text for sentence in message.said)
 
 
-def around(said: Sequence[Sentence], sentence: Sentence, words: int) -> str:
-    """The sentences next to one that hold its reason."""
+def around(
+    said: Sequence[Sentence], sentence: Sentence, words: int, *, but: Callable[[str], bool] = lambda _: False
+) -> str:
+    """The sentences next to one that hold its reason, up to the first behind it of which `but` says that it is none."""
     place = said.index(sentence)
     kept: list[str] = []
     if place and grammar.gives_reason(said[place - 1].text) and not grammar.looks_around(said[place - 1].text):
         kept.append(said[place - 1].text)
     for number, following in enumerate(said[place + 1 : place + 5]):
         if "?" in following.text or grammar.looks_around(following.text) or following.kind == "heading":
+            break
+        if but(following.text):
             break
         near = following.paragraph == sentence.paragraph or (following.kind == "item" and sentence.kind != "item")
         if grammar.gives_reason(following.text) or (near and number < 3):

@@ -162,12 +162,12 @@ def _other_phrase(word: str, new: str, old: str) -> bool:
     """Whether a word is part of one name in one text and of another in the other: "session store", "session key"."""
     for place in (0, 1):
         after, before = ({pair for pair in phrases(text) if pair[place] == word} for text in (new, old))
-        if after and before and not after & before and not (place and _is_name(word, old)):
+        if after and before and not after & before and not (place and is_name(word, old)):
             return True
     return False
 
 
-def _is_name(word: str, text: str) -> bool:
+def is_name(word: str, text: str) -> bool:
     """Whether a word is written like a name of its own, so that what stands before it is no part of it."""
     found = re.search(rf"`?\b{re.escape(word)}", text, _I)
     return found is not None and not (found.group().isalpha() and found.group().islower())

@@ -49,15 +49,30 @@ def _rules(message: Message, said: Sequence[Sentence], replies: Sequence[Message
         plain = [s for s in own if s.kind != "heading" and directives.is_rule(lasting.unquoted(s.text))]
         told = [s for s in own if s in outright or s in plain]
         rules = [(s, s in outright or directives.is_standing(s.text)) for s in told[:_MOST_RULES]]
+        rules += [(s, pinned and not directives.is_for_now(s.text)) for s, pinned in _orders_behind(own, rules)]
     made: Made = []
     for sentence, pinned in rules:
-        reason = join([around(own, sentence, 30), reply_of(replies, sentence.text)], REASON_WORDS)
+        reason = join(
+            [around(own, sentence, 30, but=directives.is_order), reply_of(replies, sentence.text)], REASON_WORDS
+        )
         text = clip(sentence.text, DECISION_WORDS)
         decision = Decision(
             kind="rule" if pinned else "decision", pinned=pinned, decision=text, rationale=reason, origin="user"
         )
         made.append((grammar.ENOUGH + 2, decision, [message]))
     return made
+
+
+def _orders_behind(said: Sequence[Sentence], rules: Sequence[tuple[Sentence, bool]]) -> list[tuple[Sentence, bool]]:
+    """The orders behind a rule in its paragraph, each with whether that one lasts: no reason for it, but more to do."""
+    lasts, found = dict(rules), []
+    before: Sentence | None = None
+    for sentence in said:
+        if sentence in lasts:
+            before = sentence
+        elif before and sentence.paragraph == before.paragraph and directives.is_order(sentence.text):
+            found.append((sentence, lasts[before]))
+    return found
 
 
 def _own_words(message: Message, said: Sequence[Sentence], offered: Message | None, replies: Sequence[Message]) -> Made:

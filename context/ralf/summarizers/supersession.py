@@ -11,7 +11,8 @@ from functools import lru_cache
 from ralf.model import MOST_SOURCES, Decision, Tombstone
 from ralf.summarizers.directives import leans
 from ralf.summarizers.grammar import any_of, content_words, takes_back
-from ralf.summarizers.replacing import affirmed, alike, may_replace, phrases, replaced_terms, replaces
+from ralf.summarizers.opposing import opposes
+from ralf.summarizers.replacing import affirmed, alike, is_name, may_replace, phrases, replaced_terms, replaces
 from ralf.tombstones import cover
 
 _CHANGE = any_of(
@@ -22,6 +23,7 @@ _CHANGE = any_of(
 )
 _PUTS_INSTEAD = any_of(r"\b(?:instead|use|go with|switch|replace|rather|back to|we now|now we)\b")
 _REASON = re.compile(r"\b(?:because|since|so that|as it|to avoid|in order to)\b|(?<=\w)[.;] ", re.I)
+_REFERENT = re.compile(r" \([^()]*\)$")  # what "that" stands for: `spoken` puts it behind the words
 _NEAR = 60  # lines of a transcript: some turns
 _SLOT = 9  # content words: in more, one other word is no other choice
 _MANY = 8  # content words, of which three quarters make two sentences that follow each other the same
@@ -51,7 +53,7 @@ def linked(
         [*((1, one) for one in found), *((0, one) for one in said)], key=lambda one: (_line(one[1]), one[0])
     )
     for listed, new in candidates:
-        if not listed and not may_replace(new.decision):
+        if not listed and new.origin != "user" and not may_replace(new.decision):
             continue
         if content_words(new.decision) <= told.get(_line(new), frozenset()):
             continue  # a part of it
@@ -60,8 +62,7 @@ def linked(
             continue
         like = pool.like(new)
         score, place = 0, 0
-        if _may_change(new):
-            score, place = max(((_replaced_by(new, pool[n]), n) for n in like), default=(0, 0))
+        score, place = max(((_replaced_by(new, pool[n]), n) for n in like), default=(0, 0))
         if not listed:
             if score < _BY_SUBJECT:
                 continue
@@ -155,7 +156,10 @@ class _Pool:
             lines, line = self._by_line.get(new.source.session, []), new.source.first_line
             places.update(n for _, n in lines[bisect(lines, (line - _NEAR, -1)) : bisect(lines, (line, -1))])
         return [
-            n for n in sorted(places - self._retold) if _is_open(self[n]) and _related(words, self[n], self._words[n])
+            n
+            for n in sorted(places - self._retold)
+            if _is_open(self[n])
+            and (_related(words, self[n], self._words[n]) or opposes(new.decision, self[n].decision))
         ]
 
 
@@ -261,9 +265,9 @@ def _chosen(text: str) -> frozenset[str]:
     return content_words(_REASON.split(text)[0])
 
 
-def _may_change(new: Decision) -> bool:
-    """Whether a decision can put itself in the place of any: most cannot, and there are many to compare it with."""
-    return may_replace(new.decision) or takes_back(new.decision) or _changes(new.decision)
+def _names(words: frozenset[str], text: str) -> bool:
+    """Whether one of the words is the name of a thing; a number is none."""
+    return any(not word.isdigit() and is_name(word, text) for word in words)
 
 
 def _replaced_by(new: Decision, old: Decision) -> int:
@@ -271,9 +275,10 @@ def _replaced_by(new: Decision, old: Decision) -> int:
     if "failed-approach" in (new.kind, old.kind) or (old.kind == "rule" and new.origin != "user"):
         return 0
     before, words, chosen = content_words(old.decision), content_words(new.decision), affirmed(old.decision)
-    if not _one_message(new, old) and replaces(new.decision, old.decision):
+    if not _one_message(new, old) and (replaces(new.decision, old.decision) or opposes(new.decision, old.decision)):
         return _BY_SUBJECT + 10 * len(before & words) // max(len(before), 1)
-    if new.origin == "user" and takes_back(new.decision) and len(words) <= 2:
+    said = _REFERENT.sub("", new.decision)
+    if new.origin == "user" and takes_back(said) and len(content_words(said)) <= 2:
         return int(_near(new, old)) + len(before & words)  # "undo that": what was decided right before
     if not _changes(new.decision):
         return 0
@@ -284,8 +289,10 @@ def _replaced_by(new: Decision, old: Decision) -> int:
         or (len(before) <= 2 and before <= words)
     ):
         return 20 + len(shared)
-    # Not named: the same said of the same thing, with another word in one place.
+    # Not named: the same said of the same thing, with another name in one place.
     before, words = _chosen(old.decision), _chosen(new.decision)
     other, instead = before - words, words - before
+    if not (_names(other, old.decision) and _names(instead, new.decision)):
+        return 0
     alike = len(before & words) >= 2 and 1 <= len(other) <= 2 and 1 <= len(instead) <= 3
     return 10 + len(before & words) if alike and max(len(before), len(words)) <= _SLOT else 0

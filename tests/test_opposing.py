@@ -1,0 +1,78 @@
+"""A decision takes another's place where both are about the same thing and choose otherwise, and nowhere else."""
+
+from __future__ import annotations
+
+import pytest
+from tests import labelled, pairs
+from tests.pairs import Pair
+
+from ralf.summarizers.opposing import opposes
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("Use Postgres for the ledger.", "Use SQLite for the ledger."),
+        ("Sessions expire after 30 minutes.", "Make sessions last 8 hours."),
+        ("Set the log level to debug.", "The log level is warning."),
+        ("Store avatars in the users table.", "Avatars go to object storage, the table only has the key."),
+        ("Name the package `fjord`.", "Rename the package to `inlet`."),
+        (
+            "I'll use a mutex around the map.",
+            "The mutex around the map is contended, so I'm replacing it with a RwLock.",
+        ),
+        ("Use exceptions in the parser.", "The parser returns a Result type, no exceptions."),
+        ("No exceptions in the parser.", "The parser raises exceptions from here on."),
+        ("Don't write tests for the prototype.", "Write tests for everything from here on."),
+        ("Never amend commits.", "It's fine to amend as long as the commit isn't pushed."),
+        ("Ask me before each deploy to staging.", "You can deploy to staging on your own."),
+        ("Do the lexer before the printer.", "Do the printer before the lexer."),
+        ("Run the preview on port 8080.", "actually use 8081, 8080 is taken"),
+        ("Wir nehmen Postgres für die Rechnungen.", "Die Rechnungen kommen doch in SQLite."),
+    ],
+)
+def test_another_choice_on_the_same_subject_opposes(old: str, new: str) -> None:
+    assert opposes(new, old)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("Look at part 22. We use WAL mode.", "Look at part 31. We drop the in-memory cache."),
+        ("Use Postgres for the ledger.", "Use SQLite for the test fixtures."),
+        ("Use Redis for the cart.", "Redis is also the queue of the cart."),
+        ("Use Redis for the cart.", "Redis runs with persistence, losing a cart is not ok."),
+        ("Sessions expire after 30 minutes.", "Reset links expire after 2 hours."),
+        ("Staging gets 2 replicas.", "Production gets 5 replicas."),
+        ("Use a pool of 10 for downloads.", "Use a pool of 3 for uploads."),
+        ("Rename `Foo` to `Bar`.", "Rename `load` to `read`."),
+        ("Never amend commits.", "Never push to the release branch."),
+        ("Drop the legacy importer.", "Drop support for Python 3.7 in CI."),
+        ("Stop using sleep in `test_sync.py`.", "Use a fake clock in `test_sync.py`."),
+        ("Die Tests laufen mit pytest.", "Das MIT-Modul läuft mit Vue."),
+        ("Use Postgres for the ledger.", "Should we use SQLite for the ledger?"),
+    ],
+)
+def test_another_subject_an_addition_or_a_question_opposes_nothing(old: str, new: str) -> None:
+    assert not opposes(new, old)
+
+
+def test_a_long_text_speaks_of_more_than_its_choice() -> None:
+    assert not opposes(
+        f"Use SQLite for the ledger {'and then some more words of the matter ' * 5}.", "Postgres: ledger."
+    )
+
+
+def test_of_the_labelled_pairs_one_is_false_at_most_and_nine_of_ten_are_found() -> None:
+    read = pairs.read(labelled.LABELS / "pairs.dev.jsonl")
+    figures = pairs.Figures.of((pair, pair.links()) for pair in read)
+    assert (figures.unrelated, figures.opposing) == (50, 50)
+    assert figures.false <= 1
+    assert figures.found >= 45
+    said = pairs.Figures.of((pair, pair.links_said()) for pair in read)
+    assert said.false <= 1
+
+
+def test_the_measure_tells_a_link_from_none() -> None:
+    assert Pair("Use Postgres for the ledger.", "Use SQLite for the ledger.", supersedes=True).links_said()
+    assert not Pair("Use Postgres for the ledger.", "The ledger has a total.", supersedes=False).links()
