@@ -153,6 +153,53 @@ def test_a_shell_command_marks_only_the_files_it_touched_for_certain(
     assert did(session.extract()) == expected
 
 
+PYTHON = """python3 - <<'PY'
+name = "pear.py"; text = open(name).read()
+open(name, "w").write(text)
+for each in ["fig.py", 'plum.py']:
+    with open(each, "a") as file:
+        file.write("")
+def ripen(path, old):
+    kept = Path(path)
+    kept.write_text(kept.read_text().replace(old, ""))
+ripen("kiwi.py", "it's")
+os.remove("quince.py")
+print(open("seen.py").read(), Path(f"{name}.bak"), open(other, "w"))
+PY"""
+
+
+@pytest.mark.parametrize(
+    ("command", "expected"),
+    [
+        (
+            PYTHON,
+            {
+                "pear.py": ("edited",),
+                "fig.py": ("edited",),
+                "plum.py": ("edited",),
+                "kiwi.py": ("edited",),
+                "quince.py": ("deleted",),
+                "seen.py": ("read",),
+            },
+        ),
+        ("""python -c "import pathlib; p = pathlib.Path('a.py'); p.write_text('')" """, {"a.py": ("edited",)}),
+        ("git apply <<'EOF'\n--- a/x.py\n+++ b/x.py\n@@ -1 +1 @@\nEOF", {"x.py": ("edited",)}),
+        ("cat <<\\EOF > z.py\nit's\nEOF", {"z.py": ("edited",)}),
+        ("node -e \"require('fs').writeFileSync('n.js', '')\"", {"n.js": ("edited",)}),
+        ("cat <<'EOF'\nopen('no.py', 'w')\nEOF", {}),
+        (
+            "cat <<A > a.txt && python - <<B\nopen('no.py', 'w')\nA\nopen('b.py', 'w')\nB",
+            {"a.txt": ("edited",), "b.py": ("edited",)},
+        ),
+    ],
+)
+def test_a_script_in_a_command_edits_the_files_that_it_writes(
+    session: Session, command: str, expected: dict[str, tuple[str, ...]]
+) -> None:
+    session.bash(command)
+    assert did(session.extract()) == expected
+
+
 def test_a_command_that_failed_marks_no_files(session: Session) -> None:
     session.bash("rm gone.py", "rm: gone.py: No such file or directory", 1)
     assert session.extract().facts.paths == ()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import tracemalloc
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -204,3 +205,74 @@ def test_real_runs_of_an_agent_hold_one_request_each() -> None:
         calls = [event for event in events if event.kind == "call"]
         assert len(calls) > 5
         assert all(event.input["command"] for event in calls if event.tool == "bash")
+
+
+# ---- commands in blocks, and what tells that one failed ----
+
+BLOCKS: list[dict[str, Any]] = [
+    {"role": "system", "content": "You can run bash."},
+    {"role": "user", "content": "Please solve this: the parser drops commas."},
+    {"role": "assistant", "content": "I look.\n\n```bash\ncat src/p.py\n```"},
+    {"role": "user", "content": "<returncode>0</returncode>\n<output>\nx = 1\n</output>"},
+    {"role": "assistant", "content": "Two.\n```bash\na\n```\n```bash\nb\n```"},
+    {"role": "user", "content": "Please always provide EXACTLY ONE action in triple backticks, found 2 actions."},
+    {"role": "assistant", "content": "I test.\n\n```mswea_bash_command\npytest -q\n```"},
+    {"role": "user", "content": "<exception>late</exception>\n<returncode>-1</returncode>\n<output>\nno\n</output>"},
+    {"role": "assistant", "content": "Done, see above."},
+    {"role": "user", "content": "<returncode>9</returncode> is what I see"},
+]
+
+
+@pytest.mark.parametrize("dump", [json.dumps, lambda talk: json.dumps({"info": {}, "messages": talk}, indent=2)])
+def test_the_answer_to_a_command_in_a_block_is_no_request(tmp_path: Path, dump: Callable[[Any], str]) -> None:
+    _, events = read(tmp_path / "mini.traj.json", dump(BLOCKS))
+    assert [event.text for event in events if event.kind == "user"] == [
+        "Please solve this: the parser drops commas.",
+        "<returncode>9</returncode> is what I see",
+    ]
+    assert [event.text for event in events if event.kind == "call"] == ["cat src/p.py", "pytest -q"]
+    results = [event for event in events if event.kind == "result"]
+    assert [(event.exit_status, event.failed) for event in results] == [(0, False), (-1, True)]
+    assert next(event.text for event in events if event.kind == "assistant") == "I look."
+
+
+def test_a_block_in_a_chat_without_such_answers_is_advice(tmp_path: Path) -> None:
+    talk = [{"role": "user", "content": "How do I list?"}, {"role": "assistant", "content": "Run:\n```bash\nls\n```"}]
+    _, events = read(tmp_path / "talk.json", json.dumps(talk))
+    assert [event.kind for event in events] == ["user", "assistant"]
+
+
+@pytest.mark.parametrize(
+    ("content", "status"),
+    [
+        ("<returncode>1</returncode>\n<output>\nx\n</output>", 1),
+        ("exit code 1", 1),
+        ("Exit code: 2\nno such file", 2),
+        ("x\n[Command finished with exit code 3]", 3),
+        ("x\nProcess exited with code 4", 4),
+        ("Error: Command failed with exit code 127", 127),
+        ("x\n(exit code 0)", 0),
+        ("The exit code 1 means that it failed", None),
+        ("x\nexit code 5\ny", None),
+        ("status: 404", None),
+    ],
+)
+def test_a_status_in_the_first_or_last_line_of_a_commands_answer_counts(
+    tmp_path: Path, content: str, status: int | None
+) -> None:
+    talk = [*TALK[:3], {"role": "tool", "tool_call_id": "c1", "content": content}]
+    _, events = read(tmp_path / "talk.json", json.dumps(talk))
+    assert (events[-1].exit_status, events[-1].failed) == (status, bool(status))
+
+
+def test_a_status_is_believed_of_commands_and_of_fields_and_not_of_a_file_that_is_shown(tmp_path: Path) -> None:
+    shown = {"id": "c1", "function": {"name": "view", "arguments": '{"command": "view", "path": "a"}'}}
+    talk: list[dict[str, Any]] = [
+        *TALK[:2],
+        {"role": "assistant", "content": None, "tool_calls": [shown]},
+        {"role": "tool", "tool_call_id": "c1", "content": "exit code 1"},
+        TALK[2],
+        {"role": "tool", "tool_call_id": "c1", "content": "no", "extra": {"returncode": 6}},
+    ]
+    _, events = read(tmp_path / "talk.json", json.dumps(talk))
+    assert [event.exit_status for event in events if event.kind == "result"] == [None, 6]

@@ -7,13 +7,15 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from ralf.extraction import scripts
+
 _SHELL = re.compile(
     r"(?:ba|z|power)?sh(?:ell)?|terminal|exec|exec_command|execute_command|unified_exec|container\.exec|local_shell(?:_call)?"
     r"|run_command|run_terminal_cmd|run_in_terminal|run_shell_command|shell_command"
 )
 _LONGEST = 40_000  # characters of one command that are read for the files it touches
 
-_HEREDOC = re.compile(r"<<-?[ \t]*(['\"]?)([A-Za-z_]\w*)\1")
+_HEREDOC = re.compile(r"(?<!<)<<-?[ \t]*(['\"]?)\\?([A-Za-z_]\w*)\1")
 _COMMENT = re.compile(r"(?m)^[ \t]*#[^\n]*")
 _TOKEN = re.compile(
     r"(?P<space>(?:[ \t\r]|\\\n)+)"
@@ -29,11 +31,12 @@ _NOT_LITERAL = re.compile(r"[$*?\[\]{}`\n]")
 
 @dataclass(frozen=True, slots=True)
 class Simple:
-    """One simple command: its words, where its output is sent, and whether it is certain that it ran."""
+    """One simple command: its words, where its output is sent, whether it is certain that it ran, its here-document."""
 
     words: tuple[str, ...]
     writes: tuple[str, ...]
     certain: bool
+    document: str = ""
 
 
 def is_shell(tool: str) -> bool:
@@ -52,20 +55,24 @@ def command_text(arguments: Mapping[str, Any]) -> str:
     return ""
 
 
-def _without_heredocs(text: str) -> str:
-    """The command without the bodies of its here-documents, which may hold any quotes."""
+def _without_heredocs(text: str) -> tuple[str, list[str]]:
+    """The command without the bodies of its here-documents, which may hold any quotes; and these bodies."""
     if "<<" not in text:
-        return text
+        return text, []
     kept: list[str] = []
     ends: list[str] = []
+    bodies: list[list[str]] = []
     for line in text.split("\n"):
         if ends:
             if line.strip() == ends[0]:
                 ends.pop(0)
+            else:
+                bodies[-len(ends)].append(line)
             continue
         kept.append(line)
         ends.extend(match[2] for match in _HEREDOC.finditer(line))
-    return "\n".join(kept)
+        bodies.extend([] for _ in ends)
+    return "\n".join(kept), ["\n".join(body) for body in bodies]
 
 
 def _plain(word: str) -> str:
@@ -74,15 +81,16 @@ def _plain(word: str) -> str:
 
 def simple_commands(text: str) -> list[Simple]:
     """The simple commands of a command line in order; none where its quotes do not close."""
-    text = _COMMENT.sub("", _without_heredocs(text[:_LONGEST]))
+    text, documents = _without_heredocs(text[:_LONGEST])
+    text = _COMMENT.sub("", text)
     found: list[Simple] = []
     words: list[str] = []
     writes: list[str] = []
-    certain, target, place = True, "", 0
+    certain, target, place, document = True, "", 0, ""
 
     def close() -> None:
         if words or writes:
-            found.append(Simple(tuple(words), tuple(writes), certain))
+            found.append(Simple(tuple(words), tuple(writes), certain, document))
         words.clear()
         writes.clear()
 
@@ -97,7 +105,7 @@ def simple_commands(text: str) -> list[Simple]:
             continue
         if match.lastgroup == "operator":
             close()
-            target = ""
+            target = document = ""
             if value in ("\n", ";"):
                 certain = True
             elif value == "||":
@@ -106,6 +114,8 @@ def simple_commands(text: str) -> list[Simple]:
             if target:
                 if ">" in target:
                     writes.append(_plain(value))
+                elif target in ("<<", "<<-") and documents:
+                    document = documents.pop(0)
                 target = ""
             elif words or not _ASSIGNMENT.match(value):
                 words.append(_plain(value))
@@ -197,6 +207,7 @@ def _touched(simple: Simple) -> Iterator[tuple[str, str]]:
     if not words:
         return
     name, rest = words[0].rpartition("/")[2], words[1:]
+    yield from scripts.touched(name, _script(name, rest, simple.document))
     if name == "git" and rest and rest[0] in ("rm", "mv"):
         name, rest = rest[0], rest[1:]
         if "--cached" in rest or "-n" in rest or "--dry-run" in rest:
@@ -227,6 +238,14 @@ def _touched(simple: Simple) -> Iterator[tuple[str, str]]:
         operands = _operands(rest)
         if not changed and name == "sed" and "-n" in rest and len(operands) == 2:
             yield operands[1], "read"
+
+
+def _script(name: str, words: tuple[str, ...], document: str) -> str:
+    """The script that a program is given in its words, or in a here-document."""
+    option = "-c" if scripts.is_python(name) else "-e"
+    if option in words[:-1]:
+        return words[words.index(option) + 1]
+    return document if name != "git" or words[:1] == ("apply",) else ""
 
 
 def touched(text: str) -> list[tuple[str, str, str]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from functools import partial
@@ -15,19 +16,32 @@ from ralf.transcripts.growing import Growing
 from ralf.transcripts.head import Head
 from ralf.transcripts.lines import Line, open_regular, read_lines
 from ralf.transcripts.records import MALFORMED_SHOWN, others, parsed
+from ralf.transcripts.statuses import is_observation, status_of
 from ralf.transcripts.typed import typed
 
 _Make = partial[Event]
+_SHOWS_STATUS = re.compile(
+    rb'"(?:content|text)": ?"(?:<exception>[^"\\]{0,2000}</exception>(?:\\n)?)?<returncode>'
+    rb'|"trajectory_format": ?"mini-swe-agent'
+)
+"""How the log of an agent begins whose commands stand in a block of its message, and their answers in a user's."""
+_BLOCK = re.compile(r"(?ms)^```(?:bash|sh|shell|mswea_bash_command)[ \t]*\n(.*?)\n```[ \t]*$")
+_OF_THE_LOOP = re.compile(
+    r"\s{0,4}(?:Please always provide EXACTLY ONE action|Format error|The last command <command>|<format_error>"
+    r"|No tool calls found|Tool call error)"
+)
+"""What the loop of such an agent says itself where no command ran."""
 
 
 def reader(path: Path, head: Head) -> Chat | None:
     """The reader of this file if it holds chat messages."""
+    in_blocks = _SHOWS_STATUS.search(head.data) is not None
     if head.opening.startswith(b"["):
-        return Chat(path, []) if _may_be_messages(head) else None
+        return Chat(path, [], in_blocks=in_blocks) if _may_be_messages(head) else None
     if head.in_lines and any(_is_message(record) for record in head.records):
-        return Chat(path, head.records, in_lines=True)
+        return Chat(path, head.records, in_lines=True, in_blocks=in_blocks)
     if any(_holds_messages(head.document.get(key), head.whole) for key in LISTS):
-        return Chat(path, [head.document])
+        return Chat(path, [head.document], in_blocks=in_blocks)
     return None
 
 
@@ -58,12 +72,15 @@ class Chat(Growing):
     """Chat messages; see ralf.transcripts.Transcript for the fields.
 
     A file that is written anew with more messages at its end goes on after the last one that was read. Agents that show
-    a tool's answer as a user's message (SWE-agent) are recognised by the action that came before it.
+    a tool's answer as a user's message are recognised by the action that came before it (SWE-agent), or by the exit
+    status with which it begins (mini-swe-agent, whose command is the block of shell in the message before).
     """
 
     format = "chat"
 
-    def __init__(self, path: Path, records: Iterable[Record], *, in_lines: bool = False) -> None:
+    def __init__(
+        self, path: Path, records: Iterable[Record], *, in_lines: bool = False, in_blocks: bool = False
+    ) -> None:
         self.path = path
         self.session = first(records, "session_id") or first(records, "sessionId") or words(path.stem)
         self.cwd = first(records, "cwd")
@@ -72,13 +89,14 @@ class Chat(Growing):
         self.malformed: list[int] = []
         self.end = START
         self._in_lines = in_lines
+        self._in_blocks = in_blocks
 
     def events(self, after: Position = START) -> Iterator[Event]:
         """The events after a place. Messages over 8 MiB are counted, not read; an unfinished last one waits."""
         self.skipped.clear()
         self.malformed.clear()
         self.end = after
-        reading = _Pass(self.skipped, resumed=after.byte > 0)
+        reading = _Pass(self.skipped, resumed=after.byte > 0, in_blocks=self._in_blocks)
         with open_regular(self.path, after) as file:
             found = _from_lines(read_lines(file, after)) if self._in_lines else elements(file, after)
             for element in found:
@@ -100,6 +118,16 @@ class Chat(Growing):
                 self.end = end
 
 
+def _block_of(record: Record) -> tuple[str, Record]:
+    """The command in the only block of shell in a message, and the message without it."""
+    text = said(record.get("content"))
+    found = list(_BLOCK.finditer(text))
+    if len(found) != 1:
+        return "", record
+    rest = f"{text[: found[0].start()]}{text[found[0].end() :]}"
+    return found[0][1].strip(), {**record, "content": rest.strip()}
+
+
 def _from_lines(lines: Iterator[Line]) -> Iterator[Element]:
     for line in lines:
         yield Element(None if line.cut else line.data, line.start, line.end, line.number, line.finished)
@@ -108,9 +136,11 @@ def _from_lines(lines: Iterator[Line]) -> Iterator[Element]:
 class _Pass:
     """One reading from a place to the end: which tools were called, and whether an answer is due."""
 
-    def __init__(self, skipped: Counter[str], *, resumed: bool) -> None:
+    def __init__(self, skipped: Counter[str], *, resumed: bool, in_blocks: bool) -> None:
         self.skipped = skipped
+        self._in_blocks = in_blocks
         self._tools: dict[str, str] = {}
+        self._commands: set[str] = set()
         self._acted = resumed
         self._action = ""
 
@@ -133,6 +163,8 @@ class _Pass:
     def _assistant(self, record: Record, event: _Make) -> Iterator[Event]:
         action, calls = words(record.get("action")), record.get("tool_calls")
         calls = [call for call in calls if isinstance(call, dict)] if isinstance(calls, list) else []
+        if self._in_blocks and not calls and not action:
+            action, record = _block_of(record)
         self._action = action if not calls else ""
         self._acted = bool(action)
         content = record.get("thought") if self._action and isinstance(record.get("thought"), str) else None
@@ -155,6 +187,8 @@ class _Pass:
             given = parsed(given.encode("utf-8", "replace")) or {"arguments": given}
         taken = arguments(given)
         self._tools[words(call_id)] = words(name)
+        if taken.keys() & {"command", "cmd"} and not taken.keys() & {"path", "file_path"}:
+            self._commands.add(words(call_id))
         return event("call", leaves(taken), tool=words(name), call_id=words(call_id), input=taken)
 
     def _result(self, record: Record, event: _Make) -> Event:
@@ -164,8 +198,12 @@ class _Pass:
 
     def _answer(self, text: str, call_id: str, record: Record, event: _Make) -> Event:
         tool = self._tools.pop(call_id, "") or words(record.get("name"))
-        failed = record.get("is_error") is True
-        return event("result", others(text, self.skipped), tool=tool, call_id=call_id, failed=failed)
+        status = status_of(text, record) if call_id in self._commands or not call_id else None
+        self._commands.discard(call_id)
+        failed = record.get("is_error") is True or bool(status)
+        return event(
+            "result", others(text, self.skipped), tool=tool, call_id=call_id, failed=failed, exit_status=status
+        )
 
     def _user(self, record: Record, event: _Make) -> Iterator[Event]:
         for block in blocks(record.get("content")):
@@ -175,6 +213,9 @@ class _Pass:
             text = words(block.get("text"))
             if not text.strip() or not (text := others(text, self.skipped)):
                 continue
+            if self._in_blocks and _OF_THE_LOOP.match(text):
+                self.skipped["machine-written"] += 1
+                continue
             request = typed(text)
             if request:
                 yield event("user", request)
@@ -183,6 +224,8 @@ class _Pass:
 
     def _is_observation(self, record: Record) -> bool:
         """Whether a user's message is what an action of the agent answered. The first one never is."""
+        if self._in_blocks and self._acted:
+            return is_observation(said(record.get("content")))
         if "agent" not in record or not self._acted:
             return False
         if self._action or record.get("message_type") == "observation":
