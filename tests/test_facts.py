@@ -621,3 +621,30 @@ def test_a_search_over_folders_that_shows_lines_of_few_files_has_read_them() -> 
     assert filetools.shown_by("Grep", many) == ()  # nobody looked at all of these
     assert filetools.shown_by("Grep", "Found 2 files\nsrc/a.go\nsrc/b.go") == ()
     assert filetools.shown_by("Read", few) == ()
+
+
+# ---- sub-agents and background tasks ----
+
+
+def test_what_a_sub_agent_did_is_the_routes_and_its_list_is_its_own(session: Session) -> None:
+    session.tool("TodoWrite", {"todos": [{"content": "Mend the pump", "status": "pending"}]})
+    asked = session.call("Edit", {"file_path": f"{BASE}/pump.py"})
+    session.events[-1] = replace(session.events[-1], agent="a1")
+    session.add("result", "ok", tool="Edit", call_id=asked, agent="a1")
+    listed = session.call("TodoWrite", {"todos": [{"content": "Its own", "status": "completed"}]})
+    session.add("result", "ok", tool="TodoWrite", call_id=listed, agent="a1")
+    found = session.extract()
+    assert did(found) == {"pump.py": ("edited",)}
+    assert [todo.content for todo in found.work.todos] == ["Mend the pump"]
+
+
+def test_what_still_runs_in_the_background_is_told_until_it_ends_or_is_stopped(session: Session) -> None:
+    for task, command in (("b1", "npm run dev"), ("b2", "make watch"), ("b3", "make slow")):
+        session.tool("Bash", {"command": command}, "started", task=task)
+    session.add("other", "", task="b2")
+    session.tool("KillShell", {"shell_id": "b3"})
+    work = session.extract().work
+    assert [(task.id, task.task) for task in work.running] == [("b1", "npm run dev")]
+    session.events = []
+    session.add("other", "", task="b1")
+    assert session.extract(work=work).work.running == ()

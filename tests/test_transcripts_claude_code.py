@@ -466,3 +466,95 @@ def test_skipping_by_bytes_gives_what_parsing_every_line_gives(
     shuffled = [dict(data.draw(st.permutations(list(record.items())))) for record in records]
     kinds = [(event.kind, event.text) for event in read(tmp_path, *records)[1]]
     assert [(event.kind, event.text) for event in read(tmp_path, *shuffled)[1]] == kinds
+
+
+# ---- sub-agents and background tasks ----
+
+
+def aside(record: dict[str, Any], agent: str = "a1") -> dict[str, Any]:
+    return record | {"isSidechain": True, "agentId": agent}
+
+
+SIDE = [
+    aside(user("Mend the pump, and never touch the well.")),
+    aside(assistant({"type": "text", "text": "I decided to use copper."})),
+    aside(call("Edit", "e1", file_path="/w/pump.py")),
+    aside(result("The file has been updated.", "e1")),
+    aside(call("Bash", "b1", command="make pump")),
+    aside(result("Exit code 2\n" + "drip " * 2_000 + "\nerror: leak", "b1", error=True)),
+    aside(call("Bash", "b2", command="make never")),
+]
+
+
+def beside(folder: Path, *records: Mapping[str, object], agent: str = "a1") -> None:
+    place = folder / "session" / "subagents"
+    place.mkdir(parents=True)
+    (place / f"agent-{agent}.jsonl").write_text(jsonl(*records))
+
+
+def test_what_a_sub_agent_did_stands_before_its_report_and_what_it_was_told_nowhere(tmp_path: Path) -> None:
+    beside(tmp_path, *SIDE)
+    parts = [{"type": "text", "text": "<tools-used-before-summary>Edit</tools-used-before-summary>"}]
+    parts.append({"type": "text", "text": "The pump leaks."})
+    done = {"status": "completed", "agentId": "a1", "content": parts}
+    answer = result([{"type": "text", "text": "harness note\nThe pump leaks.\nagentId: a1"}], "g1", toolUseResult=done)
+    _, events = read(tmp_path, call("Agent", "g1", prompt="Mend it"), answer)
+    told = [(event.kind, event.tool, event.agent, event.failed) for event in events]
+    assert told == [
+        ("call", "Agent", "", False),
+        ("call", "Edit", "a1", False),
+        ("result", "Edit", "a1", False),
+        ("call", "Bash", "a1", False),
+        ("result", "Bash", "a1", True),
+        ("result", "Agent", "", False),
+    ]
+    assert events[-1].text == "The pump leaks."
+    assert len({(event.start, event.end) for event in events[1:]}) == 1
+    failed = events[4]
+    assert failed.exit_status == 2
+    assert len(failed.text) < 2_000
+    assert failed.text.endswith("error: leak")
+
+
+def test_a_side_chain_within_the_log_gives_what_was_done_at_the_place_of_its_answer(tmp_path: Path) -> None:
+    _, events = read(tmp_path, *SIDE)
+    assert [(event.kind, event.tool) for event in events] == [
+        *(("call", "Edit"), ("result", "Edit")),
+        *(("call", "Bash"), ("result", "Bash")),
+    ]
+    assert [event.start.line for event in events] == [4, 4, 6, 6]
+
+
+def test_a_task_of_the_background_goes_on_until_a_notice_says_that_it_has_ended(tmp_path: Path) -> None:
+    beside(tmp_path, *SIDE)
+    launched = result("Async agent launched.", "g1", toolUseResult={"status": "async_launched", "agentId": "a1"})
+    notice = "<task-notification>\n<task-id>a1</task-id>\n<status>{}</status>\n<result>Dry. </result> Not.</result>\n"
+    _, events = read(
+        tmp_path, call("Agent", "g1"), launched, queued(notice.format("running")), queued(notice.format("completed"))
+    )
+    assert [(event.kind, event.task, event.agent) for event in events] == [
+        *(("call", "", ""), ("result", "a1", "")),
+        *(("call", "", "a1"), ("result", "", "a1")) * 2,
+        *(("result", "", ""), ("other", "a1", "")),
+    ]
+    assert events[-2].text == "Dry. </result> Not."
+    _, events = read(tmp_path, call("Bash", "b"), result("", "b", toolUseResult={"backgroundTaskId": "b9"}))
+    assert events[-1].task == "b9"
+
+
+@pytest.mark.parametrize("agent", ["../../elsewhere", "a1/../a1", "", "x" * 65])
+def test_a_sub_agents_log_is_read_from_its_own_place_alone(tmp_path: Path, agent: str) -> None:
+    beside(tmp_path, *SIDE)
+    (tmp_path / "elsewhere.jsonl").write_text(jsonl(*SIDE))
+    answer = result("done", "g1", toolUseResult={"status": "completed", "agentId": agent})
+    _, events = read(tmp_path, call("Agent", "g1"), answer)
+    assert [event.kind for event in events] == ["call", "result"]
+
+
+def test_a_link_in_the_place_of_a_sub_agents_log_is_not_followed(tmp_path: Path) -> None:
+    (tmp_path / "elsewhere.jsonl").write_text(jsonl(*SIDE))
+    place = tmp_path / "session" / "subagents"
+    place.mkdir(parents=True)
+    (place / "agent-a1.jsonl").symlink_to(tmp_path / "elsewhere.jsonl")
+    answer = result("done", "g1", toolUseResult={"status": "completed", "agentId": "a1"})
+    assert [event.kind for event in read(tmp_path, call("Agent", "g1"), answer)[1]] == ["call", "result"]

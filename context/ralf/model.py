@@ -140,6 +140,16 @@ class Attempt:
 
 
 @dataclass(frozen=True, slots=True)
+class RunningTask:
+    """A command or a sub-agent that was still at it in the background: its id, what it is, when it was started."""
+
+    id: str = ""
+    task: str = ""
+    started: str = ""
+    extra: Extra = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class ActiveWork:
     """Where the work stands: what is being done, how far it is, what comes next.
 
@@ -152,6 +162,7 @@ class ActiveWork:
     outcome        how the last attempt said that it ended: COMPLETE, PARTIAL, BLOCKED …
     origin         import, where it came with a file and no session; "" else
     last_runs      the last runs of a loop, the newest last
+    running        what went on in the background, the newest last
     """
 
     current_task: str = ""
@@ -175,6 +186,7 @@ class ActiveWork:
     last_runs: tuple[Attempt, ...] = ()
     origin: str = ""
     open_files: tuple[OpenFile, ...] = ()
+    running: tuple[RunningTask, ...] = ()
     extra: Extra = field(default_factory=dict)
 
 

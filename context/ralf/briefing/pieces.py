@@ -218,6 +218,10 @@ def _standing(context: RouteContext) -> Iterator[Piece]:
     if work.last_output:
         text = f"**It had just seen, and not yet answered:**\n{lines.quoted(work.last_output)}"
         yield Piece(text, group, SEEN, cuttable=True)
+    for number, task in enumerate(work.running[::-1]):
+        yield Piece(
+            f"- still running when last seen: {one_line(task.task)} ({one_line(task.id)})\n", group, STANDING, number
+        )
     for number, step in enumerate(work.completed_steps[::-1]):
         label = f"step {step.step}: " if step.step is not None else ""
         result = f" → {one_line(step.result)}" if step.result else ""

@@ -21,6 +21,7 @@ from ralf.model import (
     OpenFile,
     PathFact,
     RequestFact,
+    RunningTask,
     TestFact,
 )
 from ralf.runs.outcomes import promised
@@ -33,6 +34,8 @@ _PASSED_KEPT = (90, 40)
 _LONG_REQUEST, _REQUEST_HEAD, _REQUEST_TAIL = 1200, 900, 250
 _OWN_WORDS, _OWN_HEAD, _OWN_TAIL = 6000, 4500, 1400  # of a request without what was pasted into it
 _OPEN_FILES = 10
+_RUNNING = 10  # tasks of the background
+_STOPS = ("killshell", "killbash", "taskstop")
 _OUTPUT_KEPT = (700, 300)  # characters of the output that the agent had just seen
 _SUBSTANTIAL = 25  # characters from which a request says something by itself
 
@@ -116,6 +119,7 @@ class _Reader:
         self.asked = ""  # the last request, with the short answers that followed it
         self.unanswered = work.last_output
         self.outcome = work.outcome
+        self.running = {task.id: task for task in work.running}
         self.troubles = Troubles(unsolved)
 
     def take(self, event: Event) -> None:
@@ -126,9 +130,11 @@ class _Reader:
             self._request(event.text, event.timestamp)
         elif event.kind == "call":
             self.calls[event.call_id] = event
+        elif event.task and event.kind == "other":
+            self.running.pop(event.task, None)
         elif event.kind == "result":
             call = self.calls.pop(event.call_id, None)
-            self.unanswered = ""
+            self.unanswered = "" if not event.agent else self.unanswered
             if not event.refused and call is not None:
                 self._answered(call, event)
         elif event.kind == "note":
@@ -150,6 +156,7 @@ class _Reader:
             last_request=self._last_request(),
             last_output=self.unanswered,
             outcome=self.outcome,
+            running=tuple(self.running.values())[-_RUNNING:],
         )
         return Extracted(facts, work, tuple(self.calls.values()))
 
@@ -198,10 +205,12 @@ class _Reader:
     # ---- what was done ----
 
     def _answered(self, call: Event, result: Event) -> None:
-        self.todos.take(call, result)
         name = call.tool or result.tool
+        if not result.agent:  # a sub-agent's list is its own
+            self.todos.take(call, result)
+        self._background(name, call, result)
         text = commands.command_text(call.input) if commands.is_shell(name) else ""
-        if not self.todos.is_mine(name) and result.text.strip():
+        if not self.todos.is_mine(name) and not result.agent and result.text.strip():
             asked = text or filetools.named_in(call.input) or one_line(call.text)
             output = without_middle(result.text.strip(), *_OUTPUT_KEPT)[0]
             self.unanswered = f"{name}: {trimmed(one_line(asked), NAMED)}\n{output}"
@@ -209,6 +218,15 @@ class _Reader:
             self._command(text, call, result)
         else:
             self._file(name, call, result)
+
+    def _background(self, tool: str, call: Event, result: Event) -> None:
+        """Which tasks go on in the background, and which were stopped."""
+        if result.task and not result.agent:
+            told = commands.command_text(call.input) or str(call.input.get("description") or call.tool)
+            self.running[result.task] = RunningTask(result.task, trimmed(one_line(told), NAMED), result.timestamp)
+        elif tool.lower().replace("_", "") in _STOPS and not result.failed:
+            for key in ("shell_id", "task_id", "bash_id"):
+                self.running.pop(str(call.input.get(key)), None)
 
     def _file(self, tool: str, call: Event, result: Event) -> None:
         did = filetools.did_by(tool, call.input)

@@ -33,7 +33,7 @@ def decided(events: Sequence[Event]) -> Made:
     made: Made = []
     calls: dict[str, Event] = {}
     for event in events:
-        if event.kind == "call":
+        if event.kind == "call" and not event.agent:
             calls[event.call_id] = event
         call = calls.get(event.call_id)
         if event.kind != "result" or call is None or event.refused or event.failed:

@@ -56,7 +56,7 @@ def messages(events: Sequence[Event]) -> list[Message]:
         text, who, declined = event.text, "agent", ""
         if event.kind == "call":
             calls[event.call_id] = event
-            if out and out[-1].does != "edits":
+            if out and out[-1].does != "edits" and not event.agent:
                 out[-1] = replace(out[-1], does="edits" if changes_file(event.tool, event.input) else "calls")
             continue
         if event.kind == "user":

@@ -79,6 +79,8 @@ def _texts(event: Event) -> Iterator[tuple[Voice, str]]:
     elif event.kind == "note":
         if "decision" not in event.input and event.input.get("aside") is not True:  # what it decides is listed
             yield "noted", event.text
+    elif event.agent:
+        return  # a sub-agent's own; its report is the answer to the call that started it
     elif event.kind == "call":
         for text in _written(event.tool, event.input):
             yield "wrote", text

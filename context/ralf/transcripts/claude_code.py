@@ -9,12 +9,13 @@ from itertools import islice
 from pathlib import Path
 
 from ralf.text import clean
+from ralf.transcripts import sidechains
 from ralf.transcripts.clienttags import expands
 from ralf.transcripts.content import Record, arguments, blocks, first, leaves, said, whole, words
 from ralf.transcripts.events import START, Event, Position
 from ralf.transcripts.head import Head
 from ralf.transcripts.lines import Line
-from ralf.transcripts.records import Base, Log, Pass
+from ralf.transcripts.records import Base, Log, Pass, parsed
 from ralf.transcripts.typed import DECLINED, Queue, answered, reason_given, typed
 
 _USED = frozenset({"user", "assistant", "system", "queue-operation", "attachment"})
@@ -71,18 +72,27 @@ class ClaudeCode(Log):
 
     def events(self, after: Position = START) -> Iterator[Event]:
         """The events after a place. The boundary of a compaction whose summary is not there yet waits."""
-        return self._read(_Pass(self.skipped), after)
+        return self._read(_Pass(self.skipped, self.path), after)
 
 
 class _Pass(Pass):
-    """Which tools were called, what is in the queue, and whether a compaction has begun."""
+    """Which tools were called, what is in the queue, whether a compaction has begun, and which tasks have ended."""
 
-    def __init__(self, skipped: Counter[str]) -> None:
+    def __init__(self, skipped: Counter[str], log: Path) -> None:
         super().__init__(skipped)
+        self._log: Path | None = log
+        self._ended: set[str] = set()
+        self._aside: dict[str, Event] = {}  # calls of side chains that wait for their answer
         self._tools: dict[str, str] = {}
         self._queue = Queue()
-        self._answer = ""
+        self._said = ""
         self._expands = False
+
+    def recall(self, lines: Iterable[Line]) -> None:
+        """Learn from the records just before that place, without the logs of the sub-agents that ended there."""
+        log, self._log = self._log, None
+        super().recall(lines)
+        self._log = log
 
     def passed_over(self, line: Line) -> str:
         """The type of a record that says nothing; see `Pass`."""
@@ -100,10 +110,11 @@ class _Pass(Pass):
         if not isinstance(kind, str):
             message = record.get("message")
             kind = message.get("role") if isinstance(message, dict) else None
+        base = Base(record, line, words(record.get("cwd")))
         if record.get("isSidechain") is True:
             self.skipped["sidechain"] += 1
+            yield from self._beside(record, base)
             return
-        base = Base(record, line, words(record.get("cwd")))
         made: list[Event]
         if kind == "assistant":
             made = self._assistant(record, base)
@@ -127,6 +138,47 @@ class _Pass(Pass):
             self.waiting = []
         yield from made
 
+    def _beside(self, record: Record, base: Base) -> Iterator[Event]:
+        """What a record of a side chain in this log did: an answered call, with its answer."""
+        for event in self._done(record, base):
+            if event.kind == "call":
+                self._aside[event.call_id] = event
+            elif (call := self._aside.pop(event.call_id, None)) is not None:
+                yield from sidechains.answered([call, event], words(record.get("agentId")) or "sub-agent")
+
+    def _done(self, record: Record, base: Base) -> Iterator[Event]:
+        """The calls and answers of a sub-agent's record."""
+        message = record.get("message")
+        for block in blocks(message.get("content") if isinstance(message, dict) else None):
+            kind = block.get("type")
+            if isinstance(kind, str) and kind.endswith("tool_use"):
+                yield self._call(block, base, None)
+            elif isinstance(kind, str) and kind.endswith("tool_result"):
+                yield self._answer(block, record, base)
+
+    def _of_agent(self, agent: str, base: Base) -> Iterator[Event]:
+        """What a sub-agent did, by its own log: at the place of the record that says that it has ended."""
+        if not agent or agent in self._ended:
+            return
+        self._ended.add(agent)
+        done: list[Event] = []
+        for line in sidechains.lines_of(self._log, agent) if self._log else ():
+            record = None if line.cut or self.passed_over(line) else parsed(line.data)
+            if record is not None and record.get("isSidechain") is True:
+                own = Base(record, line, words(record.get("cwd")))
+                own.start, own.end = base.start, base.end
+                done.extend(self._done(record, own))
+        yield from sidechains.answered(done, agent)
+
+    def _notice(self, text: str, base: Base) -> Iterator[Event]:
+        """What is told where a client's notice says that a task of the background has ended."""
+        task = sidechains.ended(text)
+        if task and task not in self._ended:
+            yield from self._of_agent(task, base)
+            if report := self.others(sidechains.told(text)):
+                yield base.event("result", report, tool="Agent", call_id=task)
+            yield base.event("other", "", task=task)
+
     def _assistant(self, record: Record, base: Base) -> list[Event]:
         message = record.get("message")
         if not isinstance(message, dict):
@@ -134,7 +186,7 @@ class _Pass(Pass):
             return []
         if record.get("isApiErrorMessage") is True or message.get("model") == "<synthetic>":
             return [base.event("other", "")]
-        self._answer = ""
+        self._said = ""
         self._expands = False
         window = _window(message.get("usage"))
         made = []
@@ -174,10 +226,12 @@ class _Pass(Pass):
                     made.append(self._compaction(text, base))
                 elif meta:
                     self.skipped["meta"] += 1
+                    made.extend(self._notice(text, base))
                 elif text := self.others(text):
                     request = typed(text)
                     if not request:
                         self.skipped["machine-written"] += 1
+                        made.extend(self._notice(text, base))
                     elif self._queue.again(request):
                         self.skipped["repeated"] += 1
                     else:
@@ -201,11 +255,26 @@ class _Pass(Pass):
         return base.event("compaction", text, start=self.waiting[0].start, window=self.waiting[0].window)
 
     def _result(self, block: Record, record: Record, base: Base) -> Iterator[Event]:
-        text = said(block.get("content"))
-        details = record.get("toolUseResult")
-        details = details if isinstance(details, dict) else {}
+        details = _details(record)
+        if details.get("status") == "completed":
+            yield from self._of_agent(words(details.get("agentId")), base)
+        answer = self._answer(block, record, base)
+        yield answer
+        text, tool, call_id = said(block.get("content")), answer.tool, answer.call_id
+        declined = block.get("is_error") is True and _declined(record, tool)
+        asked = tool == "AskUserQuestion"
+        told = reason_given(text, record.get("userFeedback")) if declined or asked else ""
+        told = clean(told or (answered(text, details) if asked else ""))
+        if told and told != self._said:  # the same words decline each of several calls made at once
+            self._said = told
+            yield base.event("user", told, call_id=call_id if declined else "")
+
+    def _answer(self, block: Record, record: Record, base: Base) -> Event:
+        """What a tool answered."""
+        details = _details(record)
         call_id = words(block.get("tool_use_id"))
         tool = self._tools.pop(call_id, "")
+        text = said(block.get("content"))
         failed = block.get("is_error") is True or details.get("interrupted") is True
         status = None
         if failed and (found := _EXIT.match(text)):
@@ -215,22 +284,18 @@ class _Pass(Pass):
         declined = block.get("is_error") is True and _declined(record, tool)
         never_ran = failed and (text.lstrip().startswith(_NEVER_RAN) or "toolDenialKind" in record)
         created = details.get("type") == "create" or text.startswith("File created")
-        yield base.event(
+        report = sidechains.report(details) if "agentId" in details and not failed else ""
+        return base.event(
             "result",
-            self.others(text),
+            self.others(report or text),
             tool=tool,
             call_id=call_id,
             failed=failed or bool(status),
             exit_status=status,
             refused=declined or never_ran,
             created=created and not failed,
+            task="" if failed else sidechains.launched(details),
         )
-        asked = tool == "AskUserQuestion"
-        answer = reason_given(text, record.get("userFeedback")) if declined or asked else ""
-        answer = clean(answer or (answered(text, details) if asked else ""))
-        if answer and answer != self._answer:  # the same words decline each of several calls made at once
-            self._answer = answer
-            yield base.event("user", answer, call_id=call_id if declined else "")
 
     def _queued(self, record: Record, base: Base) -> list[Event]:
         text = said(record.get("content"))
@@ -240,7 +305,7 @@ class _Pass(Pass):
             return []
         if not request:
             self.skipped["machine-written"] += 1
-            return []
+            return list(self._notice(text, base))
         self._queue.put(request)
         return [base.event("user", request)]
 
@@ -252,8 +317,15 @@ class _Pass(Pass):
             request = typed(text) if by_person and attachment.get("isMeta") is not True else ""
             if request and not self._queue.handed_over(request):
                 return [base.event("user", request)]
+            if notices := list(self._notice(text, base)):
+                return notices
         self.skipped["attachment"] += 1
         return []
+
+
+def _details(record: Record) -> Record:
+    details = record.get("toolUseResult")
+    return details if isinstance(details, dict) else {}
 
 
 def _declined(record: Record, tool: str) -> bool:

@@ -54,6 +54,8 @@ class Event:
     cwd          working directory at that moment, "" where unknown
     window       assistant, compaction and other: tokens in the client's window after this event, None where unknown
     capacity     the size of that window in tokens, where the client tells it with this event, else None
+    agent        calls and results: the sub-agent whose they are, "" for the session's own
+    task         results: the task that goes on in the background; other: the one that has ended
     cut          characters of the record that were not held in memory (lines over 8 MiB)
     """
 
@@ -72,4 +74,6 @@ class Event:
     cwd: str = ""
     window: int | None = None
     capacity: int | None = None
+    agent: str = ""
+    task: str = ""
     cut: int = 0
