@@ -65,9 +65,10 @@ class _Main(LazyGroup):
 
 @click.group(cls=_Main, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
 @click.option("--root", metavar="DIR", help="The project directory. Default: found from here upwards.")
+@click.option("--load-context", metavar="ROUTE", help="Print what `ralf context show ROUTE` prints.")
 @click.version_option(__version__, prog_name="ralf", message="%(prog)s %(version)s")
 @click.pass_context
-def main(ctx: click.Context, root: str | None) -> None:
+def main(ctx: click.Context, root: str | None, load_context: str | None) -> None:
     """Keep what a long-running coding agent must not forget.
 
     ralf keeps, per route (a unit of work, usually a task), one Markdown file with its decisions and their reasons,
@@ -84,6 +85,13 @@ def main(ctx: click.Context, root: str | None) -> None:
     3 not found (route, transcript, id) · 4 damaged data · 5 busy or conflict
     """
     ctx.obj = root
+    if load_context is not None:
+        if ctx.invoked_subcommand is not None:
+            raise click.UsageError(f"--load-context prints a route, and takes no command: {ctx.invoked_subcommand}")
+        from ralf_cli.reading import show
+
+        ctx.invoke(show, route=load_context, root=root)
+        return
     if ctx.invoked_subcommand is None:
         from ralf_cli.status import status
 

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
+import uuid
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
-from ralf import journal, project as projects, routing
+from ralf import journal, project as projects, route as heart, routing, state as states
 from ralf.context import RouteContext
-from ralf.errors import NotFound
+from ralf.errors import NotFound, UsageError
 from ralf.merge import Change
 from ralf.model import Decision
 from ralf.past import difference, history
@@ -17,7 +20,7 @@ from ralf.past.changes import Told
 from ralf.project import Project
 from ralf.text import clean
 from ralf.tombstones import tombstone
-from ralf.tree import to_tree
+from ralf.tree import BadTree, from_tree, to_tree
 from ralf.writer import writing
 
 
@@ -99,6 +102,48 @@ def take_in(route: str, *, since: int | None = None, root: str | os.PathLike[str
         words += difference.between(project, found, one, other).words
         changes += edit.payload.get("changes", ())
     return TakenIn(found, revision, tuple(words), tuple(changes), warnings, damage)
+
+
+def change(route: str, fields: Mapping[str, Any], *, root: str | os.PathLike[str] | None = None) -> Path:
+    """Take in what a program changed in a route's front matter, as an edit of the file would be; the file's path.
+
+    fields  the front matter's keys that are to hold something else, as plain data: all others stay. With the header of
+            an earlier revision they are merged with what has come since, as an edit of that file is
+
+    Without a change nothing is written; a route that is not there is made. Durable when this returns, and the file
+    shows it. Raises UsageError (a refused name, data that no route file holds), Busy, OSError, DamagedJournal.
+    """
+    project = projects.find(root)
+    routing.check_new(project, route)
+    found = routing.known(project, route) or route
+    with writing(project, found) as writer:
+        base = _loaded(project, writer.context, fields)
+        try:
+            edited = from_tree(RouteContext, {**to_tree(base), **fields})
+        except BadTree as error:
+            raise UsageError(found, str(error), f"ralf context show {found} --json") from None
+        changes = [
+            states.redacted(project, one)
+            for one in heart.changes_of_edit(base, states.named(edited, found), writer.context)
+        ]
+        if changes:
+            taken = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+            writer.append("edit", {"timestamp": taken, "changes": changes}, id=f"change-{uuid.uuid4().hex}")
+            writer.show()
+    return project.route_file(found)
+
+
+def _loaded(project: Project, newest: RouteContext, fields: Mapping[str, Any]) -> RouteContext:
+    """The context that fields were changed in: of the revision that their header names in this history, else the
+    newest.
+    """
+    header = fields.get("context_checkpoint")
+    revision = header.get("revision") if isinstance(header, Mapping) else None
+    if not isinstance(revision, int) or not 0 < revision < newest.revision:
+        return newest
+    moment = f"r{revision}"
+    base = history.contexts_at(project, newest.route, [moment])[moment]
+    return base if header is not None and header.get("lineage") == base.lineage else newest
 
 
 def _revision(project: Project, route: str) -> int:

@@ -1,6 +1,9 @@
 """The commands with which the proposal makes checkpoints.
 
-    python -m ralf_integrations.blackbox5.context_checkpoint create --route R [--tokens N] [--thoughts FILE]
+    python3 context_checkpoint.py create --route R [--tokens N] [--thoughts FILE]
+
+The file is what `dropins install` writes, or a link to this one: any Python runs it, and the one that ralf is installed
+in goes on. `python -m ralf_integrations.blackbox5.context_checkpoint` is the same.
 
 `init` says where a route's file will be: nothing is written before there is something to say. `check` says whether a
 checkpoint is due. `create` makes one, of this project's newest session, else of the run's folder.
@@ -14,6 +17,13 @@ import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+
+if __package__ != "ralf_integrations.blackbox5":  # run, or linked to: nobody has said where our packages are
+    _house = Path(__file__).resolve().parents[2]
+    sys.path += [str(_house), str(_house.parent / "context")]
+    from ralf_integrations.blackbox5 import anypython
+
+    anypython.enter(__file__, running=__name__ == "__main__")
 
 from ralf import config, routing, state as states
 from ralf.errors import RalfError, UsageError

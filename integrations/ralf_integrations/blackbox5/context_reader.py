@@ -1,7 +1,13 @@
 """The commands and the class with which the proposal reads routes: on demand, never by themselves.
 
-    python -m ralf_integrations.blackbox5.context_reader list
-    python -m ralf_integrations.blackbox5.context_reader read --route R
+    python3 context_reader.py list
+    python3 context_reader.py read --route R
+
+    from context_reader import get_context
+    get_context("api-refactoring")
+
+The file is what `dropins install` writes, or a link to this one; `python -m ralf_integrations.blackbox5.context_reader`
+is the same command.
 
 Exit status: 0, also where there are no routes · 1 a damaged file · 2 wrong usage, a refused name · 3 no such route.
 """
@@ -13,7 +19,15 @@ import os
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
+
+if __package__ != "ralf_integrations.blackbox5":  # run, or linked to: nobody has said where our packages are
+    _house = Path(__file__).resolve().parents[2]
+    sys.path += [str(_house), str(_house.parent / "context")]
+    from ralf_integrations.blackbox5 import anypython
+
+    anypython.enter(__file__, running=__name__ == "__main__")
 
 import ralf
 from ralf.briefing.fence import fenced, shown
@@ -21,6 +35,8 @@ from ralf.errors import RalfError, RouteNotFound
 from ralf.tree import to_tree
 from ralf_integrations.blackbox5 import places
 from ralf_integrations.blackbox5.messages import complain
+
+__all__ = ["ContextReader", "get_context", "get_summary", "list_routes", "main"]
 
 _DECISIONS = 3  # that a summary tells
 
@@ -80,6 +96,21 @@ class ContextReader:
             lines += ["", "## Recent Decisions"]
             lines += [f"- {one.get('id', '')}: {one.get('decision', '')}" for one in active[-_DECISIONS:]]
         return "\n".join(lines)
+
+
+def list_routes() -> list[str]:
+    """The names of all routes of the project that is meant, the one with the newest checkpoint first."""
+    return ContextReader(None).list_routes()
+
+
+def get_context(route: str, max_history: int = 3) -> dict[str, Any] | None:
+    """What a route of the project that is meant holds: `ContextReader.get_context`."""
+    return ContextReader(None).get_context(route, max_history)
+
+
+def get_summary(route: str) -> str:
+    """A route of the project that is meant in a few lines: `ContextReader.get_summary`."""
+    return ContextReader(None).get_summary(route)
 
 
 def main(args: Sequence[str] | None = None) -> int:
