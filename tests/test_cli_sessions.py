@@ -477,8 +477,8 @@ def test_an_agent_can_name_no_file_but_a_log_of_its_clients(project: Path, tmp_p
     command = ("context", "checkpoint", "new", "--transcript", str(notes))
     ran = storekit.process(*command, cwd=project, CLAUDE_CODE_SESSION_ID="s-1")
     assert (ran.status, "not read" in ran.err) == (2, True)
-    log = storekit.session_log(project.parent, project, "s-1")
-    storekit.write_session(log, 800, "s-1")
+    log = storekit.session_log(project.parent, project, "s-9")
+    storekit.write_session(log, 800, "s-9")
     own = storekit.process(
         *command[:-1], str(log), cwd=project, CLAUDE_CODE_SESSION_ID="s-1", CLAUDE_CONFIG_DIR=str(log.parents[2])
     )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ralf_cli.options import with_json, with_root
+from ralf_cli.options import with_json, with_root, with_route
 
 if TYPE_CHECKING:
     from ralf.past.changes import Told
@@ -25,7 +25,7 @@ _HEADINGS = {
 
 
 @click.command(short_help="List what happened to a route, newest first.")
-@click.argument("route")
+@with_route()
 @click.option("-n", "limit", type=click.IntRange(min=1), metavar="N", help="Only the newest N.")
 @with_root
 @with_json
@@ -57,7 +57,7 @@ def log(route: str, limit: int | None, root: str | None, as_json: bool) -> None:
 
 
 @click.command(short_help="Show what changed between two checkpoints.")
-@click.argument("route")
+@with_route()
 @click.argument("a", required=False)
 @click.argument("b", required=False)
 @with_root
@@ -93,8 +93,7 @@ def diff(route: str, a: str | None, b: str | None, root: str | None, as_json: bo
 
 
 @click.command(short_help="Give a route the content of an earlier checkpoint.")
-@click.argument("route")
-@click.argument("to", metavar="CP|rN")
+@with_route("to", "CP|rN")
 @click.option("--because", metavar="WHY", default="", help="The reason; recorded.")
 @click.option("--dry-run", is_flag=True, help="Only show what would change.")
 @with_root

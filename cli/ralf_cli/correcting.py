@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ralf_cli.options import with_json, with_root
+from ralf_cli.options import with_json, with_root, with_route
 
 if TYPE_CHECKING:
     from ralf.corrections import Opened
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 @click.command(short_help="Open a route file in your editor, and take it in.")
-@click.argument("route")
+@with_route()
 @with_root
 @with_json
 @click.pass_context
@@ -80,8 +80,7 @@ def _run_editor(opened: Opened) -> None:
 
 
 @click.command(short_help="Drop a decision for good.")
-@click.argument("route")
-@click.argument("id")
+@with_route("id")
 @click.option("--because", metavar="WHY", default="", help="The reason; kept in the record.")
 @with_root
 @with_json

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ralf.text import clean
-from ralf_cli.options import with_json, with_root
+from ralf_cli.options import with_json, with_root, with_route
 
 if TYPE_CHECKING:
     from ralf.why import Reason
@@ -16,8 +16,7 @@ _SHOWN = 1_200  # characters of one message that are printed
 
 
 @click.command(short_help="Show the transcript lines behind a claim.")
-@click.argument("route")
-@click.argument("id")
+@with_route("id")
 @with_root
 @with_json
 @click.pass_context

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ralf_cli.options import with_json, with_json_alone, with_root
+from ralf_cli.options import with_json, with_json_alone, with_root, with_route
 
 if TYPE_CHECKING:
     from ralf.index.searchwords import Word
@@ -105,7 +105,7 @@ def _list_cost(routes: list[str], root: str | None, *, as_json: bool) -> None:
 
 
 @click.command(short_help="Show the context of a route.")
-@click.argument("route")
+@with_route()
 @click.option("--max-tokens", type=click.IntRange(min=0), metavar="N", help="Hard limit: at most N o200k_base tokens.")
 @click.option("--brief", is_flag=True, help=f"Only what a fresh agent needs first; at most {BRIEF_TOKENS:,} tokens.")
 @click.option("--section", type=click.Choice(SECTIONS), help="Only this part.")

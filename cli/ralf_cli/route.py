@@ -18,7 +18,9 @@ def route(ctx: click.Context, root: str | None, as_json: bool) -> None:
     First match: BB5_ROUTE, RALF_TASK_ID, BB5_TASK_ID in the environment; the task of the loop's run that this is part
     of (RALF_RUN_DIR, RALF_RUN_ID); `ralf route use`; the git branch, unless it is the main one; a name made of the
     session's first request, by its hook; `default`. `route_by` in config.yaml leaves out the branch, the request, or
-    both. On a terminal the session is the newest one of the project.
+    both. On a terminal the session is the newest one of the project. A route that nobody has chosen, and that has
+    nothing of the session, gives way to the one that has. Commands of `ralf context` take this route where ROUTE is
+    left out, and say so.
 
     \b
     Examples:

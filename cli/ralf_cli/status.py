@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 @with_root
 @with_json
 def status(route: str | None, root: str | None, as_json: bool) -> None:
-    """Show the route, which rule chose it, the last checkpoint, the tokens to the next and the last hook.
+    """Show the route, which rule chose it, the last checkpoint, other routes, the tokens to the next and the last hook.
 
     \b
     Examples:
@@ -50,12 +50,17 @@ def status(route: str | None, root: str | None, as_json: bool) -> None:
         click.echo(f"tokens so far    {found.total_tokens_consumed:,}")
     else:
         click.echo("checkpoints      none yet")
+    if found.others:
+        left = found.routes - len(found.others) - bool(found.revision)
+        more = f" and {left:,} more: ralf context list" if left > 0 else ""
+        click.echo(f"other routes     {', '.join(found.others)}{more}")
     if found.foreign:
         click.echo(f"foreign          it holds what came with the repository: ralf context trust {found.route}")
     if found.transcript is None:
         click.echo("session          none found for this project")
     else:
-        click.echo(f"session          {found.transcript}")
+        in_another = f"  (in route {found.session_route})" if found.session_route else ""
+        click.echo(f"session          {found.transcript}{in_another}")
     if found.opted_in:
         click.echo(f"last hook        {_time(called) or 'none has called yet'}")
     if found.problem:

@@ -6,10 +6,16 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from ralf_cli.options import with_json, with_json_alone, with_root
+from ralf_cli.options import with_json, with_json_alone, with_root, with_route
+
+if TYPE_CHECKING:
+    from ralf.project import Project
+    from ralf.transcripts import Transcript
+    from ralf.transcripts.events import Position
 
 _SESSIONS = 5_000  # of Codex's newest sessions, of all projects, that are looked at for this project's newest
 _as_text = click.option(
@@ -18,11 +24,14 @@ _as_text = click.option(
     type=click.Choice(["text"]),
     help="Read a file that is no session as a document: nothing in it was said by you, and it makes no rule.",
 )
+_again = click.option(
+    "--again", is_flag=True, help="Take a session that another route has already, from its beginning: it is in both."
+)
 _LARGE = 5_000_000  # bytes from which a checkpoint takes long enough for a progress bar
 
 
 @click.command(short_help="Take in what is new in a transcript.")
-@click.argument("route")
+@with_route()
 @click.option(
     "--transcript",
     metavar="PATH",
@@ -35,6 +44,7 @@ _LARGE = 5_000_000  # bytes from which a checkpoint takes long enough for a prog
 )
 @click.option("--keep", metavar="TEXT", multiple=True, help="What has to be kept, in a few words. May be repeated.")
 @_as_text
+@_again
 @click.option("--restart", is_flag=True, help="Read the transcript from its beginning (it was replaced).")
 @with_root
 @with_json
@@ -46,15 +56,18 @@ def checkpoint(
     summarizer: str | None,
     keep: tuple[str, ...],
     read_as: str | None,
+    again: bool,
     restart: bool,
     root: str | None,
     as_json: bool,
 ) -> None:
     """Take what is new in a transcript and write a checkpoint to ROUTE for each segment of it.
 
-    Without anything new nothing is written. A model costs tokens, and is asked only where it is named here or in
-    config.local.yaml; what it took is printed, recorded and summed in `ralf status`. Named here, with nothing new, it
-    improves the newest checkpoint. When it fails, the embedded checkpoint stands.
+    Without anything new nothing is written. A session that another route has already is refused without --again; on a
+    terminal you are asked. Otherwise ROUTE is the session's route from then on, unless one was chosen. A model costs
+    tokens, and is asked only where it is named here or in config.local.yaml; what it took is printed, recorded and
+    summed in `ralf status`. Named here, with nothing new, it improves the newest checkpoint. When it fails, the
+    embedded checkpoint stands.
 
     \b
     Examples:
@@ -69,23 +82,31 @@ def checkpoint(
     4 no session, damaged transcript or route file · 5 busy; the transcript shrank or was replaced
     """
     import ralf
+    from ralf import holding, project as projects, routing
     from ralf.summarizers.registry import MODELS
+    from ralf.transcripts import open_transcript
     from ralf_cli.output import emit_json, emit_report, report_as_json, say
 
     path = _transcript(transcript, root)
+    project = projects.find(root)
+    routing.check_new(project, route)
+    source = open_transcript(path, root=project.root, as_text=read_as == "text")
+    begin = _begin(project, route, source, again=again)
     if summarizer in MODELS and sys.stderr.isatty():
         say(f"asking {summarizer}; this may take a while")
     with _progress(path, quiet=as_json) as progress:
         report = ralf.checkpoint(
             route,
-            path,
+            source,
             root=root,
             summarizer=summarizer,
             keep=keep,
             restart=restart,
-            as_text=read_as == "text",
+            begin=begin,
             progress=progress,
         )
+    if report.checkpoints:
+        holding.keep(project, report.route, source)
     if as_json:
         emit_json(report_as_json(report))
     else:
@@ -95,9 +116,10 @@ def checkpoint(
 
 
 @click.command(short_help="Follow a transcript, a checkpoint each time it is due.")
-@click.argument("route")
+@with_route()
 @click.option("--transcript", metavar="FILE", help="The session log. Default: this project's newest session.")
 @_as_text
+@_again
 @click.option(
     "--every", type=click.IntRange(min=1), metavar="N", help="Tokens between checkpoints. Default: as configured."
 )
@@ -110,6 +132,7 @@ def watch(
     route: str,
     transcript: str | None,
     read_as: str | None,
+    again: bool,
     every: int | None,
     once: bool,
     root: str | None,
@@ -133,7 +156,7 @@ def watch(
     if not as_json and not once:
         say(f"watching {path}; stop with Ctrl-C")
     damaged = False
-    for report in follow(route, path, root=root, every=every, once=once, as_text=read_as == "text"):
+    for report in follow(route, path, root=root, every=every, once=once, as_text=read_as == "text", again=again):
         if as_json:
             emit_json(report_as_json(report))
         else:
@@ -145,8 +168,7 @@ def watch(
 
 
 @click.command(short_help="Record a decision, its reason, and what was rejected.")
-@click.argument("route")
-@click.argument("text")
+@with_route("text")
 @click.option("--because", metavar="WHY", default="", help="The reason.")
 @click.option(
     "--instead-of", metavar="OPTION", multiple=True, help='What was rejected, as "option: why not". May be repeated.'
@@ -222,6 +244,19 @@ def _complained(damage: str) -> bool:
 
         complain(damage, "what was written is in the journal; mend the file, then run the same command again")
     return bool(damage)
+
+
+def _begin(project: Project, route: str, source: Transcript, *, again: bool) -> Position | None:
+    """`holding.begin_of`, which refuses a session that another route has; on a terminal the person decides."""
+    from ralf import holding
+
+    try:
+        return holding.begin_of(project, route, source, again=again)
+    except holding.InAnother as error:
+        asked = f"the route {error.other} has this session already. Take it into {route}, too, from its beginning?"
+        if sys.stdin.isatty() and sys.stderr.isatty() and click.confirm(asked, err=True):
+            return None
+        raise
 
 
 def _transcript(named: str | None, root: str | None) -> Path:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from ralf import config, project as projects, routing, sessions, tokens
+from ralf import config, holding, project as projects, routing, sessions, tokens
 from ralf.budget import BudgetWatcher
 from ralf.checkpoint import checkpoint
 from ralf.errors import TranscriptNotFound, UsageError
@@ -27,12 +27,14 @@ def watch(
     every: int | None = None,
     once: bool = False,
     as_text: bool = False,
+    again: bool = False,
     wait: Callable[[float], None] = time.sleep,
 ) -> Iterator[CheckpointReport]:
     """Yield a report for each checkpoint that falls due as the transcript grows, for ever or `once` over what is there.
 
     every    tokens between checkpoints; None: as configured
     as_text  see `checkpoint`
+    again    take a session that another route has already from its beginning (`holding.begin_of`)
     wait     how to pass the seconds between two looks
 
     A transcript that does not exist yet is waited for (with `once`: TranscriptNotFound). Errors: `checkpoint`.
@@ -46,6 +48,7 @@ def watch(
     if every is not None:
         limits = replace(limits, tokens=every, percent=None, adaptive=False)
     watcher: BudgetWatcher | None = None
+    begin: Position | None = None
     seen = Position()
     size = -1
     while True:
@@ -59,7 +62,8 @@ def watch(
                 hint = f"ralf context checkpoint {route} --transcript {path}"
                 raise UsageError(path, "is a run folder: it does not grow as a log does", hint)
             if watcher is None or watcher.state.session != source.session:
-                position = sessions.standing(project, route, source.session).position
+                begin = holding.begin_of(project, route, source, again=again)
+                position = begin or sessions.standing(project, route, source.session).position
                 watcher = BudgetWatcher.resume(limits, position, session=source.session)
                 seen = position
             for event in source.events(seen):
@@ -67,8 +71,10 @@ def watch(
             seen = source.end
             if watcher.state.due:
                 report = checkpoint(
-                    route, path, root=root, reason=watcher.state.due, segment_tokens=every, as_text=as_text
+                    route, path, root=root, reason=watcher.state.due, segment_tokens=every, begin=begin, as_text=as_text
                 )
+                if report.checkpoints:
+                    holding.keep(project, report.route, source)
                 left = max(0, watcher.state.tokens - report.tokens_read)
                 watcher.taken(sessions.standing(project, route, source.session).position, left=left)
                 yield report

@@ -7,11 +7,11 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ralf import config, project as projects, routing
+from ralf import config, holding, project as projects, routing
 from ralf.environment import run as run_of_the_loop, session as current_session
 from ralf.errors import RalfError, TranscriptNotFound
 from ralf.project import Project
-from ralf.transcripts import ofproject
+from ralf.transcripts import ofproject, open_transcript
 from ralf_integrations import environment
 from ralf_integrations.blackbox5 import crossing
 from ralf_integrations.blackbox5.messages import say, typed
@@ -45,6 +45,7 @@ class Checkpointing:
     route       the route; "": the one that is meant, as `ralf route` tells it
     transcript  the session log, or a run's folder; None: this project's newest session, else the run's folder
     root        the project; None: as everywhere, but looked for from the run's folder upwards
+    again       take a session that another route has already, from its beginning; else that is refused
     threshold   percent of the window at which one is made; 0: none is
     reports     what was made
     """
@@ -54,6 +55,7 @@ class Checkpointing:
     transcript: str | Path | None = None
     root: str | Path | None = None
     threshold: float = THRESHOLD
+    again: bool = False
     reports: list[CheckpointReport] = field(default_factory=list)
 
     def see(self, percent: float) -> bool:
@@ -81,7 +83,11 @@ class Checkpointing:
 
         project = self.project()
         route = self.route or self.meant(project)
-        report = checkpoint(route, self.source(project), root=project.root, reason=reason)
+        source = open_transcript(self.source(project), root=project.root)
+        begin = holding.begin_of(project, route, source, again=self.again)
+        report = checkpoint(route, source, root=project.root, reason=reason, begin=begin)
+        if report.checkpoints:
+            holding.keep(project, report.route, source)
         self.reports.append(report)
         track(self._folder(), report)
         made = ", ".join(entry.checkpoint_id for entry in report.checkpoints)

@@ -42,6 +42,8 @@ def main(args: Sequence[str] | None = None) -> int:
     parser.add_argument("--thoughts", type=Path, metavar="FILE", help="a document of the run: its folder is the run's")
     parser.add_argument("--run-dir", type=Path, metavar="DIR", help="the run's folder")
     parser.add_argument("--transcript", type=Path, metavar="FILE", help="the session log")
+    text = "take a session that another route has already, from its beginning"
+    parser.add_argument("--again", action="store_true", help=text)
     parser.add_argument("--project", metavar="P", help="a folder, or a name; default: the project that is meant")
     given = parser.parse_args(args)
     try:
@@ -53,7 +55,7 @@ def main(args: Sequence[str] | None = None) -> int:
 def _run(given: argparse.Namespace) -> int:
     run_dir = given.run_dir or (given.thoughts.parent if given.thoughts is not None else None)
     root = places.named(given.project).root if given.project else None
-    checkpoints = Checkpointing(run_dir, given.route, given.transcript, root)
+    checkpoints = Checkpointing(run_dir, given.route, given.transcript, root, again=given.again)
     project = checkpoints.project()
     routing.check_new(project, given.route)
     path = project.route_file(given.route)

@@ -10,12 +10,13 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from ralf import config, project as projects, routing, sessions, state as states
+from ralf import config, holding, project as projects, routing, sessions, state as states
 from ralf.config import Config
 from ralf.context import RouteContext
 from ralf.errors import RalfError
 from ralf.project import Project
 from ralf.transcripts import ofproject, open_transcript
+from ralf.transcripts.events import Position
 from ralf_integrations import inbox
 from ralf_integrations.health import rules, tail
 from ralf_integrations.health.rules import Session
@@ -114,11 +115,10 @@ class _Looking:
     def _session(self, one: Known, path: Path | None, stirred: float) -> Session:
         problem, end, route = "", Tail(), one.route
         try:
-            if not route:
-                choice = routing.choose(self._project, session=one.session or (path.stem if path else ""))
-                route = routing.known(self._project, choice.route) or choice.route
+            route = self._route(one, path, one.session)
             if path is not None and path.exists():
-                end = tail.read(path, lambda name: sessions.standing(self._project, route, name).position)
+                end = tail.read(path, lambda name: self._taken(self._route(one, path, name), name))
+                route = self._route(one, path, end.session)
         except (RalfError, OSError) as error:
             problem = str(error)
         session = one.session or end.session or (path.stem if path is not None else "")
@@ -153,6 +153,18 @@ class _Looking:
         if state in ("ended", "killed"):  # nothing grows any more
             made = replace(made, growth=None, minutes_to_checkpoint=None, minutes_to_compaction=None)
         return replace(made, state=state, stuck=stuck)
+
+    def _taken(self, route: str, session: str) -> Position:
+        return sessions.standing(self._project, route, session).position
+
+    def _route(self, one: Known, path: Path | None, session: str) -> str:
+        """The route of a session, as `ralf status` tells it; the one that a hook saw, unless another was chosen."""
+        own = one.session or (ofproject.session_of(path) if path is not None else "")
+        choice = routing.choose(self._project, session=own)
+        if one.route and not holding.is_chosen(choice):
+            choice = routing.Choice(one.route, choice.rule)
+        choice = holding.route_of(self._project, session, choice)
+        return routing.known(self._project, choice.route) or choice.route
 
     def _state(self, one: Known, end: Tail, session: Session, context: RouteContext | None) -> tuple[str, str]:
         """What a session is at, and why it is stuck."""

@@ -8,14 +8,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import ralf
-from ralf import project as projects, routing
+from ralf import holding, project as projects, routing
 from ralf.briefing.fence import fenced, shown
 from ralf.errors import Busy, Damaged, NotFound, RalfError, RouteNotFound, TranscriptNotFound, UsageError
 from ralf.project import Project
 from ralf.text import clean, one_line
 from ralf.transcripts import ofproject, open_transcript
 from ralf.trim import trimmed
-from ralf_integrations import existing
 from ralf_integrations.hooks import known
 from ralf_integrations.mcp import caller, labels, lines
 from ralf_integrations.mcp.answers import Checkpointed, Context, Found, Hit, Recorded, Route, Routes, Used, Written
@@ -125,10 +124,13 @@ class Tools:
         """
         choice = self._choice(route)
         path = self._transcript(transcript or None)
-        if choice.rule == routing.DEFAULT:
-            has, _ = existing.begun(self._project).get(open_transcript(path).session, ("", 0))
-            choice = routing.Choice(has or choice.route, choice.rule)
-        report = ralf.checkpoint(choice.route, path, root=self._root)
+        source = open_transcript(path)
+        if not route:
+            choice = holding.route_of(self._project, source.session, choice)
+        begin = holding.begin_of(self._project, choice.route, source)
+        report = ralf.checkpoint(choice.route, source, root=self._root, begin=begin)
+        if report.checkpoints:
+            holding.keep(self._project, report.route, source)
         made = [
             Written(labels.id_of(one.checkpoint_id), one.tokens, one.tokens_stored, one.recall)
             for one in report.checkpoints
@@ -205,7 +207,10 @@ class Tools:
 
     def _choice(self, route: str | None) -> routing.Choice:
         project = self._project
-        choice = routing.choose(project, route or None, session=caller.session(project) or None)
+        session = caller.session(project)
+        choice = routing.choose(project, route or None, session=session or None)
+        if session:
+            choice = holding.route_of(project, session, choice)
         return routing.Choice(routing.known(project, choice.route) or choice.route, choice.rule)
 
     def _transcript(self, named: str | None) -> Path:
@@ -254,6 +259,9 @@ def told(error: RalfError | OSError) -> str:
     """An error as a model is told it: a sentence of ours, and in the fence what is wrong and what to do next."""
     if isinstance(error, RouteNotFound):
         hint = f'get_context(route="{error.closest[0]}")' if error.closest else "list_routes()"
+        return refusal(error, f"{error}\nhint: {hint}")
+    if isinstance(error, holding.InAnother):
+        hint = f'checkpoint(route="{error.other}"), or use_route first: then only what is new goes there'
         return refusal(error, f"{error}\nhint: {hint}")
     if isinstance(error, RalfError):
         return refusal(error, f"{error}\nhint: {_as_call(error.hint) or 'ralf context verify'}")

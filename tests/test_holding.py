@@ -1,0 +1,127 @@
+"""Which route has a session: every look at the project means the same one, and no route takes it a second time."""
+
+from __future__ import annotations
+
+import os
+import pty
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import ralf
+import storekit
+from ralf import routing
+from ralf.project import Project
+from ralf_integrations.blackbox5.context_checkpoint import main as create
+from ralf_integrations.mcp.tools import Tools
+from storekit import Cli, Ran
+
+Run = Callable[..., Ran]
+
+
+@pytest.fixture
+def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A project with one session of a client, as a terminal of the person sees it."""
+    for name in storekit.CHOOSING:
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path / ".claude"))
+    monkeypatch.setenv("CODEX_HOME", str(tmp_path / ".codex"))
+    project = tmp_path / "project"
+    project.mkdir()
+    storekit.write_session(storekit.session_log(tmp_path, project, "s-1"), 2_000)
+    return project
+
+
+@pytest.fixture
+def cli(root: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Run:
+    return Cli(root, monkeypatch, capfd)
+
+
+def test_after_a_manual_checkpoint_status_health_and_the_route_that_is_meant_agree(root: Path, cli: Run) -> None:
+    ralf.record_decision("older", "Keep the old columns", root=root)
+    assert cli("status", "--json").json()["route"] == "default"
+    assert cli("context", "checkpoint", "api").status == 0
+    told = cli("status").out
+    assert "route            api" in told and "checkpoints      1, " in told and "none yet" not in told
+    assert "other routes     older\n" in told and " is due" not in told
+    assert cli("route", "--json").json()["route"] == "api"
+    assert [one["route"] for one in cli("health", "--json").json()["sessions"]] == ["api"]
+    assert "never" not in cli("health").out
+    assert Tools(root)._choice(None).route == "default"  # no session calls it
+    assert routing.choose(Project(root), session="s-1").route == "api"  # what its hooks will take
+
+
+def test_a_checkpoint_of_an_earlier_version_is_found_without_the_cache(root: Path, cli: Run) -> None:
+    (log,) = root.parent.glob(".claude/projects/*/*.jsonl")
+    ralf.checkpoint("api", log, root=root)
+    assert cli("route", "--json").json() == {"route": "api", "rule": "its last checkpoint"}
+    named = cli("status", "--route", "other", "--json").json()
+    assert (named["session_route"], named["tokens_since"], named["others"]) == ("api", 0, ["api"])
+    assert "(in route api)" in cli("status", "--route", "other").out
+    assert cli("context", "checkpoint").lines == ["api: nothing new"]
+
+
+def test_a_session_is_refused_by_a_second_route_without_a_terminal_and_taken_with_again(root: Path, cli: Run) -> None:
+    assert cli("context", "checkpoint", "api").status == 0
+    for command in ("checkpoint", "watch"):
+        refused = cli("context", command, "other", *(("--once", "--every", 500) if command == "watch" else ()))
+        refused.complains(2, "other", "the route api has this session already", "--again")
+    assert create(["create", "--route", "other", "--project", str(root)]) == 2
+    with pytest.raises(ralf.errors.UsageError, match="the route api has this session already"):
+        Tools(root).checkpoint("other")
+    assert cli("context", "list", "--json").json()[0]["route"] == "api" and len(routing.names_of(Project(root))) == 1
+    assert cli("context", "checkpoint", "other", "--again").status == 0
+    assert cli("context", "checkpoint", "other").lines == ["other: nothing new"]
+    assert cli("route", "--json").json()["route"] == "api"  # the session goes on with its own
+
+
+def test_a_route_that_was_chosen_for_the_session_takes_what_the_one_before_has_not(root: Path, cli: Run) -> None:
+    assert cli("context", "checkpoint", "api").status == 0
+    routing.use(Project(root), "next", session="s-1")
+    assert cli("context", "checkpoint").lines == ["next: nothing new"]
+    (log,) = root.parent.glob(".claude/projects/*/*.jsonl")
+    storekit.grow(log, 400, 60)
+    assert cli("context", "checkpoint", "next").status == 0
+    ((_, start, _),) = storekit.checkpoints_of(root, "next")
+    assert start == storekit.checkpoints_of(root, "api")[0][2]
+
+
+def test_route_use_counts_in_every_command_that_takes_a_route(root: Path, cli: Run) -> None:
+    ralf.record_decision("api", "Keep the old columns", root=root)
+    cli("context", "checkpoint", "moon")
+    assert cli("route", "use", "api").status == 0
+    for command in (("show",), ("log",), ("diff",), ("why", "DEC-001"), ("drop", "DEC-001"), ("revert", "r1")):
+        named = cli("context", command[0], "api", *command[1:], "--json")
+        ran = cli("context", *command, "--json")
+        assert (ran.status, ran.err) == (named.status, f"route api (ralf route use)\n{named.err}"), command
+        if command[0] not in ("drop", "revert"):
+            assert ran.out == named.out, command
+    assert cli("context", "decide", "Use WAL mode").lines == ["api: DEC-002: Use WAL mode"]
+    assert cli("status", "--json").json()["route"] == "api"
+
+
+def test_a_missing_word_is_missed_and_no_route_is_taken_for_it(root: Path, cli: Run) -> None:
+    ralf.record_decision("api", "Keep the old columns", root=root)
+    for args in (("decide", "api"), ("drop", "api"), ("why",), ("revert", "api")):
+        cli("context", *args).complains(2, f"ralf context {args[0]}", "Missing argument")
+    assert len(storekit.records_of(root, "api")) == 1
+
+
+@pytest.mark.parametrize(("answer", "taken"), [(b"n\n", False), (b"y\n", True)])
+def test_on_a_terminal_a_second_route_is_asked_about(root: Path, cli: Run, answer: bytes, taken: bool) -> None:
+    assert cli("context", "checkpoint", "api").status == 0
+    here, there = pty.openpty()
+    try:
+        os.write(here, answer)
+        command = storekit.command("context", "checkpoint", "other")
+        env = storekit.environment(root.parent)
+        done = subprocess.run(command, cwd=root, env=env, stdin=there, stdout=there, stderr=there, timeout=60)
+        os.set_blocking(here, False)
+        told = os.read(here, 65_536).decode()
+    finally:
+        os.close(here)
+        os.close(there)
+    assert "Take it into other, too, from its beginning?" in told
+    assert (done.returncode, (storekit.journal_file(root, "other").exists())) == (0 if taken else 2, taken), told
