@@ -18,6 +18,7 @@ from ralf.journal import Record
 from ralf.model import Decision
 from ralf.ownership import foreign
 from ralf.past import history
+from ralf.past.log import log
 from ralf.project import Project
 from ralf.summarizers.decisions import find
 from ralf.summarizers.supersession import linked
@@ -79,6 +80,14 @@ def test_the_record_tells_why_and_not_the_words(tmp_path: Path) -> None:
 def test_a_label_may_be_typed_as_why_takes_it(tmp_path: Path, typed: str) -> None:
     decided(tmp_path)
     assert corrections.drop(ROUTE, typed, root=tmp_path).decision.id == "DEC-001"
+
+
+def test_the_log_names_what_was_dropped_and_why(tmp_path: Path) -> None:
+    first, second = decided(tmp_path), decided(tmp_path, "Keep the old columns")
+    corrections.drop(ROUTE, second, root=tmp_path)
+    corrections.drop(ROUTE, first, because="only a guess", root=tmp_path)
+    found = [(event.id, event.text) for event in log(ROUTE, limit=2, root=tmp_path)]
+    assert found == [(first, f"{SQLITE}: only a guess"), (second, "Keep the old columns")]
 
 
 def test_dropping_twice_changes_nothing(tmp_path: Path) -> None:

@@ -118,3 +118,21 @@ def test_who_does_not_want_to_edit_again_finds_the_file_as_it_was_left(root: Pat
     assert "conflict markers" in printed
     assert b"<<<<<<< HEAD" in projects.find(root).route_file(ROUTE).read_bytes()
     assert len(ralf.get_context(ROUTE, root=root).decisions) == 2
+
+
+@pytest.mark.parametrize("editor", ["", "vim -u NONE", "/usr/bin/nano"])
+def test_without_a_terminal_an_editor_that_needs_one_is_refused_and_the_file_named(
+    root: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], editor: str
+) -> None:
+    monkeypatch.setenv("VISUAL", "")
+    monkeypatch.setenv("EDITOR", editor)
+    ran = storekit.Cli(root, monkeypatch, capfd)("context", "edit", ROUTE)
+    ran.complains(2, ROUTE, "needs a terminal", str(projects.find(root).route_file(ROUTE)))
+
+
+def test_without_a_terminal_no_editor_waits_for_a_keyboard(root: Path) -> None:
+    command = storekit.command("--root", root, "context", "edit", ROUTE)
+    environment = storekit.environment(root, VISUAL="", EDITOR="sh -c 'cat; sed -i s/one.file/no.server/ $0'")
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment) as running:
+        assert running.wait(storekit.HANGS) == 0  # nobody closes its input
+    assert ralf.get_context(ROUTE, root=root).decisions[0].rationale == "no.server"

@@ -77,6 +77,20 @@ def test_the_change_is_shown_and_nothing_done_without_a_yes(tmp_path: Path, run:
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize(("client", "events"), [("claude-code", 9), ("codex", 7), ("gemini", 5)])
+def test_the_change_shows_one_entry_and_for_how_many_events_it_is_the_same(
+    tmp_path: Path, run: Run, client: str, events: int
+) -> None:
+    dry = run("--client", client, "--dry-run")
+    assert dry.out.count("SessionStart") == 2 and dry.out.count("instant.main()") == 1
+    assert f"  +    … the same for {events - 1} events: " in dry.out
+    whole = run("--client", client, "--dry-run", "--json").out
+    assert whole.count("instant.main()") == events
+    run("--client", client, "--yes")
+    gone = run("--client", client, "--uninstall", "--dry-run")
+    assert f"  -    … the same for {events - 1} events: " in gone.out
+
+
 @pytest.mark.slow
 def test_a_person_says_yes_or_no(tmp_path: Path) -> None:
     assert "Go on? [Y/n]" in typed(tmp_path, "n\n", "--client", "claude-code")

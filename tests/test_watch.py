@@ -32,6 +32,17 @@ def test_one_look_below_the_threshold_makes_nothing(tmp_path: Path) -> None:
     assert not storekit.context_of(tmp_path).exists()
 
 
+def test_one_look_that_makes_nothing_says_why_and_what_makes_one(tmp_path: Path) -> None:
+    write_session(tmp_path / "s.jsonl", 2_000)
+    told: list[str] = []
+    look(tmp_path / "s.jsonl", tmp_path, idle=told.append)
+    (line,) = told
+    assert line.startswith("tide: no checkpoint is due: 2,") and " of 50,000 tokens since the last one" in line
+    assert line.endswith("ralf context checkpoint tide")
+    look(tmp_path / "s.jsonl", tmp_path, every=1_000, idle=told.append)
+    assert len(told) == 1
+
+
 def test_one_look_at_more_than_the_threshold_checkpoints_what_is_there(tmp_path: Path) -> None:
     write_session(tmp_path / "s.jsonl", 7_000)
     (report,) = look(tmp_path / "s.jsonl", tmp_path, every=3_000)

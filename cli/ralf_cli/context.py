@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+import click
+
 from ralf_cli.main import LazyGroup
 
 
@@ -29,6 +31,13 @@ class _Context(LazyGroup):
     }
 
 
+@click.pass_context
+def _help(ctx: click.Context) -> None:
+    """Alone it is its help."""
+    if ctx.invoked_subcommand is None:
+        click.echo(ctx.get_help())
+
+
 context = _Context(
     name="context",
     help="""Checkpoint, read and correct routes.
@@ -42,4 +51,6 @@ context = _Context(
     \b
     Exit status: that of the command
     """,
+    invoke_without_command=True,
+    callback=_help,
 )

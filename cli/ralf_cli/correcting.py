@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import click
@@ -12,6 +13,12 @@ from ralf_cli.options import with_json, with_root, with_route
 if TYPE_CHECKING:
     from ralf.corrections import Opened
     from ralf.forgetting.forget import Forgotten
+
+
+_AT_A_KEYBOARD = frozenset(
+    "ed emacs ex helix hx jed jmacs joe kak mcedit mg micro nano ne nvi nvim pico vi view vile vim vimdiff zile".split()
+)
+"""Editors that wait for a person's keys, and hang, or fail, where there are none."""
 
 
 @click.command(short_help="Open a route file in your editor, and take it in.")
@@ -24,6 +31,7 @@ def edit(ctx: click.Context, route: str, root: str | None, as_json: bool) -> Non
 
     Any other editor does as well, at any moment: then the next write takes it in. A decision that you take out is
     dropped (see drop). A file that cannot be read afterwards is not written over; on a terminal you may go on editing.
+    Without a terminal an editor that needs one is refused: change the file itself.
 
     \b
     Examples:
@@ -39,6 +47,7 @@ def edit(ctx: click.Context, route: str, root: str | None, as_json: bool) -> Non
     from ralf_cli.output import emit_json, fields_of, say
     from ralf_cli.terminal import complain
 
+    _check_editor(route, root)
     opened = corrections.open_file(route, root=root)
     if opened.damage:
         say(f"warning: {opened.damage}")
@@ -60,6 +69,25 @@ def edit(ctx: click.Context, route: str, root: str | None, as_json: bool) -> Non
     click.echo(f"{done.route}: {changed}")
 
 
+def _check_editor(route: str, root: str | None) -> None:
+    """UsageError where the editor waits for a keyboard, and there is none: an agent's shell would hang."""
+    import shlex
+    from pathlib import Path
+
+    from ralf import environment, project as projects, routing
+    from ralf.errors import UsageError
+
+    if sys.stdin.isatty() and sys.stdout.isatty():
+        return
+    command = environment.editor()
+    with suppress(ValueError):  # it is said when it is started
+        if Path(shlex.split(command)[0]).name.casefold() not in _AT_A_KEYBOARD:
+            return
+    project = projects.find(root)
+    path = project.route_file(routing.existing(project, route))
+    raise UsageError(route, f"{command} needs a terminal, and there is none", f"change the file itself: {path}")
+
+
 def _run_editor(opened: Opened) -> None:
     """Run the person's editor on a route file and wait for it; RalfError where it fails: what it saved stays."""
     import shlex
@@ -69,8 +97,9 @@ def _run_editor(opened: Opened) -> None:
     from ralf.errors import RalfError
 
     command = environment.editor()
+    keyboard = None if sys.stdin.isatty() and sys.stdout.isatty() else subprocess.DEVNULL
     try:
-        status = subprocess.call([*shlex.split(command), str(opened.path)])
+        status = subprocess.call([*shlex.split(command), str(opened.path)], stdin=keyboard)
     except (OSError, ValueError) as error:
         what = f"the editor cannot be started: {getattr(error, 'strerror', None) or error}"
         raise RalfError(command, what, "name another: export EDITOR=nano") from None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import sys
 from collections.abc import Callable, Iterator
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 
 CLIENTS = ("claude-code", "codex", "gemini", "agents-md", "ralf")
 _ONE_FILE_EACH = ("agents-md", "ralf")
+_ENTRY = re.compile(r'"type": "command", .*?[" ](\w+)(?: --client [\w-]+)?"\]?, "timeout": ')
+"""An entry of a client's settings, up to the event that it is for."""
 
 
 class Step(NamedTuple):
@@ -267,10 +270,28 @@ def _shown(step: Step) -> str:
     from ralf.text import clean
 
     lines = [f"{step.path}: {step.what}"]
-    for line in clean(step.diff).splitlines():
+    for line in _alike_at_once(clean(step.diff).splitlines()):
         colour = {"+": "green", "-": "red"}.get(line[:1])
         lines.append(click.style(f"  {line}", fg=colour) if colour else f"  {line}")
     return "\n".join(lines)
+
+
+def _alike_at_once(lines: list[str]) -> Iterator[str]:
+    """The lines of a diff; of entries that call the same for several events the first, and which events follow."""
+    alike: list[str] = []  # events behind the one that is shown
+    before = ""
+    for line in [*lines, ""]:
+        found = _ENTRY.search(line)
+        call = f"{line[0]} {line[found.start() : found.start(1)]}" if found is not None else ""
+        if found is not None and call == before:
+            alike.append(found[1])
+            continue
+        if alike:
+            yield f"{before[0]}    … the same for {len(alike)} event{'s' * (len(alike) > 1)}: {', '.join(alike)}"
+            alike = []
+        before = call
+        if line:
+            yield line
 
 
 def _plain(step: Step, *, done: bool) -> dict[str, object]:

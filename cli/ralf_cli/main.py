@@ -32,6 +32,16 @@ class LazyGroup(click.Group):
         command: click.Command = getattr(import_module(module), attribute)
         return command
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The command that is named first; WrongCommand, which names the right one, for one that is none."""
+        if args and not args[0].startswith("-") and args[0] not in self.lazy:
+            from ralf_cli.verbs import wrong
+
+            raise wrong(ctx, args[0], args[1:])
+        return super().resolve_command(ctx, args)
+
 
 class _Main(LazyGroup):
     """All commands. Where one fails, the hint names commands as they are typed in the project that is meant."""
@@ -114,7 +124,7 @@ def run() -> NoReturn:
         status = error.exit_status
     except click.UsageError as error:
         where = error.ctx.command_path if error.ctx else "ralf"
-        _complain(f"{where}: {error.format_message()}", f"{where} --help")
+        _complain(f"{where}: {error.format_message()}", getattr(error, "hint", "") or f"{where} --help")
         status = 1 if where == "ralf hook" else 2  # to a client 2 means: block what the person or the agent does
     except click.exceptions.Exit as error:
         status = error.exit_code

@@ -12,10 +12,13 @@ import click
 from ralf_cli.options import with_json, with_json_alone, with_root, with_route
 
 if TYPE_CHECKING:
+    from ralf.context import RouteContext
     from ralf.index.searchwords import Word
     from ralf.search import SearchHit
 
 BRIEF_TOKENS = 2_500
+_BUDGETS = (50, 100, 200, 400, 800, 1_600)  # tokens that are tried where what was given is too little
+_ENOUGH = 200
 SECTIONS = ("goal", "work", "decisions", "facts", "history")
 
 
@@ -128,6 +131,7 @@ def show(
     """Show the context of ROUTE: goal, where things stand, what comes next, decisions, facts, history.
 
     Open files that changed or went since the last checkpoint are marked, and work that no checkpoint covers is told.
+    --json keeps to --section, --brief and --max-tokens; `left_out` counts what had no room.
 
     \b
     Examples:
@@ -142,11 +146,10 @@ def show(
     Exit status: 0 · 2 refused name · 3 no such route or checkpoint · 4 damaged data (what can be served is printed)
     """
     import ralf
-    from ralf_cli.output import context_as_json, emit_json
 
     if loss:
         from ralf.proving.loss import loss_reports
-        from ralf_cli.output import emit_losses, handed_over, loss_as_json
+        from ralf_cli.output import emit_json, emit_losses, handed_over, loss_as_json
 
         reports = loss_reports(route, at=at, root=root)
         if as_json:
@@ -163,18 +166,43 @@ def show(
         from ralf.past.history import context_at
 
         context = context_at(route, at, root=root)
+    budget = max_tokens if max_tokens is not None else BRIEF_TOKENS if brief else None
     if as_json:
-        emit_json(context_as_json(context))
+        _emit_as_json(context, section, budget, brief=brief)
     else:
-        budget = max_tokens if max_tokens is not None else BRIEF_TOKENS if brief else None
-        part = "brief" if brief else section
-        text = context.render(budget, query=query, section=part, fenced=not sys.stdout.isatty())  # in a pipe: an agent
-        click.echo(text, nl=False)
+        _emit_text(context, "brief" if brief else section, budget, query)
     if context.warnings:
         from ralf_cli.terminal import complain  # only what is wrong pays for it
 
         complain(context.warnings[0], context.warnings[1] if len(context.warnings) > 1 else "")
         click.get_current_context().exit(4)
+
+
+def _emit_as_json(context: RouteContext, section: str | None, budget: int | None, *, brief: bool) -> None:
+    from ralf_cli import excerpt
+    from ralf_cli.output import context_as_json, say
+
+    tree = excerpt.of(context_as_json(context), section=section, brief=brief, max_tokens=budget)
+    if not tree:
+        say(f"{context.route}: {budget} tokens are too few for JSON of it: try --max-tokens {_ENOUGH}")
+    click.echo(excerpt.printed(tree))
+
+
+def _emit_text(context: RouteContext, section: str | None, budget: int | None, query: str | None) -> None:
+    """Print a context; nothing, and why on stderr, where nothing of it has room."""
+    from ralf_cli.output import say
+
+    fenced = not sys.stdout.isatty()  # in a pipe: an agent
+    text = context.render(budget, query=query, section=section, fenced=fenced)
+    click.echo(text, nl=False)
+    if text or budget is None:
+        return
+    larger = (most for most in _BUDGETS if most > budget)
+    enough = next((most for most in larger if context.render(most, query=query, section=section, fenced=fenced)), None)
+    if enough is None:
+        say(f"{context.route}: nothing is kept for this part")
+    else:
+        say(f"{context.route}: {budget} tokens are too few for a line of it: try --max-tokens {enough}")
 
 
 @click.command(short_help="Find decisions, checkpoints, facts and evidence.")

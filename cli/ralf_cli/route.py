@@ -2,12 +2,26 @@
 
 from __future__ import annotations
 
+import shlex
+
 import click
 
 from ralf_cli.options import with_json, with_root
 
 
-@click.group(invoke_without_command=True, short_help="Show the route that is meant; `use` chooses one.")
+class _Route(click.Group):
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """`use`; for anything else the right command, and for a route's name `use` of it."""
+        if args and not args[0].startswith("-") and args[0] not in self.commands:
+            from ralf_cli.verbs import wrong
+
+            raise wrong(ctx, args[0], args[1:], f"ralf route use {shlex.quote(args[0])}")
+        return super().resolve_command(ctx, args)
+
+
+@click.group(cls=_Route, invoke_without_command=True, short_help="Show the route that is meant; `use` chooses one.")
 @with_root
 @with_json
 @click.pass_context

@@ -156,7 +156,9 @@ def watch(
     if not as_json and not once:
         say(f"watching {path}; stop with Ctrl-C")
     damaged = False
-    for report in follow(route, path, root=root, every=every, once=once, as_text=read_as == "text", again=again):
+    for report in follow(
+        route, path, root=root, every=every, once=once, as_text=read_as == "text", again=again, idle=say
+    ):
         if as_json:
             emit_json(report_as_json(report))
         else:

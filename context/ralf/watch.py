@@ -29,6 +29,7 @@ def watch(
     as_text: bool = False,
     again: bool = False,
     wait: Callable[[float], None] = time.sleep,
+    idle: Callable[[str], None] = lambda _: None,
 ) -> Iterator[CheckpointReport]:
     """Yield a report for each checkpoint that falls due as the transcript grows, for ever or `once` over what is there.
 
@@ -36,6 +37,7 @@ def watch(
     as_text  see `checkpoint`
     again    take a session that another route has already from its beginning (`holding.begin_of`)
     wait     how to pass the seconds between two looks
+    idle     told, with `once`, why none fell due
 
     A transcript that does not exist yet is waited for (with `once`: TranscriptNotFound). Errors: `checkpoint`.
     """
@@ -78,9 +80,20 @@ def watch(
                 left = max(0, watcher.state.tokens - report.tokens_read)
                 watcher.taken(sessions.standing(project, route, source.session).position, left=left)
                 yield report
+            elif once:
+                idle(_why_not(route, watcher))
         if once:
             return
         wait(POLL_SECONDS)
+
+
+def _why_not(route: str, watcher: BudgetWatcher) -> str:
+    """Why no checkpoint is due."""
+    found, most = watcher.state.tokens, watcher.threshold
+    return (
+        f"{route}: no checkpoint is due: {found:,} of {most:,} tokens since the last one; to make one all the same: "
+        f"ralf context checkpoint {route}"
+    )
 
 
 def _size(path: Path) -> int | None:

@@ -45,17 +45,22 @@ def log(route: str, *, limit: int | None = None, root: str | os.PathLike[str] | 
     """
     project = projects.find(root)
     found = routing.existing(project, route)
+    words: dict[str, str] = {}
     with understood(found):
-        events = [_event(label, record) for label, record in history.records(project, found)]
+        events = [_event(label, record, words) for label, record in history.records(project, found)]
     return events[::-1][:limit]
 
 
-def _event(label: str, record: Record) -> Event:
+def _event(label: str, record: Record, words: dict[str, str]) -> Event:
+    """What a record brought; `words`: of each decision so far, by its label, added to."""
     if record.foreign:
         return Event(record.revision, "foreign", "", "", foreignlines.ORIGIN, foreignlines.LABEL, foreign=True)
     payload = record.payload
     told = _TOLD.get(record.kind, _other)
     id_, time, who, text = told(payload, label)
+    if record.kind == "drop":
+        text = ": ".join(filter(None, (words.get(id_, ""), text)))
+    words.update(_decisions(payload))
     return Event(record.revision, record.kind, id_, time, who, value(text) if text else "")
 
 
@@ -148,6 +153,14 @@ def _other(payload: Mapping[str, Any], _: str) -> _Told:
     named = _few([str(one) for one in ids]) if isinstance(ids, list) else str(ids)
     time = str(payload.get("timestamp", ""))
     return named, time, str(payload.get("origin", "")), str(payload.get("because", ""))
+
+
+def _decisions(payload: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """The decisions that a record brings: label and words."""
+    document = payload.get("document") or {}
+    for item in (*payload.get("decisions", ()), *document.get("decisions", ()), payload.get("decision") or {}):
+        if item:
+            yield str(item.get("id", "")), str(item.get("decision", ""))
 
 
 def _decided(payload: Mapping[str, Any]) -> str:

@@ -1,0 +1,115 @@
+"""`ralf context show`: what its options leave, as text and as JSON; and the answer to a command that is none."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import ralf
+import storekit
+from ralf import tokens
+from storekit import Cli, Ran
+
+Run = Callable[..., Ran]
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A project with one route: four checkpoints, decisions of every rank, a rule."""
+    project = tmp_path_factory.mktemp("show")
+    number = storekit.write_session(project / "session.jsonl", 2_000)
+    for _ in range(4):
+        ralf.checkpoint("tide", project / "session.jsonl", root=project)
+        number = storekit.grow(project / "session.jsonl", 2_000, number)
+    ralf.record_decision("tide", "Use SQLite", rationale="one file", root=project)
+    ralf.record_decision("tide", "Use DuckDB", supersedes="DEC-001", root=project)
+    ralf.record_decision("tide", "Never push to main", kind="rule", pinned=True, root=project)
+    return project
+
+
+@pytest.fixture
+def show(root: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Run:
+    cli = Cli(root, monkeypatch, capfd)
+    return lambda *args: cli("context", "show", "tide", *args)
+
+
+def test_json_of_a_section_holds_its_fields_and_of_a_brief_no_history(show: Run) -> None:
+    whole = show("--json").json()
+    for section, keys in (
+        ("goal", {"goal"}),
+        ("work", {"active_work", "unresolved", "since"}),
+        ("decisions", {"decisions"}),
+        ("facts", {"facts"}),
+        ("history", {"checkpoints", "history"}),
+    ):
+        found = show("--json", "--section", section).json()
+        assert set(found) == {"route", "revision"} | keys
+        assert all(found[key] == whole[key] for key in keys - {"since"}), section
+    brief = show("--json", "--brief").json()
+    assert {"goal", "decisions", "active_work"} < set(brief) and not {"history", "checkpoints", "facts"} & set(brief)
+
+
+@pytest.mark.parametrize("most", [60, 250, 500, 1_000, 2_500, 6_000])
+def test_json_keeps_to_max_tokens_and_says_what_it_leaves_out(show: Run, most: int) -> None:
+    whole = show("--json").json()
+    ran = show("--json", "--max-tokens", most)
+    found = ran.json()
+    assert 0 < tokens.count(ran.out.rstrip("\n")) <= most and found["route"] == "tide"
+    if "decisions" not in found:
+        assert set(found) == {"route", "revision", "left_out"}
+        return
+    left = found.get("left_out", {})
+    assert len(found["decisions"]) + left.get("decisions", 0) == len(whole["decisions"])
+    assert found["history"].count("### Checkpoint") + left.get("history", 0) == 4
+    texts = [one["decision"] for one in found["decisions"]]
+    if texts:
+        assert "Never push to main" in texts  # a rule goes last of all
+
+
+def test_json_and_text_that_have_no_room_say_so_and_what_would_do(show: Run) -> None:
+    for args in ((), ("--brief",), ("--section", "decisions")):
+        ran = show("--max-tokens", "10", *args)
+        assert (ran.status, ran.out) == (0, "")
+        most = ran.err.strip().rpartition(" ")[2]
+        assert ran.err == f"tide: 10 tokens are too few for a line of it: try --max-tokens {most}\n"
+        assert show("--max-tokens", most, *args).out
+    ran = show("--json", "--max-tokens", "5")
+    assert (ran.json(), "too few" in ran.err) == ({}, True)
+    assert json.loads(show("--json", "--max-tokens", "200").out)["route"] == "tide"
+
+
+def test_ralf_context_alone_is_its_help(
+    root: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    cli = Cli(root, monkeypatch, capfd)
+    alone = cli("context")
+    assert (alone.status, alone.err) == (0, "")
+    assert alone.out == cli("context", "--help").out
+
+
+@pytest.mark.parametrize(
+    ("args", "right"),
+    [
+        (("show", "tide"), "ralf context show tide"),
+        (("context", "status"), "ralf status"),
+        (("context", "get", "tide", "--brief"), "ralf context show tide --brief"),
+        (("context", "shwo", "tide"), "ralf context show tide"),
+        (("context", "add", "tide", "Use one file"), "ralf context decide tide 'Use one file'"),
+        (("list",), "ralf context list"),
+        (("doctro",), "ralf doctor"),
+        (("use", "tide"), "ralf route use tide"),
+        (("route", "tide"), "ralf route use tide"),
+        (("route", "list"), "ralf context list"),
+        (("context", "remove", "tide", "DEC-001"), "ralf context drop tide DEC-001"),
+        (("frobnicate",), "ralf --help"),
+    ],
+)
+def test_a_wrong_command_is_answered_with_the_right_one(
+    root: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], args: tuple[str, ...], right: str
+) -> None:
+    ran = Cli(root, monkeypatch, capfd)(*args)
+    assert (ran.status, ran.out) == (2, "")
+    assert ran.err.splitlines()[1] == f"hint: {right}"
