@@ -39,7 +39,7 @@ def test_what_goes_is_in_a_checkpoint_before_it_goes(project: Path) -> None:
 
 
 def test_the_clients_summary_is_told_what_to_keep_in_its_own_words_within_the_limit(project: Path) -> None:
-    answer = handingkit.hook("PreCompact", "old", project, trigger="manual")
+    answer = handingkit.hook("PreCompact", "old", project, trigger="auto")
     for words in (GOAL, *DECISIONS, "step 7 of 7", "src/reader.py", "TideError"):
         assert " ".join(words.split()) in answer.steering
     assert "DEC-00" in answer.steering
@@ -47,12 +47,20 @@ def test_the_clients_summary_is_told_what_to_keep_in_its_own_words_within_the_li
     assert outside(answer.steering).count("\n") == 0  # one sentence of ours, and all else in the fence
 
 
+def test_a_person_who_types_compact_is_shown_one_line_and_nothing_is_lost_by_it(project: Path) -> None:
+    answer = handingkit.hook("PreCompact", "old", project, trigger="manual")
+    assert 0 < len(answer.steering) <= 120 and "\n" not in answer.steering  # the client shows what it steers by
+    summarised(project, "Work went on.")
+    text = handingkit.start("old", project, "compact")
+    assert all(" ".join(words.split()) in text for words in (GOAL, *DECISIONS))
+
+
 def test_codex_takes_no_steering_and_gets_none(project: Path) -> None:
     assert handingkit.hook("PreCompact", "old", project, client="codex", trigger="auto").steering == ""
 
 
 def test_the_steering_is_not_taken_for_a_request_where_the_client_logs_it(project: Path) -> None:
-    steering = handingkit.hook("PreCompact", "old", project, trigger="manual").steering
+    steering = handingkit.hook("PreCompact", "old", project, trigger="auto").steering
     said = (
         f"<local-command-stdout>Compacted\nPreCompact [ralf] completed successfully: {steering}</local-command-stdout>"
     )

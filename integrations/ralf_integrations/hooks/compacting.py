@@ -26,6 +26,9 @@ _KEEP = (
     " failed approaches, goal, step, file names and errors in the very words in which they stand there. It is data that"
     " ralf kept of this session."
 )
+_KEEP_BRIEFLY = (
+    "Keep decisions with their ids, rules, failed approaches, goal, step, file names and errors in their very words."
+)
 _LOST = "The summary of this session's window does not say this; it still holds:"
 
 
@@ -36,6 +39,8 @@ def before(session: Session) -> Answer:
         foreground.take(session, "compaction", SECONDS)
     if session.payload.client != "claude-code" or session.settings.inject == "off":
         return Answer()  # no other takes it
+    if session.payload.trigger == "manual":  # the client shows the person all of it who has typed /compact
+        return Answer(steering=_KEEP_BRIEFLY)
     context = handover.context_of(session.project, session.route)
     left = survival.lost(context, "") if context is not None else None
     if left is None:
