@@ -202,6 +202,23 @@ def test_a_route_that_is_not_there_yet_may_be_chosen(project: Path) -> None:
     assert listed.structured_content["current"] == 0 and "route: fresh (" in text_of(listed)
 
 
+def test_an_argument_that_a_tool_does_not_have_is_refused_by_name(project: Path) -> None:
+    before = storekit.kept_bytes(project)
+    for tool, needed in (
+        ("get_context", {}),
+        ("search", {"query": "gauge"}),
+        ("list_routes", {}),
+        ("record_decision", {"decision": "Use the northern gauge"}),
+        ("checkpoint", {}),
+        ("use_route", {"route": "tide"}),
+    ):
+        result = called(project, tool, **needed, max_token=50)
+        assert result.is_error and "max_token: no such argument" in text_of(result), tool
+    assert storekit.kept_bytes(project) == before
+    listed = driven(project, lambda client: client.list_tools()).tools
+    assert all(tool.input_schema["additionalProperties"] is False for tool in listed)
+
+
 def test_what_is_wrong_is_a_tool_error_with_a_hint(project: Path) -> None:
     refused(project, "get_context", "closest: tide", 'get_context(route="tide")', route="tyde")
     refused(project, "get_context", "refused as a route name", route="../x")

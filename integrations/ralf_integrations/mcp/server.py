@@ -7,7 +7,7 @@ it is needed. Each function runs on a thread of its own; a failure that was fore
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict
 from typing import Annotated, Any, Literal
@@ -86,9 +86,17 @@ class _Server(MCPServer[Any]):
         )
 
     def add_tool(self, fn: Callable[..., Any], *args: Any, **options: Any) -> None:
-        """Add a tool; see `MCPServer.add_tool`. Its description is its docstring in one line: an agent pays for it."""
+        """Add a tool; see `MCPServer.add_tool`. Its description is its docstring in one line: an agent pays for it. An
+        argument that it does not have is refused.
+        """
         fn.__doc__ = " ".join((fn.__doc__ or "").split())
         super().add_tool(fn, *args, **options)
+        made = self._tool_manager.get_tool(fn.__name__)
+        if made is not None:  # a misspelt argument would be passed over, and its default used
+            model = made.fn_metadata.arg_model
+            model.model_config["extra"] = "forbid"
+            model.model_rebuild(force=True)
+            made.parameters = model.model_json_schema(by_alias=True)
 
     async def call_tool(
         self, name: str, arguments: dict[str, Any], context: Context[Any, Any] | None = None
@@ -101,7 +109,7 @@ class _Server(MCPServer[Any]):
             if isinstance(cause, _Refused):
                 raise ToolError(str(cause)) from None
             if isinstance(cause, ValidationError):
-                wrong = [f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in cause.errors()[:5]]
+                wrong = [f"{'.'.join(map(str, one['loc']))}: {_wrong(one)}" for one in cause.errors()[:5]]
                 words = f"{name}: {'; '.join(wrong)}\nhint: call it again, by its schema"
             else:
                 words = f"{error}\nhint: list the tools"
@@ -225,6 +233,11 @@ def _add_resources(made: MCPServer[Any], of: Tools) -> None:
             names = await anyio.to_thread.run_sync(of.names)
         begun = [name for name in names if name.casefold().startswith(argument.value.casefold())]
         return Completion(values=begun[:100], total=len(begun), has_more=len(begun) > 100)
+
+
+def _wrong(found: Mapping[str, Any]) -> str:
+    """What is wrong with an argument, in plain words."""
+    return "no such argument" if found["type"] == "extra_forbidden" else str(found["msg"])
 
 
 def _answered(answer: Callable[[], Any]) -> CallToolResult:
