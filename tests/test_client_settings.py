@@ -317,7 +317,6 @@ def test_the_mode_of_a_file_stays(tmp_path: Path, mode: int) -> None:
 @pytest.mark.parametrize(
     ("text", "what"),
     [
-        ("", "no JSON"),
         ("[]", "no JSON object"),
         ('"x"', "no JSON object"),
         ('{\n  // mine\n  "model": "m"\n}', "line 2, column 3"),

@@ -114,6 +114,21 @@ def test_done_twice_it_changes_nothing_and_taken_out_all_is_as_before(tmp_path: 
     assert (context_of(tmp_path) / "config.yaml").exists()  # the project has still opted in
 
 
+@pytest.mark.parametrize("empty", [b"", b"\n", b" \r\n\t"])
+@pytest.mark.parametrize(("client", "name"), [("claude-code", SETTINGS), ("codex", ".codex/hooks.json")])
+def test_an_empty_settings_file_is_an_empty_one_and_comes_back_as_it_was(
+    tmp_path: Path, run: Run, client: str, name: str, empty: bytes
+) -> None:
+    path = tmp_path / name
+    path.parent.mkdir()
+    path.write_bytes(empty)
+    assert run("--client", client, "--yes").status == 0
+    assert json.loads(path.read_bytes())["hooks"]["SessionStart"]
+    assert "nothing to do" in run("--client", client).out
+    assert run("--client", client, "--uninstall", "--yes").status == 0
+    assert path.read_bytes() == empty
+
+
 def test_what_git_would_take_of_this_machine_is_said(tmp_path: Path, run: Run) -> None:
     (tmp_path / ".git").mkdir()
     said = "echo .claude/settings.local.json >> .git/info/exclude"

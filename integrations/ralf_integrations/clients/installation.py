@@ -142,7 +142,7 @@ def plan(project: Project, part: Part) -> Change | None:
     record = _read(project, part.path)
     base = _restored(part, before, text, record)
     ours = before is None or (record is not None and record.file and part.is_empty(base))
-    after, ranges = jsontext.inserted(base, part.insertions(base))
+    after, ranges = _inserted(part, base)
     content = after.encode("utf-8", "surrogatepass")
     folder = not part.path.parent.exists() or _is_our_folder(project, part.path.parent)
     record = Record(str(part.path), _sha256(content), tuple(ranges), ours, folder)
@@ -256,6 +256,14 @@ def _restored(part: Part, before: bytes | None, text: str | None, record: Record
     if record is not None and record.sha256 == _sha256(before):
         return jsontext.cut(text, record.ranges)
     return part.stripped(text)
+
+
+def _inserted(part: Part, base: str) -> tuple[str, list[tuple[int, int]]]:
+    """The text with the part in it, and where that is; an empty text gets all of what a new file would hold."""
+    if base.strip() or not part.new.strip():
+        return jsontext.inserted(base, part.insertions(base))
+    made, _ = jsontext.inserted(part.new, part.insertions(part.new))
+    return base + made, [(len(base), len(made))]
 
 
 def _content(path: Path) -> bytes | None:

@@ -119,6 +119,8 @@ def stripped(path: Path, text: str) -> str:
 
 def is_empty(text: str) -> bool:
     """Whether settings set nothing."""
+    if not text.strip():
+        return True
     try:
         top = jsontext.parsed(text)
     except NoJson:
@@ -171,7 +173,7 @@ def _places(top: Value) -> Iterator[_Place]:
 
 def _settings(path: Path, text: str) -> Value:
     try:
-        top = jsontext.parsed(text)
+        top = jsontext.parsed(text if text.strip() else EMPTY)
     except NoJson as error:
         hint = "mend the file; JSON has no comments, and no comma behind the last item"
         raise UsageError(path, f"is no JSON: {error}", hint) from None
