@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +25,7 @@ from ralf_integrations.health.look import Health, look
 from ralf_integrations.health.nudging import nudge
 from ralf_integrations.health.rules import Session
 from ralf_integrations.hooks import known
-from ralf_integrations.hooks.known import Known
+from ralf_integrations.hooks.known import Handed, Known
 from storekit import Cli
 
 NOW = 1_772_355_600.0  # 2026-03-01T09:00:00Z
@@ -69,6 +71,10 @@ class Log:
         """The client compacts its window."""
         self._write("system", minute, subtype="compact_boundary", compactMetadata={"postTokens": left})
         return self._write("user", minute, isCompactSummary=True, message={"role": "user", "content": "So far: ..."})
+
+    def is_handed(self, minute: float, text: str) -> Log:
+        """The client hands the model what a hook said."""
+        return self._write("attachment", minute, attachment={"type": "hook_additional_context", "content": [text]})
 
     @staticmethod
     def _message(content: list[Any], filled: int) -> dict[str, Any]:
@@ -356,6 +362,33 @@ def test_two_who_look_at_once_leave_one_notice_and_a_lost_cache_does_not_double_
     (here.cache / "nudged" / "s-1").unlink()
     nudge(here, found)
     assert len(said(here)) == 1
+
+
+def test_without_the_cache_the_next_crossing_is_told_too_and_none_twice(here: Project) -> None:
+    log = log_of(here, "s-1").says(-9, 150_000)
+    assert nudge(here, now(here)) == ["s-1"]
+    (here.cache / "nudged" / "s-1").unlink()
+    assert nudge(here, now(here)) == []  # it waits already
+    log.says(-8, 90_000)
+    assert nudge(here, now(here)) == []
+    log.says(-7, 160_000)
+    assert nudge(here, now(here)) == ["s-1"]
+    first, second = said(here)
+    assert "75 % full" in first and "80 % full" in second
+
+
+@pytest.mark.parametrize("arrived", [True, False])
+def test_what_its_own_hooks_have_said_counts_where_it_was_delivered(here: Project, arrived: bool) -> None:
+    text = "Notes of ralf: this window is 72 % full."
+    log = log_of(here, "s-1").says(-9, 144_000)
+    size = log.path.stat().st_size
+    one = known.of(here, "s-1")
+    handed = Handed("PostToolBatch", "pressure", hashlib.sha256(text.encode()).hexdigest(), len(text), text[:40], size)
+    known.remember(here, replace(one, told=70).with_handed(handed))
+    if arrived:
+        log.is_handed(-8.5, text)
+    log.says(-8, 150_000)
+    assert nudge(here, now(here)) == ([] if arrived else ["s-1"])
 
 
 def test_a_session_that_its_own_hooks_have_told_or_that_is_over_is_left_alone(here: Project) -> None:

@@ -74,8 +74,7 @@ def send(project: Project, session: str, text: str, *, sender: str, key: str = "
     if len(said) > LONGEST:
         what = f"{len(said):,} characters are too long for a notice: at most {LONGEST:,}"
         raise UsageError(_named(session), what, "put it into a file, and name the file in the notice")
-    unique = hashlib.sha256(key.encode("utf-8", "surrogatepass")).hexdigest()[:32] if key else uuid.uuid4().hex
-    id_ = f"{_ID}{unique}"
+    id_ = _id_of(key) if key else f"{_ID}{uuid.uuid4().hex}"
     record = {
         "session": redacted(_named(session)),
         "sender": redacted(trimmed(one_line(clean(sender)), _LONGEST_NAME)),
@@ -89,6 +88,15 @@ def send(project: Project, session: str, text: str, *, sender: str, key: str = "
             continue
         return id_
     raise _busy(session)
+
+
+def was_left(project: Project, session: str, key: str) -> bool:
+    """Whether a notice of this key was left to a session, handed over or not. DamagedJournal, OSError."""
+    return any(id_ == _id_of(key) for id_, _ in _records(project.store.read(stream_of(session))))
+
+
+def _id_of(key: str) -> str:
+    return f"{_ID}{hashlib.sha256(key.encode('utf-8', 'surrogatepass')).hexdigest()[:32]}"
 
 
 def take(project: Project, session: str, limit: int) -> list[Notice]:

@@ -17,6 +17,7 @@ from ralf.project import Project
 from ralf_integrations import inbox
 from ralf_integrations.health.look import Health
 from ralf_integrations.health.rules import Session
+from ralf_integrations.hooks import receipts
 
 _FALLEN = 10  # points below the mark at which a crossing is over
 _OVER = ("ended", "killed")
@@ -42,7 +43,7 @@ def nudge(project: Project, health: Health) -> list[str]:
 def _nudged(project: Project, session: Session, mark: int) -> bool:
     if session.percent is None or session.state in _OVER:
         return False
-    before = _read(project, session.session)
+    before = _read(project, session, mark)
     fallen = session.percent < mark - _FALLEN or session.compaction > before.compaction
     armed = fallen or not before.above
     if session.percent < mark or not armed:
@@ -50,11 +51,24 @@ def _nudged(project: Project, session: Session, mark: int) -> bool:
             _keep(project, session.session, _Told(before.crossings, compaction=session.compaction))
         return False
     told = _Told(before.crossings + 1, above=True, compaction=session.compaction)
-    if session.told < mark:
+    missing = session.told < mark or not _has_arrived(project, session)
+    if missing:
         text = command.typed(_text(session), project.command)
-        inbox.send(project, session.session, text, sender="ralf health", key=f"{mark}-{told.crossings}")
+        inbox.send(project, session.session, text, sender="ralf health", key=_key(mark, told.crossings))
     _keep(project, session.session, told)
-    return session.told < mark
+    return missing
+
+
+def _has_arrived(project: Project, session: Session) -> bool:
+    """Whether what the session's own hooks said of pressure is in its client's log, as far as anybody can tell: a hook
+    that was killed, or whose answer the client refused, has told nothing.
+    """
+    told = [there for one, there in receipts.check(project, session.session) if one.what == "pressure"]
+    return not told or told[-1] is not False
+
+
+def _key(mark: int, crossing: int) -> str:
+    return f"{mark}-{crossing}"
 
 
 def _text(session: Session) -> str:
@@ -65,11 +79,15 @@ def _text(session: Session) -> str:
     )
 
 
-def _read(project: Project, session: str) -> _Told:
+def _read(project: Project, session: Session, mark: int) -> _Told:
+    """What is remembered of a session; where the cache is gone, its inbox tells: its last crossing counts as told."""
     with suppress(OSError, ValueError, TypeError, RecursionError):
-        crossings, above, compaction = json.loads(content_of(project.cache / "nudged" / names.slug(session)))
+        crossings, above, compaction = json.loads(content_of(project.cache / "nudged" / names.slug(session.session)))
         return _Told(int(crossings), bool(above), int(compaction))
-    return _Told()
+    left = 0
+    while inbox.was_left(project, session.session, _key(mark, left + 1)):
+        left += 1
+    return _Told(left, above=left > 0, compaction=session.compaction)
 
 
 def _keep(project: Project, session: str, told: _Told) -> None:
