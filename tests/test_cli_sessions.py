@@ -375,6 +375,19 @@ def test_a_reader_that_goes_away_is_no_complaint(project: Path, args: tuple[str,
     assert (done.returncode, done.stderr) == (0, b"")
 
 
+def test_an_error_that_nobody_reads_is_told_by_the_status_alone(project: Path) -> None:
+    """What `2>&1 | head` does once it has seen enough: a traceback would end with status 1."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    try:
+        env = storekit.environment(project)
+        command = storekit.command("context", "show", "none")
+        done = subprocess.run(command, cwd=project, env=env, stdout=writer, stderr=writer, check=False)
+    finally:
+        os.close(writer)
+    assert done.returncode == 3
+
+
 def test_data_goes_to_stdout_and_everything_else_to_stderr(project: Path, tmp_path: Path) -> None:
     empty = storekit.process("context", "list", cwd=tmp_path)
     assert (empty.status, empty.out) == (0, "")

@@ -144,7 +144,10 @@ def run() -> NoReturn:
 def _complain(message: str, hint: str) -> None:
     from ralf_cli.terminal import complain
 
-    complain(message, hint)
+    try:
+        complain(message, hint)
+    except OSError:  # nobody reads on
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
 
 
 def _os_hint(error: OSError) -> str:
