@@ -3,15 +3,32 @@
 from __future__ import annotations
 
 import re
+import shlex
+import sys
+from collections.abc import Iterator
 from dataclasses import fields
 from pathlib import Path
 
+import click
 import pytest
 
+import storekit
 from ralf import config, context, localconfig, model
 from ralf.route import _KINDS
+from ralf_cli.main import main
+from ralf_integrations.blackbox5 import dropins
+from ralf_integrations.blackbox5.budget import ContextBudget
 
 ROOT = Path(__file__).parents[1]
+PAGES = sorted(
+    path.relative_to(ROOT).as_posix()
+    for path in (
+        *ROOT.glob("*.md"),
+        *ROOT.glob("docs/*.md"),
+        *ROOT.glob("integrations/ralf_integrations/texts/**/*.md"),
+    )
+)
+_FENCED = re.compile(r"(?ms)^```(\w*)\n(.*?)^```")
 
 
 def read(name: str) -> str:
@@ -88,3 +105,61 @@ def test_only_environment_py_looks_at_the_environment() -> None:
     for path in ROOT.glob("*/ralf*/**/*.py"):
         if re.search(r"\bos\.(?:environ|getenv)\b", path.read_text(encoding="utf-8")):
             assert path.name == "environment.py", path
+
+
+# ---- examples ----
+
+
+def test_the_python_of_every_page_imports_and_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    dropins.install(tmp_path)
+    before = set(sys.modules)
+    ran = 0
+    for page in PAGES:
+        storekit.write_session(tmp_path / "session.jsonl", 800, page)
+        names = {"run_dir": tmp_path, "budget": ContextBudget(run_dir=tmp_path), "__name__": page}
+        for language, block in _FENCED.findall(read(page)):
+            if language == "python":
+                exec(compile(block, page, "exec"), names)  # noqa: S102
+                ran += 1
+    for name in set(sys.modules) - before & set(dropins.NAMES):
+        sys.modules.pop(name, None)
+    assert ran >= 5
+
+
+def commands_of(page: str) -> Iterator[list[str]]:
+    """The words behind `ralf` in every command line of a page: in its blocks, and in code within its text."""
+    text = read(page)
+    blocks = [line.removeprefix("$ ") for _, block in _FENCED.findall(text) for line in block.splitlines()]
+    for line in [*blocks, *re.findall(r"`([^`\n]+)`", _FENCED.sub("", text))]:
+        for part in re.split(r"[|;&]+|\s#|\s[<>]", line):
+            found = re.match(r"""\s*(?:"\$door" |"\$python" -m |\.venv/bin/|! |\w+=\S+ )*ralf(?:_cli)? +(.+)""", part)
+            if found:
+                try:
+                    yield shlex.split(found[1].replace("[", " ").replace("]", " "))
+                except ValueError:  # a quotation goes on in the next line
+                    continue
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_command_line_of_a_page_is_one_with_options_that_there_are(page: str) -> None:
+    for words in commands_of(page):
+        if not words or words[0].endswith(","):  # prose
+            continue
+        command: click.Command = main
+        options: dict[str, click.Parameter] = {}
+        value = False
+        for word in words:
+            options |= {name: option for option in command.params for name in option.opts}
+            name, given, _ = word.partition("=")
+            if value or not word.strip("-"):
+                value = False
+            elif word.startswith("-"):
+                option = options.get(name.rstrip(".,:"))
+                assert option is not None or name in ("-h", "--help"), f"{page}: {' '.join(words)}: {word}"
+                value = isinstance(option, click.Option) and not option.is_flag and not given
+            elif isinstance(command, click.Group) and re.fullmatch(r"[a-z-]+", word):
+                found = command.get_command(click.Context(command), word)
+                assert found is not None, f"{page}: {' '.join(words)}: {word}"
+                command = found
