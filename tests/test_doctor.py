@@ -169,10 +169,36 @@ def test_shared_settings_call_the_command_on_the_path(project: Project) -> None:
 
 
 def test_another_ralf_on_the_path_is_told(project: Project) -> None:
-    path = program(project, "ralf", "echo 'ralf 0.0.1'")
+    path = program(project, "ralf", "# as ralf_cli is installed\necho 'ralf 0.0.1'")
     assert found(project, "command", "warning") == [f"{path} is another ralf: 0.0.1; this one is {ralf.__version__}"]
     install(project, shared=True)
     assert any("answers something else" in check.what or "another ralf" in check.what for check in problems(project))
+
+
+def test_a_ralf_of_the_path_that_may_be_another_program_is_not_run(project: Project) -> None:
+    witness = project.root / "ran"
+    path = program(project, "ralf", f"touch '{witness}'; echo 'ralf {ralf.__version__}'")
+    assert found(project, "command", "warning") == [f"`ralf` of the PATH is not known as this command: {path}: not run"]
+    install(project, shared=True)
+    assert sum("is not known as this command" in check.what for check in problems(project)) == 2
+    assert not witness.exists()
+
+
+def test_with_the_plugin_alone_nothing_advises_hooks_beside_it_and_init_installs_none(
+    project: Project, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    settings = Path(os.environ["CLAUDE_CONFIG_DIR"]) / "settings.json"
+    settings.write_text('{"enabledPlugins": {"ralf@ralf": true}}')
+    assert found(project, "claude-code", "ok")[0] == f"{settings}: the plugin calls ralf's hooks"
+    assert not any(check.hint.startswith("ralf init") for check in doctor.examine(project))
+    assert not any("two" in check.what for check in condition.checks(project))
+    ran = Cli(project.root, monkeypatch, capfd)("init", "--client", "claude-code", "--yes")
+    assert (ran.status, f"{settings}: the plugin calls ralf's hooks" in ran.err) == (0, True)
+    assert not (project.root / ".claude").exists()
+    settings.write_text("{}")
+    assert Cli(project.root, monkeypatch, capfd)("init", "--client", "claude-code", "--yes").status == 0
+    settings.write_text('{"enabledPlugins": {"ralf@ralf": true}}')
+    assert any("the plugin is enabled, too" in what for what in found(project, "claude-code", "warning"))
 
 
 def test_a_hook_that_fails_hangs_or_talks_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

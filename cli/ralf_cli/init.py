@@ -117,6 +117,8 @@ def init(
         plan = _removal(project, client, shared=shared)
     else:
         plan = _installation(project, client, share=share, shared=shared, asks=asks)
+    if client is not None and plugin is None and not uninstall and (enabled := _has_plugin(project, client)):
+        say(f"{enabled}: the plugin calls ralf's hooks: none are put into settings beside it")
     if plan.steps and not as_json:
         with handed_over():
             click.echo(
@@ -186,11 +188,24 @@ def _installation(project: Project, client: str | None, *, share: bool, shared: 
         return plan
     if client != "agents-md" and not shared:
         interpreter.check()
-    for part in _parts(project, client, shared=shared):
+    for part in _parts(project, client, shared=shared) if not _has_plugin(project, client) else ():
         change = installation.plan(project, part)
         if change is not None:
             plan.add([_step(change, _purpose(client, runs=part.runs))], partial(installation.apply, project, change))
     return plan
+
+
+def _has_plugin(project: Project, client: str) -> Path | None:
+    """The settings that enable the client's plugin, where none of the project's call our hooks: beside it, hooks would
+    be called twice. None else.
+    """
+    from ralf_integrations.clients import condition, installation, registry
+
+    if client != "claude-code":
+        return None
+    known = registry.CLIENTS[client]
+    there = any(installation.is_installed(known.path(project.root, shared=shared)) for shared in (False, True))
+    return None if there else condition.enabled_plugin(project)
 
 
 def _purpose(client: str, *, runs: bool) -> str:

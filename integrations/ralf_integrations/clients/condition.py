@@ -19,12 +19,13 @@ from typing import Any, Literal, NamedTuple
 
 from ralf import __version__, checkout, environment
 from ralf.errors import RalfError
-from ralf.files.opening import content_of
+from ralf.files.opening import content_of, without_waiting
 from ralf.project import Project
 from ralf.text import clean, one_line
 from ralf_integrations import existing
 from ralf_integrations.blackbox5 import places
 from ralf_integrations.clients import registry, settings, trial
+from ralf_integrations.clients.claude_code import CLAUDE_CODE
 from ralf_integrations.clients.settings import Client, Ours
 
 State = Literal["ok", "warning", "problem"]
@@ -33,6 +34,8 @@ _MOST = 16 << 20  # bytes of settings
 _PROVEN = {"claude-code": "2.1.329", "codex": "0.169.0", "gemini": "0.61.0"}
 _DAYS = 30
 _DAY = 86_400
+_SCRIPT = 64 << 10  # bytes of a program that are looked at
+_INSTALL = "in a clone of ralf: pipx install ."
 _SLOW = 5.0  # seconds that a call with nothing due may take
 
 
@@ -48,7 +51,11 @@ class Check(NamedTuple):
 def checks(project: Project) -> Iterator[Check]:
     """Everything about the clients that call ralf in a project."""
     found = [(client, shared, path) for client, shared, path in _places(project) if _holds(path)]
-    if not found:
+    names = {client.name for client, _, _ in found}
+    plugin = enabled_plugin(project) if CLAUDE_CODE.name not in names else None
+    if plugin is not None:
+        yield Check(CLAUDE_CODE.name, "ok", f"{plugin}: the plugin calls ralf's hooks")
+    elif not found:
         what = "no client calls ralf in this project"
         yield Check("hooks", "warning", what, "ralf init --client claude-code")
     for client, shared, path in found:
@@ -56,12 +63,14 @@ def checks(project: Project) -> Iterator[Check]:
     if sum(client.name == "claude-code" for client, _, _ in found) > 1:
         what = "two of its settings call ralf, so that each event calls two"
         yield Check("claude-code", "warning", what, "ralf init --client claude-code --shared --uninstall")
-    yield from _on_the_path(needed=any(_is_shared(path) for _, _, path in found))
+    yield from _on_the_path(needed=plugin is not None or any(_is_shared(path) for _, _, path in found))
     clients = {client.name: client for client, _, _ in found}
+    if plugin is not None:
+        clients[CLAUDE_CODE.name] = CLAUDE_CODE
     for client in clients.values():
         yield _program(client)
-    if "claude-code" in clients:
-        yield from of_claude(project)
+    if CLAUDE_CODE.name in clients:
+        yield from of_claude(project, beside=plugin is None)
     if "codex" in clients:
         yield trust(project)
 
@@ -124,12 +133,15 @@ def _command(client: Client, path: Path, one: Ours, again: str) -> Check:
             client.name,
             "problem",
             f"{path}: calls `ralf`, which is not on the PATH",
-            "in a clone of ralf: pipx install .",
+            _INSTALL,
         )
     if shared and not _found_absolutely():
         return Check(
             client.name, "problem", f"{path}: calls `ralf`, and the PATH finds it in a relative folder", "mend it"
         )
+    if shared and not _is_ralf(program := str(shutil.which("ralf"))):
+        what = f"{path}: calls `ralf`, and that of the PATH is not known as this command: {program}: not tried"
+        return Check(client.name, "problem", what, _INSTALL)
     if one.words != client.command(one.event, shared=shared):
         python, folder = Path(one.words[0]), Path(one.words[-3])
         gone = next((place for place in (python, folder) if not place.exists()), None)
@@ -159,6 +171,16 @@ def _found_absolutely() -> bool:
     return found is not None and Path(found).is_absolute()
 
 
+def _is_ralf(path: str) -> bool:
+    """Whether a program is a script that calls this command, of whatever version: any other one is not run."""
+    try:
+        with open(path, "rb", opener=without_waiting) as file:
+            head = file.read(_SCRIPT)
+    except OSError:
+        return False
+    return head.startswith(b"#!") and b"ralf_cli" in head
+
+
 def _on_the_path(*, needed: bool) -> Iterator[Check]:
     found = shutil.which("ralf")
     if found is not None and places.launcher(found):
@@ -169,10 +191,14 @@ def _on_the_path(*, needed: bool) -> Iterator[Check]:
     if found is None:
         if not needed:
             what = "`ralf` is not on the PATH: agents cannot type it, and neither the plugin nor shared settings work"
-            yield Check("command", "warning", what, "in a clone of ralf: pipx install .")
+            yield Check("command", "warning", what, _INSTALL)
         return
     if not _found_absolutely():
         yield Check("command", "problem", f"`ralf` is found in a relative folder of the PATH: {found}", "mend the PATH")
+        return
+    if not _is_ralf(found):
+        what = f"`ralf` of the PATH is not known as this command: {found}: not run"
+        yield Check("command", "problem" if needed else "warning", what, _INSTALL)
         return
     said = _said([found, "--version"])
     version = said.rpartition(" ")[2]
@@ -213,17 +239,31 @@ def _said(command: Sequence[str]) -> str:
 # ---- Claude Code ----
 
 
-def of_claude(project: Project) -> Iterator[Check]:
-    """What Claude Code's own settings say of hooks and transcripts."""
+def enabled_plugin(project: Project) -> Path | None:
+    """The settings of Claude Code that enable our plugin, None where none do: it calls the hooks by itself."""
+    return next((path for path, tree in _trees(project) if _enables_plugin(tree)), None)
+
+
+def _enables_plugin(tree: dict[str, Any]) -> bool:
+    plugins = tree.get("enabledPlugins")
+    return isinstance(plugins, dict) and any(name.startswith("ralf@") and on for name, on in plugins.items())
+
+
+def _trees(project: Project) -> list[tuple[Path, dict[str, Any]]]:
+    """The settings that Claude Code reads in a project, those that win first."""
     home = environment.claude_folder()
     files = [project.root / ".claude/settings.local.json", project.root / ".claude/settings.json"]
     files += [home / "settings.json"] if home is not None else []
-    trees = [(path, _tree(path)) for path in files]
+    return [(path, _tree(path)) for path in files]
+
+
+def of_claude(project: Project, *, beside: bool = True) -> Iterator[Check]:
+    """What Claude Code's own settings say of hooks and transcripts; `beside`: its settings call ralf's hooks."""
+    trees = _trees(project)
     for path, tree in trees:
         if tree.get("disableAllHooks") is True:
             yield Check("claude-code", "problem", f"{path}: disableAllHooks switches every hook off", "remove it")
-        plugins = tree.get("enabledPlugins")
-        if isinstance(plugins, dict) and any(name.startswith("ralf@") and on for name, on in plugins.items()):
+        if beside and _enables_plugin(tree):
             what = f"{path}: the plugin is enabled, too, so that each event calls two hooks"
             yield Check("claude-code", "warning", what, "ralf init --client claude-code --uninstall")
     days = next(
