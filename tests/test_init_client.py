@@ -131,10 +131,38 @@ def test_an_empty_settings_file_is_an_empty_one_and_comes_back_as_it_was(
 
 def test_what_git_would_take_of_this_machine_is_said(tmp_path: Path, run: Run) -> None:
     (tmp_path / ".git").mkdir()
-    said = "echo .claude/settings.local.json >> .git/info/exclude"
-    assert said not in run("--client", "claude-code", "--dry-run").err
-    assert said not in run("--client", "claude-code", "--shared", "--yes").err
-    assert said in run("--client", "claude-code", "--yes").err
+    said = "echo .codex/hooks.json >> .git/info/exclude"
+    assert said not in run("--client", "codex", "--dry-run").err
+    assert said not in run("--client", "claude-code", "--yes").err
+    assert said in run("--client", "codex", "--yes").err
+
+
+@pytest.mark.parametrize("place", [".", "packages/tide", "linked"])
+def test_local_settings_are_kept_out_of_git_and_the_exclusion_goes_with_them(
+    tmp_path: Path, run: Run, place: str
+) -> None:
+    def git(*args: str) -> str:
+        command = ["git", "-c", "user.name=a", "-c", "user.email=a@b", *args]
+        return subprocess.run(command, cwd=tmp_path / "main", check=True, capture_output=True, text=True).stdout
+
+    (tmp_path / "main" / "packages" / "tide").mkdir(parents=True)
+    git("init", "-q")
+    git("commit", "-q", "--allow-empty", "-m", "first")
+    git("worktree", "add", "-q", "../linked")
+    root = tmp_path / (place if place == "linked" else f"main/{place}")
+    exclude = tmp_path / "main" / ".git" / "info" / "exclude"
+    exclude.write_text("*.log")
+    assert run("--client", "claude-code", "--yes", root=root).status == 0
+    assert (root / SETTINGS).is_file()
+    seen = subprocess.run(["git", "status", "--porcelain", "-uall"], cwd=root, capture_output=True, text=True).stdout  # noqa: S607
+    assert SETTINGS not in seen
+    assert "nothing to do" in run("--client", "claude-code", root=root).out
+    assert run("--client", "claude-code", "--uninstall", "--yes", root=root).status == 0
+    assert exclude.read_text() == "*.log"
+    run("--client", "claude-code", "--yes", root=root)
+    exclude.write_text(f"{exclude.read_text()}*.tmp\n")
+    run("--uninstall", "--yes", root=root)
+    assert exclude.read_text() == "*.log\n*.tmp\n"
 
 
 def test_opting_out_takes_out_everything_that_was_put_somewhere(tmp_path: Path, run: Run) -> None:
@@ -288,11 +316,15 @@ def test_a_linked_worktree_has_settings_of_its_own_and_one_store(tmp_path: Path,
     for root in (main, linked):
         assert run("--client", "claude-code", "--yes", root=root).status == 0
         assert (root / SETTINGS).exists()
-    assert len(list((context_of(main) / "installed").iterdir())) == 2
+    assert len(list((context_of(main) / "installed").iterdir())) == 3  # one for git's exclusion of both
     assert not context_of(linked).exists()
     assert run("--client", "claude-code", "--uninstall", "--yes", root=linked).status == 0
     assert not (linked / ".claude").exists()
     assert (main / SETTINGS).exists()
+    exclude = main / ".git" / "info" / "exclude"
+    assert f"/{SETTINGS}\n" in exclude.read_text()  # the main worktree's need it
+    assert run("--client", "claude-code", "--uninstall", "--yes", root=main).status == 0
+    assert SETTINGS not in exclude.read_text()
 
 
 def test_a_repository_cannot_have_brought_what_opting_out_removes(tmp_path: Path, run: Run) -> None:

@@ -191,7 +191,8 @@ def _installation(project: Project, client: str | None, *, share: bool, shared: 
     for part in _parts(project, client, shared=shared) if not _has_plugin(project, client) else ():
         change = installation.plan(project, part)
         if change is not None:
-            plan.add([_step(change, _purpose(client, runs=part.runs))], partial(installation.apply, project, change))
+            purpose = _purpose(client, part.path, runs=part.runs)
+            plan.add([_step(change, purpose)], partial(installation.apply, project, change))
     return plan
 
 
@@ -208,7 +209,11 @@ def _has_plugin(project: Project, client: str) -> Path | None:
     return None if there else condition.enabled_plugin(project)
 
 
-def _purpose(client: str, *, runs: bool) -> str:
+def _purpose(client: str, path: Path, *, runs: bool) -> str:
+    from ralf_integrations.clients import excluding
+
+    if path.name == excluding.NAME:
+        return "git leaves the settings out, which name a Python of this machine"
     if client in _ONE_FILE_EACH:
         return "the loop reaches ralf by it" if runs else "tells agents when to read and write routes"
     return f"{client} calls ralf's hooks"
@@ -228,6 +233,8 @@ def _removal(project: Project, client: str | None, *, shared: bool) -> Plan:
     else:
         parts = installing.remembered(project) if client == "ralf" else _parts(project, client, shared=shared)
     for part in parts:
+        if installation.is_needed(project, part):
+            continue
         change = installation.plan_removal(project, part)
         if change is not None:
             what = "ralf has made it" if change.after is None else "without what ralf has put there"
@@ -252,7 +259,9 @@ def _parts(project: Project, client: str, *, shared: bool) -> list[Part]:
         return installing.parts(project)
     if client == "agents-md":
         return [installation.of_agents_md(project)]
-    return [installation.of_client(project, registry.CLIENTS[client], shared=shared)]
+    known = registry.CLIENTS[client]
+    excluded = installation.of_exclude(project, known) if not shared else None
+    return [installation.of_client(project, known, shared=shared), *([excluded] if excluded is not None else [])]
 
 
 def _step(change: Change, what: str) -> Step:
@@ -271,7 +280,7 @@ def _notes(project: Project, client: str, *, shared: bool) -> Iterator[str]:
     known = registry.CLIENTS[client]
     yield from known.then
     path = known.path(project.root, shared=False).relative_to(project.root)
-    if not shared and (project.root / ".git").is_dir():
+    if not shared and (project.root / ".git").is_dir() and not known.has_local:
         yield f"{path} names a Python of this machine; unless git ignores it: echo {path} >> .git/info/exclude"
     other = known.path(project.root, shared=not shared)
     if known.has_local and installation.is_installed(other):

@@ -22,7 +22,7 @@ from ralf.errors import Busy, UsageError
 from ralf.files import atomic, folders
 from ralf.files.opening import content_of
 from ralf.project import Project
-from ralf_integrations.clients import agents_md, jsontext, settings
+from ralf_integrations.clients import agents_md, excluding, jsontext, settings
 from ralf_integrations.clients.jsontext import Insertion
 from ralf_integrations.clients.registry import CLIENTS
 from ralf_integrations.clients.settings import Client
@@ -130,6 +130,24 @@ def of_agents_md(project: Project) -> Part:
     )
 
 
+def of_exclude(project: Project, client: Client) -> Part | None:
+    """What keeps a client's local settings, which name a Python of this machine, out of git; None where there are none,
+    and outside a repository whose own folder lies in its place.
+    """
+    path = excluding.place(project.root) if client.has_local else None
+    if path is None:
+        return None
+    line = excluding.line(project, client)
+    return Part(
+        path=path,
+        insertions=lambda text: excluding.insertions(text, line),
+        holds=lambda text: excluding.holds(text, line),
+        stripped=lambda text: excluding.stripped(text, line),
+        new="",
+        is_empty=lambda text: not text.strip(),
+    )
+
+
 def plan(project: Project, part: Part) -> Change | None:
     """What would put a part into its file; None where it is in there. UsageError for a file that cannot take it."""
     before = _content(part.path)
@@ -171,7 +189,20 @@ def remembered(project: Project) -> list[Part]:
             path = client.path(project.root, shared=shared)
             if _read(project, path) is not None or (not shared and is_installed(path)):
                 found.append(of_client(project, client, shared=shared))
+        if (excluded := of_exclude(project, client)) is not None and _read(project, excluded.path) is not None:
+            found.append(excluded)
     return found
+
+
+def is_needed(project: Project, part: Part) -> bool:
+    """Whether a part serves what is installed elsewhere, too: the exclusion of settings that another worktree has."""
+    if part.path.name != excluding.NAME:
+        return False
+    own = [client.path(project.root, shared=False) for client in CLIENTS.values() if client.has_local]
+    records = filter(None, map(_at, (project.folder / "installed").glob("*.json")))
+    others = {Path(record.path) for record in records}.difference(own)
+    ends = [path.relative_to(project.root).parts for path in own]
+    return any(path.parts[-len(end) :] == end for path in others for end in ends)
 
 
 def is_remembered(project: Project, path: Path) -> bool:
