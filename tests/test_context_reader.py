@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 import shutil
 import subprocess
 import sys
@@ -171,7 +172,7 @@ def test_any_python_runs_context_checkpoint_create_with_the_python_that_ralf_is_
     storekit.write_session(log, 1_000, "s-9")
     create = ("create", "--route", "api-refactoring", "--tokens", "50000")
     done = _foreign_python(tmp_path, "context_checkpoint.py", *create, cwd=tree)
-    assert (done.status, done.err) == (0, "context_budget: route api-refactoring: checkpoint cp-001\n"), done.err
+    assert (done.status, done.err) == (0, "context_checkpoint: route api-refactoring: checkpoint cp-001\n"), done.err
     assert done.out.startswith("Created checkpoint: cp-001 in ")
     assert ralf.get_context("api-refactoring", root=tree).checkpoint_count == 1
 
@@ -201,6 +202,17 @@ def test_a_drop_in_that_cannot_be_imported_or_run_names_the_python_and_the_comma
     told = _foreign_python(tmp_path, "context_reader.py", "list", cwd=tree)
     assert (told.status, told.out) == (1, "")
     assert f"PYTHON -m ralf_integrations.blackbox5.dropins install {tree}" in told.err
+
+
+def test_a_drop_in_whose_reader_goes_away_ends_without_a_complaint(tree: Path) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    try:
+        command = [sys.executable, "context_reader.py", "read", "--route", ROUTE]
+        done = subprocess.run(command, cwd=tree, stdout=writer, stderr=subprocess.PIPE, check=False)
+    finally:
+        os.close(writer)
+    assert (done.returncode, done.stderr) == (0, b"")
 
 
 def test_drop_ins_leave_what_is_somebody_elses_alone_and_are_removed_without_a_trace(

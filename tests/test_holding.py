@@ -102,6 +102,15 @@ def test_route_use_counts_in_every_command_that_takes_a_route(root: Path, cli: R
     assert cli("status", "--json").json()["route"] == "api"
 
 
+def test_without_a_session_the_hint_names_a_route_that_can_be_typed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("CLAUDE_CONFIG_DIR", "CODEX_HOME"):
+        monkeypatch.setenv(name, str(tmp_path / name))
+    ran = Cli(tmp_path, monkeypatch, capfd)("context", "checkpoint")
+    assert "hint: ralf context checkpoint ROUTE --transcript FILE" in ran.err.splitlines()
+
+
 def test_a_missing_word_is_missed_and_no_route_is_taken_for_it(root: Path, cli: Run) -> None:
     ralf.record_decision("api", "Keep the old columns", root=root)
     for args in (("decide", "api"), ("drop", "api"), ("why",), ("revert", "api")):

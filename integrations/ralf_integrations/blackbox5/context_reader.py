@@ -34,7 +34,7 @@ from ralf.briefing.fence import fenced, shown
 from ralf.errors import RalfError, RouteNotFound
 from ralf.tree import to_tree
 from ralf_integrations.blackbox5 import places
-from ralf_integrations.blackbox5.messages import complain
+from ralf_integrations.blackbox5.messages import complain, put
 
 __all__ = ["ContextReader", "get_context", "get_summary", "list_routes", "main"]
 
@@ -128,9 +128,9 @@ def main(args: Sequence[str] | None = None) -> int:
             routes = reader.list_routes()
             listed = "".join(f"  - {route}\n" for route in routes)
             shown_ = listed if sys.stdout.isatty() else fenced(shown(listed), short=True)
-            print(f"Available contexts:\n{shown_.rstrip()}" if routes else "No contexts.")
+            put(f"Available contexts:\n{shown_.rstrip()}" if routes else "No contexts.")
             return 0
-        print(ralf.get_context(given.route, root=places.named(given.project).root).render(section="brief"))
+        put(ralf.get_context(given.route, root=places.named(given.project).root).render(section="brief"))
     except RalfError as error:
         return complain(error, given.project)
     return 0

@@ -33,7 +33,7 @@ from ralf.text import clean, one_line
 from ralf.transcripts import open_transcript
 from ralf.transcripts.events import START, Event
 from ralf_integrations.blackbox5 import places
-from ralf_integrations.blackbox5.messages import complain
+from ralf_integrations.blackbox5.messages import complain, put
 
 __all__ = ["main", "summarize"]
 
@@ -89,7 +89,7 @@ def main(args: Sequence[str] | None = None) -> int:
         text = summarize(given.transcript, project=given.project)
     except (RalfError, OSError) as error:
         return complain(error, given.project)
-    print(text if sys.stdout.isatty() else fenced(shown(text)), end="")
+    put(text if sys.stdout.isatty() else fenced(shown(text)))
     return 0
 
 

@@ -6,6 +6,7 @@ import os
 import shlex
 import sys
 from contextlib import suppress
+from pathlib import Path
 
 from ralf import command, project as projects
 from ralf.errors import RalfError
@@ -15,10 +16,20 @@ from ralf.trim import without_middle
 _LONGEST = 1_000  # characters of a message
 
 
-def say(line: str, *, by: str = "context_budget") -> None:
-    """Say something to whoever looks at stderr."""
+def say(line: str, *, by: str = "") -> None:
+    """Say something to whoever looks at stderr; `by`: who says it, the drop-in that runs by default."""
+    running = Path(sys.argv[0]).stem
+    name = by or (running if running.startswith("context_") else "context_budget")
     with suppress(OSError):
-        print(f"{by}: {_bounded(line)}", file=sys.stderr)
+        print(f"{name}: {_bounded(line)}", file=sys.stderr)
+
+
+def put(text: str) -> None:
+    """Print a text on stdout, with a line end where it has none. A reader that goes away is no error."""
+    try:
+        print(text, end="" if text.endswith("\n") else "\n", flush=True)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def complain(error: RalfError | OSError, root: str | os.PathLike[str] | None = None) -> int:
