@@ -53,6 +53,11 @@ def test_after_a_manual_checkpoint_status_health_and_the_route_that_is_meant_agr
     assert routing.choose(Project(root), session="s-1").route == "api"  # what its hooks will take
 
 
+def test_the_route_that_the_rules_name_is_not_chosen_by_a_checkpoint(root: Path, cli: Run) -> None:
+    assert cli("context", "checkpoint").err == "route default (default)\n"
+    assert cli("route", "--json").json() == {"route": "default", "rule": "default"}
+
+
 def test_a_checkpoint_of_an_earlier_version_is_found_without_the_cache(root: Path, cli: Run) -> None:
     (log,) = root.parent.glob(".claude/projects/*/*.jsonl")
     ralf.checkpoint("api", log, root=root)

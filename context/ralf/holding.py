@@ -96,12 +96,15 @@ class InAnother(UsageError):
 
 
 def keep(project: Project, route: str, source: Transcript) -> None:
-    """Make a route that has taken a session its route, for the hooks and for every look, unless one was chosen."""
+    """Make a route that has taken a session its route, for the hooks and for every look, unless one was chosen, or the
+    rules name it anyway.
+    """
     if source.rewritten or source.origin == "import":
         return
     own = [ofproject.session_of(source.path)] if clientlogs.is_own(source.path) else []
     for session in dict.fromkeys((source.session, *own)):  # a log that was resumed has another name
-        if not is_chosen(routing.choose(project, session=session)):
+        choice = routing.choose(project, session=session)
+        if not is_chosen(choice) and choice.route != route:
             routing.use(project, route, session=session)
 
 
