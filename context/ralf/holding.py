@@ -90,7 +90,10 @@ class InAnother(UsageError):
 
     def __init__(self, route: str, path: object, other: str) -> None:
         what = f"the route {other} has this session already: {path}"
-        hint = f"ralf context checkpoint {other}, or to have it in both: ralf context checkpoint {route} --again"
+        hint = (
+            f"ralf context checkpoint {other}; for what comes from now on, within the session: ralf route use {route}; "
+            f"to have all of it in both: ralf context checkpoint {route} --again"
+        )
         super().__init__(route, what, hint)
         self.other = other
 
