@@ -58,6 +58,12 @@ def test_the_route_that_the_rules_name_is_not_chosen_by_a_checkpoint(root: Path,
     assert cli("route", "--json").json() == {"route": "default", "rule": "default"}
 
 
+def test_a_file_that_says_it_is_a_session_chooses_no_route_for_that(root: Path, cli: Run) -> None:
+    storekit.write_session(root / "sent.jsonl", 800)
+    assert cli("context", "checkpoint", "evil", "--transcript", root / "sent.jsonl").status == 0
+    assert routing.choose(Project(root), session="s-1").route == "default"
+
+
 def test_a_checkpoint_of_an_earlier_version_is_found_without_the_cache(root: Path, cli: Run) -> None:
     (log,) = root.parent.glob(".claude/projects/*/*.jsonl")
     ralf.checkpoint("api", log, root=root)

@@ -100,15 +100,15 @@ class InAnother(UsageError):
 
 def keep(project: Project, route: str, source: Transcript) -> None:
     """Make a route that has taken a session its route, for the hooks and for every look, unless one was chosen, or the
-    rules name it anyway.
+    rules name it anyway. Only a log in a client's own folder counts.
     """
-    if source.rewritten or source.origin == "import":
-        return
-    own = [ofproject.session_of(source.path)] if clientlogs.is_own(source.path) else []
-    for session in dict.fromkeys((source.session, *own)):  # a log that was resumed has another name
+    if source.rewritten or source.origin == "import" or not clientlogs.is_own(source.path):
+        return  # any other file may say that it is any session
+    for session in {source.session, ofproject.session_of(source.path)}:  # a log that was resumed has another name
         choice = routing.choose(project, session=session)
         if not is_chosen(choice) and choice.route != route:
-            routing.use(project, route, session=session)
+            with suppress(OSError):  # what counts is in the journal
+                routing.use(project, route, session=session)
 
 
 def is_chosen(choice: routing.Choice) -> bool:
