@@ -540,7 +540,7 @@ def test_a_damaged_file_without_a_journal_is_named_left_alone_and_hides_no_other
         listed.complains(4, route_file(project, "bad"))
     session = ("--transcript", project / "session.jsonl")
     cli("context", "decide", "bad", "Decided in the dark").complains(4, route_file(project, "bad"))
-    cli("context", "checkpoint", "bad", *session).complains(4, route_file(project, "bad"))
+    cli("context", "checkpoint", "bad", "--again", *session).complains(4, route_file(project, "bad"))
     assert route_file(project, "bad").read_bytes() == content
     assert [record["kind"] for record in records_of(project, "bad")] == ["decision", "checkpoint"]
     cli("context", "list").complains(4, route_file(project, "bad"))

@@ -50,39 +50,50 @@ def with_route(following: str = "", metavar: str = "") -> Callable[[F], F]:
     following  a required argument behind it, which stands alone where ROUTE is left out; `metavar`: its name in help
     """
 
-    def adding(command: F) -> F:
-        @wraps(command)
-        def on_route(*arguments: Any, **options: Any) -> Any:
-            if following and options[following] is None:
-                options[following], options["route"] = options["route"], None
-                _check_not_missing(options[following], options["root"], metavar or following.upper())
-            if options["route"] is None:
-                options["route"] = _meant(options["root"])
-            return command(*arguments, **options)
+    def alone(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
+        return value if value is not None or ctx.resilient_parsing else _meant(ctx, param)
 
-        made = cast("F", on_route)
+    def behind(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
+        if value is None and not ctx.resilient_parsing:
+            value = _not_missing(ctx, param, ctx.params["route"])
+            ctx.params["route"] = _meant(ctx, param)
+        return value
+
+    def adding(command: F) -> F:
         if following:
-            made = click.argument(following, required=False, metavar=metavar or following.upper())(made)
-        return click.argument("route", required=False, metavar="[ROUTE]")(made)
+            name = metavar or following.upper()
+            command = click.argument(following, required=False, metavar=name, callback=behind)(command)
+        return click.argument("route", required=False, metavar="[ROUTE]", callback=None if following else alone)(
+            command
+        )
 
     return adding
 
 
-def _check_not_missing(value: str | None, root: str | None, name: str) -> None:
-    """UsageError where what stands alone is no such thing: nothing, or the name of a route."""
+def _not_missing(ctx: click.Context, param: click.Parameter, value: str | None) -> str:
+    """What stands alone; MissingParameter where that is nothing, or the name of a route."""
     from ralf import names, project as projects, routing
 
-    if value is None or (names.is_valid(value) and routing.known(projects.find(root), value) is not None):
-        raise click.UsageError(f"Missing argument '{name}'.", click.get_current_context())
+    if value is None or (names.is_valid(value) and routing.known(projects.find(_root(ctx)), value) is not None):
+        raise click.MissingParameter(ctx=ctx, param=param)
+    return value
 
 
-def _meant(root: str | None) -> str:
-    """The route that is meant, said on stderr."""
+def _meant(ctx: click.Context, param: click.Parameter) -> str:
+    """The route that is meant, said on stderr; MissingParameter where nothing says which."""
     from ralf import project as projects, routing
     from ralf.status import meant
     from ralf_cli.output import say
 
-    project = projects.find(root)
+    project = projects.find(_root(ctx))
     choice = meant(project)
+    found = routing.known(project, choice.route)
+    if choice.rule == routing.DEFAULT and found is None:
+        raise click.MissingParameter(ctx=ctx, param=param, param_hint="'ROUTE'")
     say(f"route {choice.route} ({choice.rule})")
-    return routing.known(project, choice.route) or choice.route
+    return found or choice.route
+
+
+def _root(ctx: click.Context) -> str | None:
+    root: str | None = ctx.params.get("root") or ctx.find_root().obj
+    return root

@@ -272,7 +272,7 @@ def _transcript(named: str | None, root: str | None) -> Path:
     found = ofproject.newest_first(project, most=_SESSIONS)
     if not found:
         ctx = click.get_current_context()
-        hint = f"{ctx.command_path} {ctx.params['route'] or 'ROUTE'} --transcript FILE"
+        hint = f"{ctx.command_path} {ctx.params['route']} --transcript FILE"
         raise TranscriptNotFound(project.root, "no client has kept a session of this project here", hint)
     return found[0]
 

@@ -44,7 +44,7 @@ if __name__ == "__main__":
     os.execv(PYTHON, [PYTHON, "-P", "-m", MODULE] + sys.argv[1:])
 try:
     from ralf_integrations.blackbox5.{name} import *
-except ImportError:
+except ModuleNotFoundError:
     raise ImportError(__file__ + ": " + sys.executable + " has no ralf; use the Python that has: " + PYTHON)
 '''
 
