@@ -8,7 +8,7 @@ from contextlib import suppress
 from ralf import names, routing, sessions
 from ralf.errors import RalfError, UsageError
 from ralf.project import Project
-from ralf.transcripts import Transcript, clientlogs, ofproject
+from ralf.transcripts import Transcript, clientlogs
 from ralf.transcripts.events import START, Position
 
 HELD = "its last checkpoint"
@@ -104,7 +104,7 @@ def keep(project: Project, route: str, source: Transcript) -> None:
     """
     if source.rewritten or source.origin == "import" or not clientlogs.is_own(source.path):
         return  # any other file may say that it is any session
-    for session in {source.session, ofproject.session_of(source.path)}:  # a log that was resumed has another name
+    for session in {source.session, clientlogs.session_of(source.path)}:  # a log that was resumed has another name
         choice = routing.choose(project, session=session)
         if not is_chosen(choice) and choice.route != route:
             with suppress(OSError):  # what counts is in the journal

@@ -15,7 +15,7 @@ from ralf.config import Config
 from ralf.context import RouteContext
 from ralf.errors import RalfError
 from ralf.project import Project
-from ralf.transcripts import ofproject, open_transcript
+from ralf.transcripts import clientlogs, ofproject, open_transcript
 from ralf.transcripts.events import Position
 from ralf_integrations import inbox
 from ralf_integrations.health import rules, tail
@@ -159,7 +159,7 @@ class _Looking:
 
     def _route(self, one: Known, path: Path | None, session: str) -> str:
         """The route of a session, as `ralf status` tells it; the one that a hook saw, unless another was chosen."""
-        own = one.session or (ofproject.session_of(path) if path is not None else "")
+        own = one.session or (clientlogs.session_of(path) if path is not None else "")
         choice = routing.choose(self._project, session=own)
         if one.route and not holding.is_chosen(choice):
             choice = routing.Choice(one.route, choice.rule)
