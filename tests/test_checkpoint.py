@@ -17,8 +17,9 @@ import pytest
 
 import ralf
 import storekit
-from ralf import tokens
+from ralf import document, tokens
 from ralf.errors import DamagedTranscript, TranscriptChanged, TranscriptNotFound, UsageError
+from ralf.past.history import context_at
 from storekit import checkpoints_of, grow, kept_bytes, records_of, route_file, write_session
 
 TOKENS = 170_000
@@ -402,6 +403,8 @@ def test_a_torn_last_record_was_never_acknowledged_and_its_segment_is_taken_agai
     spans = checkpoints_of(project, "tide")
     content = journal.read_bytes()
     start = content.rindex(b"\n", 0, -1) + 1
+    before = context_at("tide", f"r{len(content.splitlines()) - 1}", root=project)
+    storekit.route_file(project, "tide").write_bytes(document.render(before).encode())  # it shows what is acknowledged
     journal.write_bytes(content[: start + int((len(content) - start) * share)])
     assert ralf.get_context("tide", root=project).checkpoint_count >= 3
     ralf.checkpoint("tide", project / "session.jsonl", root=project)

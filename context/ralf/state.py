@@ -310,9 +310,10 @@ def is_put_back(project: Project, route: str, state: State) -> bool:
     """Whether a file is an older render of ours than the last one, and not one that git knows: somebody undid what
     their editor showed, or laid a copy in its place.
     """
-    renders = [known for revision, known in state.renders if revision]
-    digest = digest_of(state.content or b"")
-    if state.status not in ("stale", "edited") or digest not in renders[:-1] or digest == renders[-1]:
+    if state.status not in ("stale", "edited"):
+        return False
+    renders, digest = [known for revision, known in state.renders if revision], digest_of(state.content or b"")
+    if digest not in renders[:-1] or digest == renders[-1]:
         return False
     from ralf.ownership import routefiles
 
