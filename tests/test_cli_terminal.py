@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import os
 import pty
+import resource
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 import ralf
 from ralf_cli.terminal import shown
-from storekit import HANGS, command, environment, route_file, write_session
+from storekit import HANGS, command, environment, records_of, route_file, write_session
 
 
 def on_a_terminal(*args: str, cwd: Path) -> str:
@@ -73,3 +75,62 @@ def test_a_command_works_with_its_output_closed(tmp_path: Path) -> None:
         check=False,
     )
     assert (ran.returncode, ran.stderr) == (0, b"")
+
+
+def test_no_file_of_a_command_takes_the_place_of_a_stream_that_is_closed(tmp_path: Path) -> None:
+    """What others write their messages into would be a journal."""
+    code = (
+        "import os, sys; from ralf_cli import main; os.closerange(0, 3); main._open_streams();"
+        "file = os.open('number', os.O_CREAT | os.O_WRONLY); os.write(file, str(file).encode())"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, env=environment(tmp_path), check=False)
+    assert (done.returncode, int((tmp_path / "number").read_text()) > 2) == (0, True)
+
+
+def test_what_a_stream_cannot_encode_is_escaped(tmp_path: Path) -> None:
+    ralf.record_decision("tide", "Use → ☃", root=tmp_path)
+    done = subprocess.run(
+        command("context", "show", "tide"),
+        cwd=tmp_path,
+        env={**environment(tmp_path), "PYTHONIOENCODING": "latin-1"},
+        capture_output=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert b"Use \\u2192 \\u2603" in done.stdout
+
+
+def test_output_that_is_full_is_an_error_of_ours_and_no_reason_to_do_it_again(tmp_path: Path) -> None:
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run(
+            command("context", "decide", "tide", "Use SQLite"),
+            cwd=tmp_path,
+            env=environment(tmp_path),
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    assert done.returncode == 1
+    assert done.stderr.splitlines() == [
+        "error: standard output: No space left on device",
+        "hint: what was recorded is kept: look before you run it again: ralf context list",
+    ]
+    assert len(records_of(tmp_path, "tide")) == 1
+
+
+@pytest.mark.parametrize("command_line", ["show tide", "decide tide Again"])
+def test_too_little_memory_is_an_error_of_ours(tmp_path: Path, command_line: str) -> None:
+    ralf.record_decision("tide", "Use SQLite", root=tmp_path)
+    limit = partial(resource.setrlimit, resource.RLIMIT_AS, (60 << 20, 60 << 20))
+    done = subprocess.run(
+        command("context", *command_line.split()),
+        cwd=tmp_path,
+        env=environment(tmp_path),
+        preexec_fn=limit,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[0] == "error: ralf: not enough memory; what was acknowledged is kept"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -11,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import ralf
+import storekit
 from ralf import project as projects, snapshot, state as states, tree
 from ralf.model import Decision
 
@@ -70,3 +72,50 @@ def test_an_item_has_its_own_text_though_another_thread_makes_room(monkeypatch: 
             assert [json.loads(text)["id"] for text in texts] == [item.id for item in items]
 
     at_once(*(lambda name=name: look(name) for name in range(4)))  # type: ignore[misc]
+
+
+AT_THE_END = """
+import atexit, sys, threading
+import ralf
+from ralf import project
+from ralf.errors import RalfError
+from ralf.files import locks
+
+def hold():
+    with locks.held(project.find(sys.argv[1]).route_lock("tide"), "tide"):
+        held.set()
+        ended.wait()
+
+def decide():
+    ended.set()
+    made = ralf.record_decision("tide", "Go on", root=sys.argv[1])
+    print(made.id)
+
+class Late:
+    def __del__(self):
+        try:
+            ralf.get_context
+        except RalfError as error:
+            sys.__stdout__.write(f"{error}\\n")
+
+held, ended = threading.Event(), threading.Event()
+threading.Thread(target=hold, daemon=True).start()
+held.wait()
+atexit.register(decide)
+late = Late()
+"""
+
+
+def test_a_decision_at_the_end_of_the_interpreter_is_recorded_and_after_it_the_error_is_ours(tmp_path: Path) -> None:
+    """Then no thread can be started, and no tokenizer loaded."""
+    done = subprocess.run(
+        [sys.executable, "-c", AT_THE_END, str(tmp_path)],
+        cwd=tmp_path,
+        env=storekit.environment(tmp_path),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.splitlines() == ["DEC-001", "ralf: get_context: the interpreter is ending: nothing was done"]
+    assert len(storekit.records_of(tmp_path, "tide")) == 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import re
@@ -21,12 +22,12 @@ from ralf import snapshot
 from ralf.archive import archive
 from ralf.errors import Busy, DamagedJournal
 from ralf.files.opening import content_of
-from ralf.integrity import repair as repairs
+from ralf.integrity import repair as repairs, verify as verifying
 from ralf.integrity.journalscan import scan
 from ralf.integrity.repair import repair
 from ralf.integrity.verify import verify
 from ralf.search import search
-from ralf.storage import blobfiles
+from ralf.storage import blobfiles, blobzip
 from ralf.storage.filestore import FileStore
 from ralf.storage.journalstream import Stream
 from storekit import Cli, cache_of, context_of, journal_file, route_file, write_session
@@ -359,6 +360,31 @@ def test_lost_evidence_is_damage_until_a_repair_has_said_so_and_what_was_dropped
     assert cli("context", "verify", "--repair").status == 0
     assert [damage for _, damage in found(project)] == [False, False]
     assert repair(root=project).done == ()
+
+
+def test_whatever_flips_in_an_archive_of_evidence_is_named_and_what_can_be_read_is_kept(
+    project: Path, tmp_path: Path
+) -> None:
+    texts = {hashlib.sha256(text).hexdigest(): text for text in (b"first", b"second")}
+    whole = []
+    for digest, text in texts.items():
+        machine = zlib.compressobj(wbits=-zlib.MAX_WBITS)
+        deflated = machine.compress(text) + machine.flush()
+        whole.append(blobzip.Member(digest, 1_800_000_000.0, zlib.crc32(text), len(text), deflated))
+    path = context_of(project) / "archive" / "blobs" / "000001.zip"
+    path.parent.mkdir(parents=True)
+    blobzip.write(path, whole)
+    content = path.read_bytes()
+    assert found(project) == []
+    blobs = blobfiles.Blobs(context_of(project))
+    filled = {info.offset + info.deflated - 1 for info in blobzip.listed(path)}  # up with bits that say nothing
+    for place in set(range(len(content))) - filled:
+        harmed = bytearray(content)
+        harmed[place] ^= 1 << place % 8
+        path.write_bytes(harmed)
+        assert verifying._archived(blobs, None)[1], place
+        if place < 4:  # by the directory, where a member's own header is not one
+            assert {one.digest for one in repairs._readable(path)} == texts.keys()
 
 
 @pytest.mark.parametrize("content", ["pressure: high\n", "presure: 60\n", "[", "\0"])

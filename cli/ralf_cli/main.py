@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import errno
 import gc
 import os
 import sys
 from importlib import import_module
+from io import TextIOWrapper
 from pathlib import Path
-from typing import Any, ClassVar, NoReturn
+from typing import IO, Any, ClassVar, NoReturn
 
 import click
 
 from ralf import __version__
 from ralf.errors import RalfError
+
+_OF_A_FULL_ONE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 
 class LazyGroup(click.Group):
@@ -110,6 +114,7 @@ def main(ctx: click.Context, root: str | None, load_context: str | None) -> None
 
 def run() -> NoReturn:
     """Run the command line and exit with its status."""
+    _open_streams()
     if sys.stdout is None:  # closed by whoever started us
         sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115  # as long as we run
     elif sys.stdout.isatty():
@@ -133,12 +138,42 @@ def run() -> NoReturn:
     except (BrokenPipeError, SystemExit):  # click makes the one the other, and raises no other SystemExit here
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # nobody reads on: no complaint at exit
         status = 0
+    except MemoryError:
+        _complain("ralf: not enough memory; what was acknowledged is kept", "free some, or raise the limit: ulimit -v")
+        status = 1
     except OSError as error:
-        where = error.filename or "ralf"
-        _complain(f"{os.fsdecode(where)}: {error.strerror or error}", _os_hint(error))
+        if error.filename is None and error.errno in _OF_A_FULL_ONE and _is_full(sys.stdout):
+            what = f"standard output: {error.strerror or error}"
+            _complain(what, "what was recorded is kept: look before you run it again: ralf context list")
+        else:
+            where = error.filename or "ralf"
+            _complain(f"{os.fsdecode(where)}: {error.strerror or error}", _os_hint(error))
         status = 1
     gc.freeze()  # the process ends: nothing is worth the collector's look at everything, a tenth of a short command
     sys.exit(status if isinstance(status, int) else 0)
+
+
+def _open_streams() -> None:
+    """Have descriptors 0 to 2 open: the next file that is opened would be what others write their messages into. What
+    the streams cannot encode is escaped.
+    """
+    while (descriptor := os.open(os.devnull, os.O_RDWR)) <= 2:  # the lowest that is free
+        pass
+    os.close(descriptor)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper) and stream.errors == "strict":
+            stream.reconfigure(errors="backslashreplace")
+
+
+def _is_full(stream: IO[str]) -> bool:
+    """Whether a stream takes no more; then it is given up, so that nobody complains at exit."""
+    try:
+        os.write(stream.fileno(), b"\n")
+        stream.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+        return True
+    return False
 
 
 def _complain(message: str, hint: str) -> None:
@@ -151,8 +186,6 @@ def _complain(message: str, hint: str) -> None:
 
 
 def _os_hint(error: OSError) -> str:
-    import errno
-
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return "make room on the disk, then run the same command again"
     if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):

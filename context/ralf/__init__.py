@@ -75,7 +75,12 @@ sys.modules[__name__].__class__ = _Package
 
 def __getattr__(name: str) -> Any:
     if name in _HOMES:
-        from importlib import import_module
+        try:
+            from importlib import import_module
 
-        return getattr(import_module(_HOMES[name]), name)
+            return getattr(import_module(_HOMES[name]), name)
+        except ImportError as error:
+            if sys is None or sys.meta_path is None:
+                raise errors.RalfError("ralf", f"{name}: the interpreter is ending: nothing was done") from error
+            raise
     raise AttributeError(f"module 'ralf' has no attribute {name!r}")

@@ -140,7 +140,10 @@ class RouteWriter:
         if self.token is not None:
             context = replace(self.context, counts=self._counts)
             if not self._waited_for:  # who comes next counts what is new since
-                context = replace(context, counts=brief.counted(context))
+                # No tokenizer fits into the memory there is, or the interpreter ends and loads none any more. What is
+                # acknowledged is written by now, and no error may say otherwise.
+                with suppress(MemoryError, RuntimeError):
+                    context = replace(context, counts=brief.counted(context))
             kept = snapshot.Snapshot(self.token, context, tuple(self._renders))
             shown = self._stands and (self.context.revision, self._digest) in self._renders
             snapshot.save(self._project.cache, self._route, kept, shown=shown)

@@ -21,6 +21,7 @@ from ralf.errors import Busy
 from ralf.files import folders
 
 TIMEOUT = 30.0
+_PAUSE = 0.005  # seconds between two looks of who can only look
 _FLAGS = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
 _RANGE = struct.Struct("@hhqqi0q")  # Linux's struct flock: kind, whence, first byte, how many (0: all), process
 
@@ -88,6 +89,10 @@ class _Turn(LockFile):
         while (before := self._before()) is not None:
             _range(self._descriptor, fcntl.F_RDLCK, before, wait=True)
             _range(self._descriptor, fcntl.F_UNLCK, before)
+
+    def has_come(self) -> bool:
+        """Whether nobody is before us."""
+        return self._before() is None
 
     def leave(self) -> None:
         """Let those behind go on without us; for another thread than the one that waits."""
@@ -175,6 +180,8 @@ def _waited(lock: LockFile, turn: _Turn | None, timeout: float) -> bool:
     """
     import threading  # only who has to wait pays for it
 
+    if not threading.main_thread().is_alive():  # the interpreter ends, and starts no thread any more
+        return _polled(lock, turn, timeout)
     undecided = [True]  # for whoever takes it out first: the thread when it has the lock, or who gives it up
     failed: list[OSError] = []
 
@@ -193,6 +200,9 @@ def _waited(lock: LockFile, turn: _Turn | None, timeout: float) -> bool:
     waiting = threading.Thread(target=wait, daemon=True)
     try:
         waiting.start()
+    except (MemoryError, RuntimeError):  # there is no room for one
+        return _polled(lock, turn, timeout)
+    try:
         waiting.join(timeout)
     finally:
         given_up = _is_first(undecided)
@@ -202,6 +212,21 @@ def _waited(lock: LockFile, turn: _Turn | None, timeout: float) -> bool:
         lock.close()
         raise failed[0]
     return not given_up
+
+
+def _polled(lock: LockFile, turn: _Turn | None, timeout: float) -> bool:
+    """The same without a thread."""
+    deadline = time.monotonic() + timeout
+    came = False
+    try:
+        while not (came := (turn is None or turn.has_come()) and lock.is_free()) and time.monotonic() < deadline:
+            time.sleep(_PAUSE)
+    finally:
+        if turn is not None:
+            turn.close()
+        if not came:
+            lock.close()
+    return came
 
 
 def _is_first(undecided: list[bool]) -> bool:

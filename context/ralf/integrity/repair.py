@@ -162,8 +162,10 @@ def _lost(mending: _Repair, routes: Iterable[str]) -> None:
 
 def _readable(path: Path) -> list[blobzip.Member]:
     """The members of a damaged zip file that are whole."""
-    members = {}
-    for member in blobzip.remains(path.read_bytes()):
+    members, listed = {}, list[blobzip.Member]()
+    with suppress(DamagedBlob):
+        listed = [blobzip.member(path, info) for info in blobzip.listed(path)]
+    for member in (*blobzip.remains(path.read_bytes()), *listed):
         with suppress(DamagedBlob):
             for _ in blobfiles.verified_bytes(path, member):
                 pass

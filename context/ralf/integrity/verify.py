@@ -231,6 +231,7 @@ def _archived(blobs: Blobs, only: set[str] | None) -> tuple[set[str], list[Findi
         except (DamagedBlob, OSError) as error:
             found.append(Finding(path, _what(error), "move it to damaged/, and keep what can be read of it"))
             continue
+        before = len(found)
         for info in infos:
             if only is None or info.digest in only:
                 try:
@@ -240,6 +241,8 @@ def _archived(blobs: Blobs, only: set[str] | None) -> tuple[set[str], list[Findi
                 except (DamagedBlob, OSError):
                     what = f"its member {info.digest[:12]} is not what was put"
                     found.append(Finding(path, what, "move it to damaged/, and keep what can be read of it"))
+        if len(found) == before and not blobzip.is_as_written(path, infos):
+            found.append(Finding(path, "is not as it was written", "keep a copy in damaged/, and write it anew"))
     return held, found
 
 

@@ -81,6 +81,13 @@ def member(path: Path, info: Info) -> Member:
         return Member(info.digest, info.put, info.crc, info.size, file.read(info.deflated))
 
 
+def is_as_written(path: Path, members: Iterable[Info]) -> bool:
+    """Whether a file that lists these members is, byte for byte, what `write` makes of them."""
+    with path.open("rb") as file:
+        same = all(file.read(len(chunk)) == chunk for chunk in _chunks(member(path, info) for info in members))
+        return same and not file.read(1)
+
+
 def remains(content: bytes) -> Iterator[Member]:
     """The members that the bytes of a damaged zip file seem to hold, by their own headers."""
     place = -1
