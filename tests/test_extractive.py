@@ -105,9 +105,18 @@ def test_the_state_of_the_work_holds_statement_next_steps_findings_and_blockers(
     assert work.work_status == "in_progress"
 
 
-def test_work_whose_to_dos_are_all_done_is_completed() -> None:
-    work = ActiveWork(todos=(Todo("Pick", "completed"),))
-    assert summed(("user", "go on please"), ("agent", "Done."), work=work).active_work.work_status == "completed"
+@pytest.mark.parametrize(
+    ("said", "status"),
+    [
+        ("Done.", "completed"),
+        ("The pump is mended. All the work is done, and the tests pass.", "completed"),
+        ("I ticked the list and look at the failing test of the well now.", "in_progress"),
+        ("The migration is not done: the well still leaks.", "in_progress"),
+    ],
+)
+def test_work_whose_to_dos_are_all_ticked_is_completed_where_the_agent_says_so(said: str, status: str) -> None:
+    work = ActiveWork(todos=(Todo("Pick", "completed"),), work_status="in_progress")
+    assert summed(("user", "go on please"), ("agent", said), work=work).active_work.work_status == status
 
 
 def test_a_segment_without_a_statement_keeps_the_one_before() -> None:

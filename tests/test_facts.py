@@ -473,6 +473,24 @@ def test_without_a_to_do_list_the_agent_tells_the_step_by_saying_it(session: Ses
     assert session.extract().work.plan_step == 1
 
 
+def test_steps_that_the_agent_says_are_done_are_seen_without_a_to_do_list(session: Session) -> None:
+    session.add("assistant", "Step 1 of 4: dig the well")
+    session.add("assistant", "## Step 2 of 4: line it with clay")
+    session.add("assistant", "Step 2 is done: the clay holds.\n\nAfter step 3 is done, we rest.")
+    session.add("assistant", "\u2705 Step 3: the pump is in\n\nStep 4: open the valve, and step 5 is done by you.")
+    work = session.extract().work
+    assert [(step.step, step.description, step.result) for step in work.completed_steps] == [
+        (1, "dig the well", ""),
+        (2, "line it with clay", "the clay holds."),
+        (3, "the pump is in", ""),
+    ]
+    session.events = []
+    session.add("assistant", "Finished step 4.")
+    again = session.extract(work=work).work
+    assert [step.step for step in again.completed_steps] == [1, 2, 3, 4]
+    assert (again.plan_step, again.total_steps) == (2, 4)
+
+
 def test_work_without_to_do_calls_keeps_its_plan(session: Session) -> None:
     work = ActiveWork(current_task="TASK-001", plan_step=7, total_steps=9)
     session.bash("ls")

@@ -17,8 +17,17 @@ _NUMBER = re.compile(r"#(\w+)")
 _LISTED = re.compile(r"(?m)^#(\w+)[.:]? \[(\w+)\] (.+)$")
 _BLOCKED = " [blocked by "
 _PLACE = re.compile(
-    r"(?m)^(?:[#*]|[^\S\n])*+(?:now )?step #?(\d{1,3}) ?(?:of|/) ?(\d{1,3})\b", re.IGNORECASE
+    r"(?m)^(?:[#*]|[^\S\n])*+(?:now )?step #?(\d{1,3}) ?(?:of|/) ?(\d{1,3})\b"
+    r"(?:[*]{0,2} ?[:.\u2013\u2014-] {1,2}([^\n]{0,160}))?",
+    re.IGNORECASE,
 )  # within one line: a run of blank lines is not gone through again from each of them
+_ENDED = re.compile(
+    r"(?m)^(?:[#*>-]|[^\S\n])*+(?:(?P<tick>[\u2705\u2714\u2611\u2713]\ufe0f?)[^\S\n]{0,3}[*]{0,2})?"
+    r"(?P<verb>(?:finished|completed|done with) )?step #?(?P<step>\d{1,3})(?: ?(?:of|/) ?\d{1,3})?[*]{0,2}"
+    r"(?P<end> (?:is |are )?(?:now )?(?:done|complete|completed|finished)\b)?[*]{0,2}"
+    r"(?:[^\S\n]{0,2}[:.,\u2013\u2014(-][^\S\n]{0,2}(?P<told>[^\n]{0,160}))?",
+    re.IGNORECASE,
+)
 _STATUSES = {
     "pending": "pending",
     "open": "pending",
@@ -43,6 +52,8 @@ class TodoList:
         self.todos = list(work.todos)
         self.changed = False
         self._place: tuple[int, int] | None = None
+        self._steps: dict[int, str] = {}  # what is said of each step
+        self._done = {step.step: step for step in work.completed_steps if step.step is not None}
 
     @staticmethod
     def is_mine(tool: str) -> bool:
@@ -72,16 +83,34 @@ class TodoList:
             self._set([self._known(m[1], _without_blockers(m[3]), m[2]) for m in listed] or self.todos)
 
     def said(self, text: str) -> None:
-        """Follow what the agent says of its place in a plan: "Step 7 of 10", at the beginning of a line."""
+        """Follow what the agent says of its place in a plan, at the beginning of a line: "Step 7 of 10: pack",
+        "Step 7 is done". A step of a plan that is gone on from is done, too, where it was named.
+        """
         for match in _PLACE.finditer(text):
             step, total = int(match[1]), int(match[2])
             if 0 <= step <= total:
                 self._place = step, total
+                for before in [number for number in self._steps if number < step]:
+                    self._end(before, "")
+                self._steps[step] = (match[3] or "").strip(" *")
+        for match in _ENDED.finditer(text):
+            if match["end"] or match["verb"] or match["tick"]:
+                self._end(int(match["step"]), (match["told"] or "").strip(" *)"))
+
+    def _end(self, number: int, told: str) -> None:
+        """Note that a step is done; what was said of it before is what it was, `told` what came of it."""
+        named = self._steps.pop(number, "")
+        old = self._done.get(number, Step(number))
+        description = old.description or named or told or f"step {number}"
+        self._done[number] = Step(number, description, old.result or (told if told != description else ""))
 
     def renew(self, work: ActiveWork) -> ActiveWork:
         """The work with its to-dos, and with the steps that the list tells, if the list was touched."""
-        if not self.changed and not self.todos and self._place is not None:
-            return replace(work, plan_step=self._place[0], total_steps=self._place[1])
+        if not self.changed and not self.todos:
+            unnumbered = (step for step in work.completed_steps if step.step is None)
+            done = (*unnumbered, *(self._done[number] for number in sorted(self._done)))
+            place = self._place or (work.plan_step, work.total_steps)
+            return replace(work, plan_step=place[0], total_steps=place[1], completed_steps=done)
         if not self.changed:
             return work
         done = tuple(

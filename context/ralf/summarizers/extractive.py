@@ -8,9 +8,10 @@ from dataclasses import replace
 
 from ralf.extraction.combining import combine
 from ralf.model import ActiveWork, Decision, Facts
-from ralf.prose import Sentence, joined, sentences
+from ralf.prose import Sentence, joined, sentences, split
 from ralf.summarizers import Segment, Summary, history, quoted
 from ralf.summarizers.decisions import find
+from ralf.summarizers.grammar import any_of
 from ralf.summarizers.history import FINDS, tells
 from ralf.summarizers.statements import LONGEST, Exchange, Statement, exchanges
 from ralf.text import one_line
@@ -145,14 +146,27 @@ def _work(work: ActiveWork, talk: Sequence[Exchange]) -> ActiveWork:
         next_steps=tuple(dict.fromkeys([*steps, *(trimmed(one_line(t), _STEP) for t in open_todos)]))[:6],
         findings=tuple(dict.fromkeys([*work.findings, *findings]))[-6:],
         blockers=tuple(blockers),
-        work_status=_status(work, statement, bool(open_todos), bool(spoken)),
+        work_status=_status(work, statement, joined(s.text for s in spoken[-1]) if spoken else "", bool(open_todos)),
     )
 
 
-def _status(work: ActiveWork, statement: str, open_todos: bool, spoke: bool) -> str:
-    if work.todos and not open_todos:
-        return "completed"
-    return "in_progress" if spoke or statement else work.work_status
+_FINISHED = any_of(
+    r"\b(?:all|everything|task|work|ticket|feature|change|fix|refactor\w*|migration|implementation|it|that|this)\b[^.\n]{0,60}"
+    r"\b(?:done|completed?|finished|shipped|merged|in place)\b",
+    r"^\W{0,3}(?:all )?(?:done|completed?|finished|shipped)\b",
+)
+_UNFINISHED = any_of(r"\b(?:not|never|nothing|still|left|remain\w*|until|once|when|if|partly|half)\b|n't\b")
+
+
+def _is_finished(statement: str) -> bool:
+    """Whether a sentence of what was said last says that the work is done."""
+    return any(_FINISHED.search(one) and not _UNFINISHED.search(one) for one in split(one_line(statement)[-2_000:]))
+
+
+def _status(work: ActiveWork, statement: str, said: str, open_todos: bool) -> str:
+    if work.todos and not open_todos and _is_finished(said):
+        return "completed"  # a list that is ticked off is no task done where nobody says so
+    return "in_progress" if said or statement else work.work_status
 
 
 def _statement(statement: Statement) -> str:

@@ -25,7 +25,7 @@ _SHOWS_STATUS = re.compile(
     rb'|"trajectory_format": ?"mini-swe-agent'
 )
 """How the log of an agent begins whose commands stand in a block of its message, and their answers in a user's."""
-_BLOCK = re.compile(r"(?ms)^```(?:bash|sh|shell|mswea_bash_command)[ \t]*\n(.*?)\n```[ \t]*$")
+_BLOCK_OPENS = re.compile(r"```(?:bash|sh|shell|mswea_bash_command)\s*")
 _OF_THE_LOOP = re.compile(
     r"\s{0,4}(?:Please always provide EXACTLY ONE action|Format error|The last command <command>|<format_error>"
     r"|No tool calls found|Tool call error)"
@@ -120,12 +120,22 @@ class Chat(Growing):
 
 def _block_of(record: Record) -> tuple[str, Record]:
     """The command in the only block of shell in a message, and the message without it."""
-    text = said(record.get("content"))
-    found = list(_BLOCK.finditer(text))
-    if len(found) != 1:
+    rest: list[str] = []
+    found: list[list[str]] = []
+    within = False
+    for line in said(record.get("content")).split("\n"):
+        if within and line.startswith("```"):
+            within = False
+        elif within:
+            found[-1].append(line)
+        elif _BLOCK_OPENS.fullmatch(line):
+            within = True
+            found.append([])
+        else:
+            rest.append(line)
+    if len(found) != 1 or within:
         return "", record
-    rest = f"{text[: found[0].start()]}{text[found[0].end() :]}"
-    return found[0][1].strip(), {**record, "content": rest.strip()}
+    return "\n".join(found[0]).strip(), {**record, "content": "\n".join(rest).strip()}
 
 
 def _from_lines(lines: Iterator[Line]) -> Iterator[Element]:
