@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -193,6 +194,12 @@ def test_a_promise_that_is_quoted_or_someone_else_s_or_another_completes_nothing
     session: Session, kind: Kind, text: str
 ) -> None:
     assert BudgetWatcher().see(session.event(kind, text), 5) is None
+
+
+def test_what_a_sub_agent_did_counts_for_nothing(session: Session) -> None:
+    watcher = BudgetWatcher()
+    assert watcher.see(replace(session.todos("completed"), agent="a1"), 200_000) is None
+    assert watcher.state.tokens == 0
 
 
 def test_all_todos_done_completes_the_task_once(session: Session) -> None:

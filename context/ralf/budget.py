@@ -216,9 +216,12 @@ class BudgetWatcher:
             self.state = replace(self.state, window=window)
 
     def see(self, event: Event, tokens: int, *, exact: bool = True) -> Reason | None:
-        """Takes in one event, whose text has so many tokens; the reason if a checkpoint falls due with it."""
+        """Takes in one event, whose text has so many tokens; the reason if a checkpoint falls due with it.
+
+        What a sub-agent did counts for nothing: it stood in no window but its own.
+        """
         old = self.state
-        if event.start.byte < old.record:
+        if event.start.byte < old.record or event.agent:
             return None
         fresh = event.end.byte > old.checkpoint
         counted = tokens if fresh else 0

@@ -101,7 +101,7 @@ def _records(events: Iterable[Event], count: Callable[[str], int]) -> Iterator[_
                 waiting.clear()
             record = _Record([], 0, not waiting, False)
         record.events.append(event)
-        if event.kind not in ("compaction", "other"):
+        if event.kind not in ("compaction", "other") and not event.agent:
             record.tokens += count(event.text)
         record.asked = record.asked or event.kind == "user"
         if event.kind == "call":

@@ -91,9 +91,9 @@ def _room(segment: Segment, decisions: Sequence[Decision]) -> int:
     texts += [text for fact in facts.tests for text in (fact.command, fact.result)]
     texts += [text for item in decisions for text in (item.decision, item.rationale, *item.alternatives)]
     spent = sum(map(len, texts)) + _OVERHEAD * len(texts) + _SOURCE * len(decisions) + len(", ".join(facts.names))
-    size = sum(len(event.text) for event in segment.events)
+    size = sum(len(event.text) for event in segment.events if not event.agent)
     said = sum(len(event.text) for event in segment.events if event.kind in ("assistant", "note"))
-    thought = sum(len(event.text) for event in segment.events if event.kind in ("thinking", "call"))
+    thought = sum(len(event.text) for event in segment.events if event.kind in ("thinking", "call") and not event.agent)
     room = min(int(size * _SHARE) - spent - _ENTRY, int(said * _SAID_MOST + thought * _THOUGHT_MOST))
     return max(_LEAST_ROOM, min(_MOST_ROOM, max(room, int(min(said * _SAID_LEAST, size * _SHARE_LEAST)))))
 
