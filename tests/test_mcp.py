@@ -92,6 +92,24 @@ def test_what_is_read_is_fenced_and_within_its_budget(made: Path, tool: str, bud
     assert "tide" not in fence.outside(f"x\n{text}\ny")
 
 
+@pytest.mark.parametrize("budget", [300, 2_500])
+def test_an_answer_as_a_client_shows_it_is_within_its_budget(project: Path, budget: int) -> None:
+    """Clients hand the model the structured content as JSON, in which quotes and line ends are escaped."""
+    for number in range(40):
+        said = f'Station {number} writes its "tide" table\\n to C:\\tide\\{number}, "never" to the old {{folder}}.'
+        ralf.record_decision("tide", said, rationale='the "gauge" said so. ' * 12, root=project)
+    asked: dict[str, dict[str, Any]] = {
+        "search": {"query": "tide table station", "limit": 20},
+        "get_context": {"route": "tide"},
+        "list_routes": {},
+    }
+    for tool, arguments in asked.items():
+        shown = called(project, tool, max_tokens=budget, **arguments).structured_content
+        size = tokens.count(json.dumps(shown, ensure_ascii=False, separators=(",", ":")))
+        assert size <= budget, tool
+        assert tool == "list_routes" or size > budget * 0.6, tool
+
+
 def test_get_context_gives_a_route_by_section_and_query(made: Path) -> None:
     result = called(made, "get_context", route="TIDE", section="decisions", query="batch size 5")
     assert result.structured_content["checkpoint_count"] == 1

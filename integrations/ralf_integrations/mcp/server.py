@@ -51,7 +51,7 @@ _Tokens = Annotated[
     Field(
         ge=tools.LEAST_TOKENS,
         le=tools.MOST_TOKENS,
-        description="Hard limit of the answer's text in o200k_base tokens; at most four times as many characters.",
+        description="Hard limit of the whole answer in o200k_base tokens; its text: four times as many characters.",
     ),
 ]
 _Query = Annotated[str, Field(min_length=1, max_length=2_000)]

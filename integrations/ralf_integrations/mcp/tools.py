@@ -12,11 +12,13 @@ from ralf import holding, project as projects, routing
 from ralf.briefing.fence import fenced, shown
 from ralf.errors import Busy, Damaged, NotFound, RalfError, RouteNotFound, TranscriptNotFound, UsageError
 from ralf.project import Project
+from ralf.reader import RouteSummary
+from ralf.search import SearchHit
 from ralf.text import clean, one_line
 from ralf.transcripts import ofproject, open_transcript
 from ralf.trim import trimmed
 from ralf_integrations.hooks import known
-from ralf_integrations.mcp import caller, labels, lines
+from ralf_integrations.mcp import caller, labels, lines, window
 from ralf_integrations.mcp.answers import Checkpointed, Context, Found, Hit, Recorded, Route, Routes, Used, Written
 from ralf_integrations.mcp.lines import noted, short
 
@@ -54,37 +56,25 @@ class Tools:
         """The context of a route; None: the one that is meant."""
         choice = self._choice(route)
         found = ralf.get_context(choice.route, root=self._root, query=query or None)
-        return Context(
-            rule=labels.rule_of(choice.rule),
-            revision=found.revision,
-            checkpoint_count=found.checkpoint_count,
-            last_checkpoint=labels.time_of(found.last_checkpoint),
-            total_tokens_consumed=found.total_tokens_consumed,
-            text=found.render(max_tokens, section=section),
-            warnings=_warned(found.warnings),
-            foreign=found.foreign,
-        )
+
+        def answer(text_tokens: int) -> Context:
+            return Context(
+                rule=labels.rule_of(choice.rule),
+                revision=found.revision,
+                checkpoint_count=found.checkpoint_count,
+                last_checkpoint=labels.time_of(found.last_checkpoint),
+                total_tokens_consumed=found.total_tokens_consumed,
+                text=found.render(text_tokens, section=section),
+                warnings=_warned(found.warnings),
+                foreign=found.foreign,
+            )
+
+        return window.fitted(answer, max_tokens)
 
     def search(self, query: str, route: str | None = None, limit: int = 5, max_tokens: int = DEFAULT_TOKENS) -> Found:
-        """What is known about a question, in a route or in all of them, whole hits within the budget."""
+        """What is known about a question, in a route or in all of them, in whole hits within the answer's budget."""
         hits = ralf.search(query, route=route or None, root=self._root, limit=limit)
-        texts = lines.fitting([lines.of_hit(number, hit) for number, hit in enumerate(hits, start=1)], max_tokens)
-        left = len(hits) - len(texts)
-        closing = f"({left} more: a larger max_tokens, or a narrower query)\n" if left else ""
-        return Found(
-            hits=[
-                Hit(
-                    number,
-                    labels.label(hit.kind, labels.KINDS),
-                    labels.id_of(hit.id),
-                    hit.score,
-                    labels.label(hit.status, labels.STATUSES),
-                )
-                for number, hit in enumerate(hits[: len(texts)], start=1)
-            ],
-            left_out=left,
-            text=fenced("".join(texts) + closing) or "nothing found",
-        )
+        return window.fitted(lambda text_tokens: _found(hits, text_tokens), max_tokens)
 
     def record(
         self,
@@ -155,30 +145,7 @@ class Tools:
         """The routes of the project."""
         choice = self._choice(None)
         found = ralf.list_routes(root=self._root)
-        head = f"This session's route: {choice.route} ({short(choice.rule)})\n"
-        told = [lines.of_route(number, one) for number, one in enumerate(found[:MOST_ROUTES], start=1)]
-        texts = lines.fitting([head, *told], max_tokens)
-        shown_routes = max(0, len(texts) - 1)
-        left = len(found) - shown_routes
-        closing = f"({left} more: ralf context list)\n" if left else "" if found else "no routes yet\n"
-        return Routes(
-            routes=[
-                Route(
-                    number,
-                    one.revision,
-                    labels.time_of(one.last_checkpoint),
-                    one.checkpoint_count,
-                    one.total_tokens_consumed,
-                    bool(one.damage),
-                    one.foreign,
-                )
-                for number, one in enumerate(found[:shown_routes], start=1)
-            ],
-            left_out=left,
-            current=next((number for number, one in enumerate(found, start=1) if one.route == choice.route), 0),
-            rule=labels.rule_of(choice.rule),
-            text=fenced("".join(texts) + closing),
-        )
+        return window.fitted(lambda text_tokens: _listed(found, choice, text_tokens), max_tokens)
 
     def names(self) -> list[str]:
         """The names of all routes."""
@@ -240,6 +207,55 @@ class Tools:
             hint = "checkpoint() takes this session's; a person can name any file: ralf context checkpoint --help"
             raise UsageError(clean(named), what, hint)
         return found
+
+
+def _found(hits: Sequence[SearchHit], text_tokens: int) -> Found:
+    """The first hits whose lines fit the text, and how many are left out."""
+    texts = lines.fitting([lines.of_hit(number, hit) for number, hit in enumerate(hits, start=1)], text_tokens)
+    left = len(hits) - len(texts)
+    closing = f"({left} more: a larger max_tokens, or a narrower query)\n" if left else ""
+    return Found(
+        hits=[
+            Hit(
+                number,
+                labels.label(hit.kind, labels.KINDS),
+                labels.id_of(hit.id),
+                hit.score,
+                labels.label(hit.status, labels.STATUSES),
+            )
+            for number, hit in enumerate(hits[: len(texts)], start=1)
+        ],
+        left_out=left,
+        text=fenced("".join(texts) + closing) or "nothing found",
+    )
+
+
+def _listed(found: Sequence[RouteSummary], choice: routing.Choice, text_tokens: int) -> Routes:
+    """The first routes whose lines fit the text, and how many are left out."""
+    head = f"This session's route: {choice.route} ({short(choice.rule)})\n"
+    told = [lines.of_route(number, one) for number, one in enumerate(found[:MOST_ROUTES], start=1)]
+    texts = lines.fitting([head, *told], text_tokens)
+    shown_routes = max(0, len(texts) - 1)
+    left = len(found) - shown_routes
+    closing = f"({left} more: ralf context list)\n" if left else "" if found else "no routes yet\n"
+    return Routes(
+        routes=[
+            Route(
+                number,
+                one.revision,
+                labels.time_of(one.last_checkpoint),
+                one.checkpoint_count,
+                one.total_tokens_consumed,
+                bool(one.damage),
+                one.foreign,
+            )
+            for number, one in enumerate(found[:shown_routes], start=1)
+        ],
+        left_out=left,
+        current=next((number for number, one in enumerate(found, start=1) if one.route == choice.route), 0),
+        rule=labels.rule_of(choice.rule),
+        text=fenced("".join(texts) + closing),
+    )
 
 
 def _warned(warnings: Sequence[str]) -> str:
