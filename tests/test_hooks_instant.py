@@ -118,6 +118,14 @@ def test_figures_inside_what_a_tool_printed_are_not_the_client_s(looked: Rig) ->
     assert is_idle(looked)
 
 
+def test_a_mark_is_seen_behind_however_much_the_tools_of_one_answer_have_printed(looked: Rig) -> None:
+    """A hint lets the transcript grow by some 70,000 bytes, and the figures stand before what the tools printed."""
+    looked.answers(126_000)
+    printed = {"type": "tool_result", "tool_use_id": "t", "content": "level 7 cm\n" * 1_500}
+    looked.add({"type": "user", "message": {"role": "user", "content": [printed]}})
+    assert not is_idle(looked)
+
+
 def test_hooks_that_are_off_are_off_for_every_event_until_they_are_on(looked: Rig) -> None:
     optin.switch(looked.project, on=False)
     assert looked.hook("UserPromptSubmit", prompt="hello").out == ""

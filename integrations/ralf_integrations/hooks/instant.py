@@ -33,7 +33,8 @@ VERSION = "1"
 _MOST_INPUT = 256 << 20  # bytes; a payload that is longer is none
 _MOST_HINT = 65536
 TAIL = 16384
-"""Bytes at the transcript's end in which the client's own figure of its window is looked for."""
+"""Bytes at the transcript's end, at least, in which the client's own figure of its window is looked for."""
+_MOST_TAIL = 1 << 20
 SECONDS = 20.0
 """After which a hook gives up, whatever it is at."""
 
@@ -169,15 +170,18 @@ def _foretold(
         return False
     if found.st_size == looked:
         return True
-    filled = _filled(path, found.st_size)
+    filled = _filled(path, looked, found.st_size)
     return not filled or (low <= filled and (filled < mark or not mark))
 
 
-def _filled(path: str, end: int) -> int:
-    """Tokens in the client's window by the last figures at the transcript's end, 0 where none stand there."""
+def _filled(path: str, looked: int, end: int) -> int:
+    """Tokens in the client's window by the last figures in what the transcript has grown by, 0 where none stand there:
+    what tools printed may take any room behind them.
+    """
+    begin = max(0, min(looked, end - TAIL))
     descriptor = posix.open(path, _READ)
     try:
-        tail = posix.pread(descriptor, TAIL, max(0, end - TAIL))
+        tail = posix.pread(descriptor, min(end - begin, _MOST_TAIL), max(begin, end - _MOST_TAIL))
     finally:
         posix.close(descriptor)
     place = tail.rfind(b'"input_tokens"')  # in a text its quotes are escaped
