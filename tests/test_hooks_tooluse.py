@@ -19,7 +19,7 @@ import storekit
 from hookkit import Rig, answered, wait
 from ralf import routing
 from ralf.files import locks
-from ralf_integrations.hooks import complaints, known, processes
+from ralf_integrations.hooks import complaints, hints, known, pressure, processes
 
 
 @pytest.fixture
@@ -233,6 +233,44 @@ def test_the_marks_are_told_again_after_the_window_was_emptied(rig: Rig) -> None
         said.append(rig.hook().context)
     assert percents(said) == [62, 63]
     assert [reason for reason, _ in rig.checkpoints()] == ["pressure", "pressure"]
+
+
+def test_no_look_is_made_for_a_mark_above_the_place_at_which_the_client_compacts(rig: Rig) -> None:
+    """By its own record of a compaction that it began by itself; else 33,000 tokens before the window's end."""
+    rig.configure(threshold=50_000)
+
+    def until(used: int) -> int:
+        """Bytes that the transcript may grow by before the next look."""
+        rig.answers(used)
+        known.look_again(rig.project, rig.session)
+        rig.hook()
+        return int(hints._path(rig.project, rig.session).read_bytes().split()[7]) - rig.transcript.stat().st_size
+
+    assert until(139_900) == hints.FEWEST  # the mark at 140,000 is near
+    rig.answers(162_000)
+    assert "compacts it by itself at about 167,000" in rig.hook().context
+    assert until(166_000) > 3 * hints.FEWEST  # the one at 170,000 does not come
+    boundary = {"type": "system", "subtype": "compact_boundary"}
+    summary = {"type": "user", "isCompactSummary": True, "message": {"role": "user", "content": "It went on."}}
+    rig.add(boundary | {"compactMetadata": {"trigger": "manual", "preTokens": 120_500}}, summary)
+    until(30_000)
+    assert known.of(rig.project, rig.session).compacts == 0
+    rig.add(boundary | {"compactMetadata": {"trigger": "auto", "preTokens": 155_000}}, summary)
+    until(30_000)
+    assert known.of(rig.project, rig.session).compacts == 155_000
+
+
+def test_what_was_told_of_a_full_window_is_taken_back_once_it_is_emptied(rig: Rig) -> None:
+    rig.configure(threshold=50_000)
+    rig.answers(125_000)
+    assert percents([rig.hook().context]) == [62]
+    assert rig.hook("SessionStart", source="compact").context == pressure.TAKEN_BACK
+    rig.answers(30_000)
+    assert rig.hook().context == ""
+    rig.answers(125_000, text="Once more.")
+    assert percents([rig.hook().context]) == [62]
+    rig.answers(20_000, text="Emptied.")
+    assert [rig.hook().context, rig.hook().context] == [pressure.TAKEN_BACK, ""]
 
 
 def test_pressure_is_the_client_s_own_figure(rig: Rig) -> None:

@@ -126,9 +126,10 @@ class _Pass(Pass):
             made = self._attached(record, base)
         else:
             if kind == "system" and record.get("subtype") == "compact_boundary":
-                after = record.get("compactMetadata")
-                window = whole(after.get("postTokens")) if isinstance(after, dict) else None
-                self.waiting = [base.event("compaction", "", window=window)]
+                told = record.get("compactMetadata")
+                told = told if isinstance(told, dict) else {}
+                before = whole(told.get("preTokens")) if told.get("trigger") == "auto" else None
+                self.waiting = [base.event("compaction", "", window=whole(told.get("postTokens")), before=before)]
             else:
                 self.skipped[kind if isinstance(kind, str) else "untyped"] += 1
             return
@@ -252,7 +253,8 @@ class _Pass(Pass):
         text = said(content)
         if not self.waiting:
             return base.event("compaction", text)
-        return base.event("compaction", text, start=self.waiting[0].start, window=self.waiting[0].window)
+        begun = self.waiting[0]
+        return base.event("compaction", text, start=begun.start, window=begun.window, before=begun.before)
 
     def _result(self, block: Record, record: Record, base: Base) -> Iterator[Event]:
         details = _details(record)

@@ -56,6 +56,7 @@ class Event:
     capacity     the size of that window in tokens, where the client tells it with this event, else None
     agent        calls and results: the sub-agent whose they are, "" for the session's own
     task         results: the task that goes on in the background; other: the one that has ended
+    before       compaction: tokens in the window when the client began it by itself, None where it does not tell
     cut          characters of the record that were not held in memory (lines over 8 MiB)
     """
 
@@ -76,4 +77,5 @@ class Event:
     capacity: int | None = None
     agent: str = ""
     task: str = ""
+    before: int | None = None
     cut: int = 0

@@ -11,7 +11,7 @@ from __future__ import annotations
 from ralf.context import RouteContext
 from ralf.errors import RalfError
 from ralf.proving import survival
-from ralf_integrations.hooks import foreground, handover, known
+from ralf_integrations.hooks import foreground, handover, known, pressure
 from ralf_integrations.hooks.answer import LIMIT, Answer
 from ralf_integrations.hooks.session import Session
 
@@ -64,7 +64,8 @@ def after(session: Session) -> Answer:
     if stage == "all":
         summary = f"{summary}\n{_text(session, context, '')}"
     session.note(compacted=True, compaction="handed" if stage == "all" else "compared")
-    session.note(waiting=_text(session, context, summary))
+    back = pressure.TAKEN_BACK if pressure.TAKEN_BACK in session.known.waiting else ""
+    session.note(waiting="\n".join(filter(None, (back, _text(session, context, summary)))))
     if session.known.waiting:
         known.look_again(session.project, session.payload.session)
     return Answer()

@@ -126,7 +126,7 @@ def _make_due(project: Project, route: str, session: str, client: str, transcrip
     while True:
         found = known.of(project, session)
         stand = taking.start(project, route, session, source)
-        look = usage.look(source, stand, settings, client, known=found.window, scale=None)
+        look = usage.look(source, stand, settings, client, known=found.window, compacted=found.compacts, scale=None)
         scale = look.scale or scale
         if not look.due:
             break

@@ -56,10 +56,10 @@ def _answered(session: Session) -> Answer:
 
 def _with_waiting(session: Session, said: Answer) -> Answer:
     """The answer; where it hands the model nothing, the text that has waited for one that can. Alone, for a receipt is
-    for a whole text. A session that starts says itself what it hands over of it.
+    for a whole text.
     """
-    waiting, starts = session.known.waiting, session.payload.event == "session-start"
-    if not waiting or starts or said.context or not takes_context(session.payload):
+    waiting = session.known.waiting
+    if not waiting or said.context or not takes_context(session.payload):
         return said
 
     session.note(waiting="")

@@ -88,7 +88,7 @@ def foretell(
     """
     mark = pressure.following(settings, look, told)
     until = look.size + (_SOON if look.due else max(FEWEST, int(BYTES * look.left)))
-    if mark and look.filled is not None:
+    if 0 < mark <= look.compacts and look.filled is not None:
         until = min(until, look.size + max(FEWEST, int(BYTES * (mark - look.filled))))
     low = pressure.emptied(look, told)
     write(project, session, transcript, size=look.size, until=until, low=low, mark=mark, scale=scale)

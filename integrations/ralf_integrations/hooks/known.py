@@ -30,7 +30,8 @@ _KINDS = {
         str,
     ),
     "origin": str,
-    **dict.fromkeys(("pid", "born", "told", "window", "taken"), int),
+    "owed": str,
+    **dict.fromkeys(("pid", "born", "told", "window", "compacts", "taken"), int),
     **dict.fromkeys(("ended", "compacted", "unnamed"), bool),
 }
 
@@ -70,6 +71,7 @@ class Known:
     left        of these, the ones whose last checkpoint nobody has waited for: each with the byte of the transcript up
                 to which that has to go before another route takes anything
     window      size of the client's window in tokens, as far as a look has found it; 0 where unknown
+    compacts    tokens in it at which the client compacted it by itself last, as it told; 0 where it has not
     briefed     routes whose brief it was handed since its window was last emptied
     handed      what it was handed, newest last
     ended       the client said that the session is over
@@ -77,6 +79,7 @@ class Known:
     compaction  how far its newest compaction has come: see `compacting`
     waiting     a text that the next hook hands over which can
     run         the run of a loop in which it is, "" for none
+    owed        the brief of its run's route, which its first prompt may hold
     forked      when it began as a fork of a session that is not known yet, "" where it is none, or that one is known
     origin      the session of which it is a fork, "" for none
     begins      bytes and lines at the beginning of its transcript that are that session's
@@ -97,6 +100,7 @@ class Known:
     routes: tuple[str, ...] = ()
     left: tuple[tuple[str, int], ...] = ()
     window: int = 0
+    compacts: int = 0
     briefed: tuple[str, ...] = ()
     handed: tuple[Handed, ...] = ()
     ended: bool = False
@@ -104,6 +108,7 @@ class Known:
     compaction: str = ""
     waiting: str = ""
     run: str = ""
+    owed: str = ""
     forked: str = ""
     origin: str = ""
     begins: tuple[int, int] = (0, 0)

@@ -8,6 +8,9 @@ from ralf_integrations.hooks.usage import Look
 _REARM = 10  # points by which the figure has to fall below a mark before that is told again
 _FULL = 100
 
+TAKEN_BACK = "[ralf] This session's context window was emptied: what ralf said before of how full it is holds no more."
+"""What the agent is told once the marks that it was told count as not told any more."""
+
 
 def marks(settings: Config) -> tuple[int, ...]:
     """The marks in percent, rising."""
@@ -31,7 +34,9 @@ def reached(settings: Config, look: Look, told: int) -> tuple[int, bool]:
 
 
 def following(settings: Config, look: Look, told: int) -> int:
-    """Tokens in the window at which the next mark is reached, 0 where none follows."""
+    """Tokens in the window at which the next mark is reached, 0 where none follows. One above `look.compacts` does not
+    come, unless a person has switched the client's own compaction off.
+    """
     mark = next((mark for mark in marks(settings) if mark > told), 0)
     return -(-mark * look.window // _FULL)
 
@@ -46,6 +51,8 @@ def word(settings: Config, look: Look, mark: int) -> str:
     how = (
         f"This session's context window is {look.percent:.0f} % full (about {look.filled:,} of {look.window:,} tokens)."
     )
+    if look.compacts < look.window:
+        how = f"{how} The client compacts it by itself at about {look.compacts:,}."
     if mark < settings.pressure_again:
         return (
             f"[ralf] {how} A checkpoint of its route is being made, so now is a good moment to compact or to hand over"

@@ -23,7 +23,7 @@ def prompted(session: Session) -> Answer:
     checkpoint; a session without a route gets one that is named after its first request. With `inject: off` only
     `--load-context` brings anything.
     """
-    if session.known.waiting and session.project.run:
+    if session.known.owed:
         return _of_run(session)
     prompt = standing.besides(fence.outside(session.payload.prompt))
     wish = wishes.read(prompt, routing.names_of(session.project))
@@ -72,8 +72,8 @@ def _meant(session: Session, wish: Wish) -> tuple[str, list[str]]:
 
 def _of_run(session: Session) -> Answer:
     """The brief of a run's route, which has waited for the run's prompt: nothing where that holds it."""
-    text, route = session.known.waiting, session.route
-    session.note(waiting="", briefed=tuple(dict.fromkeys((*session.known.briefed, route))))
+    text, route = session.known.owed, session.route
+    session.note(owed="", briefed=tuple(dict.fromkeys((*session.known.briefed, route))))
     prompt = session.payload.prompt
     is_there = any(words in prompt and words not in fence.outside(prompt) for words in handover.beginnings(route))
     return Answer() if is_there else Answer(context=session.hand("brief", text))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ralf import routing
-from ralf_integrations.hooks import compacting, earlier, forks, handover, runs
+from ralf_integrations.hooks import compacting, earlier, forks, handover, known, pressure, runs
 from ralf_integrations.hooks.answer import Answer
 from ralf_integrations.hooks.known import Known
 from ralf_integrations.hooks.session import Session
@@ -13,6 +13,18 @@ _STILL_THERE = ("resume", "fork")
 
 
 def started(session: Session) -> Answer:
+    """What a session that starts is handed (`_started`). What it was told of its full window before a compaction is
+    taken back, by the next hook where this one hands over something else.
+    """
+    is_emptied = session.payload.source == "compact" and session.known.told > 0
+    answer = _started(session)
+    if is_emptied:
+        session.note(waiting="\n".join(filter(None, (session.known.waiting, pressure.TAKEN_BACK))))
+        known.look_again(session.project, session.payload.session)
+    return answer
+
+
+def _started(session: Session) -> Answer:
     """What a session that starts is handed, by the configured `inject`.
 
     auto   after a compaction what did not survive it; the brief where the environment names the route, or a loop's run
@@ -58,7 +70,7 @@ def _handed(session: Session, left: list[Known]) -> Answer:
     named = session.choice.rule.startswith("$") or session.choice.rule in routing.OF_RUN
     if source not in _STILL_THERE and (mode == "brief" or (mode == "auto" and named)):
         if session.project.run:  # its prompt may hold the brief
-            session.note(waiting=handover.brief(session, context, said=said))
+            session.note(owed=handover.brief(session, context, said=said))
             return Answer()
         return Answer(context=handover.briefed(session, context, said=said))
     return Answer(context=session.hand("line", handover.line(session, session.route, said=said)))

@@ -19,8 +19,9 @@ def used(session: Session) -> Answer:
         return Answer()
     told, now = pressure.reached(session.settings, look, session.known.told)
     word = pressure.word(session.settings, look, told) if now else ""
+    back = told < session.known.told
     if not takes_context(session.payload):
-        told, word = session.known.told, ""
+        told, word, back = session.known.told, "", False
     if told != session.known.told:
         session.note(told=told)
     if word:
@@ -28,6 +29,8 @@ def used(session: Session) -> Answer:
 
         how = handover.words(command.typed(pressure.commands(session.route), session.project.command))
         word = session.hand("pressure", f"{word}\n{how}")
+    elif back:
+        word = session.hand("pressure", pressure.TAKEN_BACK)
     act(session, look)
     return Answer(context=word)
 
@@ -41,9 +44,12 @@ def looked(session: Session) -> Look | None:
     scale = known_scale * _MARGIN if known_scale else usage.UNKNOWN
     payload = session.payload
     stand = taking.start(session.project, session.route, payload.session, source)
-    look = usage.look(source, stand, session.settings, payload.client, known=session.known.window, scale=scale)
-    if look.window != session.known.window:
-        session.note(window=look.window)
+    found = session.known
+    look = usage.look(
+        source, stand, session.settings, payload.client, known=found.window, compacted=found.compacts, scale=scale
+    )
+    if (look.window, look.compacted) != (found.window, found.compacts):
+        session.note(window=look.window, compacts=look.compacted)
     return look
 
 

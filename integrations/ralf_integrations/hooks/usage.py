@@ -29,6 +29,9 @@ LARGE_WINDOW = 1_000_000
 _LOOK_BACK = (64 << 10, 1 << 20, 8 << 20)
 """Bytes before the last checkpoint in which the state at that place is looked for, one after the other."""
 
+_RESERVES = {"claude-code": 33_000}
+"""By client, the end of a window that it keeps free, whatever its size: before, it compacts by itself."""
+
 _LINES = ("claude-code", "codex")
 """Formats of transcripts whose records are lines."""
 
@@ -49,6 +52,8 @@ class Look(NamedTuple):
     window     its size
     size       bytes of the transcript that were looked at
     scale      tokens for each estimated one, None where they were not counted, or are too few
+    compacted  tokens in the window at which the client compacted it by itself last, 0 where it has not told
+    client     which one
     """
 
     due: str
@@ -58,6 +63,16 @@ class Look(NamedTuple):
     window: int
     size: int
     scale: float | None = None
+    compacted: int = 0
+    client: str = ""
+
+    @property
+    def compacts(self) -> int:
+        """Tokens in the window at which the client will compact it by itself, as far as that is known: its size where
+        nobody knows, or where more are in it than that.
+        """
+        point = self.compacted or self.window - _RESERVES.get(self.client, 0)
+        return point if self.window // 2 <= point <= self.window and (self.filled or 0) <= point else self.window
 
     @property
     def percent(self) -> float | None:
@@ -66,11 +81,19 @@ class Look(NamedTuple):
 
 
 def look(
-    source: Transcript, stand: Standing, settings: Config, client: str, *, known: int = 0, scale: float | None = UNKNOWN
+    source: Transcript,
+    stand: Standing,
+    settings: Config,
+    client: str,
+    *,
+    known: int = 0,
+    compacted: int = 0,
+    scale: float | None = UNKNOWN,
 ) -> Look:
     """Look at what a transcript holds after the place up to which it was taken.
 
     known  the size of the client's window that an earlier look has found, 0 for none
+    compacted  where it compacted its window by itself, as an earlier look has found, 0 for nowhere
     scale  tokens for each estimated one; what has then fallen due by their number may be due. None: tokens are counted,
            which takes the time to load the tokenizer
 
@@ -84,7 +107,8 @@ def look(
             f"ralf context checkpoint ROUTE --transcript {source.path} --restart",
         )
     limits = settings.limits
-    before = _before(source, stand.position, BudgetWatcher(limits))
+    before, told = _before(source, stand.position, BudgetWatcher(limits))
+    compacted = told or compacted
     state = before.state
     fixed = environment.claude_window() if client == "claude-code" else 0
     window = state.window or fixed or max(known, settings.window)
@@ -101,6 +125,7 @@ def look(
     for event in source.events(stand.position):
         if event.window is not None and event.window > watcher.window and not fixed:
             watcher.session(source.session, window=LARGE_WINDOW)
+        compacted = event.before or compacted
         guess = 0 if event.kind in ("compaction", "other") else _estimate(event.text)
         guessed += guess
         if scale is None:
@@ -112,7 +137,7 @@ def look(
     if limits.adaptive:  # each edit to come brings it nearer, down to half
         left = max(left // 2, limits.tokens // 2 - state.tokens)
     found = round(state.tokens / guessed, 3) if scale is None and guessed > _ENOUGH else None
-    return Look(state.due, state.tokens, max(0, left), state.filled, watcher.window, size, found)
+    return Look(state.due, state.tokens, max(0, left), state.filled, watcher.window, size, found, compacted, client)
 
 
 def _estimate(text: str) -> int:
@@ -124,10 +149,13 @@ def _estimate(text: str) -> int:
     return found
 
 
-def _before(source: Transcript, at: Position, watcher: BudgetWatcher) -> BudgetWatcher:
-    """A watcher that has seen the end of what was taken: the window's figure there, which tasks were open."""
+def _before(source: Transcript, at: Position, watcher: BudgetWatcher) -> tuple[BudgetWatcher, int]:
+    """A watcher that has seen the end of what was taken: the window's figure there, which tasks were open. And where a
+    compaction there began by itself, 0 for none.
+    """
+    compacted = 0
     if not at.byte or source.format not in _LINES:
-        return watcher
+        return watcher, compacted
     for size in _LOOK_BACK:
         start = _line_start(source, max(0, at.byte - size))
         found = BudgetWatcher(watcher.limits)
@@ -135,9 +163,10 @@ def _before(source: Transcript, at: Position, watcher: BudgetWatcher) -> BudgetW
             if event.start.byte >= at.byte:
                 break
             found.see(event, 0)
+            compacted = event.before or compacted
         if found.state.filled is not None or not start.byte:
-            return found
-    return found
+            break
+    return found, compacted
 
 
 def _line_start(source: Transcript, byte: int) -> Position:
