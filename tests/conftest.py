@@ -1,11 +1,12 @@
 """What all tests share: examples are the same in every run, so that a failure is one of the change under test; nothing
-in the environment chooses a route; what is compiled is kept for the next process; the longest tests begin first; and a
-module that makes a project as
-the fixture `made` gets a copy of it for each test, and the command in it.
+in the environment chooses a route; folders of tests lie in memory; what is compiled is kept for the next process; the
+longest tests begin first; and a module that makes a project as the fixture `made` gets a copy of it for each test, and
+the command in it.
 """
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from pathlib import Path
@@ -26,6 +27,28 @@ if (
     sys.dont_write_bytecode, sys.pycache_prefix = False, str(SOURCE / ".pytest_cache" / "bytecode")
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     os.environ["PYTHONPYCACHEPREFIX"] = sys.pycache_prefix
+
+_MEMORY = Path("/dev/shm")
+_ROOM = 4 << 30  # bytes: several workers write transcripts of 200 MB
+
+
+def _is_roomy(folder: Path) -> bool:
+    """Whether a folder in memory can hold what tests write, and run what they make."""
+    if not os.access(folder, os.W_OK):
+        return False
+    found = os.statvfs(folder)
+    return not found.f_flag & os.ST_NOEXEC and found.f_bavail * found.f_frsize > _ROOM
+
+
+# A sync is a system call there as on a disk, and waits for none. The harnesses of `tests/faults` choose for themselves.
+if "PYTEST_DEBUG_TEMPROOT" not in os.environ and _is_roomy(_MEMORY):
+    os.environ["PYTEST_DEBUG_TEMPROOT"] = str(_MEMORY)
+
+
+def pytest_collection_finish() -> None:
+    """Keep what there is by now out of each collection of garbage, also in forks, which would copy its pages."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
