@@ -21,6 +21,7 @@ import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -203,17 +204,10 @@ def _least(expression: Expression, pattern: re.Pattern[Any], given: str | bytes,
 
 def _once(expression: Expression, pattern: re.Pattern[Any], given: str | bytes, limit: float) -> float:
     """The same of one try; `limit` where it was given up."""
+    trial = _trial()
     begin = time.process_time()
-    is_late = False
-
-    def late(_: int, __: FrameType | None) -> None:
-        nonlocal is_late
-        if not is_late:
-            is_late = True
-            raise _Late
-
-    before = signal.signal(signal.SIGVTALRM, late)
     try:
+        trial.runs = True
         signal.setitimer(signal.ITIMER_VIRTUAL, limit)
         if expression.anchored:
             pattern.match(given)
@@ -221,13 +215,31 @@ def _once(expression: Expression, pattern: re.Pattern[Any], given: str | bytes, 
         else:
             for _ in pattern.finditer(given):
                 pass
-        is_late = True  # from here on it counts no more
+        trial.runs = False  # from here on it counts no more
         return time.process_time() - begin
     except _Late:
         return limit
     finally:
         signal.setitimer(signal.ITIMER_VIRTUAL, 0)
-        signal.signal(signal.SIGVTALRM, before)
+
+
+class _Trial:
+    """What gives up a search that takes too long, once."""
+
+    runs = False
+
+    def late(self, _: int, __: FrameType | None) -> None:
+        if self.runs:
+            self.runs = False
+            raise _Late
+
+
+@cache
+def _trial() -> _Trial:
+    """The one of this process: setting its signal for each of a hundred thousand searches took longer than they did."""
+    made = _Trial()
+    signal.signal(signal.SIGVTALRM, made.late)
+    return made
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
