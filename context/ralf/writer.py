@@ -346,12 +346,16 @@ def writing(project: Project, route: str, *, leave: bool = True) -> Iterator[Rou
     project.prepare()
     with locks.held(project.route_lock(route), route, seen=True):
         unseen = atomic.sweep(project.route_file(route))
-        saving, content = False, None
+        saving, content, state = False, None, None
         try:
             saving, content = _file_of(project, route)
-            state = states.of(project, route, content)
-        except DamagedRouteFile as error:  # the record goes to the journal, the file stays as it is
-            state = _of_damaged(project, route, content, error)
+        except UnreadableRouteFile as error:
+            state = _unread(project, route, error)
+        else:
+            try:
+                state = states.of(project, route, content)
+            except DamagedRouteFile as error:  # no journal yet: the record goes there, the file stays as it is
+                state = _of_file_alone(route, content, error)
         if state is not None and state.status == "damaged" and state.token is not None:
             _refuse_damaged_journal(project, route)
         if state is None:
@@ -369,10 +373,14 @@ def writing(project: Project, route: str, *, leave: bool = True) -> Iterator[Rou
             writer.remember()
 
 
-def _of_damaged(project: Project, route: str, content: bytes | None, error: DamagedRouteFile) -> State:
-    if isinstance(error, UnreadableRouteFile):
-        with suppress(UnreadableRouteFile):  # no journal yet
-            return states.without_file(project, route, error)
+def _unread(project: Project, route: str, error: UnreadableRouteFile) -> State:
+    try:
+        return states.without_file(project, route, error)
+    except UnreadableRouteFile:  # no journal yet
+        return _of_file_alone(route, None, error)
+
+
+def _of_file_alone(route: str, content: bytes | None, error: DamagedRouteFile) -> State:
     fresh = heart.empty(route)
     return State(fresh, fresh, None, content, "damaged", damage=str(error))
 
