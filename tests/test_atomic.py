@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import signal
 import threading
 from collections.abc import Callable
 from hashlib import sha256
@@ -248,3 +249,30 @@ def test_a_file_is_written_under_a_name_without_a_folder_too(path: Path, monkeyp
     assert (path.read_bytes(), hidden(path)) == (b"new", [])
     atomic.write(Path(path.name), b"newer")
     assert (path.read_bytes(), hidden(path)) == (b"newer", [])
+
+
+def test_what_killed_writers_of_a_file_left_goes_with_its_next_write_and_what_a_live_one_has_stays(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(atomic, "_BORN", 0.0)
+    killed = os.fork()
+    if not killed:
+        os.fsync = lambda _: os.kill(os.getpid(), signal.SIGKILL)
+        atomic.write(path, b"half")
+    os.waitpid(killed, 0)
+    (dead,) = hidden(path)
+    other = path.with_name(".ralf-other.md-0123456789ab.tmp")
+    other.touch()
+    fsync, seen = os.fsync, []
+
+    def meanwhile(descriptor: int) -> None:
+        fsync(descriptor)
+        if not seen:
+            seen.extend(hidden(path))
+            atomic.write(path, b"another's")
+            seen.remove(dead)
+            assert hidden(path) == seen
+
+    monkeypatch.setattr(os, "fsync", meanwhile)
+    atomic.write(path, b"new")
+    assert (len(seen), hidden(path), path.read_bytes()) == (2, [other.name], b"new")

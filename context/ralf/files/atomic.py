@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import errno
+import fcntl
 import hashlib
 import os
 import re
@@ -46,6 +47,7 @@ _LEFT = re.compile(
 """What follows in the name of a file that a writer left beside its own: half written, displaced, displaced and looked
 at.
 """
+_BORN = 1.0  # seconds after which whoever has made a file holds its lock
 _KEPT = 10.0  # where the kernel cannot tell either whether somebody has it open
 
 
@@ -96,12 +98,34 @@ class Aside(NamedTuple):
 def write(path: Path, content: bytes, *, mode: int = _MODE) -> None:
     """Write a file durably: temporary file in the same folder, fsync, rename, fsync of the folder.
 
-    OSError as it comes; the old file is then untouched and the temporary one gone.
+    What writers of the same file left who died is removed. OSError as it comes; the old file is then untouched and the
+    temporary one gone.
     """
     folder, beside = _place(path)
     with naming(path):
         _make(f"{beside}{os.urandom(6).hex()}{TEMPORARY_SUFFIX}", content, os.fspath(path), mode)
         sync_folder(folder)  # else the name may be the old file's after a power loss
+    _remove_dead(folder, os.path.basename(beside))
+
+
+def _remove_dead(folder: str, begins: str) -> None:
+    """Remove temporary files whose writers hold them no more: they died. Not for route files, which have a lock."""
+    with suppress(OSError), os.scandir(folder) as entries:
+        for entry in entries:
+            left = entry.name.startswith(begins) and _LEFT.fullmatch(entry.name, len(begins))
+            if left and left["half"] and not _is_young(time.time() - entry.stat(follow_symlinks=False).st_ctime, _BORN):
+                _remove_unless_held(entry.path)
+
+
+def _remove_unless_held(path: str) -> None:
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        _remove(path)
+    except BlockingIOError:  # somebody is at it
+        pass
+    finally:
+        os.close(descriptor)
 
 
 def add(path: Path, content: bytes) -> None:
@@ -273,8 +297,11 @@ def _is_young(age: float, limit: float) -> bool:
 def _make(temporary: str, content: bytes, name: str, mode: int = _MODE, owner: Sequence[int] = ()) -> None:
     """Make a new file, and give it its name when it is whole and durable; where that fails nothing is left of it."""
     descriptor = os.open(temporary, _NEW, _MODE)
+    held = os.dup(descriptor)  # beyond the close, whose error has to be told before the file has its name
     try:
         try:
+            with suppress(OSError):  # a file system without locks
+                fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)  # so that nobody takes the writer for dead
             if owner:
                 _give(descriptor, *owner)
             if mode != _MODE:
@@ -286,6 +313,8 @@ def _make(temporary: str, content: bytes, name: str, mode: int = _MODE, owner: S
     except BaseException:
         _discard(temporary)
         raise
+    finally:
+        os.close(held)
 
 
 def _fill(descriptor: int, content: bytes) -> None:
