@@ -156,7 +156,8 @@ def test_the_command_gives_the_same_as_json(cli: Cli) -> None:
 
 
 def test_the_report_of_the_checkpoint_command_holds_the_losses(cli: Cli, project: Path) -> None:
-    made = cli("context", "checkpoint", "again", "--transcript", project / "session.jsonl", "--json").json()
+    session = project / "session.jsonl"
+    made = cli("context", "checkpoint", "again", "--again", "--transcript", session, "--json").json()
     assert [one["checkpoint_id"] for one in made["losses"]] == ["cp-001"]
     assert (made["kept"], made["merged"], made["dropped"]) == tuple(
         sum(one[name] for one in made["losses"]) for name in ("kept", "merged", "dropped")
