@@ -39,6 +39,7 @@ def test_another_choice_on_the_same_subject_opposes(old: str, new: str) -> None:
     ("old", "new"),
     [
         ("Look at part 22. We use WAL mode.", "Look at part 31. We drop the in-memory cache."),
+        ("Carry part 0 over to the new reader.", "Carry part 12 over to the new reader."),
         ("Use Postgres for the ledger.", "Use SQLite for the test fixtures."),
         ("Use Redis for the cart.", "Redis is also the queue of the cart."),
         ("Use Redis for the cart.", "Redis runs with persistence, losing a cart is not ok."),

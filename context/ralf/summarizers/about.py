@@ -180,11 +180,11 @@ def _read(clause: str, sets: _Sets) -> int:
         sets.scopes.update((kind, member(word)) for kind in scopes_of(word))
         slots = slots_of("" if raw == "mit" else word)
         sets.answers.update((slot, member(word)) for slot in slots)
-        if len(word) < 2 or (word in _STOP and not (raw.isupper() and slots)):
-            last, opens = "", False
-            continue
         if word in _REFERS and place + 1 < len(plain) and plain[place + 1].isdigit():
             last, opens = word, False
+            continue
+        if len(word) < 2 or (word in _STOP and not (raw.isupper() and slots)):
+            last, opens = "", False
             continue
         one = stem(raw)
         sets.stems.add(one)
