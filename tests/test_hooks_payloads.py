@@ -166,7 +166,7 @@ def test_no_hook_waits_a_second_longer_beside_one_of_its_session_that_stands_sti
     began = time.monotonic()
     rig.hook(event)
     alone = time.monotonic() - began
-    (lock,) = (rig.project.folder / "locks" / "hooks").glob("session-*.lock")
+    (lock,) = (rig.project.folder / "locks" / "sessions").glob("*.lock")
     with locks.held(lock, "the test"):
         began = time.monotonic()
         with pytest.MonkeyPatch.context() as patch:
