@@ -389,6 +389,7 @@ def test_who_is_killed_or_gives_up_while_waiting_is_passed_over(tmp_path: Path) 
     def wait(number: int) -> int:
         child = os.fork()
         if not child:
+            signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell has what runs behind it ignore that
             try:
                 with locks.held(lock, "r", HANGS, seen=True), turns.open("a") as file:
                     file.write(f"{number} ")

@@ -10,6 +10,7 @@ import time
 from collections.abc import Container
 from contextlib import suppress
 from dataclasses import replace
+from functools import cache, partial
 from pathlib import Path
 
 from ralf import checkout, names, routing, sessions
@@ -68,16 +69,12 @@ def meant(session: Session, about: str = "") -> list[Known]:
     about  words for the work that is meant: only routes that have them, "" for any
     """
     found = _left_here(session)
-    tried = 0
-    for number, one in enumerate(found):
-        if tried == (_MOST_ASKED if about else _MOST_TRIED):
-            break
-        tried += 1
-        if about and not _is_about(session, one, about):
-            continue
+    if about:
+        found = [one for one in found[:_MOST_ASKED] if _is_about(session, one, about)]
+    for number, one in enumerate(found[:_MOST_TRIED]):
         catch_up(session.project, one.route, session.payload.session)
         if context_of(session.project, one.route) is not None:
-            return [one, *(other for other in found[number + 1 :] if not about)]
+            return found[number:]
     return []
 
 
@@ -89,21 +86,29 @@ def announced(session: Session) -> str:
 
 def _left_here(session: Session) -> list[Known]:
     everyone = list(knowns.everyone(session.project))
-    here = _place(session, session.worktree)
+    place = cache(partial(_place, session))
+    here = place(session.worktree)
     by_route: dict[str, Known] = {}
-    for one in _over(session.project, session.payload.session):
-        route = naming.of_dead(session.project, one) if _place(session, one.worktree) == here else ""
-        if route and route != one.route:
-            one = replace(one, route=route, unnamed=False)
-            knowns.remember(session.project, one)
-        is_own = route == session.route and session.has_route
-        if route and not is_own and (one.transcript or routing.known(session.project, route) is not None):
-            by_route.setdefault(route, one)
+    for known in _over(session.project, session.payload.session):
+        one = _with_route(session.project, known) if place(known.worktree) == here else None
+        if one is None or (one.route == session.route and session.has_route):
+            continue
+        if one.transcript or routing.known(session.project, one.route) is not None:
+            by_route.setdefault(one.route, one)
     busy = {one.route for one in everyone if knowns.live(one)}
-    known = {one.route for one in everyone} | by_route.keys()
-    found = [*by_route.values(), *_files_here(session, here, known)]
+    known_routes = {one.route for one in everyone} | by_route.keys()
+    found = [*by_route.values(), *_files_here(session, here, known_routes)]
     found.sort(key=lambda one: (one.ended, -one.seen))
     return [one for one in found if one.route not in busy]
+
+
+def _with_route(project: Project, known: Known) -> Known | None:
+    """A session that is over with the route that its work has, None where it has not worked: it is not asked again."""
+    route = naming.of_dead(project, known)
+    if route != known.route:
+        known = replace(known, route=route, unnamed=False)
+        knowns.remember(project, known)
+    return known if route else None
 
 
 def _files_here(session: Session, here: Path, known: Container[str]) -> list[Known]:

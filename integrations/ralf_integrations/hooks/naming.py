@@ -53,11 +53,10 @@ def of_dead(project: Project, known: Known) -> str:
     if known.route != DEFAULT or not known.unnamed or not routing.names_sessions(project):
         return known.route
     try:
-        if not known.transcript or not has_worked(open_transcript(Path(known.transcript))):
-            return ""
+        worked = bool(known.transcript) and has_worked(open_transcript(Path(known.transcript)))
     except (RalfError, OSError):  # what is wrong with its log is no business of a session that begins
-        return ""
-    return routing.number(project, session=known.session)
+        return known.route
+    return routing.number(project, session=known.session) if worked else ""
 
 
 def has_begun(session: Session) -> bool:
