@@ -269,6 +269,38 @@ def test_an_imported_context_manager_makes_checkpoints_loads_and_saves(tree: Pat
     assert left.active_work.next_steps == ("read the second table",)
 
 
+def test_what_a_program_saves_is_an_agents_and_takes_no_checkpoint_away(project: Path) -> None:
+    for _ in range(5):
+        number = storekit.write_session(project / "more.jsonl", 900, "more")
+        storekit.grow(project / "more.jsonl", 900, number, "more")
+        ralf.checkpoint(ROUTE, project / "more.jsonl", root=project)
+    rule = ralf.record_decision(ROUTE, "Never push to main", kind="rule", origin="user", root=project)
+    before = ralf.get_context(ROUTE, root=project)
+    context = ContextReader(project).get_context(ROUTE)
+    assert context is not None
+    for item in context["decisions"]:
+        if item["id"] == rule.id:
+            item["decision"] = "Push to main at will"
+    context["decisions"].append({"decision": "Keep port 8081", "kind": "rule", "origin": "user"})
+    del context["history"]
+    context_manager.save(ROUTE, context, project=project)
+    after = ralf.get_context(ROUTE, root=project)
+    origins = {item.decision: item.origin for item in after.decisions}
+    assert (origins["Push to main at will"], origins["Keep port 8081"]) == ("agent", "agent")
+    assert after.checkpoint_history == before.checkpoint_history
+
+
+def test_a_route_that_came_with_the_repository_is_not_saved_as_ones_own(project: Path) -> None:
+    path = storekit.route_file(project, "api-refactoring")
+    path.write_text(storekit.V100, encoding="utf-8")
+    os.utime(path, (1e9, 1e9))
+    context = context_manager.load("api-refactoring", project=project)
+    assert context is not None
+    with pytest.raises(UsageError, match="holds what your ralf did not write"):
+        context_manager.save("api-refactoring", {**context, "goal": "Go on"}, project=project)
+    assert ralf.get_context("api-refactoring", root=project).wholly_foreign
+
+
 def test_what_cannot_be_saved_is_refused_and_loses_nothing(project: Path) -> None:
     context = context_manager.load(ROUTE, project=project)
     assert context is not None

@@ -7,7 +7,7 @@ import re
 import shutil
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ import pytest
 
 import ralf
 import storekit
-from ralf import document, optin, snapshot, state as states
+from ralf import corrections, document, optin, snapshot, state as states
 from ralf.corrections import drop
 from ralf.files import atomic
 from ralf.ownership.foreign import accept_route
@@ -346,6 +346,26 @@ HEADERS: dict[str, Callable[[str], str]] = {
     "its lineage and revision": lambda text: re.sub(r"  (?:lineage|revision): .*\n", "", text),
     "its header": lambda text: re.sub(r"context_checkpoint:\n(?:  .*\n)+", "", text),
 }
+
+
+@pytest.mark.parametrize("fails", [atomic.CannotReplace("no way"), OSError(28, "No space left on device")])
+def test_a_file_that_could_not_be_written_is_not_taken_for_an_older_one_that_was_put_back(
+    project: Path, monkeypatch: pytest.MonkeyPatch, fails: OSError
+) -> None:
+    def exchange(*_: object) -> None:
+        raise fails
+
+    with monkeypatch.context() as patched:
+        patched.setattr(atomic, "exchange", exchange)
+        with suppress(OSError):  # the record is acknowledged all the same
+            corrections.change("tide", {"noted": True}, root=project)
+        assert ralf.get_context("tide", root=project).extra["noted"] is True
+    with writing(Project(project), "tide") as writer:
+        writer.show()
+        assert not writer.warnings
+    context = ralf.get_context("tide", root=project)
+    assert (context.extra["noted"], context.warnings) == (True, ())
+    assert "noted: true" in storekit.route_file(project, "tide").read_text()
 
 
 @pytest.mark.parametrize("without", HEADERS)

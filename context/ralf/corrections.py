@@ -105,21 +105,26 @@ def take_in(route: str, *, since: int | None = None, root: str | os.PathLike[str
 
 
 def change(route: str, fields: Mapping[str, Any], *, root: str | os.PathLike[str] | None = None) -> Path:
-    """Take in what a program changed in a route's front matter, as an edit of the file would be; the file's path.
+    """Take in what a program changed in a route's front matter, as an edit of the file, but as an agent's: what
+    it says anew of a decision has that origin. The file's path.
 
     fields  the front matter's keys that are to hold something else, as plain data: all others stay. With the header of
             an earlier revision they are merged with what has come since, as an edit of that file is
 
     Without a change nothing is written; a route that is not there is made. Durable when this returns, and the file
-    shows it. Raises UsageError (a refused name, data that no route file holds), Busy, OSError, DamagedJournal.
+    shows it. Raises UsageError (a refused name, data that no route file holds, a route of which something is foreign),
+    Busy, OSError, DamagedJournal.
     """
     project = projects.find(root)
     routing.check_new(project, route)
     found = routing.known(project, route) or route
-    with writing(project, found) as writer:
+    served = states.load(project, found)
+    if served is not None and served.context.foreign:  # what was loaded may hold it
+        raise UsageError(found, "holds what your ralf did not write", f"ralf context trust {found}")
+    with writing(project, found, leave=False) as writer:
         base = _loaded(project, writer.context, fields)
         try:
-            edited = from_tree(RouteContext, {**to_tree(base), **fields})
+            edited = _of_an_agent(base, from_tree(RouteContext, {**to_tree(base), **fields}))
         except BadTree as error:
             raise UsageError(found, str(error), f"ralf context show {found} --json") from None
         changes = [
@@ -128,9 +133,23 @@ def change(route: str, fields: Mapping[str, Any], *, root: str | os.PathLike[str
         ]
         if changes:
             taken = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-            writer.append("edit", {"timestamp": taken, "changes": changes}, id=f"change-{uuid.uuid4().hex}")
+            payload = {"timestamp": taken, "changes": changes, "origin": "agent"}
+            writer.append("edit", payload, id=f"change-{uuid.uuid4().hex}")
             writer.show()
     return project.route_file(found)
+
+
+def _of_an_agent(base: RouteContext, edited: RouteContext) -> RouteContext:
+    """The context with an agent's origin for each decision that is new in it, or says something else than before."""
+    before = {item.id: item for item in base.decisions if item.id}
+
+    def whose(item: Decision) -> Decision:
+        was = before.get(item.id)
+        said = (item.decision, item.rationale, item.kind, item.pinned)
+        is_same = was is not None and said == (was.decision, was.rationale, was.kind, was.pinned)
+        return replace(item, origin=was.origin if was is not None and is_same else "agent")
+
+    return replace(edited, decisions=tuple(map(whose, edited.decisions)))
 
 
 def _loaded(project: Project, newest: RouteContext, fields: Mapping[str, Any]) -> RouteContext:

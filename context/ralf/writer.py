@@ -214,11 +214,16 @@ class RouteWriter:
         """Write the file once; False when that displaced an edit, which is then in the journal and has to be shown."""
         content = render(self.context).encode()
         shown = (self.context.revision, states.digest_of(content))
-        self._renders = [*(known for known in self._renders if known != shown and known[0]), shown]
+        before = [known for known in self._renders if known != shown and known[0]]
+        self._renders = [*before, shown]
         # Remembered before it can be seen: whoever saves it at once has it known as the base of the edit.
         snapshot.keep_shown(self._project.cache, self._route, cap.shown(self.context), self.token or "")
         if self._content != content:
-            displaced = atomic.exchange(self._path, content, self._digest)
+            try:
+                displaced = atomic.exchange(self._path, content, self._digest)
+            except OSError:
+                self._renders = [*before[:-1], shown, *before[-1:]]  # the newest is the one that stands in its place
+                raise
             if displaced is not None:
                 self._tell_owner(displaced)
             expected, self._content, self._digest = self._content, content, shown[1]

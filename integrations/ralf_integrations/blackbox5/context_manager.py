@@ -67,14 +67,15 @@ def save(route: str, context: Mapping[str, Any], *, project: str | os.PathLike[s
     """Make what was changed in a loaded context part of the route: its file, which shows it.
 
     A key that is left out stays as it is. What others have changed since it was loaded stays, too; a decision taken out
-    is dropped, an unknown key is kept. The header's counts and revision are ralf's own, and `history` is made by
-    checkpoints: UsageError where that differs, for a tree that is no context, for a refused name. Without the route it
-    is made. Raises Busy, Damaged, OSError.
+    is dropped, an unknown key is kept; what is new is an agent's. The header's counts and revision and
+    `checkpoint_history` are ralf's own, and `history` is made by checkpoints: UsageError where that differs, for a tree
+    that is no context, for a refused name, for a route of which something is foreign. Without the route it is made.
+    Raises Busy, Damaged, OSError.
     """
     before = load(route, project=project)
     if "history" in context and context["history"] != (before or {}).get("history", ""):
         raise UsageError(route, "`history` is made by checkpoints: it is not saved", f"ralf context edit {route}")
-    fields = {key: value for key, value in context.items() if key not in ("history", BODY)}
+    fields = {key: value for key, value in context.items() if key not in ("history", "checkpoint_history", BODY)}
     return corrections.change(route, fields, root=_root(project))
 
 

@@ -74,4 +74,6 @@ def _copied(path: Path, since: bytes) -> tuple[int, int]:
             times = _TIME.findall(record.data)
             if times and max(times) < since:
                 byte, line = record.end, record.number + 1
+            elif times and byte:
+                break
     return byte, line
