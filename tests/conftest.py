@@ -1,5 +1,5 @@
 """What all tests share: examples are the same in every run, so that a failure is one of the change under test; nothing
-in the environment chooses a route; folders of tests lie in memory; what is compiled is kept for the next process; the
+in the environment chooses a route; folders of quick tests lie in memory; what is compiled is kept for the next process; the
 longest tests begin first; and a module that makes a project as the fixture `made` gets a copy of it for each test, and
 the command in it.
 """
@@ -40,9 +40,13 @@ def _is_roomy(folder: Path) -> bool:
     return not found.f_flag & os.ST_NOEXEC and found.f_bavail * found.f_frsize > _ROOM
 
 
-# A sync is a system call there as on a disk, and waits for none. The harnesses of `tests/faults` choose for themselves.
-if "PYTEST_DEBUG_TEMPROOT" not in os.environ and _is_roomy(_MEMORY):
-    os.environ["PYTEST_DEBUG_TEMPROOT"] = str(_MEMORY)
+def pytest_configure(config: pytest.Config) -> None:
+    """Lay the folders of the quick tests into memory: a sync is a system call there as on a disk, and waits for none.
+    The slow ones are about disks, or in a namespace that has no such folder.
+    """
+    is_quick = config.getoption("markexpr") == "not slow"
+    if is_quick and "PYTEST_DEBUG_TEMPROOT" not in os.environ and _is_roomy(_MEMORY):
+        os.environ["PYTEST_DEBUG_TEMPROOT"] = str(_MEMORY)
 
 
 def pytest_collection_finish() -> None:
