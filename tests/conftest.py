@@ -1,7 +1,7 @@
 """What all tests share: examples are the same in every run, so that a failure is one of the change under test; nothing
-in the environment chooses a route; folders of quick tests lie in memory; what is compiled is kept for the next process; the
-longest tests begin first; and a module that makes a project as the fixture `made` gets a copy of it for each test, and
-the command in it.
+in the environment chooses a route; folders of quick tests lie in memory; what is compiled is kept for the next process;
+the longest tests begin first; and a module that makes a project as the fixture `made` gets a copy of it for each test,
+and the command in it.
 """
 
 from __future__ import annotations
