@@ -100,7 +100,7 @@ def test_the_sessions_that_codex_keeps_are_offered_and_its_commands_know_theirs(
     )
     assert ran.status == 0, ran.err
     (world.project / "take.py").write_text(TAKE)
-    ran = world.run("/tmp/venv/bin/python take.py && ralf context checkpoint newest")
+    ran = world.run("/tmp/venv/bin/python take.py && ralf context checkpoint newest --again")
     assert ran.status == 0 and ran.out.splitlines()[:2] == ["tides ralf route use 1 ", "()"], ran.out + ran.err
     for route in ("tides", "newest"):
         assert ralf.get_context(route, root=world.project).goal == REQUEST
