@@ -217,8 +217,10 @@ def _route(mending: _Repair, route: str) -> None:
 
 def _keep_own(project: Project, route: str, scan: Scan) -> bool:
     """Whether the route file is this user's, as far as anybody knows; then that is known when cache and journal have
-    lost it, too.
+    lost it, too. Another route's file is none of this one.
     """
+    if _is_anothers(project, route):
+        return False
     with suppress(Damaged):
         content = states.read_file(project, route)
         if content and (
