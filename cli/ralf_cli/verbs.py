@@ -53,14 +53,20 @@ class WrongCommand(click.UsageError):
 
 def wrong(ctx: click.Context, name: str, rest: Sequence[str], hint: str = "") -> WrongCommand:
     """The error for a command that a group does not have; `hint`: what to type where no other command is near."""
-    from ralf_cli.context import context
-    from ralf_cli.main import main
-
     path = ctx.command_path
-    groups = [("ralf context", list(context.lazy)), ("ralf", list(main.lazy)), ("ralf route", ["use"])]
+    groups = [("ralf context", _names(ctx, "context")), ("ralf", _names(ctx)), ("ralf route", _names(ctx, "route"))]
     groups.sort(key=lambda group: group[0] != path)
     near = _right(name, rest, groups) or hint or _near(name, rest, groups)
     return WrongCommand(name, near or f"{path} --help", ctx)
+
+
+def _names(ctx: click.Context, group: str = "") -> Sequence[str]:
+    """The commands of a group, "" for the one that holds all."""
+    root = ctx.find_root()
+    found: click.Command | None = root.command
+    if group and isinstance(found, click.Group):
+        found = found.get_command(root, group)
+    return found.list_commands(root) if isinstance(found, click.Group) else ()
 
 
 def _right(name: str, rest: Sequence[str], groups: Sequence[tuple[str, Sequence[str]]]) -> str:
