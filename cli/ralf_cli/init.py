@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 CLIENTS = ("claude-code", "codex", "gemini", "agents-md", "ralf")
 _ONE_FILE_EACH = ("agents-md", "ralf")
-_ENTRY = re.compile(r'"type": "command", .*?[" ](\w+)(?: --client [\w-]+)?"\]?, "timeout": ')
-"""An entry of a client's settings, up to the event that it is for."""
+_COMMAND = '"type": "command", '  # an entry of a client's settings that calls a hook begins so
+_EVENT = re.compile(r'[" ](\w++)(?: --client [\w-]++)?"\]?, "timeout": ')  # and ends so
 
 
 class Step(NamedTuple):
@@ -305,8 +305,9 @@ def _alike_at_once(lines: list[str]) -> Iterator[str]:
     alike: list[str] = []  # events behind the one that is shown
     before = ""
     for line in [*lines, ""]:
-        found = _ENTRY.search(line)
-        call = f"{line[0]} {line[found.start() : found.start(1)]}" if found is not None else ""
+        begins = line.find(_COMMAND)
+        found = _EVENT.search(line, begins) if begins >= 0 else None
+        call = f"{line[0]} {line[begins : found.start(1)]}" if found is not None else ""
         if found is not None and call == before:
             alike.append(found[1])
             continue
