@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import shutil
+import sys
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -349,3 +353,54 @@ def test_a_file_shows_the_newest_tombstones_and_none_of_the_others_is_forgotten(
     assert [record.kind for _, record in journal.read(project.store, ROUTE)].count("edit") == 1
     decided(tmp_path, "Pump basin2 beside quay2 and lock2")
     assert parse(path.read_bytes(), path).folded.tombstone_count == 3
+
+
+def with_drops(root: Path, count: int) -> None:
+    """A store whose route has so many tombstones, by one record."""
+    stones = [
+        tombstones.tombstone(Decision(f"DEC-{9000 + n}", decision=f"Pump basin{n} beside quay{n} and lock{n}"))
+        for n in range(count)
+    ]
+    root.mkdir()
+    decided(root, "Keep the levels")
+    append(root, "import", {"document": {"dropped": [to_tree(stone) for stone in stones]}}, id="many")
+
+
+def calls_of(work: Callable[[], object]) -> int:
+    """How many functions a block of work calls: what it costs, whatever else the machine does."""
+    calls = 0
+
+    def count(_frame: object, event: str, _argument: object) -> None:
+        nonlocal calls
+        calls += event in ("call", "c_call")
+
+    sys.setprofile(count)
+    try:
+        work()
+    finally:
+        sys.setprofile(None)
+    return calls
+
+
+def test_a_decision_and_a_read_cost_as_much_beside_ten_times_as_many_drops(tmp_path: Path) -> None:
+    few, many = tmp_path / "few", tmp_path / "many"
+    for root, count in ((few, 150), (many, 1_500)):
+        with_drops(root, count)
+        decided(root, "Log the tides")
+    for work in (lambda root: decided(root, "Open the gates"), lambda root: ralf.get_context(ROUTE, root=root)):
+        small, large = calls_of(partial(work, few)), calls_of(partial(work, many))
+        assert large < 1.1 * small, (small, large)
+
+
+def test_many_tombstones_cover_what_each_of_them_does_alone() -> None:
+    said = ("Use SQLite", "use sqlite in WAL mode", "Keep the tide levels in centimetres", "Never touch the old tables")
+    stones = tuple(
+        tombstones.tombstone(Decision(f"DEC-{n}", kind, decision=f"{text}{' again' * (n % 2)} for basin{n % 7}"))
+        for n, (text, kind) in enumerate([*product(said, ("decision", "failed-approach"))] * 20)
+    )
+    for text, kind in product([*said, "Open the gates"], ("decision", "failed-approach")):
+        asked = Decision("", kind, decision=f"{text} for basin5")
+        alone = [stone for stone in stones if tombstones.cover([stone], asked)]
+        for count in (len(stones), len(stones) - 1, len(stones)):  # also of fewer than it was asked before
+            assert tombstones.covering(stones[:count], asked) == [stone for stone in alone if stone in stones[:count]]
+        assert bool(alone) == (text != "Open the gates")

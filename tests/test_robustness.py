@@ -86,14 +86,17 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ),
         ("ids/routes/r.idx", idindex.with_header(b"\xff" * 16, 16)),
         ("routes/r.json", b"[" * 100_000),
-        ("routes/r.json", snapshot.with_sum(b'{"a":"b"}\n{"v":5,"dropped":[],"token":"x","renders":[],"context":{}}')),
-        (
-            "routes/r.json",
-            snapshot.with_sum(b'{"a":1e999}\n{"v":5,"dropped":[],"token":"x","renders":[],"context":{}}'),
-        ),
-        (
-            "routes/r.json",
-            snapshot.with_sum(b'{}\n{"v":5,"dropped":[],"token":"x","renders":[[1e999,"a"]],"context":{}}'),
+        *(
+            ("routes/r.json", snapshot.with_sum(b'%s\n%s\n{"v":6,"token":"x","renders":%s,"context":{}}' % parts))
+            for parts in (
+                (b'{"a":"b"}', b"[]", b"[]"),
+                (b'{"a":1e999}', b"[]", b"[]"),
+                (b"[]", b"[]", b"[]"),
+                (b"{}", b"[]", b'[[1e999,"a"]]'),
+                (b"{}", b"7", b"[]"),
+                (b"{}", b'[["DEC-1","decision","said",7,{}]]', b"[]"),
+                (b"{}", b'[["DEC-1","decision","said","words",7]]', b"[]"),
+            )
         ),
         ("renders/r/1.json.z", b"torn"),
     ],
@@ -293,10 +296,10 @@ def test_a_snapshot_with_items_that_nobody_wrote_counts_for_nothing(
     ralf.record_decision("r", "Go on", root=tmp_path)
     before = ralf.get_context("r", root=tmp_path)
     path = snapshot.path_of(cache_of(tmp_path), "r")
-    _, counts, head, *_ = path.read_bytes().split(b"\n")
+    _, counts, dropped, head, *_ = path.read_bytes().split(b"\n")
     tree = json.loads(head)
     tree["context"] = {**tree["context"], "decisions": [], **items}
-    path.write_bytes(snapshot.with_sum(b"\n".join((counts, json.dumps(tree).encode(), *texts))))
+    path.write_bytes(snapshot.with_sum(b"\n".join((counts, dropped, json.dumps(tree).encode(), *texts))))
     tracemalloc.start()
     try:
         assert snapshot.load(cache_of(tmp_path), "r") is None

@@ -417,7 +417,7 @@ def test_a_snapshot_that_is_torn_damaged_or_of_another_version_counts_for_nothin
         b"[]",
         b"null",
         b"\xff",
-        snapshot.with_sum(b"{}\n{%s}" % version),
+        snapshot.with_sum(b"{}\n[]\n{%s}" % version),
     ):
         path.write_bytes(torn)
         assert snapshot.load(tmp_path, ROUTE) is None

@@ -19,7 +19,7 @@ from ralf.past import difference, history
 from ralf.past.changes import Told
 from ralf.project import Project
 from ralf.text import clean
-from ralf.tombstones import tombstone
+from ralf.tombstones import is_buried, tombstone
 from ralf.tree import BadTree, from_tree, to_tree
 from ralf.writer import writing
 
@@ -185,10 +185,9 @@ def drop(route: str, id: str, *, because: str = "", root: str | os.PathLike[str]
     label = history.label(id, "DEC")
     with writing(project, found) as writer:
         decision = decision_of(project, writer.context, label)
-        stones = (*writer.context.dropped, *writer.context.forgotten)
-        if decision is None or any(stone.id == decision.id for stone in writer.context.forgotten):
+        if decision is None or is_buried(writer.context.forgotten, decision.id):
             raise NotFound(found, f"has no decision {label}", f"ralf context show {found} --section decisions")
-        if any(stone.id == decision.id for stone in stones):
+        if is_buried(writer.context.dropped, decision.id):
             return Dropped(found, decision, changed=False)
         payload = {
             "tombstone": to_tree(tombstone(decision)),

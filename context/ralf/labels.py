@@ -39,7 +39,7 @@ def labelled(context: RouteContext, kind: str, payload: Mapping[str, Any]) -> Ma
     count = context.context_checkpoint.decision_count
     made = []
     labels: dict[str, str] = {}  # `#n` to label
-    stones = (*context.dropped, *context.forgotten) if kind != "decision" else ()
+    stones = context.dropped + context.forgotten if kind != "decision" else ()
     for number, item in enumerate(items, start=1):
         if stones and _is_buried(stones, item):
             labels[f"#{number}"] = ""
@@ -76,12 +76,12 @@ def _is_one(known: Decision, new: Decision) -> bool:
     return None in labels or labels[0] == labels[1] or known.rationale == new.rationale
 
 
-def _is_buried(stones: Sequence[Tombstone], item: Mapping[str, Any]) -> bool:
+def _is_buried(stones: tuple[Tombstone, ...], item: Mapping[str, Any]) -> bool:
     """Whether a decision that a summariser brings was dropped: by its label, or, where it is new, by its words."""
-    if item.get("id"):
-        return any(stone.id == item["id"] for stone in stones)
-    from ralf.tombstones import cover  # only a route with tombstones pays for it
+    from ralf.tombstones import cover, is_buried  # only a route with tombstones pays for it
 
+    if item.get("id"):
+        return is_buried(stones, item["id"])
     return cover(stones, from_tree(Decision, item))
 
 

@@ -10,13 +10,13 @@ import json
 import os
 import re
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from ralf.context import Counts, RouteContext
 from ralf.files import folders
@@ -26,7 +26,8 @@ from ralf.model import Tombstone
 from ralf.store import Token
 from ralf.tree import Items, from_tree, outline
 
-VERSION = 5
+T = TypeVar("T")
+VERSION = 6
 KEPT_RENDERS = 16
 MOST_SHOWN = 64 << 20
 """Bytes of a remembered context that are read, whatever its file makes itself out to be."""
@@ -68,23 +69,17 @@ def load(cache: Path, route: str) -> Snapshot | None:
             _, _, summed = content.partition(b"\n")
             if with_sum(summed) != content:
                 return None
-            first, _, rest = summed.partition(b"\n")
+            counts, dropped, rest = summed.split(b"\n", 2)
             tree = _read(rest)
             if tree["v"] != VERSION:
                 return None
-            dropped = tuple(_stone(*row) for row in tree["dropped"])
-            context = replace(from_tree(RouteContext, tree["context"]), counts=_counts_of(first), dropped=dropped)
+            context = from_tree(RouteContext, tree["context"])
+            context = replace(context, counts=_counts.read(counts), dropped=_dropped.read(dropped))
             renders = tuple((int(revision), str(digest)) for revision, digest in tree["renders"])
             last = _last = (path, content, Snapshot(str(tree["token"]), context, renders))
     except (OSError, *MALFORMED):
         return None
     return last[2]
-
-
-def _stone(label: str, kind: str, said: str, words: str, extra: Mapping[str, Any]) -> Tombstone:
-    if not all(isinstance(text, str) for text in (label, kind, said, words)):
-        raise TypeError("a tombstone is text")
-    return Tombstone(label, kind, said, words, dict(extra))
 
 
 def save(cache: Path, route: str, snapshot: Snapshot, *, shown: bool = True) -> None:
@@ -99,7 +94,6 @@ def save(cache: Path, route: str, snapshot: Snapshot, *, shown: bool = True) -> 
         "v": VERSION,
         "token": snapshot.token,
         "renders": [list(render) for render in snapshot.renders],
-        "dropped": [[stone.id, stone.kind, stone.said, stone.words, stone.extra] for stone in snapshot.context.dropped],
         "context": outline(replace(snapshot.context, dropped=())),
     }
     global _last
@@ -109,7 +103,8 @@ def save(cache: Path, route: str, snapshot: Snapshot, *, shown: bool = True) -> 
         folders.make(path.parent)
         try:
             temporary.unlink(missing_ok=True)
-            content = with_sum(_counted(snapshot.context.counts) + b"\n" + _written(tree))
+            counts, dropped = _counts.written(snapshot.context.counts), _dropped.written(snapshot.context.dropped)
+            content = with_sum(b"\n".join((counts, dropped, _written(tree))))
             with open(temporary, "xb", opener=ours_alone) as file:
                 file.write(content)
             if not shown:
@@ -125,27 +120,60 @@ def with_sum(content: bytes) -> bytes:
     return b"%08x\n%s" % (zlib.crc32(content), content)
 
 
-_counts: tuple[Counts, bytes] = ({}, b"{}")
-"""The counts that were read or written last: of many writers who queue, each hands them on as they are."""
+class _Part(Generic[T]):
+    """A part of a snapshot that mostly stays from one write to the next: of those that were read or written last the
+    values are known by their bytes, and the other way round.
+    """
+
+    def __init__(self, of_tree: Callable[[Any], T], tree_of: Callable[[T], object]) -> None:
+        self._of_tree = of_tree
+        self._tree_of = tree_of
+        self._last: tuple[tuple[T, bytes], ...] = ()  # replaced as a whole: another thread may be looking
+
+    def read(self, written: bytes) -> T:
+        """The value of some bytes; one of `MALFORMED` where they have none."""
+        for value, known in self._last:
+            if known == written:
+                return value
+        return self._remember(self._of_tree(json.loads(written)), written)[0]
+
+    def written(self, value: T) -> bytes:
+        """The bytes of a value, on one line."""
+        for known, written in self._last:
+            if known is value:
+                return written
+        return self._remember(value, json.dumps(self._tree_of(value), separators=(",", ":")).encode())[1]
+
+    def _remember(self, value: T, written: bytes) -> tuple[T, bytes]:
+        self._last = ((value, written), *self._last[: _ROUTES - 1])
+        return value, written
 
 
-def _counts_of(written: bytes) -> Counts:
-    global _counts
-    known = _counts
-    if written != known[1]:
-        counts = json.loads(written)
-        if not {int}.issuperset(map(type, counts.values())):
-            raise ValueError("a count is a whole number")
-        known = _counts = (counts, written)
-    return known[0]
+_ROUTES = 4  # that one process works at in turns
 
 
-def _counted(counts: Counts) -> bytes:
-    global _counts
-    known = _counts
-    if counts is not known[0]:
-        known = _counts = (counts, json.dumps(dict(counts), separators=(",", ":")).encode())
-    return known[1]
+def _counts_of(tree: dict[str, int]) -> Counts:
+    if not {int}.issuperset(map(type, tree.values())):
+        raise ValueError("a count is a whole number")
+    return tree
+
+
+def _stones_of(rows: list[list[Any]]) -> tuple[Tombstone, ...]:
+    return tuple(_stone(*row) for row in rows)
+
+
+def _stone(label: str, kind: str, said: str, words: str, extra: Mapping[str, Any]) -> Tombstone:
+    if not all(isinstance(text, str) for text in (label, kind, said, words)):
+        raise TypeError("a tombstone is text")
+    return Tombstone(label, kind, said, words, dict(extra))
+
+
+def _rows_of(stones: tuple[Tombstone, ...]) -> list[list[Any]]:
+    return [[stone.id, stone.kind, stone.said, stone.words, stone.extra] for stone in stones]
+
+
+_counts: _Part[Counts] = _Part(_counts_of, dict)
+_dropped: _Part[tuple[Tombstone, ...]] = _Part(_stones_of, _rows_of)
 
 
 _ITEMS = "#items"

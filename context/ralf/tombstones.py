@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
@@ -29,30 +30,88 @@ def tombstone(decision: Decision) -> Tombstone:
 
 def of(context: RouteContext) -> tuple[Tombstone, ...]:
     """All tombstones of a route."""
-    return (*context.dropped, *context.forgotten)
+    return context.dropped + context.forgotten  # one of them alone is the same tuple, about which more is known
 
 
-def cover(tombstones: Iterable[Tombstone], decision: Decision) -> bool:
+def cover(tombstones: Sequence[Tombstone], decision: Decision) -> bool:
     """Whether a decision says what lies under one of the tombstones, in the same words or in nearly the same."""
     return bool(covering(tombstones, decision))
 
 
-def covering(tombstones: Iterable[Tombstone], decision: Decision) -> list[Tombstone]:
-    """The tombstones under which lies what a decision says, in the same words or in nearly the same."""
-    stones = list(tombstones)
+def covering(tombstones: Sequence[Tombstone], decision: Decision) -> list[Tombstone]:
+    """The tombstones, in their order, under which lies what a decision says, in the same words or in nearly the
+    same. What was asked of many before is looked up: the next question costs no more than with a few.
+    """
+    stones = tuple(tombstones)
     if not stones:
         return []
     from ralf.summarizers.grammar import takes_back
-    from ralf.summarizers.replacing import affirmed, alike
+    from ralf.summarizers.replacing import FEWEST_ALIKE, affirmed, alike
 
     said, failed, returns = _hash(decision), decision.kind == "failed-approach", takes_back(decision.decision)
     words = _fingerprints(affirmed(decision.decision))
 
-    def is_alike(stone: Tombstone) -> bool:
-        pairs = frozenset(stone.words[place : place + 2] for place in range(0, len(stone.words), 2))
-        return (stone.kind == "failed-approach") == failed and not returns and alike(words, pairs)
+    def covers(stone: Tombstone) -> bool:
+        if stone.said == said:
+            return True
+        return (stone.kind == "failed-approach") == failed and not returns and alike(words, frozenset(_words_of(stone)))
 
-    return [stone for stone in stones if stone.said == said or is_alike(stone)]
+    places = _places_of(stones)
+    likely = (stones[place] for place in places.likely(said, words, FEWEST_ALIKE))
+    return [stone for stone in (*likely, *stones[places.count :]) if covers(stone)]
+
+
+def is_buried(tombstones: tuple[Tombstone, ...], label: str) -> bool:
+    """Whether one of the tombstones is that of a label."""
+    places = _places_of(tombstones)
+    return label in places.labels or any(stone.id == label for stone in tombstones[places.count :])
+
+
+class _Places:
+    """Where the tombstones of a tuple stand that may cover a decision.
+
+    labels  of all of them
+    """
+
+    def __init__(self, stones: tuple[Tombstone, ...]) -> None:
+        self.stones = stones
+        self.count = len(stones)
+        self.labels = frozenset(stone.id for stone in stones)
+        self._said: dict[str, list[int]] = {}
+        self._words: dict[str, list[int]] = {}
+        for place, stone in enumerate(stones):
+            self._said.setdefault(stone.said, []).append(place)
+            for word in set(_words_of(stone)):
+                self._words.setdefault(word, []).append(place)
+
+    def likely(self, said: str, words: frozenset[str], fewest: int) -> list[int]:
+        """Where those stand that say the same, or have at least so many of the words."""
+        shared = Counter(place for word in words for place in self._words.get(word, ()))
+        alike = [place for place, count in shared.items() if count >= fewest]
+        return sorted({*alike, *self._said.get(said, ())})
+
+
+_LOOSE = 64  # tombstones that are looked at one by one: the newest, so that not each drop makes it all anew
+_MOST_KNOWN = 4  # routes that a process asks about in turns
+_known: tuple[_Places, ...] = (_Places(()),)
+"""Never changed but replaced as a whole: another thread may be looking."""
+
+
+def _places_of(stones: tuple[Tombstone, ...]) -> _Places:
+    """The places of all but the last few."""
+    global _known
+    for known in _known:
+        if known.stones is stones:
+            return known
+        if known.count <= len(stones) <= known.count + _LOOSE and stones[: known.count] == known.stones:
+            return known
+    made = _Places(stones)
+    _known = (_known[0], *_known[1:][1 - _MOST_KNOWN :], made)
+    return made
+
+
+def _words_of(stone: Tombstone) -> list[str]:
+    return [stone.words[place : place + 2] for place in range(0, len(stone.words), 2)]
 
 
 def _hash(decision: Decision) -> str:
@@ -89,14 +148,16 @@ def forgotten(context: RouteContext, stones: Sequence[Tombstone]) -> RouteContex
 def raised(context: RouteContext, decision: Decision) -> RouteContext:
     """The context without the tombstones over a decision that a person brings back."""
 
-    if not of(context):
-        return context
-    gone = set(map(id, covering(of(context), decision)))
-
-    def left(stones: Sequence[Tombstone]) -> tuple[Tombstone, ...]:
+    def left(stones: tuple[Tombstone, ...]) -> tuple[Tombstone, ...]:
+        gone = set(map(id, covering(stones, decision)))
+        if not gone and not is_buried(stones, decision.id):
+            return stones
         return tuple(stone for stone in stones if stone.id != decision.id and id(stone) not in gone)
 
-    return replace(context, dropped=left(context.dropped), forgotten=left(context.forgotten))
+    dropped, forgotten = left(context.dropped), left(context.forgotten)
+    if dropped is context.dropped and forgotten is context.forgotten:
+        return context
+    return replace(context, dropped=dropped, forgotten=forgotten)
 
 
 def as_edited(before: RouteContext, edited: RouteContext) -> RouteContext:
@@ -114,6 +175,8 @@ def as_edited(before: RouteContext, edited: RouteContext) -> RouteContext:
     return edited
 
 
-def _with(stones: Sequence[Tombstone], more: Sequence[Tombstone]) -> tuple[Tombstone, ...]:
+def _with(stones: tuple[Tombstone, ...], more: Sequence[Tombstone]) -> tuple[Tombstone, ...]:
     ids = {stone.id for stone in more}
-    return (*(stone for stone in stones if stone.id not in ids), *more)
+    if any(is_buried(stones, label) for label in ids):
+        stones = tuple(stone for stone in stones if stone.id not in ids)
+    return (*stones, *more)

@@ -207,7 +207,11 @@ def affirmed(text: str) -> frozenset[str]:
     return words.difference(*replaced_terms(text)) or words
 
 
+FEWEST_ALIKE = 3
+"""Words that two have in common at the least, where they are alike."""
+
+
 def alike(words: frozenset[str], before: frozenset[str]) -> bool:
     """Whether two sets of words, or of what stands for words, are nearly the same, or one within the other."""
     least = min(len(words), len(before))
-    return least >= 3 and least - len(words & before) <= least // 7
+    return least >= FEWEST_ALIKE and least - len(words & before) <= least // 7
