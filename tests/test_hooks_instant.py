@@ -258,3 +258,21 @@ def test_what_is_said_through_the_command_on_path_is_the_same(rig: Rig) -> None:
     assert "62 % full" in hookkit.Said(done.stdout.decode()).context
     rig.settle()
     assert [reason for reason, _ in rig.checkpoints()] == ["pressure"]
+
+
+def test_an_answer_is_written_into_no_file_where_the_streams_are_closed(rig: Rig) -> None:
+    ralf.record_decision("TASK-9", "Keep the old columns", root=rig.root)
+    rig.environment["RALF_TASK_ID"] = "TASK-9"
+    with subprocess.Popen(
+        installed.command(rig.client, "SessionStart"),
+        stdin=subprocess.PIPE,
+        preexec_fn=lambda: os.closerange(1, 3),
+        cwd=rig.root,
+        env=storekit.environment(rig.root.parent, **rig.environment),
+    ) as child:
+        child.communicate(rig.payload("SessionStart", source="startup"), timeout=storekit.HANGS)
+    assert child.returncode == 0
+    locks = [path for path in rig.project.folder.joinpath("locks").rglob("*") if path.is_file()]
+    assert [path.read_bytes() for path in locks] == [b""] * len(locks)
+    assert locks
+    assert "Keep the old columns" in rig.hook("SessionStart", source="startup").out  # there was something to say

@@ -7,6 +7,7 @@ import hashlib
 import inspect
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import threading
@@ -18,6 +19,7 @@ from hypothesis import given, settings, strategies as st
 
 from examples import examples
 from ralf import tokens
+from storekit import AT_ONCE
 
 PACKAGE = Path(tokens.__file__).parent
 DATA = Path(__file__).parents[2] / "shared" / "eval" / "data"
@@ -204,3 +206,19 @@ def test_the_estimate_of_real_transcripts_is_within_a_tenth() -> None:
         pytest.skip("the development transcripts are not beside this checkout")
     text = "".join(gzip.decompress(path.read_bytes()).decode() for path in sorted(DATA.glob("*.jsonl.gz"))[:3])
     assert tokens.estimate(text) == pytest.approx(tokens.count(text), rel=0.10)
+
+
+def test_a_process_that_is_forked_while_a_thread_loads_the_tokenizer_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tokens, "_encoding", None)
+    counting = threading.Thread(target=tokens.count, args=("a word",))
+    counting.start()
+    while tokens._encoding is None and tokens._lock.acquire(blocking=False):  # it has not come so far
+        tokens._lock.release()
+        time.sleep(0)
+    child = os.fork()
+    if not child:
+        signal.alarm(int(AT_ONCE))  # ends it where it hangs
+        os._exit(tokens.count("a word") != 2)
+    counting.join()
+    _, status = os.waitpid(child, 0)
+    assert status == 0

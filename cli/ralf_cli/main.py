@@ -15,6 +15,7 @@ import click
 
 from ralf import __version__
 from ralf.errors import RalfError
+from ralf_integrations.hooks import instant
 
 _OF_A_FULL_ONE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
@@ -114,7 +115,8 @@ def main(ctx: click.Context, root: str | None, load_context: str | None) -> None
 
 def run() -> NoReturn:
     """Run the command line and exit with its status."""
-    _open_streams()
+    instant.open_streams()
+    _escape()
     if sys.stdout is None:  # closed by whoever started us
         sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115  # as long as we run
     elif sys.stdout.isatty():
@@ -153,13 +155,8 @@ def run() -> NoReturn:
     sys.exit(status if isinstance(status, int) else 0)
 
 
-def _open_streams() -> None:
-    """Have descriptors 0 to 2 open: the next file that is opened would be what others write their messages into. What
-    the streams cannot encode is escaped.
-    """
-    while (descriptor := os.open(os.devnull, os.O_RDWR)) <= 2:  # the lowest that is free
-        pass
-    os.close(descriptor)
+def _escape() -> None:
+    """Have what the streams cannot encode escaped."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper) and stream.errors == "strict":
             stream.reconfigure(errors="backslashreplace")

@@ -161,9 +161,12 @@ def read_file(project: Project, route: str) -> bytes | None:
     path = project.route_file(route)
     try:
         with open(path, "rb", opener=not_through_a_link) as file:
-            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            found = os.fstat(file.fileno())
+            if not stat.S_ISREG(found.st_mode):
                 raise DamagedRouteFile(path, "is no regular file", f"move it away: {path}")
-            content = file.read(MAX_BYTES + 1)
+            if found.st_size > MAX_BYTES:  # a part of it, taken for the whole, would be an edit that drops the rest
+                raise DamagedRouteFile(path, f"has more than {MAX_BYTES >> 20} MiB", f"move it away: {path}")
+            return file.read(found.st_size)  # no more: room for all that is asked for is made beforehand
     except FileNotFoundError:
         return None
     except IsADirectoryError:
@@ -175,9 +178,6 @@ def read_file(project: Project, route: str) -> bytes | None:
             raise
         what = "is a symbolic link, no regular file: not read" if error.errno == errno.ELOOP else "is no regular file"
         raise DamagedRouteFile(path, what, f"move it away: {path}") from None
-    if len(content) > MAX_BYTES:  # a part of it, taken for the whole, would be an edit that drops the rest
-        raise DamagedRouteFile(path, f"has more than {MAX_BYTES >> 20} MiB", f"move it away: {path}")
-    return content
 
 
 def _shown(project: Project, route: str, head: Token, content: bytes) -> RouteContext | None:

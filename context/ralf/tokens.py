@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
-from _thread import allocate_lock  # `threading` and `typing` would be a third of this module's import time
+from _thread import RLock  # `threading` and `typing` would be a third of this module's import time
 from collections.abc import Iterable, Iterator
 
 from ralf.errors import Damaged
@@ -42,8 +43,14 @@ _CUT_WITHIN = 4_096
 _ESTIMATE = re.compile(r"[A-Za-z]+|[0-9]{1,3}|[^\x00-\x7f]|[^\sA-Za-z0-9]+|\s{2,}")
 _ESTIMATE_PIECE = 1_000_000
 
-_lock = allocate_lock()
+_ROOM, _SPARE = 120 << 20, 16 << 20
+"""Bytes that a limit of this process must leave for the tokenizer to be loaded, which takes 92 MB, and for it to count:
+its own code ends the process where it gets no memory.
+"""
+
+_lock = RLock()  # held while the tokenizer is loaded, and by who forks
 _encoding: Encoding | None = None
+_limited = False
 
 
 def count(text: str) -> int:
@@ -53,11 +60,14 @@ def count(text: str) -> int:
     65,536 characters, a word is followed by a space or a line by another; in a longer unbroken run, one token more or
     fewer for each 65,536 characters. Unpaired surrogates count as the replacement character.
 
-    Raises Damaged if the rank file of this installation is missing or is not the one that was shipped.
+    Raises Damaged if the rank file of this installation is missing or is not the one that was shipped, MemoryError
+    where a limit of this process leaves too little memory for the tokenizer.
     """
     if not text:
         return 0
     encode = _load().encode_ordinary
+    if _limited:
+        _check_room(_SPARE)
     if len(text) <= PIECE:
         return len(encode(text))
     return sum(len(encode(piece)) for piece in _pieces(text))
@@ -106,12 +116,35 @@ def _last_cut(text: str, low: int, high: int) -> int:
 
 
 def _load() -> Encoding:
-    global _encoding  # one per process: it takes a fifth of a second and 90 MB
+    global _encoding, _limited  # one per process: it takes a fifth of a second and 90 MB
     if _encoding is None:
         with _lock:
             if _encoding is None:
+                _limited = _check_room(_ROOM)
                 _encoding = _build()
     return _encoding
+
+
+# A fork in the middle would leave the child a lock, and modules, that nobody goes on with.
+os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release)
+
+
+def _check_room(needed: int) -> bool:
+    """Whether this process has a limit of its memory; MemoryError where that leaves less than so many bytes."""
+    from pathlib import Path
+    from resource import RLIM_INFINITY, RLIMIT_AS, RLIMIT_DATA, getpagesize, getrlimit
+
+    limits = [(getrlimit(kind)[0], field) for kind, field in ((RLIMIT_AS, 0), (RLIMIT_DATA, 5))]
+    limits = [(limit, field) for limit, field in limits if limit != RLIM_INFINITY]
+    if not limits:
+        return False
+    try:
+        told = Path("/proc/self/statm").read_bytes().split()  # pages: all that is mapped, …, data and stack
+    except OSError:
+        return False  # not told by this kernel
+    if any(limit - int(told[field]) * getpagesize() < needed for limit, field in limits):
+        raise MemoryError(f"a limit of this process leaves less than the {needed >> 20} MB that counting tokens needs")
+    return True
 
 
 def _build() -> Encoding:

@@ -51,6 +51,7 @@ def main() -> "NoReturn":
     _, client, event = sys.argv[-3:]
     sys.path.pop(0)  # our own folder: its names are not to stand before the standard library's
     try:
+        open_streams()
         limit_time()
         data = read()
         if not is_idle(client, event, data):
@@ -75,6 +76,13 @@ def _go_on(client: str, event: str, data: bytes) -> None:
     from ralf_integrations.hooks import entry
 
     entry.run(client, event, data, say)
+
+
+def open_streams() -> None:
+    """Have descriptors 0 to 2 open: the next file that is opened would be what is written to them."""
+    while (descriptor := posix.open("/dev/null", posix.O_RDWR)) <= 2:  # the lowest that is free
+        posix.set_inheritable(descriptor, True)
+    posix.close(descriptor)
 
 
 def say(text: str) -> None:
