@@ -362,6 +362,21 @@ def test_lost_evidence_is_damage_until_a_repair_has_said_so_and_what_was_dropped
     assert repair(root=project).done == ()
 
 
+def test_evidence_that_was_dropped_and_put_again_is_missed_when_it_is_lost(project: Path) -> None:
+    path, *_ = sorted((context_of(project) / "blobs").glob("??/*"))
+    blobs = FileStore(context_of(project))
+    content = blobs.open_blob(path.name).read()
+    for _ in range(2):
+        blobs.drop_blob(path.name)
+        assert [damage for _, damage in found(project)] == [False]
+        blobs.put_blob([content])
+        blobs.put_blob([content])
+        assert found(project) == []
+        path.unlink()
+        assert [damage for _, damage in found(project)] == [True]
+        blobs.put_blob([content])
+
+
 def test_whatever_flips_in_an_archive_of_evidence_is_named_and_what_can_be_read_is_kept(
     project: Path, tmp_path: Path
 ) -> None:

@@ -64,7 +64,8 @@ def test_a_record_of_a_later_format_is_passed_over_said_and_kept(project: Path, 
 
 
 def test_no_label_that_a_later_format_has_given_is_given_again() -> None:
-    record = b'{"v":3,"revision":1,"kind":"decision","payload":{"chosen":[{"id":"DEC-007"}]}}'
+    chosen = '{"id":"DEC-007","words":["DEC-900"],"beside":{"text":"DEC-901","supersedes":"DEC-902"}}'
+    record = b'{"v":3,"revision":1,"kind":"decision","payload":{"chosen":[%s,"DEC-903"]}}' % chosen.encode()
     context = apply(empty(ROUTE), journal.parsed(ROUTE, Entry("0-x", "a", record)))
     context = apply(context, Record(2, "decision", {"decision": {"decision": "b"}}))
     assert [item.id for item in context.decisions] == ["DEC-008"]

@@ -48,7 +48,7 @@ class Record:
     foreign: bool = field(default=False, compare=False)
 
 
-_LABEL = re.compile(rb'"DEC-([0-9]{1,9})"')
+_LABEL = re.compile(r"DEC-([0-9]{1,9})")
 
 MALFORMED = (ValueError, KeyError, TypeError, AttributeError, IndexError, ArithmeticError, RecursionError)
 """What comes of a payload that no writer of ours has made."""
@@ -155,7 +155,7 @@ def parsed(route: str, entry: Entry) -> Record:
         return Record(
             revision=int(line["revision"]),
             kind=kind if version <= VERSION else f"{kind}/{version}",
-            payload=payload if version <= VERSION else {"decision_count": _labels_given(entry.record)},
+            payload=payload if version <= VERSION else {"decision_count": _labels_given(payload)},
             render=str(line.get("render", "")),
             version=version,
             digest=str(line.get("digest", "")) or (digest_of(payload) if version > VERSION else ""),
@@ -171,6 +171,14 @@ def parsed(route: str, entry: Entry) -> Record:
         raise DamagedJournal(route, what, MEND_JOURNAL) from None
 
 
-def _labels_given(record: bytes) -> int:
-    """The highest number of a decision's label in a record's bytes: none that it has given is to be given again."""
-    return max(map(int, _LABEL.findall(record)), default=0)
+def _labels_given(payload: object) -> int:
+    """The highest number of a decision's label that stands as an `id` in a tree, 0 for none: none that was given is to
+    be given again. One that is only spoken of was not.
+    """
+    if isinstance(payload, list):
+        return max(map(_labels_given, payload), default=0)
+    if not isinstance(payload, dict):
+        return 0
+    named = payload.get("id")
+    label = _LABEL.fullmatch(named) if isinstance(named, str) else None
+    return max(int(label[1]) if label else 0, *map(_labels_given, payload.values()), 0)

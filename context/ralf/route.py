@@ -79,7 +79,9 @@ def _changed(context: RouteContext, record: Record) -> RouteContext:
         lineage=lineage(before.lineage, record),
         foreign_records=before.foreign_records + record.foreign,
         later_records=before.later_records + later,
-        decision_count=max(before.decision_count, record.payload["decision_count"] if later else 0),
+        decision_count=max(
+            before.decision_count, record.payload["decision_count"] if later and not record.foreign else 0
+        ),
         version=FORMAT_VERSION,
     )
     return replace(context, context_checkpoint=header)

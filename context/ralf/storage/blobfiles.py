@@ -30,6 +30,7 @@ _ZIP_LARGEST = 1 << 20  # bytes from which a zip file is full; one is rewritten 
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 _ZIP = re.compile(r"\d{6}\.zip")
 _CHUNK = 1 << 18
+_BACK = "-"  # before the digest of a blob that was put again
 _HINT = "ralf context verify --repair"
 
 _Key = tuple[int, int, int]
@@ -63,6 +64,7 @@ class Blobs:
             with suppress(FileNotFoundError):  # archived or dropped meanwhile
                 os.utime(path)  # somebody needs it now: whoever prunes must not take it for an old one
                 sync_parents(path.parent, self._folder)  # who put it may have died before that
+                self._note_back(digest)
                 return digest
         if path.parent.is_symlink():
             raise UsageError(path.parent, "is a symbolic link: not followed", "remove the link")
@@ -71,6 +73,7 @@ class Blobs:
         with self._putting():
             placed(path, [zlib.compress(content, 6)], beside=self._top)
         sync_parents(self._top, self._folder)
+        self._note_back(digest)
         return digest
 
     def open(self, digest: Digest) -> BinaryIO:
@@ -146,11 +149,23 @@ class Blobs:
             folders.make(self._gone.parent)
             atomic.add(self._gone, lines.encode())
 
+    def _note_back(self, digest: Digest) -> None:
+        """Note of a blob that was noted as gone, and is there again, that it would be missed."""
+        if digest.encode() in self._noted() and digest in self.gone():
+            from ralf.files import atomic
+
+            atomic.add(self._gone, f"{_BACK}{digest}\n".encode())
+
     def gone(self) -> set[Digest]:
-        """The blobs of which that was noted."""
+        """The blobs of which that was noted, and not since that they are there again."""
+        lines = self._noted().decode("ascii", "replace").split()
+        noted = {line.removeprefix(_BACK): not line.startswith(_BACK) for line in lines}
+        return {digest for digest, is_gone in noted.items() if is_gone}
+
+    def _noted(self) -> bytes:
         with suppress(FileNotFoundError):
-            return set(_content(self._gone).decode("ascii", "replace").split())
-        return set()
+            return _content(self._gone)
+        return b""
 
     def archive(self, digests: Iterable[Digest], *, wait: bool = True) -> int:
         """See `ralf.store.Store.archive_blobs`."""
