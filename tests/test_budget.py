@@ -202,14 +202,14 @@ def test_what_a_sub_agent_did_counts_for_nothing(session: Session) -> None:
     assert watcher.state.tokens == 0
 
 
-def test_all_todos_done_completes_the_task_once(session: Session) -> None:
+def test_all_todos_done_are_told_once_and_are_no_task_completion(session: Session) -> None:
     watcher = BudgetWatcher()
     assert watcher.see(session.todos("completed", "in_progress"), 5) is None
-    assert watcher.see(session.todos("completed", "completed"), 5) == "task-completed"
+    assert watcher.see(session.todos("completed", "completed"), 5) == "todos-done"
     watcher.taken(session.at)
     assert watcher.see(session.todos("completed", "completed"), 5) is None
     assert watcher.see(session.todos("pending"), 5) is None
-    assert watcher.see(session.todos("completed"), 5) == "task-completed"
+    assert watcher.see(session.todos("completed"), 5) == "todos-done"
 
 
 def test_an_empty_or_odd_todo_list_completes_nothing(session: Session) -> None:
@@ -218,19 +218,19 @@ def test_an_empty_or_odd_todo_list_completes_nothing(session: Session) -> None:
         assert watcher.see(session.event("call", tool="TodoWrite", input={"todos": todos}), 5) is None
 
 
-def test_a_plan_with_every_step_completed_completes_the_task(session: Session) -> None:
+def test_a_plan_with_every_step_completed_is_a_list_that_is_done(session: Session) -> None:
     plan = [{"step": "one", "status": "completed"}]
     event = session.event("call", tool="update_plan", input={"plan": plan})
-    assert BudgetWatcher().see(event, 5) == "task-completed"
+    assert BudgetWatcher().see(event, 5) == "todos-done"
 
 
-def test_closing_the_last_open_task_completes_the_task(session: Session) -> None:
+def test_closing_the_last_open_item_is_a_list_that_is_done(session: Session) -> None:
     watcher = BudgetWatcher()
     for number in (1, 2):
         watcher.see(session.event("result", f"Task #{number} created successfully: x", tool="TaskCreate"), 5)
     assert watcher.see(session.update("1", "in_progress"), 5) is None
     assert watcher.see(session.update("1", "completed"), 5) is None
-    assert watcher.see(session.update("2", "completed"), 5) == "task-completed"
+    assert watcher.see(session.update("2", "completed"), 5) == "todos-done"
 
 
 def test_a_deleted_task_leaves_the_list_and_completes_nothing(session: Session) -> None:

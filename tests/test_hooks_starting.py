@@ -119,12 +119,15 @@ def test_a_resumed_session_that_was_compacted_is_told_of_its_own_work(project: P
 
 
 @pytest.mark.usefixtures("on_route")
-def test_what_a_killed_session_has_not_checkpointed_reaches_the_one_that_follows(project: Path) -> None:
+@pytest.mark.parametrize("replaced", [False, True])
+def test_what_a_killed_session_has_not_checkpointed_reaches_the_one_that_follows(project: Path, replaced: bool) -> None:
     tail = "Use a queue of length 3 instead of a lock in the harbour's writer, since two writers starve each other."
     turns = [
         ("user", f"From now on: {tail}"),
         ("bash", ("make harbour", "harbour.c:7: error: no pier\nmake: failed", True)),
     ]
+    if replaced:  # by a shorter one
+        handingkit.kept(project, "old").write_bytes(b"")
     handingkit.log(handingkit.kept(project, "old"), "old", *turns, first=100)
     handingkit.remembered(
         project, "old", route=ROUTE, transcript=str(handingkit.kept(project, "old")), pid=2**22 - 1, born=1
@@ -132,6 +135,8 @@ def test_what_a_killed_session_has_not_checkpointed_reaches_the_one_that_follows
     text = handingkit.start("new", project)
     assert "make harbour" in text
     assert "queue of length 3" in text
+    assert len(storekit.checkpoints_of(project, ROUTE)) == 2
+    handingkit.start("newer", project)
     assert len(storekit.checkpoints_of(project, ROUTE)) == 2
 
 

@@ -312,7 +312,7 @@ def test_a_finished_to_do_list_makes_a_checkpoint(rig: Rig) -> None:
     rig.hook()
     rig.add({"type": "assistant", "message": {"role": "assistant", "model": "m", "content": [call]}})
     rig.hook(tool_calls=[{"tool_name": "TodoWrite", "tool_input": {"todos": todos}, "tool_response": "ok"}])
-    assert [reason for reason, _ in rig.checkpoints()] == ["task-completed"]
+    assert [reason for reason, _ in rig.checkpoints()] == ["todos-done"]
     rig.add({"type": "assistant", "message": {"role": "assistant", "model": "m", "content": [call]}})
     rig.hook(tool_calls=[{"tool_name": "TodoWrite"}])
     assert len(rig.checkpoints()) == 1

@@ -10,7 +10,7 @@ from typing import Any, Literal
 from ralf.errors import UsageError
 from ralf.transcripts.events import Event, Position
 
-Reason = Literal["threshold", "pressure", "compaction", "task-completed", "session-end", "manual"]
+Reason = Literal["threshold", "pressure", "compaction", "task-completed", "todos-done", "session-end", "manual"]
 
 DEFAULT_TOKENS = 50_000
 DEFAULT_WINDOW = 200_000
@@ -136,8 +136,9 @@ class BudgetWatcher:
 
     compaction      The client compacted its window.
     task-completed  The agent promises completion in its own words (`<promise>COMPLETE</promise>` at the end of a line,
-                    outside code); its to-do list has no open item left (TodoWrite, update_plan) or the last open task
-                    was closed (TaskUpdate), once for each time that this happens; or the client said so (`completed`).
+                    outside code), or the client said so (`completed`).
+    todos-done      The agent's to-do list has no open item left (TodoWrite, update_plan) or the last open one was
+                    closed (TaskUpdate), once for each time that this happens: a good border, no word about the task.
     pressure        The client's window is at or above the mark (60 %) for the first time. Armed again by a
                     compaction, by a new session, or once it has fallen a tenth of the window below the mark. Its size
                     is the client's figure, else the configured one, else 200,000. After a compaction the pressure is
@@ -225,7 +226,7 @@ class BudgetWatcher:
             return None
         fresh = event.end.byte > old.checkpoint
         counted = tokens if fresh else 0
-        completed = self._completes(event) and fresh
+        done = self._done_with(event)
         self.state = replace(
             self.state,
             record=event.start.byte,
@@ -239,8 +240,8 @@ class BudgetWatcher:
         reason: Reason
         if event.kind == "compaction" and fresh:
             reason = "compaction"
-        elif completed:
-            reason = "task-completed"
+        elif done and fresh:
+            reason = done
         elif crossed:
             reason = "pressure"
         elif self.state.tokens >= self.threshold:
@@ -299,10 +300,15 @@ class BudgetWatcher:
         self.state = replace(self.state, armed=armed)
         return crossed
 
-    def _completes(self, event: Event) -> bool:
-        """Keeps the state of the to-do list; whether the work is complete with this event and was not before."""
+    def _done_with(self, event: Event) -> Reason | None:
+        """Keeps the state of the to-do list; what is done with this event and was not before."""
         if event.kind == "assistant":
-            return "<promise>" in event.text and bool(_PROMISE.search(_CODE.sub("", event.text)))
+            promised = "<promise>" in event.text and _PROMISE.search(_CODE.sub("", event.text))
+            return "task-completed" if promised else None
+        return "todos-done" if self._ticks_off(event) else None
+
+    def _ticks_off(self, event: Event) -> bool:
+        """Keeps the state of the to-do list; whether its last open item is done with this event."""
         if event.kind == "result" and event.tool == "TaskCreate":
             created = tuple(_CREATED.findall(event.text))
             self.state = replace(self.state, open_tasks=(*self.state.open_tasks, *created), finished=False)

@@ -54,7 +54,8 @@ def checkpoint(
     summarizer  its name, or an object with `summarize`; None: as configured. `claude`, `codex`, `llm` or `command`: the
                 embedded one, and then that model improves each checkpoint, or the newest one if nothing was new, while
                 the caller waits
-    reason      recorded in the checkpoint: manual, threshold, pressure, compaction, task-completed, session-end …
+    reason      recorded in the checkpoint: manual, threshold, pressure, compaction, task-completed, todos-done,
+                session-end …
     keep        what has to be kept, in a few words each; recorded, and passed on to every summariser
     segment_tokens  o200k_base tokens that a segment has at most; None: the configured threshold, 50,000 by default
     restart     read the transcript from its beginning, as a new file under the same session

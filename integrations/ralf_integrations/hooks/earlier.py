@@ -49,8 +49,8 @@ def catch_up(project: Project, route: str, but: str) -> list[Known]:
     for found in of_route(project, route, but):
         try:
             size = Path(found.transcript).stat().st_size if found.transcript else 0
-            if size <= max(found.taken, sessions.standing(project, route, found.session).position.byte):
-                continue
+            if size in (0, found.taken, sessions.standing(project, route, found.session).position.byte):
+                continue  # one that has become shorter was replaced
             seconds = deadline - time.monotonic()
             if seconds < _LEAST or not _is_its_log(found) or not _take(project, found, seconds):
                 left.append(found)
