@@ -383,6 +383,28 @@ def test_who_gives_a_lock_back_and_wants_it_again_lets_those_who_wait_go_first(t
     assert not locks.is_waited_for(lock)
 
 
+def test_turns_need_no_clock_that_those_who_wait_have_in_common(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each machine, and each container with a time of its own, has another one."""
+    lock, turns, clock = tmp_path / "locks" / "r.lock", [], time.monotonic_ns
+
+    def wait(number: int) -> None:
+        with locks.held(lock, "r", HANGS, seen=True):
+            turns.append(number)
+
+    threads = [threading.Thread(target=wait, args=(number,)) for number in range(4)]
+    with locks.held(lock, "r", seen=True):
+        for count, thread in enumerate(threads, 1):
+            ahead = (5 - count) * 10**12 if count > 1 else 0
+            monkeypatch.setattr(time, "monotonic_ns", lambda ahead=ahead: clock() + ahead)
+            thread.start()
+            until_waiting(lock, count)
+    for thread in threads:
+        thread.join()
+    assert turns == [0, 1, 2, 3]
+
+
 def test_who_is_killed_or_gives_up_while_waiting_is_passed_over(tmp_path: Path) -> None:
     lock, turns = tmp_path / "locks" / "r.lock", tmp_path / "turns"
 

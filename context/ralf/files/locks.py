@@ -68,17 +68,19 @@ class LockFile:
 
 
 class _Turn(LockFile):
-    """A turn among those who wait for a lock: a locked byte of its queue, at the place that the clock says.
+    """A turn among those who wait for a lock: a locked byte of its queue, behind the last one that is locked.
 
     Whoever comes waits for the one before, so one is woken at a time, and nobody passes. The bytes go with their
-    owners, as the lock itself does. OSError where the system or the file system has no such locks.
+    owners, as the lock itself does, and need no clock, which others may have set otherwise. OSError where the system or
+    the file system has no such locks.
     """
 
     def __init__(self, path: Path) -> None:
         super().__init__(_queue_of(path))
         try:
-            self._place = time.monotonic_ns()
-            while not self._is_taken():  # in the same nanosecond
+            last = _last_place(self._descriptor)
+            self._place = 0 if last is None else last + 1
+            while not self._is_taken():  # by somebody who came at the same time
                 self._place += 1
         except OSError:
             self.close()
@@ -102,10 +104,7 @@ class _Turn(LockFile):
 
     def _before(self) -> int | None:
         """The place of who is right before us. Who was killed, or has given up, has none."""
-        found, begin = None, 0
-        while begin < self._place and (place := _first_place(self._descriptor, begin, self._place)) is not None:
-            found, begin = place, place + 1
-        return found
+        return _last_place(self._descriptor, self._place) if self._place else None
 
     def _is_taken(self) -> bool:
         try:
@@ -243,10 +242,18 @@ def _queue_of(path: Path) -> Path:
     return path.with_suffix(".queue")
 
 
+def _last_place(descriptor: int, end: int = 0) -> int | None:
+    """The place of the last one who waits, or of the last before `end` (0: any); None for nobody."""
+    found, begin = None, 0
+    while (not end or begin < end) and (place := _first_place(descriptor, begin, end)) is not None:
+        found, begin = place, place + 1
+    return found
+
+
 if sys.platform == "linux":
 
     def _first_place(descriptor: int, begin: int, end: int = 0) -> int | None:
-        """The place of one who waits, from `begin` to before `end` (0: any); None for nobody."""
+        """The place of one who waits, from `begin` to before `end` (0: any); None for nobody. Our own is not told."""
         asked = _RANGE.pack(fcntl.F_RDLCK, os.SEEK_SET, begin, end and end - begin, 0)
         kind, _, place, _, _ = _RANGE.unpack(fcntl.fcntl(descriptor, fcntl.F_OFD_GETLK, asked))
         return None if kind == fcntl.F_UNLCK else place
