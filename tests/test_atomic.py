@@ -206,10 +206,10 @@ def test_where_the_kernel_cannot_tell_what_is_saved_meanwhile_is_taken_when_it_i
     assert leases.settled(path, 0) is None
     with path.open("ab", buffering=0) as file:
         threading.Timer(0.01, file.write, [b"ve"]).start()
-        displaced = atomic.exchange(path, b"new", digest(OLD))
+        displaced = atomic.exchange(path, b"a save", digest(OLD))
         assert displaced is not None
         assert displaced.content == b"half of a save"
-    assert path.read_bytes() == b"new"
+    assert path.read_bytes() == b"a save"
 
 
 def test_a_link_that_appears_at_the_last_moment_is_taken_away_and_what_it_names_left_alone(path: Path) -> None:

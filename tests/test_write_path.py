@@ -8,10 +8,11 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import pytest
 
@@ -183,11 +184,11 @@ def test_a_save_into_a_displaced_file_at_the_moment_in_which_it_is_to_be_removed
     time.sleep(atomic.GRACE)
     read = leases.read
 
-    def saved_before(name: str | Path, *rest: int) -> leases.Read:
+    def saved_before(name: str | Path, *rest: int, **more: bytes) -> leases.Read:
         if Path(name) == kept:
             monkeypatch.undo()
             kept.write_text(text, encoding="utf-8")
-        return read(name, *rest)
+        return read(name, *rest, **more)  # type: ignore[arg-type]
 
     monkeypatch.setattr(leases, "read", saved_before)
     ralf.record_decision(ROUTE, "Go on again", root=root)
@@ -279,6 +280,49 @@ def test_half_a_save_deletes_nothing_and_the_whole_of_it_is_taken_in(
     assert [item.decision for item in context.decisions] == ["Keep the old columns", "Go on", "Go on again"]
     assert context.extra == {"by_hand": True}
     assert [record["kind"] for record in records_of(root, ROUTE)].count("edit") == 1
+
+
+@pytest.mark.parametrize("up_to", ["decision: ", "\n## "], ids=["cannot be read", "can be read"])
+@pytest.mark.parametrize("when", ["before", "meanwhile"])
+def test_where_nobody_can_tell_half_a_save_is_left_to_its_editor_who_pauses_for_longer_than_a_write_waits(
+    root: Path, path: Path, monkeypatch: pytest.MonkeyPatch, when: str, up_to: str
+) -> None:
+    monkeypatch.delattr("fcntl.F_SETLEASE")
+    monkeypatch.setattr(atomic, "_renameat2", lambda: None)  # as macOS
+    path.write_text(
+        path.read_text(encoding="utf-8").replace("\n## ", "\n## Notes\n\nTheirs\n\n## ", 1), encoding="utf-8"
+    )
+    time.sleep(2 * leases._QUIET)
+    ralf.record_decision(ROUTE, "Go", root=root)
+    text, exchange, said = noted(path), atomic.exchange, []
+    half = text.index(up_to)
+    with ExitStack() as editing:
+
+        def begin() -> TextIO:
+            file = editing.enter_context(path.open("w", encoding="utf-8"))
+            file.write(text[:half])
+            file.flush()
+            return file
+
+        def begun_meanwhile(*args: Any) -> atomic.Aside | None:
+            monkeypatch.setattr(atomic, "exchange", exchange)
+            files.append(begin())
+            return exchange(*args)
+
+        files = [begin()] if when == "before" else []
+        if files:
+            time.sleep(2 * leases._QUIET)
+        else:
+            monkeypatch.setattr(atomic, "exchange", begun_meanwhile)
+        ralf.record_decision(ROUTE, "Go on", root=root, warn=said.append)
+        files[0].write(text[half:])
+    assert ["another program is saving it" in warning for warning in said] == [True] * len(said)
+    time.sleep(2 * leases._QUIET)
+    ralf.record_decision(ROUTE, "Go on again", root=root, warn=said.append)
+    context = ralf.get_context(ROUTE, root=root)
+    assert [item.decision for item in context.decisions] == ["Keep the old columns", "Go", "Go on", "Go on again"]
+    assert (context.extra, "Theirs" in context.body.before) == ({"by_hand": True}, True)
+    assert [name for name in path.parent.iterdir() if "displaced" in name.name] == []
 
 
 def test_a_save_that_ends_while_the_file_is_written_and_cannot_be_read_stays_in_its_place(

@@ -12,7 +12,7 @@ from typing import Any
 from ralf import cap, journal, labels, merge, route as heart, snapshot, state as states, unresolved
 from ralf.briefing import brief
 from ralf.context import RouteContext
-from ralf.document import render
+from ralf.document import FOOTER, render
 from ralf.errors import (
     MEND_JOURNAL,
     DamagedJournal,
@@ -31,6 +31,7 @@ from ralf.tree import to_tree
 
 _MOST_MERGES = 8  # saves by an editor that are taken in during one write
 _PATIENCE = 0.1  # seconds that a write waits for an editor in the middle of a save
+_END = FOOTER.encode()  # of a file that is whole
 _NEXT_SHOWS = "the next write shows what this one wrote"
 _SAVING = f"another program is saving it; {_NEXT_SHOWS}"
 _KEPT = "what was written is in the journal, which is read"
@@ -197,7 +198,7 @@ class RouteWriter:
             except atomic.CannotReplace as error:
                 return f"{error.strerror}: left as it is, for a save would be lost; {_KEPT}"
             except atomic.BeingSaved:  # their file is in its place: ours would have hidden what is saved into it
-                found = leases.settled(self._path, _PATIENCE)
+                found = leases.settled(self._path, _PATIENCE, end=_END)
                 if found is None:
                     self._saving = True
                     return _SAVING
@@ -350,7 +351,7 @@ def writing(project: Project, route: str, *, leave: bool = True) -> Iterator[Rou
     """
     project.prepare()
     with locks.held(project.route_lock(route), route, seen=True):
-        unseen = atomic.sweep(project.route_file(route))
+        unseen = atomic.sweep(project.route_file(route), end=_END)
         saving, content, state = False, None, None
         try:
             saving, content = _file_of(project, route)
@@ -396,7 +397,7 @@ def _file_of(project: Project, route: str) -> tuple[bool, bytes | None]:
     Half a save may well be a whole file: taken for an edit, it would delete the other half.
     """
     try:
-        content = leases.settled(project.route_file(route), _PATIENCE, states.MAX_BYTES + 1)
+        content = leases.settled(project.route_file(route), _PATIENCE, states.MAX_BYTES + 1, _END)
     except OSError:
         content = b""
     if content is None:

@@ -61,7 +61,7 @@ def _renamed(path: Path, content: bytes, known: str) -> None:
     atomic.write(path, content)
 
 
-def _read(path: str | Path, most: int = sys.maxsize) -> leases.Read:
+def _read(path: str | Path, most: int = sys.maxsize, end: bytes = b"") -> leases.Read:
     return leases.Read(Path(path).read_bytes()[:most], True, leases.version_of(os.stat(path)))
 
 

@@ -147,13 +147,15 @@ def add(path: Path, content: bytes) -> None:
 def exchange(path: Path, content: bytes, known: str, *, mode: int | None = None) -> Aside | None:
     """Write a file that a person may be saving: as `write`, but what is displaced is handed back, for `drop`.
 
+    content what a person saves whole has its last line, too
     known   the sha256 (hexadecimal) of what is known to lie there; the name of what is set aside remembers it
     mode    None: the one that a person gave the file, but for everybody's right to write; 0600 where there is none
 
     It stays with its user and group, as far as this user may give it to them.
 
-    None where there was no file. BeingSaved where another program has the file open for writing, CannotReplace where
-    that may lose a save; OSError as it comes. The file is then the old one, or both files are there.
+    None where there was no file, or perhaps half of a save, which a later sweep looks at. BeingSaved where another
+    program has the file open for writing, CannotReplace where that may lose a save; OSError as it comes. The file is
+    then the old one, or both files are there.
     """
     folder, beside = _place(path)
     target, mark = os.fspath(path), os.urandom(6).hex()
@@ -200,16 +202,19 @@ def _looked_at(aside: str, beside: str, target: str, content: bytes, known: str)
     Such a save would go into a file that nobody sees any more. Looking after the fsync gives whoever had found the
     file, but not opened it yet, the time to do so; for who takes longer, the next writer looks again.
     """
+    end = content.rstrip().rpartition(b"\n")[2]
     try:
-        found = leases.read(aside)
+        found = leases.read(aside, end=end)
     except OSError as error:
         if error.errno != errno.ELOOP:
             raise
         os.unlink(aside)  # a link: what it names stays where it is
         return None
     if found.closed is None and _hash(found.content) != known[:_HASH]:
-        leases.settled(Path(aside), GRACE)  # put back it would undo what is saved into ours by then
-        found = leases.read(aside)
+        leases.settled(Path(aside), GRACE, end=end)  # put back it would undo what is saved into ours by then
+        found = leases.read(aside, end=end)
+        if found.may_be_half:
+            return None
     if found.closed is not False:
         return Aside(aside, beside, found.content, found.version)
     if _put(aside, target):
@@ -243,12 +248,13 @@ def sync_folder(folder: str | Path) -> None:
         os.close(descriptor)
 
 
-def sweep(path: Path, grace: float = GRACE) -> list[Aside]:
+def sweep(path: Path, grace: float = GRACE, end: bytes = b"") -> list[Aside]:
     """Remove what writers of `path` left, and return what a person saved that none of them took in.
 
     Only for who holds the lock that all writers of `path` take: then no owner of what is found can be alive.
 
     grace  seconds; 0 removes all that is known, at the price of a save that comes into it in this very moment
+    end    what a whole file has at its end
     """
     folder, beside = _place(path)
     begins, names, unseen = os.path.basename(beside), [], []
@@ -257,11 +263,11 @@ def sweep(path: Path, grace: float = GRACE) -> list[Aside]:
     for name in names:
         if left := _LEFT.fullmatch(name, len(begins)):
             with suppress(OSError):  # gone, or nothing that can be read: no reason not to write
-                unseen.append(_swept(f"{beside}{left[0]}", left, beside, grace))
+                unseen.append(_swept(f"{beside}{left[0]}", left, beside, grace, end))
     return [aside for aside in unseen if aside is not None]
 
 
-def _swept(name: str, left: re.Match[str], beside: str, grace: float) -> Aside | None:
+def _swept(name: str, left: re.Match[str], beside: str, grace: float, end: bytes) -> Aside | None:
     """Be done with a file that a writer left, but for what a person saved; what somebody has open is left for later."""
     status, kept = os.lstat(name), _KEPT if grace else 0.0
     if left["half"] or stat.S_ISLNK(status.st_mode):
@@ -275,7 +281,7 @@ def _swept(name: str, left: re.Match[str], beside: str, grace: float) -> Aside |
             if found.version == looked_at and (found.closed or (found.closed is None and not _is_young(age, kept))):
                 _remove(name)
         return None
-    found = leases.read(name)
+    found = leases.read(name, end=end)
     is_known = looked_at is None and _hash(found.content) == left["known"]
     if found.closed is False or (found.may_be_half and not is_known):
         return None

@@ -19,7 +19,10 @@ from typing import NamedTuple
 
 _READING = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
 _PAUSE = 0.001
-_QUIET = 0.03  # seconds without a change after which a file counts as saved where the kernel does not tell
+_QUIET, _QUIET_CUT = 0.03, 2.0
+"""Seconds without a change after which a file counts as saved where the kernel does not tell, also one without its end:
+an editor may pause in the middle of a save.
+"""
 _SIGNAL = int(signal.SIGURG)  # ignored by default
 
 
@@ -31,25 +34,28 @@ class Version(NamedTuple):
 
 
 class Read(NamedTuple):
-    """A file's bytes, whether nobody was writing them (None where the kernel or file system cannot tell), and which
-    version of the file they are.
+    """A file's bytes, whether nobody was writing them (None where the kernel or file system cannot tell), which version
+    of the file they are, and whether they lack what a whole file has.
     """
 
     content: bytes
     closed: bool | None
     version: Version
+    is_cut: bool = False
 
     @property
     def may_be_half(self) -> bool:
         """Whether somebody writes it at this moment, or may: where nobody can tell, whether it has just changed."""
         if self.closed is None:
-            return abs(time.time() - self.version.mtime / 1e9) < _QUIET
+            return abs(time.time() - self.version.mtime / 1e9) < (_QUIET_CUT if self.is_cut else _QUIET)
         return not self.closed
 
 
-def read(path: str | Path, most: int = sys.maxsize) -> Read:
+def read(path: str | Path, most: int = sys.maxsize, end: bytes = b"") -> Read:
     """The file as it is now, so many bytes at most. OSError as it comes, also where no regular file is there, or only a
     link (ELOOP).
+
+    end  what a whole file has at its end
     """
     descriptor = os.open(path, _READING)
     try:
@@ -60,17 +66,17 @@ def read(path: str | Path, most: int = sys.maxsize) -> Read:
         content = _content(descriptor, most)
         if closed and fcntl.fcntl(descriptor, fcntl.F_GETLEASE) != fcntl.F_RDLCK:
             closed = False  # somebody waits to write
-        return Read(content, closed, version_of(found))
+        return Read(content, closed, version_of(found), end not in content)
     finally:
         os.close(descriptor)
 
 
-def settled(path: Path, patience: float, most: int = sys.maxsize) -> bytes | None:
+def settled(path: Path, patience: float, most: int = sys.maxsize, end: bytes = b"") -> bytes | None:
     """The file's bytes, `most` at most, once nobody writes them; None when that takes longer than `patience` seconds.
     OSError as `read`.
     """
     deadline = time.monotonic() + patience
-    while (found := read(path, most)).may_be_half:
+    while (found := read(path, most, end)).may_be_half:
         if time.monotonic() > deadline:
             return None
         time.sleep(_PAUSE)
