@@ -298,14 +298,15 @@ def leftovers(root: Path) -> list[str]:
 
 
 def main(
-    name: str, run: Callable[..., Found], *, rounds: int, what: str, kinds: Iterable[str] = (), hogs: bool = False
+    name: str, run: Callable[..., Found], *, rounds: int, what: str, kinds: Iterable[str] = (), writers: int = 0
 ) -> int:
     """`python -m tests.faults.NAME`: run the harness and print a line a figure, as benchmarks/RESULTS.md has them.
 
-    run     called with the rounds, a seed and the kinds, also with the number of hogs where there may be any
-    rounds  how many, unless the command says so; `what` they are
-    kinds   what it can be restricted to
-    hogs    whether it can be told to run beside processes that do nothing but keep the processors busy
+    run      called with the rounds, a seed and the kinds; of writers also with their number and that of hogs
+    rounds   how many, unless the command says so; `what` they are
+    kinds    what it can be restricted to
+    writers  how many write, unless the command says so, also beside processes that do nothing but keep the processors
+             busy; 0: nothing to say
     """
     from tests.faults import broken
 
@@ -316,11 +317,12 @@ def main(
     parser.add_argument("--broken", choices=sorted(broken.VARIANTS), help="break the write path: it has to be found")
     lacking = sorted(broken.LACKING)
     parser.add_argument("--without", choices=lacking, action="append", default=[], help="as where the kernel has none")
-    if hogs:
+    if writers:
+        parser.add_argument("--writers", type=int, default=writers, help=f"how many write; default: {writers}")
         parser.add_argument("--hogs", type=int, default=0, help="processes beside them that never wait for anything")
     arguments = parser.parse_args()
     started = time.monotonic()
-    more = {"hogs": arguments.hogs} if hogs else {}
+    more = {"hogs": arguments.hogs, "writers": arguments.writers} if writers else {}
     with ExitStack() as stack:
         for name in arguments.without:
             stack.enter_context(broken.LACKING[name]())
