@@ -1,11 +1,12 @@
-"""What a client's hook costs, as it is installed: where nothing is due, with a large transcript, with 40 at once, and
-what 500 sessions leave behind.
+"""What a client's hook costs, as it is installed: where nothing is due, with a large transcript, with 40 at once, how
+often all of a session is looked at, and what 500 sessions leave behind.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import random
 import statistics
 import sys
 import tempfile
@@ -16,17 +17,19 @@ from pathlib import Path
 import installed as command_on_path
 from measure import BARE, Row, commands, main, run
 
-from ralf import optin
+from ralf import detached, optin
 from ralf.project import Project
-from ralf_integrations.hooks import installed
+from ralf_integrations.hooks import entry, installed, instant
 
 TITLE = "Hooks"
 
 AT_ONCE = 40
 SESSIONS = 500
 MOST_WAIT = 150.0  # ms that 95 of 100 hooks may take with 40 at once
+MOST_LOOKS = 12  # between two checkpoints with small outputs
 SIZE = 200 << 20
 _EVENT = "PostToolBatch"
+_WORDS = "the tide table of harbour reader column station level batch window 404 src/app/main.py None returned".split()
 _OUTPUT = "a line of what the tool printed, as long as lines are, and then another one\n" * 40
 
 
@@ -35,6 +38,8 @@ class _Sessions:
 
     def __init__(self, root: Path, *, opted_in: bool = True) -> None:
         self.root = root
+        self.logs = root.parent / ".claude" / "projects" / "-x"
+        self.logs.mkdir(parents=True, exist_ok=True)
         root.mkdir(parents=True)
         if opted_in:
             optin.init(Project(root), share=False)
@@ -47,7 +52,7 @@ class _Sessions:
 
     def transcript(self, session: str) -> Path:
         """Where its session log lies."""
-        return self.root.parent / f"{session}.jsonl"
+        return self.logs / f"{session}.jsonl"
 
     def write(self, session: str, size: int) -> None:
         """A session log of that many bytes, nearly all of what no checkpoint takes: it ends with a short talk."""
@@ -58,11 +63,25 @@ class _Sessions:
                 file.write(blob)
             file.write(_line(session, "assistant", [{"type": "text", "text": "I read it first."}]))
 
+    def step(self, session: str, dice: random.Random) -> None:
+        """A call whose output is small, in records as wide as Claude Code's."""
+        wide = {"uuid": "5" * 36, "parentUuid": "6" * 36, "cwd": str(self.root), "version": "2.1.36", "gitBranch": "m"}
+        call = {"type": "tool_use", "id": "t" * 30, "name": "Bash", "input": {"command": _words(dice, 60)}}
+        output = _words(dice, dice.randrange(200, 800))
+        result = {"type": "tool_result", "tool_use_id": call["id"], "content": output}
+        with self.transcript(session).open("ab") as file:
+            file.write(_line(session, "assistant", [{"type": "text", "text": _words(dice, 120)}, call], **wide))
+            file.write(_line(session, "user", [result], toolUseResult={"stdout": output, "stderr": ""}, **wide))
 
-def _line(session: str, kind: str, content: object) -> bytes:
+
+def _words(dice: random.Random, size: int) -> str:
+    return " ".join(dice.choice(_WORDS) for _ in range(size // 6))
+
+
+def _line(session: str, kind: str, content: object, **more: object) -> bytes:
     usage = {"input_tokens": 10, "cache_read_input_tokens": 20_000, "output_tokens": 10}
     message = {"role": kind, "content": content} | ({"model": "m", "usage": usage} if kind == "assistant" else {})
-    return json.dumps({"type": kind, "sessionId": session, "message": message}).encode() + b"\n"
+    return json.dumps({**more, "type": kind, "sessionId": session, "message": message}).encode() + b"\n"
 
 
 def produce(rounds: int) -> list[Row]:
@@ -73,6 +92,7 @@ def produce(rounds: int) -> list[Row]:
     hook = installed.command("claude-code", _EVENT)
     with tempfile.TemporaryDirectory() as scratch:
         here = Path(scratch)
+        os.environ["CLAUDE_CONFIG_DIR"] = str(here / ".claude")
         ours, others = _Sessions(here / "ours"), _Sessions(here / "others", opted_in=False)
         off = _Sessions(here / "off")
         optin.switch(Project(off.root), on=False)
@@ -86,6 +106,7 @@ def produce(rounds: int) -> list[Row]:
             "not opted in": others.payload("small"),
             "hooks are off": off.payload("off"),
             "nothing due, ralf hook on PATH": small,
+            "nothing due, 120 KB are counted": ours.payload("grown"),
             "a look, nothing due": ours.payload("small", tool="TodoWrite"),
             "session start": ours.payload("small", "SessionStart"),
         }
@@ -96,13 +117,44 @@ def produce(rounds: int) -> list[Row]:
             "nothing due, ralf hook on PATH": [ralf, "hook", _EVENT, "--client", "claude-code"],
             "session start": installed.command("claude-code", "SessionStart"),
         }
+        ours.write("grown", 4_096)
         for data in stdin.values():
             run(hook, stdin=data)  # leaves the hint
-        rows = commands(cases, rounds=rounds, targets={"nothing due": 1.3, "not opted in": 1.3}, stdin=stdin)
+        dice = random.Random(1)  # noqa: S311  # reproducible, no secret
+        size = ours.transcript("grown").stat().st_size
+        while ours.transcript("grown").stat().st_size < size + 120_000:
+            ours.step("grown", dice)
+        (hint,) = Path(Project(ours.root).cache, "hooks").glob(f"grown{instant.HINT}")
+        os.link(hint, here / "second")  # so it is not written forward, and each call counts
+        targets = {"nothing due": 1.3, "not opted in": 1.3, "a look, nothing due": 6.0}
+        rows = commands(cases, rounds=rounds, targets=targets, stdin=stdin)
         by_name = {row.name: row for row in rows}
         large, short = by_name["nothing due, 200 MB of transcript"], by_name["nothing due"]
         rows.append(Row("200 MB of transcript against 4 KB", large.value, "ms CPU", large.value / short.value, 0, 1.1))
-        return [*rows, *_at_once(hook, small, rounds), *_many(ours)]
+        return [*rows, _looks(ours), *_at_once(hook, small, rounds), *_many(ours)]
+
+
+def _looks(ours: _Sessions) -> Row:
+    """How often a session with small outputs is looked at until its first checkpoint."""
+    session, dice, looks = "steps", random.Random(1), 0  # noqa: S311  # reproducible, no secret
+    ours.write(session, 0)
+    journals = Project(ours.root).folder / "journal" / "routes"
+    while not any(f'"session":"{session}"'.encode() in path.read_bytes() for path in journals.glob("*.jsonl")):
+        ours.step(session, dice)
+        data = ours.payload(session)
+        if not instant.is_idle("claude-code", _EVENT, data):
+            looks += 1
+            entry.run("claude-code", _EVENT, data, lambda _: None)
+            while detached.started:
+                detached.ends_within(detached.started[0], 60)
+    return Row(
+        "looks until a checkpoint at 50,000 tokens, outputs of 200 to 800 bytes",
+        looks,
+        "looks",
+        looks / MOST_LOOKS,
+        0,
+        1.0,
+    )
 
 
 def _at_once(hook: Sequence[str], data: bytes, rounds: int) -> list[Row]:
@@ -145,6 +197,7 @@ def _elapsed(all_of_them: Sequence[Sequence[str]], data: bytes) -> list[float]:
 def _many(ours: _Sessions) -> list[Row]:
     """Many sessions, from their start to their end: what is left of them, and whether the last one takes more."""
     peaks = []
+    ours.logs = ours.root.parent  # not read there: five hundred checkpoints are measured elsewhere
     for number in range(SESSIONS):
         session = f"session-{number}"
         ours.write(session, 4_096)

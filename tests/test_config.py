@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import storekit
-from ralf import config
+from ralf import config, yamltext
 from ralf.config import Config
 from ralf.errors import Damaged, RalfError, UsageError
 
@@ -150,3 +150,39 @@ def test_a_wrong_configuration_stops_writing_commands_with_status_2_and_nothing_
     file.write_text("- a\n")
     storekit.process("status", cwd=tmp_path).complains(4, file)
     assert storekit.process("context", "list", cwd=tmp_path).status == 0
+
+
+def test_what_is_read_without_yaml_is_what_yaml_reads() -> None:
+    words = [
+        "50000",
+        "0",
+        "007",
+        "25%",
+        "on",
+        "true",
+        "null",
+        "1.5",
+        "1e5",
+        "2026-02-07",
+        "adaptive",
+        "500MB",
+        "a.b-c_d",
+    ]
+    texts = [f"# settings\n\nthreshold: {word} # so\nwindow:  1 \n#end" for word in words]
+    for text in ("", "# nothing\n", *texts):
+        assert config._plain(text) == yamltext.load(text)
+    others = [
+        "a: 'x'",
+        "a: [1]",
+        "a:",
+        "a: b: c",
+        "a: 1\na: 2",
+        "  a: 1",
+        "a: b c",
+        "a: |\n  x",
+        "a: é",
+        "a: 1\t",
+        "- a",
+        "a: #x",
+    ]
+    assert [config._plain(text) for text in others] == [None] * len(others)

@@ -60,6 +60,8 @@ def test_a_session_is_looked_at_first_and_then_not_before_something_can_fall_due
     rig.grow(2_000)
     assert is_idle(rig)
     rig.grow(40_000)
+    assert is_idle(rig)
+    rig.grow(6_000)
     assert not is_idle(rig)
 
 

@@ -19,7 +19,7 @@ import storekit
 from hookkit import Rig, answered, wait
 from ralf import routing
 from ralf.files import locks
-from ralf_integrations.hooks import complaints, hints, known, pressure, processes
+from ralf_integrations.hooks import complaints, hints, instant, known, pressure, processes
 
 
 @pytest.fixture
@@ -246,10 +246,10 @@ def test_no_look_is_made_for_a_mark_above_the_place_at_which_the_client_compacts
         rig.hook()
         return int(hints._path(rig.project, rig.session).read_bytes().split()[7]) - rig.transcript.stat().st_size
 
-    assert until(139_900) == hints.FEWEST  # the mark at 140,000 is near
+    assert until(139_900) == instant.FEWEST  # the mark at 140,000 is near
     rig.answers(162_000)
     assert "compacts it by itself at about 167,000" in rig.hook().context
-    assert until(166_000) > 3 * hints.FEWEST  # the one at 170,000 does not come
+    assert until(166_000) > 3 * instant.FEWEST  # the one at 170,000 does not come
     boundary = {"type": "system", "subtype": "compact_boundary"}
     summary = {"type": "user", "isCompactSummary": True, "message": {"role": "user", "content": "It went on."}}
     rig.add(boundary | {"compactMetadata": {"trigger": "manual", "preTokens": 120_500}}, summary)

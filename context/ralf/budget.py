@@ -33,14 +33,14 @@ _PER_EDIT = 500
 _PER_DECISION = 1_000
 _REARM_BELOW = 0.10
 
-_CODE = re.compile(r"```.*?(?:```|\Z)|`[^`\n]*`", re.DOTALL)
-_PROMISE = re.compile(r"<promise>\s*(?:COMPLETED?|DONE)\s*</promise>[ \t.!]*$", re.IGNORECASE | re.MULTILINE)
-_DECISION = re.compile(
-    r"\b(?:instead of|rather than|in favou?r of|decided|decision:|(?:going|go) with|we(?:'ll)? use|never|always|"
-    r"from now on)\b",
-    re.IGNORECASE,
+# Compiled where they are first needed: most hooks meet none of what they look for.
+_CODE = r"(?s)```.*?(?:```|\Z)|`[^`\n]*`"
+_PROMISE = r"(?im)<promise>\s*(?:COMPLETED?|DONE)\s*</promise>[ \t.!]*$"
+_DECISION = (
+    r"(?i)\b(?:instead of|rather than|in favou?r of|decided|decision:|(?:going|go) with|we(?:'ll)? use|never|always|"
+    r"from now on)\b"
 )
-_CREATED = re.compile(r"Task #(\w+) created")
+_CREATED = r"Task #(\w+) created"
 _DONE = ("completed", "cancelled", "deleted")
 
 
@@ -303,14 +303,14 @@ class BudgetWatcher:
     def _done_with(self, event: Event) -> Reason | None:
         """Keeps the state of the to-do list; what is done with this event and was not before."""
         if event.kind == "assistant":
-            promised = "<promise>" in event.text and _PROMISE.search(_CODE.sub("", event.text))
+            promised = "<promise>" in event.text and re.search(_PROMISE, re.sub(_CODE, "", event.text))
             return "task-completed" if promised else None
         return "todos-done" if self._ticks_off(event) else None
 
     def _ticks_off(self, event: Event) -> bool:
         """Keeps the state of the to-do list; whether its last open item is done with this event."""
         if event.kind == "result" and event.tool == "TaskCreate":
-            created = tuple(_CREATED.findall(event.text))
+            created = tuple(re.findall(_CREATED, event.text))
             self.state = replace(self.state, open_tasks=(*self.state.open_tasks, *created), finished=False)
             return False
         if event.kind != "call":
@@ -339,4 +339,4 @@ class BudgetWatcher:
 
 
 def _decides(event: Event) -> bool:
-    return event.kind in ("user", "assistant") and bool(_DECISION.search(event.text))
+    return event.kind in ("user", "assistant") and bool(re.search(_DECISION, event.text))

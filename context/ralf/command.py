@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-import shlex
 import stat
 from collections.abc import Callable
 from pathlib import Path
@@ -19,11 +18,11 @@ SCRIPT = Path("hooks", "context-checkpoint.sh")
 
 _MOST = 64 << 10  # bytes of a script
 
-_TYPED = re.compile(
+_TYPED = (
     rf"(?<![\w./-]){NAME} (?=(?:context|doctor|health|hook|init|mcp|migrate|nudge|off|on|orchestrator|route|status)\b)"
 )
 _VERBS = "archive|checkpoint|decide|diff|drop|edit|forget|list|log|prune|revert|search|show|trust|use|verify|watch|why"
-_OWN = re.compile(
+_OWN = (
     rf"\s*+(?:--load-context(?:[ =][ ]?\S{{1,100}}+)?|/{NAME}:\w[^\n]*+"
     rf"|(?:[`$!]\s?)?{NAME}[ ](?:(?:doctor|health|init|off|on|status)(?:[ ]-[^\n]*+)?"
     rf"|(?:context|route)[ ](?:{_VERBS})\b[^\n]*+|--?\w[^\n]*+)`?)\s*+\Z"
@@ -41,12 +40,18 @@ def of(folder: Path, pinned: Callable[[str], str]) -> str:
     for script in (_script_in(environment.command()), folder / SCRIPT):
         expected = pinned(os.path.realpath(script)) if script is not None else ""
         if script is not None and expected and digest_of(script) == expected and os.access(script, os.X_OK):
+            import shlex
+
             return f"{shlex.quote(str(script))} {NAME}"
     return NAME
 
 
 def _script_in(said: str) -> Path | None:
     """The script that a command names, None for any other command."""
+    if not said:
+        return None
+    import shlex  # few projects have a script
+
     try:
         words = shlex.split(said)
     except ValueError:
@@ -67,9 +72,9 @@ def digest_of(script: Path) -> str:
 
 def is_all(text: str) -> bool:
     """Whether a text is a command of ours, or of a client to us, and nothing more: no request."""
-    return _OWN.match(text) is not None
+    return re.match(_OWN, text) is not None
 
 
 def typed(text: str, command: str) -> str:
     """A text of ours with the commands in it as they are typed."""
-    return text if command == NAME else _TYPED.sub(lambda found: f"{command} ", text)
+    return text if command == NAME else re.sub(_TYPED, lambda found: f"{command} ", text)

@@ -4,8 +4,8 @@ docs/config.md.
 
 from __future__ import annotations
 
-import difflib
 import hashlib
+import re
 from codecs import BOM_UTF8
 from collections.abc import Collection
 from dataclasses import dataclass, fields
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from ralf.errors import Damaged, UsageError
 from ralf.files.opening import content_of
+from ralf.yamlscalars import meaning
 
 if TYPE_CHECKING:
     from ralf.budget import Limits
@@ -201,6 +202,9 @@ def decoded(path: Path, content: bytes) -> str:
 
 def tree_of(path: Path, text: str) -> dict[str, Any]:
     """What a configuration file says; Damaged when it is no mapping."""
+    plain = _plain(text)
+    if plain is not None:
+        return plain
     from ralf import yamltext
 
     try:
@@ -210,9 +214,31 @@ def tree_of(path: Path, text: str) -> dict[str, Any]:
         raise Damaged(path, what, _HINT) from None
 
 
+_KEY_AND_WORD = re.compile(r"([a-z_]{1,64}): +([A-Za-z0-9][A-Za-z0-9_.%-]*) *(?: #.*)?")
+
+
+def _plain(text: str) -> dict[str, Any] | None:
+    """What a file of comments and lines such as `key: word` says, which is nearly every one: hooks read it at each look
+    and have no time to load YAML. None for any other.
+    """
+    found: dict[str, Any] = {}
+    if not text.isascii() or not text.replace("\n", "").isprintable():
+        return None
+    for line in text.split("\n"):
+        if not line or line.startswith("#"):
+            continue
+        match = _KEY_AND_WORD.fullmatch(line)
+        if match is None or match[1] in found:
+            return None
+        found[match[1]] = meaning(match[2])
+    return found
+
+
 def check_known(path: Path, key: str, known: Collection[str]) -> None:
     """UsageError for a key that is none, with the one that it resembles."""
     if key not in known:
+        import difflib  # few mistype one
+
         close = difflib.get_close_matches(key, known, n=1)
         hint = f"write {close[0]!r}" if close else f"known keys: {', '.join(known)}"
         raise UsageError(path, f"unknown key {key!r}", hint)
@@ -241,8 +267,6 @@ _SIZES = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
 
 def parse_size(text: str) -> int:
     """The bytes that `500MB`, `1.5GB` or `1000` mean; UsageError for anything else."""
-    import re  # few set a size
-
     match = re.fullmatch(r"([0-9]{1,9}(?:\.[0-9]{1,3})?)\s*+([KMGT]?B?)", text.upper().strip())
     if match is None:
         raise UsageError(ascii(text), "is no size", "write 500MB or 2GB")

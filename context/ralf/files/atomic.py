@@ -6,7 +6,6 @@ It makes plain calls: beside a fast disk, the objects of pathlib and contextlib 
 
 from __future__ import annotations
 
-import ctypes
 import errno
 import fcntl
 import hashlib
@@ -409,12 +408,16 @@ def _renamed(source: str, target: str, flags: int) -> int:
         return errno.ENOSYS
     if renameat2(_AT_FDCWD, os.fsencode(source), _AT_FDCWD, os.fsencode(target), flags) == 0:
         return 0
+    import ctypes
+
     return ctypes.get_errno()
 
 
 @cache
 def _renameat2() -> Any:
     """The C library's function, None where it has none; looking it up costs more than calling it."""
+    import ctypes  # only who exchanges files pays for it
+
     return getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
 
 

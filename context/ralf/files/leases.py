@@ -10,7 +10,6 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
-import signal
 import stat
 import sys
 import time
@@ -23,7 +22,6 @@ _QUIET, _QUIET_CUT = 0.03, 2.0
 """Seconds without a change after which a file counts as saved where the kernel does not tell, also one without its end:
 an editor may pause in the middle of a save.
 """
-_SIGNAL = int(signal.SIGURG)  # ignored by default
 
 
 class Version(NamedTuple):
@@ -101,9 +99,11 @@ def _lease(descriptor: int) -> bool | None:
     """Take a read lease, which goes with the descriptor; False when somebody has the file open for writing."""
     if not hasattr(fcntl, "F_SETLEASE"):
         return None
+    from signal import SIGURG  # ignored by default; only who looks at a route file pays for the module
+
     try:
         # Whoever opens the file meanwhile has a signal sent to us, SIGIO by default, which would end the process.
-        fcntl.fcntl(descriptor, fcntl.F_SETSIG, _SIGNAL)
+        fcntl.fcntl(descriptor, fcntl.F_SETSIG, int(SIGURG))
         fcntl.fcntl(descriptor, fcntl.F_SETLEASE, fcntl.F_RDLCK)
     except BlockingIOError:
         return False

@@ -15,14 +15,11 @@ from ralf import checkout, fingerprint, journal, names
 from ralf.errors import DamagedJournal, RalfError
 from ralf.files import folders, locks, ownfile
 from ralf.ownership import gitview, registry
-from ralf.ownership.registry import Registration
+from ralf.ownership.registry import ADOPTING, UNANSWERED, Registration
 from ralf.transcripts import ofproject
 
 if TYPE_CHECKING:
     from ralf.project import Project
-
-ADOPTING, UNANSWERED = "adopting", "unanswered"
-"""What `Registration.pending` says: the seals are being put, and may have to be completed; nobody has answered yet."""
 
 _SESSIONS_CACHE = ("chosen", "named", "hooks", "nudged", "orchestrators", "runs", "budgets", "deprecated")
 _DERIVED_CACHE = ("routes", "renders", "sessions", "open", *_SESSIONS_CACHE)

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import os
-import secrets
 from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ralf import checkout, environment, gitblobs
+from ralf import checkout, environment
 from ralf.errors import Busy, RalfError
 from ralf.files.opening import content_of
 from ralf.ownership import registry
@@ -72,7 +71,7 @@ class Owner:
             return found.cache
         if self.vouches and not self._tracks("cache/vouched/"):
             return "vouched"
-        return f"none-{secrets.token_hex(8)}"
+        return f"none-{os.urandom(8).hex()}"
 
     def update(self, **changes: Any) -> Registration:
         """Change the registration, or make one; errors as for `registry.update`."""
@@ -126,6 +125,8 @@ class Owner:
 
     def is_brought_by_git(self, path: Path, content: bytes) -> bool:
         """Whether git tracks a file of the store and has brought these bytes of it."""
+        from ralf import gitblobs  # most settings say nothing that git could have brought
+
         found = checkout.checked_out(self._root, path.relative_to(self._root), content)
         return found == content or gitblobs.is_stored(path, content)
 

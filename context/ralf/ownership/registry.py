@@ -11,7 +11,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import secrets
 import stat
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
@@ -23,6 +22,9 @@ from ralf.errors import Damaged, UsageError
 from ralf.files import folders, ownfile
 
 PROJECTS = "projects"
+ADOPTING, UNANSWERED = "adopting", "unanswered"
+"""What `Registration.pending` says: the seals are being put, and may have to be completed; nobody has answered yet."""
+
 _LONGEST = 200  # bytes of a path in a file's name; of a longer one its sha256 stands there
 _HINT = "remove the file, then: ralf init"
 
@@ -140,7 +142,7 @@ def _changed(root: Path, change: Callable[[Registration | None, Registration], R
     _prepare(path.parent)
     with locks.held(path.parent.with_suffix(".lock"), str(path)):
         found = find(root)
-        made = Registration(os.path.realpath(root), seal_key=secrets.token_hex(32), cache=secrets.token_hex(8))
+        made = Registration(os.path.realpath(root), seal_key=os.urandom(32).hex(), cache=os.urandom(8).hex())
         after = change(found, made)
         if after != found:
             atomic.write(path, (json.dumps(asdict(after), indent=2, ensure_ascii=False) + "\n").encode())

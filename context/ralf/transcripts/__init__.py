@@ -72,14 +72,23 @@ class Transcript(Protocol):
         ...
 
 
-def readers() -> tuple[Callable[[Path, Head], Transcript | None], ...]:
+def readers() -> Iterator[Callable[[Path, Head], Transcript | None]]:
     """What reads a format, asked in this order; each answers None where the file is not of its format.
 
     A new format is one module and one entry here, before `plain`, which refuses what is no session.
     """
-    from ralf.transcripts import chat, claude_code, codex, plain  # not where only events are spoken of: reads are quick
+    from ralf.transcripts import claude_code  # each when it is asked: a hook has time for its own client's alone
 
-    return claude_code.reader, codex.reader, chat.reader, plain.reader
+    yield claude_code.reader
+    from ralf.transcripts import codex
+
+    yield codex.reader
+    from ralf.transcripts import chat
+
+    yield chat.reader
+    from ralf.transcripts import plain
+
+    yield plain.reader
 
 
 def open_transcript(path: Path, *, root: Path | None = None, as_text: bool = False) -> Transcript:

@@ -74,14 +74,15 @@ _ALONE = (
 )
 """Blocks of which a client makes a whole text: nothing that stands in such a text was typed."""
 
-_OPENS = re.compile(rf"<({'|'.join(_AROUND)})(?:\s[^<>]*)?>")
-_IS_ALONE = re.compile(rf"<(?:{'|'.join(_ALONE)})[\s/>]")
-_COMMAND = re.compile(r"<command-(?:name|message|args|contents)>")
-_CALLED = re.compile(r"(?:\s*+<command-(name|message)>[^<]{0,400}+</command-\1>)++")
-_NAME = re.compile(r"<command-name>\s*+/?([^<\s]{1,200}+)\s*+</command-name>")
-_ARGUMENTS = re.compile(r"\s*+<command-args>(.*?)</command-args>", re.S)
-_EXPANDED = re.compile(r"\s*+<command-message>")
-_MEMORY = re.compile(r"<user-memory-input>(.*?)</user-memory-input>", re.S)
+# Compiled for the first text with a tag in it: hooks read texts that have none.
+_OPENS = rf"<({'|'.join(_AROUND)})(?:\s[^<>]*)?>"
+_IS_ALONE = rf"<(?:{'|'.join(_ALONE)})[\s/>]"
+_COMMAND = r"<command-(?:name|message|args|contents)>"
+_CALLED = r"(?:\s*+<command-(name|message)>[^<]{0,400}+</command-\1>)++"
+_NAME = r"<command-name>\s*+/?([^<\s]{1,200}+)\s*+</command-name>"
+_ARGUMENTS = r"(?s)\s*+<command-args>(.*?)</command-args>"
+_EXPANDED = "<command-message>"
+_MEMORY = r"(?s)<user-memory-input>(.*?)</user-memory-input>"
 
 
 def outside_tags(text: str) -> str:
@@ -91,10 +92,12 @@ def outside_tags(text: str) -> str:
     with it and it is never closed, to the end. Such a tag that is only mentioned is the person's word.
     """
     text = text.strip()
+    if "<" not in text:
+        return text
     kept: list[str] = []
     at, has_words = 0, False
     closed: dict[str, int] = {}
-    for found in _OPENS.finditer(text):
+    for found in re.finditer(_OPENS, text):
         name = found[1]
         if found.start() < at:
             continue
@@ -108,7 +111,7 @@ def outside_tags(text: str) -> str:
         elif not has_words:
             return ""
     rest = "".join([*kept, text[at:]]).strip()
-    return "" if _IS_ALONE.match(rest) else rest
+    return "" if re.match(_IS_ALONE, rest) else rest
 
 
 def command(text: str) -> str | None:
@@ -116,18 +119,20 @@ def command(text: str) -> str | None:
 
     Neither a name nor the arguments go beyond their first closing tag.
     """
-    memory = _MEMORY.match(text)
+    if not text.startswith("<"):
+        return None
+    memory = re.match(_MEMORY, text)
     if memory:
         return memory[1].strip()
-    if not _COMMAND.match(text):
+    if not re.match(_COMMAND, text):
         return None
-    called = _CALLED.match(text)
-    name = _NAME.search(called[0]) if called else None
-    given = _ARGUMENTS.match(text, called.end()) if called else None
+    called = re.match(_CALLED, text)
+    name = re.search(_NAME, called[0]) if called else None
+    given = re.match(_ARGUMENTS, text[called.end() :]) if called else None
     words = given[1].strip() if given else ""
     return f"/{name[1]} {words}" if name and words else ""
 
 
 def expands(text: str) -> bool:
     """Whether a text is a slash command that the client follows with the command's own prompt, as a text of its own."""
-    return bool(_EXPANDED.match(text))
+    return text.lstrip().startswith(_EXPANDED)

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ralf import fingerprint
 from ralf.fingerprint import Fingerprint
-from ralf.model import Attempt
 from ralf.transcripts.events import Position
+
+if TYPE_CHECKING:
+    from ralf.model import Attempt
 
 
 class Growing:

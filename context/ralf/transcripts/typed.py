@@ -26,9 +26,9 @@ DECLINED = "The user doesn't want to"
 _SAID = "the user said:\n"
 _CLARIFY = "The user wants to clarify these questions"
 _NOTE = "\n\nNote: The user's next message may contain"
-_CLARIFIED = re.compile(r"^ +(?:Answer|User notes): (.+)$", re.M)
+_CLARIFIED = r"(?m)^ +(?:Answer|User notes): (.+)$"
 _ANSWERED = ("User has answered your questions:", "The user answered:", "Your questions have been answered:")
-_ANSWER = re.compile(
+_ANSWER = (
     r'"([^"]{1,2000})"=(?:"([^"]{0,20000})"|\(no option selected\))(?: (?:user )?notes: ([^"]{1,20000}?)(?=, "|\. |$))?'
 )
 
@@ -77,7 +77,7 @@ def answered(text: str, details: object) -> str:
         notes = details.get("annotations")
         return "\n".join(_pairs(answers, notes if isinstance(notes, Mapping) else {}))
     if text.startswith(_ANSWERED):
-        return "\n".join(" ".join(part for part in found.groups() if part) for found in _ANSWER.finditer(text))
+        return "\n".join(" ".join(part for part in found.groups() if part) for found in re.finditer(_ANSWER, text))
     return ""
 
 
@@ -97,7 +97,7 @@ def _pairs(answers: Mapping[Any, Any], notes: Mapping[Any, Any]) -> list[str]:
 def _feedback(text: str) -> str:
     text = text.partition(_NOTE)[0].strip()
     if text.startswith(_CLARIFY):
-        return "\n".join(found[1].strip() for found in _CLARIFIED.finditer(text))
+        return "\n".join(found[1].strip() for found in re.finditer(_CLARIFIED, text))
     return text
 
 

@@ -6,7 +6,7 @@ import json
 from contextlib import suppress
 
 from ralf.errors import RalfError
-from ralf.ownership import adoption
+from ralf.ownership import registry
 from ralf.project import Project
 from ralf_integrations.hooks import answer as answers
 from ralf_integrations.hooks.payload import Payload
@@ -33,10 +33,12 @@ def introduce(project: Project, payload: Payload) -> str:
     """
     owner = project.owner
     known = owner.registration
-    if known is not None and known.pending != adoption.ADOPTING:
+    if known is not None and known.pending != registry.ADOPTING:
         return ""
     if not answers.takes_notice(payload):
         return ""
+    from ralf.ownership import adoption  # once in a project
+
     with suppress(RalfError, OSError):  # no folder to remember it in: then it is not said again and again either
         made = adoption.register(project)
         if not made.hooks:

@@ -16,8 +16,7 @@ from ralf.errors import Busy, RalfError
 from ralf.files import locks
 from ralf.project import Project
 from ralf.transcripts import open_transcript
-from ralf.transcripts.notes import session_of
-from ralf_integrations.hooks import complaints, hints, known, limits, naming, taking, usage
+from ralf_integrations.hooks import complaints, hints, known, taking, usage
 from ralf_integrations.hooks.session import Session
 
 Why = Literal["due", "task-completed", "session-end", "compaction", "route-change", "run-begun", "run-ended"]
@@ -34,6 +33,8 @@ def start(session: Session, why: Why) -> bool:
     Not without a transcript, not for a session that has no route and has not worked, and not where somebody is at the
     route's checkpoint and another look will come. OSError, NotImplementedError: none could be started.
     """
+    from ralf_integrations.hooks import naming  # most looks start nothing
+
     return naming.by_work(session) and start_for(session, session.route, why)
 
 
@@ -65,6 +66,8 @@ def begin(
 
 def main(arguments: Sequence[str]) -> None:
     """What the process does: `make`, within its limits, with an exit status."""
+    from ralf_integrations.hooks import limits
+
     limits.limit_work()
     if not make(arguments):
         raise SystemExit(1)
@@ -72,6 +75,8 @@ def main(arguments: Sequence[str]) -> None:
 
 def make(arguments: Sequence[str]) -> bool:
     """Make what is due: `ROOT ROUTE SESSION CLIENT WHY QUIET TRANSCRIPT…`; whether all went well."""
+    from ralf_integrations.hooks import limits  # only the process itself has any
+
     root, route, session, client, why, quiet, *transcripts = arguments
     os.chdir("/")
     project = projects.find(root)
@@ -107,6 +112,7 @@ def _take_run(project: Project, route: str, folder: Path, why: str) -> bool:
     """Take in the folder of a run. What is wrong with one of them keeps no other from being taken."""
     from ralf.checkpoint import checkpoint
     from ralf.transcripts import runfolder
+    from ralf.transcripts.notes import session_of
 
     with suppress(RalfError, OSError):
         logged = known.worked_in(project, route, session_of(folder, project.root))

@@ -19,13 +19,11 @@ from ralf_integrations.hooks import (
     admission,
     answer as answers,
     complaints,
-    forks,
     handler,
     hints,
     instant,
     notices,
     processes,
-    refused,
     rerouting,
 )
 from ralf_integrations.hooks.payload import EVENTS, Client, Payload, parse
@@ -72,6 +70,8 @@ def run(client: str, event: str, data: bytes, say: Callable[[str], object]) -> N
         payload = _with_own_log(payload, project)
         _answer(payload, project, data, once)
     except OtherOwner as error:
+        from ralf_integrations.hooks import refused
+
         if payload is not None and (told := refused.answer(error, payload)):
             say(told)
     except (Exception, instant.Late) as error:  # noqa: BLE001  # a hook never breaks the client
@@ -136,7 +136,10 @@ def _answer(payload: Payload, project: Project, data: bytes, say: Callable[[str]
         if waited and instant.is_idle(payload.client, payload.name, data):
             return  # the one before us has looked
         before = session.known
-        forks.settle(session)
+        if before.forked:
+            from ralf_integrations.hooks import forks  # few sessions are any
+
+            forks.settle(session)
         rerouting.settle(session)
         with notices.handed(handler.handle(session), session) as said:
             process, born = processes.caller(payload.client)

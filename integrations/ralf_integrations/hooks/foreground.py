@@ -7,7 +7,7 @@ from pathlib import Path
 from ralf import detached as processes
 from ralf.project import Project
 from ralf.transcripts import open_transcript
-from ralf_integrations.hooks import detached, naming, taking
+from ralf_integrations.hooks import detached, taking
 from ralf_integrations.hooks.detached import Why
 from ralf_integrations.hooks.session import Session
 
@@ -24,6 +24,8 @@ def take(session: Session, reason: Why, seconds: float) -> bool:
     False: it goes on behind the client's back, it failed (`complaints`), or the next hook has to do it. OSError,
     NotImplementedError: no process could be started.
     """
+    from ralf_integrations.hooks import naming  # few hooks wait for a checkpoint
+
     if session.transcript is None or not naming.by_work(session):
         return False
     return taken(session.project, session.route, session.transcript.path, session.payload.session, reason, seconds)

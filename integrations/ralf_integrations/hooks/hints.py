@@ -6,6 +6,7 @@ transcript's identity.
 
 from __future__ import annotations
 
+import math
 import os
 import time
 from collections.abc import Iterator
@@ -16,16 +17,12 @@ from ralf import names
 from ralf.config import Config
 from ralf.files.opening import content_of, ours_alone
 from ralf.project import Project
-from ralf_integrations.hooks import instant, pressure
+from ralf_integrations.hooks import growth, instant, pressure, usage
 from ralf_integrations.hooks.usage import Look
 
-FEWEST = 4096
-"""Bytes by which a transcript grows at least between two looks."""
+BYTES = instant.BYTES
 
-BYTES = 1.4
-"""That a token takes in a transcript at least, on average: so few where it is all Base64."""
-
-_SOON = 2 * FEWEST  # then a look sees whether the checkpoint that was started has been made
+_SOON = 2 * instant.FEWEST  # then a look sees whether the checkpoint that was started has been made
 
 _DAYS = 90
 """After which what is remembered of a session goes: its client has long deleted the transcript."""
@@ -41,15 +38,24 @@ def write(
     low: int = 0,
     mark: int = 0,
     scale: float = 0.0,
+    left: int = 0,
+    filled: int = 0,
+    what: str = "",
+    window: int = 0,
     off: bool = False,
 ) -> None:
-    """Foretell that a session needs no look.
+    """Foretell that a session needs no look. Where the transcript has grown beyond `until`, `instant` counts what is
+    new, and writes the hint forward while something is left.
 
     size   bytes of the transcript at this look
     until  bytes that it has to have before anything can fall due
     low    tokens in the client's window below which it has been emptied: marks are to be told again
     mark   tokens in it at which the agent is to be told, 0 for none
     scale  tokens for each estimated one in this session's texts, 0.0 where nobody has counted any
+    left   tokens that may follow before anything falls due; 0: then only a look can tell
+    filled  tokens in the client's window, 0 where unknown or where no mark is near enough to matter
+    what   the transcript's format; of one that is not among `growth.FORMATS` a look tells
+    window  size of the client's window
     off    hooks do nothing in this project
     """
     context = os.fspath(project.folder)
@@ -68,6 +74,11 @@ def write(
         low,
         mark,
         round(1000 * scale),
+        math.ceil(1000 * usage.factor(scale)),
+        left,
+        filled,
+        growth.FORMATS.index(what) if what in growth.FORMATS else 0,
+        window,
     )
     path = b"" if transcript is None else os.fsencode(transcript)
     line = f"{'off' if off else 'on'} {instant.VERSION} {' '.join(map(str, figures))} ".encode() + path + b"\n"
@@ -87,17 +98,30 @@ def foretell(
     scale  as for `write`
     """
     mark = pressure.following(settings, look, told)
-    until = look.size + (_SOON if look.due else max(FEWEST, int(BYTES * look.left)))
-    if 0 < mark <= look.compacts and look.filled is not None:
-        until = min(until, look.size + max(FEWEST, int(BYTES * (mark - look.filled))))
-    low = pressure.emptied(look, told)
-    write(project, session, transcript, size=look.size, until=until, low=low, mark=mark, scale=scale)
+    until = look.size + (_SOON if look.due else max(instant.FEWEST, int(BYTES * look.left)))
+    filled = (look.filled or 0) if 0 < mark <= look.compacts else 0
+    if filled:
+        until = min(until, look.size + max(instant.FEWEST, int(BYTES * (mark - filled))))
+    write(
+        project,
+        session,
+        transcript,
+        size=look.size,
+        until=until,
+        low=pressure.emptied(look, told),
+        mark=mark,
+        scale=scale,
+        left=0 if look.due else look.left,
+        filled=filled,
+        what=look.format,
+        window=look.window,
+    )
 
 
 def scale(project: Project, session: str) -> float:
     """The `scale` that was written last, 0.0 for none."""
     with suppress(OSError, ValueError, IndexError):
-        return int(content_of(_path(project, session)).split(b" ", 11)[10]) / 1000
+        return int(content_of(_path(project, session)).split(b" ", 16)[10]) / 1000
     return 0.0
 
 

@@ -23,13 +23,16 @@ DOES = frozenset(
 """The clients' names of the events that a hook does something about."""
 
 _AFTER_TOOLS = ("PostToolBatch", "PostToolUse", "AfterTool")
-_COMPLETING = ("TodoWrite", "TaskUpdate", "update_plan")
-"""Tools that can say that all is done."""
+_COMPLETING = ("TodoWrite", "TaskUpdate", "update_plan")  # `growth.COMPLETING`, which is seldom loaded
+FEWEST = 4096
+"""Bytes by which a transcript grows at least between two looks."""
+BYTES = 1.4
+"""That a token takes in a transcript at least, on average: so few where it is all Base64."""
 
 CONTEXT = "/.autonomous/context"
 HINTS = "/hooks/"
 HINT = ".next"
-VERSION = "1"
+VERSION = "2"
 _MOST_INPUT = 256 << 20  # bytes; a payload that is longer is none
 _MOST_HINT = 65536
 TAIL = 16384
@@ -73,8 +76,13 @@ def _go_on(client: str, event: str, data: bytes) -> None:
     if tree not in sys.path:  # a user's own packages, which an isolated Python leaves out, or a folder of one's own
         site.addsitedir(tree)
     sys.modules["ralf_integrations.hooks.instant"] = sys.modules[__name__]  # one `Late`, not two
+    import gc
+
+    gc.disable()  # what is loaded stays: looking through it again and again is a tenth of all this
     from ralf_integrations.hooks import entry
 
+    gc.freeze()
+    gc.enable()
     entry.run(client, event, data, say)
 
 
@@ -144,7 +152,7 @@ def is_idle(client: str, event: str, data: bytes) -> bool:
         return False
     try:
         return _foretold(hint, event, payload, context, cache, session, config)
-    except (ValueError, OSError):
+    except Exception:  # noqa: BLE001  # whatever it is, a look finds out
         return False
 
 
@@ -152,9 +160,9 @@ def _foretold(
     hint: bytes, event: str, payload: "dict[str, Any]", context: str, cache: str, session: str, config: int
 ) -> bool:
     """Whether a hint still holds, and says that nothing is to be done."""
-    words = hint[:-1].split(b" ", 11)
-    state, *figures = words[:11]
-    was, chosen, inbox, inode, looked, until, low, mark, _ = map(int, figures[1:])
+    words = hint[:-1].split(b" ", 16)
+    state, *figures = words[:16]
+    was, chosen, inbox, inode, looked, until, low, mark = map(int, figures[1:9])
     if figures[0] != VERSION.encode() or was != config:
         return False
     if state == b"off":
@@ -166,7 +174,7 @@ def _foretold(
     path = payload.get("transcript_path") or ""
     if not isinstance(path, str):
         return False
-    if path.encode("utf-8", "surrogateescape") != words[11]:
+    if path.encode("utf-8", "surrogateescape") != words[16]:
         return False
     try:
         found = posix.stat(path) if path else None
@@ -174,12 +182,72 @@ def _foretold(
         found = None
     if found is None:
         return looked == 0
-    if found.st_ino != inode or not looked <= found.st_size < until:
+    if found.st_ino != inode or found.st_size < looked:
         return False
+    if found.st_size >= until:
+        return _has_left(words, path, found.st_size, cache + HINTS + session + HINT)
     if found.st_size == looked:
         return True
-    filled = _filled(path, looked, found.st_size)
+    return _is_between(low, _filled(path, looked, found.st_size), mark)
+
+
+def _is_between(low: int, filled: int, mark: int) -> bool:
+    """Whether a window of so many tokens, 0 for an unknown number, is at no mark."""
     return not filled or (low <= filled and (filled < mark or not mark))
+
+
+def _has_left(words: "list[bytes]", path: str, end: int, place: str) -> bool:
+    """Whether nothing is due behind the place up to which a hint holds: the new lines are counted, and it is written
+    forward. `hints.write` says what stands in it.
+    """
+    looked, _, low, mark, _, factor, left, filled, what, window = map(int, words[6:16])
+    if left <= 0 or not what:
+        return False
+    growth = _growth()
+    found = growth.grown(path, looked, end, what=growth.FORMATS[what], window=window, parse=_parsed)
+    if not all(_is_between(low, figure, mark) for figure in found.fills):
+        return False
+    left -= -(-found.tokens * factor // 1000) + found.texts
+    if left <= 0:
+        return False
+    until = found.place + max(FEWEST, int(BYTES * left))
+    if filled:
+        filled = found.fills[-1] if found.fills else filled
+        until = min(until, found.place + max(FEWEST, int(BYTES * (mark - filled))))
+    words[6:8] = [b"%d" % found.place, b"%d" % until]
+    words[12:14] = [b"%d" % left, b"%d" % filled]
+    _rewrite(place, b" ".join(words) + b"\n")
+    return True
+
+
+def _growth() -> "Any":
+    """The module beside this one, which is found as this one was."""
+    if __package__:
+        from ralf_integrations.hooks import growth
+    else:
+        sys.path.insert(0, __file__.rpartition("/")[0])
+        try:
+            import growth  # type: ignore[no-redef, import-not-found]
+        finally:
+            sys.path.pop(0)
+    return growth
+
+
+def _rewrite(path: str, line: bytes) -> None:
+    """Change a hint in its place; one that has gone, or has a second name, is left as it is."""
+    try:
+        descriptor = posix.open(path, posix.O_WRONLY | posix.O_NONBLOCK | posix.O_CLOEXEC | posix.O_NOFOLLOW)
+    except OSError:
+        return
+    try:
+        found = posix.fstat(descriptor)
+        if found.st_mode & 0o170000 == 0o100000 and found.st_nlink == 1:
+            posix.ftruncate(descriptor, 0)
+            posix.write(descriptor, line)
+    except OSError:
+        pass  # the next call counts again, or looks
+    finally:
+        posix.close(descriptor)
 
 
 def _filled(path: str, looked: int, end: int) -> int:

@@ -8,8 +8,6 @@ from ralf_integrations.hooks.answer import Answer, takes_context
 from ralf_integrations.hooks.session import Session
 from ralf_integrations.hooks.usage import Look
 
-_MARGIN = 1.15  # texts that were not counted may hold more tokens than those that were
-
 
 def used(session: Session) -> Answer:
     """Start what is due, and return: the agent waits for nothing. The hint says when the next look is."""
@@ -40,8 +38,7 @@ def looked(session: Session) -> Look | None:
     source = session.transcript
     if source is None:
         return None
-    known_scale = hints.scale(session.project, session.payload.session)
-    scale = known_scale * _MARGIN if known_scale else usage.UNKNOWN
+    scale = usage.factor(hints.scale(session.project, session.payload.session))
     payload = session.payload
     stand = taking.start(session.project, session.route, payload.session, source)
     found = session.known

@@ -6,10 +6,9 @@ Both are read off its transcript anew at each look, never accumulated. What it d
 from __future__ import annotations
 
 import math
-import re
 from typing import NamedTuple
 
-from ralf import sessions, tokens
+from ralf import sessions
 from ralf.budget import BudgetWatcher
 from ralf.config import Config
 from ralf.errors import TranscriptChanged
@@ -17,9 +16,12 @@ from ralf.sessions import Standing
 from ralf.transcripts import Transcript
 from ralf.transcripts.events import Position
 from ralf_integrations import environment
+from ralf_integrations.hooks import growth
 
 UNKNOWN = 1.3
 """Tokens for each estimated one where nobody has counted any of the session's: rarely are there more."""
+
+_MARGIN = 1.15  # texts that were not counted may hold more tokens than those that were
 
 _ENOUGH = 5_000  # estimated tokens that tell how good the estimate is for such texts
 
@@ -35,11 +37,7 @@ _RESERVES = {"claude-code": 33_000}
 _LINES = ("claude-code", "codex")
 """Formats of transcripts whose records are lines."""
 
-# As `tokens.estimate`, but for words that are run together or long, of which that one makes one token.
-_PIECE = re.compile(r"[A-Z]?[a-z]{1,12}|[A-Z]{1,4}|[0-9]{1,3}|[^\x00-\x7f]|[^\sA-Za-z0-9]+|\s{2,}")
 _ONE_AT_A_TIME = 1 << 20  # characters, so that the list of pieces of a long text is never held whole
-_UNBROKEN = re.compile(r"[A-Za-z0-9+/=_-]{48,}")  # Base64 and the like
-_BYTES_UNBROKEN = 1.4  # of such text that a token has
 
 
 class Look(NamedTuple):
@@ -54,6 +52,7 @@ class Look(NamedTuple):
     scale      tokens for each estimated one, None where they were not counted, or are too few
     compacted  tokens in the window at which the client compacted it by itself last, 0 where it has not told
     client     which one
+    format     of the transcript
     """
 
     due: str
@@ -65,6 +64,7 @@ class Look(NamedTuple):
     scale: float | None = None
     compacted: int = 0
     client: str = ""
+    format: str = ""
 
     @property
     def compacts(self) -> int:
@@ -129,7 +129,7 @@ def look(
         guess = 0 if event.kind in ("compaction", "other") else _estimate(event.text)
         guessed += guess
         if scale is None:
-            watcher.see(event, tokens.count(event.text) if guess else 0)
+            watcher.see(event, _count(event.text) if guess else 0)
         else:
             watcher.see(event, math.ceil(guess * scale))
     state = watcher.state
@@ -137,16 +137,29 @@ def look(
     if limits.adaptive:  # each edit to come brings it nearer, down to half
         left = max(left // 2, limits.tokens // 2 - state.tokens)
     found = round(state.tokens / guessed, 3) if scale is None and guessed > _ENOUGH else None
-    return Look(state.due, state.tokens, max(0, left), state.filled, watcher.window, size, found, compacted, client)
+    left = max(0, left)
+    what = source.format
+    return Look(state.due, state.tokens, left, state.filled, watcher.window, size, found, compacted, client, what)
+
+
+def factor(scale: float) -> float:
+    """Tokens for each estimated one of texts that nobody has counted yet.
+
+    scale  for each of those before them, 0.0 where nobody has counted any
+    """
+    return scale * _MARGIN if scale else UNKNOWN
 
 
 def _estimate(text: str) -> int:
-    """The tokens of a text, by an estimate that knows of what has no words, too."""
+    """The tokens of a text, by the estimate that `instant` has, too."""
     starts = range(0, len(text), _ONE_AT_A_TIME)
-    found = sum(len(_PIECE.findall(text, start, start + _ONE_AT_A_TIME)) for start in starts)
-    for run in _UNBROKEN.finditer(text):
-        found += max(0, math.ceil(len(run[0]) / _BYTES_UNBROKEN) - len(_PIECE.findall(run[0])))
-    return found
+    return sum(growth.estimate(text[start : start + _ONE_AT_A_TIME]) for start in starts)
+
+
+def _count(text: str) -> int:
+    from ralf import tokens  # a hook's look estimates
+
+    return tokens.count(text)
 
 
 def _before(source: Transcript, at: Position, watcher: BudgetWatcher) -> tuple[BudgetWatcher, int]:
