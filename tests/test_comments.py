@@ -62,6 +62,11 @@ def test_a_comment_is_found_where_yaml_has_one(front: str, comments: dict[str, s
     assert found(front) == comments
 
 
+def test_comments_of_keys_in_an_order_that_is_not_ours_come_back_as_they_were() -> None:
+    context = parse(b"---\nx-notes: [1] # one\ngoal: g # two\n---\n", "file")
+    assert parse(render(context).encode(), "file") == context
+
+
 @given(text)
 @quick
 def test_whatever_the_text_of_a_comment_is_it_forges_nothing(words: str) -> None:

@@ -95,9 +95,11 @@ def _check_version(version: str, where: object) -> None:
 
 
 def _kept(noted: Mapping[str, str], context: RouteContext) -> tuple[Comment, ...]:
-    """The comments by the key above which they will stand; at the end those of a key that holds nothing."""
+    """The comments by the key above which they will stand, in the order of a file of ours; at the end those of a key
+    that holds nothing.
+    """
     shown = outline(context)
-    kept = [Comment(key, said) for key, said in noted.items() if key in shown]
+    kept = [Comment(key, noted[key]) for key in shown if key in noted]
     rest = [said for key, said in noted.items() if key not in shown]
     return (*kept, Comment(text="\n".join(rest))) if rest else tuple(kept)
 
