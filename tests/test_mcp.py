@@ -396,6 +396,14 @@ def test_nothing_else_imports_the_sdk(tmp_path: Path) -> None:
     storekit.finished([storekit.start(code, cwd=tmp_path)])
 
 
+def test_nothing_is_loaded_before_the_first_call_that_only_some_calls_need(tmp_path: Path) -> None:
+    needless = "tiktoken re2 yaml difflib ralf.checkpoint ralf.summarizers ralf.decide ralf.secrets".split()
+    code = (
+        f"import sys, ralf_integrations.mcp.tools\nassert not set({needless}) & set(sys.modules), sorted(sys.modules)"
+    )
+    storekit.finished([storekit.start(code, cwd=tmp_path)])
+
+
 # ---- the inspector ----
 
 INSPECTOR = "@modelcontextprotocol/inspector@0.15.0"
