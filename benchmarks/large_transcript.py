@@ -4,6 +4,7 @@ which a part is conversation; how fast each kind of record goes by, and how much
 
 from __future__ import annotations
 
+import json
 import shutil
 import statistics
 import sys
@@ -13,7 +14,7 @@ from pathlib import Path
 import measure
 from commands import ROUTE
 from installed import ralf
-from measure import Row, main, run
+from measure import ROOT, Row, main, run
 from one_checkpoint import command, median_difference
 from synthetic import long_result, skipped, turn, unused
 
@@ -64,6 +65,18 @@ def conversation(path: Path, size: int) -> None:
             number += 1
 
 
+def prose(path: Path) -> None:
+    """The project's own pages, said by a person and by the agent in turns: what tells no decision and looks as if."""
+    pages = [page.read_text(encoding="utf-8") for page in (*sorted(ROOT.glob("docs/*.md")), ROOT / "README.md")]
+    paragraphs = [paragraph for page in pages for paragraph in page.split("\n\n")]
+    with path.open("wb") as file:
+        for number, place in enumerate(range(0, len(paragraphs), 4)):
+            said = "\n\n".join(paragraphs[place : place + 4])
+            role = ("user", "assistant")[number % 2]
+            message = {"role": role, "content": [{"type": "text", "text": said}]}
+            file.write(json.dumps({"type": role, "sessionId": SESSION, "message": message}).encode() + b"\n")
+
+
 def unread(path: Path, size: int) -> None:
     """One turn, and then only records that are skipped, most of them short."""
     with path.open("wb") as file:
@@ -78,6 +91,8 @@ def huge(here: Path) -> list[Row]:
     """A gigabyte in one call, and its parts by themselves, each beyond an empty transcript."""
     parts = {"empty": here / "none.jsonl", "talk": here / "talk.jsonl", "unread": here / "unread.jsonl"}
     parts["empty"].touch()
+    parts["prose"] = here / "prose.jsonl"
+    prose(parts["prose"])
     conversation(parts["talk"], CONVERSATION)
     unread(parts["unread"], HUGE - CONVERSATION)
     with parts["unread"].open("rb") as skipped_part, parts["talk"].open("rb") as talk:
@@ -93,7 +108,8 @@ def huge(here: Path) -> list[Row]:
         taken[name] = run(command(root, path))
         shutil.rmtree(root)
     rate = {
-        name: parts[name].stat().st_size / 1e6 / (taken[name].cpu - taken["empty"].cpu) for name in ("talk", "unread")
+        name: parts[name].stat().st_size / 1e6 / (taken[name].cpu - taken["empty"].cpu)
+        for name in ("talk", "unread", "prose")
     }
     size = parts["huge"].stat().st_size / 1e9
     for path in parts.values():
@@ -101,6 +117,9 @@ def huge(here: Path) -> list[Row]:
     told, passed = rate["talk"], rate["unread"]
     return [
         Row("conversation, as a share of 6 MB/s", told, "MB/s", LEAST_CONVERSATION / told, taken["talk"].peak, 1),
+        Row(
+            "prose, as a share of the conversation's", rate["prose"], "MB/s", told / rate["prose"], taken["prose"].peak
+        ),
         Row("skipped records, as a share of 200 MB/s", passed, "MB/s", LEAST_SKIPPED / passed, taken["unread"].peak, 1),
         Row(f"{size:.2f} GB in one call", taken["huge"].cpu * 1000, "ms CPU", None, taken["huge"].peak),
         Row(

@@ -481,9 +481,11 @@ class _Message:
         line = self.lines[number].strip()
         if not line or self.pasted[number]:
             return False
-        last = re.split(r"(?<=[.!?]) ", line)[-1]
         ends = line.endswith(":")
         paragraph_ends = number + 1 == len(self.lines) or not self.lines[number + 1].strip()
+        if not (nearby or ends) and (not paragraph_ends or len(line.split()) > words.ANNOUNCEMENT):
+            return False
+        last = re.split(r"(?<=[.!?]) ", line)[-1]
         if words.OWN_LIST.search(last) and not words.COPIED.search(last):
             return False
         if words.I_SAID.search(last) or words.PASTES_NOTHING.search(line) or words.FILES.match(line):
@@ -495,8 +497,6 @@ class _Message:
             this = words.THIS.search(last) and not words.LIKE_THIS.search(last)
             signs = (words.SOURCE, words.TELLS, words.COPIED, words.HANDLES, words.OTHERS)
             return bool(this) or any(sign.search(last) for sign in signs)
-        if not paragraph_ends or len(line.split()) > words.ANNOUNCEMENT:
-            return False
         short = len(line.split()) <= 4 and line[-1] not in ".!?"
         return bool(
             (copied and source)

@@ -121,7 +121,7 @@ def picked(text: str) -> tuple[str, ...]:
 
 def recommends(text: str) -> bool:
     """Whether a sentence puts one of several ways forward as the better one."""
-    return bool(_RECOMMENDS.search(text))
+    return _RECOMMENDS.found(text)
 
 
 def offer(text: str) -> str:

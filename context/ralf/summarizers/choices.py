@@ -144,8 +144,8 @@ def agent_score(text: str, *, item: bool = False, edits: bool = False, grounded:
     commits = _commits(text) or (edits and bool(_NAMED_FIX.match(text)))
     if looks_around(text) and (choice or not commits):
         return 0
-    score = 3 * bool(choice) + 2 * bool(_CONTRAST.search(text)) + bool(_CHANGE.search(text))
-    score += 3 * bool(_SETTLES.search(text)) + 2 * bool(_JUDGES.search(text))
+    score = 3 * bool(choice) + 2 * _CONTRAST.found(text) + _CHANGE.found(text)
+    score += 3 * _SETTLES.found(text) + 2 * _JUDGES.found(text)
     acts = commits or bool(_PRESCRIBES.match(text))
     if acts:
         score += 1 + edits + (grounded and edits)
@@ -157,7 +157,7 @@ def agent_score(text: str, *, item: bool = False, edits: bool = False, grounded:
         score -= 2
     if gives_reason(text):
         score += 1 + (commits and not edits and bool(_BECAUSE.search(text)))
-    if item and _BEHAVES.search(text):
+    if item and _BEHAVES.found(text):
         score += 1
     # What is chosen may itself speak of what could be; what leads up to an outright choice may not.
     if guesses(text, choice.end() if choice else len(text)):
@@ -184,17 +184,17 @@ def _commits(text: str) -> bool:
 
 def prescribes(text: str) -> bool:
     """Whether a sentence says how something is to be, or what the agent is going to make of it."""
-    return bool(_PRESCRIBES.match(text) or _SETTLES.search(text) or _JUDGES.search(text)) or _commits(text)
+    return bool(_PRESCRIBES.match(text) or _SETTLES.found(text) or _JUDGES.found(text)) or _commits(text)
 
 
 def chooses(text: str) -> bool:
     """Whether a sentence holds an outright word of choice."""
-    return bool(_CHOICE.search(text))
+    return _CHOICE.found(text)
 
 
 def contrasts(text: str) -> bool:
     """Whether a sentence sets what is chosen against what is not."""
-    return bool(_CONTRAST.search(text))
+    return _CONTRAST.found(text)
 
 
 def is_lead_in(text: str) -> bool:

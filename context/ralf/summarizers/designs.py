@@ -92,17 +92,17 @@ def states_design(texts: Sequence[str], *, orders: bool = False) -> int:
     first = texts[0]
     words = len(first.split())
     least = 4 if len(texts) == 1 and not _FINDS.search(first) else 6
-    if words < least or words > 90 or is_question(first) or _TALKS.search(first) or _REPORTS.search(first):
+    if words < least or words > 90 or is_question(first) or _TALKS.search(first) or _REPORTS.found(first):
         return 0
     if any(looks_around(text) for text in texts):
         return 0
-    if (_IMPERATIVE.match(first) or _PROPOSAL.search(first)) and not _CONTINUES.match(first):
+    if (_IMPERATIVE.match(first) or _PROPOSAL.found(first)) and not _CONTINUES.match(first):
         return ENOUGH
     if (
         orders
         or _DISCOVERS.match(opening)
         or _CONTINUES.match(first)
-        or any(_TALKS.search(text) or _REPORTS.search(text) for text in texts)
+        or any(_TALKS.search(text) or _REPORTS.found(text) for text in texts)
     ):
         return 0
     if guesses(first, len(first)) or _WAS.search(first) or (len(texts) == 1 and first.endswith(":")):
@@ -112,7 +112,7 @@ def states_design(texts: Sequence[str], *, orders: bool = False) -> int:
 
 def assigns(text: str) -> bool:
     """Whether a short message only gives a purpose its thing: "picked Y for the X", "I put Y behind the X"."""
-    return len(text.split()) <= _SHORT and bool(_ASSIGNS.match(text)) and not _REPORTS.search(text)
+    return len(text.split()) <= _SHORT and bool(_ASSIGNS.match(text)) and not _REPORTS.found(text)
 
 
 def may_follow(texts: Sequence[str]) -> bool:

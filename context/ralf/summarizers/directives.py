@@ -145,10 +145,10 @@ def is_rule(text: str) -> bool:
         return True
     if is_question(text) or _DOUBTS.search(text):
         return False
-    if _FORBIDS.search(text) or _ANNOUNCES.match(text):
+    if _FORBIDS.found(text) or _ANNOUNCES.match(text):
         return True
-    orders = _ORDERS.search(text) or _DIRECTS.search(text) or _SHAPES.search(text) or _STARTS.search(text)
-    return bool(_STANDING.search(text) and orders and not _TELLS.search(text))
+    orders = _ORDERS.found(text) or _DIRECTS.found(text) or _SHAPES.search(text) or _STARTS.search(text)
+    return bool(_STANDING.found(text) and orders and not _TELLS.found(text))
 
 
 def is_order(text: str) -> bool:
@@ -163,9 +163,9 @@ def is_for_now(text: str) -> bool:
 
 def is_standing(text: str) -> bool:
     """Whether a rule holds for good, and not only for what is being done at the moment."""
-    if _ANNOUNCES.match(text) or _DECLARES.search(text) or _STANDING.search(text):
+    if _ANNOUNCES.match(text) or _DECLARES.search(text) or _STANDING.found(text):
         return True
-    return bool(_FORBIDS.search(text)) and not _HERE.search(text) and len(text.split()) >= 4
+    return _FORBIDS.found(text) and not _HERE.search(text) and len(text.split()) >= 4
 
 
 def user_score(text: str) -> int:
@@ -174,9 +174,9 @@ def user_score(text: str) -> int:
     if words < 2 or words > 90 or _ROUTINE.match(text):
         return 0
     score = 0
-    if _CORRECTS.search(text):
+    if _CORRECTS.found(text):
         score += 2
-    if _DIRECTS.search(text):
+    if _DIRECTS.found(text):
         score += 2
     if _SHAPES.search(text):
         score += 2
@@ -186,13 +186,13 @@ def user_score(text: str) -> int:
         score += 3
     elif prescribes(text):
         score += 2
-    if _CHANGES_COURSE.search(text):
+    if _CHANGES_COURSE.found(text):
         score += 2
-    if _CHANGES_MIND.search(text) or (takes_back(text) and not is_question(text)):
+    if _CHANGES_MIND.found(text) or (takes_back(text) and not is_question(text)):
         score += 4 - (words > 12)
-    if not score or (_DOUBTS.search(text) and not (_DIRECTS.search(text) or _SHAPES.search(text))):
+    if not score or (_DOUBTS.search(text) and not (_DIRECTS.found(text) or _SHAPES.search(text))):
         return 0
-    if _STRENGTH.search(text) or gives_reason(text) or contrasts(text):
+    if _STRENGTH.found(text) or gives_reason(text) or contrasts(text):
         score += 1 + bool(_PUTS_OFF.search(text))
     if words < 4:
         score -= 1
@@ -203,7 +203,7 @@ def user_score(text: str) -> int:
 
 def suggests(text: str) -> bool:
     """Whether a question or remark of a person puts a change forward: "can we not take it from …?"."""
-    return bool(_SUGGESTS.search(text)) and not _EITHER.search(text)
+    return _SUGGESTS.found(text) and not _EITHER.search(text)
 
 
 def asks(text: str) -> bool:

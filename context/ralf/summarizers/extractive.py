@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from ralf.extraction.combining import combine
@@ -138,8 +138,8 @@ def _work(work: ActiveWork, talk: Sequence[Exchange]) -> ActiveWork:
     statement = next((text for said in reversed(statements) if (text := _statement(said))), "")
     steps = _next_steps(spoken)
     open_todos = [todo.content for todo in work.todos if todo.status != "completed"]
-    findings = _picked(spoken, FINDS, _FINDING, 4)
-    blockers = _picked(spoken[-6:], _BLOCKS, _FINDING, 2)
+    findings = _picked(spoken, FINDS.found, _FINDING, 4)
+    blockers = _picked(spoken[-6:], _BLOCKS.search, _FINDING, 2)
     return replace(
         work,
         last_statement=statement or work.last_statement,
@@ -160,7 +160,7 @@ _UNFINISHED = any_of(r"\b(?:not|never|nothing|still|left|remain\w*|until|once|wh
 
 def _is_finished(statement: str) -> bool:
     """Whether a sentence of what was said last says that the work is done."""
-    return any(_FINISHED.search(one) and not _UNFINISHED.search(one) for one in split(one_line(statement)[-2_000:]))
+    return any(_FINISHED.found(one) and not _UNFINISHED.found(one) for one in split(one_line(statement)[-2_000:]))
 
 
 def _status(work: ActiveWork, statement: str, said: str, open_todos: bool) -> str:
@@ -191,11 +191,11 @@ def _next_steps(spoken: Sequence[Sequence[Sentence]]) -> list[str]:
     return found[-5:]
 
 
-def _picked(spoken: Sequence[Sequence[Sentence]], pattern: re.Pattern[str], length: int, most: int) -> list[str]:
+def _picked(spoken: Sequence[Sequence[Sentence]], is_in: Callable[[str], object], length: int, most: int) -> list[str]:
     found = [
         trimmed(sentence.text, length)
         for said in spoken
         for sentence in said
-        if tells(sentence) and pattern.search(sentence.text) and not sentence.text.endswith(":")
+        if tells(sentence) and is_in(sentence.text) and not sentence.text.endswith(":")
     ]
     return found[-most:]

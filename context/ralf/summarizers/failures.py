@@ -40,7 +40,7 @@ def failed(text: str) -> bool:
     words = len(text.split())
     if words < 6 or words > 80 or _EXCLAIMS.match(text) or is_question(text) or looks_around(text):
         return False
-    return bool(_FAILED.search(text)) and not re.search(r"\b(?:if|would|could|might|may)\b", text, _I)
+    return _FAILED.found(text) and not re.search(r"\b(?:if|would|could|might|may)\b", text, _I)
 
 
 def went_wrong(text: str) -> bool:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from functools import lru_cache
 from itertools import groupby
+
+from ralf.summarizers.caseless import Caseless
 
 ENOUGH = 3
 """The score from which a sentence counts as a decision."""
@@ -12,16 +15,19 @@ ENOUGH = 3
 _I = re.IGNORECASE
 
 
-def any_of(*alternatives: str) -> re.Pattern[str]:
-    """A pattern, blind to case, that finds any of the alternatives.
+def any_of(*alternatives: str) -> Caseless:
+    """A pattern, blind to case, that finds any of the alternatives."""
+    return Caseless(_joined, [branch for alternative in alternatives for branch in _branches(alternative)])
 
-    Neighbours that begin at a border of a word, or of the text, share it: else each is tried at every character.
+
+def _joined(branches: Iterable[str]) -> str:
+    """The branches as one pattern. Neighbours that begin at a border of a word, or of the text, share it: else each is
+    tried at every character.
     """
-    branches = [branch for alternative in alternatives for branch in _branches(alternative)]
     parts = []
     for anchor, run in groupby(branches, lambda branch: next((a for a in (r"\b", "^") if branch.startswith(a)), "")):
         parts.append(f"{anchor}(?:{'|'.join(branch.removeprefix(anchor) for branch in run)})")
-    return re.compile("|".join(parts), _I)
+    return "|".join(parts)
 
 
 _PIECE = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\\\]])*\]|.", re.S)  # of a pattern: an escape, a set, or a character
@@ -83,7 +89,7 @@ _QUESTION = re.compile(r"\?[^\w?]*$")
 @lru_cache(maxsize=8192)  # each sentence of a segment is read alone, beside those around it, and with its message
 def looks_around(text: str) -> bool:
     """Whether a sentence only tells what the agent is about to look at or run."""
-    return bool(_LOOKS.search(text))
+    return _LOOKS.found(text)
 
 
 _STATUS = re.compile(
@@ -101,12 +107,12 @@ def is_status(text: str) -> bool:
 
 def narrates(text: str) -> bool:
     """Whether a sentence tells what happens or is done at the moment."""
-    return bool(_NARRATES.search(text))
+    return _NARRATES.found(text)
 
 
 def guesses(text: str, end: int) -> bool:
     """Whether what a sentence says before `end` is only possible, supposed or one of several ways."""
-    return bool(_HYPOTHETICAL.search(text, 0, end))
+    return _HYPOTHETICAL.found(text[:end])
 
 
 @lru_cache(maxsize=8192)
@@ -136,7 +142,7 @@ _REJECTED = re.compile(
 @lru_cache(maxsize=8192)
 def gives_reason(text: str) -> bool:
     """Whether a sentence says why."""
-    return bool(_REASON.search(text))
+    return _REASON.found(text)
 
 
 def rejected(text: str) -> list[str]:
@@ -164,7 +170,7 @@ _TAKES_BACK = any_of(
 @lru_cache(maxsize=2048)  # each decision is compared with many
 def takes_back(text: str) -> bool:
     """Whether a sentence takes back what was decided or done: "undo that", "let's roll it back"."""
-    return bool(_TAKES_BACK.search(text))
+    return _TAKES_BACK.found(text)
 
 
 # ---- what a sentence is about ----

@@ -31,25 +31,23 @@ _WORD = re.compile(r"\w{4,}")
 _LEAST = 24  # characters from which a sentence says something
 _NOTED_LEAST = 48  # of an item in a document, which is mostly lists: a shorter one leans on what stands above it
 
-FINDS = re.compile(
+FINDS = grammar.any_of(
     r"\b(?:root cause|the (?:real |actual |underlying )?(?:cause|culprit|problem|issue|bug) (?:is|was)|(?:is"
     r"|was) caused by|turns out"
     r"|it turned out|caused by|explains why|this is why|that's why|confirmed that|the reason (?:is|was))\b",
-    re.I,
 )
 """Sentences that say what the cause of something is."""
 
-_RESULT = re.compile(
+_RESULT = grammar.any_of(
     r"\b(?:fix(?:ed|es)?|added|removed|renamed|moved|created|updated|implemented|replaced|committed|pushed"
     r"|merged|rebased|resolved"
     r"|pass(?:es|ed)?|fail(?:s|ed)?|works?|done|complete[d]?|because|root cause|caused?|the issue"
     r"|the problem|found|result"
     r"|so|therefore|means|confirmed|turns out|instead|only|changed|wired|refactored|verified|posted|replied"
     r"|skipped|since|but|never|always|already|still|not|without)\b",
-    re.I,
 )
-_UNSURE = re.compile(
-    r"\b(?:maybe|perhaps|might|could be|probably|hmm+|wait|let me|let's|i should|i need to|i'll)\b", re.I
+_UNSURE = grammar.any_of(
+    r"\b(?:maybe|perhaps|might|could be|probably|hmm+|wait|let me|let's|i should|i need to|i'll)\b"
 )
 _VOICE: dict[Voice, float] = {"said": 3.0, "wrote": 3.0, "reported": 2.0, "thought": 1.5, "noted": 3.0}
 
@@ -223,9 +221,9 @@ def _worth(sentence: Sentence, voice: Voice) -> bool:
     text = sentence.text
     if voice == "noted":
         return (sentence.kind != "item" or len(text) > _NOTED_LEAST) and not text.endswith(":")
-    return voice != "thought" or (not text.endswith(":") and not _UNSURE.search(text) and any(names_in(text)))
+    return voice != "thought" or (not text.endswith(":") and not _UNSURE.found(text) and any(names_in(text)))
 
 
 def _score(text: str) -> float:
     score = min(len(set(_RESULT.findall(text))), 3) + min(sum(1 for _ in names_in(text)), 4)
-    return score + 2 * bool(FINDS.search(text)) + grammar.gives_reason(text)
+    return score + 2 * FINDS.found(text) + grammar.gives_reason(text)

@@ -11,8 +11,9 @@ with its request only.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from ralf.prose import Sentence
 from ralf.summarizers.grammar import any_of, is_question
@@ -325,29 +326,29 @@ _DESCRIBES = re.compile(r"\b(?:which|who) (?:never|always) (?!(?:is|has|needs|be
 """What something does, not what is to be done: ", which never finishes"."""
 _NOTHING = -9.0  # the weight of a question and of what only announces
 _FEW = 12  # words of a short clause
-_SIGNS = {
-    "ever": _EVER,
-    "forbids": _FORBIDS,
-    "all": _ALL,
-    "binds": _BINDS,
-    "polite": _POLITE,
-    "in general": _GENERAL_CASE,
-    "when you": _WHEN_YOU,
-    "contrasts": _CONTRASTS,
-    "order": _ORDER,
-    "command": _COMMANDS,
-    "generic": _GENERIC,
-    "plural": _PLURAL,
-    "indefinite": _INDEFINITE,
-    "is done": _IS_DONE,
-    "negates": _NEGATES,
-    "you": _YOU,
-    "opens": _OPENS,
-    "in case": _IN_CASE,
-    "no and no": _NO_NO,
-    "supposes": _SUPPOSES,
-    "tells": _NARRATES,
-    "i do": _I_DO,
+_SIGNS: dict[str, Callable[[str], object]] = {
+    "ever": _EVER.found,
+    "forbids": _FORBIDS.found,
+    "all": _ALL.found,
+    "binds": _BINDS.found,
+    "polite": _POLITE.found,
+    "in general": _GENERAL_CASE.found,
+    "when you": _WHEN_YOU.found,
+    "contrasts": _CONTRASTS.found,
+    "order": _ORDER.search,
+    "command": _COMMANDS.search,
+    "generic": _GENERIC.found,
+    "plural": _PLURAL.search,
+    "indefinite": _INDEFINITE.search,
+    "is done": _IS_DONE.found,
+    "negates": _NEGATES.found,
+    "you": _YOU.found,
+    "opens": _OPENS.search,
+    "in case": _IN_CASE.found,
+    "no and no": _NO_NO.found,
+    "supposes": _SUPPOSES.found,
+    "tells": _NARRATES.found,
+    "i do": _I_DO.search,
 }
 _WEIGHTS = {
     "any": -3.5,
@@ -441,7 +442,7 @@ def outright(said: Sequence[Sentence]) -> list[Sentence]:
     """The sentences of a short message that say themselves, or of which it is said, that they hold for good."""
     standing = _standing(said)
     found = []
-    for place, (sentence, weight_of) in enumerate(zip(said, weights(said), strict=True)):
+    for place, (sentence, weight_of) in enumerate(zip(said, _weights(said, standing), strict=True)):
         signs_of = signs(sentence.text, standing=standing[place]) or []
         for_good = standing[place] or "ever" in signs_of
         if weight_of >= SURE and for_good and _FOR_ONCE.isdisjoint(signs_of) and _OF_RULES.intersection(signs_of):
@@ -473,7 +474,10 @@ def weights(said: Sequence[Sentence]) -> list[float]:
     """How much each sentence of a long message lays down for all work: by what it says, by the part in which it stands,
     and by the sentences beside it, since rules stand together.
     """
-    standing = _standing(said)
+    return _weights(said, _standing(said))
+
+
+def _weights(said: Sequence[Sentence], standing: Sequence[bool]) -> list[float]:
     alone = [
         weight(s.text, item=s.kind == "item", standing=standing[n]) if s.kind != "heading" else _NOTHING
         for n, s in enumerate(said)
@@ -500,7 +504,7 @@ def _standing(said: Sequence[Sentence]) -> list[bool]:
     headed = led = False
     for place, sentence in enumerate(said):
         if sentence.kind == "heading":
-            headed, led = _leads(sentence.text) and not _TELLS_STORY.search(sentence.text), False
+            headed, led = _leads(sentence.text) and not _TELLS_STORY.found(sentence.text), False
             continue
         before = said[place - 1] if place else None
         begins = before is None or before.paragraph != sentence.paragraph
@@ -514,7 +518,7 @@ def _standing(said: Sequence[Sentence]) -> list[bool]:
             or _says_of_itself(sentence.text)
             or bool(colon and len(rest.split()) >= _LEAST and _leads(opened))
         )
-        if _LOOKS_BACK.search(sentence.text) and not _EXCEPTS.search(sentence.text):
+        if _LOOKS_BACK.found(sentence.text) and not _EXCEPTS.found(sentence.text):
             _mark_before(said, place, standing)
         if sentence.kind == "text" and _leads(sentence.text):
             led = True
@@ -537,10 +541,11 @@ def _says_of_itself(text: str) -> bool:
     )
 
 
+@lru_cache(maxsize=4_096)
 def _leads(text: str) -> bool:
     """Whether a sentence introduces how to work."""
     text = unquoted(text)
-    return bool(_LEADS.search(text)) and not (_EXCEPTS.search(text) or "…" in text or is_question(text))
+    return _LEADS.found(text) and not (_EXCEPTS.found(text) or "…" in text or is_question(text))
 
 
 def weight(text: str, *, item: bool = False, standing: bool = False) -> float:
@@ -558,24 +563,25 @@ def signs(text: str, *, item: bool = False, standing: bool = False) -> list[str]
         return None
     whole = ["any"]
     whole += ["quotes"] if text.count("…") > said.count("…") else []
-    whole += ["looks back"] if _LOOKS_BACK.search(text) else []
+    whole += ["looks back"] if _LOOKS_BACK.found(text) else []
     whole += ["in a part about work"] if standing else []
     whole += ["item"] if item else []
-    whole += ["once"] if _ONCE.search(text) and not _NOT_ONCE.search(text) else []
-    whole += ["if ever"] if _IF_EVER.search(text) else []
+    whole += ["once"] if _ONCE.found(text) and not _NOT_ONCE.found(text) else []
+    whole += ["if ever"] if _IF_EVER.found(text) else []
     clauses = [text, *(clause for clause in _CLAUSES.split(text) if len(clause.split()) >= _LEAST)]
-    return whole + max(map(_signs_of, clauses), key=lambda found: sum(_WEIGHTS[sign] for sign in found))
+    return [*whole, *max(map(_signs_of, clauses), key=lambda found: sum(_WEIGHTS[sign] for sign in found))]
 
 
-def _signs_of(clause: str) -> list[str]:
+@lru_cache(maxsize=4_096)  # the same sentence is asked about three times
+def _signs_of(clause: str) -> tuple[str, ...]:
     clause = _DESCRIBES.sub("", clause.strip())
     if len(clause.split()) > _MOST:
-        return []
-    found = [sign for sign, pattern in _SIGNS.items() if pattern.search(clause)]
+        return ()
+    found = [sign for sign, is_in in _SIGNS.items() if is_in(clause)]
     if len(clause.split()) <= _FEW:
         found.append("short")
-        if _THIS_ONE.search(clause):
+        if _THIS_ONE.found(clause):
             found.append("this one")
     if "tells" in found and ("ever" in found or "forbids" in found):
         found.append("tells a rule")
-    return found
+    return tuple(found)

@@ -65,15 +65,15 @@ _PLACE = re.compile(
 
 def section(text: str) -> str:
     """What a sentence opens: "rejected" options, the "reason", "more" of what its lead-in does not name, or ""."""
-    if _LABEL_REJECTED.search(text):
+    if _LABEL_REJECTED.found(text):
         return "rejected"
     clause = _CLAUSE.match(text)
     head = clause[1] if clause else text
     if len(head.split()) > _MOST_WORDS or _CONCRETE.search(head):
-        return "reason" if _LABEL_REASON.search(text) else ""
-    if (clause or len(head.split()) < _MOST_WORDS - 1) and _OTHERS.search(head):
+        return "reason" if _LABEL_REASON.found(text) else ""
+    if (clause or len(head.split()) < _MOST_WORDS - 1) and _OTHERS.found(head):
         return "rejected"
-    if _LABEL_REASON.search(text) or ((clause or is_question(head)) and _GROUNDS.search(head)):
+    if _LABEL_REASON.found(text) or ((clause or is_question(head)) and _GROUNDS.found(head)):
         return "reason"
     return "more" if clause and is_lead(head) else ""
 
@@ -107,7 +107,7 @@ def behind_place(said: Sequence[Sentence]) -> list[Sentence]:
 
 def is_lead(text: str) -> bool:
     """Whether a clause has no content of its own: short, it names nothing, and reports nothing."""
-    if len(text.split()) > _MOST_WORDS or _CONCRETE.search(text) or _REPORTS.search(text) or is_question(text):
+    if len(text.split()) > _MOST_WORDS or _CONCRETE.search(text) or _REPORTS.found(text) or is_question(text):
         return False
     if looks_around(text) or is_status(text):
         return False
@@ -116,12 +116,12 @@ def is_lead(text: str) -> bool:
 
 def reacts(text: str) -> bool:
     """Whether a lead-in speaks of what was just seen ("Caught it."): what follows may be what was seen."""
-    return bool(_REACTS.search(text.split(":")[0]))
+    return bool(_REACTS.found(text.split(":")[0]))
 
 
 def announces(text: str) -> bool:
     """Whether a clause says that something is decided, and not what."""
-    if not _DECIDES.search(text) or _REPORTS.search(text):
+    if not _DECIDES.found(text) or _REPORTS.found(text):
         return False
     return len(content_words(_plain(_DECIDES.sub("", text)))) <= 2
 

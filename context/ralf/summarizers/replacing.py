@@ -76,7 +76,7 @@ def may_replace(text: str) -> bool:
     """Whether a text can replace anything: short, no question and no narration, it turns away from something."""
     if len(text.split()) > _MOST_WORDS or is_question(text) or _NARRATES.match(text):
         return False
-    return bool(_TURNS_AWAY.search(text) or _FROM_NOW.search(text))
+    return bool(_TURNS_AWAY.found(text) or _FROM_NOW.found(text))
 
 
 def replaces(new: str, old: str) -> bool:
@@ -131,8 +131,8 @@ def _turns_from(text: str, old: frozenset[str], new: frozenset[str]) -> bool:
         return True
     if any(term <= new for term in terms):
         return False
-    if not _TURNS_AWAY.search(text):  # "now" alone: the old thing stands apart from it
-        clauses = [clause for clause in _CLAUSE_ENDS.split(text) if _FROM_NOW.search(clause)]
+    if not _TURNS_AWAY.found(text):  # "now" alone: the old thing stands apart from it
+        clauses = [clause for clause in _CLAUSE_ENDS.split(text) if _FROM_NOW.found(clause)]
         if any(content_words(clause) & old for clause in clauses):
             return False
     return not re.search(rf"\b(?:{mine})`?,? {_JOINS} (?:an? |the )?`?(?:{others})", text, _I)  # one more beside it

@@ -206,7 +206,7 @@ def _near(new: Decision, old: Decision) -> bool:
 
 
 def _status(new: Decision, score: int) -> str:
-    if score >= _BY_SUBJECT or _PUTS_INSTEAD.search(new.decision):
+    if score >= _BY_SUBJECT or _PUTS_INSTEAD.found(new.decision):
         return "superseded"
     return "reversed" if takes_back(new.decision) else "superseded"
 
@@ -256,7 +256,7 @@ def _told_again(old: Decision, new: Decision) -> Decision:
 
 @lru_cache(maxsize=2048)
 def _changes(text: str) -> bool:
-    return bool(_CHANGE.search(text))
+    return _CHANGE.found(text)
 
 
 @lru_cache(maxsize=2048)

@@ -42,7 +42,7 @@ def decided(message: Message) -> Made:
 def _verdict(part: Sequence[Sentence]) -> Sentence | None:
     for sentence in part[1:]:
         text = sentence.text
-        if _VERDICT.search(text) and not grammar.is_question(text) and not grammar.guesses(text, len(text)):
+        if _VERDICT.found(text) and not grammar.is_question(text) and not grammar.guesses(text, len(text)):
             return sentence
     return None
 
