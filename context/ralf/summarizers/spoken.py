@@ -15,6 +15,7 @@ _LONG_MESSAGE, _SHORT_REQUEST = 150, 60  # words: beyond the first only rules ar
 _MOST_RULES = 10  # of one message: they are pinned, and the file is capped
 _MEANT = 25  # words that tell what "it" or "all 4" stands for
 _SHORT_ANSWER = 60  # words within which a message may be an answer to an offer
+_UNANSWERED = 100  # messages of a person in a row, after which none is a reply to the first
 
 
 def decided(said_by_all: Sequence[Message], place: int) -> Made:
@@ -144,11 +145,10 @@ def _conceded(message: Message, said: Sequence[Sentence], replies: Sequence[Mess
 
 
 def _replies(said_by_all: Sequence[Message], place: int) -> list[Message]:
-    """What the agent said next, until the person spoke again."""
-    replies: list[Message] = []
-    for message in said_by_all[place + 1 :]:
-        if message.who == "agent":
-            replies.append(message)
-        elif replies:
-            break
-    return replies
+    """What the agent said next, until the person spoke again; nothing where it left that much unanswered."""
+    ahead = range(place + 1, len(said_by_all))
+    begins = next((n for n in ahead[:_UNANSWERED] if said_by_all[n].who == "agent"), None)
+    if begins is None:
+        return []
+    ends = next((n for n in range(begins, len(said_by_all)) if said_by_all[n].who != "agent"), None)
+    return list(said_by_all[begins:ends])
