@@ -38,6 +38,7 @@ from pathlib import Path
 from types import FrameType
 
 import pytest
+from tests import storekit  # noqa: F401  # gives the run a user's folder of its own
 from tests.faults import documents, mutations, samples, unguarded
 from tests.faults.figures import told
 from tests.faults.kept import Kept
