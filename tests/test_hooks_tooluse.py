@@ -15,6 +15,7 @@ import pytest
 
 import hookkit
 import ralf
+import rollouts
 import storekit
 from hookkit import Rig, answered, wait
 from ralf import routing
@@ -377,3 +378,24 @@ def test_without_a_word_from_the_client_its_process_is_who_called(rig: Rig) -> N
     rig.grow(500)
     rig.run("SessionStart", source="startup")
     assert known.of(rig.project, rig.session).pid == os.getpid()
+
+
+def test_the_place_at_which_codex_compacts_is_learned_from_its_own_compaction(tmp_path: Path) -> None:
+    """Its log does not say whether it began one by itself; its hook does."""
+    rig = hookkit.rig(tmp_path / "project", client="codex", session=rollouts.SESSION)
+    before = [
+        rollouts.meta(str(rig.root)),
+        *rollouts.typed("Please carry the tide table over."),
+        rollouts.counted(239_000),
+    ]
+    rollouts.write(rig.transcript, *before)
+    assert "by itself" not in rig.hook("PostToolUse").context  # 92 % of its window: nobody knows yet
+    rig.hook("PreCompact", trigger="manual")
+    assert known.of(rig.project, rig.session).compacts == 0
+    rig.hook("PreCompact", trigger="auto")
+    assert known.of(rig.project, rig.session).compacts == 239_000
+    after = [*before, rollouts.compacted("It went on."), rollouts.counted(20_000)]
+    rollouts.write(rig.transcript, *after)
+    assert rig.hook("PostToolUse").context == pressure.TAKEN_BACK
+    rollouts.write(rig.transcript, *after, *rollouts.agent("Looking."), rollouts.counted(160_000))
+    assert "The client compacts it by itself at about 239,000." in rig.hook("PostToolUse").context

@@ -8,10 +8,12 @@ compacting agent's end, before the session starts anew, and again afterwards; Co
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from ralf.context import RouteContext
 from ralf.errors import RalfError
 from ralf.proving import survival
-from ralf_integrations.hooks import foreground, handover, known, pressure
+from ralf_integrations.hooks import foreground, handover, known, pressure, tooluse
 from ralf_integrations.hooks.answer import LIMIT, Answer
 from ralf_integrations.hooks.session import Session
 
@@ -35,6 +37,8 @@ _LOST = "The summary of this session's window does not say this; it still holds:
 def before(session: Session) -> Answer:
     """The window is about to be compacted."""
     session.note(compaction="begun", waiting="")
+    if session.payload.trigger == "auto" and session.payload.client == "codex":
+        _learn(session)
     if session.readable is not None:
         foreground.take(session, "compaction", SECONDS)
     if session.payload.client != "claude-code" or session.settings.inject == "off":
@@ -47,6 +51,14 @@ def before(session: Session) -> Answer:
         return Answer()
     kept = handover.within(left, min(_STEERING_TOKENS, (LIMIT - _ROOM) // 4), ending="")
     return Answer(steering=f"{_KEEP}\n{kept}" if kept else "")
+
+
+def _learn(session: Session) -> None:
+    """Note how full the window is that the client compacts by itself, where its log will not tell."""
+    with suppress(RalfError, OSError):
+        look = tooluse.looked(session)
+        if look is not None and look.filled:
+            session.note(compacts=look.filled)
 
 
 def after(session: Session) -> Answer:

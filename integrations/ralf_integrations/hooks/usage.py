@@ -32,7 +32,9 @@ _LOOK_BACK = (64 << 10, 1 << 20, 8 << 20)
 """Bytes before the last checkpoint in which the state at that place is looked for, one after the other."""
 
 _RESERVES = {"claude-code": 33_000}
-"""By client, the end of a window that it keeps free, whatever its size: before, it compacts by itself."""
+"""By client, the end of a window that it keeps free, whatever its size: before, it compacts by itself. Of Codex nobody
+knows before it has done so once, since its settings move that place; Gemini CLI tells ralf no figure of its window.
+"""
 
 _LINES = ("claude-code", "codex")
 """Formats of transcripts whose records are lines."""
@@ -50,7 +52,7 @@ class Look(NamedTuple):
     window     its size
     size       bytes of the transcript that were looked at
     scale      tokens for each estimated one, None where they were not counted, or are too few
-    compacted  tokens in the window at which the client compacted it by itself last, 0 where it has not told
+    compacted  tokens in the window at which the client compacted it by itself last, 0 where nobody has told
     client     which one
     format     of the transcript
     """
