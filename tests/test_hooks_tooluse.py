@@ -380,6 +380,16 @@ def test_without_a_word_from_the_client_its_process_is_who_called(rig: Rig) -> N
     assert known.of(rig.project, rig.session).pid == os.getpid()
 
 
+@pytest.mark.parametrize(
+    ("percent", "place"), [("75", "150,000"), ("95", "167,000"), ("0", "167,000"), ("x", "167,000")]
+)
+def test_a_person_may_have_claude_code_compact_sooner(rig: Rig, percent: str, place: str) -> None:
+    rig.environment["CLAUDE_AUTOCOMPACT_PCT_OVERRIDE"] = percent
+    rig.grow(500)
+    rig.answers(142_000)
+    assert f"The client compacts it by itself at about {place}." in rig.hook().context
+
+
 def test_the_place_at_which_codex_compacts_is_learned_from_its_own_compaction(tmp_path: Path) -> None:
     """Its log does not say whether it began one by itself; its hook does."""
     rig = hookkit.rig(tmp_path / "project", client="codex", session=rollouts.SESSION)

@@ -22,6 +22,14 @@ def claude_window() -> int:
     return _number("CLAUDE_CODE_AUTO_COMPACT_WINDOW")
 
 
+def claude_compacts_at() -> int:
+    """The percent of its window at which a person has it compact, where that is sooner than it does by itself, else
+    100.
+    """
+    found = _number("CLAUDE_AUTOCOMPACT_PCT_OVERRIDE")
+    return found if 0 < found < 100 else 100
+
+
 def claude_is_headless() -> bool:
     """Whether it ends with this turn: print mode, or the SDK."""
     return os.environ.get("CLAUDE_CODE_ENTRYPOINT", "").startswith("sdk")

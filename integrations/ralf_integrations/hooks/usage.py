@@ -55,6 +55,7 @@ class Look(NamedTuple):
     compacted  tokens in the window at which the client compacted it by itself last, 0 where nobody has told
     client     which one
     format     of the transcript
+    wished     percent of the window at which a person has the client compact, 100 for as it does by itself
     """
 
     due: str
@@ -67,14 +68,17 @@ class Look(NamedTuple):
     compacted: int = 0
     client: str = ""
     format: str = ""
+    wished: int = 100
 
     @property
     def compacts(self) -> int:
         """Tokens in the window at which the client will compact it by itself, as far as that is known: its size where
         nobody knows, or where more are in it than that.
         """
-        point = self.compacted or self.window - _RESERVES.get(self.client, 0)
-        return point if self.window // 2 <= point <= self.window and (self.filled or 0) <= point else self.window
+        by_itself = min(self.window - _RESERVES.get(self.client, 0), self.wished * self.window // 100)
+        point = self.compacted or by_itself
+        least = min(self.window // 2, by_itself)
+        return point if least <= point <= self.window and (self.filled or 0) <= point else self.window
 
     @property
     def percent(self) -> float | None:
@@ -112,7 +116,9 @@ def look(
     before, told = _before(source, stand.position, BudgetWatcher(limits))
     compacted = told or compacted
     state = before.state
-    fixed = environment.claude_window() if client == "claude-code" else 0
+    is_claude = client == "claude-code"
+    fixed = environment.claude_window() if is_claude else 0
+    wished = environment.claude_compacts_at() if is_claude else 100
     window = state.window or fixed or max(known, settings.window)
     watcher = BudgetWatcher.resume(
         limits,
@@ -139,9 +145,19 @@ def look(
     if limits.adaptive:  # each edit to come brings it nearer, down to half
         left = max(left // 2, limits.tokens // 2 - state.tokens)
     found = round(state.tokens / guessed, 3) if scale is None and guessed > _ENOUGH else None
-    left = max(0, left)
-    what = source.format
-    return Look(state.due, state.tokens, left, state.filled, watcher.window, size, found, compacted, client, what)
+    return Look(
+        state.due,
+        state.tokens,
+        max(0, left),
+        state.filled,
+        watcher.window,
+        size,
+        found,
+        compacted,
+        client,
+        source.format,
+        wished,
+    )
 
 
 def factor(scale: float) -> float:
