@@ -25,9 +25,9 @@ _LONG = 40  # words up to which a question is looked for as a whole
 _ALIKE = 0.2  # share of the best score that the most alike in its pieces of words gains
 _SHORT = 100  # characters from which the length of a text begins to tell
 _EVERYWHERE = 0.2  # share of the documents from which a word is no reason to look at one that has no other word
-_NEWEST, _NEWEST_OF_ALL = 500, 200
-"""Documents that a word brings by itself, where more hold it, and that common words bring together: older ones come
-with a rarer word.
+_NEWEST, _NEWEST_OF_A_FORM, _NEWEST_OF_ALL = 300, 200, 60
+"""Documents that a word brings by itself, where more hold it, that another form of it brings, and that words bring
+together: so older ones come. Of the last, more than are weighed.
 """
 _CANDIDATES, _WEIGHED = 120, 36  # documents that are looked at for their length, and read for their words
 
@@ -150,15 +150,15 @@ class Question:
         self._count[table][word.text] = 0
         if not self._extents[table].documents:
             return frozenset()
-        newest, self._count[table][word.text] = self._newest(table, _match(word, ending))
+        newest, self._count[table][word.text] = self._newest(table, _match(word, ending), _NEWEST)
         return frozenset(newest)
 
-    def _newest(self, table: Table, match: str) -> tuple[list[int], int]:
+    def _newest(self, table: Table, match: str, most: int) -> tuple[list[int], int]:
         """The newest documents that match, and how many do; where there are more, about how many, as near each other as
         these stand.
         """
-        found = self._index.newest(table, match, self._span, _NEWEST)
-        if len(found) < _NEWEST:
+        found = self._index.newest(table, match, self._span, most)
+        if len(found) < most:
             return found, len(found)
         count = int(len(found) / self._index.share(found[-1], self._span))
         return found, max(len(found), min(count, self._extents[table].documents))
@@ -173,16 +173,16 @@ class Question:
         rarer = [match[name] for name in match if found[name] and name not in common]
         if rarer:
             for name in common:
-                found[name] |= self._both(table, f"({' OR '.join(rarer)}) AND {match[name]}", _NEWEST)
+                found[name] |= self._both(table, f"({' OR '.join(rarer)}) AND {match[name]}")
         elif len(common) > 1:
             fewer = combinations(common, len(common) - 1) if len(common) > 2 else ()
             for names in (tuple(common), *fewer):
-                older = self._both(table, " AND ".join(match[name] for name in names), _NEWEST_OF_ALL)
+                older = self._both(table, " AND ".join(match[name] for name in names))
                 for name in names:
                     found[name] |= older
 
-    def _both(self, table: Table, match: str, most: int) -> frozenset[int]:
-        return frozenset(self._index.newest(table, match, self._span, most))
+    def _both(self, table: Table, match: str) -> frozenset[int]:
+        return frozenset(self._index.newest(table, match, self._span, _NEWEST_OF_ALL))
 
     def _whole(self, table: Table) -> frozenset[int]:
         """The documents that hold the whole question word for word, those without a meaning of their own included."""
@@ -196,7 +196,7 @@ class Question:
         matches = [(_AROUND, f'around: "{word.text}"')]
         matches += [(_FORM, f'text: "{word.start}"*')] if word.start else []
         for share, match in matches:
-            numbers, count = self._newest("said", match)
+            numbers, count = self._newest("said", match, _NEWEST_OF_A_FORM)
             value = share * _rarity(self._extents["said"].documents, count)
             for number in numbers:
                 if number not in self._found["said"][word.text]:

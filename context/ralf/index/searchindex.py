@@ -12,6 +12,7 @@ import os
 import sqlite3
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from itertools import accumulate
 from pathlib import Path
 from typing import Literal, NamedTuple, TypeVar
 
@@ -20,7 +21,7 @@ from ralf.files.opening import ours_alone
 from ralf.journal import stream_of
 from ralf.project import Project
 
-VERSION = 8
+VERSION = 9
 ROUTE_BITS = 32
 WAIT = 30.0
 """Seconds for which we wait for another process that writes the index."""
@@ -45,6 +46,8 @@ create table route(
 );
 create virtual table said using fts5(text, parts, around, tokenize='porter unicode61');
 create virtual table printed using fts5(text, parts, tokenize='porter unicode61');
+insert into said(said, rank) values ('automerge', 2);
+insert into printed(printed, rank) values ('automerge', 2);
 """
 
 _NEWEST = {
@@ -135,6 +138,9 @@ class SearchIndex:
             self._db = sqlite3.connect(":memory:")
             self._prepare()
 
+        self._before: tuple[tuple[int, int], dict[int, int], int] = ((1, 0), {}, 0)
+        """Of the span that was asked for last: by route, how many documents the routes before it have; and all have."""
+
         self.left_out: list[str] = []
         """Routes that could not be read: what the index has of them is all that is found."""
 
@@ -193,13 +199,19 @@ class SearchIndex:
 
     def share(self, number: int, span: tuple[int, int]) -> float:
         """Which part of a span's documents is as new as one of them, or newer."""
-        route = number >> ROUTE_BITS
-        newer, within, whole = self._db.execute(
-            "select total(next) filter (where number > ?), total(next) filter (where number = ?), total(next)"
-            " from route where number between ? and ?",
-            (route, route, span[0] >> ROUTE_BITS, span[1] >> ROUTE_BITS),
-        ).fetchone()
-        return float(max(1.0, newer + within - (number & (1 << ROUTE_BITS) - 1)) / max(1.0, whole))
+        if self._before[0] != span:
+            ends = dict(
+                self._db.execute(
+                    "select number, next from route where number between ? and ? order by number",
+                    (span[0] >> ROUTE_BITS, span[1] >> ROUTE_BITS),
+                )
+            )
+            whole = sum(ends.values())
+            up_to = accumulate(ends.values(), initial=0)
+            self._before = (span, dict(zip(ends, up_to, strict=False)), whole)
+        _, before, whole = self._before
+        older = before[number >> ROUTE_BITS] + (number & (1 << ROUTE_BITS) - 1)
+        return max(1, whole - older) / max(1, whole)
 
     def entries(self, numbers: Iterable[int]) -> dict[int, Entry]:
         """Documents by their numbers."""
