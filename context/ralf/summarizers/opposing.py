@@ -1,240 +1,333 @@
 """Tells whether a newer decision chooses otherwise than an older one: about the same subject, and against its choice.
 
-The newer one may turn away from what the older one took, or take what that denied; give another answer of the same kind
-(`ralf.summarizers.slots`), another number of the same unit, another value or place of the same thing; allow what the
-older one forbade, or the reverse; or put the same two things into the other order. All but the last need a subject that
-both share, and none stands where both speak of different parts, of different things of one name, or where the newer one
-only adds. Only short texts are compared: in a longer one other words stand beside the choice.
+Two questions, each weighed by a few signs: is it the same subject, and is it an opposing choice? What they come to is
+multiplied, so that neither stands for the other. Which signs there are, and for what they speak, is written by hand;
+how much each weighs is fitted to pairs of decisions by `python -m tests.pairs_fit`. What is stated outright
+(`ralf.summarizers.stated`) needs no weighing.
+
+Only short texts are compared: in a longer one other words stand beside the choice.
 """
 
 from __future__ import annotations
 
-import re
-from functools import lru_cache
+from collections.abc import Iterator, Set
+from functools import cached_property, lru_cache
+from itertools import product
+from math import exp
 
-from ralf.summarizers.about import About, every_stem, stem, stems_in
-from ralf.summarizers.cues import cues
+from ralf.summarizers import kinds
 from ralf.summarizers.grammar import is_question
-from ralf.summarizers.slots import is_exclusive, slots_of
+from ralf.summarizers.kinds import Kind, concept, flat
+from ralf.summarizers.reading import Reading, read
+from ralf.summarizers.stated import states_otherwise
+
+ENOUGH, SURE = 0.8, 0.9
+"""The likeness from which one decision replaces another where few stand open, and where many do: in a long list some
+unrelated one is always alike.
+"""
+_MANY = 50  # open decisions
+
+SUBJECT = {
+    "bias": 0.33,
+    "shares a concept": 0.36,
+    "shares a special one": 0.00,
+    "shares an attribute": 0.82,
+    "begins alike": 1.34,
+    "names the topic": 0.98,
+    "has no other topic": 0.58,
+    "same part": 0.81,
+    "another name": 0.89,
+    "another word": 1.10,
+    "one answer": 0.87,
+    "in another clause": 0.00,
+    "other bound": 0.24,
+    "keeps a name": 0.00,
+    "keeps the choice": 0.00,
+    "another part": -1.11,
+    "another topic": -1.71,
+}
+CHOICE = {
+    "bias": 2.09,
+    "another name": 0.72,
+    "another word": 1.30,
+    "one answer": 0.16,
+    "in another clause": 0.04,
+    "turns away": 0.00,
+    "takes up": 0.13,
+    "another measure": 0.00,
+    "another count": 0.33,
+    "other bound": 0.50,
+    "to a number": 0.61,
+    "other permission": 0.43,
+    "changes": 0.39,
+    "explains": 1.39,
+    "keeps the choice": -1.16,
+    "keeps a name": -0.92,
+    "both deny": -0.08,
+    "adds": -0.68,
+}
+AGAINST = frozenset({"another part", "another topic", "both deny", "adds"})
+"""Signs that speak against a replacement; those of a kept choice, or name, do so where the choice is weighed."""
+KEPT = frozenset({"keeps the choice", "keeps a name"})
 
 _LONGEST = 400  # characters
-_OLD, _NEW = (18, 8), (28, 12)  # words, and stems, of the older and of the newer text
+_OLD, _NEW = 24, 40  # words of the older text, and of the newer
+_GENERAL, _SPECIAL = 0.4, 0.9  # what a general concept counts; from when on shared ones are special
+_HEAD = 3  # concepts with which a decision begins
 
 
-def opposes(new: str, old: str) -> bool:
-    """Whether `new` chooses otherwise on what `old` decided."""
-    if max(len(new), len(old)) > _LONGEST or is_question(new) or is_question(old):
+def opposes(new: str, old: str, among: int = 1) -> bool:
+    """Whether `new` chooses otherwise on what `old` decided, one of so many decisions that stand open."""
+    if not _is_comparable(new) or not _is_comparable(old) or len(old.split()) > _OLD:
         return False
-    after, before = About.of(new), About.of(old)
-    if _is_longer(after, _NEW) or _is_longer(before, _OLD) or _of_other_parts(after, before):
-        return False
-    shared = _subjects(after, before)
-    if _permits_otherwise(new, old, shared) or _orders_otherwise(new, old):
-        return True
-    if after.adds:
-        return False
-    if _turns_away(new, after, before, shared):
-        return True
-    if _of_other_things(after, before):
-        return False
-    return (
-        bool(shared and "returns" in cues(new))
-        or _denies_the_same(new, old)
-        or _assigns_otherwise(new, old)
-        or _answers_otherwise(after, before, shared)
-        or _counts_otherwise(new, old, after, before, shared)
-    )
+    needed = ENOUGH + (SURE - ENOUGH) * min(1.0, among / _MANY)
+    return states_otherwise(new, old) or likeness(new, old) >= needed
 
 
-def _is_longer(text: About, most: tuple[int, int]) -> bool:
-    return text.words > most[0] or len(text.stems) > most[1]
+@lru_cache(maxsize=4096)
+def _is_comparable(text: str) -> bool:
+    return len(text) <= _LONGEST and len(text.split()) <= _NEW and not is_question(text)
 
 
-# ---- the subject ----
+def keys(text: str) -> frozenset[str]:
+    """By which a decision is found again by another that may oppose it: its concepts, and questions with one answer."""
+    if not _is_comparable(text):
+        return frozenset()
+    reading = read(text)
+    answers = (f"?{kind.name}" for kind in reading.chosen if kind.mark == "!")
+    return frozenset(one for one in reading.concepts if not kinds.is_general(one)).union(answers)
 
 
-def _of_other_parts(after: About, before: About) -> bool:
-    """Whether both speak of different parts: one of staging, the other of production."""
-    if not after.scopes or not before.scopes:
-        return False
-    kinds = {kind for kind, _ in after.scopes} & {kind for kind, _ in before.scopes}
-    return any(not after.scope(kind) & before.scope(kind) for kind in kinds)
+def likeness(new: str, old: str) -> float:
+    """How sure it is, from 0 to 1, that `new` takes the place of `old`."""
+    subject, choice = signs(new, old)
+    if not subject or not choice:
+        return 0.0
+    return _sure(SUBJECT, subject) * _sure(CHOICE, choice)
 
 
-def _of_other_things(after: About, before: About) -> bool:
-    """Whether each names what it is for, and neither names what the other one is for."""
-    both = after.objects and before.objects
-    return bool(both and not after.objects & before.stems and not before.objects & after.stems)
+def _sure(weights: dict[str, float], found: frozenset[str]) -> float:
+    return 1 / (1 + exp(-weights["bias"] - sum(weights[sign] for sign in found)))
 
 
-def _subjects(after: About, before: About) -> frozenset[str]:
-    """The stems that both share, without those that are part of different names: "pool size", "page size"."""
-    shared = after.stems & before.stems
-    return frozenset(one for one in shared if not any(_of_other_name(one, place, after, before) for place in (0, 1)))
+@lru_cache(maxsize=8192)  # a pair is looked at when it is sought, and when it is judged
+def signs(new: str, old: str) -> tuple[frozenset[str], frozenset[str]]:
+    """The signs of one subject, and those of an opposing choice; none where both speak of different parts."""
+    after, before = read(new), read(old)
+    if not after.concepts & before.concepts and not after.chosen.keys() & before.chosen.keys():
+        return frozenset(), frozenset()
+    if _of_other_parts(after, before):
+        return frozenset(), frozenset()
+    pair = _Pair(after, before)
+    choice = frozenset(pair.opposes())
+    if choice and "changes" in after.cues:
+        choice |= {"changes"}
+    if choice and after.explains:
+        choice |= {"explains"}
+    if not choice:
+        return frozenset(), frozenset()
+    return frozenset(pair.is_related()), choice | frozenset(pair.agrees())
 
 
-def _of_other_name(one: str, place: int, after: About, before: About) -> bool:
-    """Whether a stem is the first (0) or second (1) word of another name in each."""
-    mine = {pair[1 - place] for pair in after.pairs if pair[place] == one}
-    others = {pair[1 - place] for pair in before.pairs if pair[place] == one}
-    return bool(mine and others) and not (mine & others or mine & before.stems or others & after.stems)
+def _of_other_parts(after: Reading, before: Reading) -> bool:
+    """Whether each speaks of another part where none stands for the other, or of another item: "ticket 14"."""
+    closed = ({(kind, part) for kind, part, closed in one.parts if closed} for one in (after, before))
+    return _differ(*closed) or _differ(after.refers, before.refers)
 
 
-# ---- the choice ----
-
-
-def _turns_away(new: str, after: About, before: About, shared: frozenset[str]) -> bool:
-    """Whether the newer one turns away from a thing that the older one takes, or takes one that it denies."""
-    left = after.away | after.denied
-    if (before.denied & shared) - left - after.blamed:
-        return True
-    if not after.stems - before.stems:
-        return False
-    turned = (left & shared) - before.away - before.denied
-    if turned and (turned & before.names or len(shared) >= 2):
-        return True
-    blamed = (after.blamed & shared) - before.blamed
-    return bool(blamed and "concludes" in cues(new)) and (len(shared) >= 2 or any("." in one for one in blamed))
-
-
-def _answers_otherwise(after: About, before: About, shared: frozenset[str]) -> bool:
-    """Whether both answer the same question, each in its own way."""
-    slots = {slot for slot, _ in after.answers} & {slot for slot, _ in before.answers}
-    if "language" in slots and len(slots) > 1 and not after.answer("language") & before.answer("language"):
-        return False  # each is about code of another language
-    for slot in slots:
-        mine, others = after.answer(slot), before.answer(slot)
-        left = {one for one in others & mine if stem(one) in after.away | after.blamed | after.denied}
-        if not mine - others or not (others - mine or left):
-            continue
-        beyond = {one for one in shared if slot not in slots_of(one)}
-        if beyond or others & mine or is_exclusive(slot):
+def _differ(mine: Set[tuple[str, float | str]], others: Set[tuple[str, float | str]]) -> bool:
+    """Whether both have something of one kind, and nothing of that kind in common."""
+    for kind in {kind for kind, _ in mine} & {kind for kind, _ in others}:
+        if not {one for one in mine if one[0] == kind} & others:
             return True
     return False
 
 
-def _counts_otherwise(new: str, old: str, after: About, before: About, shared: frozenset[str]) -> bool:
-    """Whether both give a number for the same thing, and not the same one."""
-    if not after.numbers or not before.numbers or after.numbers == before.numbers:
-        return False
-    if after.stems == before.stems:
-        return True
-    units = {unit for unit, _ in before.numbers}
-    subject = shared - (after.counted & before.counted)
-    if subject and any(after.number(unit) != before.number(unit) for unit, _ in after.numbers if unit in units):
-        return True
-    mine, others = ({number for _, number in one.numbers} for one in (after, before))
-    again = mine & others
-    if again and mine - others and (shared or any(len(number) > 2 for number in again)):
-        return bool(cues(new) & {"changes", "complains"})  # "8081: 8080 is taken"
-    if len(units) == 1 and after.number("plain") and "to number" in cues(new):
-        return bool(shared - before.counted)
-    versions = [{number for number in numbers if "." in number} for numbers in (mine, others)]
-    return bool(all(versions) and versions[0] != versions[1] and "bounds" in cues(new) & cues(old))
+class _Pair:
+    """A newer and an older decision."""
 
+    def __init__(self, after: Reading, before: Reading) -> None:
+        self._after, self._before = after, before
+        self._opposed: set[Kind] = set()
+        self._apart = False
+        values: set[str] = set()
+        for kind, mine, others, apart in self._opposed_kinds():
+            self._opposed.add(kind)
+            self._apart |= apart
+            values |= mine | others
+        self._values = {concept(flat(piece)) for value in values for piece in (value, *value.split("-"))}
+        self._values |= {one for one in after.concepts & before.concepts if self._is_of_other_names(one)}
 
-def _permits_otherwise(new: str, old: str, shared: frozenset[str]) -> bool:
-    """Whether one forbids, or wants to be asked, and the other allows; or one needs what the other does not."""
-    if not shared:
+    def is_related(self) -> Iterator[str]:
+        """The signs of one subject."""
+        after, before = self._after, self._before
+        if self._shared:
+            yield "shares a concept"
+        if self._is_special:
+            yield "shares a special one"
+        if any(kinds.is_attribute(one) for one in after.concepts & before.concepts):
+            yield "shares an attribute"
+        if set(self._order(after)[:2]) & set(self._order(before)[:2]):
+            yield "begins alike"
+        topic, topic_before = self._topic(after), self._topic(before)
+        if topic & before.concepts or topic_before & after.concepts:
+            yield "names the topic"
+        elif topic and topic_before:
+            yield "another topic"
+        if topic and topic <= before.concepts:
+            yield "has no other topic"
+        if after.parts & before.parts:
+            yield "same part"
+        parts = ({(kind, part) for kind, part, _ in one.parts} for one in (after, before))
+        if _differ(*parts):
+            yield "another part"
+        yield from self._kinds()
+        yield from self._bounds()
+        yield from self._kept()
+
+    def opposes(self) -> Iterator[str]:
+        """The signs of an opposing choice, but for those that only add to others."""
+        after, before = self._after, self._before
+        yield from self._kinds()
+        yield from self._bounds()
+        head = set(before.order[:_HEAD]) & after.concepts
+        if head & (after.denied - before.denied):
+            yield "turns away"
+        if after.cues & {"changes", "permits"} and head & (before.denied & after.affirmed - after.denied):
+            yield "takes up"
+        yield from self._counts()
+        if "to number" in after.cues and before.numbers:
+            yield "to a number"
+        if self._permits_otherwise():
+            yield "other permission"
+
+    def agrees(self) -> Iterator[str]:
+        """The signs against an opposing choice."""
+        yield from self._kept()
+        if self._after.denied & self._before.denied:
+            yield "both deny"
+        if "adds" in self._after.cues:
+            yield "adds"
+
+    # ---- the subject ----
+
+    @cached_property
+    def _shared(self) -> set[str]:
+        """Concepts of both, without attributes, and without those that are the two choices."""
+        both = self._after.concepts & self._before.concepts
+        return {one for one in both if not kinds.is_attribute(one) and one not in self._values}
+
+    @cached_property
+    def _meet(self) -> bool:
+        """Whether both speak of anything beside their choices."""
+        return bool(self._shared) or any(map(kinds.is_attribute, self._after.concepts & self._before.concepts))
+
+    @cached_property
+    def _is_special(self) -> bool:
+        return sum(_GENERAL if kinds.is_general(one) else 1 for one in self._shared) >= _SPECIAL
+
+    def _order(self, reading: Reading) -> list[str]:
+        return [one for one in reading.order if one not in self._values]
+
+    def _topic(self, reading: Reading) -> set[str]:
+        return {
+            one for one in reading.topic - self._values if not kinds.is_general(one) and not kinds.is_attribute(one)
+        }
+
+    def _is_of_other_names(self, one: str) -> bool:
+        """Whether a concept is part of different names in the two: "pool size", "page size"."""
+        after, before = self._after, self._before
+        for place in (0, 1):
+            mine, others = (
+                {pair[1 - place] for pair in reading.pairs if pair[place] == one} - self._values
+                for reading in (after, before)
+            )
+            if mine and others and not mine & before.concepts and not others & after.concepts:
+                return True
         return False
-    mine, others = cues(new), cues(old)
-    for one, other in ((mine, others), (others, mine)):
-        if "needless" in one and "needless" not in other and "needs" in other and len(shared) >= 2:
+
+    # ---- kinds ----
+
+    def _opposed_kinds(self) -> Iterator[tuple[Kind, set[str], set[str], bool]]:
+        """(kind, new members, old ones, whether these stand in another clause again) of each kind of which the newer
+        one takes another member.
+        """
+        after, before = self._after, self._before
+        for kind, theirs in before.chosen.items():
+            mine = after.chosen.get(kind, {})
+            refused = after.refused.get(kind, set())
+            taken = {one for one, is_reason in mine.items() if not is_reason} - theirs.keys() - refused
+            left = {one for one, is_reason in theirs.items() if not is_reason}
+            if kind.mark == "*" or not taken or not left:
+                continue
+            if left - mine.keys():
+                yield kind, taken, left, False
+            elif any(after.clause[kind, one] != after.clause[kind, other] for one, other in product(taken, left)):
+                yield kind, taken, left, True
+
+    def _kinds(self) -> Iterator[str]:
+        telling = [kind for kind in self._opposed if kind.mark == "!" or (kind.mark != "~" and self._meet)]
+        if any(kind.is_name for kind in telling):
+            yield "another name"
+        if any(not kind.is_name for kind in telling):
+            yield "another word"
+        if any(kind.mark == "!" for kind in telling):
+            yield "one answer"
+        if self._apart:
+            yield "in another clause"
+
+    def _kept(self) -> Iterator[str]:
+        """What the newer one keeps of the older one's choice."""
+        after, before = self._after, self._before
+        if (after.names & before.names & after.affirmed) - after.denied - after.blamed:
+            yield "keeps a name"
+        if any(kind.is_name and kind.mark != "~" for kind in self._opposed) or self._refuses():
+            return
+        kept = {
+            one
+            for kind, mine in after.chosen.items()
+            if kind.is_name and kind.mark != "*"
+            for one in mine.keys() & before.chosen.get(kind, {}).keys()
+        }
+        if kept and not any(concept(flat(one)) in after.blamed for one in kept):
+            yield "keeps the choice"
+
+    def _refuses(self) -> bool:
+        """Whether one takes a name that the other turns away from."""
+        return any(
+            chosen.keys() & other.refused.get(kind, set())
+            for one, other in ((self._after, self._before), (self._before, self._after))
+            for kind, chosen in one.chosen.items()
+            if kind.is_name
+        )
+
+    # ---- the rest of the choice ----
+
+    def _counts(self) -> Iterator[str]:
+        """Whether both give a number for the same, and not the same one."""
+        count = False
+        for mine, others in product(self._after.numbers, self._before.numbers):
+            if mine.in_reason or others.value == mine.value:
+                continue
+            if mine.measures & others.measures:
+                if self._is_special and self._topic(self._after) <= self._before.concepts:
+                    yield "another measure"
+                return
+            counted = mine.counts & others.counts
+            count |= any(not kinds.is_attribute(one) and not kinds.is_general(one) for one in counted)
+        if count:
+            yield "another count"
+
+    def _bounds(self) -> Iterator[str]:
+        """Whether both give a bound: "3.8 and up", "drop everything below 3.11"."""
+        if self._after.numbers and self._before.numbers and "bounds" in self._after.cues & self._before.cues:
+            yield "other bound"
+
+    def _permits_otherwise(self) -> bool:
+        """Whether one forbids, or wants to be asked, and the other allows."""
+        if not self._meet:
+            return False
+        mine, others, bound = self._after.cues, self._before.cues, {"forbids", "asks"}
+        if "permits" in mine and "forbids" not in mine and others & bound:
             return True
-    bound = {"forbids", "asks"}
-    if "permits" in mine and "permits" not in others:
-        return bool(others & bound)
-    return "permits" in others and "permits" not in mine and bool(mine & bound) and not others & bound
-
-
-# ---- the same deed, the same place ----
-
-_NEGATED = re.compile(
-    r"\b(?:do not|don['\u2019]t|never|no longer|stop(?= \w{2,30}ing\b)|nicht|nie|ne|no|jamais|nunca)\s+"
-    r"((?:[\w`.'/-]++\s*+){2,5})",
-    re.I,
-)
-_ARTICLES = frozenset(
-    "a an the any my our your this that these der die das den ein eine einen le la les un une el los".split()
-)
-_ATTRIBUTE = (
-    r"(?:level|mode|name|size|limit|format|type|colou?r|font|theme|version|port|path|default|strategy|policy|timeout"
-    r"|interval|prefix|suffix|branch|language|encoding|title|label|layout|width|height|order|method|backend|engine"
-    r"|driver|provider|style|scheme|algorithm|library|framework|tool|server|licen[cs]e|minimum|maximum|target)"
-)
-_SETS = re.compile(
-    rf"\b((?:[\w-]{{1,40}} ){{0,2}}{_ATTRIBUTE}s?)"
-    r"(?: (?:is|are|should be|will be|stays|becomes|goes|moves)(?: (?:to|at|now)){0,2}| to| =|:| as)\s+"
-    r"(?:the |an? )?([\w`.+#-]{1,60})",
-    re.I,
-)
-_NAMES = re.compile(
-    r"\b(?:re)?(?:name|call)s? (?:(?:the|this|that|it) )?([\w-]{1,40})(?: to| as)? ([`'\"][\w.-]{1,60})", re.I
-)
-_PLACE = r"((?:[\w`./-]++\s*+){1,4})"
-_PUTS = re.compile(
-    r"\b(?:store|put|keep|save|write|place|hold|move)s? (?:(?:the|all|our) )?([\w-]{1,40}(?: [\w-]{1,40})?)"
-    rf"(?: as [\w-]{{1,40}})? (?:in|into|to|on|next to|under|beside|inside)\s+{_PLACE}",
-    re.I,
-)
-_LIES = re.compile(
-    r"(?<![\w-])([\w-]{1,40})(?: (?:now|all|always))?"
-    r" (?:goe?s?|lives?|sits?|lies?|belongs?|(?:are|is) (?:stored|kept|saved)|vont|kommen|gehen)"
-    rf"\s+(?:in|into|to|on|next to|under|beside|inside|dans|nach|auf)\s+{_PLACE}",
-    re.I,
-)
-_BEFORE = re.compile(
-    r"(?<![\w-])([\w-]{1,40}) (?:first|before|then|und dann|vor|d'abord|avant|antes de)\W{1,3}"
-    r"(?:(?:the|then|and|a|der|die|das|le|la|el) ){0,3}([\w-]{1,40})",
-    re.I,
-)
-_AFTER = re.compile(
-    r"(?<![\w-])([\w-]{1,40}) (?:\w{1,20} )?(?:after|nach|après|después de)"
-    r" (?:(?:the|a|der|dem|le|la|el) )?([\w-]{1,40})",
-    re.I,
-)
-
-
-def _denies_the_same(new: str, old: str) -> bool:
-    """Whether one says not to do what the other says to do: the deed and its object, whatever else."""
-    mine, others = _negated(new), _negated(old)
-    if bool(mine) == bool(others):
-        return False
-    there = frozenset(every_stem(old if mine else new))
-    return any(pair <= there for pair in mine or others)
-
-
-@lru_cache(maxsize=2048)
-def _negated(text: str) -> frozenset[frozenset[str]]:
-    """The first two words of each thing that a text says not to do."""
-    found = [[one for one in every_stem(match[1]) if one not in _ARTICLES][:2] for match in _NEGATED.finditer(text)]
-    return frozenset(frozenset(pair) for pair in found if len(pair) == 2)
-
-
-def _assigns_otherwise(new: str, old: str) -> bool:
-    """Whether both give the same attribute, name or place of one thing, and another value."""
-    mine, others = _assigned(new), _assigned(old)
-    return any(what == thing and not value & given for what, value in mine for thing, given in others)
-
-
-@lru_cache(maxsize=2048)
-def _assigned(text: str) -> frozenset[tuple[tuple[str, ...], frozenset[str]]]:
-    """(what, the words of its value) of each thing that a text sets, names or puts somewhere."""
-    found = [(stems_in(match[1]), {stem(match[2].strip("`"))}) for match in _SETS.finditer(text)]
-    found += [(("name", stem(match[1])), {stem(match[2].strip("`'\""))}) for match in _NAMES.finditer(text)]
-    for match in (*_PUTS.finditer(text), *_LIES.finditer(text)):
-        found.append((("place", *stems_in(match[1])[-1:]), set(stems_in(match[2]))))
-    return frozenset(
-        (what, frozenset(value)) for what, value in found if value and len(what) + (what[:1] != ("place",)) > 1
-    )
-
-
-def _orders_otherwise(new: str, old: str) -> bool:
-    """Whether both put the same two things in order, each in the other one."""
-    return bool(_order(old) & {(second, first) for first, second in _order(new)})
-
-
-@lru_cache(maxsize=2048)
-def _order(text: str) -> frozenset[tuple[str, str]]:
-    found = {(stem(match[1]), stem(match[2])) for match in _BEFORE.finditer(text)}
-    return frozenset(found | {(stem(match[2]), stem(match[1])) for match in _AFTER.finditer(text)})
+        return bool("permits" in others and "forbids" not in others and mine & bound)

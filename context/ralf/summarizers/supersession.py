@@ -11,7 +11,7 @@ from functools import lru_cache
 from ralf.model import MOST_SOURCES, Decision, Tombstone
 from ralf.summarizers.directives import leans
 from ralf.summarizers.grammar import any_of, content_words, takes_back
-from ralf.summarizers.opposing import opposes
+from ralf.summarizers.opposing import keys, opposes
 from ralf.summarizers.replacing import affirmed, alike, is_name, may_replace, phrases, replaced_terms, replaces
 from ralf.tombstones import cover
 
@@ -62,7 +62,7 @@ def linked(
             continue
         like = pool.like(new)
         score, place = 0, 0
-        score, place = max(((_replaced_by(new, pool[n]), n) for n in like), default=(0, 0))
+        score, place = max(((_replaced_by(new, pool[n], len(pool)), n) for n in like), default=(0, 0))
         if not listed:
             if score < _BY_SUBJECT:
                 continue
@@ -97,6 +97,7 @@ class _Pool:
         self._all: list[Decision] = []
         self._words: list[frozenset[str]] = []  # of each, with its reason
         self._by_word: dict[str, list[int]] = {}
+        self._by_key: dict[str, list[int]] = {}  # of what it speaks
         self._by_line: dict[str, list[tuple[int, int]]] = {}  # of each session
         self._retold: set[int] = set()
         self._known = len(known)
@@ -126,6 +127,8 @@ class _Pool:
         self._all.append(decision)
         self._words.append(_words_of(decision))
         self._note(len(self) - 1, self._words[-1])
+        for key in keys(decision.decision):
+            self._by_key.setdefault(key, []).append(len(self) - 1)
         if decision.source is not None:
             insort(self._by_line.setdefault(decision.source.session, []), (decision.source.first_line, len(self) - 1))
 
@@ -149,9 +152,9 @@ class _Pool:
         """Where open ones stand that are related to a new one, in order."""
         places: set[int] = set()
         words = content_words(new.decision)
-        for word in words:
-            found = self._by_word.get(word, ())
-            places.update(found if len(found) <= _COMMON else found[-_COMMON:])
+        for index, sought in ((self._by_word, words), (self._by_key, keys(new.decision))):
+            for one in sought:
+                places.update(index.get(one, ())[-_COMMON:])
         if new.source is not None:
             lines, line = self._by_line.get(new.source.session, []), new.source.first_line
             places.update(n for _, n in lines[bisect(lines, (line - _NEAR, -1)) : bisect(lines, (line, -1))])
@@ -159,7 +162,7 @@ class _Pool:
             n
             for n in sorted(places - self._retold)
             if _is_open(self[n])
-            and (_related(words, self[n], self._words[n]) or opposes(new.decision, self[n].decision))
+            and (_related(words, self[n], self._words[n]) or opposes(new.decision, self[n].decision, len(self)))
         ]
 
 
@@ -270,12 +273,14 @@ def _names(words: frozenset[str], text: str) -> bool:
     return any(not word.isdigit() and is_name(word, text) for word in words)
 
 
-def _replaced_by(new: Decision, old: Decision) -> int:
-    """How clearly a decision puts itself in the place of the older one; 0 where it does not."""
+def _replaced_by(new: Decision, old: Decision, among: int) -> int:
+    """How clearly a decision puts itself in the place of the older one, one of so many; 0 where it does not."""
     if "failed-approach" in (new.kind, old.kind) or (old.kind == "rule" and new.origin != "user"):
         return 0
     before, words, chosen = content_words(old.decision), content_words(new.decision), affirmed(old.decision)
-    if not _one_message(new, old) and (replaces(new.decision, old.decision) or opposes(new.decision, old.decision)):
+    if not _one_message(new, old) and (
+        replaces(new.decision, old.decision) or opposes(new.decision, old.decision, among)
+    ):
         return _BY_SUBJECT + 10 * len(before & words) // max(len(before), 1)
     said = _REFERENT.sub("", new.decision)
     if new.origin == "user" and takes_back(said) and len(content_words(said)) <= 2:
