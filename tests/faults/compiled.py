@@ -121,27 +121,29 @@ def _name(node: ast.AST) -> str:
 
 def globals_of(found: list[ModuleType]) -> dict[Key, tuple[str, str]]:
     """Where an expression is a global of a module: which, and its name."""
+    from ralf.summarizers.caseless import Caseless  # not before all that is compiled is seen
+
     named: dict[Key, tuple[str, str]] = {}
     for module in found:
         for name, value in vars(module).items():
-            if isinstance(value, re.Pattern):
-                named.setdefault(key_of(value), (module.__name__, name))
+            for made in value.expressions if isinstance(value, Caseless) else (value,):
+                if isinstance(made, re.Pattern):
+                    named.setdefault(key_of(made), (module.__name__, name))
     return named
 
 
 def literals(found: list[ModuleType]) -> Iterator[tuple[Key, str, str]]:
-    """The expressions that calls of `re` name in so many words, each with its module and how it is called."""
+    """The expressions that calls of `re` have, in so many words or as a text of the module's, each with its module and
+    how it is called.
+    """
     for module in found:
         for node in ast.walk(ast.parse(Path(str(module.__file__)).read_text())):
             if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute) or not node.args:
                 continue
             first = node.args[0]
-            if (
-                _name(node.func.value) == "re"
-                and isinstance(first, ast.Constant)
-                and isinstance(first.value, str | bytes)
-            ):
-                yield key_of(re.compile(first.value, _flags(node, module))), module.__name__, node.func.attr
+            text = first.value if isinstance(first, ast.Constant) else vars(module).get(_name(first))
+            if _name(node.func.value) == "re" and isinstance(text, str | bytes):
+                yield key_of(re.compile(text, _flags(node, module))), module.__name__, node.func.attr
 
 
 def _flags(node: ast.Call, module: ModuleType) -> int:

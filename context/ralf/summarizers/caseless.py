@@ -37,6 +37,11 @@ class Caseless:
             re.compile(self._joined(capitals), re.IGNORECASE) if capitals else None,
         )
 
+    @property
+    def expressions(self) -> tuple[re.Pattern[str], ...]:
+        """All that it may run."""
+        return tuple(filter(None, (self._any, *self._parts)))
+
     def search(self, text: str) -> re.Match[str] | None:
         """See `re.Pattern.search`."""
         start = self._place(text)
