@@ -25,7 +25,7 @@ _LONG = 40  # words up to which a question is looked for as a whole
 _ALIKE = 0.2  # share of the best score that the most alike in its pieces of words gains
 _SHORT = 100  # characters from which the length of a text begins to tell
 _EVERYWHERE = 0.2  # share of the documents from which a word is no reason to look at one that has no other word
-_NEWEST, _NEWEST_OF_A_FORM, _NEWEST_OF_ALL = 300, 200, 60
+_NEWEST, _NEWEST_OF_A_FORM, _NEWEST_OF_ALL = 200, 150, 60
 """Documents that a word brings by itself, where more hold it, that another form of it brings, and that words bring
 together: so older ones come. Of the last, more than are weighed.
 """
