@@ -16,6 +16,8 @@ import hookkit
 import rollouts
 import storekit
 from hookkit import Rig
+from ralf.config import Config
+from ralf.sessions import Standing
 from ralf.transcripts import open_transcript
 from ralf_integrations.hooks import growth, hints, installed, instant, usage
 
@@ -169,6 +171,38 @@ def test_a_hint_is_written_forward_and_foretells_from_there(rig: Rig) -> None:
     assert [*before[:6], *before[8:12], *before[13:]] == [*after[:6], *after[8:12], *after[13:]]
     rig.grow(60_000)
     assert not instant.is_idle(rig.client, "PostToolBatch", rig.payload("PostToolBatch"))
+
+
+def test_a_hint_holds_up_to_a_record_that_waits_for_the_next_one(tmp_path: Path) -> None:
+    """Codex's reader cannot tell before whether an event tells of the message, too."""
+    log = tmp_path / f"rollout-1-{rollouts.SESSION}.jsonl"
+    first = [rollouts.meta(), rollouts.turn(), *rollouts.typed("Please do it")]
+    rollouts.write(log, *first, rollouts.message("assistant", "the tide table of the harbour " * 200))
+    source = open_transcript(log)
+    looked = usage.look(source, Standing(rollouts.SESSION), Config(), "codex", scale=1.0)
+    with log.open("a", encoding="utf-8") as file:
+        file.writelines(json.dumps(record) + "\n" for record in (rollouts.call("shell", {"command": ["ls"]}),))
+    later = usage.look(open_transcript(log), Standing(rollouts.SESSION), Config(), "codex", scale=1.0)
+    grown = _grown(log, looked.size, log.stat().st_size, "codex")
+    assert looked.tokens + grown.tokens >= later.tokens > looked.tokens + 1_000
+
+
+def test_nothing_is_written_forward_where_edits_bring_a_checkpoint_nearer(rig: Rig) -> None:
+    rig.configure(threshold="adaptive")
+    dice = random.Random(1)  # noqa: S311
+    for number in range(40):
+        _step(rig, dice, number)
+    rig.hook()
+    hint = next((rig.project.cache / "hooks").glob("*.next"))
+    assert hint.read_bytes().split(b" ")[12] == b"0"
+
+
+def test_claude_s_figures_are_added_up_whatever_a_gateway_calls_their_total(tmp_path: Path) -> None:
+    told = {"input_tokens": 5, "cache_read_input_tokens": 170_000, "output_tokens": 20, "total_tokens": 25}
+    record = {"type": "assistant", "message": {"role": "assistant", "content": [], "usage": told}}
+    log = tmp_path / "log.jsonl"
+    log.write_text("\n" + json.dumps(record) + "\n", encoding="utf-8")
+    assert _grown(log, 1, log.stat().st_size).fills == [170_025]
 
 
 def test_a_hint_with_a_second_name_is_not_written(rig: Rig) -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 import signal
+import struct
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -361,6 +363,36 @@ def until_waiting(lock: Path, count: int) -> None:
         if sum(any(inode in line for inode in inodes) for line in lines) >= count:
             return
         time.sleep(0.001)
+
+
+def _queue_is_a_link(queue: Path) -> None:
+    queue.symlink_to(queue.parent)
+
+
+def _queue_is_locked_from(queue: Path, first: int, count: int) -> None:
+    locked = struct.pack("@hhqqi0q", fcntl.F_WRLCK, os.SEEK_SET, first, count, 0)
+    fcntl.fcntl(os.open(queue, os.O_RDWR | os.O_CREAT, 0o600), fcntl.F_OFD_SETLK, locked)
+
+
+@pytest.mark.skipif(not hasattr(fcntl, "F_OFD_SETLK"), reason="the system has no turns")
+@pytest.mark.parametrize(
+    "harm",
+    [
+        _queue_is_a_link,
+        Path.mkdir,
+        pytest.param(partial(_queue_is_locked_from, first=0, count=0), id="locked whole by somebody else"),
+        pytest.param(partial(_queue_is_locked_from, first=(1 << 63) - 1, count=1), id="its last byte is locked"),
+    ],
+)
+def test_a_queue_that_gives_no_turns_keeps_nobody_from_the_lock(tmp_path: Path, harm: Callable[[Path], None]) -> None:
+    lock = tmp_path / "locks" / "r.lock"
+    lock.parent.mkdir()
+    harm(lock.with_suffix(".queue"))
+    with locks.held(lock, "r", AT_ONCE, seen=True):
+        started = time.monotonic()
+        with pytest.raises(Busy), locks.held(lock, "r", 0.05, seen=True):
+            pass
+        assert time.monotonic() - started < AT_ONCE
 
 
 def test_a_lock_that_is_held_is_waited_for_no_longer_than_said(tmp_path: Path) -> None:

@@ -172,13 +172,12 @@ def parsed(route: str, entry: Entry) -> Record:
 
 
 def _labels_given(payload: object) -> int:
-    """The highest number of a decision's label that stands as an `id` in a tree, 0 for none: none that was given is to
-    be given again. One that is only spoken of was not.
+    """The highest number of a decision's label that stands as an `id` or a key in a tree, 0 for none: none that was
+    given is to be given again. One that is only spoken of was not.
     """
     if isinstance(payload, list):
         return max(map(_labels_given, payload), default=0)
     if not isinstance(payload, dict):
         return 0
-    named = payload.get("id")
-    label = _LABEL.fullmatch(named) if isinstance(named, str) else None
-    return max(int(label[1]) if label else 0, *map(_labels_given, payload.values()), 0)
+    named = [_LABEL.fullmatch(name) for name in (payload.get("id"), *payload) if isinstance(name, str)]
+    return max(0, *(int(label[1]) for label in named if label), *map(_labels_given, payload.values()))

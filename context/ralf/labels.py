@@ -81,7 +81,7 @@ def _is_buried(stones: tuple[Tombstone, ...], item: Mapping[str, Any]) -> bool:
     from ralf.tombstones import cover, is_buried  # only a route with tombstones pays for it
 
     if item.get("id"):
-        return is_buried(stones, item["id"])
+        return is_buried(stones, str(item["id"]))
     return cover(stones, from_tree(Decision, item))
 
 

@@ -14,7 +14,7 @@ import sys
 import time
 from _thread import RLock
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from ralf.errors import Busy
@@ -23,6 +23,7 @@ from ralf.files import folders
 TIMEOUT = 30.0
 _PAUSE = 0.005  # seconds between two looks of who can only look
 _FLAGS = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+_MOST = 1 << 62  # places in a queue: the kernel counts no further than twice as many
 _RANGE = struct.Struct("@hhqqi0q")  # Linux's struct flock: kind, whence, first byte, how many (0: all), process
 
 _forking = RLock()  # held while a lock file is opened or closed, and by who forks
@@ -88,13 +89,16 @@ class _Turn(LockFile):
 
     def wait(self) -> None:
         """Wait until nobody is before us."""
-        while (before := self._before()) is not None:
-            _range(self._descriptor, fcntl.F_RDLCK, before, wait=True)
-            _range(self._descriptor, fcntl.F_UNLCK, before)
+        with suppress(OSError):  # it is for order only: what keeps two from writing is the lock
+            while (before := self._before()) is not None:
+                _range(self._descriptor, fcntl.F_RDLCK, before, wait=True)
+                _range(self._descriptor, fcntl.F_UNLCK, before)
 
     def has_come(self) -> bool:
         """Whether nobody is before us."""
-        return self._before() is None
+        with suppress(OSError):
+            return self._before() is None
+        return True
 
     def leave(self) -> None:
         """Let those behind go on without us; for another thread than the one that waits."""
@@ -139,8 +143,8 @@ def is_waited_for(path: Path) -> bool:
     """Whether somebody waits for the lock `path`, and is to be seen; for who holds it, or comes."""
     try:
         descriptor = os.open(_queue_of(path), os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
-    except FileNotFoundError:
-        return False  # nobody ever has
+    except OSError:
+        return False  # nobody ever has, or nobody can
     try:
         return _first_place(descriptor, 0) is not None
     except OSError:
@@ -167,7 +171,7 @@ def _came(lock: LockFile, path: Path, timeout: float, seen: bool) -> bool:
 def _turn(path: Path) -> _Turn | None:
     try:
         return _Turn(path)
-    except OSError:  # it is for order only: what keeps two from writing is the lock
+    except OSError:
         return None
 
 
@@ -255,8 +259,12 @@ if sys.platform == "linux":
     def _first_place(descriptor: int, begin: int, end: int = 0) -> int | None:
         """The place of one who waits, from `begin` to before `end` (0: any); None for nobody. Our own is not told."""
         asked = _RANGE.pack(fcntl.F_RDLCK, os.SEEK_SET, begin, end and end - begin, 0)
-        kind, _, place, _, _ = _RANGE.unpack(fcntl.fcntl(descriptor, fcntl.F_OFD_GETLK, asked))
-        return None if kind == fcntl.F_UNLCK else place
+        kind, _, place, length, _ = _RANGE.unpack(fcntl.fcntl(descriptor, fcntl.F_OFD_GETLK, asked))
+        if kind == fcntl.F_UNLCK:
+            return None
+        if length != 1 or place > _MOST:
+            raise OSError(errno.ENOLCK, "somebody else has locked bytes of a queue")
+        return int(place)
 
     def _range(descriptor: int, kind: int, begin: int, length: int = 1, *, wait: bool = False) -> None:
         """Lock bytes of an open file, or unlock them."""

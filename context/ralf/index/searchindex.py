@@ -210,7 +210,7 @@ class SearchIndex:
             up_to = accumulate(ends.values(), initial=0)
             self._before = (span, dict(zip(ends, up_to, strict=False)), whole)
         _, before, whole = self._before
-        older = before[number >> ROUTE_BITS] + (number & (1 << ROUTE_BITS) - 1)
+        older = before.get(number >> ROUTE_BITS, whole) + (number & (1 << ROUTE_BITS) - 1)
         return max(1, whole - older) / max(1, whole)
 
     def entries(self, numbers: Iterable[int]) -> dict[int, Entry]:

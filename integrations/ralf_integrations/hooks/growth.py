@@ -131,7 +131,8 @@ class Grown:
         if kind == "token_usage_record" or (kind == "event_msg" and inner == "token_count"):
             info = payload.get("info")
             self._has_room(info)
-            self._filled(info.get("last_token_usage") if isinstance(info, dict) else payload.get("usage"))
+            usage = info.get("last_token_usage") if isinstance(info, dict) else payload.get("usage")
+            self._filled(usage, "total_tokens")
         elif kind == "event_msg":
             self._told(inner, payload)
         elif kind == "response_item" and inner == "message" and payload.get("role") in ("user", "assistant"):
@@ -178,11 +179,11 @@ class Grown:
         """Every string and number in a value, one a line."""
         self.count("\n".join(_leaves(value)))
 
-    def _filled(self, usage: object) -> None:
-        if not isinstance(usage, dict):
-            return
-        told = usage.get("total_tokens") or sum(_whole(usage.get(key)) for key in _FIGURES)
-        if told := _whole(told):
+    def _filled(self, usage: object, total: str = "") -> None:
+        """Take in how full the window is; `total`: the figure that says it by itself, where there is one."""
+        if isinstance(usage, dict) and (
+            told := _whole(usage.get(total)) or sum(_whole(usage.get(key)) for key in _FIGURES)
+        ):
             self.fills.append(told)
 
     def end(self, place: int) -> None:

@@ -111,7 +111,7 @@ def foretell(
         low=pressure.emptied(look, told),
         mark=mark,
         scale=scale,
-        left=0 if look.due else look.left,
+        left=0 if look.due or settings.limits.adaptive else look.left,  # what is nearer by edits, tokens do not tell
         filled=filled,
         what=look.format,
         window=look.window,

@@ -50,7 +50,7 @@ class Look(NamedTuple):
     left       that may follow before the next one falls due
     filled     tokens in the client's window, None where unknown
     window     its size
-    size       bytes of the transcript that were looked at
+    size       bytes of the transcript that were looked at, up to a record that waits for the next one
     scale      tokens for each estimated one, None where they were not counted, or are too few
     compacted  tokens in the window at which the client compacted it by itself last, 0 where nobody has told
     client     which one
@@ -141,6 +141,8 @@ def look(
         else:
             watcher.see(event, math.ceil(guess * scale))
     state = watcher.state
+    if source.format in _LINES:
+        size = min(size, source.end.byte)
     left = watcher.threshold - state.tokens
     if limits.adaptive:  # each edit to come brings it nearer, down to half
         left = max(left // 2, limits.tokens // 2 - state.tokens)
