@@ -570,3 +570,18 @@ def test_words_that_many_documents_hold_bring_the_newest_and_older_ones_with_a_r
     with closing(SearchIndex(project.cache / "search.sqlite")) as index:
         question = ranking.Question(index, "channel", index.within("tide"))
     assert 10 <= question._count["said"]["channel"] <= 14  # about as many as hold it: 12
+
+
+def test_among_many_messages_that_hold_its_words_an_old_decision_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("_NEWEST", "_NEWEST_OF_A_FORM", "_NEWEST_OF_ALL"):
+        monkeypatch.setattr(ranking, name, 4)
+    ralf.record_decision("tide", "The manifest lock is a file beside the store", root=tmp_path)
+    said = ["Where is the manifest again?", "Somebody holds a lock on it.", "The lock: look into the manifest."] * 6
+    log = tmp_path / "log.jsonl"
+    messages = [{"role": "user" if n % 2 else "assistant", "content": f"{n} {text}"} for n, text in enumerate(said)]
+    log.write_text("".join(json.dumps(message) + "\n" for message in messages), encoding="utf-8")
+    ralf.checkpoint("tide", log, root=tmp_path)
+    for question in ("manifest lock", "manifest", "why is there a lock"):
+        assert "DEC-001" in [hit.id for hit in ralf.search(question, route="tide", root=tmp_path)], question

@@ -9,7 +9,7 @@ from itertools import chain, combinations
 from operator import neg
 from typing import NamedTuple
 
-from ralf.index.searchindex import TABLES, Entry, SearchIndex, Table
+from ralf.index.searchindex import DECISION, TABLES, Entry, SearchIndex, Table
 from ralf.index.searchwords import Word, apart, flat, pairs, pieces, stands, words
 
 _SATURATION, _LENGTH = 1.2, 0.75  # k1 and b of BM25 (Robertson and Zaragoza 2009)
@@ -164,13 +164,18 @@ class Question:
         return found, max(len(found), min(count, self._extents[table].documents))
 
     def _add_older(self, table: Table, guessed: Container[str]) -> None:
-        """Older documents that hold a word of which only the newest were told: those with a rarer one, and where all
-        are as common, those with all words, or all but one.
+        """Older documents that hold a word of which only the newest were told: decisions, those with a rarer word, and
+        where all are as common, those with all words, or all but one.
         """
         match = {word.text: _match(word, "*" if word.text in guessed else "") for word in self._words}
         found, counts = self._found[table], self._count[table]
         common = [name for name in match if counts[name] > len(found[name])]
         rarer = [match[name] for name in match if found[name] and name not in common]
+        if common and table == "said":
+            for names in dict.fromkeys([*((name,) for name in common), tuple(common)]):
+                decisions = self._both(table, " AND ".join([f'around: "{DECISION}"', *map(match.__getitem__, names)]))
+                for name in names:
+                    found[name] |= decisions
         if rarer:
             for name in common:
                 found[name] |= self._both(table, f"({' OR '.join(rarer)}) AND {match[name]}")

@@ -31,6 +31,8 @@ _FILES_BESIDE = ("-journal", "-wal", "-shm")  # which SQLite opens by their name
 _FOLLOWING = 8  # documents among which what follows a message is looked for
 ROUTES = "routes"
 FILE = "file:"  # begins the token of a route that has no journal
+DECISION = "ralfdecision"
+"""A word that stands around each decision, so that decisions can be asked for among many messages."""
 
 _SCHEMA = """
 create table doc(

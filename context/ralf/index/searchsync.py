@@ -11,7 +11,7 @@ from ralf import cap, journal, state as states
 from ralf.errors import UnknownToken
 from ralf.index import searchdocs
 from ralf.index.searchdocs import Document
-from ralf.index.searchindex import FILE, ROUTE_BITS, span_of
+from ralf.index.searchindex import DECISION, FILE, ROUTE_BITS, span_of
 from ralf.journal import Record
 from ralf.past import history
 from ralf.project import Project
@@ -133,7 +133,7 @@ class _Writer:
         )
         texts = (row, document.text, _parts(document.text))
         if document.said:
-            said = (*texts, document.around)
+            said = (*texts, f"{DECISION} {document.around}" if document.kind == "decision" else document.around)
             self._db.execute("insert into said(rowid, text, parts, around) values (?, ?, ?, ?)", said)
         else:
             self._db.execute("insert into printed(rowid, text, parts) values (?, ?, ?)", texts)
