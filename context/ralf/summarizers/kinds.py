@@ -22,7 +22,7 @@ _STEM = 7  # letters; what comes behind them is mostly an ending: "migration", "
 _MARKS = "!*~"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)  # there is one of each
 class Kind:
     """A kind of choice.
 

@@ -71,6 +71,7 @@ AGAINST = frozenset({"another part", "another topic", "both deny", "adds"})
 KEPT = frozenset({"keeps the choice", "keeps a name"})
 
 _LONGEST = 400  # characters
+_BESIDE = 3  # concepts that one may say more
 _OLD, _NEW = 24, 40  # words of the older text, and of the newer
 _GENERAL, _SPECIAL = 0.4, 0.9  # what a general concept counts; from when on shared ones are special
 _HEAD = 3  # concepts with which a decision begins
@@ -81,7 +82,10 @@ def opposes(new: str, old: str, among: int = 1) -> bool:
     if not _is_comparable(new) or not _is_comparable(old) or len(old.split()) > _OLD:
         return False
     needed = ENOUGH + (SURE - ENOUGH) * min(1.0, among / _MANY)
-    return states_otherwise(new, old) or likeness(new, old) >= needed
+    if likeness(new, old) >= needed or states_otherwise(new, old):
+        return True
+    pair = _pair(new, old)
+    return pair is not None and pair.differ_in_one()
 
 
 @lru_cache(maxsize=4096)
@@ -95,7 +99,7 @@ def keys(text: str) -> frozenset[str]:
         return frozenset()
     reading = read(text)
     answers = (f"?{kind.name}" for kind in reading.chosen if kind.mark == "!")
-    return frozenset(one for one in reading.concepts if not kinds.is_general(one)).union(answers)
+    return frozenset(reading.concepts).union(answers)
 
 
 def likeness(new: str, old: str) -> float:
@@ -110,23 +114,27 @@ def _sure(weights: dict[str, float], found: frozenset[str]) -> float:
     return 1 / (1 + exp(-weights["bias"] - sum(weights[sign] for sign in found)))
 
 
-@lru_cache(maxsize=8192)  # a pair is looked at when it is sought, and when it is judged
+@lru_cache(maxsize=8192)  # most pairs have none
 def signs(new: str, old: str) -> tuple[frozenset[str], frozenset[str]]:
     """The signs of one subject, and those of an opposing choice; none where both speak of different parts."""
+    pair, cues = _pair(new, old), read(new).cues
+    choice = frozenset(pair.opposes()) if pair else frozenset()
+    if not pair or not choice:
+        return frozenset(), frozenset()
+    if "changes" in cues:
+        choice |= {"changes"}
+    if read(new).explains:
+        choice |= {"explains"}
+    return frozenset(pair.is_related()), choice | frozenset(pair.agrees())
+
+
+@lru_cache(maxsize=64)  # its signs are looked at, and then whether it differs in one thing
+def _pair(new: str, old: str) -> _Pair | None:
+    """The two decisions, where they may have one subject."""
     after, before = read(new), read(old)
     if not after.concepts & before.concepts and not after.chosen.keys() & before.chosen.keys():
-        return frozenset(), frozenset()
-    if _of_other_parts(after, before):
-        return frozenset(), frozenset()
-    pair = _Pair(after, before)
-    choice = frozenset(pair.opposes())
-    if choice and "changes" in after.cues:
-        choice |= {"changes"}
-    if choice and after.explains:
-        choice |= {"explains"}
-    if not choice:
-        return frozenset(), frozenset()
-    return frozenset(pair.is_related()), choice | frozenset(pair.agrees())
+        return None
+    return None if _of_other_parts(after, before) else _Pair(after, before)
 
 
 def _of_other_parts(after: Reading, before: Reading) -> bool:
@@ -155,7 +163,8 @@ class _Pair:
             self._opposed.add(kind)
             self._apart |= apart
             values |= mine | others
-        self._values = {concept(flat(piece)) for value in values for piece in (value, *value.split("-"))}
+        self._chosen = {concept(flat(piece)) for value in values for piece in (value, *value.split("-"))}
+        self._values = set(self._chosen)
         self._values |= {one for one in after.concepts & before.concepts if self._is_of_other_names(one)}
 
     def is_related(self) -> Iterator[str]:
@@ -209,6 +218,21 @@ class _Pair:
         if "adds" in self._after.cues:
             yield "adds"
 
+    def differ_in_one(self) -> bool:
+        """Whether both say the same, but for the choice or the number: "retry 3 times", "retry 5 times"."""
+        after, before = self._after, self._before
+        if "adds" in after.cues:
+            return False
+        mine, others = after.concepts - self._chosen, before.concepts - self._chosen
+        if not mine or not others or min(len(mine - others), len(others - mine)) or len(mine ^ others) > _BESIDE:
+            return False
+        if bool(after.denied) != bool(before.denied):
+            return False
+        return bool(self._opposed) or any(
+            one.value != two.value and (one.measures & two.measures or one.counts & two.counts or not one.is_word)
+            for one, two in product(after.numbers[:1], before.numbers[:1])
+        )
+
     # ---- the subject ----
 
     @cached_property
@@ -237,11 +261,11 @@ class _Pair:
     def _is_of_other_names(self, one: str) -> bool:
         """Whether a concept is part of different names in the two: "pool size", "page size"."""
         after, before = self._after, self._before
-        for place in (0, 1):
-            mine, others = (
-                {pair[1 - place] for pair in reading.pairs if pair[place] == one} - self._values
-                for reading in (after, before)
-            )
+        for side in ("before", "behind"):
+            mine, others = after.neighbours.get((side, one)), before.neighbours.get((side, one))
+            if not mine or not others:
+                continue
+            mine, others = mine - self._chosen, others - self._chosen
             if mine and others and not mine & before.concepts and not others & after.concepts:
                 return True
         return False
@@ -254,11 +278,13 @@ class _Pair:
         """
         after, before = self._after, self._before
         for kind, theirs in before.chosen.items():
-            mine = after.chosen.get(kind, {})
+            mine = after.chosen.get(kind)
+            if mine is None or kind.mark == "*":
+                continue
             refused = after.refused.get(kind, set())
             taken = {one for one, is_reason in mine.items() if not is_reason} - theirs.keys() - refused
             left = {one for one, is_reason in theirs.items() if not is_reason}
-            if kind.mark == "*" or not taken or not left:
+            if not taken or not left:
                 continue
             if left - mine.keys():
                 yield kind, taken, left, False

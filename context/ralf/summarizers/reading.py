@@ -128,7 +128,7 @@ class Reading:
     topic     those with which it begins: what it is about
     denied    those that it turns away from, or denies; affirmed: the others
     blamed    those of a clause that complains
-    pairs     two that stand next to each other: "pool size"
+    neighbours  those that stand right before one, or behind it: "pool size"
     names     those that are written like a name
     chosen    the members of each kind that it takes, and whether only a reason has them
     refused   the members of each kind that it turns away from
@@ -145,7 +145,7 @@ class Reading:
     denied: set[str] = field(default_factory=set)
     affirmed: set[str] = field(default_factory=set)
     blamed: set[str] = field(default_factory=set)
-    pairs: set[tuple[str, str]] = field(default_factory=set)
+    neighbours: dict[tuple[str, str], set[str]] = field(default_factory=dict)
     names: set[str] = field(default_factory=set)
     chosen: dict[Kind, dict[str, bool]] = field(default_factory=dict)
     refused: dict[Kind, set[str]] = field(default_factory=dict)
@@ -206,9 +206,7 @@ class _Clause:
         """Notes each of its words."""
         topic = self._topic()
         taken: set[int] = set()
-        for one, two in pairwise(range(len(self._flat))):
-            if self._joined(one, 2) and not kinds.is_empty(self._flat[one]) and not kinds.is_empty(self._flat[two]):
-                self._into.pairs.add((concept(self._flat[one]), concept(self._flat[two])))
+        self._notes_neighbours()
         for place, word in enumerate(self._flat):
             if not word or (self._notes_number(place) and word not in _COUNTS_AND_SAYS):
                 continue
@@ -343,6 +341,14 @@ class _Clause:
                 self._into.refused.setdefault(kind, set()).add(member)
             else:
                 self._into.chosen.setdefault(kind, {})[member] = self._reason
+
+    def _notes_neighbours(self) -> None:
+        for place in range(len(self._flat) - 1):
+            words = self._flat[place : place + 2]
+            if self._joined(place, 2) and not any(map(kinds.is_empty, words)):
+                one, two = map(concept, words)
+                self._into.neighbours.setdefault(("behind", one), set()).add(two)
+                self._into.neighbours.setdefault(("before", two), set()).add(one)
 
     def _notes_concepts(self, place: int, *, is_topic: bool) -> None:
         word, quoted = self._flat[place], self._is_quoted(place)

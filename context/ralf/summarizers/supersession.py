@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from bisect import bisect, insort
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Sequence, Set
 from dataclasses import replace
 from functools import lru_cache
 
@@ -28,6 +29,7 @@ _NEAR = 60  # lines of a transcript: some turns
 _SLOT = 9  # content words: in more, one other word is no other choice
 _MANY = 8  # content words, of which three quarters make two sentences that follow each other the same
 _COMMON = 60  # open decisions: a word that more of them have tells the newest of them apart, and no more
+_MOST_ALIKE = 20  # open decisions that are looked at for an opposing choice: those that share most with a new one
 _BY_SUBJECT = 30  # the score from which a decision replaces another by what both are about, whatever the verb
 
 
@@ -60,9 +62,9 @@ def linked(
         if cover(dropped, new):
             buried.append(new)
             continue
-        like = pool.like(new)
-        score, place = 0, 0
-        score, place = max(((_replaced_by(new, pool[n], len(pool)), n) for n in like), default=(0, 0))
+        opposed = pool.opposed(new)
+        like = pool.like(new, opposed)
+        score, place = max(((_replaced_by(new, pool[n], n in opposed), n) for n in like), default=(0, 0))
         if not listed:
             if score < _BY_SUBJECT:
                 continue
@@ -148,21 +150,31 @@ class _Pool:
         for word in words:
             self._by_word.setdefault(word, []).append(place)
 
-    def like(self, new: Decision) -> list[int]:
+    def opposed(self, new: Decision) -> set[int]:
+        """Where open ones stand against which a new one chooses, of those that have most to do with it."""
+        shared: Counter[int] = Counter()
+        for key in keys(new.decision):
+            shared.update(self._by_key.get(key, ())[-_COMMON:])
+        alike = sorted(shared, key=lambda n: (-shared[n], -n))[:_MOST_ALIKE]
+        return {
+            n
+            for n in alike
+            if n not in self._retold and _is_open(self[n]) and opposes(new.decision, self[n].decision, len(self))
+        }
+
+    def like(self, new: Decision, opposed: Set[int]) -> list[int]:
         """Where open ones stand that are related to a new one, in order."""
-        places: set[int] = set()
+        places = set(opposed)
         words = content_words(new.decision)
-        for index, sought in ((self._by_word, words), (self._by_key, keys(new.decision))):
-            for one in sought:
-                places.update(index.get(one, ())[-_COMMON:])
+        for word in words:
+            places.update(self._by_word.get(word, ())[-_COMMON:])
         if new.source is not None:
             lines, line = self._by_line.get(new.source.session, []), new.source.first_line
             places.update(n for _, n in lines[bisect(lines, (line - _NEAR, -1)) : bisect(lines, (line, -1))])
         return [
             n
             for n in sorted(places - self._retold)
-            if _is_open(self[n])
-            and (_related(words, self[n], self._words[n]) or opposes(new.decision, self[n].decision, len(self)))
+            if n in opposed or (_is_open(self[n]) and _related(words, self[n], self._words[n]))
         ]
 
 
@@ -273,14 +285,12 @@ def _names(words: frozenset[str], text: str) -> bool:
     return any(not word.isdigit() and is_name(word, text) for word in words)
 
 
-def _replaced_by(new: Decision, old: Decision, among: int) -> int:
-    """How clearly a decision puts itself in the place of the older one, one of so many; 0 where it does not."""
+def _replaced_by(new: Decision, old: Decision, opposed: bool) -> int:
+    """How clearly a decision puts itself in the place of the older one, which it may oppose; 0 where it does not."""
     if "failed-approach" in (new.kind, old.kind) or (old.kind == "rule" and new.origin != "user"):
         return 0
     before, words, chosen = content_words(old.decision), content_words(new.decision), affirmed(old.decision)
-    if not _one_message(new, old) and (
-        replaces(new.decision, old.decision) or opposes(new.decision, old.decision, among)
-    ):
+    if not _one_message(new, old) and (opposed or replaces(new.decision, old.decision)):
         return _BY_SUBJECT + 10 * len(before & words) // max(len(before), 1)
     said = _REFERENT.sub("", new.decision)
     if new.origin == "user" and takes_back(said) and len(content_words(said)) <= 2:
