@@ -41,7 +41,8 @@ def linked(
 ) -> list[Decision]:
     """The found decisions, oldest first, linked to each other and to the route's `known` active ones.
 
-    said     short messages as a whole: each counts only where it puts another thing in the place of what was decided
+    said     short messages as a whole: each counts only where it puts another thing in the place of what was decided;
+             an agent's, which mostly reports, only where it says so
     dropped  tombstones: what lies under them is not found, and what only repeats it is not either
 
     A decision that was said before is no new one: its source goes to the one that it repeats, which, where that is a
@@ -62,7 +63,7 @@ def linked(
         if cover(dropped, new):
             buried.append(new)
             continue
-        opposed = pool.opposed(new)
+        opposed = pool.opposed(new) if listed or new.origin == "user" else frozenset()
         like = pool.like(new, opposed)
         score, place = max(((_replaced_by(new, pool[n], n in opposed), n) for n in like), default=(0, 0))
         if not listed:
@@ -150,7 +151,7 @@ class _Pool:
         for word in words:
             self._by_word.setdefault(word, []).append(place)
 
-    def opposed(self, new: Decision) -> set[int]:
+    def opposed(self, new: Decision) -> Set[int]:
         """Where open ones stand against which a new one chooses, of those that have most to do with it."""
         shared: Counter[int] = Counter()
         for key in keys(new.decision):
