@@ -228,9 +228,13 @@ class _Pair:
             return False
         if bool(after.denied) != bool(before.denied):
             return False
-        return bool(self._opposed) or any(
-            one.value != two.value and (one.measures & two.measures or one.counts & two.counts or not one.is_word)
-            for one, two in product(after.numbers[:1], before.numbers[:1])
+        if self._opposed:
+            return True
+        if len(after.numbers) != 1 or len(before.numbers) != 1:
+            return False
+        one, two = after.numbers[0], before.numbers[0]
+        return one.value != two.value and bool(
+            one.measures & two.measures or one.counts & two.counts or not one.is_word
         )
 
     # ---- the subject ----
