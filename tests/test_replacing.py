@@ -54,6 +54,11 @@ def test_another_subject_is_left_alone(new: str) -> None:
     assert not replaces(new, OLD)
 
 
+def test_what_an_older_decision_turned_away_from_is_turned_away_from_again() -> None:
+    old = "The public parser must not throw."
+    assert not replaces("I turned on a lint, so that a throw can't slip back into the public parser.", old)
+
+
 def test_a_long_message_speaks_of_more_than_one_choice() -> None:
     assert not replaces(f"The harvest store drops Postgres for SQLite, {'and so on with words ' * 10}.", OLD)
 

@@ -97,7 +97,7 @@ def replaces(new: str, old: str) -> bool:
     if any(_other_phrase(word, new, old) for word in after & before):
         return False
     for subject in subjects:
-        chosen = before.difference(subject) - plain
+        chosen = before.difference(subject, *replaced_terms(old)) - plain  # what it turned away from it did not choose
         turned_from = chosen & after
         if (
             0 < len(turned_from) <= _MOST_CHOSEN
