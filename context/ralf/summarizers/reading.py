@@ -360,7 +360,7 @@ class _Clause:
         pieces = [word]
         if quoted:
             pieces += [piece for piece in _PIECE.split(word) if len(piece) > 2]
-        if "-" in word:
+        if "-" in word and not word.rpartition("-")[2].isdigit():  # else a ticket's number: its project says nothing
             pieces += [piece for piece in word.split("-") if len(piece) > 2 and not kinds.is_empty(piece)]
         for piece in pieces:
             one = concept(piece)
