@@ -57,6 +57,8 @@ def test_another_subject_is_left_alone(new: str) -> None:
 def test_what_an_older_decision_turned_away_from_is_turned_away_from_again() -> None:
     old = "The public parser must not throw."
     assert not replaces("I turned on a lint, so that a throw can't slip back into the public parser.", old)
+    told = "The test should verify logs {} the file{} instead of asserting no file exists."
+    assert not replaces(told.format("are written to", " (without `session_id`)"), told.format("go to", ""))
 
 
 def test_a_long_message_speaks_of_more_than_one_choice() -> None:

@@ -96,8 +96,12 @@ def replaces(new: str, old: str) -> bool:
         return False
     if any(_other_phrase(word, new, old) for word in after & before):
         return False
+    denied = frozenset[str]().union(*replaced_terms(old))  # what it turned away from it did not choose
+    turned = frozenset[str]().union(*replaced_terms(new))
+    if turned and turned <= denied:  # nor does the new one, and that is all that it says against
+        return False
     for subject in subjects:
-        chosen = before.difference(subject, *replaced_terms(old)) - plain  # what it turned away from it did not choose
+        chosen = before.difference(subject, denied) - plain
         turned_from = chosen & after
         if (
             0 < len(turned_from) <= _MOST_CHOSEN
