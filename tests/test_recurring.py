@@ -46,6 +46,11 @@ def test_plain_words_are_no_names() -> None:
     assert list(names_in("so pick(them), then pick them.and eat; or/and run-time, Ask.")) == []
 
 
+def test_what_stands_for_a_secret_has_no_name() -> None:
+    """It is another one for each person, so that the same transcript would give two files."""
+    assert list(names_in("export TOKEN=[REDACTED:token:a104b96c] in run_all")) == ["run_all"]
+
+
 def test_what_people_say_ranks_above_what_a_tool_printed_earlier() -> None:
     names = ranked(
         events(
