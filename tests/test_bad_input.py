@@ -259,8 +259,9 @@ for package in ("ralf", "ralf_cli", "click"):
     for module in pkgutil.walk_packages(import_module(package).__path__, package + "."):
         if not module.name.endswith("__main__") and "_win" not in module.name:
             import_module(module.name)
+import ctypes, difflib, shlex, signal, sqlite3, threading
 from ralf import tokens
-tokens.count("x")  # what lies in a folder that only we can read is loaded by now
+tokens.count("x")  # what lies in a folder that only we can read, and is loaded at first need, is loaded by now
 os.setgroups([]); os.setgid(65534); os.setuid(65534)
 sys.argv[0] = "ralf"
 import_module("ralf_cli.main").run()
