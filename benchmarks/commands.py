@@ -13,6 +13,7 @@ from installed import ralf
 from measure import BARE, ROOT, Row, commands, main
 
 import ralf as core
+from ralf.project import Project
 
 TITLE = "Commands that read"
 
@@ -31,16 +32,17 @@ def many_routes(root: Path, count: int, like: Path) -> None:
     as the list only looks for their names.
     """
     text = like.read_text(encoding="utf-8")
-    snapshot = (like.parents[1] / "cache" / "routes" / f"{ROUTE}.json").read_bytes()
-    folders = [root / ".autonomous" / "context" / part for part in ("routes", "journal/routes", "cache/routes")]
-    for folder in folders:
-        folder.mkdir(parents=True)
-    files, journals, snapshots = folders
+    project = Project(measure.copied(like.parents[3], root))
+    snapshot = project.cache / "routes" / f"{ROUTE}.json"
+    content = snapshot.read_bytes()
+    files, journals, snapshots = project.folder / "routes", project.folder / "journal" / "routes", snapshot.parent
+    for path in (files / f"{ROUTE}.md", journals / f"{ROUTE}.jsonl", snapshot):
+        path.unlink()
     for number in range(count):
         name = f"TASK-{number:04}"
         (files / f"{name}.md").write_text(text.replace(f'"{ROUTE}"', f'"{name}"', 1), encoding="utf-8")
         (journals / f"{name}.jsonl").touch()
-        (snapshots / f"{name}.json").write_bytes(snapshot)
+        (snapshots / f"{name}.json").write_bytes(content)
 
 
 def produce(rounds: int) -> list[Row]:

@@ -116,6 +116,8 @@ def test_a_name_of_letters_alone_is_not_taken_for_a_random_value() -> None:
         "tests/test_auth.py::test_token_refresh_v2 PASSED",
         'if line.startswith("-----BEGIN PRIVATE KEY-----"):',
         "--token-file /run/secrets/token_1",
+        "db/password-reset -> db/password-reset",
+        "   12e7e04..97fdd24  soph/token-usage-to-agent -> origin/soph/token-usage-to-agent",
     ],
 )
 def test_what_is_no_secret_stays(text: str) -> None:

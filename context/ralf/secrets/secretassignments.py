@@ -213,7 +213,9 @@ def _assigned(text: str, low: str, stems: Sequence[re.Match[str]]) -> Iterator[H
             continue
         if after["sign"] and after["sign"][0] == ">" and not _opens_tag(before):
             continue
-        if _is_part_of_path(low, after, stem.start() - len(before) + len(before.rstrip(_IN_NAMES))):
+        if _is_part_of_path(low, after, stem.start() - len(before) + len(before.rstrip(_IN_NAMES))) or _is_branch(
+            low, after
+        ):
             continue
         trust = _trust(low, after, name, stem.start())
         if not trust:
@@ -278,6 +280,15 @@ def _announced(text: str, low: str, place: int, stem: str) -> Iterator[Hit]:
         value = text[start:end].strip("\"'`")
         if is_mixed(value) or is_random(value) or is_foreign(value):
             yield Hit(start, end, "password")
+
+
+def _is_branch(low: str, after: re.Match[str]) -> bool:
+    """Whether git tells where a branch went: `add-token -> add-token`, `add-token -> origin/add-token`."""
+    if not (after["sign"] or "").startswith("->"):
+        return False
+    branch = low[max(0, after.start("sign") - LONGEST_NAME) : after.start("sign")].split()[-1:]
+    there = low[after.end() : after.end() + 2 * LONGEST_NAME].split(maxsplit=1)[:1]
+    return bool(branch and there) and branch[0] in there[0]
 
 
 def _is_part_of_path(low: str, after: re.Match[str], start: int) -> bool:
