@@ -124,6 +124,11 @@ def test_what_is_no_secret_stays(text: str) -> None:
     assert REDACTOR.text(text) == text
 
 
+@pytest.mark.parametrize("value", ["token_8Kj2mQ9pL4v", "api-token-x8Kj2mQ9pL4vR7tY", "x8Kj2mQ9/token-pL4vR7tYq"])
+def test_a_secret_that_holds_its_name_is_no_branch(value: str) -> None:
+    assert value not in REDACTOR.text(f"token -> {value}")
+
+
 def test_few_harmless_lines_are_touched() -> None:
     assert len(planted_secrets.false_hits(1, 4_000)) <= 20
 

@@ -115,6 +115,7 @@ _HASH = re.compile(r"(?<![0-9A-Za-z])(?:[0-9a-f]{40}|[0-9a-f]{64})(?![0-9A-Za-z]
 _LONG = 16  # characters of a value that hardly anything calls a secret
 _JUDGED = 96  # characters of a value by which it is judged
 _MOST_IN_A_RUN = 2
+_REMOTE, _COMMIT = re.compile(r"(?:[\w.-]{1,40}/)?"), re.compile(r"(?:[0-9a-f]{7,12})?")
 _SETS = re.compile(
     r"\b(?:set|setx|setenv|env|arg|export)\s(?:--?[a-z-]{1,20}\s(?:\S{1,40}\s)?){0,3}[\w./:-]{0,60}\Z"
 )  # aws configure set NAME VALUE
@@ -213,9 +214,9 @@ def _assigned(text: str, low: str, stems: Sequence[re.Match[str]]) -> Iterator[H
             continue
         if after["sign"] and after["sign"][0] == ">" and not _opens_tag(before):
             continue
-        if _is_part_of_path(low, after, stem.start() - len(before) + len(before.rstrip(_IN_NAMES))) or _is_branch(
-            low, after
-        ):
+        if _is_part_of_path(low, after, stem.start() - len(before) + len(before.rstrip(_IN_NAMES))):
+            continue
+        if _is_branch(low, after):
             continue
         trust = _trust(low, after, name, stem.start())
         if not trust:
@@ -283,12 +284,17 @@ def _announced(text: str, low: str, place: int, stem: str) -> Iterator[Hit]:
 
 
 def _is_branch(low: str, after: re.Match[str]) -> bool:
-    """Whether git tells where a branch went: `add-token -> add-token`, `add-token -> origin/add-token`."""
+    """Whether git tells where a branch went: `add-token -> add-token`, `add-token -> origin/add-token`; at the border
+    of two results a commit may stand right behind it.
+    """
     if not (after["sign"] or "").startswith("->"):
         return False
     branch = low[max(0, after.start("sign") - LONGEST_NAME) : after.start("sign")].split()[-1:]
     there = low[after.end() : after.end() + 2 * LONGEST_NAME].split(maxsplit=1)[:1]
-    return bool(branch and there) and branch[0] in there[0]
+    if not branch or not there:
+        return False
+    remote, found, rest = there[0].partition(branch[0])
+    return bool(found and _REMOTE.fullmatch(remote) and _COMMIT.fullmatch(rest))
 
 
 def _is_part_of_path(low: str, after: re.Match[str], start: int) -> bool:
