@@ -12,7 +12,8 @@ from measure import Row, main
 from synthetic import turn
 
 import ralf
-from ralf import archive, tokens
+from ralf.route import archive
+from ralf.text import tokens
 
 TITLE = "Archiving by itself"
 TOKENS = 50_000

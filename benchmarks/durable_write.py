@@ -16,9 +16,9 @@ from pathlib import Path
 
 from measure import Row, main, python
 
-from ralf import state as states
-from ralf.files import atomic
-from ralf.files.placing import hidden_beside
+from ralf.route import state
+from ralf.storage import durable
+from ralf.storage.durable import hidden_beside
 
 TITLE = "The durable write of a route file"
 
@@ -54,12 +54,12 @@ def exchange(path: Path, content: bytes, known: str) -> None:
 
 def swept(path: Path, content: bytes, known: str) -> None:
     """The same, with the writer's look for what lies beside the file in place of the bare removal."""
-    atomic.sweep(path, grace=0)
+    durable.sweep(path, grace=0)
     _exchange(path, content, known)
 
 
 def _exchange(path: Path, content: bytes, known: str) -> None:
-    displaced = atomic.exchange(path, content, known)
+    displaced = durable.exchange(path, content, known)
     if displaced is not None:
         displaced.drop()
 
@@ -81,7 +81,7 @@ def produce(rounds: int) -> list[Row]:
 
 def _compared(folder: Path, size: int, writes: int) -> list[Row]:
     content = os.urandom(size)
-    known = states.digest_of(content)
+    known = state.digest_of(content)
     taken: dict[str, list[tuple[float, float]]] = {"bare": [], "ralf": [], "swept": []}
     ways: tuple[tuple[str, Callable[[Path, bytes], object]], ...] = (
         ("bare", bare),
@@ -99,7 +99,10 @@ def _compared(folder: Path, size: int, writes: int) -> list[Row]:
     for unit, what in enumerate(("ms elapsed", "ms CPU")):
         by_hand = statistics.median(times[unit] for times in taken["bare"]) * 1000
         rows.append(Row(f"{size // 1000} KB, the calls by hand", by_hand, what, 1.0))
-        for name, told in (("ralf", "ralf.files.atomic.exchange"), ("swept", "the same, and the look before the next")):
+        for name, told in (
+            ("ralf", "ralf.storage.durable.exchange"),
+            ("swept", "the same, and the look before the next"),
+        ):
             pairs = [(ours[unit], theirs[unit]) for ours, theirs in zip(taken[name], taken["bare"], strict=True)]
             ratio = statistics.median(ours / theirs for ours, theirs in pairs)
             middle = statistics.median(ours for ours, _ in pairs) * 1000
@@ -117,8 +120,8 @@ def _counted(folder: Path) -> list[Row]:
     target = folder / "traced.md"
     target.write_bytes(b"old")
     log = folder / "trace"
-    call = f"atomic.exchange(Path({str(target)!r}), b'new' * 7_000, {states.digest_of(b'old')!r}).drop()"
-    code = f"from pathlib import Path\nfrom ralf.files import atomic\n{call}"
+    call = f"atomic.exchange(Path({str(target)!r}), b'new' * 7_000, {state.digest_of(b'old')!r}).drop()"
+    code = f"from pathlib import Path\nfrom ralf.storage import durable as atomic\n{call}"
     done = subprocess.run(
         [strace, "-f", "-y", "-e", "trace=fsync,fdatasync,sync,syncfs", "-o", str(log), *python(code)],
         capture_output=True,

@@ -16,8 +16,8 @@ from measure import Row, main
 from synthetic import turn
 
 import ralf
-from ralf import tokens
-from ralf.cap import CAP
+from ralf.route.cap import CAP
+from ralf.text import tokens
 
 TITLE = "Growth of a route at its cap"
 

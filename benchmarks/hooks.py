@@ -17,9 +17,11 @@ from pathlib import Path
 import installed as command_on_path
 from measure import BARE, Row, commands, main, run
 
-from ralf import detached, optin
+from ralf.maintenance import optin
 from ralf.project import Project
-from ralf_integrations.hooks import entry, installed, instant
+from ralf.storage import processes
+from ralf_integrations.client import CLAUDE_CODE
+from ralf_integrations.hooks import entry, instant
 
 TITLE = "Hooks"
 
@@ -89,7 +91,7 @@ def produce(rounds: int) -> list[Row]:
     ralf = command_on_path.ralf()
     for name in [name for name in os.environ if name.startswith(("RALF_", "BB5_", "CLAUDE"))]:
         del os.environ[name]
-    hook = installed.command("claude-code", _EVENT)
+    hook = CLAUDE_CODE.command(_EVENT, shared=False)
     with tempfile.TemporaryDirectory() as scratch:
         here = Path(scratch)
         os.environ["CLAUDE_CONFIG_DIR"] = str(here / ".claude")
@@ -115,7 +117,7 @@ def produce(rounds: int) -> list[Row]:
             "python -I -S -c pass": [sys.executable, "-I", "-S", "-c", "pass"],
             **dict.fromkeys(stdin, hook),
             "nothing due, ralf hook on PATH": [ralf, "hook", _EVENT, "--client", "claude-code"],
-            "session start": installed.command("claude-code", "SessionStart"),
+            "session start": CLAUDE_CODE.command("SessionStart", shared=False),
         }
         ours.write("grown", 4_096)
         for data in stdin.values():
@@ -144,9 +146,9 @@ def _looks(ours: _Sessions) -> Row:
         data = ours.payload(session)
         if not instant.is_idle("claude-code", _EVENT, data):
             looks += 1
-            entry.run("claude-code", _EVENT, data, lambda _: None)
-            while detached.started:
-                detached.ends_within(detached.started[0], 60)
+            entry.run("claude-code", _EVENT, data, lambda _: None, instant.is_idle)
+            while processes.started:
+                processes.ends_within(processes.started[0], 60)
     return Row(
         "looks until a checkpoint at 50,000 tokens, outputs of 200 to 800 bytes",
         looks,
@@ -202,7 +204,7 @@ def _many(ours: _Sessions) -> list[Row]:
         session = f"session-{number}"
         ours.write(session, 4_096)
         for event in ("SessionStart", _EVENT, _EVENT, "SessionEnd"):
-            done = run(installed.command("claude-code", event), stdin=ours.payload(session, event))
+            done = run(CLAUDE_CODE.command(event, shared=False), stdin=ours.payload(session, event))
         peaks.append(done.peak)
         while _running(ours.root) > 2:
             time.sleep(0.01)
@@ -228,7 +230,7 @@ def _running(root: Path) -> int:
                 words = (folder / "cmdline").read_bytes().split(b"\0")
             except OSError:
                 continue
-            found += b"ralf_integrations.hooks.detached" in words and os.fsencode(root) in words
+            found += b"ralf_integrations.hooks.checkpoints" in words and os.fsencode(root) in words
     return found
 
 

@@ -26,10 +26,11 @@ from typing import Any
 from measure import ROOT, Row, main
 
 import ralf
-from ralf import tokens, yamltext
+from ralf.format import guarded_yaml
 from ralf.project import Project
-from ralf.transcripts import open_transcript
-from ralf_integrations.blackbox5 import installing, loop, script
+from ralf.text import tokens
+from ralf.transcripts.reader import open_transcript
+from ralf_integrations.blackbox5 import installing, loop
 from ralf_integrations.clients import installation
 from ralf_migrations.migrate import migrate
 
@@ -114,7 +115,7 @@ def _time(root: Path, rounds: int) -> Row:
     """What `start` and `end` take, as the shell calls them, to the shortest time that a real run took."""
     texts = [path.read_text(encoding="utf-8") for path in root.glob("runs/*/*/metadata.yaml")]
     shortest = min(int(found) for text in texts for found in _DURATION.findall(text))
-    door, source = script.path(Project(root)), next(root.glob("runs/*/run-0049"))
+    door, source = installing.script_path(Project(root)), next(root.glob("runs/*/run-0049"))
     times = []
     for number in range(rounds):
         folder = root / ".autonomous" / "runs" / f"run-20260201_1200{number:02d}-TASK-TIME-1"
@@ -151,7 +152,7 @@ def _found(root: Path) -> Row:
     place.parent.mkdir(parents=True)
     shutil.copy(DATA / "decision_registry" / "project.yaml", place)
     migrate("decision-registry", root=root)
-    entries: list[Mapping[str, Any]] = yamltext.load(place.read_text(encoding="utf-8"))["decisions"]
+    entries: list[Mapping[str, Any]] = guarded_yaml.load(place.read_text(encoding="utf-8"))["decisions"]
     found = 0
     for entry in entries:
         title, why = str(entry["title"]), " ".join(str(entry["rationale"] or "").split())

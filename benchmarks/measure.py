@@ -36,7 +36,7 @@ if not os.environ.get("XDG_CONFIG_HOME", "").startswith(tempfile.gettempdir()):
 
 def copied(project: Path, to: Path) -> Path:
     """A copy of a project, registered as the original is."""
-    from ralf.ownership import registry
+    from ralf.storage import registry
 
     shutil.copytree(project, to)
     found = registry.find(project)

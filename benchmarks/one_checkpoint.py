@@ -14,18 +14,18 @@ from commands import EXAMPLE, ROUTE
 from installed import ralf
 from measure import Row, main, python, run
 
-from ralf import tokens
-from ralf.segments import cut
-from ralf.transcripts import open_transcript
+from ralf.checkpointing.due import cut
+from ralf.text import tokens
+from ralf.transcripts.reader import open_transcript
 
 TITLE = "A checkpoint of 50,000 tokens"
 TOKENS = 50_000
 MOST_SECONDS = 0.5
 
 LOADED = """
-from ralf import payload, tokens
-from ralf.secrets import redaction
-from ralf.summarizers import extractive
+from ralf.checkpointing import record as payload; from ralf.text import tokens
+from ralf.redact import engine, redactor as redact
+from ralf.summarize import extractive
 tokens.count("loaded")
 """
 """What only a transcript with anything new in it needs: with it loaded, two differ in what is done to them alone."""

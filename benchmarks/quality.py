@@ -34,9 +34,10 @@ from pathlib import Path
 from measure import Row, record, table  # first: it puts this checkout before whatever is installed
 
 import ralf
-from ralf import tokens
-from ralf.transcripts import open_transcript
+import ralf.errors
+from ralf.text import tokens
 from ralf.transcripts.events import Event
+from ralf.transcripts.reader import open_transcript
 
 _NAME = re.compile(
     r"(?<![\w./-])(?:"

@@ -10,9 +10,9 @@ from pathlib import Path
 import measure
 import synthetic
 
-from ralf.secrets import secretformats
-from ralf.secrets.redact import Redactor
-from ralf.transcripts import open_transcript
+from ralf.redact import formats
+from ralf.redact.redactor import Redactor
+from ralf.transcripts.reader import open_transcript
 
 SIZE = 1_000_000
 LEAST, LEAST_HOSTILE = 10.0, 2.0  # MB/s
@@ -48,7 +48,7 @@ def produce(rounds: int) -> list[measure.Row]:
         },
         rounds=rounds,
     )
-    words = dict.fromkeys([*_OWN_WORDS, *(one.literals[0] for one in secretformats.FORMATS)])
+    words = dict.fromkeys([*_OWN_WORDS, *(one.literals[0] for one in formats.FORMATS)])
     texts = {f"hostile: {word.strip()}": (word * (SIZE // len(word) + 1))[:SIZE] for word in words}
     hostile = measure.functions({name: partial(REDACTOR.hits, text) for name, text in texts.items()}, rounds=1)
     worst = sorted(hostile, key=lambda row: -row.value)[:5]

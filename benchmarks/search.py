@@ -24,7 +24,9 @@ from measure import BARE, Row, commands, main, python
 from synthetic import session
 
 import ralf
-from ralf import evidence, journal, project, routing
+from ralf import project, routing
+from ralf.storage import journal
+from ralf.transcripts import evidence
 
 TITLE = "Search"
 
@@ -45,7 +47,7 @@ _CALL = """
 import time
 begin = time.process_time()
 import ralf, sqlite3
-from ralf.search import search
+from ralf.finding.search import search
 imported = time.process_time()
 search({query!r}, root={root!r})
 print(time.process_time() - imported, imported - begin)

@@ -14,7 +14,7 @@ from statistics import median
 from installed import ralf
 from measure import BARE, Row, Sample, main, run
 
-from ralf import optin
+from ralf.maintenance import optin
 from ralf.project import Project
 
 TITLE = "Starting the MCP server"

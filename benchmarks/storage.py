@@ -18,10 +18,11 @@ from measure import ROOT, Row, main
 from synthetic import turn
 
 import ralf
-from ralf import evidence, tokens
-from ralf.proving import items, probe, proof
+from ralf.proof import loss, recall as recalling
 from ralf.storage.filestore import FileStore
-from ralf.transcripts import open_transcript
+from ralf.text import tokens
+from ralf.transcripts import evidence
+from ralf.transcripts.reader import open_transcript
 
 TITLE = "Storage"
 CHECKPOINT, CHECKPOINTS = 50_000, 1_000
@@ -103,8 +104,10 @@ def _measured(scratch: Path) -> dict[str, float]:
 
 def _probe(events: list[Any], context: Any, store: Any, digest: str) -> None:
     """All that the proof does, with the words of the route file in place of those of the segments."""
-    recall = probe.measure(items.seen(events), probe.Words.of(context.facts, context.decisions, context.history))
-    proof.with_search(store, digest, recall)
+    recall = recalling.measure(
+        recalling.seen(events), recalling.Words.of(context.facts, context.decisions, context.history)
+    )
+    loss.with_search(store, digest, recall)
 
 
 def _size(folder: Path) -> int:

@@ -21,14 +21,15 @@ from search import QUERIES
 from synthetic import turn
 
 import ralf
-from ralf import journal, tokens
-from ralf.document import parse
 from ralf.errors import DamagedRouteFile
-from ralf.journal import Record
+from ralf.format.codec import to_tree
+from ralf.format.routefile import parse
 from ralf.model import Decision
 from ralf.project import Project
-from ralf.tombstones import tombstone
-from ralf.tree import to_tree
+from ralf.route.cap import tombstone
+from ralf.storage import journal
+from ralf.storage.journal import Record
+from ralf.text import tokens
 
 TITLE = "Growth"
 

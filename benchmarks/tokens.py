@@ -5,26 +5,27 @@ from __future__ import annotations
 import json
 import statistics
 import sys
+import tempfile
+from base64 import b64encode
 from collections.abc import Iterator
 
 import measure
 
-from ralf import tokens
+from ralf.text import tokens
 
 PIECE = 4096
-RANKS = measure.ROOT / "context" / "ralf" / "data" / "o200k_base.tiktoken"
 SAMPLES = {
     "code": ["context/ralf/*.py", "examples/*.py"],
     "prose": ["docs/*.md", "README.md", "LICENSE"],
     "transcript": ["examples/session.jsonl"],
 }
 
-_TIKTOKENS_OWN = f"""
+_TIKTOKENS_OWN = """
 import os
 os.environ["TIKTOKEN_CACHE_DIR"] = ""
 import tiktoken, tiktoken.load
-ranks = tiktoken.load.load_tiktoken_bpe({str(RANKS)!r}, expected_hash={tokens.RANKS_SHA256!r})
-tiktoken.Encoding("o", pat_str={tokens.PATTERN!r}, mergeable_ranks=ranks, special_tokens={{}}).encode_ordinary("x")
+ranks = tiktoken.load.load_tiktoken_bpe({ranks!r})
+tiktoken.Encoding("o", pat_str={pattern!r}, mergeable_ranks=ranks, special_tokens={{}}).encode_ordinary("x")
 """
 
 
@@ -70,15 +71,22 @@ def speed(rounds: int) -> Iterator[measure.Row]:
 
 def cold(rounds: int) -> list[measure.Row]:
     """Whole processes: the first count, next to a bare interpreter and to tiktoken's own loader."""
-    return measure.commands(
-        {
-            "python -I -c pass": measure.BARE,
-            "estimate of one word": measure.python("from ralf import tokens; tokens.estimate('x')"),
-            "exact count of one word": measure.python("from ralf import tokens; tokens.count('x')"),
-            "the same by tiktoken's own loader": measure.python(_TIKTOKENS_OWN),
-        },
-        rounds=rounds,
-    )
+    with tempfile.NamedTemporaryFile(suffix=".tiktoken") as file:
+        ranks = sorted(tokens._table().all().items(), key=lambda item: item[1])
+        file.writelines(b"%b %d\n" % (b64encode(token), rank) for token, rank in ranks)
+        file.flush()
+        return measure.commands(
+            {
+                "python -I -c pass": measure.BARE,
+                "estimate of one word": measure.python("from ralf.text import tokens; tokens.estimate('x')"),
+                "exact count of one word": measure.python("from ralf.text import tokens; tokens.count('x')"),
+                "exact count of a Thai word": measure.python("from ralf.text import tokens; tokens.count('สวัสดี')"),
+                "the same by tiktoken's own loader": measure.python(
+                    _TIKTOKENS_OWN.format(ranks=file.name, pattern=tokens.PATTERN)
+                ),
+            },
+            rounds=rounds,
+        )
 
 
 def _event_texts() -> list[str]:

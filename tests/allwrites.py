@@ -11,18 +11,22 @@ from pathlib import Path
 
 import hookkit
 import ralf
-from ralf import archive, localconfig, optin, routing
+from ralf import routing
 from ralf.errors import RalfError
-from ralf.forgetting.forget import forget
-from ralf.integrity.repair import repair
-from ralf.integrity.verify import verify
-from ralf.past.revert import revert
+from ralf.history.log import revert
+from ralf.maintenance import optin
+from ralf.maintenance.forget import forget
+from ralf.maintenance.repair import repair
+from ralf.maintenance.verify import verify
 from ralf.project import Project
+from ralf.refining import local_config
+from ralf.route import archive
 from ralf_integrations import inbox
-from ralf_integrations.blackbox5 import budgetfile, crossing, installing, runstate
-from ralf_integrations.clients import installation, registry
-from ralf_integrations.hooks import complaints
-from ralf_integrations.orchestrator.keeping import Orchestrator
+from ralf_integrations.blackbox5 import budget, checkpointing, installing, loop
+from ralf_integrations.client import CLIENTS
+from ralf_integrations.clients import installation
+from ralf_integrations.hooks import error_log
+from ralf_integrations.orchestrator import Orchestrator
 from storekit import grow, journal_file, route_file, write_session
 
 ROUTE = "tide"
@@ -54,18 +58,18 @@ def _calls(rig: hookkit.Rig, project: Project, session: Path, turn: int) -> Iter
     yield lambda: grow(session, 3_000, turn)
     yield lambda: ralf.checkpoint(ROUTE, session, root=root)
     yield lambda: routing.use(project, ROUTE, session="s-1")
-    yield lambda: routing.name(project, "Carry the tide table over", session="s-2")
+    yield lambda: routing.name(project, "Carry the tide table over", session="s-2", redact=str)
     yield lambda: inbox.send(project, "s-1", "Look at the gauge", sender="t")
     yield lambda: inbox.take(project, "s-1", 1_000)
     yield lambda: ralf.search("centimetres", root=root)
     yield lambda: ralf.get_context(ROUTE, root=root, query="gauge")
     yield lambda: _orchestrate(root)
-    yield lambda: complaints.add(project, "here", ValueError("something"))
-    yield lambda: crossing.at(project, "key", 80, 70, lambda: None)
-    yield lambda: runstate.begin(project, root / "runs" / "run-1", ROUTE)
-    yield lambda: budgetfile.write(root / "runs" / "run-1" / "context.json", {"max_tokens": 9}, {"percentage": 1.0})
-    yield lambda: localconfig.choose(project, "claude")
-    for part in (installation.of_agents_md(project), *_client(project), installing._script(project)):
+    yield lambda: error_log.add(project, "here", ValueError("something"))
+    yield lambda: checkpointing.act_once_per_crossing(project, "key", 80, 70, lambda: None)
+    yield lambda: loop.mark_begun(project, root / "runs" / "run-1", ROUTE)
+    yield lambda: budget.write_state(root / "runs" / "run-1" / "context.json", {"max_tokens": 9}, {"percentage": 1.0})
+    yield lambda: local_config.choose_summarizer(project, "claude")
+    for part in (installation.of_agents_md(project), *_client(project), installing._script_part(project)):
         yield lambda part=part: _install(project, part)  # type: ignore[misc]
     yield lambda: rig.grow(2_000)
     for event in EVENTS:
@@ -80,7 +84,7 @@ def _calls(rig: hookkit.Rig, project: Project, session: Path, turn: int) -> Iter
 
 
 def _client(project: Project) -> list[installation.Part]:
-    return [installation.of_client(project, registry.CLIENTS["claude-code"], shared=False)]
+    return [installation.of_client(project, CLIENTS["claude-code"], shared=False)]
 
 
 def _install(project: Project, part: installation.Part) -> None:

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+import ralf_integrations  # noqa: F401  # what it declares, where no metadata do
 from examples import FEW, MANY
 from storekit import CHOOSING, SOURCE, Cli, copied
 

@@ -10,9 +10,8 @@ from typing import Any
 from hypothesis import settings, strategies as st
 
 from examples import examples
-from ralf.context import Body, RouteContext
-from ralf.model import Section
-from ralf.text import clean, one_line
+from ralf.model import Body, RouteContext, Section
+from ralf.text.cleaning import clean, one_line
 
 NASTY = (
     '--- ---\n \n--- \n---\n... # ## ### #### ``` ~~~ ```python\n `````` \t \\ \\n \\" " \' \'\' "" { } [ ] , : :\t '

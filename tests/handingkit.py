@@ -15,13 +15,12 @@ import pytest
 
 import ralf
 import storekit
-from ralf import optin
+from ralf.maintenance import optin
 from ralf.project import Project
-from ralf_integrations.hooks import forks, handler, known as knowns
-from ralf_integrations.hooks.answer import Answer, written
-from ralf_integrations.hooks.known import Known
-from ralf_integrations.hooks.payload import Payload, parse
+from ralf_integrations.hooks import entry, previous_sessions, session_registry
+from ralf_integrations.hooks.messages import Answer, Payload, parse, written
 from ralf_integrations.hooks.session import Session
+from ralf_integrations.hooks.session_registry import KnownSession
 
 KIT = storekit.SOURCE.parent / "shared" / "clients"
 """The kit with payloads that the clients themselves have sent."""
@@ -85,8 +84,8 @@ def hook(name: str, session: str, root: Path, **fields: Any) -> Answer:
     """What a hook answers, and what it leaves to the next one, as the entry does it."""
     sent = payload(name, session, root, **fields)
     seen = Session(sent, Project(root))
-    forks.settle(seen)
-    answer = handler.handle(seen)
+    previous_sessions.find_origin(seen)
+    answer = entry.handle(seen)
     seen.keep()
     output = written(answer, sent)
     assert not answer.context or answer.context in str(json.loads(output)["hookSpecificOutput"]["additionalContext"])
@@ -103,16 +102,16 @@ def prompt(session: str, root: Path, text: str, **fields: Any) -> str:
     return hook("UserPromptSubmit", session, root, prompt=text, **fields).context
 
 
-def remembered(root: Path, session: str, **fields: Any) -> Known:
+def remembered(root: Path, session: str, **fields: Any) -> KnownSession:
     """Leave what hooks know of a session."""
-    known = replace(knowns.of(Project(root), session), **fields)
-    knowns.remember(Project(root), known)
+    known = replace(session_registry.load(Project(root), session), **fields)
+    session_registry.save(Project(root), known)
     return known
 
 
 def remembered_at(root: Path, session: str) -> Path:
     """Where that lies."""
-    return knowns.folder(Project(root)) / f"{session}.json"
+    return session_registry.folder(Project(root)) / f"{session}.json"
 
 
 @contextmanager

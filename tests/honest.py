@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ralf.extraction import facts
+from ralf.facts import facts
 from ralf.model import Decision
-from ralf.summarizers import decisions
+from ralf.summarize import extractive
 from ralf.transcripts.events import Event, Position
 
 LABELS = Path(__file__).parent / "labels"
@@ -41,7 +41,7 @@ class Taken:
         said: list[tuple[Any, str]] = [("user", text), ("assistant", "I'll start by looking at the code.")]
         events = [Event(kind, words, Position(n, n), Position(n + 1, n + 1)) for n, (kind, words) in enumerate(said)]
         (request,) = facts.extract(events).facts.requests
-        return cls(decisions.find(events), request.request)
+        return cls(extractive.find_decisions(events), request.request)
 
     def lists(self, label: str, *, kinds: Sequence[str] = ("rule",)) -> bool:
         """Whether a person's decision of one of these kinds holds most of a label's words."""

@@ -22,10 +22,13 @@ import pytest
 
 import ralf
 import storekit
-from ralf import detached, environment, optin
+from ralf import environment
+from ralf.maintenance import optin
 from ralf.project import Project
-from ralf_integrations.hooks import entry, installed, instant, taking
-from ralf_integrations.hooks.payload import Client, Payload, parse
+from ralf.storage import processes as detached
+from ralf_integrations.client import CLIENTS
+from ralf_integrations.hooks import checkpoints, entry, instant
+from ralf_integrations.hooks.messages import Payload, parse
 from ralf_integrations.hooks.session import Session
 
 CAPTURED = storekit.SOURCE.parent / "shared" / "clients" / "captured"
@@ -73,7 +76,7 @@ class Rig:
 
     root: Path
     transcript: Path
-    client: Client = "claude-code"
+    client: str = "claude-code"
     session: str = SESSION
     environment: dict[str, str] = field(default_factory=lambda: {"CLAUDE_CODE_ENTRYPOINT": "cli"})
     turns: int = 0
@@ -117,7 +120,7 @@ class Rig:
     def start(self, event: str, **more: object) -> subprocess.Popen[bytes]:
         """Call a hook, and do not wait for it."""
         child = subprocess.Popen(
-            installed.command(self.client, event),
+            CLIENTS[self.client].command(event, shared=False),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -144,7 +147,7 @@ class Rig:
             patch.setattr(detached, "start", forked)
             said: list[str] = []
             if not instant.is_idle(self.client, event, data):
-                entry.run(self.client, event, data, said.append)
+                entry.run(self.client, event, data, said.append, instant.is_idle)
         self.settle()
         assert len(said) < 2
         return Said("".join(said))
@@ -168,7 +171,7 @@ class Rig:
             with suppress(ChildProcessError):
                 if os.waitpid(child, os.WNOHANG) == (0, 0):
                     ours.add(child)
-        wanted = (b"ralf_integrations.hooks.detached", os.fsencode(self.root))
+        wanted = (b"ralf_integrations.hooks.checkpoints", os.fsencode(self.root))
         found = {process for process, words in processes() if all(word in words for word in wanted)}
         return sorted(found | ours)
 
@@ -179,7 +182,7 @@ class Rig:
         wait(lambda: not self.workers() and self._is_unlocked(), seconds)
 
     def _is_unlocked(self) -> bool:
-        for path in taking.lock(self.project, "default").parent.glob("*.lock"):
+        for path in checkpoints.lock(self.project, "default").parent.glob("*.lock"):
             with path.open("rb") as file:
                 try:
                     fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -247,7 +250,7 @@ def answered(calls: Iterable[subprocess.Popen[bytes]]) -> list[Said]:
     return found
 
 
-def rig(root: Path, *, session: str = SESSION, client: Client = "claude-code") -> Rig:
+def rig(root: Path, *, session: str = SESSION, client: str = "claude-code") -> Rig:
     """A project at `root` that has opted in, and an empty session of a user whose home lies beside it."""
     if not is_installed():
         pytest.skip("the installed command runs another checkout, or none: pip install -e .")

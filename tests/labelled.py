@@ -18,15 +18,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ralf.journal import Record
-from ralf.labels import labelled
+from ralf.checkpointing.due import cut
+from ralf.format.codec import to_tree
 from ralf.model import Decision
-from ralf.route import apply, empty
-from ralf.segments import cut
-from ralf.summarizers import decisions
-from ralf.transcripts import open_transcript
+from ralf.route.edits import labelled
+from ralf.route.fold import apply, empty
+from ralf.storage.journal import Record
+from ralf.summarize import extractive
 from ralf.transcripts.events import Event, Position
-from ralf.tree import to_tree
+from ralf.transcripts.reader import open_transcript
 
 LABELS = Path(__file__).parent / "labels"
 DATA = Path(__file__).parents[2] / "shared" / "eval" / "data"
@@ -220,7 +220,7 @@ def _listed(path: Path, session: str) -> Sequence[Decision]:
     context = empty("labelled")
     for piece in cut(open_transcript(path).events(), _SEGMENT, lambda text: len(text) // 4):
         known = [decision for decision in context.decisions if decision.status == "active"]
-        found = decisions.find(piece.events, session=session, known=known)
+        found = extractive.find_decisions(piece.events, session=session, known=known)
         payload = labelled(context, "checkpoint", {"decisions": [to_tree(decision) for decision in found]})
         context = apply(context, Record(context.revision + 1, "checkpoint", payload))
     return context.decisions
@@ -235,7 +235,7 @@ def own_precision_and_recall() -> list[Verdict]:
             Event(kinds[who], text, Position(turn, turn), Position(turn + 1, turn + 1))
             for turn, (who, text) in enumerate(own.said)
         ]
-        verdicts.append(Verdict.of(own, decisions.find(events)))
+        verdicts.append(Verdict.of(own, extractive.find_decisions(events)))
     return verdicts
 
 

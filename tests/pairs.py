@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from ralf.model import Decision, Source
-from ralf.summarizers import decisions
-from ralf.summarizers.supersession import linked
+from ralf.summarize import extractive
+from ralf.summarize.supersession import linked
 from ralf.transcripts.events import Event, Position
 
 _APART = 8  # lines between the first message and the second
@@ -40,8 +40,8 @@ class Pair:
 
     def links_said(self) -> bool:
         """Whether it is where both are messages of a session, each of which an agent takes up."""
-        known = decisions.find(list(self._said(self.first, 1)), session="s")
-        later = decisions.find(
+        known = extractive.find_decisions(list(self._said(self.first, 1)), session="s")
+        later = extractive.find_decisions(
             list(self._said(self.second, _APART)), session="s", known=[_labelled(one, n) for n, one in enumerate(known)]
         )
         return any(one.supersedes for one in later)

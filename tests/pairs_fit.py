@@ -1,4 +1,4 @@
-"""Fits the weights by which `ralf.summarizers.opposing` tells that a decision takes another's place.
+"""Fits the weights by which `ralf.summarize.opposing` tells that a decision takes another's place.
 
 `python -m tests.pairs_fit` prints the tables; they are copied into that module by hand. `--authors` fits to all but one
 file of pairs at a time and prints what is found in that one, and how many are false, at several likenesses, and, as
@@ -19,7 +19,7 @@ from math import exp
 from tests import labelled
 from tests.pairs import Figures, Pair, read
 
-from ralf.summarizers import opposing
+from ralf.summarize import opposing
 
 FILES = ("dev", "author1", "author2", "author3", "own")
 _OFFSETS, _OF_OTHERS = range(1, 80), 0.05  # which decisions are put together, and what such a pair weighs

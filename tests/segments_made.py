@@ -5,8 +5,8 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 
-from ralf.extraction import facts
-from ralf.summarizers import Segment
+from ralf.facts import facts
+from ralf.summarize import Segment
 from ralf.transcripts.events import Event, Position
 
 _PARTS = ("parser", "cache", "mailer", "ledger", "scanner", "router", "splitter", "packer", "timer", "loader")

@@ -10,7 +10,8 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+import zlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
@@ -19,10 +20,11 @@ from typing import Any
 
 import pytest
 
-from ralf import optin, tokens
-from ralf.files import atomic
-from ralf.ownership import registry, routefiles
+from ralf.maintenance import optin
 from ralf.project import Project
+from ralf.route import foreign
+from ralf.storage import blob_files, durable, registry
+from ralf.text import tokens
 
 SOURCE = Path(__file__).parents[1]
 EARLIER = SOURCE / "tests" / "stores" / "4f05e28"
@@ -187,6 +189,26 @@ def grow(path: Path, wanted: int, first: int, session: str = "s-1") -> int:
 # ---- the store on disk ----
 
 
+def zipped(root: Path, digests: Iterable[str] | None = None) -> Path:
+    """Put these blobs, or all, into a zip file, as an earlier version archived them; the file."""
+    folder = context_of(root) / "archive" / "blobs"
+    files = [path for top in (context_of(root) / "blobs", folder) for path in top.glob("??/*")]
+    chosen = [path for path in files if digests is None or path.name in set(digests)]
+    members = []
+    for path in chosen:
+        content, text = path.read_bytes(), zlib.decompress(path.read_bytes())
+        put = path.stat().st_mtime
+        members.append(blob_files.Member(path.name, put, zlib.crc32(text), len(text), content[2:-4]))
+    folder.mkdir(parents=True, exist_ok=True)
+    made = folder / f"{len(list(folder.glob('*.zip'))) + 1:06d}.zip"
+    if members:
+        made.write_bytes(b"".join(blob_files.chunks(members)))
+        made.chmod(0o600)
+    for path in chosen:
+        path.unlink()
+    return made
+
+
 def context_of(root: Path) -> Path:
     return root / ".autonomous" / "context"
 
@@ -223,7 +245,7 @@ def known(root: Path, route: str) -> Path:
     Without a journal any other is foreign, whoever wrote it.
     """
     path = route_file(root, route)
-    routefiles.remember(Project(root), route, path.read_bytes())
+    foreign.remember(Project(root), route, path.read_bytes())
     return path
 
 
@@ -233,7 +255,7 @@ def kept_bytes(root: Path, *, cache: bool = False) -> dict[str, bytes]:
     found = {}
     for path in sorted(top.rglob("*")):
         name = path.relative_to(top).as_posix()
-        if path.is_file() and path.suffix != atomic.SEEN_SUFFIX and (cache or not name.startswith("cache/")):
+        if path.is_file() and path.suffix != durable.SEEN_SUFFIX and (cache or not name.startswith("cache/")):
             found[name] = path.read_bytes()
     return found
 
@@ -241,7 +263,7 @@ def kept_bytes(root: Path, *, cache: bool = False) -> dict[str, bytes]:
 def hidden(path: Path) -> list[str]:
     """What lies beside a file under a hidden name, but for what was displaced and looked at a moment ago."""
     names = (found.name for found in path.parent.iterdir() if found.name.startswith("."))
-    return sorted(name for name in names if not name.endswith(atomic.SEEN_SUFFIX))
+    return sorted(name for name in names if not name.endswith(durable.SEEN_SUFFIX))
 
 
 def temporaries(root: Path) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
 import itertools
 import json
@@ -65,21 +66,21 @@ def test_a_checkpoint_that_finds_nothing_new_loads_neither_the_summariser_nor_th
     assert ralf.checkpoint("tide", tmp_path / "talk.jsonl", root=tmp_path).checkpoints
     code = (
         "import sys, ralf\nassert not ralf.checkpoint('tide', 'talk.jsonl', root='.').checkpoints\n"
-        "print([m for m in ('ralf.payload', 'ralf.secrets.redact', 'ralf.summarizers.extractive', 'tiktoken')"
-        " if m in sys.modules])"
+        "print([m for m in ('ralf.checkpointing.record', 'ralf.redact.redactor', 'ralf.summarize.extractive',"
+        " 'tiktoken') if m in sys.modules])"
     )
     assert python(code, tmp_path) == "[]\n"
 
 
 FIRST = (
-    "import ralf.checkpoint",
-    "import ralf.search",
-    "from ralf.report import CheckpointReport",
+    "import ralf.checkpointing.due",
+    "import ralf.finding.search",
+    "from ralf.checkpointing.flow import CheckpointReport",
     "from ralf import checkpoint",
     "from ralf import search",
-    "import ralf.index.searchindex",
-    "import ralf.watch",
-    "import importlib; importlib.import_module('ralf.checkpoint'); importlib.import_module('ralf.search')",
+    "import ralf.finding.search_index",
+    "import ralf.checkpointing.progress",
+    "import importlib; importlib.import_module('ralf.checkpointing'); importlib.import_module('ralf.finding')",
     "ralf.checkpoint",
     "ralf.search",
 )
@@ -99,10 +100,59 @@ def test_checkpoint_and_search_are_functions_whatever_was_imported_first(
 
 def test_the_modules_can_still_be_imported_by_name(tmp_path: Path) -> None:
     code = (
-        "import ralf, sys\nfrom ralf.checkpoint import CheckpointReport\nfrom ralf.search import SearchHit\n"
-        "print(sys.modules['ralf.checkpoint'].checkpoint is ralf.checkpoint, ralf.SearchHit is SearchHit)"
+        "import ralf, sys\nfrom ralf.checkpointing import flow\nfrom ralf.finding.search import SearchHit\n"
+        "print(flow.checkpoint is ralf.checkpoint, ralf.SearchHit is SearchHit)"
     )
     assert python(code, tmp_path) == "True True\n"
+
+
+CORE = Path(ralf.__file__).parent
+BY_NAME = {"extensions.py", "storage/processes.py"}  # entry points of others; the module that a background process runs
+
+
+def imports_of(tree: ast.Module) -> list[tuple[str, str]]:
+    """(module, name) of each import, and (function, "") of each call that may import by a string."""
+    found: list[tuple[str, str]] = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom):
+            found += [(node.module or "", each.name) for each in node.names]
+        elif isinstance(node, ast.Import):
+            found += [(each.name, "") for each in node.names]
+        elif isinstance(node, ast.Call):
+            found.append((ast.unparse(node.func).rpartition(".")[2], ""))
+    return found
+
+
+def test_no_core_module_imports_what_the_package_re_exports_or_imports_by_a_string() -> None:
+    exported = {("ralf", name) for name in {*ralf.__all__, "api"} - {"errors"}} | {("ralf", "")}
+    by_string = {("import_module", ""), ("__import__", "")}
+    for path in sorted(CORE.rglob("*.py")):
+        name = path.relative_to(CORE).as_posix()
+        found = set(imports_of(ast.parse(path.read_text())))
+        assert not found & exported - ({("ralf", "api")} if name == "__init__.py" else set()), name
+        assert name in BY_NAME or not found & by_string, name
+
+
+def test_the_api_has_every_verb_of_the_command_line() -> None:
+    from ralf import api
+
+    verbs = """
+        get_context render list_routes status search why log diff context_at loss_reports checkpoint watch
+        record_decision revert drop open_file take_in change use verify repair archive prune forget forget_route
+        init uninstall switch accept_route find
+    """.split()
+    for verb in verbs:
+        function = getattr(api, verb)
+        assert inspect.isfunction(function), verb
+        assert inspect.getdoc(function), verb
+    assert api.checkpoint is ralf.checkpoint
+    with pytest.raises(AttributeError, match="no attribute 'nonesuch'"):
+        api.nonesuch  # noqa: B018
+
+
+def test_importing_the_api_loads_no_other_module_of_its_own_but_the_errors(tmp_path: Path) -> None:
+    code = "import sys, ralf.api\nprint(sorted(m for m in sys.modules if m.startswith('ralf.')))"
+    assert python(code, tmp_path) == "['ralf.api', 'ralf.errors']\n"
 
 
 def test_every_name_that_is_promised_is_there_and_documented() -> None:

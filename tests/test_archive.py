@@ -10,7 +10,6 @@ import shutil
 import signal
 import time
 import tracemalloc
-import zipfile
 import zlib
 from datetime import UTC, datetime
 from pathlib import Path
@@ -18,13 +17,13 @@ from pathlib import Path
 import pytest
 
 import ralf
-from ralf import archive as archives
-from ralf.archive import NEWEST, archive
-from ralf.past import history
+from ralf.finding.search import search
+from ralf.maintenance.verify import verify
 from ralf.project import Project
-from ralf.search import search
+from ralf.route import archive as archives, history
+from ralf.route.archive import NEWEST, archive
 from ralf.storage.filestore import FileStore
-from storekit import Cli, configure, context_of, grow, journal_file, start, write_session
+from storekit import Cli, configure, context_of, grow, journal_file, start, write_session, zipped
 
 BEGIN = datetime(2026, 3, 1, 8, tzinfo=UTC).timestamp()  # about when the made sessions took place
 DAY = 86_400.0
@@ -87,13 +86,11 @@ def test_the_archive_is_of_ordinary_files_that_hold_the_lines_and_the_words(proj
     assert [(one["file"], one["sha256"]) for one in named] == [
         (part.name, hashlib.sha256(part.read_bytes()).hexdigest()) for part in parts
     ]
-    for path in (context_of(project) / "archive" / "blobs").iterdir():
-        with zipfile.ZipFile(path) as zipped:
-            assert zipped.testzip() is None
-            names = zipped.namelist()
-            assert names
-            assert all(hashlib.sha256(zipped.read(name)).hexdigest() == name for name in names)
-            assert not any((context_of(project) / "blobs" / name[:2] / name).exists() for name in names)
+    archived = [path for path in (context_of(project) / "archive" / "blobs").rglob("*") if path.is_file()]
+    assert archived
+    for path in archived:
+        assert hashlib.sha256(zlib.decompress(path.read_bytes())).hexdigest() == path.name
+        assert not (context_of(project) / "blobs" / path.name[:2] / path.name).exists()
 
 
 def test_what_is_young_stays_and_so_do_the_newest_records_of_a_route(project: Path) -> None:
@@ -174,13 +171,36 @@ def test_little_moves_only_where_it_pays(project: Path, monkeypatch: pytest.Monk
     assert len(live(project)) == count(project)
 
 
+def test_blobs_that_an_earlier_version_put_into_zip_files_are_blobs_like_others(tmp_path: Path) -> None:
+    store = FileStore(context_of(tmp_path))
+    words = {store.put_blob([bytes([n]) * 900]): bytes([n]) * 900 for n in range(6)}
+    first, second, *rest = words
+    zips = zipped(tmp_path, [first, second]), zipped(tmp_path, rest)
+    listed = {blob.digest: blob for blob in store.blobs()}
+    assert listed.keys() == words.keys()
+    assert all(blob.archived and blob.size for blob in listed.values())
+    store.drop_blob(first)
+    assert [path.exists() for path in zips] == [False, True]
+    assert {blob.digest: blob.archived for blob in store.blobs()} == dict.fromkeys((second, *rest), True)
+    assert store.put_blob([words[first]]) == first
+    assert store.archive_blobs(words) > 0
+    for digest, content in words.items():
+        assert store.has_blob(digest)
+        assert store.open_blob(digest).read() == content
+    assert not verify(root=tmp_path).findings
+    for digest in words:
+        store.drop_blob(digest)
+    assert list(store.blobs()) == []
+    assert not [path for path in (context_of(tmp_path) / "archive" / "blobs").rglob("*") if path.is_file()]
+
+
 def test_evidence_that_a_checkpoint_that_stays_shares_stays_with_it(project: Path) -> None:
     store = FileStore(context_of(project))
     entries = list(store.read(STREAM))
     digest = json.loads(entries[0].record)["payload"]["evidence"]
     newest = json.loads(entries[-1].record)
     newest["payload"]["evidence"] = digest
-    store.rewrite(STREAM, lambda one: json.dumps(newest).encode() if one.id == entries[-1].id else one.record)
+    store.replace(STREAM, lambda one: json.dumps(newest).encode() if one.id == entries[-1].id else one.record)
     archive(root=project, now=NOW)
     assert {blob.digest: blob.archived for blob in store.blobs()}[digest] is False
 
@@ -193,7 +213,7 @@ def test_evidence_that_a_checkpoint_that_stays_shares_stays_with_it(project: Pat
 def test_killed_at_any_moment_it_loses_nothing_and_done_again_it_completes(project: Path, seed: int) -> None:
     before = seen(project)
     code = (
-        "import sys, time\nfrom ralf.archive import archive\nimport ralf.checkpoint\nprint('go', flush=True)\n"
+        "import sys, time\nfrom ralf.route.archive import archive\nimport ralf.checkpoint\nprint('go', flush=True)\n"
         f"archive(root=sys.argv[1], now={NOW})\n"
     )
     for number in range(3):

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from ralf.files import atomic, leases
+from ralf.storage import durable, files
 from storekit import hidden
 
 OLD = b"the old columns\n" * 100
@@ -34,26 +34,26 @@ def digest(content: bytes) -> str:
 
 def test_a_file_that_somebody_has_open_for_writing_is_not_closed(path: Path) -> None:
     content = path.read_bytes()
-    assert leases.read(path)[:2] == (content, True)
+    assert files.read(path)[:2] == (content, True)
     with path.open("rb"):
-        assert leases.read(path)[:2] == (content, True)
+        assert files.read(path)[:2] == (content, True)
     with path.open("ab"):
-        assert leases.read(path)[:2] == (content, False)
-    assert leases.settled(path, 0) == content
+        assert files.read(path)[:2] == (content, False)
+    assert files.settled(path, 0) == content
 
 
 def test_a_save_is_waited_for_but_not_for_ever(path: Path) -> None:
     with path.open("ab") as file:
-        assert leases.settled(path, 0.01) is None
+        assert files.settled(path, 0.01) is None
         threading.Timer(0.05, file.close).start()
-        assert leases.settled(path, 5) == path.read_bytes()
+        assert files.settled(path, 5) == path.read_bytes()
 
 
 def test_where_the_kernel_cannot_tell_a_file_counts_as_closed(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delattr("fcntl.F_SETLEASE")
     with path.open("ab"):
-        assert leases.read(path).closed is None
-        assert leases.settled(path, 5) == path.read_bytes()
+        assert files.read(path).closed is None
+        assert files.settled(path, 5) == path.read_bytes()
 
 
 @pytest.mark.parametrize("leases_known", [True, False])
@@ -65,7 +65,7 @@ def test_what_is_no_regular_file_is_refused(
         monkeypatch.delattr("fcntl.F_SETLEASE")
     lay(tmp_path / "x")
     with pytest.raises(OSError, match=r"regular|symbolic"):
-        leases.read(tmp_path / "x")
+        files.read(tmp_path / "x")
 
 
 def test_a_file_that_the_kernel_hands_out_in_pieces_is_read_whole_and_never_beyond_what_is_asked_for(
@@ -73,10 +73,10 @@ def test_a_file_that_the_kernel_hands_out_in_pieces_is_read_whole_and_never_beyo
 ) -> None:
     content, pread = path.read_bytes(), os.pread
     monkeypatch.setattr(os, "pread", lambda file, size, at: pread(file, min(size, 7), at))
-    assert leases.read(path).content == content
-    assert leases.read(path, 10).content == content[:10]
+    assert files.read(path).content == content
+    assert files.read(path, 10).content == content[:10]
     path.write_bytes(b"")
-    assert leases.read(path)[:2] == (b"", True)
+    assert files.read(path)[:2] == (b"", True)
 
 
 def test_whoever_opens_a_file_while_it_is_looked_at_ends_nobody(path: Path) -> None:
@@ -92,7 +92,7 @@ def test_whoever_opens_a_file_while_it_is_looked_at_ends_nobody(path: Path) -> N
     thread = threading.Thread(target=opening)
     thread.start()
     while looks < 500 or opened < 500:
-        assert leases.read(path).content
+        assert files.read(path).content
         looks += 1
     thread.join()
 
@@ -102,7 +102,7 @@ def test_whoever_opens_a_file_while_it_is_looked_at_ends_nobody(path: Path) -> N
 
 def test_what_is_displaced_is_handed_back_and_stays_until_it_is_dropped(path: Path) -> None:
     old = path.read_bytes()
-    displaced = atomic.exchange(path, b"new", digest(b"something else"))
+    displaced = durable.exchange(path, b"new", digest(b"something else"))
     assert displaced is not None
     assert (path.read_bytes(), displaced.content) == (b"new", old)
     assert Path(displaced.path).read_bytes() == old
@@ -114,8 +114,8 @@ def test_a_file_that_an_editor_has_open_stays_in_its_place(path: Path) -> None:
     old = path.read_bytes()
     with path.open("ab") as file:
         inode = os.fstat(file.fileno()).st_ino
-        with pytest.raises(atomic.BeingSaved):
-            atomic.exchange(path, b"new", digest(old))
+        with pytest.raises(durable.BeingSaved):
+            durable.exchange(path, b"new", digest(old))
         assert path.stat().st_ino == inode
     assert path.read_bytes() == old
     assert hidden(path) == []
@@ -123,7 +123,7 @@ def test_a_file_that_an_editor_has_open_stays_in_its_place(path: Path) -> None:
 
 def test_a_file_that_is_not_there_is_made_and_nothing_displaced(path: Path) -> None:
     path.unlink()
-    assert atomic.exchange(path, b"new", digest(b"")) is None
+    assert durable.exchange(path, b"new", digest(b"")) is None
     assert (path.read_bytes(), hidden(path)) == (b"new", [])
 
 
@@ -132,7 +132,7 @@ def test_a_file_that_appears_at_the_last_moment_is_displaced_and_not_written_ove
 ) -> None:
     """An editor makes the file anew between our look and our rename."""
     path.unlink()
-    renamed, calls = atomic._renamed, []
+    renamed, calls = durable._renamed, []
 
     def racing(source: str, target: str, flags: int) -> int:
         calls.append(flags)
@@ -140,8 +140,8 @@ def test_a_file_that_appears_at_the_last_moment_is_displaced_and_not_written_ove
             path.write_bytes(b"saved")
         return renamed(source, target, flags)
 
-    monkeypatch.setattr(atomic, "_renamed", racing)
-    displaced = atomic.exchange(path, b"new", digest(b""))
+    monkeypatch.setattr(durable, "_renamed", racing)
+    displaced = durable.exchange(path, b"new", digest(b""))
     assert displaced is not None
     assert (path.read_bytes(), displaced.content) == (b"new", b"saved")
 
@@ -149,18 +149,18 @@ def test_a_file_that_appears_at_the_last_moment_is_displaced_and_not_written_ove
 @pytest.fixture
 def _no_exchange(monkeypatch: pytest.MonkeyPatch) -> None:
     """As on macOS, and on file systems that cannot exchange two names."""
-    monkeypatch.setattr(atomic, "_renameat2", lambda: None)
+    monkeypatch.setattr(durable, "_renameat2", lambda: None)
 
 
 @pytest.mark.usefixtures("_no_exchange")
 def test_where_names_cannot_be_exchanged_what_is_displaced_is_handed_back_all_the_same(path: Path) -> None:
-    displaced = atomic.exchange(path, b"new", digest(b"something else"))
+    displaced = durable.exchange(path, b"new", digest(b"something else"))
     assert displaced is not None
     assert (path.read_bytes(), path.stat().st_nlink, displaced.content) == (b"new", 1, OLD)
     displaced.drop()
     assert hidden(path) == []
     path.unlink()
-    assert atomic.exchange(path, b"newer", digest(b"")) is None
+    assert durable.exchange(path, b"newer", digest(b"")) is None
     assert (path.read_bytes(), path.stat().st_nlink, hidden(path)) == (b"newer", 1, [])
 
 
@@ -178,11 +178,11 @@ def test_what_is_saved_while_no_file_is_there_is_displaced_and_what_was_there_be
         link(source, target)
 
     monkeypatch.setattr(os, "link", racing)
-    displaced = atomic.exchange(path, b"new", digest(known))
+    displaced = durable.exchange(path, b"new", digest(known))
     assert displaced is not None
     assert (path.read_bytes(), displaced.content) == (b"new", b"saved")
     displaced.remove()
-    assert [aside.content for aside in atomic.sweep(path)] == ([] if known == OLD else [OLD])
+    assert [aside.content for aside in durable.sweep(path)] == ([] if known == OLD else [OLD])
 
 
 @pytest.mark.usefixtures("_no_exchange")
@@ -193,8 +193,8 @@ def test_where_names_can_be_neither_exchanged_nor_linked_the_file_is_left_and_th
         raise PermissionError(errno.EPERM, os.strerror(errno.EPERM), target)
 
     monkeypatch.setattr(os, "link", refusing)
-    with pytest.raises(atomic.CannotReplace, match="neither exchange nor link"):
-        atomic.exchange(path, b"new", digest(OLD))
+    with pytest.raises(durable.CannotReplace, match="neither exchange nor link"):
+        durable.exchange(path, b"new", digest(OLD))
     assert (path.read_bytes(), hidden(path)) == (OLD, [])
 
 
@@ -203,10 +203,10 @@ def test_where_the_kernel_cannot_tell_what_is_saved_meanwhile_is_taken_when_it_i
 ) -> None:
     monkeypatch.delattr("fcntl.F_SETLEASE")
     path.write_bytes(b"half of a sa")
-    assert leases.settled(path, 0) is None
+    assert files.settled(path, 0) is None
     with path.open("ab", buffering=0) as file:
         threading.Timer(0.01, file.write, [b"ve"]).start()
-        displaced = atomic.exchange(path, b"a save", digest(OLD))
+        displaced = durable.exchange(path, b"a save", digest(OLD))
         assert displaced is not None
         assert displaced.content == b"half of a save"
     assert path.read_bytes() == b"a save"
@@ -216,12 +216,12 @@ def test_a_link_that_appears_at_the_last_moment_is_taken_away_and_what_it_names_
     named = path.rename(path.with_name("named"))
     path.symlink_to(named)
     old = named.read_bytes()
-    assert atomic.exchange(path, b"new", digest(old)) is None
+    assert durable.exchange(path, b"new", digest(old)) is None
     assert (path.is_symlink(), path.read_bytes(), named.read_bytes()) == (False, b"new", old)
     assert hidden(path) == []
 
 
-@pytest.mark.parametrize("write", [atomic.write, lambda path, content: atomic.exchange(path, content, "0" * 64)])
+@pytest.mark.parametrize("write", [durable.write, lambda path, content: durable.exchange(path, content, "0" * 64)])
 @pytest.mark.parametrize("failing", ["write", "fsync", "close"])
 def test_a_write_that_fails_leaves_the_old_file_alone_and_says_which_it_was(
     path: Path, monkeypatch: pytest.MonkeyPatch, write: Callable[[Path, bytes], object], failing: str
@@ -241,24 +241,54 @@ def test_a_write_that_fails_leaves_the_old_file_alone_and_says_which_it_was(
     assert (path.read_bytes(), hidden(path)) == (old, [])
 
 
+@pytest.mark.parametrize("failing", ["sync", "commit"])
+def test_a_whole_file_that_cannot_be_written_leaves_the_old_one_alone(
+    path: Path, monkeypatch: pytest.MonkeyPatch, failing: str
+) -> None:
+    def fails(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "the disk is full")
+
+    old = path.read_bytes()
+    monkeypatch.setattr(durable._writer_class(), failing, fails)
+    with pytest.raises(OSError, match="the disk is full") as raised:
+        durable.write_file(path, b"new")
+    assert raised.value.filename == str(path)
+    assert (path.read_bytes(), hidden(path)) == (old, [])
+
+
+def test_a_whole_file_takes_the_place_of_a_link_with_the_rights_that_are_asked_for(path: Path) -> None:
+    named = path.with_name("named")
+    path.rename(named)
+    path.symlink_to(named)
+    old, open_files = named.read_bytes(), len(os.listdir("/proc/self/fd"))
+    durable.write_file(path, b"new", mode=0o640)
+    assert (path.is_symlink(), path.read_bytes(), named.read_bytes()) == (False, b"new", old)
+    assert (path.stat().st_mode & 0o777, hidden(path)) == (0o640, [])
+    durable.write_file(path, b"newer")
+    assert (path.read_bytes(), path.stat().st_mode & 0o777) == (b"newer", 0o600)
+    assert len(os.listdir("/proc/self/fd")) == open_files
+
+
 def test_a_file_is_written_under_a_name_without_a_folder_too(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(path.parent)
-    displaced = atomic.exchange(Path(path.name), b"new", "0" * 64)
+    displaced = durable.exchange(Path(path.name), b"new", "0" * 64)
     assert displaced is not None
     displaced.drop()
     assert (path.read_bytes(), hidden(path)) == (b"new", [])
-    atomic.write(Path(path.name), b"newer")
+    durable.write(Path(path.name), b"newer")
     assert (path.read_bytes(), hidden(path)) == (b"newer", [])
+    durable.write_file(Path(path.name), b"newest")
+    assert (path.read_bytes(), hidden(path)) == (b"newest", [])
 
 
 def test_what_killed_writers_of_a_file_left_goes_with_its_next_write_and_what_a_live_one_has_stays(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(atomic, "_BORN", 0.0)
+    monkeypatch.setattr(durable, "_BORN", 0.0)
     killed = os.fork()
     if not killed:
         os.fsync = lambda _: os.kill(os.getpid(), signal.SIGKILL)
-        atomic.write(path, b"half")
+        durable.write(path, b"half")
     os.waitpid(killed, 0)
     (dead,) = hidden(path)
     other = path.with_name(".ralf-other.md-0123456789ab.tmp")
@@ -269,10 +299,10 @@ def test_what_killed_writers_of_a_file_left_goes_with_its_next_write_and_what_a_
         fsync(descriptor)
         if not seen:
             seen.extend(hidden(path))
-            atomic.write(path, b"another's")
+            durable.write(path, b"another's")
             seen.remove(dead)
             assert hidden(path) == seen
 
     monkeypatch.setattr(os, "fsync", meanwhile)
-    atomic.write(path, b"new")
+    durable.write(path, b"new")
     assert (len(seen), hidden(path), path.read_bytes()) == (2, [other.name], b"new")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import ralf
 from ralf import model
-from ralf.extraction.attempts import progressed, said
+from ralf.facts.progress import describe_attempts, has_progressed
 from ralf.model import ActiveWork, CommitFact, Facts, PathFact
 
 
@@ -61,11 +61,11 @@ def test_the_word_in_the_request_is_no_outcome(tmp_path: Path) -> None:
 
 def test_progress_is_a_changed_file_a_commit_or_a_new_result_of_a_test() -> None:
     known = Facts(tests=(model.TestFact("make test", "3 passed"),))
-    assert not progressed(known, Facts(paths=(PathFact("a.py", ("read",)),), tests=known.tests))
-    assert progressed(known, Facts(paths=(PathFact("a.py", ("edited", "read")),)))
-    assert progressed(known, Facts(commits=(CommitFact("9a4894a7", "Prune"),)))
-    assert progressed(known, Facts(tests=(model.TestFact("make test", "4 passed"),)))
+    assert not has_progressed(known, Facts(paths=(PathFact("a.py", ("read",)),), tests=known.tests))
+    assert has_progressed(known, Facts(paths=(PathFact("a.py", ("edited", "read")),)))
+    assert has_progressed(known, Facts(commits=(CommitFact("9a4894a7", "Prune"),)))
+    assert has_progressed(known, Facts(tests=(model.TestFact("make test", "4 passed"),)))
 
 
 def test_a_route_of_one_attempt_says_nothing_of_attempts() -> None:
-    assert said(ActiveWork(last_progress=1)) == ""
+    assert describe_attempts(ActiveWork(last_progress=1)) == ""

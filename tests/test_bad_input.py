@@ -17,7 +17,7 @@ import pytest
 import ralf
 import storekit
 from ralf.errors import RalfError
-from ralf.ownership import foreign
+from ralf.maintenance import adoption
 from ralf.project import Project
 from storekit import Cli, context_of, grow, kept_bytes, records_of, remount, route_file, small_disk, write_session
 
@@ -259,8 +259,9 @@ for package in ("ralf", "ralf_cli", "click"):
     for module in pkgutil.walk_packages(import_module(package).__path__, package + "."):
         if not module.name.endswith("__main__") and "_win" not in module.name:
             import_module(module.name)
-import ctypes, difflib, shlex, signal, sqlite3, threading
-from ralf import tokens
+import_module("ralf_integrations.blackbox5.client")
+import ctypes, difflib, frontmatter, shlex, signal, sqlite3, threading
+from ralf.text import tokens
 tokens.count("x")  # what lies in a folder that only we can read, and is loaded at first need, is loaded by now
 os.setgroups([]); os.setgid(65534); os.setuid(65534)
 sys.argv[0] = "ralf"
@@ -561,7 +562,7 @@ def test_a_brought_file_that_is_mended_after_a_write_keeps_that_write(cli: Cli, 
     route_file(project, "bad").write_bytes(good)
     assert cli("context", "decide", "bad", "Decided since").status == 0
     assert route_file(project, "bad").read_bytes() == good  # of another history than the journal that was begun: theirs
-    foreign.accept_route(Project(project), "bad")
+    adoption.accept_route(Project(project), "bad")
     _all_there(cli, "bad", 1, "Keep the old columns", "Decided in the dark", "Decided since")
 
 

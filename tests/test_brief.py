@@ -12,24 +12,28 @@ from hypothesis import given, settings, strategies as st
 
 from contexts import contexts, quick, ruled, texts
 from examples import examples
-from ralf import tokens
-from ralf.briefing import brief
-from ralf.briefing.brief import counted, key, render
-from ralf.briefing.pieces import SECTIONS, pieces
-from ralf.context import Body, Folded, Header, RouteContext, Since
+from ralf.brief import rendering
+from ralf.brief.pieces import SECTIONS, pieces
+from ralf.brief.rendering import counted, key, render
 from ralf.model import (
     ActiveWork,
+    Body,
     CommandFact,
     CommitFact,
     Decision,
     ErrorFact,
     Facts,
+    Folded,
+    Header,
     OpenFile,
     PathFact,
     RequestFact,
+    RouteContext,
     Section,
+    Since,
     Todo,
 )
+from ralf.text import tokens
 
 GOAL = "Make the orchard water itself when the soil is dry for three days in a row"
 FULL = RouteContext(
@@ -105,7 +109,7 @@ def test_the_pieces_together_never_count_less_than_the_whole(context: RouteConte
     parts = [piece.text for piece in pieces(context)]
     assert tokens.count("".join(parts)) <= sum(map(tokens.count, parts))
     counts = counted(context)
-    assert all(counts[brief.key(part)] == tokens.count(part) for part in parts)
+    assert all(counts[rendering.key(part)] == tokens.count(part) for part in parts)
     headings = {piece.group for piece in pieces(context)}
     assert all(text == "" or text.endswith("\n") for text in parts)
     assert not any("\n" in heading for heading in headings)

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from examples import examples
-from ralf.budget import BudgetWatcher, Limits, State
+from ralf.checkpointing.due import BudgetWatcher, State
+from ralf.config import Limits
 from ralf.errors import UsageError
 from ralf.transcripts.events import Event, Kind, Position
 

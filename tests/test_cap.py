@@ -9,12 +9,11 @@ from hypothesis import given, settings, strategies as st
 
 from contexts import quick, ruled, texts
 from examples import examples
-from ralf import model, tokens
-from ralf.cap import CAP, KEPT_DECISIONS, capped
-from ralf.context import Body, RouteContext
-from ralf.document import parse, render
+from ralf import model
+from ralf.format.routefile import parse, render
 from ralf.model import (
     ActiveWork,
+    Body,
     Checkpoint,
     CommandFact,
     CommitFact,
@@ -23,9 +22,12 @@ from ralf.model import (
     Facts,
     PathFact,
     RequestFact,
+    RouteContext,
     Section,
     Todo,
 )
+from ralf.route.cap import CAP, KEPT_DECISIONS, capped
+from ralf.text import tokens
 
 WORDS = "some twenty words of ordinary prose that say nothing at all but take up room in the file that holds them "
 PINNED = Decision("DEC-9001", kind="rule", pinned=True, decision="Never push to main. " + WORDS, rationale=WORDS)

@@ -9,21 +9,21 @@ import re
 import pytest
 
 import storekit
-from ralf import summarizers
-from ralf.summarizers.caseless import Caseless
-from ralf.summarizers.grammar import any_of
+from ralf import facts, summarize
+from ralf.text import matcher
+from ralf.text.matcher import AnyOf
 
 
-def _patterns() -> dict[str, Caseless]:
-    """Every pattern of the summarizers, by its name."""
-    modules = [
-        importlib.import_module(f"ralf.summarizers.{each.name}") for each in pkgutil.iter_modules(summarizers.__path__)
-    ]
+def _patterns() -> dict[str, AnyOf]:
+    """Every pattern of the summarizers and of what is taken out of events, by its name."""
+    packages = (summarize, facts)
+    names = [f"{one.__name__}.{each.name}" for one in packages for each in pkgutil.iter_modules(one.__path__)]
+    modules = [matcher, *map(importlib.import_module, names)]
     return {
         f"{module.__name__}.{name}": value
         for module in modules
         for name, value in vars(module).items()
-        if isinstance(value, Caseless)
+        if isinstance(value, AnyOf)
     }
 
 
@@ -41,16 +41,16 @@ def test_every_pattern_finds_what_it_finds_by_the_engine_s_own_blindness_to_case
     patterns, texts = _patterns(), _texts()
     assert len(patterns) > 60
     for name, pattern in patterns.items():
-        plain = re.compile(pattern._joined(pattern._branches), re.IGNORECASE)
+        plain = re.compile(matcher._joined(pattern._branches), re.IGNORECASE)
         for text in texts:
             wanted = plain.search(text)
             found = pattern.search(text)
             assert (found and found.span()) == (wanted and wanted.span()), (name, text)
-            assert pattern.found(text) is (wanted is not None)
+            assert pattern(text) is (wanted is not None)
 
 
 def test_branches_that_speak_of_capitals_and_those_that_do_not_are_one_pattern() -> None:
-    pattern = any_of(r"\btide\b", r"\b[Tt]he (?-i:DID)\b")
+    pattern = AnyOf(r"\btide\b", r"\b[Tt]he (?-i:DID)\b")
     assert [found.span() for found in pattern.finditer("Tide, the DID, TIDE, THE did")] == [(0, 4), (6, 13), (15, 19)]
     assert pattern.findall("TIDE the DID") == ["TIDE", "the DID"]
     assert pattern.sub("x", "no TIDE") == "no x"
@@ -60,6 +60,6 @@ def test_branches_that_speak_of_capitals_and_those_that_do_not_are_one_pattern()
 
 @pytest.mark.parametrize("text", ["A\u017fk", "a\u0131so I\u0130s", "\u212aeep", "\u1e9e ask"])
 def test_letters_whose_lower_case_is_another_one_are_found_as_before(text: str) -> None:
-    pattern = any_of(r"\b(?:ask|is|keep|also)\b")
+    pattern = AnyOf(r"\b(?:ask|is|keep|also)\b")
     plain = re.compile(r"\b(?:ask|is|keep|also)\b", re.IGNORECASE)
     assert pattern.findall(text) == plain.findall(text)

@@ -10,16 +10,28 @@ import pytest
 from hypothesis import given, settings
 
 import ralf
+import ralf.errors
 from contexts import contexts, quick
 from examples import examples
-from ralf import merge
-from ralf.context import BODY, Body, Folded, RouteContext
-from ralf.model import ActiveWork, Checkpoint, CommandFact, Decision, Facts, PathFact, Section, Todo
-from ralf.past.changes import SUBJECTS, Told, in_words, place, value
-from ralf.past.difference import diff
-from ralf.past.history import context_at
-from ralf.past.log import log
-from ralf.tree import to_tree
+from ralf.brief.wording import SUBJECTS, Told, in_words, place, value
+from ralf.format import merge
+from ralf.format.codec import to_tree
+from ralf.history.log import log
+from ralf.model import (
+    BODY,
+    ActiveWork,
+    Body,
+    Checkpoint,
+    CommandFact,
+    Decision,
+    Facts,
+    Folded,
+    PathFact,
+    RouteContext,
+    Section,
+    Todo,
+)
+from ralf.route.history import context_at, diff
 from storekit import V100, copied, grow, route_file, write_session
 
 
@@ -225,10 +237,11 @@ def test_the_log_tells_every_record_newest_first_with_who_and_what(project: Path
 
 
 def test_an_import_and_a_kind_of_record_that_nobody_knows_are_told_too(tmp_path: Path) -> None:
-    from ralf import journal, optin
-    from ralf.journal import Record
-    from ralf.ownership.foreign import accept_route
+    from ralf.maintenance import optin
+    from ralf.maintenance.adoption import accept_route
     from ralf.project import Project
+    from ralf.storage import journal
+    from ralf.storage.journal import Record
 
     optin.init(Project(tmp_path), share=False)
     path = route_file(tmp_path, "api")

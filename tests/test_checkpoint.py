@@ -17,9 +17,10 @@ import pytest
 
 import ralf
 import storekit
-from ralf import document, tokens
 from ralf.errors import DamagedTranscript, TranscriptChanged, TranscriptNotFound, UsageError
-from ralf.past.history import context_at
+from ralf.format import routefile
+from ralf.route.history import context_at
+from ralf.text import tokens
 from storekit import checkpoints_of, grow, kept_bytes, records_of, route_file, write_session
 
 TOKENS = 170_000
@@ -196,8 +197,8 @@ def test_a_limit_given_with_the_call_wins_over_the_configured_one(made: Path, tm
 
 
 def test_an_object_that_summarizes_takes_the_place_of_the_embedded_one(session: Path, tmp_path: Path) -> None:
-    from ralf.summarizers import Segment, Summary
-    from ralf.summarizers.registry import named
+    from ralf.summarize import Segment, Summary
+    from ralf.summarize.extractive import named
 
     class Mine:
         name = "mine"
@@ -219,7 +220,7 @@ def test_an_unknown_summarizer_is_refused_before_anything_is_written(session: Pa
 
 
 def test_a_summarizer_that_fails_leaves_the_store_as_it_was(session: Path, tmp_path: Path) -> None:
-    from ralf.summarizers import Segment, Summary
+    from ralf.summarize import Segment, Summary
 
     class Broken:
         name = "broken"
@@ -236,8 +237,8 @@ def test_a_summarizer_that_fails_leaves_the_store_as_it_was(session: Path, tmp_p
 
 def test_the_route_is_not_locked_while_a_summarizer_runs(session: Path, tmp_path: Path) -> None:
     """A decision that is recorded meanwhile is neither blocked nor lost: the work is put on top of it."""
-    from ralf.summarizers import Segment, Summary
-    from ralf.summarizers.registry import named
+    from ralf.summarize import Segment, Summary
+    from ralf.summarize.extractive import named
 
     class Slow:
         name = "slow"
@@ -404,7 +405,7 @@ def test_a_torn_last_record_was_never_acknowledged_and_its_segment_is_taken_agai
     content = journal.read_bytes()
     start = content.rindex(b"\n", 0, -1) + 1
     before = context_at("tide", f"r{len(content.splitlines()) - 1}", root=project)
-    storekit.route_file(project, "tide").write_bytes(document.render(before).encode())  # it shows what is acknowledged
+    storekit.route_file(project, "tide").write_bytes(routefile.render(before).encode())  # it shows what is acknowledged
     journal.write_bytes(content[: start + int((len(content) - start) * share)])
     assert ralf.get_context("tide", root=project).checkpoint_count >= 3
     ralf.checkpoint("tide", project / "session.jsonl", root=project)
@@ -539,7 +540,7 @@ def test_hundreds_of_killed_checkpoints_lose_and_double_nothing(tmp_path: Path) 
 
 def test_the_session_of_this_test_has_the_tokens_that_it_claims(tmp_path: Path) -> None:
     """The generator's own count is that of the reader's events."""
-    from ralf.transcripts import open_transcript
+    from ralf.transcripts.reader import open_transcript
 
     write_session(tmp_path / "s.jsonl", 5_000)
     counted = sum(tokens.count(event.text) for event in open_transcript(tmp_path / "s.jsonl").events())

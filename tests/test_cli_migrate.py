@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from ralf_cli.migrate import SOURCES as NAMED
-from ralf_migrations.sources import SOURCES
+from ralf_migrations.migrate import SOURCES
 from storekit import HANGS, Cli, Ran, environment
 from test_migrate import DECISIONS, every_source, put
 

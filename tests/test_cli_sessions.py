@@ -23,7 +23,7 @@ from typing import Any
 import pytest
 
 import storekit
-from ralf.briefing.fence import OWN_OUTPUT, outside
+from ralf.text.fence import OWN_OUTPUT, outside
 
 SESSIONS = Path(__file__).parent / "sessions"
 UPDATE = os.environ.get("RALF_UPDATE_SESSIONS") == "1"
@@ -261,11 +261,10 @@ def _fields(value: Any) -> set[str]:
 @pytest.mark.slow
 def test_json_of_every_command_parses_and_has_the_names_of_the_api(scratch: Path) -> None:
     import ralf
-    from ralf.past.difference import Difference
-    from ralf.past.log import Event
-    from ralf.past.revert import Reverted
-    from ralf.proving.loss import Loss, LossReport
-    from ralf.status import Status
+    from ralf.checkpointing.progress import Status
+    from ralf.history.log import Event, Reverted
+    from ralf.proof.loss import Loss, LossReport
+    from ralf.route.history import Difference
 
     def found(*args: object) -> Any:
         ran = storekit.process(*args, "--json", cwd=scratch)

@@ -10,7 +10,7 @@ import pytest
 
 import ralf
 import storekit
-from ralf import tokens
+from ralf.text import tokens
 from storekit import Cli, Ran
 
 Run = Callable[..., Ran]

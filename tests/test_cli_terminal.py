@@ -120,16 +120,21 @@ def test_output_that_is_full_is_an_error_of_ours_and_no_reason_to_do_it_again(tm
 
 
 @pytest.mark.parametrize(
-    ("command_line", "megabytes", "status"),
+    ("command_line", "word", "status"),
     [
-        ("decide tide Again", 90, 0),  # the tokenizer's own code would end the process, where it got no more
-        ("checkpoint tide --transcript session.jsonl", 90, 1),
+        ("decide tide สวัสดี", "the", 0),  # tiktoken's own code would end the process, where it got no more memory
+        ("checkpoint tide --transcript session.jsonl", "the", 0),
+        ("checkpoint tide --transcript session.jsonl", "สวัสดี", 1),  # only tiktoken counts it
     ],
 )
-def test_too_little_memory_is_an_error_of_ours(tmp_path: Path, command_line: str, megabytes: int, status: int) -> None:
+def test_too_little_memory_for_tiktoken_is_an_error_of_ours(
+    tmp_path: Path, command_line: str, word: str, status: int
+) -> None:
     ralf.record_decision("tide", "Use SQLite", root=tmp_path)
-    write_session(tmp_path / "session.jsonl", 500)
-    limit = partial(resource.setrlimit, resource.RLIMIT_AS, (megabytes << 20, megabytes << 20))
+    session = tmp_path / "session.jsonl"
+    write_session(session, 500)
+    session.write_text(session.read_text("utf-8").replace("the", word), encoding="utf-8")
+    limit = partial(resource.setrlimit, resource.RLIMIT_AS, (90 << 20, 90 << 20))
     done = subprocess.run(
         command("context", *command_line.split()),
         cwd=tmp_path,

@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 import ralf
-from ralf.transcripts import open_transcript
-from ralf.transcripts.clienttags import outside_tags
+from ralf.transcripts.reader import open_transcript
+from ralf.transcripts.typed import outside_tags
 from test_poison import standing
 
 WORD = "zyzzyva"

@@ -11,10 +11,9 @@ from pathlib import Path
 import pytest
 
 from ralf.errors import UsageError
-from ralf.summarizers import command as commands, presets
-from ralf.summarizers.command import Command, NoAnswer, Usage, named
-from ralf.summarizers.patch import SCHEMA
-from ralf.summarizers.presets import PRESETS, Printed
+from ralf.summarize import command
+from ralf.summarize.command import PRESETS, Command, NoAnswer, Printed, Usage, named
+from ralf.summarize.prompt import SCHEMA
 from storekit import HANGS
 
 MODEL = Path(__file__).parent / "clients" / "model.py"
@@ -204,5 +203,5 @@ def test_numbers_that_make_no_sense_are_none() -> None:
 
 
 def test_the_most_that_is_read_of_an_output_is_bounded() -> None:
-    assert commands.MOST_OUTPUT <= 16 << 20
-    assert presets.read_plain(Printed("```\n{}\n```", "", "")).tree == {}
+    assert command.MOST_OUTPUT <= 16 << 20
+    assert command.read_plain(Printed("```\n{}\n```", "", "")).tree == {}

@@ -9,19 +9,17 @@ from hypothesis import example, given, settings
 
 from contexts import contexts, mapping, quick, text
 from examples import examples
-from ralf import yamltext, yamlwriting
-from ralf.comments import found, lines_of
-from ralf.context import Body, RouteContext
-from ralf.document import parse, render
-from ralf.model import Comment
-from ralf.tree import to_tree
+from ralf.format import guarded_yaml
+from ralf.format.codec import dump_yaml, to_tree
+from ralf.format.routefile import found, lines_of, parse, render
+from ralf.model import Body, Comment, RouteContext
 
 
 @given(mapping)
 @example({"x": "a # b\n# c\n", "y": ["# d", " # e\n f"], "z": "\n# g", "'": '" # h'})
 @quick
 def test_no_text_of_a_value_is_a_comment(tree: dict[str, Any]) -> None:
-    assert found(yamlwriting.dump(tree)) == {}
+    assert found(dump_yaml(tree)) == {}
 
 
 @given(contexts)
@@ -30,7 +28,7 @@ def test_a_comment_between_any_two_keys_is_found_again(context: RouteContext) ->
     tree = to_tree(context)
     for name in ("#body", ""):
         tree.pop(name, None)
-    front = "".join(f"# above: {len(key)}\n" + yamlwriting.dump({key: value}) for key, value in tree.items()) + "#end\n"
+    front = "".join(f"# above: {len(key)}\n" + dump_yaml({key: value}) for key, value in tree.items()) + "#end\n"
     assert found(front) == {**{key: f"# above: {len(key)}" for key in tree}, "": "#end"}
 
 
@@ -58,7 +56,7 @@ def test_a_comment_between_any_two_keys_is_found_again(context: RouteContext) ->
     ],
 )
 def test_a_comment_is_found_where_yaml_has_one(front: str, comments: dict[str, str]) -> None:
-    yamltext.load(front)
+    guarded_yaml.load(front)
     assert found(front) == comments
 
 

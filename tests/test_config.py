@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 
 import storekit
-from ralf import config, yamltext
+from ralf import config
 from ralf.config import Config
 from ralf.errors import Damaged, RalfError, UsageError
+from ralf.format import guarded_yaml
 
 
 def load(folder: Path, text: str | bytes) -> Config:
@@ -131,7 +132,7 @@ def test_a_folder_in_place_of_the_file_is_an_error(tmp_path: Path) -> None:
 
 
 def test_the_file_that_init_writes_is_understood_and_changes_nothing(tmp_path: Path) -> None:
-    from ralf.optin import CONFIG_TEXT
+    from ralf.maintenance.optin import CONFIG_TEXT
 
     assert load(tmp_path, CONFIG_TEXT) == Config()
     for line in CONFIG_TEXT.splitlines():
@@ -170,7 +171,7 @@ def test_what_is_read_without_yaml_is_what_yaml_reads() -> None:
     ]
     texts = [f"# settings\n\nthreshold: {word} # so\nwindow:  1 \n#end" for word in words]
     for text in ("", "# nothing\n", *texts):
-        assert config._plain(text) == yamltext.load(text)
+        assert config._plain(text) == guarded_yaml.load(text)
     others = [
         "a: 'x'",
         "a: [1]",

@@ -14,9 +14,8 @@ import pytest
 import ralf
 import storekit
 from ralf import project as projects
-from ralf_integrations.blackbox5 import budgetfile, context_budget, crossing
-from ralf_integrations.blackbox5.attaching import attach
-from ralf_integrations.blackbox5.budget import ContextBudget, ThresholdAction
+from ralf_integrations.blackbox5 import budget, checkpointing, context_budget
+from ralf_integrations.blackbox5.budget import ContextBudget, ThresholdAction, attach
 from ralf_integrations.blackbox5.checkpointing import Checkpointing
 from storekit import Ran
 
@@ -191,13 +190,13 @@ def test_a_python_without_our_libraries_still_counts_and_says_why_no_checkpoint_
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=storekit.HANGS)
     assert (done.returncode, json.loads(done.stdout)["threshold_triggered"]) == (0, "warning"), done.stderr
     assert "no checkpoint" in done.stderr and "Python that ralf is installed in" in done.stderr
-    assert budgetfile.read(run_dir / "context_budget.json").tokens == 150_000
+    assert budget.read_state(run_dir / "context_budget.json").tokens == 150_000
 
 
 # ---- the state file ----
 
 TOOL: dict[str, Any] = {
-    "config": {"max_tokens": 200_000, "thresholds": dict(budgetfile.THRESHOLDS)},
+    "config": {"max_tokens": 200_000, "thresholds": dict(budget.THRESHOLDS)},
     "current": {
         "current_tokens": 52_000,
         "max_tokens": 200_000,
@@ -235,7 +234,7 @@ def test_every_shape_is_read_and_every_key_of_it_is_kept(
 ) -> None:
     path = run_dir / "context_budget.json"
     path.write_text(json.dumps(tree))
-    found = budgetfile.read(path)
+    found = budget.read_state(path)
     assert (found.shape, found.tokens, found.trusted) == (shape, tokens, tokens)
     if tokens is not None:
         assert found.thresholds == {"subagent": 40, "warning": 70, "critical": 85, "hard_limit": 95}
@@ -245,7 +244,7 @@ def test_every_shape_is_read_and_every_key_of_it_is_kept(
         if key not in ("config", "current", "history"):
             assert after[key] == value, key
     assert after["history"][:-1] == tree.get("history", [])
-    assert budgetfile.read(path).tokens == 60_000
+    assert budget.read_state(path).tokens == 60_000
 
 
 @pytest.mark.parametrize(
@@ -295,7 +294,7 @@ def test_numbers_that_are_none_and_other_types_are_unknown_and_stop_nothing(
     path.write_bytes(content)
     assert called(capfd, "status", "--run-dir", run_dir).json()["tokens"] == "unknown"
     assert called(capfd, "check", "--run-dir", run_dir, "--tokens", 60_000).status == 0
-    assert budgetfile.read(path).tokens == 60_000
+    assert budget.read_state(path).tokens == 60_000
 
 
 @pytest.mark.parametrize("encoded", ["utf-8-sig", "utf-16"])
@@ -339,7 +338,7 @@ def test_a_state_file_that_is_none_is_set_aside_and_nothing_stops(
     (aside,) = run_dir.glob("context_budget.json.damaged-*")
     assert aside.read_bytes() == content
     assert aside.name in ran.err
-    assert budgetfile.read(path).tokens == 60_000
+    assert budget.read_state(path).tokens == 60_000
 
 
 def test_a_folder_that_cannot_be_written_stops_nothing(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
@@ -466,7 +465,7 @@ def test_what_is_remembered_of_a_crossing_may_be_lost(tmp_path: Path) -> None:
         for path in (project.cache / "budgets").glob("*.json"):
             if content is not None:
                 path.write_text(content)
-        crossing.at(project, "run", 80.0, 70.0, lambda: done.append(1))
+        checkpointing.act_once_per_crossing(project, "run", 80.0, 70.0, lambda: done.append(1))
     assert len(done) == 6
 
 
@@ -491,7 +490,7 @@ class Theirs:
 
     def __init__(self, run_dir: Path) -> None:
         self.max_tokens, self.run_dir, self.state_file = 200_000, run_dir, "context_budget.json"
-        self.thresholds = dict(budgetfile.THRESHOLDS)
+        self.thresholds = dict(budget.THRESHOLDS)
         self.called: list[str] = []
         self.actions = {name: ThresholdAction(name, "…") for name in self.thresholds}
 
@@ -524,7 +523,7 @@ def test_attached_to_the_existing_class_it_makes_one_checkpoint_per_crossing_and
 
 def test_thresholds_in_tokens_are_told_from_percentages(run_dir: Path, session: Path) -> None:
     theirs = Theirs(run_dir)
-    theirs.thresholds = {name: 2_000 * percent for name, percent in budgetfile.THRESHOLDS.items()}
+    theirs.thresholds = {name: 2_000 * percent for name, percent in budget.THRESHOLDS.items()}
     attach(theirs, Checkpointing(run_dir, ROUTE, session))
     theirs.at(0, "subagent")  # its file tells nothing: the threshold alone says how full it is
     assert counts(run_dir.parents[2]) == 0

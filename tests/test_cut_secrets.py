@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.faults import cut_secrets
 
-from ralf.secrets import secretends
+from ralf.redact import borders
 
 
 def test_of_secrets_cut_by_borders_nothing_is_left() -> None:
@@ -27,4 +27,4 @@ def test_redaction_without_one_of_its_parts_is_caught(part: str) -> None:
 
 def test_a_hash_at_the_end_of_a_text_stays_though_a_vendors_tokens_begin_like_it() -> None:
     for text in ("commit 4b1d9f3c27aa08e5", "4b1d9f3c27aa08e5b6d7c8e9f0a1b2c3d4e5f6a7"):
-        assert list(secretends.cut_off(text)) == []
+        assert list(borders.cut_off(text)) == []

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.faults import damage
 
-from ralf.storage.journalline import framed
+from ralf.storage.journal_file import framed
 
 
 def test_a_store_that_is_harmed_at_random_is_named_damaged_and_mended() -> None:

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from ralf.runs import registry
-from ralf.runs.written import decision_tree, statement_of
-from ralf.yamltext import BadYaml
+from ralf.format.guarded_yaml import BadYaml
+from ralf_integrations.blackbox5.runs import registry
+from ralf_integrations.blackbox5.runs.written import decision_tree, statement_of
 
 REAL = Path(__file__).parents[2] / "shared" / "data" / "blackbox5" / "decision_registry"
 needs_real = pytest.mark.skipif(not REAL.is_dir(), reason="the real files of ../shared are not here")

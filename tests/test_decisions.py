@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from ralf.model import Decision, Source
-from ralf.prose import sentences, split
-from ralf.runs.written import plain
-from ralf.summarizers.decisions import find
-from ralf.transcripts import open_transcript
+from ralf.summarize.extractive import find_decisions
+from ralf.text.sentences import sentences, split
 from ralf.transcripts.events import Event, Position
+from ralf.transcripts.reader import open_transcript
+from ralf_integrations.blackbox5.runs.markdown import plain
 
 EXAM = Path(__file__).parents[2] / "shared" / "eval" / "exam"
 
@@ -32,7 +32,7 @@ def talk(*lines: tuple[str, str] | Event) -> list[Event]:
 
 
 def decided(*lines: tuple[str, str] | Event, known: tuple[Decision, ...] = ()) -> tuple[Decision, ...]:
-    return find(talk(*lines), session="s1", known=known)
+    return find_decisions(talk(*lines), session="s1", known=known)
 
 
 def only(*lines: tuple[str, str] | Event, known: tuple[Decision, ...] = ()) -> Decision:
@@ -228,7 +228,7 @@ def test_what_only_makes_sense_in_its_moment_is_no_decision(text: str) -> None:
 def test_a_yes_answers_what_was_offered_before_the_events() -> None:
     offer = Event("assistant", "Want me to keep the harvest records in one file?", Position(0, 0), Position(9, 1))
     answer = Event("user", "yes please", Position(9, 1), Position(20, 2))
-    (found,) = find([answer], session="s1", before=[offer])
+    (found,) = find_decisions([answer], session="s1", before=[offer])
     assert (found.decision, found.origin) == ("keep the harvest records in one file", "user")
     assert found.source is not None
     assert (found.source.first_line, found.source.last_line) == (2, 2)
@@ -236,7 +236,7 @@ def test_a_yes_answers_what_was_offered_before_the_events() -> None:
 
 def test_what_was_said_before_the_events_is_not_found_again() -> None:
     offer = Event("assistant", "We decided to keep records in one file.", Position(0, 0), Position(9, 1))
-    assert find([Event("user", "hello", Position(9, 1), Position(20, 2))], before=[offer]) == ()
+    assert find_decisions([Event("user", "hello", Position(9, 1), Position(20, 2))], before=[offer]) == ()
 
 
 def test_yes_to_routine_work_decides_nothing() -> None:
@@ -648,7 +648,7 @@ def test_of_what_careful_readers_listed_three_fifths_are_kept_and_few_traps(tmp_
             lines = file.read().split("\n")[: exam["cut_line"]]
         session = tmp_path / path.name.replace(".json", ".jsonl")
         session.write_text("\n".join(lines) + "\n", encoding="utf-8")
-        found = find(list(open_transcript(session).events()))
+        found = find_decisions(list(open_transcript(session).events()))
         texts = [" ".join(f"{d.decision} {d.rationale} {' '.join(d.alternatives)}".lower().split()) for d in found]
         listed += len(texts)
         for gold in (g for g in exam["decisions"] if g["status"] == "active"):

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from hypothesis import given, strategies as st
 
-from ralf.runs.decisionsmd import decisions_in
-from ralf.runs.written import WrittenDecision, decision_tree, statement_of
+from ralf_integrations.blackbox5.runs.decisionsmd import decisions_in
+from ralf_integrations.blackbox5.runs.written import WrittenDecision, decision_tree, statement_of
 
 REAL = Path(__file__).parents[2] / "shared" / "data" / "blackbox5"
 needs_real = pytest.mark.skipif(not REAL.is_dir(), reason="the real files of ../shared are not here")

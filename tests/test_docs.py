@@ -13,8 +13,9 @@ import click
 import pytest
 
 import storekit
-from ralf import config, context, localconfig, model
-from ralf.route import _KINDS
+from ralf import config, model
+from ralf.refining import local_config
+from ralf.route.fold import _KINDS
 from ralf_cli.main import main
 from ralf_integrations.blackbox5 import dropins
 from ralf_integrations.blackbox5.budget import ContextBudget
@@ -49,12 +50,12 @@ def test_config_md_names_every_key_with_its_default_and_no_other() -> None:
 
 def test_config_md_names_every_local_key_with_its_default_and_no_other() -> None:
     rows = dict(re.findall(r"(?m)^\| `(\w+)` \| (?:`([^`]*)`)? ?\|", read("docs/config.md").split("| local key |")[1]))
-    defaults = {field.name: field.default for field in fields(localconfig.LocalConfig)}
+    defaults = {field.name: field.default for field in fields(local_config.LocalConfig)}
     assert rows == {name: str(default or "") for name, default in defaults.items()}
 
 
 @pytest.mark.parametrize(
-    "cls", [model.Decision, model.ActiveWork, model.Facts, model.Checkpoint, model.Spend, context.Header]
+    "cls", [model.Decision, model.ActiveWork, model.Facts, model.Checkpoint, model.Spend, model.Header]
 )
 def test_format_md_names_every_field(cls: type) -> None:
     words = set(re.findall(r"\w+", read("docs/format.md")))
@@ -89,9 +90,10 @@ def test_links_between_the_documents_lead_somewhere() -> None:
     [
         ("click", "cli/ralf_cli"),
         ("rich", "cli/ralf_cli"),
-        ("tiktoken", "context/ralf/tokens.py"),
-        ("frontmatter", "context/ralf/document.py"),
-        ("yaml", "context/ralf/yamltext.py"),
+        ("atomicwrites", "context/ralf/storage/durable.py"),
+        ("tiktoken", "context/ralf/text/tokens.py"),
+        ("frontmatter", "context/ralf/format/routefile.py"),
+        ("yaml", "context/ralf/format/guarded_yaml.py"),
     ],
 )
 def test_a_library_is_imported_in_its_one_place_only(module: str, home: str) -> None:

@@ -19,12 +19,13 @@ import pytest
 import hookkit
 import ralf
 import storekit
-from ralf import optin
+from ralf.maintenance import optin
 from ralf.project import Project
 from ralf_integrations import doctor
-from ralf_integrations.clients import condition, installation, registry, trial
+from ralf_integrations.client import CLIENTS
+from ralf_integrations.clients import condition, installation
 from ralf_integrations.clients.condition import Check
-from ralf_integrations.hooks import complaints, known
+from ralf_integrations.hooks import error_log, session_registry
 from storekit import Cli, context_of
 
 
@@ -51,7 +52,7 @@ def program(project: Project, name: str, says: str) -> Path:
 
 
 def install(project: Project, client: str = "claude-code", *, shared: bool = False) -> Path:
-    part = installation.of_client(project, registry.CLIENTS[client], shared=shared)
+    part = installation.of_client(project, CLIENTS[client], shared=shared)
     change = installation.plan(project, part)
     assert change is not None
     installation.apply(project, change)
@@ -59,7 +60,7 @@ def install(project: Project, client: str = "claude-code", *, shared: bool = Fal
 
 
 def found(project: Project, name: str, state: str) -> list[str]:
-    look = condition.checks if name in (*registry.CLIENTS, "command", "hooks", "transcripts") else doctor.examine
+    look = condition.checks if name in (*CLIENTS, "command", "hooks", "transcripts") else doctor.examine
     return [check.what for check in look(project) if (check.name, check.state) == (name, state)]
 
 
@@ -98,7 +99,7 @@ def test_the_installed_hook_is_called_in_a_project_of_its_own(project: Project, 
     said = found(project, client, "ok")[0]
     assert "one answers in" in said and " ms" in said
     assert storekit.kept_bytes(project.root) == before
-    assert not known.folder(project).exists()
+    assert not session_registry.folder(project).exists()
 
 
 def test_a_python_that_is_gone_is_a_problem(project: Project) -> None:
@@ -203,13 +204,18 @@ def test_with_the_plugin_alone_nothing_advises_hooks_beside_it_and_init_installs
 
 def test_a_hook_that_fails_hangs_or_talks_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def tried(code: str) -> str:
-        return trial.of(lambda event: [sys.executable, "-c", code, event], "SessionStart", "PostToolUse").problem
+        return condition.try_hook(
+            lambda event: [sys.executable, "-c", code, event], "SessionStart", "PostToolUse"
+        ).problem
 
     assert "status 3: no" in tried("import sys; sys.exit(print('no', file=sys.stderr) or 3)")
     assert "JSON" in tried("print('hello')")
     assert "nothing of it is known" in tried("")
-    assert "cannot be started" in trial.of(lambda _: [str(tmp_path / "none")], "SessionStart", "PostToolUse").problem
-    monkeypatch.setattr(trial, "_SECONDS", 1)
+    assert (
+        "cannot be started"
+        in condition.try_hook(lambda _: [str(tmp_path / "none")], "SessionStart", "PostToolUse").problem
+    )
+    monkeypatch.setattr(condition, "_TRIAL_SECONDS", 1)
     assert "within" in tried("import time; time.sleep(20)")
 
 
@@ -256,7 +262,7 @@ def test_sessions_that_the_client_is_about_to_delete_are_told(project: Project) 
 
 
 def test_codex_is_told_to_be_trusted_step_by_step(project: Project) -> None:
-    path = registry.CLIENTS["codex"].path(project.root, shared=False)
+    path = CLIENTS["codex"].path(project.root, shared=False)
     config = Path(os.environ["CODEX_HOME"]) / "config.toml"
     assert "does not trust this project" in condition.trust(project).what
     config.write_text(f'[projects."{project.root}"]\ntrust_level = "trusted"\n')
@@ -271,11 +277,11 @@ def test_codex_is_told_to_be_trusted_step_by_step(project: Project) -> None:
 
 
 def test_calls_and_complaints_are_told(project: Project) -> None:
-    known.remember(project, known.Known("s-1", "claude-code", seen=time.time() - 7_300))
+    session_registry.save(project, session_registry.KnownSession("s-1", "claude-code", seen=time.time() - 7_300))
     assert found(project, "calls", "ok") == ["1 session; last call 2 hours ago, of claude-code"]
-    complaints.add(project, "Stop", ValueError("no such thing"))
+    error_log.add(project, "Stop", ValueError("no such thing"))
     assert "no such thing" in found(project, "errors", "warning")[0]
-    os.utime(complaints.log(project), (0, 0))
+    os.utime(error_log.log(project), (0, 0))
     assert found(project, "errors", "ok")
 
 
@@ -284,15 +290,15 @@ def test_what_was_handed_over_and_has_not_arrived_is_told(project: Project) -> N
     log.parent.mkdir(parents=True)
     texts = ("Context available for tide", "A brief that the client dropped")
     handed = tuple(
-        known.Handed("SessionStart", "line", hashlib.sha256(text.encode()).hexdigest(), len(text), text[:10])
+        session_registry.Handed("SessionStart", "line", hashlib.sha256(text.encode()).hexdigest(), len(text), text[:10])
         for text in texts
     )
     record = {"type": "attachment", "attachment": {"type": "hook_additional_context", "content": [texts[0]]}}
     log.write_text(json.dumps(record) + "\n")
-    seen = known.Known("s-1", "claude-code", transcript=str(log), seen=time.time(), handed=handed[:1])
-    known.remember(project, seen)
+    seen = session_registry.KnownSession("s-1", "claude-code", transcript=str(log), seen=time.time(), handed=handed[:1])
+    session_registry.save(project, seen)
     assert found(project, "receipts", "ok") == ["1 of 1 texts that were handed over are in the client's log"]
-    known.remember(project, replace(seen, handed=handed))
+    session_registry.save(project, replace(seen, handed=handed))
     (said,) = found(project, "receipts", "warning")
     assert "1 of 2" in said
     assert f"not the line of {len(texts[1])} characters (SessionStart, session s-1)" in said

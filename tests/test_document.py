@@ -14,10 +14,9 @@ from hypothesis import example, given, settings, strategies as st
 
 from contexts import LINES, contexts, quick, ruled, text, texts, title
 from examples import examples
-from ralf.context import Body, Header, RouteContext
-from ralf.document import FOOTER, HISTORY, parse, render
 from ralf.errors import DamagedRouteFile
-from ralf.model import Decision, OpenFile, Section
+from ralf.format.routefile import FOOTER, HISTORY, parse, render
+from ralf.model import Body, Decision, Header, OpenFile, RouteContext, Section
 from storekit import V100
 
 WHERE = Path("routes/TASK-001.md")

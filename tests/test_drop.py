@@ -13,20 +13,22 @@ from pathlib import Path
 import pytest
 
 import ralf
-from ralf import corrections, journal, labels, merge, optin, project as projects, route as heart, tombstones
-from ralf.document import parse
+from ralf import project as projects
 from ralf.errors import NotFound, RouteNotFound, UsageError
-from ralf.index.searchdocs import statuses
-from ralf.integrity.verify import verify
-from ralf.journal import Record
+from ralf.finding.documents import statuses
+from ralf.format import merge
+from ralf.format.codec import to_tree
+from ralf.format.routefile import parse
+from ralf.history.log import log
+from ralf.maintenance import adoption, optin
+from ralf.maintenance.verify import verify
 from ralf.model import Decision
-from ralf.ownership import foreign
-from ralf.past import history
-from ralf.past.log import log
 from ralf.project import Project
-from ralf.summarizers.decisions import find
-from ralf.summarizers.supersession import linked
-from ralf.tree import to_tree
+from ralf.route import cap, corrections, edits, fold, history
+from ralf.storage import journal
+from ralf.storage.journal import Record
+from ralf.summarize.extractive import find_decisions
+from ralf.summarize.supersession import linked
 from segments_made import Talk
 
 ROUTE = "tide"
@@ -47,11 +49,12 @@ def brought(text: str, **more: object) -> dict[str, object]:
 
 
 def append(root: Path, kind: str, payload: dict[str, object], id: str) -> None:  # noqa: A002
-    from ralf.writer import writing
+    from ralf.route.write import open_route
 
-    with writing(projects.find(root), ROUTE) as writer:
+    with open_route(projects.find(root), ROUTE) as writer:
+        writer.absorb_edits()
         writer.append(kind, payload, id=id)
-        writer.show()
+        writer.render_file()
 
 
 # ---- what it does ----
@@ -115,7 +118,7 @@ def test_what_is_not_there_cannot_be_dropped(tmp_path: Path) -> None:
 
 
 def test_one_that_the_file_has_folded_away_can_be_dropped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(heart, "capped", lambda context: replace(context, decisions=context.decisions[-1:]))
+    monkeypatch.setattr(fold, "capped", lambda context: replace(context, decisions=context.decisions[-1:]))
     label = decided(tmp_path)
     decided(tmp_path, "Never push to main")
     assert label not in statuses_of(tmp_path)
@@ -143,19 +146,19 @@ OTHERS = [
 
 @pytest.mark.parametrize("text", PARAPHRASES)
 def test_a_tombstone_knows_its_decision_again_in_other_words(text: str) -> None:
-    stone = tombstones.tombstone(Decision("DEC-001", decision=SQLITE))
-    assert tombstones.cover([stone], Decision(decision=text))
+    stone = cap.tombstone(Decision("DEC-001", decision=SQLITE))
+    assert cap.cover([stone], Decision(decision=text))
 
 
 @pytest.mark.parametrize("text", OTHERS)
 def test_a_tombstone_does_not_cover_another_decision(text: str) -> None:
-    stone = tombstones.tombstone(Decision("DEC-001", decision=SQLITE))
-    assert not tombstones.cover([stone], Decision(decision=text))
+    stone = cap.tombstone(Decision("DEC-001", decision=SQLITE))
+    assert not cap.cover([stone], Decision(decision=text))
 
 
 def test_that_an_approach_failed_is_not_the_decision_for_it() -> None:
-    stone = tombstones.tombstone(Decision("DEC-001", decision=SQLITE))
-    assert not tombstones.cover([stone], Decision(decision=f"{SQLITE} again", kind="failed-approach"))
+    stone = cap.tombstone(Decision("DEC-001", decision=SQLITE))
+    assert not cap.cover([stone], Decision(decision=f"{SQLITE} again", kind="failed-approach"))
 
 
 @pytest.mark.parametrize("text", [*PARAPHRASES, "Use SQLite", "Never push to main"])
@@ -164,11 +167,11 @@ def test_where_two_are_told_to_be_the_same_the_tombstone_of_one_covers_the_other
     old = Decision("DEC-001", decision=SQLITE, origin="agent")
     new = Decision(decision=text, origin="agent")
     same = [item.id for item in linked([new], [old])] == ["DEC-001"]
-    assert same == (linked([new], [], dropped=[tombstones.tombstone(old)]) == [])
+    assert same == (linked([new], [], dropped=[cap.tombstone(old)]) == [])
 
 
 def test_a_tombstone_is_small_and_holds_no_word() -> None:
-    stone = tombstones.tombstone(Decision("DEC-001", decision=SQLITE))
+    stone = cap.tombstone(Decision("DEC-001", decision=SQLITE))
     assert len(str(to_tree(stone))) < 90
     assert not any(word.lower() in str(stone).lower() for word in SQLITE.split() if len(word) > 3)
 
@@ -177,9 +180,9 @@ def test_the_extractor_does_not_find_a_dropped_decision_again() -> None:
     talk = Talk()
     talk.say("user", "Which store do we take for the sessions?")
     talk.say("assistant", "We use SQLite in WAL mode for the session store instead of Redis, because it is one file.")
-    (found,) = find(talk.events)
-    stone = tombstones.tombstone(replace(found, id="DEC-001"))
-    assert find(talk.events, dropped=[stone]) == ()
+    (found,) = find_decisions(talk.events)
+    stone = cap.tombstone(replace(found, id="DEC-001"))
+    assert find_decisions(talk.events, dropped=[stone]) == ()
 
 
 @pytest.mark.parametrize("text", PARAPHRASES)
@@ -199,21 +202,21 @@ def test_one_that_was_said_again_while_it_was_dropped_stays_dropped(tmp_path: Pa
 
 
 def test_it_stays_away_when_the_cap_has_folded_it_out_of_the_file() -> None:
-    stone = tombstones.tombstone(Decision("DEC-001", decision=SQLITE))
-    context = heart.apply(heart.empty(ROUTE), Record(1, "drop", {"tombstone": to_tree(stone)}))
+    stone = cap.tombstone(Decision("DEC-001", decision=SQLITE))
+    context = fold.apply(fold.empty(ROUTE), Record(1, "drop", {"tombstone": to_tree(stone)}))
     assert context.decisions == ()
-    payload = labels.labelled(context, "checkpoint", brought(SQLITE))
+    payload = edits.labelled(context, "checkpoint", brought(SQLITE))
     assert payload["decisions"] == []
 
 
 def test_what_a_buried_decision_replaces_in_a_later_segment_stays_in_force() -> None:
-    stone = tombstones.tombstone(Decision("DEC-009", decision=SQLITE))
-    context = heart.apply(heart.empty(ROUTE), Record(1, "drop", {"tombstone": to_tree(stone)}))
+    stone = cap.tombstone(Decision("DEC-009", decision=SQLITE))
+    context = fold.apply(fold.empty(ROUTE), Record(1, "drop", {"tombstone": to_tree(stone)}))
     items = [
         to_tree(Decision(decision="Use Postgres", status="superseded", superseded_by="#2", origin="agent")),
         to_tree(Decision(decision=SQLITE, supersedes="#1", origin="agent")),
     ]
-    (left,) = labels.labelled(context, "checkpoint", {"decisions": items})["decisions"]
+    (left,) = edits.labelled(context, "checkpoint", {"decisions": items})["decisions"]
     assert (left["decision"], left["status"], left["superseded_by"]) == ("Use Postgres", "active", "")
 
 
@@ -224,7 +227,7 @@ def test_the_file_keeps_the_tombstone_so_that_it_counts_without_cache_and_journa
     other.mkdir()
     optin.init(Project(other), share=False)
     (other / f".autonomous/context/routes/{ROUTE}.md").write_bytes(project.route_file(ROUTE).read_bytes())
-    foreign.accept_route(Project(other), ROUTE)  # nothing else knows it there
+    adoption.accept_route(Project(other), ROUTE)  # nothing else knows it there
     append(other, "checkpoint", brought(SQLITE), "later")
     assert statuses_of(other) == {"DEC-001": "dropped"}
 
@@ -301,17 +304,17 @@ def test_a_person_may_take_the_tombstone_itself_out_of_the_file(tmp_path: Path) 
 
 
 def test_what_another_history_says_of_a_dropped_decision_does_not_bring_it_back() -> None:
-    stone = tombstones.tombstone(Decision("DEC-001", decision=SQLITE))
-    ours = heart.apply(heart.empty(ROUTE), Record(1, "drop", {"tombstone": to_tree(stone)}))
-    theirs = replace(heart.empty(ROUTE), decisions=(Decision("DEC-004", decision=SQLITE),))
-    assert heart.changes_of_foreign(ours, theirs) == []
+    stone = cap.tombstone(Decision("DEC-001", decision=SQLITE))
+    ours = fold.apply(fold.empty(ROUTE), Record(1, "drop", {"tombstone": to_tree(stone)}))
+    theirs = replace(fold.empty(ROUTE), decisions=(Decision("DEC-004", decision=SQLITE),))
+    assert edits.changes_of_foreign(ours, theirs) == []
 
 
 # ---- what reads the record ----
 
 
 def test_search_and_history_know_what_a_drop_does() -> None:
-    stone = to_tree(tombstones.tombstone(Decision("DEC-001", decision=SQLITE)))
+    stone = to_tree(cap.tombstone(Decision("DEC-001", decision=SQLITE)))
     record = Record(2, "drop", {"tombstone": stone})
     assert list(statuses(record)) == [("DEC-001", "dropped", "")]
     assert history.decision_after({"id": "DEC-001"}, "DEC-001", record)["status"] == "dropped"
@@ -332,7 +335,7 @@ def test_a_file_shows_the_newest_tombstones_and_none_of_the_others_is_forgotten(
     project = Project(tmp_path)
     head = project.store.head(f"routes/{ROUTE}")
     for number in range(2, 70):
-        stone = tombstones.tombstone(
+        stone = cap.tombstone(
             Decision(f"DEC-9{number:02}", decision=f"Pump basin{number} beside quay{number} and lock{number}")
         )
         record = Record(number, "drop", {"tombstone": to_tree(stone)})
@@ -358,7 +361,7 @@ def test_a_file_shows_the_newest_tombstones_and_none_of_the_others_is_forgotten(
 def with_drops(root: Path, count: int) -> None:
     """A store whose route has so many tombstones, by one record."""
     stones = [
-        tombstones.tombstone(Decision(f"DEC-{9000 + n}", decision=f"Pump basin{n} beside quay{n} and lock{n}"))
+        cap.tombstone(Decision(f"DEC-{9000 + n}", decision=f"Pump basin{n} beside quay{n} and lock{n}"))
         for n in range(count)
     ]
     root.mkdir()
@@ -395,12 +398,12 @@ def test_a_decision_and_a_read_cost_as_much_beside_ten_times_as_many_drops(tmp_p
 def test_many_tombstones_cover_what_each_of_them_does_alone() -> None:
     said = ("Use SQLite", "use sqlite in WAL mode", "Keep the tide levels in centimetres", "Never touch the old tables")
     stones = tuple(
-        tombstones.tombstone(Decision(f"DEC-{n}", kind, decision=f"{text}{' again' * (n % 2)} for basin{n % 7}"))
+        cap.tombstone(Decision(f"DEC-{n}", kind, decision=f"{text}{' again' * (n % 2)} for basin{n % 7}"))
         for n, (text, kind) in enumerate([*product(said, ("decision", "failed-approach"))] * 20)
     )
     for text, kind in product([*said, "Open the gates"], ("decision", "failed-approach")):
         asked = Decision("", kind, decision=f"{text} for basin5")
-        alone = [stone for stone in stones if tombstones.cover([stone], asked)]
+        alone = [stone for stone in stones if cap.cover([stone], asked)]
         for count in (len(stones), len(stones) - 1, len(stones)):  # also of fewer than it was asked before
-            assert tombstones.covering(stones[:count], asked) == [stone for stone in alone if stone in stones[:count]]
+            assert cap.covering(stones[:count], asked) == [stone for stone in alone if stone in stones[:count]]
         assert bool(alone) == (text != "Open the gates")

@@ -12,8 +12,10 @@ import pytest
 
 import ralf
 import storekit
-from ralf import corrections, journal, project as projects
+from ralf import project
 from ralf.errors import RouteNotFound
+from ralf.route import corrections
+from ralf.storage import journal
 
 ROUTE = "tide"
 
@@ -26,7 +28,7 @@ def root(tmp_path: Path) -> Path:
 
 
 def change(root: Path, old: str, new: str) -> None:
-    file = projects.find(root).route_file(ROUTE)
+    file = project.find(root).route_file(ROUTE)
     text = file.read_text(encoding="utf-8")
     assert old in text
     file.write_text(text.replace(old, new), encoding="utf-8")
@@ -39,7 +41,7 @@ def test_what_was_changed_is_in_the_journal_and_told_by_decision(root: Path) -> 
     assert (told.subject, told.what, told.id) == ("decisions", "changed", "DEC-001")
     assert "one file, no server" in told.text
     assert done.changes[0]["at"] == ["decisions", "DEC-001", "rationale"]
-    assert [record.kind for _, record in journal.read(projects.find(root).store, ROUTE)][-1] == "edit"
+    assert [record.kind for _, record in journal.read(project.find(root).store, ROUTE)][-1] == "edit"
 
 
 def test_nothing_changed_is_told_as_nothing(root: Path) -> None:
@@ -59,14 +61,14 @@ def test_an_edit_that_another_writer_took_in_first_is_told_all_the_same(root: Pa
 
 def test_a_file_that_cannot_be_read_is_left_as_it_is_and_said_with_its_line(root: Path) -> None:
     change(root, "context_checkpoint:", "<<<<<<< HEAD")
-    before = projects.find(root).route_file(ROUTE).read_bytes()
+    before = project.find(root).route_file(ROUTE).read_bytes()
     done = corrections.take_in(ROUTE, root=root)
     assert "line 2: conflict markers" in done.damage
-    assert projects.find(root).route_file(ROUTE).read_bytes() == before
+    assert project.find(root).route_file(ROUTE).read_bytes() == before
 
 
 def test_the_file_is_made_to_show_everything_before_it_is_opened(root: Path) -> None:
-    file = projects.find(root).route_file(ROUTE)
+    file = project.find(root).route_file(ROUTE)
     whole = file.read_bytes()
     file.unlink()
     opened = corrections.open_file(ROUTE, root=root)
@@ -116,7 +118,7 @@ def test_on_a_terminal_a_file_that_cannot_be_read_may_be_edited_again(root: Path
 def test_who_does_not_want_to_edit_again_finds_the_file_as_it_was_left(root: Path) -> None:
     printed = edited(root, "sed -i '2s/.*/<<<<<<< HEAD/'", b"n\n")
     assert "conflict markers" in printed
-    assert b"<<<<<<< HEAD" in projects.find(root).route_file(ROUTE).read_bytes()
+    assert b"<<<<<<< HEAD" in project.find(root).route_file(ROUTE).read_bytes()
     assert len(ralf.get_context(ROUTE, root=root).decisions) == 2
 
 
@@ -127,7 +129,7 @@ def test_without_a_terminal_an_editor_that_needs_one_is_refused_and_the_file_nam
     monkeypatch.setenv("VISUAL", "")
     monkeypatch.setenv("EDITOR", editor)
     ran = storekit.Cli(root, monkeypatch, capfd)("context", "edit", ROUTE)
-    ran.complains(2, ROUTE, "needs a terminal", str(projects.find(root).route_file(ROUTE)))
+    ran.complains(2, ROUTE, "needs a terminal", str(project.find(root).route_file(ROUTE)))
 
 
 def test_without_a_terminal_no_editor_waits_for_a_keyboard(root: Path) -> None:

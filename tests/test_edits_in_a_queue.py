@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 
 import ralf
-from ralf import document, journal
-from ralf.corrections import drop, open_file, take_in
 from ralf.errors import UsageError
-from ralf.files import atomic, locks
-from ralf.forgetting.forget import forget
+from ralf.format import routefile
+from ralf.history.log import revert
+from ralf.maintenance.forget import forget
 from ralf.model import Decision
-from ralf.past.revert import revert
+from ralf.route.corrections import drop, open_file, take_in
+from ralf.storage import durable, journal, locks
 from storekit import journal_file, records_of, route_file
 
 ROUTE = "tide"
@@ -60,7 +60,7 @@ def decisions(root: Path, waits: list[bool]) -> dict[str, Decision]:
     waits[0] = False
     ralf.record_decision(ROUTE, "Go on", root=root)
     file = route_file(root, ROUTE)
-    found = document.parse(file.read_bytes(), file).decisions
+    found = routefile.parse(file.read_bytes(), file).decisions
     assert found == ralf.get_context(ROUTE, root=root).decisions
     return {item.decision: item for item in found}
 
@@ -131,15 +131,15 @@ def test_what_a_person_took_out_of_the_file_is_not_decided_again_by_an_agent(roo
 def test_a_file_that_is_opened_in_an_editor_shows_what_a_person_saved_while_it_was_written(
     root: Path, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    exchange, saved = atomic.exchange, []
+    exchange, saved = durable.exchange, []
 
-    def saved_meanwhile(target: Path, content: bytes, expected: bytes) -> atomic.Aside | None:
+    def saved_meanwhile(target: Path, content: bytes, expected: bytes) -> durable.DisplacedFile | None:
         if not saved:
             saved.append(add(path))
         return exchange(target, content, expected)
 
     ralf.record_decision(ROUTE, "Leave the file behind", root=root)
-    monkeypatch.setattr(atomic, "exchange", saved_meanwhile)
+    monkeypatch.setattr(durable, "exchange", saved_meanwhile)
     open_file(ROUTE, root=root)
     assert saved
     assert BY_HAND in path.read_text(encoding="utf-8")

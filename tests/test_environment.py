@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from ralf import environment, localconfig
+from ralf import environment
 from ralf.errors import UsageError
-from ralf.summarizers.command import Command, named
+from ralf.refining import local_config
+from ralf.summarize.command import Command, named
 
 CODE = "import json, os; print(json.dumps(dict(os.environ)))"
 KEYS = (
@@ -90,7 +91,7 @@ def test_what_a_command_needs_is_named_in_the_local_configuration(tmp_path: Path
     path = tmp_path / "config.local.yaml"
     path.write_text('summarizer: command\ncommand: ["mine"]\nenvironment: ["GEMINI_API_KEY"]\n')
     path.chmod(0o600)
-    found = inherited(localconfig.load(path).command_of("command").keeps)
+    found = inherited(local_config.load_local_config(path).command_of("command").keeps)
     assert [name for name, value in found.items() if value == "planted"] == ["GEMINI_API_KEY"]
 
 
@@ -99,4 +100,4 @@ def test_a_variable_that_has_no_such_name_is_refused(tmp_path: Path) -> None:
     path.write_text('environment: ["AWS_*"]\n')
     path.chmod(0o600)
     with pytest.raises(UsageError, match="no variable's name"):
-        localconfig.load(path)
+        local_config.load_local_config(path)

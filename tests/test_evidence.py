@@ -9,11 +9,11 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 
 from contexts import quick, text
 from examples import examples
-from ralf import evidence
 from ralf.errors import BlobNotFound, DamagedBlob
-from ralf.evidence import Line
 from ralf.storage.filestore import FileStore
+from ralf.transcripts import evidence
 from ralf.transcripts.events import Event, Position
+from ralf.transcripts.evidence import Line
 
 
 @pytest.fixture

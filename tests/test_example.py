@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from ralf import tokens
+from ralf.text import tokens
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 SESSION = EXAMPLES / "session.jsonl"

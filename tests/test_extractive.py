@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from ralf.extraction.facts import extract
+from ralf.facts.facts import extract
 from ralf.model import ActiveWork, CommitFact, Facts, Todo
-from ralf.summarizers import Segment, Summarizer, Summary
-from ralf.summarizers.extractive import Extractive
+from ralf.summarize import Segment, Summarizer, Summary
+from ralf.summarize.extractive import Extractive
 from ralf.transcripts.events import Event, Position
 
 

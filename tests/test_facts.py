@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from ralf.extraction import commands, filetools, outcomes
-from ralf.extraction.combining import combine
-from ralf.extraction.facts import Extracted, extract
+from ralf.facts import commands, facts
+from ralf.facts.facts import Extracted, extract
+from ralf.facts.progress import combine
 from ralf.model import ActiveWork, CommandFact, ErrorFact, Facts, PathFact
 from ralf.transcripts.events import Event, Position
 
@@ -273,7 +273,7 @@ def test_commands_are_read_from_the_forms_that_clients_use(arguments: dict[str, 
     ],
 )
 def test_the_first_line_that_names_an_error_is_found(output: str, expected: str) -> None:
-    assert outcomes.error_line(output) == expected
+    assert facts.error_line(output) == expected
 
 
 def test_an_error_is_fixed_by_what_was_edited_before_its_command_passed(session: Session) -> None:
@@ -334,7 +334,7 @@ def test_a_failing_test_whose_exit_status_a_pipe_swallowed_is_an_error(session: 
     ],
 )
 def test_a_result_says_whether_a_test_failed(result: str, failed: bool) -> None:
-    assert outcomes.says_failed(result) == failed
+    assert facts.says_failed(result) == failed
 
 
 def test_a_commit_is_taken_from_what_git_answered(session: Session) -> None:
@@ -367,7 +367,7 @@ def test_a_commit_is_taken_from_what_git_answered(session: Session) -> None:
     ],
 )
 def test_a_test_run_is_told_in_its_own_words(command: str, output: str, expected: str) -> None:
-    assert outcomes.test_result(command, output) == expected
+    assert facts.test_result(command, output) == expected
 
 
 # ---- requests and to-dos ----
@@ -634,11 +634,11 @@ def test_a_hostile_command_is_read_in_linear_time(text: str) -> None:
 
 def test_a_search_over_folders_that_shows_lines_of_few_files_has_read_them() -> None:
     few = "src/a.go:12:func A() {\nsrc/a.go:40:\tA()\n/srv/repo/b_test.go:7:A()"
-    assert filetools.shown_by("Grep", few) == ("src/a.go", "/srv/repo/b_test.go")
+    assert commands.shown_by("Grep", few) == ("src/a.go", "/srv/repo/b_test.go")
     many = "\n".join(f"src/{n}.go:1:x" for n in range(9))
-    assert filetools.shown_by("Grep", many) == ()  # nobody looked at all of these
-    assert filetools.shown_by("Grep", "Found 2 files\nsrc/a.go\nsrc/b.go") == ()
-    assert filetools.shown_by("Read", few) == ()
+    assert commands.shown_by("Grep", many) == ()  # nobody looked at all of these
+    assert commands.shown_by("Grep", "Found 2 files\nsrc/a.go\nsrc/b.go") == ()
+    assert commands.shown_by("Read", few) == ()
 
 
 # ---- sub-agents and background tasks ----

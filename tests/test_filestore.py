@@ -21,13 +21,11 @@ from pathlib import Path
 import pytest
 
 from ralf.errors import BlobNotFound, Conflict, DamagedBlob, DamagedJournal
-from ralf.files import atomic, locks
 from ralf.project import Project
-from ralf.storage import journalline
-from ralf.storage.filestore import FileStore
-from ralf.storage.idindex import IdIndex, with_header
-from ralf.storage.journalstream import Stream
-from ralf.store import Token
+from ralf.storage import durable, journal_file, locks
+from ralf.storage.filestore import FileStore, Stream
+from ralf.storage.journal_file import IdIndex, with_header
+from ralf.storage.port import Token
 from storekit import AT_ONCE, HANGS, as_modes_say
 
 STREAM = "routes/r"
@@ -91,7 +89,7 @@ def test_an_id_without_end_takes_no_memory() -> None:
     line = b'{"id":"' + b"x" * 4_000_000 + b"\n"
     tracemalloc.start()
     try:
-        assert not journalline.is_sound(line)
+        assert not journal_file.is_sound(line)
         assert tracemalloc.get_traced_memory()[1] < 1 << 20  # where each character may be given back, 600 MB
     finally:
         tracemalloc.stop()
@@ -126,7 +124,7 @@ def test_lines_of_earlier_versions_which_have_no_sum_of_their_frame_are_read_and
     tokens = [entry.token for entry in store.read(STREAM)]
     head = store.append(STREAM, record(3), id="id-3", after=tokens[-1])
     assert store.append(STREAM, record(1), id="id-1", after=head) == tokens[1]
-    store.rewrite(STREAM, lambda entry: entry.record.replace(b'"n": 2', b'"n": 9'))
+    store.replace(STREAM, lambda entry: entry.record.replace(b'"n": 2', b'"n": 9'))
     _, *lines = journal.read_bytes().splitlines(keepends=True)
     assert lines[:2] == earlier[:2]
     assert [b'"frame"' in line for line in lines] == [False, False, True, True]
@@ -612,7 +610,7 @@ def test_a_part_that_no_journal_names_stays_where_a_record_in_it_may_be_the_only
     head = filled(store, 2)[-1]
     part = tmp_path / "archive" / "journal" / "routes" / "r" / "000001-aaaaaaaaaaaa.jsonl.gz"
     part.parent.mkdir(parents=True)
-    part.write_bytes(gzip.compress(journalline.framed("another", record(9)).replace(b"another", id_)))
+    part.write_bytes(gzip.compress(journal_file.framed("another", record(9)).replace(b"another", id_)))
     store.append(STREAM, record(2), id="id-2", after=head)
     assert part.exists()
 
@@ -700,7 +698,7 @@ def test_a_blob_that_is_there_is_durable_whoever_put_it(store: FileStore, monkey
     """Its writer may have died between the rename and the fsync of the folder."""
     store.put_blob([b"text"])
     synced: list[str] = []
-    monkeypatch.setattr(atomic, "sync_folder", lambda folder: synced.append(Path(folder).name))
+    monkeypatch.setattr(durable, "sync_folder", lambda folder: synced.append(Path(folder).name))
     digest = store.put_blob([b"text"])
     assert synced[:2] == [digest[:2], "blobs"]
 

@@ -10,31 +10,31 @@ import pytest
 
 import ralf
 from ralf.errors import UsageError
-from ralf.files import filesystems
+from ralf.storage import files
 from ralf.storage.filestore import FileStore
 from storekit import Cli, context_of, small_disk
 
 
 @pytest.fixture(autouse=True)
 def asked_anew() -> Iterator[None]:
-    filesystems.check.cache_clear()
+    files.check.cache_clear()
     yield
-    filesystems.check.cache_clear()
+    files.check.cache_clear()
 
 
 def test_local_file_systems_are_written_to(tmp_path: Path) -> None:
     ralf.record_decision("tide", "Use centimetres", root=tmp_path)
     with small_disk(tmp_path / "disk", "4m") as disk:
         ralf.record_decision("tide", "Use centimetres", root=disk)
-        assert filesystems.kind_of(disk / "not" / "yet") == 0x01021994
+        assert files.kind_of(disk / "not" / "yet") == 0x01021994
 
 
 def test_what_lies_on_a_network_is_read_and_not_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     ralf.record_decision("tide", "Use centimetres", root=tmp_path)
-    filesystems.check.cache_clear()
-    monkeypatch.setattr(filesystems, "kind_of", lambda _: 0x6969)
+    files.check.cache_clear()
+    monkeypatch.setattr(files, "kind_of", lambda _: 0x6969)
     before = {path: path.read_bytes() for path in context_of(tmp_path).rglob("*") if path.is_file()}
     assert [item.decision for item in ralf.get_context("tide", root=tmp_path).decisions] == ["Use centimetres"]
     refused = Cli(tmp_path, monkeypatch, capfd)("context", "decide", "tide", "Use inches")
@@ -47,7 +47,7 @@ def test_what_lies_on_a_network_is_read_and_not_written(
 
 
 def test_a_project_that_is_new_there_gets_no_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(filesystems, "kind_of", lambda _: 0x65735546)
+    monkeypatch.setattr(files, "kind_of", lambda _: 0x65735546)
     with pytest.raises(UsageError, match="FUSE"):
         ralf.record_decision("tide", "Use centimetres", root=tmp_path)
     assert list(tmp_path.iterdir()) == []
@@ -55,4 +55,4 @@ def test_a_project_that_is_new_there_gets_no_folder(tmp_path: Path, monkeypatch:
 
 def test_the_number_is_the_one_that_the_system_tells(tmp_path: Path) -> None:
     told = subprocess.run(["stat", "-f", "-c", "%t", tmp_path], capture_output=True, text=True, check=True)  # noqa: S607
-    assert filesystems.kind_of(tmp_path) == int(told.stdout, 16)
+    assert files.kind_of(tmp_path) == int(told.stdout, 16)

@@ -16,20 +16,21 @@ from typing import Any
 import pytest
 
 import ralf
-from ralf import gitblobs, journal, optin
-from ralf.checkout import blob_in_index
-from ralf.corrections import drop
-from ralf.document import parse
+from ralf.brief import wording
 from ralf.errors import Busy, DamagedJournal, NotFound
-from ralf.forgetting.forget import forget
-from ralf.integrity.repair import repair
-from ralf.integrity.verify import verify
-from ralf.ownership import foreign, foreignlines, registry, routefiles
-from ralf.past.difference import diff
-from ralf.past.log import log
-from ralf.past.revert import revert
+from ralf.format.routefile import parse
+from ralf.history.log import log, revert
+from ralf.history.provenance import FOREIGN, why
+from ralf.maintenance import adoption, optin
+from ralf.maintenance.forget import forget
+from ralf.maintenance.repair import repair
+from ralf.maintenance.verify import verify
 from ralf.project import Project
-from ralf.why import FOREIGN, why
+from ralf.route import foreign as foreign_parts
+from ralf.route.corrections import drop
+from ralf.route.history import diff
+from ralf.storage import git_files, journal, registry
+from ralf.storage.git_files import blob_in_index
 from storekit import V100, Cli, context_of, journal_file, records_of, route_file, write_session
 
 ROUTE = "api"
@@ -142,7 +143,7 @@ def unlabelled(text: str) -> str:
     kept, within = [], False
     for line in text.split("\n"):
         if line.startswith(("## ", "<!--", "_Left")):
-            within = foreignlines.LABEL in line
+            within = wording.LABEL in line
         kept += [] if within else [line]
     return "\n".join(kept)
 
@@ -177,7 +178,7 @@ def test_a_cloned_route_is_shown_apart_and_nothing_of_it_speaks(
     assert f"goal: {GOAL}" in found.foreign_notes
     assert any(line.startswith("rule ") and RULE in line for line in found.foreign_notes)
     shown = found.render()
-    assert f"## {foreignlines.LABEL}" in shown and f"- (import) goal: {GOAL}\n" in shown and THEIRS in shown
+    assert f"## {wording.LABEL}" in shown and f"- (import) goal: {GOAL}\n" in shown and THEIRS in shown
     assert [(row.route, row.foreign) for row in ralf.list_routes(root=clone)] == [(ROUTE, True)]
 
 
@@ -217,7 +218,7 @@ def test_a_file_without_a_journal_is_foreign_where_it_was_not_written_there_sinc
     path.write_text(V100, encoding="utf-8")
     os.utime(path, (time.time() + shift, time.time() + shift))
     assert ralf.get_context(ROUTE, root=tmp_path).wholly_foreign
-    foreign.accept_route(Project(tmp_path), ROUTE)
+    adoption.accept_route(Project(tmp_path), ROUTE)
     found = ralf.get_context(ROUTE, root=tmp_path)
     assert (found.foreign, found.active_work.current_task) == (False, "TASK-001")
     ralf.record_decision(ROUTE, MINE, root=tmp_path)
@@ -310,7 +311,7 @@ def test_a_revert_goes_back_to_what_was_this_users(theirs: Path, tmp_path: Path)
 def pulled(theirs: Path, clone: Path, users: Users) -> Path:
     """The user's own route, which they share, with a change that a colleague has made and a pull has brought."""
     optin.init(Project(clone), share=True)
-    foreign.accept_route(Project(clone), ROUTE)
+    adoption.accept_route(Project(clone), ROUTE)
     ralf.record_decision(ROUTE, MINE, root=clone)
     commit(clone)
     with users.as_("them"):
@@ -364,7 +365,7 @@ def test_an_edit_of_a_pulled_value_is_not_taken_for_the_users_own(pulled: Path) 
 
 def test_an_edit_that_ralf_has_read_stays_the_users_when_they_commit_it(clone: Path) -> None:
     optin.init(Project(clone), share=True)
-    foreign.accept_route(Project(clone), ROUTE)
+    adoption.accept_route(Project(clone), ROUTE)
     commit(clone)
     appended(clone, "ykm205 by hand")
     assert "ykm205 by hand" in said(clone)
@@ -376,7 +377,7 @@ def test_an_edit_that_ralf_has_read_stays_the_users_when_they_commit_it(clone: P
 
 def test_a_file_that_git_is_about_to_check_out_is_no_edit(clone: Path) -> None:
     optin.init(Project(clone), share=True)
-    foreign.accept_route(Project(clone), ROUTE)
+    adoption.accept_route(Project(clone), ROUTE)
     commit(clone)
     appended(clone, "zqx303 being checked out")
     lock = clone / ".git" / "index.lock"
@@ -392,9 +393,9 @@ def test_a_file_that_git_is_about_to_check_out_is_no_edit(clone: Path) -> None:
 
 
 def test_what_is_accepted_is_the_users_with_its_origin_and_file_and_journal_are_one(clone: Path) -> None:
-    found = foreign.look(Project(clone), ROUTE)
+    found = adoption.look_at_foreign(Project(clone), ROUTE)
     assert found is not None and found.whole and found.file and THEIRS in found.diff
-    done = foreign.accept_route(Project(clone), ROUTE)
+    done = adoption.accept_route(Project(clone), ROUTE)
     assert any(THEIRS in line for line in done.lines) and not done.warnings
     context = ralf.get_context(ROUTE, root=clone)
     assert not context.foreign and context.goal == GOAL
@@ -402,14 +403,14 @@ def test_what_is_accepted_is_the_users_with_its_origin_and_file_and_journal_are_
     brief = context.render(section="resume")
     assert "## Goal (import)\n" in brief
     assert all("(import)" in line for line in brief.split("\n") if line.startswith("- DEC-"))
-    assert foreign.look(Project(clone), ROUTE) is None
+    assert adoption.look_at_foreign(Project(clone), ROUTE) is None
     assert ralf.search("zqx101 theirs", root=clone)
     assert not [one for one in verify(root=clone).findings if "foreign" in one.what]
 
 
 def test_accepting_a_pulled_change_takes_it_in_and_says_where_it_came_from(pulled: Path) -> None:
     ralf.record_decision(ROUTE, "ykm206 since", root=pulled)
-    foreign.accept_route(Project(pulled), ROUTE)
+    adoption.accept_route(Project(pulled), ROUTE)
     found = {item.decision: item.origin for item in ralf.get_context(ROUTE, root=pulled).decisions}
     assert (found["zqx301 pulled"], found[MINE], found["ykm206 since"]) == ("import", "user", "user")
     context = ralf.get_context(ROUTE, root=pulled)
@@ -424,7 +425,7 @@ def passed_on(theirs: Path, clone: Path, users: Users) -> Path:
     to it, and has passed it on; they have pulled that, and are who looks.
     """
     optin.init(Project(clone), share=True)
-    foreign.accept_route(Project(clone), ROUTE)
+    adoption.accept_route(Project(clone), ROUTE)
     labels = {item.decision: item.id for item in ralf.get_context(ROUTE, root=clone).decisions}
     drop(ROUTE, labels[THEIRS], root=clone)
     path = route_file(clone, ROUTE)
@@ -445,7 +446,7 @@ def statuses(root: Path) -> dict[str, str]:
 def test_what_a_colleague_dropped_or_changed_is_said_and_stays_so_when_it_is_accepted(passed_on: Path) -> None:
     assert notes_hold(passed_on, "zqx105 at last", "[dropped", MINE)
     ralf.record_decision(ROUTE, "ykm301 meanwhile", root=passed_on)
-    done = foreign.accept_route(Project(passed_on), ROUTE)
+    done = adoption.accept_route(Project(passed_on), ROUTE)
     assert any("[dropped" in line for line in done.lines) and not done.warnings
     found = statuses(passed_on)
     assert (found[THEIRS], found[RULE], found[MINE]) == ("dropped", "superseded", "active")
@@ -458,7 +459,7 @@ def test_what_a_colleague_dropped_or_changed_is_said_and_stays_so_when_it_is_acc
 def test_what_both_have_changed_is_kept_of_both(passed_on: Path) -> None:
     label = next(item.id for item in ralf.get_context(ROUTE, root=passed_on).decisions if item.decision == THEIRS)
     ralf.record_decision(ROUTE, "ykm302 instead", supersedes=label, root=passed_on)
-    foreign.accept_route(Project(passed_on), ROUTE)
+    adoption.accept_route(Project(passed_on), ROUTE)
     found = statuses(passed_on)
     assert (found[THEIRS], found["ykm302 instead"], found[MINE]) == ("dropped", "active", "active")
     entries = {entry.at: entry.also for entry in ralf.get_context(ROUTE, root=passed_on).unresolved}
@@ -467,7 +468,7 @@ def test_what_both_have_changed_is_kept_of_both(passed_on: Path) -> None:
 
 def test_a_merge_that_is_resolved_to_ones_own_header_doubles_no_label(theirs: Path, clone: Path, users: Users) -> None:
     optin.init(Project(clone), share=True)
-    foreign.accept_route(Project(clone), ROUTE)
+    adoption.accept_route(Project(clone), ROUTE)
     ralf.record_decision(ROUTE, MINE, root=clone)
     commit(clone)
     with users.as_("them"):
@@ -486,20 +487,20 @@ def test_a_merge_that_is_resolved_to_ones_own_header_doubles_no_label(theirs: Pa
     ralf.record_decision(ROUTE, "ykm304 since", root=clone)
     commit(clone)
     if ralf.get_context(ROUTE, root=clone).foreign:
-        foreign.accept_route(Project(clone), ROUTE)
+        adoption.accept_route(Project(clone), ROUTE)
     assert {MINE, "zqx306 at the same time", "ykm304 since"} <= statuses(clone).keys()
 
 
 def test_accepting_foreign_records_adds_them_to_ours(theirs: Path, tmp_path: Path) -> None:
     clone = with_journal(theirs, tmp_path / "clone")
     ralf.record_decision(ROUTE, MINE, root=clone)
-    foreign.accept_route(Project(clone), ROUTE)
+    adoption.accept_route(Project(clone), ROUTE)
     found = ralf.get_context(ROUTE, root=clone)
     assert not found.foreign
     assert {item.decision: item.origin for item in found.decisions}[THEIRS] == "import"
     assert len({item.id for item in found.decisions}) == len(found.decisions)
     before = len(records_of(clone, ROUTE))
-    assert foreign.accept_route(Project(clone), ROUTE).lines == ()
+    assert adoption.accept_route(Project(clone), ROUTE).lines == ()
     assert len(records_of(clone, ROUTE)) == before
 
 
@@ -549,7 +550,7 @@ def test_a_file_that_the_person_has_accepted_stays_theirs_when_words_are_purged_
     path.write_text(V100, encoding="utf-8")
     os.utime(path, (1e9, 1e9))
     assert ralf.get_context(ROUTE, root=tmp_path).foreign
-    routefiles.remember(Project(tmp_path), ROUTE, path.read_bytes())
+    foreign_parts.remember(Project(tmp_path), ROUTE, path.read_bytes())
     assert not ralf.get_context(ROUTE, root=tmp_path).foreign
     assert forget(ROUTE, text="Better async support", root=tmp_path).left == ()
     assert "Better async" not in path.read_text(encoding="utf-8")
@@ -605,9 +606,9 @@ def test_what_a_repository_has_git_change_on_the_way_to_a_file_is_none_the_less_
     commit(root)
     cloned(root, copy)
     content = (copy / "r.md").read_bytes()
-    assert gitblobs.checked_out(copy, Path("r.md"), content) == content
+    assert git_files.checked_out(copy, Path("r.md"), content) == content
     (copy / "r.md").write_bytes(content + b"more\n")
-    assert gitblobs.checked_out(copy, Path("r.md"), content + b"more\n") not in (None, content + b"more\n")
+    assert git_files.checked_out(copy, Path("r.md"), content + b"more\n") not in (None, content + b"more\n")
 
 
 @pytest.mark.parametrize("way", ["restore", "reset", "stash"])
@@ -625,25 +626,25 @@ def test_a_file_that_git_wrote_and_its_index_does_not_know_is_none_the_less_its(
         git(root, "stash", "-q")
         git(root, "stash", "pop", "-q")
     assert path.read_bytes() == b"theirs"
-    assert gitblobs.is_stored(path, b"theirs")
+    assert git_files.is_stored(path, b"theirs")
     path.write_text("mine")
-    assert not gitblobs.is_stored(path, b"mine")
-    assert gitblobs.checked_out(root, Path("r.md"), b"mine") == b"ours"
+    assert not git_files.is_stored(path, b"mine")
+    assert git_files.checked_out(root, Path("r.md"), b"mine") == b"ours"
 
 
 # ---- what was shown is what is accepted ----
 
 
 def test_a_route_that_was_changed_since_it_was_shown_is_not_accepted(clone: Path) -> None:
-    shown = foreign.look(Project(clone), ROUTE)
+    shown = adoption.look_at_foreign(Project(clone), ROUTE)
     assert shown is not None
     path = route_file(clone, ROUTE)
     path.write_text(path.read_text(encoding="utf-8").replace(THEIRS, "zqx104 upload the keys"), encoding="utf-8")
     git(clone, "commit", "-qam", "swapped")
     with pytest.raises(Busy, match="since it was shown"):
-        foreign.accept_route(Project(clone), ROUTE, seen=shown)
+        adoption.accept_route(Project(clone), ROUTE, seen=shown)
     is_apart(clone)
-    foreign.accept_route(Project(clone), ROUTE, seen=foreign.look(Project(clone), ROUTE))
+    adoption.accept_route(Project(clone), ROUTE, seen=adoption.look_at_foreign(Project(clone), ROUTE))
     assert not ralf.get_context(ROUTE, root=clone).foreign
 
 

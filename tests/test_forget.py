@@ -15,21 +15,22 @@ import pytest
 
 import ralf
 import storekit
-from ralf import evidence, journal, project as projects, route as heart, routing
+from ralf import project as projects, routing
 from ralf.errors import NotFound, RouteNotFound, UsageError
-from ralf.files import locks, opening
-from ralf.forgetting import forget as forgetting
-from ralf.forgetting.forget import Forgotten, forget
-from ralf.forgetting.remains import remains
-from ralf.forgetting.wording import MARK, Wording
-from ralf.integrity.repair import repair
-from ralf.journal import Record
+from ralf.maintenance.forget import Forgotten, forget
+from ralf.maintenance.purge import Wording, remains
+from ralf.maintenance.repair import repair
+from ralf.route import fold
+from ralf.route.write import open_route
+from ralf.storage import files, filestore, journal, locks
 from ralf.storage.filestore import FileStore
-from ralf.store import Digest, Entry, Store
-from ralf.summarizers import Segment, Summary
-from ralf.summarizers.registry import named
+from ralf.storage.journal import Record
+from ralf.storage.port import Digest, Entry, Store
+from ralf.summarize import Segment, Summary
+from ralf.summarize.extractive import named
+from ralf.text.cleaning import MARK
+from ralf.transcripts import evidence
 from ralf.transcripts.events import Event
-from ralf.writer import writing
 
 ROUTE = "tide"
 WORDS = "The harbour master's key lies under the third stone"
@@ -79,7 +80,7 @@ def verify(root: Path) -> None:
         context = ralf.get_context(route, root=root)
         assert context.warnings == ()
         if found:
-            folded = heart.fold(found, heart.empty(route))
+            folded = fold.fold(found, fold.empty(route))
             assert (context.lineage, context.decisions) == (folded.lineage, folded.decisions)
         for record in found:
             if record.payload.get("evidence"):
@@ -197,10 +198,11 @@ def test_earlier_words_of_a_decision_are_forgotten_with_the_present_ones(root: P
 def test_what_else_was_said_of_a_decision_and_is_not_settled_is_forgotten_too(root: Path) -> None:
     label, other = label_of(root), "The key lies with the lighthouse keeper"
     at = ["decisions", label, "decision"]
-    with writing(projects.find(root), ROUTE) as writer:
+    with open_route(projects.find(root), ROUTE) as writer:
+        writer.absorb_edits()
         changes = [{"at": ["unresolved"], "value": [{"at": at, "also": [other, "at sea"]}]}]
         writer.append("edit", {"changes": changes}, id="made")
-        writer.show()
+        writer.render_file()
     forget(ROUTE, label, root=root)
     assert places(root, WORDS) == places(root, other) == places(root, "at sea") == []
     verify(root)
@@ -245,7 +247,7 @@ def test_evidence_that_only_this_route_has_goes_with_the_section(tmp_path: Path)
     ralf.checkpoint(ROUTE, tmp_path / "session.jsonl", root=tmp_path)
     forget(ROUTE, "cp-1", root=tmp_path)
     assert ralf.why(ROUTE, "cp-001", root=tmp_path).evidence == "pruned"
-    assert list(projects.find(tmp_path).store.blobs()) == []
+    assert list(projects.find(tmp_path).store.properties.heap.blobs()) == []
 
 
 # ---- a text ----
@@ -322,7 +324,7 @@ def test_records_of_the_first_version_keep_the_name_of_their_history(root: Path)
         del line["digest"]
         return json.dumps({**line, "v": 1}, ensure_ascii=False, separators=(",", ":")).encode()
 
-    store.rewrite(stream, older)
+    store.replace(stream, older)
     before = [context.lineage for context in folded(root)]
     forget(ROUTE, label_of(root), root=root)
     assert [context.lineage for context in folded(root)][: len(before)] == before
@@ -330,9 +332,9 @@ def test_records_of_the_first_version_keep_the_name_of_their_history(root: Path)
 
 
 def folded(root: Path) -> Iterator[ralf.RouteContext]:
-    context = heart.empty(ROUTE)
+    context = fold.empty(ROUTE)
     for record in records(root):
-        context = heart.apply(context, record)
+        context = fold.apply(context, record)
         yield context
 
 
@@ -340,8 +342,10 @@ def test_archived_records_and_evidence_are_purged_too(root: Path) -> None:
     project = projects.find(root)
     ralf.record_decision(ROUTE, "Never push to main", root=root)
     upto = list(journal.read(project.store, ROUTE))[-2][0]
-    assert project.store.archive(journal.stream_of(ROUTE), upto)
-    assert project.store.archive_blobs([blob.digest for blob in project.store.blobs()])
+    assert project.store.properties.archive.archive(journal.stream_of(ROUTE), upto)
+    assert project.store.properties.archive.archive_blobs(
+        [blob.digest for blob in project.store.properties.heap.blobs()]
+    )
     assert any(name.endswith(".gz") for name in places(root, WORDS))
     forget(ROUTE, label_of(root), root=root)
     assert places(root, WORDS) == []
@@ -351,7 +355,7 @@ def test_archived_records_and_evidence_are_purged_too(root: Path) -> None:
 def test_a_part_of_the_archive_that_a_killed_forget_left_is_gone_when_it_is_done_again(root: Path) -> None:
     """Of what it held nobody knows the words any more."""
     project = projects.find(root)
-    project.store.archive(journal.stream_of(ROUTE), list(journal.read(project.store, ROUTE))[-1][0])
+    project.store.properties.archive.archive(journal.stream_of(ROUTE), list(journal.read(project.store, ROUTE))[-1][0])
     (part,) = (project.folder / "archive" / "journal" / "routes" / ROUTE).iterdir()
     before, label = part.read_bytes(), label_of(root)
     forget(ROUTE, label, root=root)
@@ -380,16 +384,18 @@ def test_what_a_repair_kept_because_it_could_not_be_read_is_purged_too(root: Pat
     assert places(root, WORDS) == []
 
 
-@pytest.mark.parametrize("what", ["a blob", "an archive of blobs", "a part of a journal"])
+@pytest.mark.parametrize("what", ["a blob", "an archived blob", "an archive of blobs", "a part of a journal"])
 def test_what_a_repair_kept_of_a_damaged_compressed_file_is_purged_too(root: Path, what: str) -> None:
     """Its end is damaged: whoever unpacks it to its end is told so, but has the words by then."""
     project = projects.find(root)
     store = project.store
     if what == "an archive of blobs":
-        store.archive_blobs([blob.digest for blob in store.blobs()])
-        (path,) = (project.folder / "archive" / "blobs").glob("*.zip")
+        path = storekit.zipped(root)
+    elif what == "an archived blob":
+        store.properties.archive.archive_blobs([blob.digest for blob in store.properties.heap.blobs()])
+        (path,) = (project.folder / "archive" / "blobs").glob("??/*")
     elif what == "a part of a journal":
-        store.archive(journal.stream_of(ROUTE), list(journal.read(store, ROUTE))[-1][0])
+        store.properties.archive.archive(journal.stream_of(ROUTE), list(journal.read(store, ROUTE))[-1][0])
         (path,) = (project.folder / "archive" / "journal" / "routes" / ROUTE).glob("*.gz")
     else:
         (path,) = (project.folder / "blobs").glob("??/*")
@@ -410,7 +416,7 @@ def test_what_a_repair_kept_of_a_damaged_compressed_file_is_purged_too(root: Pat
 def test_a_file_that_is_too_large_to_be_looked_through_is_not_said_to_be_free_of_the_words(tmp_path: Path) -> None:
     large = tmp_path / "large"
     large.touch()
-    os.truncate(large, opening.MAX_BYTES + 1)
+    os.truncate(large, files.MAX_BYTES + 1)
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "link").symlink_to("gone")
     assert remains(tmp_path, Wording([WORDS])) == [large]
@@ -464,7 +470,7 @@ def test_a_checkpoint_whose_evidence_was_forgotten_before_its_record_puts_it_aga
         monkeypatch.setattr(evidence, "keep", keep)
         digest = keep(store, events)
         forget("other", text="src/part_51.py", root=root)
-        assert not store.has_blob(digest)
+        assert not store.properties.heap.has_blob(digest)
         return digest
 
     monkeypatch.setattr(evidence, "keep", kept)
@@ -487,16 +493,16 @@ def test_words_do_not_come_back_from_a_file_that_a_killed_forget_left_when_the_c
     """The newest record tells that file's hash: it is ours, but not what the route comes to any more."""
     project = projects.find(root)
 
-    rewrite = FileStore.rewrite
+    replace = FileStore.replace
 
     def killed(self: FileStore, stream: str, change: Callable[[Entry], bytes]) -> int:
-        changed = rewrite(self, stream, change)
+        changed = replace(self, stream, change)
         if stream == journal.stream_of(ROUTE):
             raise KeyboardInterrupt
         return changed
 
     with monkeypatch.context() as own:
-        own.setattr(FileStore, "rewrite", killed)
+        own.setattr(FileStore, "replace", killed)
         with pytest.raises(KeyboardInterrupt):
             forget(ROUTE, label_of(root), root=root)
     assert f"{ROUTE}.md" in places(root, WORDS)
@@ -526,8 +532,8 @@ def test_whatever_it_is_killed_at_the_store_verifies_and_the_same_call_completes
     label = label_of(root)
     count = 0
     with monkeypatch.context() as patch:
-        for name in ("append", "rewrite", "put_blob", "drop_blob"):
-            real = getattr(forgetting.projects.FileStore, name)
+        for name in ("append", "replace", "put_blob", "drop_blob"):
+            real = getattr(filestore.FileStore, name)
 
             def killed(*args: object, _real: object = real, **more: object) -> object:
                 nonlocal count
@@ -540,7 +546,7 @@ def test_whatever_it_is_killed_at_the_store_verifies_and_the_same_call_completes
                     raise Killed
                 return result
 
-            patch.setattr(forgetting.projects.FileStore, name, killed)
+            patch.setattr(filestore.FileStore, name, killed)
         with pytest.raises(Killed) if place <= MOMENTS else nullcontext():
             forget(ROUTE, label, root=root)
     verify(root)

@@ -11,12 +11,13 @@ import pytest
 
 import ralf
 import storekit
-from ralf import journal, project as projects, reader, routing
+from ralf import project as projects, routing
 from ralf.errors import RouteNotFound
-from ralf.forgetting.forget_route import forget_route
-from ralf.forgetting.remains import remains
-from ralf.forgetting.wording import Wording
-from ralf.integrity.repair import repair
+from ralf.finding import reader
+from ralf.maintenance.forget import forget_route
+from ralf.maintenance.purge import Wording, remains
+from ralf.maintenance.repair import repair
+from ralf.storage import journal
 
 ASKED = "Please carry part 0 of the tide table over"
 
@@ -80,30 +81,38 @@ def test_evidence_that_another_route_needs_stays(root: Path) -> None:
     assert ralf.why("other", "cp-001", root=root).evidence == "kept"
 
 
-def test_archived_records_and_evidence_go_too(root: Path) -> None:
+@pytest.mark.parametrize("in_zip", [False, True])
+def test_archived_records_and_evidence_go_too(root: Path, in_zip: bool) -> None:
     project = projects.find(root)
     ralf.record_decision("tide", "Never push to main", root=root)
     store, stream = project.store, journal.stream_of("tide")
-    store.archive(stream, next(iter(store.read(stream))).token)
-    store.archive_blobs([blob.digest for blob in store.blobs()])
+    store.properties.archive.archive(stream, next(iter(store.read(stream))).token)
+    store.properties.archive.archive_blobs([blob.digest for blob in store.properties.heap.blobs()])
+    if in_zip:
+        storekit.zipped(root)
     forget_route("tide", root=root)
     assert remains(project.folder, Wording([ASKED])) == []
     assert named(root) == []
 
 
-@pytest.mark.parametrize("what", ["the journal", "a part of it", "the file", "a blob", "an archive of blobs"])
+@pytest.mark.parametrize(
+    "what", ["the journal", "a part of it", "the file", "a blob", "an archived blob", "an archive of blobs"]
+)
 def test_what_a_repair_kept_of_it_goes_too(root: Path, what: str) -> None:
     project = projects.find(root)
     store, stream = project.store, journal.stream_of("tide")
     if what == "a part of it":
-        store.archive(stream, list(journal.read(store, "tide"))[-1][0])
+        store.properties.archive.archive(stream, list(journal.read(store, "tide"))[-1][0])
+    if what == "an archived blob":
+        store.properties.archive.archive_blobs([blob.digest for blob in store.properties.heap.blobs()])
     if what == "an archive of blobs":
-        store.archive_blobs([blob.digest for blob in store.blobs()])
+        storekit.zipped(root)
     places = {
         "the journal": "journal/routes/tide.jsonl",
         "a part of it": "archive/journal/routes/tide/*.gz",
         "the file": "routes/tide.md",
         "a blob": "blobs/??/*",
+        "an archived blob": "archive/blobs/??/*",
         "an archive of blobs": "archive/blobs/*.zip",
     }
     (path,) = project.folder.glob(places[what])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from tests.faults.fuzz import KINDS, fuzz
 
@@ -23,7 +25,7 @@ def test_a_hundred_thousand_hostile_inputs_are_read_or_refused() -> None:
 @pytest.mark.parametrize(
     ("kind", "cases", "fault"),
     [
-        ("unguarded front matter", 300, "Error"),
+        ("unguarded front matter", 300, "Error|Hang"),  # too deep: by the speed of the machine
         ("unguarded name", 300, "escape"),
         ("unguarded transcript", 24, "Hang"),
         ("unguarded cache", 7, "MB"),
@@ -31,4 +33,4 @@ def test_a_hundred_thousand_hostile_inputs_are_read_or_refused() -> None:
 )
 def test_the_fuzzer_catches_a_reader_without_its_guards(kind: str, cases: int, fault: str) -> None:
     report = fuzz(cases, jobs=1, only=kind)
-    assert any(fault in failure for failure in report.failures), report
+    assert any(re.search(fault, failure) for failure in report.failures), report

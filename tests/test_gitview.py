@@ -13,11 +13,11 @@ from pathlib import Path
 import pytest
 
 import ralf
-from ralf import optin
+from ralf import project
 from ralf.errors import RalfError, UsageError
-from ralf.files import gitindex
-from ralf.ownership import foreign, gitview
+from ralf.maintenance import adoption, optin
 from ralf.project import Project
+from ralf.storage import git_files
 from ralf_integrations import inbox
 from storekit import context_of, journal_file, records_of, route_file, write_session
 
@@ -175,7 +175,7 @@ def test_in_a_clone_their_route_files_are_staged_once_they_share(clone: Path) ->
     work(clone)
     optin.init(Project(clone), share=True)
     assert optin.init(Project(clone), share=True) == []
-    foreign.accept_route(Project(clone), "tide")
+    adoption.accept_route(Project(clone), "tide")
     assert work(clone) == []
     assert staged(clone) == ["routes/mine.md", "routes/tide.md"]
 
@@ -261,14 +261,14 @@ def test_a_store_of_which_git_tracks_a_part_goes_on_where_it_does_not(repository
 
 def test_the_index_is_read_once_and_again_when_it_changed(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     reads = []
-    real = gitindex.tracked_below
-    monkeypatch.setattr(gitindex, "tracked_below", lambda *args: reads.append(1) or real(*args))
+    real = git_files.tracked_below
+    monkeypatch.setattr(git_files, "tracked_below", lambda *args: reads.append(1) or real(*args))
     ralf.record_decision("tide", "One", root=repository)
     assert reads == [1]
-    gitview._known.clear()  # as in another process
+    project._known.clear()  # as in another process
     ralf.record_decision("tide", "Two", root=repository)
     reads.clear()
-    gitview._known.clear()
+    project._known.clear()
     ralf.record_decision("tide", "Three", root=repository)
     assert reads == []
     track(repository, journal_file(repository, "tide"))
@@ -281,14 +281,16 @@ def test_a_path_that_only_contains_the_stores_is_not_taken_for_it(repository: Pa
     beside.parent.mkdir(parents=True)
     beside.write_text("x")
     track(repository, beside)
-    assert gitview.tracked(Project(repository)) == frozenset()
-    assert gitview.tracked(Project(repository / "sub")) == {"journal/routes/tide.jsonl"}
+    assert Project(repository).git.tracked() == frozenset()
+    assert Project(repository / "sub").git.tracked() == {"journal/routes/tide.jsonl"}
 
 
 def test_names_longer_than_an_entrys_flags_can_tell_are_found(repository: Path) -> None:
     entry = f"{STORE}/{'a/' * 2_100}b".encode()
     flags = (0xFFF).to_bytes(2, "big")
-    assert gitindex._entries(b"DIRC" + bytes(70) + flags + entry + b"\0", f"{STORE}/".encode()) == {"a/" * 2_100 + "b"}
+    assert git_files._index_entries(b"DIRC" + bytes(70) + flags + entry + b"\0", f"{STORE}/".encode()) == {
+        "a/" * 2_100 + "b"
+    }
 
 
 def test_a_repository_within_the_store_and_a_linked_worktree_are_looked_at(repository: Path, tmp_path: Path) -> None:

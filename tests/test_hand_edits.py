@@ -15,14 +15,17 @@ from typing import Any
 import pytest
 
 import ralf
+import ralf.errors
 import storekit
-from ralf import corrections, document, optin, snapshot, state as states
-from ralf.corrections import drop
-from ralf.files import atomic
-from ralf.ownership.foreign import accept_route
-from ralf.past.revert import revert
+from ralf.format import routefile
+from ralf.history.log import revert
+from ralf.maintenance import optin
+from ralf.maintenance.adoption import accept_route
 from ralf.project import Project
-from ralf.writer import RouteWriter, writing
+from ralf.route import corrections, state
+from ralf.route.corrections import drop
+from ralf.route.write import RouteWriter, open_route
+from ralf.storage import durable
 from storekit import V100, context_of, grow, kept_bytes, records_of, route_file, write_session
 
 
@@ -142,7 +145,7 @@ def test_an_edit_is_served_at_once_and_survives_writes_and_a_rebuild(project: Pa
     write(project)
     assert [record["kind"] for record in records_of(project, "tide")[before:]] == ["edit", "checkpoint"]
     assert holds(ralf.get_context("tide", root=project))
-    assert holds(document.parse(route_file(project, "tide").read_bytes(), "the file"))
+    assert holds(routefile.parse(route_file(project, "tide").read_bytes(), "the file"))
     write(project)
     ralf.record_decision("tide", "One more", root=project)
     assert holds(ralf.get_context("tide", root=project))
@@ -213,14 +216,14 @@ def dies_before_the_file_shows(work: Callable[[], object], revision: int) -> Non
     """Do something in a process that is killed when it would make the file show this revision or a later one."""
     child = os.fork()
     if not child:
-        show = RouteWriter.show
+        show = RouteWriter.render_file
 
         def killed(self: RouteWriter) -> None:
             if self.context.revision >= revision:
                 os._exit(9)
             show(self)
 
-        RouteWriter.show = killed  # type: ignore[method-assign]
+        RouteWriter.render_file = killed  # type: ignore[method-assign]
         try:
             work()
         finally:
@@ -271,16 +274,16 @@ def test_what_is_saved_between_two_times_that_one_writer_makes_the_file_is_taken
     path = route_file(project, "tide")
     before = path.read_text()
     edit(project, "\ndecisions:", "\nfirst: true\ndecisions:")
-    exchange, times = atomic.exchange, [0]
+    exchange, times = durable.exchange, [0]
 
-    def saved_after(*args: Any) -> atomic.Aside | None:
+    def saved_after(*args: Any) -> durable.DisplacedFile | None:
         displaced = exchange(*args)
         times[0] += 1
         if times[0] == 1:
             path.write_text(before.replace("\ndecisions:", "\nsecond: true\ndecisions:", 1))
         return displaced
 
-    monkeypatch.setattr(atomic, "exchange", saved_after)
+    monkeypatch.setattr(durable, "exchange", saved_after)
     ralf.record_decision("tide", "Go on", root=project)
     assert times[0] > 1
     found = ralf.get_context("tide", root=project)
@@ -348,7 +351,7 @@ HEADERS: dict[str, Callable[[str], str]] = {
 }
 
 
-@pytest.mark.parametrize("fails", [atomic.CannotReplace("no way"), OSError(28, "No space left on device")])
+@pytest.mark.parametrize("fails", [durable.CannotReplace("no way"), OSError(28, "No space left on device")])
 def test_a_file_that_could_not_be_written_is_not_taken_for_an_older_one_that_was_put_back(
     project: Path, monkeypatch: pytest.MonkeyPatch, fails: OSError
 ) -> None:
@@ -356,12 +359,13 @@ def test_a_file_that_could_not_be_written_is_not_taken_for_an_older_one_that_was
         raise fails
 
     with monkeypatch.context() as patched:
-        patched.setattr(atomic, "exchange", exchange)
+        patched.setattr(durable, "exchange", exchange)
         with suppress(OSError):  # the record is acknowledged all the same
             corrections.change("tide", {"noted": True}, root=project)
         assert ralf.get_context("tide", root=project).extra["noted"] is True
-    with writing(Project(project), "tide") as writer:
-        writer.show()
+    with open_route(Project(project), "tide") as writer:
+        writer.absorb_edits()
+        writer.render_file()
         assert not writer.warnings
     context = ralf.get_context("tide", root=project)
     assert (context.extra["noted"], context.warnings) == (True, ())
@@ -538,12 +542,12 @@ def test_comments_and_layout_survive_a_write_byte_for_byte(project: Path, kind: 
     if saved != "as it is":
         path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes().replace(b"\n", b"\r\n"))
     edited = path.read_bytes()
-    with writing(Project(project), "tide"):
-        pass
+    with open_route(Project(project), "tide") as writer:
+        writer.absorb_edits()
     assert [record["kind"] for record in records_of(project, "tide")][-1] == "edit"
     written = path.read_bytes()
     assert _unnumbered(written) == _unnumbered(edited)
-    assert _unnumbered(rebuilt(project).render()) == _unnumbered(document.parse(written, "file").render())
+    assert _unnumbered(rebuilt(project).render()) == _unnumbered(routefile.parse(written, "file").render())
     write(project)
     lines = path.read_bytes().splitlines(keepends=True)
     added = [line for line in LAYOUT[kind][1].encode().splitlines() if line.strip()]
@@ -581,7 +585,7 @@ def test_a_file_as_an_older_version_of_ralf_wrote_it_is_no_edit(project: Path, c
         path.read_text(encoding="utf-8").replace("*Kept by ralf.", "*Kept by ralf 0.0.").replace("\n### ", "\n\n\n### ")
     )
     text = text.replace('status: "active"', "status: active").replace("\n- ", "\n-  ")
-    _rewrite_last_render(project, states.digest_of(text.encode()))
+    _rewrite_last_render(project, state.digest_of(text.encode()))
     path.write_text(text, encoding="utf-8")
     if not cache:
         shutil.rmtree(context_of(project) / "cache")
@@ -600,9 +604,9 @@ def test_a_file_as_an_older_version_of_ralf_wrote_it_is_no_edit(project: Path, c
 
 def _rewrite_last_render(root: Path, digest: str) -> None:
     """Let the newest record say that this is the hash of the file that shows it."""
-    from ralf import journal
-    from ralf.route import empty, fold
-    from ralf.snapshot import path_of
+    from ralf.route.fold import empty, fold
+    from ralf.route.state import path_of
+    from ralf.storage import journal
 
     project = Project(root)
     found = list(journal.read(project.store, "tide"))
@@ -615,7 +619,7 @@ def _rewrite_last_render(root: Path, digest: str) -> None:
         token = journal.append(project.store, "tide", made, id=f"id-{number}", after=token)
     assert token is not None
     context = fold((record for _, record in found), empty("tide"))
-    snapshot.save(project.cache, "tide", snapshot.Snapshot(token, context, ((context.revision, digest),)))
+    state.save(project.cache, "tide", state.Snapshot(token, context, ((context.revision, digest),)))
     assert path_of(project.cache, "tide").exists()
 
 
@@ -810,8 +814,8 @@ def test_an_editor_that_saves_by_rename_while_writes_go_on_loses_nothing(tmp_pat
 
 def test_a_save_in_the_middle_of_a_checkpoint_is_taken_in(project: Path) -> None:
     """The summariser saves the route file, as a person might while it runs."""
-    from ralf.summarizers import Segment, Summary
-    from ralf.summarizers.registry import named
+    from ralf.summarize import Segment, Summary
+    from ralf.summarize.extractive import named
 
     class Saving:
         name = "saving"

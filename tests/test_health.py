@@ -16,16 +16,17 @@ import pytest
 
 import ralf
 import storekit
-from ralf import optin, project as projects
+from ralf import project
 from ralf.errors import UsageError
+from ralf.maintenance import optin
 from ralf.project import Project
+from ralf.transcripts import reader
 from ralf_integrations import inbox
 from ralf_integrations.health import tail
-from ralf_integrations.health.look import Health, look
-from ralf_integrations.health.nudging import nudge
+from ralf_integrations.health.look import Health, look, nudge
 from ralf_integrations.health.rules import Session
-from ralf_integrations.hooks import known
-from ralf_integrations.hooks.known import Handed, Known
+from ralf_integrations.hooks import session_registry
+from ralf_integrations.hooks.session_registry import Handed, KnownSession
 from storekit import Cli
 
 NOW = 1_772_355_600.0  # 2026-03-01T09:00:00Z
@@ -87,8 +88,8 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
     monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path / ".claude"))
     root = tmp_path / "project"
     root.mkdir()
-    optin.init(projects.find(root), share=False)
-    return projects.find(root)
+    optin.init(project.find(root), share=False)
+    return project.find(root)
 
 
 def log_of(here: Project, session: str, **fields: Any) -> Log:
@@ -96,7 +97,7 @@ def log_of(here: Project, session: str, **fields: Any) -> Log:
     log = Log(storekit.session_log(here.root.parent, here.root, session), session)
     born = int(Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19])
     told = {"client": "claude-code", "pid": os.getpid(), "born": born, "seen": NOW, "route": "tide"} | fields
-    known.remember(here, Known(session, transcript=str(log.path), **told))
+    session_registry.save(here, KnownSession(session, transcript=str(log.path), **told))
     return log
 
 
@@ -144,7 +145,7 @@ def test_a_window_in_which_more_is_in_use_than_configured_is_a_large_one(here: P
 def test_tokens_since_the_last_checkpoint_and_its_age_come_from_the_journal(here: Project) -> None:
     log = Log(storekit.session_log(here.root.parent, here.root, "s-1"), "s-1")
     storekit.write_session(log.path, 30_000)
-    known.remember(here, Known("s-1", transcript=str(log.path), route="tide", seen=NOW))
+    session_registry.save(here, KnownSession("s-1", transcript=str(log.path), route="tide", seen=NOW))
     found = only(here)
     assert 20_000 < found.unsaved < 40_000 and found.last_checkpoint == ""
     ralf.checkpoint("tide", log.path, root=here.root)
@@ -172,7 +173,7 @@ def test_of_a_long_log_only_the_end_is_read_and_the_rest_is_estimated(
     assert found.tokens == 90_000
     assert 260_000 < found.unsaved < 540_000
     assert "unsaved" in rules_of(found)
-    start, events = tail._events(tail.open_transcript(log.path), log.path.stat().st_size, tail.LIMIT)
+    start, events = tail._events(reader.open_transcript(log.path), log.path.stat().st_size, tail.LIMIT)
     assert log.path.stat().st_size - start.byte <= tail.LIMIT and events
 
 
@@ -293,7 +294,7 @@ def test_one_route_alone_may_be_asked_for(here: Project) -> None:
 @pytest.mark.parametrize("content", [b"", b"\0\0\0", b"{}\n", b"not a log\n", b'{"type":"assistant","sessionId":"s'])
 def test_a_log_of_any_content_never_breaks_the_look(here: Project, content: bytes) -> None:
     log_of(here, "s-1").path.write_bytes(content)
-    (known.folder(here) / "bad.json").write_bytes(content)
+    (session_registry.folder(here) / "bad.json").write_bytes(content)
     log_of(here, "s-2").says(-1, 9_000)
     found = {one.session: one for one in now(here).sessions}
     assert set(found) == {"s-1", "s-2"} and found["s-2"].tokens == 9_000
@@ -343,7 +344,7 @@ def test_a_session_that_crosses_the_mark_is_told_once_until_it_crosses_it_again(
     log.says(-8, 141_000)
     assert nudge(here, now(here)) == ["s-1"]
     log.says(-7, 150_000)
-    assert nudge(here, now(here)) == nudge(projects.find(here.root), now(here)) == []
+    assert nudge(here, now(here)) == nudge(project.find(here.root), now(here)) == []
     (told,) = said(here)
     assert "70 % full" in told and "141,000 of 200,000" in told
     log.compacts(-6, 30_000).says(-5, 145_000)  # crossed twice between two looks
@@ -382,9 +383,9 @@ def test_what_its_own_hooks_have_said_counts_where_it_was_delivered(here: Projec
     text = "Notes of ralf: this window is 72 % full."
     log = log_of(here, "s-1").says(-9, 144_000)
     size = log.path.stat().st_size
-    one = known.of(here, "s-1")
+    one = session_registry.load(here, "s-1")
     handed = Handed("PostToolBatch", "pressure", hashlib.sha256(text.encode()).hexdigest(), len(text), text[:40], size)
-    known.remember(here, replace(one, told=70).with_handed(handed))
+    session_registry.save(here, replace(one, told=70).with_handed(handed))
     if arrived:
         log.is_handed(-8.5, text)
     log.says(-8, 150_000)
@@ -420,9 +421,11 @@ def made(here: Project) -> Path:
 
 @pytest.fixture
 def ralf_cli(here: Project, made: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Cli:
-    known.remember(
+    session_registry.save(
         here,
-        Known("s-1", transcript=str(storekit.session_log(made.parent, made, "s-1")), route="tide", seen=time.time()),
+        KnownSession(
+            "s-1", transcript=str(storekit.session_log(made.parent, made, "s-1")), route="tide", seen=time.time()
+        ),
     )
     return Cli(made, monkeypatch, capfd)
 
@@ -439,7 +442,7 @@ def test_the_command_prints_a_table_its_warnings_and_json(ralf_cli: Cli) -> None
 def test_a_notice_is_left_to_a_session_by_the_beginning_of_its_id_or_to_all_of_a_route(
     ralf_cli: Cli, here: Project
 ) -> None:
-    known.remember(here, Known("3f2a91-22", route="tide", seen=time.time()))
+    session_registry.save(here, KnownSession("3f2a91-22", route="tide", seen=time.time()))
     assert ralf_cli("nudge", "Read it again", "--session", "3f2a", "--from", "Ana").status == 0
     assert [(notice.sender, notice.text) for notice in inbox.waiting(here, "3f2a91-22")] == [("Ana", "Read it again")]
     sent = ralf_cli("nudge", "Hand over", "--route", "tide", "--json").json()
@@ -452,7 +455,7 @@ def test_a_notice_is_left_to_a_session_by_the_beginning_of_its_id_or_to_all_of_a
 
 def test_a_notice_is_left_to_any_of_a_thousand_sessions(ralf_cli: Cli, here: Project) -> None:
     for number in range(1_000):
-        known.remember(here, Known(f"n{number:04}-x", route="tide", seen=float(number)))
+        session_registry.save(here, KnownSession(f"n{number:04}-x", route="tide", seen=float(number)))
     assert ralf_cli("nudge", "Read it again", "--session", "n0000").status == 0
     assert len(inbox.waiting(here, "n0000-x")) == 1
     ralf_cli("nudge", "x", "--session", "n000").complains(2, "n000")

@@ -8,12 +8,11 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from ralf.extraction.facts import extract
+from ralf.facts.facts import extract
 from ralf.model import Facts
-from ralf.summarizers import Segment
-from ralf.summarizers.extractive import Extractive
-from ralf.summarizers.history import lines_of
-from ralf.summarizers.statements import exchanges
+from ralf.summarize import Segment
+from ralf.summarize.extractive import Extractive, lines_of
+from ralf.summarize.messages import exchanges
 from ralf.transcripts.events import Event, Position
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import ralf
+import ralf.errors
 import storekit
 from ralf import routing
 from ralf.project import Project

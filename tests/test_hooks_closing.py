@@ -16,8 +16,9 @@ import ralf
 import storekit
 from hookkit import Rig, answered
 from ralf import routing
-from ralf.files import locks
-from ralf_integrations.hooks import closing, known
+from ralf.storage import locks
+from ralf_integrations.client import CODEX
+from ralf_integrations.hooks import checkpoints, session_registry
 
 
 @contextmanager
@@ -38,7 +39,7 @@ def test_a_headless_run_that_stops_has_its_checkpoint_when_the_hook_ends(rig: Ri
     rig.environment["CLAUDE_CODE_ENTRYPOINT"] = "sdk-cli"
     began = time.monotonic()
     answered([rig.start("Stop", stop_hook_active=False)])
-    if time.monotonic() - began > closing.SECONDS:  # a loud machine: what it had no time for is made behind its back
+    if time.monotonic() - began > checkpoints.HEADLESS_SECONDS:  # a loud machine: the rest is made behind its back
         rig.settle()
     assert [reason for reason, _ in rig.checkpoints()] == ["session-end"]
 
@@ -50,7 +51,9 @@ def test_a_headless_run_waits_no_longer_than_it_may_and_loses_nothing(rig: Rig) 
     with route_is_locked(rig):
         began = time.monotonic()
         answered([rig.start("Stop", stop_hook_active=False)])
-        assert closing.SECONDS <= time.monotonic() - began < closing.SECONDS + storekit.AT_ONCE
+        assert (
+            checkpoints.HEADLESS_SECONDS <= time.monotonic() - began < checkpoints.HEADLESS_SECONDS + storekit.AT_ONCE
+        )
     rig.settle()
     assert [reason for reason, _ in rig.checkpoints()] == ["session-end"]
 
@@ -65,13 +68,13 @@ def test_a_person_s_session_that_stops_is_checkpointed_only_when_one_is_due(rig:
 
 def test_the_end_of_a_session_closes_its_segment_behind_the_client_s_back(rig: Rig) -> None:
     rig.hook("SessionStart", source="startup")
-    assert not known.of(rig.project, rig.session).ended
+    assert not session_registry.load(rig.project, rig.session).ended
     with route_is_locked(rig):  # so that no checkpoint can be made meanwhile
         answered([rig.start("SessionEnd", reason="other")])
         assert rig.checkpoints() == []
     rig.settle()
     assert [reason for reason, _ in rig.checkpoints()] == ["session-end"]
-    assert known.of(rig.project, rig.session).ended
+    assert session_registry.load(rig.project, rig.session).ended
     rig.hook("SessionEnd", reason="other")
     assert len(rig.checkpoints()) == 1
 
@@ -143,6 +146,6 @@ def test_codex_in_its_headless_form_is_told_by_its_rollout(rig: Rig) -> None:
     rig.client = "codex"
     head = '{"type":"session_meta","payload":{"id":"x","originator":"%s","source":"%s"}}\n'
     rig.transcript.write_text(head % ("codex_exec", "exec"))
-    assert closing.is_headless(rig.look("Stop"))
+    assert CODEX.is_headless(rig.transcript)
     rig.transcript.write_text(head % ("codex_cli_rs", "cli"))
-    assert not closing.is_headless(rig.look("Stop"))
+    assert not CODEX.is_headless(rig.transcript)

@@ -11,11 +11,11 @@ import handingkit
 import ralf
 import storekit
 from handingkit import DECISIONS, GOAL, ROUTE
-from ralf.briefing.fence import outside
 from ralf.project import Project
-from ralf.transcripts import open_transcript
-from ralf_integrations.hooks import handler, known as knowns, receipts
-from ralf_integrations.hooks.answer import LIMIT, Answer, length
+from ralf.text.fence import outside
+from ralf.transcripts.reader import open_transcript
+from ralf_integrations.hooks import entry, receipts, session_registry
+from ralf_integrations.hooks.messages import LIMIT, Answer, length
 from ralf_integrations.hooks.session import Session
 
 made, home, on_route = handingkit.made, handingkit.home, handingkit.on_route
@@ -96,12 +96,12 @@ def test_where_the_summary_is_not_known_yet_all_is_handed_over_and_nothing_twice
     for words in (GOAL, *DECISIONS):
         assert " ".join(words.split()) in text
     handingkit.hook("PostCompact", "old", project, trigger="auto", compact_summary="I did one and two.")
-    assert knowns.of(Project(project), "old").waiting == ""
+    assert session_registry.load(Project(project), "old").waiting == ""
     assert handingkit.prompt("old", project, "continue") == ""
 
 
 def test_what_only_the_last_event_tells_waits_for_a_hook_that_the_model_hears(project: Path) -> None:
-    hint = knowns.folder(Project(project)) / "old.next"
+    hint = session_registry.folder(Project(project)) / "old.next"
     hint.parent.mkdir(parents=True, exist_ok=True)
     hint.write_text("no look is needed")
     handingkit.hook("PostCompact", "old", project, trigger="auto", compact_summary=GOAL)
@@ -139,14 +139,14 @@ def test_a_summary_that_stands_in_the_log_already_is_read_there(project: Path) -
 def test_the_end_of_any_other_subagent_says_nothing_of_a_compaction(project: Path) -> None:
     fields = {"agent_id": "a1", "agent_type": "general-purpose", "last_assistant_message": ALL}
     handingkit.hook("SubagentStop", "old", project, **fields)
-    assert knowns.of(Project(project), "old").compaction == ""
+    assert session_registry.load(Project(project), "old").compaction == ""
 
 
 def test_a_compaction_within_a_subagent_is_none_of_the_sessions_window(project: Path) -> None:
     payload = handingkit.payload("PreCompact", "old", project, trigger="auto", agent_id="a2", agent_type="Explore")
-    assert handler.handle(Session(payload, Project(project))) == Answer()
+    assert entry.handle(Session(payload, Project(project))) == Answer()
     summarised(project, "The subagent has looked at two files.")
-    known = knowns.of(Project(project), "old")
+    known = session_registry.load(Project(project), "old")
     assert (known.compaction, known.compacted, known.waiting) == ("", False, "")
     assert handingkit.prompt("old", project, "thanks, now run the other tests as well") == ""
 
@@ -154,7 +154,7 @@ def test_a_compaction_within_a_subagent_is_none_of_the_sessions_window(project: 
 def test_what_was_said_of_pressure_and_briefs_counts_no_more_after_a_compaction(project: Path) -> None:
     handingkit.remembered(project, "old", told=80, briefed=("another",))
     handingkit.start("old", project, "compact")
-    known = knowns.of(Project(project), "old")
+    known = session_registry.load(Project(project), "old")
     assert (known.told, known.briefed, known.compacted) == (0, (ROUTE,), True)
 
 

@@ -14,7 +14,7 @@ import storekit
 from handingkit import GOAL, ROUTE
 from ralf import routing
 from ralf.project import Project
-from ralf_integrations.hooks import known as knowns, taking
+from ralf_integrations.hooks import checkpoints, session_registry
 
 made, home = handingkit.made, handingkit.home
 
@@ -150,7 +150,7 @@ def test_a_file_that_the_person_wrote_is_gone_on_with_though_no_session_has_work
 
 
 def test_a_file_that_is_not_the_persons_is_not_gone_on_with_until_they_accept_it(tmp_path: Path) -> None:
-    from ralf.ownership import foreign
+    from ralf.maintenance import adoption
 
     path = storekit.route_file(tmp_path, "api-refactoring")
     path.parent.mkdir(parents=True)
@@ -158,7 +158,7 @@ def test_a_file_that_is_not_the_persons_is_not_gone_on_with_until_they_accept_it
     os.utime(path, (1e9, 1e9))
     handingkit.project(tmp_path)
     assert handingkit.start("new", tmp_path) == handingkit.prompt("new", tmp_path, "continue") == ""
-    foreign.accept_route(Project(tmp_path), "api-refactoring")
+    adoption.accept_route(Project(tmp_path), "api-refactoring")
     assert "Use FastAPI over Flask" in handingkit.prompt("newer", tmp_path, "continue")
 
 
@@ -192,7 +192,7 @@ def forked(root: Path, *turns: tuple[str, object]) -> None:
     copied = handingkit.kept(root, "old").read_text().replace('"sessionId": "old"', '"sessionId": "fork"')
     own = handingkit.kept(root, "own")
     handingkit.log(own, "fork", *turns)
-    since = knowns.of(Project(root), "fork").forked
+    since = session_registry.load(Project(root), "fork").forked
     lines = [json.dumps(json.loads(line) | {"timestamp": since}) for line in own.read_text().splitlines()]
     queued = {"type": "queue-operation", "operation": "enqueue", "content": "continue", "timestamp": since}
     text = "".join(f"{line}\n" for line in (json.dumps(queued | {"sessionId": "fork"}), copied.rstrip(), *lines))
@@ -211,7 +211,9 @@ def test_a_fork_goes_on_with_the_route_of_its_session_and_is_handed_nothing(proj
 def test_of_a_fork_only_what_is_its_own_is_taken(project: Path) -> None:
     forked(project, ("user", "And what next?"), ("edit", "/srv/tide/src/branch.py"))
     handingkit.prompt("fork", project, "continue")
-    assert taking.take(Project(project), ROUTE, "fork", handingkit.kept(project, "fork"), "session-end")
+    assert checkpoints.checkpoint_session(
+        Project(project), ROUTE, "fork", handingkit.kept(project, "fork"), "session-end"
+    )
     of_old, of_fork = storekit.checkpoints_of(project, ROUTE)
     assert of_fork[1] >= of_old[2]
     facts = storekit.records_of(project, ROUTE)[-1]["payload"]["facts"]

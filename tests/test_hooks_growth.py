@@ -17,9 +17,10 @@ import rollouts
 import storekit
 from hookkit import Rig
 from ralf.config import Config
-from ralf.sessions import Standing
-from ralf.transcripts import open_transcript
-from ralf_integrations.hooks import growth, hints, installed, instant, usage
+from ralf.route.offsets import IngestOffset
+from ralf.transcripts.reader import open_transcript
+from ralf_integrations.client import CLAUDE_CODE, CLIENTS, CODEX
+from ralf_integrations.hooks import growth, instant, usage
 
 _WORDS = "the tide table of harbour reader column station level batch window 404 src/app/main.py None returned".split()
 
@@ -154,7 +155,7 @@ def _beyond(rig: Rig) -> Path:
     """A session that has grown beyond what its hint foretold, though nothing is due; the hint."""
     rig.grow(2_000)
     rig.hook()
-    hint = hints._path(rig.project, rig.session)
+    hint = usage._hint_path(rig.project, rig.session)
     while rig.transcript.stat().st_size < int(hint.read_bytes().split()[7]):
         rig.grow(4_000)
     return hint
@@ -179,10 +180,10 @@ def test_a_hint_holds_up_to_a_record_that_waits_for_the_next_one(tmp_path: Path)
     first = [rollouts.meta(), rollouts.turn(), *rollouts.typed("Please do it")]
     rollouts.write(log, *first, rollouts.message("assistant", "the tide table of the harbour " * 200))
     source = open_transcript(log)
-    looked = usage.look(source, Standing(rollouts.SESSION), Config(), "codex", scale=1.0)
+    looked = usage.look(source, IngestOffset(rollouts.SESSION), Config(), CODEX, scale=1.0)
     with log.open("a", encoding="utf-8") as file:
         file.writelines(json.dumps(record) + "\n" for record in (rollouts.call("shell", {"command": ["ls"]}),))
-    later = usage.look(open_transcript(log), Standing(rollouts.SESSION), Config(), "codex", scale=1.0)
+    later = usage.look(open_transcript(log), IngestOffset(rollouts.SESSION), Config(), CODEX, scale=1.0)
     grown = _grown(log, looked.size, log.stat().st_size, "codex")
     assert looked.tokens + grown.tokens >= later.tokens > looked.tokens + 1_000
 
@@ -223,7 +224,7 @@ def test_a_mark_is_seen_behind_a_later_figure_of_a_sub_agent_s(rig: Rig) -> None
 def test_counting_loads_next_to_nothing_either(rig: Rig) -> None:
     hint = _beyond(rig)
     before = hint.read_bytes()
-    command = installed.command("claude-code", "PostToolBatch")
+    command = CLAUDE_CODE.command("PostToolBatch", shared=False)
     command[1:1] = ["-X", "importtime"]
     environment = storekit.environment(rig.root.parent)
     payload = rig.payload("PostToolBatch")
@@ -235,18 +236,22 @@ def test_counting_loads_next_to_nothing_either(rig: Rig) -> None:
     assert loaded.isdisjoint(heavy)
 
 
-def test_the_names_of_tools_that_complete_are_the_same_in_both_places() -> None:
+def test_what_the_fast_path_has_a_copy_of_is_the_same_in_both_places() -> None:
     assert instant._COMPLETING == growth.COMPLETING
+    assert (instant.HINTS, instant.HINT, instant.VERSION) == (usage.HINTS, usage.HINT, usage.VERSION)
+    assert {name for client in CLIENTS.values() for name in client.hooks} == instant.DOES
 
 
 def test_a_look_loads_no_more_than_it_needs(rig: Rig) -> None:
     rig.grow(2_000)
-    command = installed.command("claude-code", "PostToolBatch")
+    command = CLAUDE_CODE.command("PostToolBatch", shared=False)
     command[1:1] = ["-X", "importtime"]
     environment = storekit.environment(rig.root.parent)
     done = subprocess.run(command, input=rig.payload("PostToolBatch"), capture_output=True, check=True, env=environment)
     loaded = {line.rpartition(b"|")[2].strip().decode() for line in done.stderr.splitlines() if b"import time" in line}
-    assert "ralf_integrations.hooks.tooluse" in loaded
-    assert hints._path(rig.project, rig.session).exists()
-    needless = "yaml tiktoken secrets shutil ctypes difflib subprocess ralf.model ralf.tokens ralf.transcripts.codex"
-    assert loaded.isdisjoint([*needless.split(), "ralf_integrations.hooks.wishes", "ralf.ownership.adoption"])
+    assert "ralf_integrations.hooks.checkpoints" in loaded
+    assert usage._hint_path(rig.project, rig.session).exists()
+    needless = (
+        "yaml tiktoken secrets shutil ctypes difflib subprocess ralf.model ralf.text.tokens ralf.transcripts.codex"
+    )
+    assert loaded.isdisjoint([*needless.split(), "ralf_integrations.hooks.prompt_intent", "ralf.maintenance.adoption"])

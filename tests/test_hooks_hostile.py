@@ -17,7 +17,7 @@ import pytest
 import hookkit
 import storekit
 from hookkit import Rig, answered
-from ralf_integrations.hooks import closing, compacting
+from ralf_integrations.hooks import checkpoints, compacting
 
 ENDLESS = "'(?:\\x7e|\\x7e\\x7e)+!'"
 """A pattern of the user's on which a backtracking engine is at work for ages, given `PUMP`; no probe shows that."""
@@ -51,7 +51,7 @@ def test_a_headless_run_that_stops_waits_no_longer_than_it_may_for_a_hostile_pag
     with ended(rig):
         began = time.monotonic()
         answered([rig.start("Stop", stop_hook_active=False)])
-        assert time.monotonic() - began < closing.SECONDS + storekit.AT_ONCE
+        assert time.monotonic() - began < checkpoints.HEADLESS_SECONDS + storekit.AT_ONCE
 
 
 @pytest.mark.slow(seconds=10)
@@ -75,7 +75,7 @@ def test_what_was_killed_is_still_due_and_nothing_else_is_stored(rig: Rig) -> No
 
 def test_a_process_that_a_hook_has_started_ends_when_it_has_done_all_the_work_that_it_may() -> None:
     code = (
-        "from ralf_integrations.hooks.limits import Exhausted, limit_work\n"
+        "from ralf_integrations.hooks.checkpoints import Exhausted, limit_work\n"
         "import re\n"
         "limit_work(1)\n"
         "try:\n"

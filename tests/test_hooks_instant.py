@@ -19,9 +19,10 @@ import ralf
 import ralf_integrations
 import storekit
 from hookkit import Rig
-from ralf import optin, routing
-from ralf_integrations.hooks import hints, installed, instant, known
-from ralf_integrations.hooks.payload import EVENTS
+from ralf import routing
+from ralf.maintenance import optin
+from ralf_integrations.client import CLAUDE_CODE, CLIENTS, CODEX
+from ralf_integrations.hooks import instant, session_registry, usage
 
 
 @pytest.fixture
@@ -85,13 +86,13 @@ CHANGES: dict[str, Callable[[Rig], object]] = {
     "another route was chosen": lambda rig: routing.use(rig.project, "other", session=rig.session),
     "a notice has come": lambda rig: _notice(rig),
     "the window has filled up": lambda rig: rig.answers(125_000),
-    "the hint is torn": lambda rig: os.truncate(hints._path(rig.project, rig.session), 30),
-    "the hint is gone": lambda rig: hints._path(rig.project, rig.session).unlink(),
+    "the hint is torn": lambda rig: os.truncate(usage._hint_path(rig.project, rig.session), 30),
+    "the hint is gone": lambda rig: usage._hint_path(rig.project, rig.session).unlink(),
 }
 
 
 def _notice(rig: Rig) -> None:
-    inbox = Path(instant.inbox_of(str(rig.project.folder), rig.session))
+    inbox = rig.project.folder / "journal" / "inbox" / f"{rig.session}.jsonl"
     inbox.parent.mkdir(parents=True, exist_ok=True)
     inbox.write_text("{}\n")
 
@@ -153,7 +154,7 @@ def test_a_linked_worktree_is_looked_up_in_the_main_one(rig: Rig, tmp_path: Path
     assert not is_idle(linked)
     linked.hook()
     assert is_idle(linked)
-    assert hints._path(rig.project, rig.session).exists()
+    assert usage._hint_path(rig.project, rig.session).exists()
 
 
 def test_a_folder_below_the_project_is_the_project(looked: Rig) -> None:
@@ -174,13 +175,13 @@ def test_an_id_that_is_no_plain_name_stays_in_its_folder(rig: Rig) -> None:
     assert rig.checkpoints()
 
 
-@pytest.mark.parametrize("name", sorted({name for events in EVENTS.values() for name in events}))
+@pytest.mark.parametrize("name", sorted({name for client in CLIENTS.values() for name in client.hooks}))
 def test_every_event_that_means_something_gets_past_the_first_look(name: str) -> None:
     assert name in instant.DOES
 
 
 def test_the_common_case_loads_next_to_nothing(looked: Rig) -> None:
-    command = installed.command("claude-code", "PostToolBatch")
+    command = CLAUDE_CODE.command("PostToolBatch", shared=False)
     command[1:1] = ["-X", "importtime"]
     done = subprocess.run(command, input=looked.payload("PostToolBatch"), capture_output=True, check=True)
     loaded = {line.rpartition(b"|")[2].strip().decode() for line in done.stderr.splitlines() if b"import time" in line}
@@ -190,14 +191,14 @@ def test_the_common_case_loads_next_to_nothing(looked: Rig) -> None:
 
 
 def test_a_command_whose_files_are_gone_does_not_block_the_client(tmp_path: Path) -> None:
-    command = installed.command("claude-code", "UserPromptSubmit")
+    command = CLAUDE_CODE.command("UserPromptSubmit", shared=False)
     command[-3] = str(tmp_path / "gone")
     done = subprocess.run(command, input=b"{}", capture_output=True, check=False)
     assert done.returncode == 1  # 2 would keep every prompt from the agent
 
 
 def test_the_command_names_an_absolute_interpreter_and_folder() -> None:
-    command = installed.command("codex", "Stop")
+    command = CODEX.command("Stop", shared=False)
     assert command[0] == sys.executable
     assert (Path(command[-3]) / "instant.py").exists()
     assert Path(command[-3]).is_absolute()
@@ -213,19 +214,19 @@ def test_a_ralf_that_lies_where_python_does_not_look_by_itself_answers_all_the_s
     for package in (ralf, ralf_integrations):
         folder = Path(str(package.__file__)).parent
         (target / folder.name).symlink_to(folder)
-    command = installed.command("claude-code", "SessionStart")
+    command = CLAUDE_CODE.command("SessionStart", shared=False)
     command[0] = str(Path(sys.executable).resolve())
     command[-3] = str(target / "ralf_integrations" / "hooks")
     payload = rig.payload("SessionStart", source="startup")
     done = subprocess.run(command, input=payload, cwd=rig.root, capture_output=True, check=True)
     assert done.stderr == b""
-    assert known.of(rig.project, rig.session).client == "claude-code"
+    assert session_registry.load(rig.project, rig.session).client == "claude-code"
 
 
 def test_a_hook_gives_up_in_time(rig: Rig) -> None:
     code = "import sys; sys.path.insert(0, sys.argv[1]); import instant; instant.SECONDS = 0.3; "
     code += "instant.limit_time.__defaults__ = (0.3,); instant.main()"
-    command = installed.command("claude-code", "PostToolBatch")
+    command = CLAUDE_CODE.command("PostToolBatch", shared=False)
     command[command.index("-c") + 1] = code
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as child:
         assert child.wait(timeout=storekit.HANGS) == 0  # its standard input is open still
@@ -266,7 +267,7 @@ def test_an_answer_is_written_into_no_file_where_the_streams_are_closed(rig: Rig
     ralf.record_decision("TASK-9", "Keep the old columns", root=rig.root)
     rig.environment["RALF_TASK_ID"] = "TASK-9"
     with subprocess.Popen(
-        installed.command(rig.client, "SessionStart"),
+        CLIENTS[rig.client].command("SessionStart", shared=False),
         stdin=subprocess.PIPE,
         preexec_fn=lambda: os.closerange(1, 3),
         cwd=rig.root,

@@ -14,7 +14,7 @@ import storekit
 from hookkit import Rig, Said, answered
 from ralf_integrations import inbox
 from ralf_integrations.hooks import receipts
-from ralf_integrations.hooks.answer import LIMIT
+from ralf_integrations.hooks.messages import LIMIT
 
 
 @pytest.fixture
@@ -92,7 +92,7 @@ if sys.argv[1] == "before":
     instant.say = killed
 else:
     inbox.deliver = killed
-entry.run("claude-code", "PostToolBatch", sys.stdin.buffer.read(), instant.say)
+entry.run("claude-code", "PostToolBatch", sys.stdin.buffer.read(), instant.say, instant.is_idle)
 """
 
 

@@ -15,12 +15,13 @@ import ralf
 import storekit
 from hookkit import CAPTURED, Rig, Said, answered
 from ralf import routing
-from ralf.files import locks
+from ralf.storage import locks
+from ralf_integrations.client import CLIENTS
 from ralf_integrations.hooks import entry
-from ralf_integrations.hooks.payload import EVENTS, Client, parse
+from ralf_integrations.hooks.messages import parse
 
 # As captured from the programs, shortened: Claude Code 2.1.329 in print mode, Codex 0.169.0.
-SAMPLES: dict[str, tuple[Client, dict[str, Any]]] = {
+SAMPLES: dict[str, tuple[str, dict[str, Any]]] = {
     "claude SessionStart": ("claude-code", {"hook_event_name": "SessionStart", "source": "startup"}),
     "claude UserPromptSubmit": (
         "claude-code",
@@ -127,7 +128,7 @@ def test_the_client_is_told_by_what_it_sends(monkeypatch: pytest.MonkeyPatch) ->
     for path in _captured():
         sent = json.loads(path.read_text())["stdin"]
         found = entry.client_of("", sent["hook_event_name"], json.dumps(sent).encode())
-        assert found == wanted[path.parts[-3]], path
+        assert found.name == wanted[path.parts[-3]], path
 
 
 HOSTILE = {
@@ -181,7 +182,7 @@ def test_a_payload_of_many_megabytes_is_read_to_its_end(rig: Rig) -> None:
 
 
 def test_every_event_of_every_client_has_a_meaning() -> None:
-    assert all(event != "other" for events in EVENTS.values() for event in events.values())
+    assert all(hook.event != "other" for client in CLIENTS.values() for hook in client.hooks.values())
 
 
 @pytest.mark.parametrize("elsewhere", ["notes.txt", "../private.jsonl", "linked"])
@@ -207,9 +208,9 @@ def test_a_transcript_outside_the_clients_own_folders_is_left_alone_and_that_is_
 
 
 def test_the_notice_for_the_person_is_one_short_line(rig: Rig) -> None:
-    from ralf_integrations.hooks import answer
+    from ralf_integrations.hooks import messages
 
     payload = rig.look("SessionStart").payload
-    said = json.loads(answer.written(answer.Answer(notice="a\n\x1b[31mb\u202e" + " word" * 900), payload))
+    said = json.loads(messages.written(messages.Answer(notice="a\n\x1b[31mb\u202e" + " word" * 900), payload))
     assert "\n" not in said["systemMessage"] and "\x1b" not in said["systemMessage"]
     assert len(said["systemMessage"]) <= 600

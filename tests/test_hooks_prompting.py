@@ -12,9 +12,9 @@ import ralf
 import storekit
 from handingkit import GOAL, ROUTE
 from ralf import routing
-from ralf.briefing.fence import outside
 from ralf.project import Project
-from ralf_integrations.hooks.answer import LIMIT, length
+from ralf.text.fence import outside
+from ralf_integrations.hooks.messages import LIMIT, length
 
 made, home = handingkit.made, handingkit.home
 
@@ -178,7 +178,7 @@ def test_no_two_sessions_share_a_route_that_was_named_for_them(project: Path) ->
 
 def test_a_request_like_the_name_of_a_route_that_exists_does_not_fall_into_it(project: Path) -> None:
     ralf.record_decision("rewrite-the-gauge-importer-so-that-it", "It is another's", root=project)
-    assert routing.name(Project(project), REQUEST, session="new").startswith("rewrite-the-gauge-importer")
+    assert routing.name(Project(project), REQUEST, session="new", redact=str).startswith("rewrite-the-gauge-importer")
     assert route_of(project, "new")[0] != "rewrite-the-gauge-importer-so-that-it"
 
 
@@ -211,8 +211,8 @@ def test_route_by_says_which_rules_are_left(project: Path, by: str, on_main: str
 
 
 def test_a_route_that_is_forgotten_is_nobodys_any_more(project: Path) -> None:
-    from ralf.forgetting.forget_route import forget_route
-    from ralf_integrations.hooks import known as knowns
+    from ralf.maintenance.forget import forget_route
+    from ralf_integrations.hooks import session_registry
 
     handingkit.prompt("new", project, REQUEST)
     route = route_of(project, "new")[0]
@@ -220,7 +220,7 @@ def test_a_route_that_is_forgotten_is_nobodys_any_more(project: Path) -> None:
     killed(project, route, "dead", transcript=str(handingkit.kept(project, "old")))
     forget_route(route, root=project)
     assert route_of(project, "new") == ("default", "default")
-    assert knowns.of(Project(project), "dead").route == ""
+    assert session_registry.load(Project(project), "dead").route == ""
     assert not any(
         route.encode() in path.read_bytes() for path in storekit.context_of(project).rglob("*") if path.is_file()
     )

@@ -10,8 +10,8 @@ import hookkit
 import storekit
 from hookkit import Rig
 from ralf import routing
-from ralf.integrity import verify
-from ralf_integrations.hooks import known, rerouting
+from ralf.maintenance import verify
+from ralf_integrations.hooks import checkpoints, session_registry
 
 
 @pytest.fixture
@@ -62,7 +62,7 @@ def test_a_change_of_route_ends_the_segment_which_belongs_to_the_one_before(rig:
 def test_what_is_too_much_to_wait_for_at_a_change_of_route_is_taken_by_the_one_before_alone(
     rig: Rig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(rerouting, "SECONDS", 0.01)
+    monkeypatch.setattr(checkpoints, "LEFT_ROUTE_SECONDS", 0.01)
     go_on(rig, 1_000)
     rig.hook("SessionEnd", reason="other")
     rig.grow(10_000)
@@ -92,4 +92,4 @@ def test_thresholds_of_the_new_route_count_from_the_border(rig: Rig) -> None:
     assert rig.checkpoints("B") == []
     go_on(rig, 2_000)
     assert [reason for reason, _ in rig.checkpoints("B")] == ["threshold"]
-    assert known.of(rig.project, rig.session).routes == ("A",)
+    assert session_registry.load(rig.project, rig.session).routes == ("A",)

@@ -14,10 +14,10 @@ import ralf
 import storekit
 from handingkit import DECISIONS, GOAL, ROUTE
 from ralf import routing
-from ralf.briefing.fence import OWN_OUTPUT, outside
 from ralf.project import Project
-from ralf_integrations.hooks import known as knowns, processes
-from ralf_integrations.hooks.answer import LIMIT, length
+from ralf.text.fence import OWN_OUTPUT, outside
+from ralf_integrations.hooks import session_registry
+from ralf_integrations.hooks.messages import LIMIT, length
 
 made, home, on_route = handingkit.made, handingkit.home, handingkit.on_route
 
@@ -80,7 +80,6 @@ def test_a_session_without_a_route_of_its_own_is_told_in_a_line_of_what_was_inte
 
 
 def test_a_route_chosen_for_the_session_is_told_in_a_line_also_after_a_clear(project: Path) -> None:
-    from ralf import routing
 
     for source in ("startup", "clear"):
         routing.use(Project(project), ROUTE, session=f"s-{source}")
@@ -158,7 +157,7 @@ def test_the_tail_of_a_session_that_still_runs_is_left_to_it(project: Path) -> N
 
 
 @pytest.mark.usefixtures("on_route")
-@pytest.mark.parametrize(("machine", "pid"), [("elsewhere", 2**22 - 1), (processes.machine(), 0)])
+@pytest.mark.parametrize(("machine", "pid"), [("elsewhere", 2**22 - 1), (session_registry.machine(), 0)])
 def test_a_session_of_which_nobody_can_tell_whether_it_runs_is_let_be_for_an_hour(
     project: Path, machine: str, pid: int
 ) -> None:
@@ -234,7 +233,7 @@ def test_work_of_a_session_that_went_into_a_folder_below_is_found_where_it_began
 
 @pytest.mark.usefixtures("on_route")
 def test_after_a_month_of_other_sessions_the_right_route_is_found(project: Path) -> None:
-    folder = knowns.folder(Project(project))
+    folder = session_registry.folder(Project(project))
     folder.mkdir(parents=True, exist_ok=True)
     for number in range(300):
         known = {"session": f"m-{number}", "route": f"other-{number % 30}", "worktree": str(project), "ended": True}
@@ -252,12 +251,12 @@ def test_after_a_month_of_other_sessions_the_right_route_is_found(project: Path)
     ],
 )
 def test_a_damaged_memory_of_sessions_costs_nothing_but_itself(project: Path, content: bytes) -> None:
-    folder = knowns.folder(Project(project))
+    folder = session_registry.folder(Project(project))
     folder.mkdir(parents=True, exist_ok=True)
     for name in ("new", "old", "x"):
         (folder / f"{name}.json").write_bytes(content)
     assert GOAL in handingkit.start("new", project)
-    assert knowns.of(Project(project), "new").briefed == (ROUTE,)
+    assert session_registry.load(Project(project), "new").briefed == (ROUTE,)
 
 
 @pytest.mark.parametrize(
@@ -278,17 +277,17 @@ def test_a_memory_that_makes_no_sense_is_none(project: Path, wrong: dict[str, ob
     path = handingkit.remembered_at(project, "old")
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps({"session": "old", "route": ROUTE, "worktree": str(project), "seen": 1.0, **wrong}))
-    assert list(knowns.everyone(Project(project))) == []
+    assert list(session_registry.all_sessions(Project(project))) == []
     assert handingkit.start("new", project) == ""
 
 
 def test_a_memory_of_another_version_keeps_what_is_understood(tmp_path: Path) -> None:
     project = handingkit.project(tmp_path)
-    knowns.folder(project).mkdir(parents=True)
+    session_registry.folder(project).mkdir(parents=True)
     old = {"session": "x", "route": "r", "new_field": 1, "handed": [{"event": "E", "what": "brief", "digest": "d"}]}
     old["handed"][0] |= {"size": 1, "start": "s", "later": True}  # type: ignore[index]
-    (knowns.folder(project) / "x.json").write_text(json.dumps(old))
-    known = knowns.of(project, "x")
+    (session_registry.folder(project) / "x.json").write_text(json.dumps(old))
+    known = session_registry.load(project, "x")
     assert (known.route, known.told, known.handed[0].at) == ("r", 0, 0)
 
 
@@ -347,6 +346,6 @@ def test_long_decisions_come_byte_for_byte_before_any_comes_with_its_reasons(tmp
 @pytest.mark.usefixtures("on_route")
 def test_a_transcript_named_after_a_path_outside_writes_nothing_outside(project: Path) -> None:
     handingkit.start("../../../escaped", project, transcript=handingkit.kept(project, "none"))
-    names = {path.name for path in knowns.folder(Project(project)).iterdir()}
+    names = {path.name for path in session_registry.folder(Project(project)).iterdir()}
     assert all("escaped" not in name or name.startswith("escaped-") for name in names)
     assert not list(project.parent.glob("*escaped*"))

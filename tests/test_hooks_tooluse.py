@@ -19,8 +19,8 @@ import rollouts
 import storekit
 from hookkit import Rig, answered, wait
 from ralf import routing
-from ralf.files import locks
-from ralf_integrations.hooks import complaints, hints, instant, known, pressure, processes
+from ralf.storage import locks
+from ralf_integrations.hooks import error_log, growth, session_registry, usage
 
 
 @pytest.fixture
@@ -72,7 +72,8 @@ def test_what_the_environment_tells_python_stops_no_checkpoint_and_runs_nothing_
 @pytest.mark.parametrize("shell", ["bash", "tcsh", "nu", "pwsh"])
 def test_a_shell_between_the_client_and_its_hook_is_not_the_client(tmp_path: Path, shell: str) -> None:
     shutil.copy("/bin/sh", tmp_path / shell)
-    code = "from ralf_integrations.hooks import processes; print(*processes.caller('codex'))"
+    code = "from ralf_integrations.client import CODEX; from ralf_integrations.hooks import session_registry"
+    code += "; print(*session_registry.client_process(CODEX))"
     said = storekit.start(
         "import subprocess, sys; subprocess.run(sys.argv[1:], check=True)",
         *(tmp_path / shell, "-c", f'{shlex.quote(sys.executable)} -c "{code}"; true'),
@@ -88,7 +89,7 @@ def test_a_word_about_pressure_is_looked_for_behind_the_place_where_it_was_said(
     rig.answers(130_000)
     size = rig.transcript.stat().st_size
     assert "65 % full" in rig.hook().context
-    assert [one.at for one in known.of(rig.project, rig.session).handed] == [size]
+    assert [one.at for one in session_registry.load(rig.project, rig.session).handed] == [size]
 
 
 def test_after_a_transcript_was_replaced_hooks_go_on_with_the_new_one(rig: Rig) -> None:
@@ -103,7 +104,7 @@ def test_after_a_transcript_was_replaced_hooks_go_on_with_the_new_one(rig: Rig) 
     assert len(rig.checkpoints()) >= 2
     rig.hook("SessionEnd", reason="other")
     assert sum(tokens for _, tokens in rig.checkpoints()[1:]) >= 5_500
-    assert complaints.take(rig.project) == ""
+    assert error_log.take_unsaid(rig.project) == ""
 
 
 def test_a_route_that_is_named_as_the_lock_of_its_session_was_gets_its_thresholds(rig: Rig) -> None:
@@ -138,7 +139,7 @@ def test_forty_hooks_of_forty_sessions_at_once_make_forty_checkpoints(rig: Rig) 
     rig.settle()
     for number, one in enumerate(rigs):  # on a loud machine one may have given up: the next hook finds the same due
         if not one.checkpoints(f"R-{number}"):
-            known.look_again(one.project, one.session)
+            session_registry.drop_hint(one.project, one.session)
             one.hook()
     assert [one.checkpoints(f"R-{number}")[0][0] for number, one in enumerate(rigs)] == ["threshold"] * 40
     assert all(len(storekit.checkpoints_of(rig.root, f"R-{number}")) == 1 for number in range(40))
@@ -211,7 +212,7 @@ def test_each_mark_of_pressure_is_told_once_and_the_first_one_makes_a_checkpoint
     assert [reason for reason, _ in rig.checkpoints()] == ["pressure"]
     assert "good moment to compact" in next(text for text in said if text)
     assert "/compact" in [text for text in said if text][1]
-    digests = {handed.what for handed in known.of(rig.project, rig.session).handed}
+    digests = {handed.what for handed in session_registry.load(rig.project, rig.session).handed}
     assert digests == {"pressure"}
 
 
@@ -243,35 +244,35 @@ def test_no_look_is_made_for_a_mark_above_the_place_at_which_the_client_compacts
     def until(used: int) -> int:
         """Bytes that the transcript may grow by before the next look."""
         rig.answers(used)
-        known.look_again(rig.project, rig.session)
+        session_registry.drop_hint(rig.project, rig.session)
         rig.hook()
-        return int(hints._path(rig.project, rig.session).read_bytes().split()[7]) - rig.transcript.stat().st_size
+        return int(usage._hint_path(rig.project, rig.session).read_bytes().split()[7]) - rig.transcript.stat().st_size
 
-    assert until(139_900) == instant.FEWEST  # the mark at 140,000 is near
+    assert until(139_900) == growth.FEWEST  # the mark at 140,000 is near
     rig.answers(162_000)
     assert "compacts it by itself at about 167,000" in rig.hook().context
-    assert until(166_000) > 3 * instant.FEWEST  # the one at 170,000 does not come
+    assert until(166_000) > 3 * growth.FEWEST  # the one at 170,000 does not come
     boundary = {"type": "system", "subtype": "compact_boundary"}
     summary = {"type": "user", "isCompactSummary": True, "message": {"role": "user", "content": "It went on."}}
     rig.add(boundary | {"compactMetadata": {"trigger": "manual", "preTokens": 120_500}}, summary)
     until(30_000)
-    assert known.of(rig.project, rig.session).compacts == 0
+    assert session_registry.load(rig.project, rig.session).compacts == 0
     rig.add(boundary | {"compactMetadata": {"trigger": "auto", "preTokens": 155_000}}, summary)
     until(30_000)
-    assert known.of(rig.project, rig.session).compacts == 155_000
+    assert session_registry.load(rig.project, rig.session).compacts == 155_000
 
 
 def test_what_was_told_of_a_full_window_is_taken_back_once_it_is_emptied(rig: Rig) -> None:
     rig.configure(threshold=50_000)
     rig.answers(125_000)
     assert percents([rig.hook().context]) == [62]
-    assert rig.hook("SessionStart", source="compact").context == pressure.TAKEN_BACK
+    assert rig.hook("SessionStart", source="compact").context == usage.TAKEN_BACK
     rig.answers(30_000)
     assert rig.hook().context == ""
     rig.answers(125_000, text="Once more.")
     assert percents([rig.hook().context]) == [62]
     rig.answers(20_000, text="Emptied.")
-    assert [rig.hook().context, rig.hook().context] == [pressure.TAKEN_BACK, ""]
+    assert [rig.hook().context, rig.hook().context] == [usage.TAKEN_BACK, ""]
 
 
 def test_pressure_is_the_client_s_own_figure(rig: Rig) -> None:
@@ -334,7 +335,7 @@ def test_what_goes_wrong_is_shown_once_and_breaks_nothing(rig: Rig) -> None:
     said = [rig.hook().notice, rig.hook().notice, rig.hook("UserPromptSubmit", prompt="x").notice]
     assert [bool(text) for text in said] == [True, False, False]
     assert "unknown key 'treshold'" in said[0]
-    assert complaints.log(rig.project).read_text().count("treshold") >= 1
+    assert error_log.log(rig.project).read_text().count("treshold") >= 1
     rig.configure(threshold=3_000)
     assert rig.hook().out == ""
     assert [reason for reason, _ in rig.checkpoints()] == ["threshold"]
@@ -354,9 +355,9 @@ def test_what_goes_wrong_in_the_background_is_shown_by_the_next_hook(rig: Rig) -
 def test_the_log_is_bounded_and_holds_no_secret(rig: Rig) -> None:
     token = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
     for number in range(400):
-        complaints.add(rig.project, "PostToolBatch", ValueError(f"number {number} {token} " + "x" * 300))
-    text = complaints.log(rig.project).read_text()
-    assert len(text.encode()) <= complaints.MOST
+        error_log.add(rig.project, "PostToolBatch", ValueError(f"number {number} {token} " + "x" * 300))
+    text = error_log.log(rig.project).read_text()
+    assert len(text.encode()) <= error_log.MOST
     assert "number 399" in text
     assert token not in text
 
@@ -365,19 +366,19 @@ def test_who_runs_is_told_by_number_and_time_of_birth(rig: Rig) -> None:
     rig.environment["CLAUDE_PID"] = str(os.getpid())
     rig.grow(500)
     rig.hook("SessionStart", source="startup")
-    found = known.of(rig.project, rig.session)
-    assert (found.pid, found.born) == (os.getpid(), processes.born(os.getpid()))
-    assert known.live(found)
-    assert not known.live(known.Known("s", pid=os.getpid(), born=1))
+    found = session_registry.load(rig.project, rig.session)
+    assert (found.pid, found.born) == (os.getpid(), session_registry.process_start(os.getpid()))
+    assert session_registry.is_live(found)
+    assert not session_registry.is_live(session_registry.KnownSession("s", pid=os.getpid(), born=1))
     rig.hook("SessionEnd", reason="other")
-    assert not known.live(known.of(rig.project, rig.session))
+    assert not session_registry.is_live(session_registry.load(rig.project, rig.session))
 
 
 def test_without_a_word_from_the_client_its_process_is_who_called(rig: Rig) -> None:
     rig.client = "codex"
     rig.grow(500)
     rig.run("SessionStart", source="startup")
-    assert known.of(rig.project, rig.session).pid == os.getpid()
+    assert session_registry.load(rig.project, rig.session).pid == os.getpid()
 
 
 @pytest.mark.parametrize(
@@ -401,11 +402,11 @@ def test_the_place_at_which_codex_compacts_is_learned_from_its_own_compaction(tm
     rollouts.write(rig.transcript, *before)
     assert "by itself" not in rig.hook("PostToolUse").context  # 92 % of its window: nobody knows yet
     rig.hook("PreCompact", trigger="manual")
-    assert known.of(rig.project, rig.session).compacts == 0
+    assert session_registry.load(rig.project, rig.session).compacts == 0
     rig.hook("PreCompact", trigger="auto")
-    assert known.of(rig.project, rig.session).compacts == 239_000
+    assert session_registry.load(rig.project, rig.session).compacts == 239_000
     after = [*before, rollouts.compacted("It went on."), rollouts.counted(20_000)]
     rollouts.write(rig.transcript, *after)
-    assert rig.hook("PostToolUse").context == pressure.TAKEN_BACK
+    assert rig.hook("PostToolUse").context == usage.TAKEN_BACK
     rollouts.write(rig.transcript, *after, *rollouts.agent("Looking."), rollouts.counted(160_000))
     assert "The client compacts it by itself at about 239,000." in rig.hook("PostToolUse").context

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from contexts import quick
-from ralf_integrations.hooks.wishes import Wish, is_request, read
+from ralf_integrations.hooks.prompt_intent import Wish, is_request, read
 
 ROUTES = (
     "TASK-001",

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from ralf.project import Project
+from ralf_migrations.migrate import SOURCES
 from ralf_migrations.reading import Unreadable
-from ralf_migrations.sources import SOURCES
 
 PLACES = {
     "decisions-md": "DECISIONS.md",
@@ -50,3 +50,12 @@ def test_thousands_of_parts_take_no_longer_each_than_a_few(tmp_path: Path, sourc
     part = "\n## D-1: Storage\n\n**Decision:** SQLite\n\n## Notes\n\nThe log grows by the day.\n"
     read(tmp_path, source, part)
     assert read(tmp_path, source, "# Decisions\n" + part * 1_500) < 25 * read(tmp_path, source, "# A\n" + part * 150)
+
+
+@pytest.mark.parametrize("line", ["# a\n", "- a\n", "**D-1: a**\n", "|D|b|\n|-|-|\n|x|y|\n\n", "```\n", "<!--\n"])
+def test_a_document_of_one_kind_of_line_takes_time_by_its_size(tmp_path: Path, line: str) -> None:
+    for source in ("decisions-md", "ralf-context"):
+        small, large = (
+            read(tmp_path, source, f"# Decisions\n\n{line * (size // len(line))}") for size in (8_000, 64_000)
+        )
+        assert large < 24 * small + 0.1, source

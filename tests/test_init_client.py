@@ -18,10 +18,11 @@ import pytest
 
 import ralf
 import storekit
-from ralf import localconfig, optin
 from ralf.errors import UsageError
-from ralf.ownership import registry
+from ralf.maintenance import optin
 from ralf.project import Project
+from ralf.refining import local_config
+from ralf.storage import registry
 from storekit import Cli, Ran, context_of
 
 SETTINGS = ".claude/settings.local.json"
@@ -256,19 +257,19 @@ def test_on_a_terminal_both_are_asked_for_and_a_model_is_off_by_default(tmp_path
     assert "offline, free" in seen
     assert "tokens" in seen and "Have it do so? [y/N]" in seen
     assert ralf.list_routes(root=tmp_path)
-    assert not localconfig.of(Project(tmp_path)).summarizer
+    assert not local_config.local_config_of(Project(tmp_path)).summarizer
 
 
 def test_yes_alone_never_spends_anything(tmp_path: Path, run: Run) -> None:
     run("--client", "claude-code", "--yes")
-    assert localconfig.of(Project(tmp_path)).summarizer == ""
+    assert local_config.local_config_of(Project(tmp_path)).summarizer == ""
 
 
 def test_a_model_that_is_named_is_written_into_the_local_configuration(tmp_path: Path, run: Run) -> None:
     ran = run("--client", "claude-code", "--yes", "--summarizer", "claude")
     assert ran.status == 0, ran.err
     assert "one call a checkpoint" in ran.err
-    found = localconfig.of(Project(tmp_path))
+    found = local_config.local_config_of(Project(tmp_path))
     assert (found.summarizer, found.project) == ("claude", str(tmp_path))
     assert stat.S_IMODE((context_of(tmp_path) / "config.local.yaml").stat().st_mode) == 0o600
 
@@ -283,11 +284,11 @@ def test_choosing_a_model_keeps_all_else_of_the_local_configuration(tmp_path: Pa
         f'project: {json.dumps(str(tmp_path))}\nredaction_key: "{key}"'
     )
     path.chmod(0o600)
-    assert localconfig.choose(project, "claude")
-    assert not localconfig.choose(project, "claude")
+    assert local_config.choose_summarizer(project, "claude")
+    assert not local_config.choose_summarizer(project, "claude")
     text = path.read_text()
     assert text.startswith("# mine\ntimeout: 60   # seconds\n")
-    found = localconfig.of(project)
+    found = local_config.local_config_of(project)
     assert (found.summarizer, found.timeout, found.redaction_key) == ("claude", 60, key)
 
 
@@ -297,7 +298,7 @@ def test_a_local_configuration_that_others_may_write_is_not_changed(tmp_path: Pa
     project.local_config_file.write_text("timeout: 60\n")
     project.local_config_file.chmod(0o644)
     with pytest.raises(UsageError):
-        localconfig.choose(project, "claude")
+        local_config.choose_summarizer(project, "claude")
     assert project.local_config_file.read_text() == "timeout: 60\n"
 
 

@@ -16,14 +16,16 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 import ralf
 from contexts import mapping, quick, text
 from examples import examples
-from ralf import journal, project as projects, route as heart
+from ralf import project
 from ralf.errors import Conflict, DamagedJournal
-from ralf.forgetting.forget import forget
-from ralf.integrity.repair import repair
-from ralf.journal import Record
-from ralf.past.log import log
+from ralf.history.log import log
+from ralf.history.provenance import why
+from ralf.maintenance.forget import forget
+from ralf.maintenance.repair import repair
+from ralf.route import fold
+from ralf.storage import journal
 from ralf.storage.filestore import FileStore
-from ralf.why import why
+from ralf.storage.journal import Record
 from storekit import context_of
 
 OLD = [Record(1, "decision", {"b": "\u00e9", "a": [1, 2.5]}, version=1), Record(2, "x", {}, version=1)]
@@ -133,17 +135,17 @@ def test_a_payload_that_was_changed_is_not_intact_unless_its_record_says_that_it
 def test_the_name_of_a_history_depends_on_kinds_and_digests_but_not_on_words_that_were_purged() -> None:
     record = journal.sealed(Record(3, "x", {"said": "a secret"}))
     purged = replace(record, payload={"said": "[forgotten]"}, purged=True)
-    name = heart.lineage("r2-before", record)
-    assert heart.lineage("r2-before", purged) == name
-    assert heart.lineage("r2-other", record) != name
-    assert heart.lineage("r2-before", replace(record, kind="y")) != name
-    assert heart.lineage("r2-before", journal.sealed(Record(3, "x", {"said": "another"}))) != name
+    name = fold.lineage("r2-before", record)
+    assert fold.lineage("r2-before", purged) == name
+    assert fold.lineage("r2-other", record) != name
+    assert fold.lineage("r2-before", replace(record, kind="y")) != name
+    assert fold.lineage("r2-before", journal.sealed(Record(3, "x", {"said": "another"}))) != name
 
 
 def test_the_history_of_records_of_the_first_version_is_called_what_it_was_called() -> None:
-    context = heart.fold(OLD, heart.empty(ROUTE))
+    context = fold.fold(OLD, fold.empty(ROUTE))
     assert context.lineage == "r2-31b0d5da4c3b"
-    assert heart.lineage("anything", replace(OLD[1], payload={"gone": 1}, lineage="r2-kept", purged=True)) == "r2-kept"
+    assert fold.lineage("anything", replace(OLD[1], payload={"gone": 1}, lineage="r2-kept", purged=True)) == "r2-kept"
 
 
 def test_records_of_both_versions_stand_in_one_journal(store: FileStore) -> None:
@@ -171,7 +173,7 @@ def test_a_record_whose_payload_is_not_what_its_kind_holds_is_told_as_damage_by_
     tmp_path: Path, case: str
 ) -> None:
     ralf.record_decision("tide", "Keep the old columns", root=tmp_path)
-    store = projects.find(tmp_path).store
+    store = project.find(tmp_path).store
     kind, payload = MALFORMED[case]
     journal.append(store, "tide", Record(2, kind, payload), id="x", after=store.head("routes/tide"))
     shutil.rmtree(context_of(tmp_path) / "cache")

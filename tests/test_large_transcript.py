@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import ralf
+import ralf.errors
 import storekit
 
 BENCHMARKS = storekit.SOURCE / "benchmarks"
@@ -108,7 +109,7 @@ def test_times_that_go_back_lie_ahead_or_are_none_neither_lose_nor_forge_anythin
 
 
 def test_a_file_that_shrinks_while_it_is_read_ends_there_or_is_said_to_have_changed(tmp_path: Path) -> None:
-    from ralf.transcripts import open_transcript
+    from ralf.transcripts.reader import open_transcript
 
     path = tmp_path / "s.jsonl"
     storekit.write_session(path, 60_000)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from ralf.prose import sentences
-from ralf.summarizers import leads
+from ralf.summarize import messages
+from ralf.text.sentences import sentences
 
 
 @pytest.mark.parametrize(
@@ -13,13 +13,13 @@ from ralf.summarizers import leads
     ["That settles it.", "My pick:", "Time to commit to something.", "Here is the design we go with.", "So, decided:"],
 )
 def test_a_lead_in_that_speaks_of_deciding_announces_what_follows(lead: str) -> None:
-    announced, rest = leads.without(sentences(f"{lead} Harvest records stay in one file."))
+    announced, rest = messages.without_lead_in(sentences(f"{lead} Harvest records stay in one file."))
     assert (announced, [s.text for s in rest]) == (True, ["Harvest records stay in one file."])
 
 
 @pytest.mark.parametrize("lead", ["For the books.", "In the end:"])
 def test_a_lead_in_without_content_is_left_out(lead: str) -> None:
-    announced, rest = leads.without(sentences(f"{lead} Harvest records stay in one file."))
+    announced, rest = messages.without_lead_in(sentences(f"{lead} Harvest records stay in one file."))
     assert (announced, [s.text for s in rest]) == (False, ["Harvest records stay in one file."])
 
 
@@ -35,7 +35,7 @@ def test_a_lead_in_without_content_is_left_out(lead: str) -> None:
 )
 def test_what_says_or_reports_something_is_no_lead_in(first: str) -> None:
     said = sentences(f"{first} Harvest records stay in one file.")
-    assert leads.without(said) == (False, list(said))
+    assert messages.without_lead_in(said) == (False, list(said))
 
 
 @pytest.mark.parametrize(
@@ -50,4 +50,4 @@ def test_what_says_or_reports_something_is_no_lead_in(first: str) -> None:
     ],
 )
 def test_a_sentence_may_open_the_reason_or_what_was_turned_down(text: str, opens: str) -> None:
-    assert leads.section(text) == opens
+    assert messages.lead_in_section(text) == opens

@@ -17,13 +17,14 @@ import pytest
 from tests.faults import samples
 
 import ralf
-from ralf import checkout, project as projects, retention, routing, snapshot
-from ralf.briefing.since import remember
+from ralf import project, routing
 from ralf.config import Config
 from ralf.errors import RalfError, UsageError
-from ralf.files import ownfile
+from ralf.finding.since import remember
 from ralf.model import OpenFile
 from ralf.project import Project
+from ralf.route import archive, state
+from ralf.storage import git_files
 from storekit import HANGS, cache_of, context_of, copied
 
 MARK = "Words from elsewhere"
@@ -47,8 +48,8 @@ def _outside(path: Path, elsewhere: Path) -> Path:
 def _saying_another(content: bytes) -> bytes:
     _, _, summed = content.partition(b"\n")
     said = content.replace(b"Use SQLite", MARK.encode())
-    is_snapshot = content == snapshot.with_sum(summed)  # one whose sum is wrong would be read by nobody
-    return snapshot.with_sum(said.partition(b"\n")[2]) if is_snapshot else said
+    is_snapshot = content == state.with_sum(summed)  # one whose sum is wrong would be read by nobody
+    return state.with_sum(said.partition(b"\n")[2]) if is_snapshot else said
 
 
 def _gone(path: Path) -> None:
@@ -151,8 +152,8 @@ def everything(root: Path) -> str:
         lambda: ralf.checkpoint(ROUTE, session, root=root, restart=True),
         lambda: ralf.record_decision("other", "Go on", root=root),
         lambda: routing.use(Project(root), ROUTE),
-        lambda: routing.choose(projects.find(root)),
-        lambda: retention.prune(keep_under="0", remove=True, now=2e9, root=root),
+        lambda: routing.choose(project.find(root)),
+        lambda: archive.prune(keep_under="0", remove=True, now=2e9, root=root),
         lambda: ralf.get_context(ROUTE, root=root).render(),
         lambda: ralf.list_routes(root=root),
     ]
@@ -270,7 +271,7 @@ def test_a_git_file_that_points_at_a_repository_which_knows_nothing_of_it_leads_
     sent = tmp_path / "sent"
     sent.mkdir()
     (sent / ".git").write_text(f"gitdir: {administrative}\n")
-    assert projects.find(sent).folder == sent / ".autonomous" / "context"
+    assert project.find(sent).folder == sent / ".autonomous" / "context"
     assert ralf.list_routes(root=sent) == []
 
 
@@ -282,7 +283,7 @@ def test_a_pipe_or_a_device_among_gits_files_hangs_nobody(
     (tmp_path / place).parent.mkdir(parents=True, exist_ok=True)
     lay(tmp_path / place)
     with not_hanging():
-        assert routing.choose(projects.find(tmp_path)).route == "default"
+        assert routing.choose(project.find(tmp_path)).route == "default"
 
 
 @pytest.mark.parametrize("lay", [os.mkfifo, lambda path: path.symlink_to("/dev/zero")], ids=["a pipe", "a device"])
@@ -292,8 +293,8 @@ def test_a_pipe_or_a_device_in_place_of_gits_index_hangs_no_writer(
     (tmp_path / ".git").mkdir()
     lay(tmp_path / ".git" / "index")
     with not_hanging():
-        assert checkout.tracks(tmp_path, Path("x"))  # nobody can tell
-        assert ownfile.may_be_cloned(tmp_path / "config.local.yaml")
+        assert git_files.tracks(tmp_path, Path("x"))  # nobody can tell
+        assert git_files.tracks(tmp_path, Path("config.local.yaml"))
 
 
 def test_links_that_go_round_in_a_circle_stop_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -304,7 +305,7 @@ def test_links_that_go_round_in_a_circle_stop_nobody(tmp_path: Path, monkeypatch
     ralf.record_decision("R", "Go on", root=root)
     shown = ralf.get_context("R", root=root)
     remember(
-        projects.find(root), replace(shown, active_work=replace(shown.active_work, open_files=(OpenFile("round"),)))
+        project.find(root), replace(shown, active_work=replace(shown.active_work, open_files=(OpenFile("round"),)))
     )
     assert ralf.get_context("R", root=root).decisions == shown.decisions
     other.mkdir()

@@ -9,11 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from ralf import localconfig
 from ralf.errors import Damaged, UsageError
-from ralf.localconfig import LocalConfig
 from ralf.project import Project
-from ralf.refining.spend import Cap
+from ralf.refining import local_config
+from ralf.refining.local_config import Cap, LocalConfig
 
 
 def write(folder: Path, text: str, mode: int = 0o600) -> Path:
@@ -24,7 +23,7 @@ def write(folder: Path, text: str, mode: int = 0o600) -> Path:
 
 
 def test_without_a_file_no_model_is_ever_asked(tmp_path: Path) -> None:
-    assert localconfig.load(tmp_path / "config.local.yaml") == LocalConfig()
+    assert local_config.load_local_config(tmp_path / "config.local.yaml") == LocalConfig()
     assert LocalConfig().summarizer == ""
 
 
@@ -32,7 +31,7 @@ def test_every_key_can_be_set(tmp_path: Path) -> None:
     text = 'summarizer: command\ncommand: ["my-model", "{model}", "-n", 3]\narguments: ["-v"]\nmodel: small\n'
     text += "timeout: 20\ndaily_cap: 200000 tokens, 2.50 USD\nproject: /srv/tide\n"
     text += f"environment: [MY_KEY]\nredaction_key: '{'0f' * 32}'\n"
-    found = localconfig.load(write(tmp_path, text))
+    found = local_config.load_local_config(write(tmp_path, text))
     assert {line.split(":")[0] for line in text.splitlines()} == {field.name for field in fields(LocalConfig)}
     command = found.command_of("command")
     assert (command.argv, command.model, command.timeout) == (("my-model", "{model}", "-n", "3"), "small", 20)
@@ -41,7 +40,7 @@ def test_every_key_can_be_set(tmp_path: Path) -> None:
 
 
 def test_a_preset_needs_no_command_line(tmp_path: Path) -> None:
-    found = localconfig.load(write(tmp_path, 'summarizer: codex\narguments: ["-c", "x=1"]\n'))
+    found = local_config.load_local_config(write(tmp_path, 'summarizer: codex\narguments: ["-c", "x=1"]\n'))
     assert found.command_of("codex").argv[-3:] == ("-c", "x=1", "-")
     assert "x=1" not in found.command_of("claude").argv  # the arguments are those of the configured one
 
@@ -50,7 +49,7 @@ def test_a_preset_needs_no_command_line(tmp_path: Path) -> None:
 def test_a_file_that_others_may_touch_is_refused_with_what_to_type(tmp_path: Path, mode: int) -> None:
     path = write(tmp_path, "summarizer: claude\n", mode)
     with pytest.raises(UsageError, match="others may read or write it") as caught:
-        localconfig.load(path)
+        local_config.load_local_config(path)
     assert caught.value.hint == f"chmod 600 {path}"
 
 
@@ -59,7 +58,7 @@ def test_a_link_is_refused(tmp_path: Path) -> None:
     target = write(tmp_path / "there", "summarizer: claude\n")
     (tmp_path / "config.local.yaml").symlink_to(target)
     with pytest.raises(UsageError, match="symbolic link"):
-        localconfig.load(tmp_path / "config.local.yaml")
+        local_config.load_local_config(tmp_path / "config.local.yaml")
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
@@ -67,13 +66,13 @@ def test_a_file_of_somebody_else_is_refused(tmp_path: Path) -> None:
     path = write(tmp_path, "summarizer: claude\n")
     os.chown(path, 12_345, -1)
     with pytest.raises(UsageError, match="belongs to somebody else"):
-        localconfig.load(path)
+        local_config.load_local_config(path)
 
 
 def test_a_folder_or_a_pipe_in_its_place_is_refused_at_once(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "config.local.yaml", 0o600)
     with pytest.raises(UsageError, match="no regular file"):
-        localconfig.load(tmp_path / "config.local.yaml")
+        local_config.load_local_config(tmp_path / "config.local.yaml")
 
 
 @pytest.mark.parametrize(
@@ -95,13 +94,13 @@ def test_a_folder_or_a_pipe_in_its_place_is_refused_at_once(tmp_path: Path) -> N
 def test_a_value_that_makes_no_sense_names_file_key_and_value(tmp_path: Path, text: str, words: str) -> None:
     path = write(tmp_path, text + "\n")
     with pytest.raises(UsageError) as caught:
-        localconfig.load(path)
+        local_config.load_local_config(path)
     assert str(caught.value).startswith(f"{path}: {words}")
 
 
 def test_a_file_that_is_no_mapping_is_damaged(tmp_path: Path) -> None:
     with pytest.raises(Damaged):
-        localconfig.load(write(tmp_path, "- claude\n"))
+        local_config.load_local_config(write(tmp_path, "- claude\n"))
 
 
 @pytest.mark.parametrize(
@@ -139,7 +138,7 @@ def test_a_clone_can_never_make_us_run_something(tmp_path: Path, umask: int) -> 
     finally:
         os.umask(old)
     with pytest.raises(UsageError, match=r"is committed|others may read"):
-        localconfig.of(Project(tmp_path / "clone"))
+        local_config.local_config_of(Project(tmp_path / "clone"))
 
 
 def test_a_bare_repository_beside_the_file_cannot_deny_that_it_is_committed(tmp_path: Path) -> None:
@@ -154,7 +153,7 @@ def test_a_bare_repository_beside_the_file_cannot_deny_that_it_is_committed(tmp_
     (folder / "HEAD").write_text("ref: refs/heads/main\n")
     (folder / "config").write_text("[core]\n\trepositoryformatversion = 0\n\tbare = true\n")
     with pytest.raises(UsageError, match="git cannot say"):
-        localconfig.of(Project(tmp_path))
+        local_config.local_config_of(Project(tmp_path))
 
 
 def test_where_git_cannot_say_whether_it_is_committed_nothing_is_run(tmp_path: Path) -> None:
@@ -163,7 +162,7 @@ def test_where_git_cannot_say_whether_it_is_committed_nothing_is_run(tmp_path: P
     write(folder, "summarizer: claude\n")
     (tmp_path / ".git").write_text("gitdir: nowhere\n")
     with pytest.raises(UsageError, match="git cannot say"):
-        localconfig.of(Project(tmp_path))
+        local_config.local_config_of(Project(tmp_path))
 
 
 def test_in_a_repository_that_does_not_track_it_the_file_counts(tmp_path: Path) -> None:
@@ -171,7 +170,7 @@ def test_in_a_repository_that_does_not_track_it_the_file_counts(tmp_path: Path) 
     folder.mkdir(parents=True)
     write(folder, f"summarizer: claude\nproject: {tmp_path}\n")
     git("init", "-q", cwd=tmp_path)
-    assert localconfig.of(Project(tmp_path)).summarizer == "claude"
+    assert local_config.local_config_of(Project(tmp_path)).summarizer == "claude"
 
 
 @pytest.mark.parametrize("line", ["", "project: /srv/elsewhere\n"])
@@ -181,7 +180,7 @@ def test_a_file_that_does_not_name_this_project_runs_nothing(tmp_path: Path, lin
     folder.mkdir(parents=True)
     write(folder, f"{line}summarizer: command\ncommand: [touch, {tmp_path / 'owned'}]\n")
     with pytest.raises(UsageError, match="nothing in it is run") as caught:
-        localconfig.of(Project(tmp_path))
+        local_config.local_config_of(Project(tmp_path))
     assert caught.value.hint.endswith(f'add the line: project: "{tmp_path}"')
 
 
@@ -189,4 +188,4 @@ def test_a_file_that_runs_nothing_need_not_name_its_project(tmp_path: Path) -> N
     folder = tmp_path / ".autonomous" / "context"
     folder.mkdir(parents=True)
     write(folder, "timeout: 20\n")
-    assert localconfig.of(Project(tmp_path)).timeout == 20
+    assert local_config.local_config_of(Project(tmp_path)).timeout == 20

@@ -14,7 +14,7 @@ import pytest
 import ralf
 import storekit
 from ralf.project import Project
-from ralf_integrations.blackbox5 import loop, runstate
+from ralf_integrations.blackbox5 import loop
 
 TASK = "TASK-ARCH-001"
 WRITTEN = """\
@@ -170,8 +170,8 @@ def test_a_run_of_another_loop_that_still_lives_is_left_to_it(
 import sys, time
 from pathlib import Path
 from ralf.project import Project
-from ralf_integrations.blackbox5 import runstate
-runstate.begin(Project(Path({str(project.root)!r})), Path({str(first)!r}), {TASK!r})
+from ralf_integrations.blackbox5 import loop
+loop.mark_begun(Project(Path({str(project.root)!r})), Path({str(first)!r}), {TASK!r})
 print("begun", flush=True)
 time.sleep(600)
 """
@@ -184,12 +184,12 @@ time.sleep(600)
     try:
         assert other.stdout is not None
         assert other.stdout.readline() == b"begun\n"
-        assert runstate.lives(project, first)
+        assert loop.is_alive(project, first)
         assert "first attempt" in started(project, a_run(project, 2), capfd)
     finally:
         os.killpg(other.pid, 9)
         other.communicate()
-    assert not runstate.lives(project, first)
+    assert not loop.is_alive(project, first)
     assert "Keep the old column of harbour-1" in started(project, a_run(project, 3), capfd)
 
 

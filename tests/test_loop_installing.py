@@ -19,10 +19,10 @@ import ralf
 import storekit
 from ralf.project import Project
 from ralf_integrations import doctor
-from ralf_integrations.blackbox5 import installing, places, script, section
-from ralf_integrations.clients import installation
+from ralf_integrations.blackbox5 import installing
+from ralf_integrations.clients import installation, interpreter
 from ralf_integrations.hooks import handover
-from ralf_integrations.hooks.payload import Payload
+from ralf_integrations.hooks.messages import Payload
 from ralf_integrations.hooks.session import Session
 from storekit import Cli, Ran
 
@@ -89,8 +89,8 @@ def state(top: Path) -> dict[str, tuple[int, bytes]]:
 
 
 def test_the_prompts_in_use_are_found_and_no_old_version_copy_or_link(tree: Path, root: Path) -> None:
-    assert [path.relative_to(tree).as_posix() for path in places.prompts(Project(root))] == IN_USE
-    assert places.tree_of(Project(root)) == tree
+    assert [path.relative_to(tree).as_posix() for path in installing.prompts(Project(root))] == IN_USE
+    assert installing.tree_of(Project(root)) == tree
 
 
 def test_the_environment_names_the_tree_and_the_engine(
@@ -99,12 +99,12 @@ def test_the_environment_names_the_tree_and_the_engine(
     engine = tmp_path / "opt" / "2-engine"
     shutil.move(tree / "2-engine", engine)
     shutil.rmtree(tree / "bin")
-    assert [path.name for path in places.prompts(Project(root))] == ["ralf.md"]
+    assert [path.name for path in installing.prompts(Project(root))] == ["ralf.md"]
     monkeypatch.setenv("BB5_ENGINE_ROOT", str(engine))
-    found = places.prompts(Project(root))
+    found = installing.prompts(Project(root))
     assert len(found) == 4 and engine / "instructions" / "ralf-executor.md" in found
     monkeypatch.setenv("BLACKBOX5_HOME", str(tmp_path / "elsewhere"))  # the project does not lie in it
-    assert places.prompts(Project(root)) == found
+    assert installing.prompts(Project(root)) == found
 
 
 def test_it_puts_a_section_into_each_prompt_and_a_script_and_nothing_else(tree: Path, root: Path, run: Run) -> None:
@@ -118,7 +118,7 @@ def test_it_puts_a_section_into_each_prompt_and_a_script_and_nothing_else(tree: 
     }
     for name in IN_USE:
         text = after[name][1].decode()
-        assert text.startswith(PROMPT) and shlex.quote(str(script.path(Project(root)))) in text
+        assert text.startswith(PROMPT) and shlex.quote(str(installing.script_path(Project(root)))) in text
     again = run("init", "--client", "ralf")
     assert (again.status, "nothing to do" in again.out) == (0, True)
     assert state(tree) == after
@@ -137,7 +137,7 @@ def test_taken_out_the_tree_is_byte_for_byte_as_it_was(tree: Path, root: Path, r
     assert {name: what for name, what in state(tree).items() if "context/" not in name} == {
         name: what for name, what in before.items() if "context/" not in name
     }
-    assert not script.path(Project(root)).parent.exists()
+    assert not installing.script_path(Project(root)).parent.exists()
 
 
 @given(st.text(st.characters(codec="utf-8"), max_size=60), st.sampled_from(["\n", "\r\n"]), st.booleans())
@@ -147,12 +147,12 @@ def test_the_section_comes_out_of_any_prompt_also_of_one_that_was_edited_since(
     assume("ralf: written by" not in text)
     door = Path("/srv/a b/context-checkpoint.sh")
     before = text.replace("\r", "").rstrip("\n").replace("\n", end) + (end if closed else "")
-    (added,) = section.insertions(before, door)
+    (added,) = installing.section_insertions(before, door)
     after = before[: added.place] + added.text + before[added.place :]
-    assert section.holds(after, door)
-    assert section.stripped(after) == before
+    assert installing.holds_section(after, door)
+    assert installing.without_section(after) == before
     assume(before)
-    assert section.stripped(f"above{end}{after}below{end}") == f"above{end}{before}below{end}"
+    assert installing.without_section(f"above{end}{after}below{end}") == f"above{end}{before}below{end}"
 
 
 def test_a_section_of_another_version_is_replaced(tree: Path, root: Path, run: Run) -> None:
@@ -175,25 +175,25 @@ def test_of_two_projects_of_a_tree_the_one_that_is_taken_out_leaves_the_other_it
     assert run("init", "--client", "ralf", "--yes").status == 0
     assert run("--root", other, "init", "--client", "ralf", "--yes").status == 0
     prompt = tree / "bin" / "ralf.md"
-    assert section.script_in(prompt.read_text()) == script.path(Project(other))
+    assert installing.script_in(prompt.read_text()) == installing.script_path(Project(other))
     both = prompt.read_bytes()
     assert run("init", "--client", "ralf", "--uninstall", "--yes").status == 0
-    assert (script.path(Project(root)).exists(), prompt.read_bytes()) == (False, both)
+    assert (installing.script_path(Project(root)).exists(), prompt.read_bytes()) == (False, both)
     assert run("--root", other, "init", "--client", "ralf", "--uninstall", "--yes").status == 0
     after = state(tree)
     assert {name: after[name] for name in before} == before
 
 
 def test_where_no_prompt_is_found_it_says_what_to_name(tmp_path: Path, run: Run, root: Path) -> None:
-    for path in places.prompts(Project(root)):
+    for path in installing.prompts(Project(root)):
         path.unlink()
     ran = run("init", "--client", "ralf", "--yes")
-    ran.complains(2, places.tree_of(Project(root)), "ralf.md", "BLACKBOX5_HOME")
+    ran.complains(2, installing.tree_of(Project(root)), "ralf.md", "BLACKBOX5_HOME")
     assert not storekit.context_of(root).exists()
 
 
 def test_somebody_elses_script_is_not_written_over(root: Path, run: Run) -> None:
-    path = script.path(Project(root))
+    path = installing.script_path(Project(root))
     path.parent.mkdir(parents=True)
     path.write_text("#!/bin/sh\necho mine\n")
     run("init", "--client", "ralf", "--yes").complains(2, path, "not of ralf")
@@ -209,11 +209,11 @@ def test_options_that_make_no_sense_are_refused(run: Run, option: str) -> None:
 
 
 def test_the_launcher_of_the_same_name_is_told_from_this_command(tree: Path, tmp_path: Path) -> None:
-    assert places.launcher(tree / "bin" / "ralf")
+    assert interpreter.is_launcher(tree / "bin" / "ralf")
     for text in ("#!/usr/bin/python3\nfrom ralf_cli.main import run\nrun()\n", "#!/bin/sh\necho other\n", "\x7fELF"):
         (tmp_path / "ralf").write_text(text)
-        assert not places.launcher(tmp_path / "ralf")
-    assert not places.launcher(tmp_path / "missing")
+        assert not interpreter.is_launcher(tmp_path / "ralf")
+    assert not interpreter.is_launcher(tmp_path / "missing")
 
 
 def test_init_and_doctor_say_that_the_launcher_is_another_program_and_do_not_start_it(
@@ -222,7 +222,7 @@ def test_init_and_doctor_say_that_the_launcher_is_another_program_and_do_not_sta
     (tree / "bin" / "ralf").write_text(f"{LAUNCHER}\ntouch {tree / 'started'}\n")
     monkeypatch.setenv("PATH", f"{tree / 'bin'}:{os.defpath}")
     said = run("init", "--client", "ralf", "--yes").err
-    door = shlex.quote(str(script.path(Project(root))))
+    door = shlex.quote(str(installing.script_path(Project(root))))
     assert f"type: {door} ralf" in said and str(tree / "bin" / "ralf") in said
     checks = list(doctor.examine(Project(root)))
     assert any("launcher" in check.what and check.hint == f"for this one type: {door} ralf" for check in checks)
@@ -279,7 +279,7 @@ def test_what_is_printed_in_that_tree_names_commands_that_work_there(
 def test_a_hook_in_that_tree_hands_over_commands_that_work_there(root: Path, run: Run) -> None:
     assert run("init", "--client", "ralf", "--yes").status == 0
     keep(root, 500)
-    door = shlex.quote(str(script.path(Project(root))))
+    door = shlex.quote(str(installing.script_path(Project(root))))
     session = Session(Payload("claude-code", "SessionStart", "session-start", session="s", cwd=root), Project(root))
     context = handover.context_of(Project(root), "TASK-7")
     assert context is not None
@@ -310,7 +310,7 @@ def test_doctor_knows_whether_the_installation_is_whole(tree: Path, root: Path, 
     prompt = tree / "bin" / "ralf.md"
     prompt.write_text(prompt.read_text().replace("on demand", "x"))
     (tree / IN_USE[0]).write_text(PROMPT)
-    door = script.path(Project(root))
+    door = installing.script_path(Project(root))
     lose_python(door)
     assert states() == ["problem", "warning", "ok", "ok", "ok", "warning"]
     door.unlink()
@@ -335,7 +335,7 @@ def door(root: Path) -> Path:
         change = installation.plan(project, part)
         assert change is not None
         installation.apply(project, change)
-    return script.path(project)
+    return installing.script_path(project)
 
 
 def test_the_script_reaches_this_command_from_any_directory(door: Path, root: Path, tmp_path: Path) -> None:
@@ -371,7 +371,7 @@ def test_the_script_is_plain_bash(door: Path) -> None:
 
 def test_what_is_installed_is_pinned_and_nothing_of_another_hand(root: Path, run: Run) -> None:
     project = Project(root)
-    path = script.path(project)
+    path = installing.script_path(project)
     run("init", "--client", "ralf", "--yes")
     assert Project(root).command == f"{shlex.quote(str(path))} ralf"
     Project(root).owner.update(pinned={})  # installed by a version that pinned nothing

@@ -16,12 +16,11 @@ from contexts import quick
 from labelled import DATA
 from ralf.errors import NotFound, RouteNotFound
 from ralf.model import Decision
-from ralf.proving import items, loss
-from ralf.proving.items import KINDS, Item
-from ralf.proving.loss import Loss, loss_reports
-from ralf.proving.probe import Words
-from ralf.transcripts import open_transcript
+from ralf.proof import loss, recall
+from ralf.proof.loss import Loss, loss_reports
+from ralf.proof.recall import KINDS, Item, Words
 from ralf.transcripts.events import Event
+from ralf.transcripts.reader import open_transcript
 from storekit import Cli, context_of, records_of, write_session
 
 _WORDS = st.sampled_from(["src/a.py", "src/b.py", "pytest -q", "12345", "Use one file.", "Never push.", "x" * 80])
@@ -181,4 +180,4 @@ def test_a_route_or_checkpoint_that_is_not_there_is_said(cli: Cli, project: Path
 def test_every_kind_that_is_read_is_one_that_is_reported() -> None:
     from segments_made import talk
 
-    assert {item.kind for item in items.seen(talk(1))} <= set(KINDS)
+    assert {item.kind for item in recall.seen(talk(1))} <= set(KINDS)

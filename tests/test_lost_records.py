@@ -11,11 +11,12 @@ import pytest
 from tests.faults import cuts
 
 import ralf
-from ralf import document, optin
-from ralf.corrections import drop
-from ralf.integrity.repair import repair
-from ralf.integrity.verify import verify
+from ralf.format import routefile
+from ralf.maintenance import optin
+from ralf.maintenance.repair import repair
+from ralf.maintenance.verify import verify
 from ralf.project import Project
+from ralf.route.corrections import drop
 from storekit import Cli, context_of, copied, journal_file, records_of, route_file
 
 RECORDS = 12
@@ -103,7 +104,7 @@ def test_a_newer_file_that_another_route_began_stays_foreign_and_as_it_is(projec
     shutil.rmtree(context_of(project) / "cache")
     path = route_file(project, "tide")
     text = path.read_text()
-    created = document.parse(text.encode(), path).created
+    created = routefile.parse(text.encode(), path).created
     path.write_text(text.replace(f'created: "{created}"', 'created: "2001-01-01T00:00:00Z"'))
     left = path.read_bytes()
     ralf.record_decision("tide", "Go on", root=project)

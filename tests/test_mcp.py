@@ -9,7 +9,7 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +18,10 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 
 import ralf
 import storekit
-from ralf import project as projects, routing, tokens
-from ralf.briefing import fence
-from ralf_integrations.hooks import known
-from ralf_integrations.hooks.known import Known
+from ralf import project as projects, routing
+from ralf.text import fence, tokens
+from ralf_integrations.hooks import session_registry
+from ralf_integrations.hooks.session_registry import KnownSession
 
 server = pytest.importorskip("ralf_integrations.mcp.server", reason="the extra mcp is not installed")
 from mcp import Client, MCPError  # noqa: E402
@@ -41,6 +41,14 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(autouse=True)
 def bare(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path / ".claude"))
+
+
+@pytest.fixture
+def client(monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
+    """The number of a real process that stands for the client: who started the tests may be the system's first one."""
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as process:
+        monkeypatch.setattr(os, "getppid", lambda: process.pid)
+        yield process.pid
 
 
 def driven(root: Path, drive: Callable[[Any], Coroutine[Any, Any, Any]]) -> Any:
@@ -172,12 +180,12 @@ def test_a_checkpoint_takes_no_other_file_whoever_asks_for_it(project: Path, tmp
     refused(project, "get_context", "no such route", route="new")
 
 
-def test_the_session_of_the_client_that_started_the_server_is_meant(project: Path, tmp_path: Path) -> None:
+def test_the_session_of_the_client_that_started_the_server_is_meant(project: Path, tmp_path: Path, client: int) -> None:
     log = kept_by_claude(tmp_path / "another", tmp_path, "mine")
     here = projects.find(project)
-    known.remember(here, Known("old", pid=os.getppid(), seen=1.0))
-    known.remember(here, Known("mine", pid=os.getppid(), seen=2.0, transcript=str(log)))
-    known.remember(here, Known("other", pid=1, seen=3.0, transcript="/nowhere"))
+    session_registry.save(here, KnownSession("old", pid=client, seen=1.0))
+    session_registry.save(here, KnownSession("mine", pid=client, seen=2.0, transcript=str(log)))
+    session_registry.save(here, KnownSession("other", pid=1, seen=3.0, transcript="/nowhere"))
     assert called(project, "use_route", route="harbour").structured_content["for_session"]
     assert routing.choose(here, session="mine").route == "harbour"
     assert routing.choose(here, session="old").route == "default"
@@ -187,10 +195,12 @@ def test_the_session_of_the_client_that_started_the_server_is_meant(project: Pat
 
 
 @pytest.mark.parametrize("transcript", ["private.txt", "session.jsonl"])
-def test_a_log_that_the_cache_names_elsewhere_is_not_read(project: Path, tmp_path: Path, transcript: str) -> None:
+def test_a_log_that_the_cache_names_elsewhere_is_not_read(
+    project: Path, tmp_path: Path, transcript: str, client: int
+) -> None:
     (project / "private.txt").write_text("the words of somebody else\n" * 50)
-    known.remember(
-        projects.find(project), Known("s-1", pid=os.getppid(), seen=2.0, transcript=str(project / transcript))
+    session_registry.save(
+        projects.find(project), KnownSession("s-1", pid=client, seen=2.0, transcript=str(project / transcript))
     )
     refused(project, "checkpoint", "no client has kept", route="new")
 
@@ -397,7 +407,7 @@ def test_nothing_else_imports_the_sdk(tmp_path: Path) -> None:
 
 
 def test_nothing_is_loaded_before_the_first_call_that_only_some_calls_need(tmp_path: Path) -> None:
-    needless = "tiktoken re2 yaml difflib ralf.checkpoint ralf.summarizers ralf.decide ralf.secrets".split()
+    needless = "tiktoken re2 yaml difflib ralf.checkpoint ralf.summarize ralf.route.corrections ralf.secrets".split()
     code = (
         f"import sys, ralf_integrations.mcp.tools\nassert not set({needless}) & set(sys.modules), sorted(sys.modules)"
     )

@@ -4,17 +4,30 @@ from __future__ import annotations
 
 import copy
 import json
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 from hypothesis import given, settings, strategies as st
 
 from contexts import contexts, quick, scalar, texts
 from examples import examples
-from ralf.context import BODY
-from ralf.merge import Conflict, apply, diff, merge, open_changes
-from ralf.places import IDENTITY
-from ralf.tree import to_tree
+from ralf.format.codec import Tree, to_tree
+from ralf.format.merge import IDENTITY, Conflict, apply, conflicts, diff, open_changes
+from ralf.model import BODY
+
+
+class Merged(NamedTuple):
+    """A merged tree, and the places where both sides had changed the same thing (theirs was taken)."""
+
+    tree: Tree
+    conflicts: tuple[Conflict, ...]
+
+
+def merge(base: Tree, ours: Tree, theirs: Tree) -> Merged:
+    """`ours` with what `theirs` changed from `base`."""
+    changes = diff(base, theirs)
+    return Merged(apply(ours, changes), tuple(conflicts(base, ours, changes)))
+
 
 _name = st.sampled_from(["a", "b", "c", "DEC-001", "paths"])
 _values = st.one_of(scalar, st.dictionaries(_name, scalar, max_size=2), st.lists(scalar, max_size=2))

@@ -15,11 +15,10 @@ import pytest
 
 import ralf
 from ralf.errors import NotFound, UsageError
-from ralf.forgetting.forget import forget
+from ralf.maintenance.forget import forget
 from ralf.project import Project
-from ralf_migrations.migrate import migrate
+from ralf_migrations.migrate import SOURCES, migrate
 from ralf_migrations.report import FileReport, MigrationReport
-from ralf_migrations.sources import SOURCES
 from storekit import kept_bytes
 
 WORKER = """\

@@ -10,8 +10,8 @@ import pytest
 
 import ralf
 from allwrites import ROUTE, everything, umask
-from ralf.files import folders
 from ralf.project import Project
+from ralf.storage import files
 from storekit import as_modes_say, context_of, route_file
 
 
@@ -76,13 +76,13 @@ def test_a_route_file_keeps_the_mode_that_a_person_set_but_for_everybodys_right_
 def test_a_folder_that_is_there_keeps_its_mode_and_a_file_in_its_place_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "a").mkdir(mode=0o755)
     with umask(0):
-        folders.make(tmp_path / "a" / "b" / "c")
+        files.make(tmp_path / "a" / "b" / "c")
     modes = [stat.S_IMODE((tmp_path / name).stat().st_mode) for name in ("a", "a/b", "a/b/c")]
     assert modes == [0o755, 0o700, 0o700]
     (tmp_path / "file").write_text("")
     for path in (tmp_path / "file", tmp_path / "file" / "below"):
         with pytest.raises(OSError):  # each kernel's own words
-            folders.make(path)
+            files.make(path)
 
 
 @pytest.mark.slow(seconds=15)

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, strategies as st
 
 from contexts import quick
-from ralf import names
 from ralf.errors import UsageError
+from ralf.text import cleaning
 
 ALLOWED = ["TASK-001", "api-refactoring", "a", "0", "a.b_c-d", "x" * 64, "console", "com10", "md", "v1.2.3"]
 REFUSED = [
@@ -20,16 +20,16 @@ REFUSED = [
 
 @pytest.mark.parametrize("name", ALLOWED)
 def test_an_allowed_name_is_taken_as_it_is(name: str) -> None:
-    assert names.is_valid(name)
-    assert names.check(name) == name
-    assert names.slug(name) == name
+    assert cleaning.is_valid(name)
+    assert cleaning.check(name) == name
+    assert cleaning.slug(name) == name
 
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_a_name_that_some_file_system_would_not_take_is_refused(name: str) -> None:
-    assert not names.is_valid(name)
+    assert not cleaning.is_valid(name)
     with pytest.raises(UsageError) as refused:
-        names.check(name)
+        cleaning.check(name)
     assert refused.value.exit_status == 2
 
 
@@ -37,11 +37,11 @@ def test_a_name_that_some_file_system_would_not_take_is_refused(name: str) -> No
 @quick
 def test_a_refusal_is_one_printable_line_and_its_hint_names_an_allowed_route(name: str) -> None:
     try:
-        names.check(name)
+        cleaning.check(name)
     except UsageError as refused:
         assert str(refused).isprintable()
         assert len(str(refused)) < 400
-        assert names.is_valid(refused.hint.removeprefix("a name that would do: "))
+        assert cleaning.is_valid(refused.hint.removeprefix("a name that would do: "))
 
 
 odd = st.text(st.sampled_from("aZ09._-/\\: \n\0\u00e9~"), max_size=70)
@@ -50,15 +50,15 @@ odd = st.text(st.sampled_from("aZ09._-/\\: \n\0\u00e9~"), max_size=70)
 @given(odd | st.text(max_size=200) | st.sampled_from(REFUSED))
 @quick
 def test_any_text_has_an_allowed_slug_that_is_its_own_slug(text: str) -> None:
-    slug = names.slug(text)
-    assert names.is_valid(slug)
-    assert names.slug(slug) == slug
-    assert names.slug(text) == slug
+    slug = cleaning.slug(text)
+    assert cleaning.is_valid(slug)
+    assert cleaning.slug(slug) == slug
+    assert cleaning.slug(text) == slug
 
 
 def test_texts_that_lose_the_same_characters_have_different_slugs() -> None:
     slugs = {
-        names.slug(text) for text in ["feature/login", "feature login", "feature:login", "feature-login", "\ud800"]
+        cleaning.slug(text) for text in ["feature/login", "feature login", "feature:login", "feature-login", "\ud800"]
     }
     assert len(slugs) == 5
 
@@ -66,7 +66,7 @@ def test_texts_that_lose_the_same_characters_have_different_slugs() -> None:
 @given(odd)
 @quick
 def test_an_allowed_name_never_leaves_its_folder(name: str) -> None:
-    if names.is_valid(name):
+    if cleaning.is_valid(name):
         assert name not in (".", "..")
         assert not set(name) & set("/\\\0\n: ")
 
@@ -85,11 +85,11 @@ def test_an_allowed_name_never_leaves_its_folder(name: str) -> None:
     ],
 )
 def test_a_readable_name_is_made_of_the_first_words(text: str, name: str) -> None:
-    assert names.readable(text) == name
+    assert cleaning.readable(text) == name
 
 
 @given(st.text(max_size=500))
 @quick
 def test_a_readable_name_is_always_allowed_and_short(text: str) -> None:
-    name = names.readable(text)
-    assert not name or (names.is_valid(name) and len(name) <= 40 and name == name.lower())
+    name = cleaning.readable(text)
+    assert not name or (cleaning.is_valid(name) and len(name) <= 40 and name == name.lower())

@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 import ralf
-from ralf import evidence
-from ralf.corrections import drop
+from ralf import redact
 from ralf.errors import UsageError
-from ralf.forgetting.forget import forget
-from ralf.past import history
+from ralf.maintenance.forget import forget
 from ralf.project import Project
-from ralf.secrets import redaction
+from ralf.route import history
+from ralf.route.corrections import drop
+from ralf.transcripts import evidence
 from ralf.transcripts.events import Event
 from ralf.transcripts.notes import Notes, note, session_of
 from storekit import kept_bytes
@@ -95,8 +95,8 @@ def test_under_a_key_that_is_forgotten_the_evidence_tells_which_notes_were_taken
 ) -> None:
     token = note("The token ghp_" + "Zx8Qw7Er6Ty5Ui4Op3As2Df1Gh0Jk9Lz8Xc7 works.")
     _take(tmp_path, token, _decided())
-    monkeypatch.setattr(redaction, "_key", _no_key)
-    assert Project(tmp_path).redactor.problem
+    monkeypatch.setattr(redact, "_key", _no_key)
+    assert redact.redactor_for(Project(tmp_path)).problem
     assert _take(tmp_path, token, _decided()).checkpoints == ()
     assert len(_take(tmp_path, token, _decided(), note("It took an hour.")).checkpoints) == 1
     assert _take(tmp_path, token, _decided(), note("It took an hour.")).checkpoints == ()
@@ -187,7 +187,7 @@ def test_two_who_take_the_same_notes_at_once_take_each_of_them_once(tmp_path: Pa
 
 
 def test_a_summariser_of_ones_own_does_not_lose_the_decisions_of_notes(tmp_path: Path) -> None:
-    from ralf.summarizers import Segment, Summary
+    from ralf.summarize import Segment, Summary
 
     class Terse:
         name = "terse"

@@ -6,7 +6,7 @@ import pytest
 from tests import labelled, pairs
 from tests.pairs import Pair
 
-from ralf.summarizers.opposing import opposes
+from ralf.summarize.opposing import opposes
 
 
 @pytest.mark.parametrize(

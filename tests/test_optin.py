@@ -9,10 +9,11 @@ from pathlib import Path
 import pytest
 
 import ralf
-from ralf import config, optin
+from ralf import config, project
 from ralf.errors import UsageError
-from ralf.ownership import foreign, gitview, registry
+from ralf.maintenance import adoption, optin
 from ralf.project import Project
+from ralf.storage import registry
 from storekit import context_of, kept_bytes
 
 
@@ -144,10 +145,10 @@ def test_a_clone_of_a_shared_project_reads_the_routes_and_goes_on(tmp_path: Path
     optin.init(Project(clone), share=True)
     ralf.record_decision("tide", "Said in the clone", root=clone)
     assert [decision.decision for decision in ralf.get_context("tide", root=clone).decisions] == ["Said in the clone"]
-    foreign.accept_route(Project(clone), "tide")
+    adoption.accept_route(Project(clone), "tide")
     said = {decision.decision: decision.origin for decision in ralf.get_context("tide", root=clone).decisions}
     assert said == {"Said at the origin": "import", "Said in the clone": "user"}
-    assert (context_of(clone) / ".gitignore").read_text() == gitview.IGNORE_ALL_BUT_ROUTES
+    assert (context_of(clone) / ".gitignore").read_text() == project.IGNORE_ALL_BUT_ROUTES
 
 
 def test_a_deleted_gitignore_comes_back_as_this_user_wants_it(tmp_path: Path) -> None:

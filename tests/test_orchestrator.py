@@ -12,13 +12,12 @@ import pytest
 
 import ralf
 import storekit
-from ralf import project as projects
+from ralf import project
 from ralf.errors import Busy, UsageError
-from ralf.integrity.verify import verify
-from ralf.past.difference import diff
-from ralf.past.log import log
-from ralf.past.revert import revert
-from ralf_integrations.orchestrator.keeping import Orchestrator, SelfCheckpoint
+from ralf.history.log import log, revert
+from ralf.maintenance.verify import verify
+from ralf.route.history import diff
+from ralf_integrations.orchestrator import Orchestrator, SelfCheckpoint
 
 ROUTE = "pm"
 KEY = "AKIA" + "QX7ZP2MN4RT6WVLD"  # made up, in the shape of an access key
@@ -79,13 +78,13 @@ def test_an_emptied_window_can_cross_the_mark_again(tmp_path: Path) -> None:
 def test_the_counters_start_anew_after_success_and_only_then(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     keeper = busy(tmp_path)
     keeper.update(queue=["one thing"])
-    from ralf_integrations.orchestrator import keeping
+    from ralf_integrations import orchestrator
 
     def held(*_: Any, **__: Any) -> Any:
         raise Busy(ROUTE, "locked by another process", "try again")
 
     with monkeypatch.context() as patched:
-        patched.setattr(keeping, "writing", held)
+        patched.setattr(orchestrator, "open_route", held)
         for _ in range(2):
             with pytest.raises(Busy):
                 keeper.check_pressure(150_000, 200_000)
@@ -110,7 +109,7 @@ def test_what_was_told_is_known_to_the_next_process_also_without_the_cache(tmp_p
     again = Orchestrator(ROUTE, tmp_path)
     assert again.state.assignments["s-1"] == "carry the tide table over" and again.state.channels == {"bus": "well"}
     again.checkpoint()
-    cache = projects.find(tmp_path).cache / "orchestrators" / f"{ROUTE}.json"
+    cache = project.find(tmp_path).cache / "orchestrators" / f"{ROUTE}.json"
     for content in (b"", b"{}", b"[1]", b"\0", b'{"counters": {"tokens": "x"}, "state": {}}'):
         cache.write_bytes(content)
         found = Orchestrator(ROUTE, tmp_path).state
@@ -143,7 +142,7 @@ def test_of_two_processes_that_keep_the_same_state_one_writes(tmp_path: Path) ->
 
 TELLER = """
 import sys
-from ralf_integrations.orchestrator.keeping import Orchestrator
+from ralf_integrations.orchestrator import Orchestrator
 own = Orchestrator("pm", sys.argv[1])
 print("ready", flush=True)
 sys.stdin.readline()

@@ -13,13 +13,13 @@ import pytest
 
 import ralf
 from hookkit import Rig, Said
-from ralf import checkout, config, optin, project as projects
+from ralf import config, project
 from ralf.errors import Busy, Damaged, UsageError
-from ralf.files import locks
-from ralf.ownership import adoption, registry
+from ralf.maintenance import adoption, optin
 from ralf.project import Project
-from ralf.secrets import redaction
-from ralf.secrets.redact import Redactor
+from ralf.redact import redactor_for
+from ralf.redact.redactor import Redactor
+from ralf.storage import git_files, locks, registry
 from ralf_integrations.hooks import instant
 from storekit import EARLIER, context_of, copied, earlier_store, journal_file, moved, process, records_of, write_session
 
@@ -138,7 +138,7 @@ def test_a_foreign_record_stays_foreign_when_it_is_rewritten(tmp_path: Path) -> 
     token = project.store.head("routes/tide")
     plain = b'{"v":2,"revision":2,"parent":1,"kind":"drop","payload":{}}'
     project.store._store.append("routes/tide", plain, id="x", after=token)  # as another program would
-    project.store.rewrite("routes/tide", lambda entry: entry.record[:-1] + b',"more":1}')
+    project.store.replace("routes/tide", lambda entry: entry.record[:-1] + b',"more":1}')
     assert [entry.foreign for entry in project.store.read("routes/tide")] == [False, True]
 
 
@@ -307,10 +307,10 @@ def test_what_git_tracks_is_known_in_every_kind_of_repository(tmp_path: Path, ki
         git(tmp_path / "around", "init", "-q")
         git(tmp_path / "around", "submodule", "add", "-q", upstream, "inner")
         root = tmp_path / "around" / "inner"
-    assert checkout.tracks(root, journals / "default.jsonl")
-    assert checkout.tracks(root, journals)
-    assert not checkout.tracks(root, journals / "none.jsonl")
-    assert not checkout.tracks(root, journals / "defaul")
+    assert git_files.tracks(root, journals / "default.jsonl")
+    assert git_files.tracks(root, journals)
+    assert not git_files.tracks(root, journals / "none.jsonl")
+    assert not git_files.tracks(root, journals / "defaul")
 
 
 # ---- two at once ----
@@ -319,7 +319,7 @@ def test_what_git_tracks_is_known_in_every_kind_of_repository(tmp_path: Path, ki
 def test_two_processes_that_write_first_have_one_key_of_seals_and_one_of_redaction(tmp_path: Path) -> None:
     first, second = Project(tmp_path), Project(tmp_path)
     assert first.owner.registration is None and second.owner.registration is None
-    keys = [redaction.of(one)._key for one in (first, second)]
+    keys = [redactor_for(one)._key for one in (first, second)]
     first.prepare()
     assert keys[0] == keys[1]
     assert len({one.owner.seal_key for one in (first, second, Project(tmp_path))}) == 1
@@ -431,7 +431,7 @@ def test_a_project_that_was_moved_is_known_by_its_seals_and_taken_over_when_the_
     optin.init(Project(before), share=False)
     ralf.record_decision("tide", "Use tabs", root=before)
     shutil.move(before, after)
-    found = adoption.look(Project(after))
+    found = adoption.find_unsealed(Project(after))
     assert found.moved is not None and found.moved.path == str(before)
     assert decisions(after) == [] or ralf.get_context("tide", root=after).foreign
     adoption.adopt(Project(after))
@@ -450,9 +450,9 @@ def test_a_copy_that_is_registered_alike_is_read_as_the_original(tmp_path: Path)
 def test_redaction_goes_on_under_the_key_of_before(earlier: Path, own_logs: Path) -> None:
     started(earlier)
     text = "export API_TOKEN=q7Rt2bVx9MpLw3Zk8Yd1"
-    assert Project(earlier).redactor.text(text) == Redactor(bytes.fromhex(OLD_KEY)).text(text)
+    assert redactor_for(Project(earlier)).text(text) == Redactor(bytes.fromhex(OLD_KEY)).text(text)
 
 
 def test_no_project_is_found_in_place_of_the_one_that_is_meant(tmp_path: Path) -> None:
     optin.init(Project(tmp_path), share=False)
-    assert projects.find(tmp_path).owner.has_opted_in
+    assert project.find(tmp_path).owner.has_opted_in

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 import ralf
-from ralf.context import RouteContext
-from ralf.extraction import pasted
+from ralf.facts import pasted
+from ralf.model import RouteContext
 from test_closed_tags import FORMS, WORD
 
 Carrier = Callable[[str], str]

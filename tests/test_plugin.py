@@ -13,11 +13,11 @@ import click
 import pytest
 
 import ralf
-from ralf import yamltext
 from ralf.errors import UsageError
+from ralf.format import guarded_yaml
 from ralf_cli.main import main
+from ralf_integrations.client import CLAUDE_CODE
 from ralf_integrations.clients import agents_md, plugin
-from ralf_integrations.clients.claude_code import CLAUDE_CODE
 from storekit import process
 
 TEXTS = {**plugin.files(), "AGENTS.md": agents_md.section()}
@@ -42,7 +42,7 @@ def resolved(line: str) -> None:
 
 
 def front_matter(text: str) -> dict[str, Any]:
-    found = yamltext.load(text.split("---\n")[1])
+    found = guarded_yaml.load(text.split("---\n")[1])
     assert isinstance(found, dict)
     return found
 

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 import ralf
-from ralf.context import RouteContext
+from ralf.model import RouteContext
 
 WORD = "zyzzyva"
 SAYINGS = (

@@ -12,13 +12,12 @@ from pathlib import Path
 import pytest
 
 import ralf
-from ralf.evidence import Line
 from ralf.model import ActiveWork, Facts
-from ralf.proving import items, probe, proof
-from ralf.proving.items import Item
-from ralf.proving.probe import Recall, Words
-from ralf.summarizers import Segment, Summary
-from ralf.summarizers.extractive import Extractive
+from ralf.proof import loss, recall as recalling
+from ralf.proof.recall import Item, Recall, Words
+from ralf.summarize import Segment, Summary
+from ralf.summarize.extractive import Extractive
+from ralf.transcripts.evidence import Line
 from segments_made import Talk, segment, talk
 from storekit import records_of, route_file, write_session
 
@@ -41,7 +40,7 @@ def test_files_commands_errors_tests_and_commits_are_read_from_calls_and_their_r
     made.use("Bash", {"command": "git commit -m x"}, "[main 1a2b3c4] x")
     made.use("apply_patch", {"input": "*** Begin Patch\n*** Update File: lib/b.rs\n*** End Patch"}, "Done")
     made.use("Grep", {"pattern": "x", "path": "/srv/made/src"}, "none")
-    assert kinds_of(items.seen(made.events)) == {
+    assert kinds_of(recalling.seen(made.events)) == {
         "paths": ["src/a.py", "lib/b.rs"],
         "errors": ["no such text", "E   boom\n2 failed, 3 passed in 1s"],
         "failed commands": ["pytest -q"],
@@ -56,14 +55,14 @@ def test_of_the_to_do_list_counts_what_stands_in_it_at_the_end() -> None:
     made.use("TodoWrite", {"todos": [{"content": "old", "status": "pending"}]}, "ok")
     made.use("update_plan", {"plan": [{"step": "new", "status": "pending"}]}, "ok")
     made.use("TaskCreate", {"subject": "added", "description": "more"}, "Task #2 created")
-    assert kinds_of(items.seen(made.events))["to-dos"] == ["new", "added"]
+    assert kinds_of(recalling.seen(made.events))["to-dos"] == ["new", "added"]
 
 
 def test_numbers_and_names_count_when_two_events_hold_them() -> None:
     made = Talk()
     made.say("assistant", "Port 8443 and `read_once`, build 1a2b345; `only_here` and 777.")
     made.say("user", "Why 8443? And `read_once`? I see 1a2b345.")
-    kinds = kinds_of(items.seen(made.events))
+    kinds = kinds_of(recalling.seen(made.events))
     assert (kinds["numbers"], kinds["names"]) == (["1a2b345", "8443"], ["read_once"])
 
 
@@ -71,7 +70,7 @@ def test_a_sentence_that_chooses_or_rules_is_a_decision_and_a_question_is_none()
     made = Talk()
     made.say("assistant", "I looked. We use sqlite instead of postgres for the queue. Use redis instead of that?")
     made.say("user", "Fine. Never push to the main branch without asking me.")
-    assert kinds_of(items.seen(made.events))["decisions"] == [
+    assert kinds_of(recalling.seen(made.events))["decisions"] == [
         "We use sqlite instead of postgres for the queue.",
         "Never push to the main branch without asking me.",
     ]
@@ -82,7 +81,7 @@ def test_what_a_person_says_in_declining_a_call_is_a_request() -> None:
     made.say("call", "rm -rf /", tool="Bash", input={"command": "rm -rf /"}, call_id="1")
     made.say("result", "Declined. The user said:\nnot like that, please", call_id="1", refused=True, failed=True)
     made.say("user", "not like that, please", call_id="1")
-    assert kinds_of(items.seen(made.events)) == {"requests": ["not like that, please"]}
+    assert kinds_of(recalling.seen(made.events)) == {"requests": ["not like that, please"]}
 
 
 def test_lines_of_evidence_tell_what_was_said_and_which_files_were_named() -> None:
@@ -92,7 +91,7 @@ def test_lines_of_evidence_tell_what_was_said_and_which_files_were_named() -> No
         Line(3, 3, "call", "Bash", "pytest -q"),
         Line(4, 4, "result", "Bash", "1 failed"),
     ]
-    assert kinds_of(items.seen(lines)) == {"requests": ["Please look at it."], "paths": ["src/a.py"]}
+    assert kinds_of(recalling.seen(lines)) == {"requests": ["Please look at it."], "paths": ["src/a.py"]}
 
 
 # ---- looking things up ----
@@ -127,10 +126,10 @@ def test_an_item_is_given_back_where_its_words_stand(kind: str, text: str, words
 def test_recall_counts_distinct_items_and_is_never_rounded_up_to_one() -> None:
     found = [Item("numbers", str(1000 + number), 1) for number in range(300)]
     words = " ".join(item.text for item in found[:-1])
-    recall = probe.measure([*found, found[0]], words)
+    recall = recalling.measure([*found, found[0]], words)
     assert (recall.asked, recall.found, recall.share) == ({"numbers": 300}, {"numbers": 299}, 0.99)
     assert recall.missing == (found[-1],)
-    assert probe.measure([], "words").share is None
+    assert recalling.measure([], "words").share is None
 
 
 def test_events_and_the_lines_of_their_evidence_can_be_measured_as_they_are() -> None:
@@ -138,8 +137,8 @@ def test_events_and_the_lines_of_their_evidence_can_be_measured_as_they_are() ->
     made.say("user", "Please look at the reader.")
     lines = [Line(1, 1, "user", "", "Please look at the reader.")]
     for of in (made.events, lines):
-        assert probe.measure(of, "Please look at the reader.").share == 1.0
-        assert probe.measure(of, "something else").share == 0.0
+        assert recalling.measure(of, "Please look at the reader.").share == 1.0
+        assert recalling.measure(of, "something else").share == 0.0
 
 
 # ---- what is missing is put back ----
@@ -157,20 +156,20 @@ class _Forgetful:
 def test_what_the_extractor_loses_shows_and_is_put_into_the_section() -> None:
     events = talk(1)
     lost = replace(segment(events), facts=Facts())
-    seen = items.seen(events)
-    assert (probe.measure(seen, Words.of(lost.facts, _Forgetful().summarize(lost).text)).share or 0) < 0.5
-    proved = proof.summed_up(lost, _Forgetful(), seen)
+    seen = recalling.seen(events)
+    assert (recalling.measure(seen, Words.of(lost.facts, _Forgetful().summarize(lost).text)).share or 0) < 0.5
+    proved = loss.summed_up(lost, _Forgetful(), seen)
     wanted = {item.text for item in seen if item.kind == "paths"}
     assert {name for name in wanted if name in proved.summary.text} == wanted
     assert proved.added.keys() >= {"requests", "to-dos", "paths", "failed commands"}
-    assert all(proved.recall.found[kind] == proved.recall.asked[kind] for kind in proof.CERTAIN)
+    assert all(proved.recall.found[kind] == proved.recall.asked[kind] for kind in loss.CERTAIN)
     assert all(line.startswith("- **") for line in proved.summary.text.splitlines()[1:])
 
 
 def test_where_nothing_is_missing_nothing_is_added() -> None:
     made = Talk()
     made.say("user", "Please look at the reader once more.")
-    proved = proof.summed_up(segment(made.events), Extractive(), items.seen(made.events))
+    proved = loss.summed_up(segment(made.events), Extractive(), recalling.seen(made.events))
     assert (proved.added, proved.recall.share, proved.refused) == ({}, 1.0, "")
 
 
@@ -220,7 +219,7 @@ LOSSY: dict[str, Callable[[Summary, random.Random], Summary]] = {
 def summarized(seed: int) -> tuple[Summary, list[Item]]:
     """What the embedded summariser makes of a made segment, and what the segment holds."""
     given = segment(talk(seed))
-    return Extractive().summarize(given), items.seen(given.events)
+    return Extractive().summarize(given), recalling.seen(given.events)
 
 
 class _Other:
@@ -239,14 +238,14 @@ def test_a_summary_that_loses_is_refused_every_time(way: str) -> None:
     for seed in range(10):
         draw = random.Random(seed)  # noqa: S311
         own, seen = summarized(seed)
-        assert proof.refusal(own, LOSSY[way](own, draw), seen).startswith("gives back "), (way, seed)
-        assert proof.refusal(own, own, seen) == ""
+        assert loss.refusal(own, LOSSY[way](own, draw), seen).startswith("gives back "), (way, seed)
+        assert loss.refusal(own, own, seen) == ""
 
 
 def test_where_a_summary_is_refused_the_embedded_one_stands() -> None:
     given = segment(talk(1))
     other = _Other(lambda summary: replace(summary, decisions=()))
-    proved = proof.summed_up(given, other, items.seen(given.events))
+    proved = loss.summed_up(given, other, recalling.seen(given.events))
     assert proved.refused.startswith("other: gives back 0 of the 6 decisions")
     assert proved.summary.decisions == Extractive().summarize(given).decisions != ()
 
@@ -262,26 +261,26 @@ def _retold(summary: Summary) -> Summary:
 def test_a_summary_in_other_words_that_loses_nothing_is_accepted() -> None:
     for seed in range(20):
         own, seen = summarized(seed)
-        assert proof.refusal(own, _retold(own), seen) == "", seed
+        assert loss.refusal(own, _retold(own), seen) == "", seed
     given = segment(talk(1))
-    proved = proof.summed_up(given, _Other(_retold), items.seen(given.events))
+    proved = loss.summed_up(given, _Other(_retold), recalling.seen(given.events))
     assert (proved.refused, proved.summary.decisions[-1].decision) == ("", "Keep the old file format")
 
 
 def test_without_floors_the_lossy_would_get_through(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(probe, "FLOORS", {})
+    monkeypatch.setattr(recalling, "FLOORS", {})
     given = segment(talk(1))
     lossy = _Other(lambda summary: Summary("Work", "- Done."))
-    assert proof.summed_up(given, lossy, items.seen(given.events)).refused == ""
+    assert loss.summed_up(given, lossy, recalling.seen(given.events)).refused == ""
 
 
 def test_refuse_names_the_kind_that_suffers() -> None:
     def recall(**found: int) -> Recall:
         return Recall(found, found, ())
 
-    assert probe.refuse(recall(decisions=4, names=9), recall(decisions=3, names=9)) == ""
-    assert probe.refuse(recall(decisions=4), recall(decisions=2)).startswith("gives back 2 of the 4 decisions")
-    assert probe.refuse(recall(), recall(decisions=2)) == ""
+    assert recalling.refuse(recall(decisions=4, names=9), recall(decisions=3, names=9)) == ""
+    assert recalling.refuse(recall(decisions=4), recall(decisions=2)).startswith("gives back 2 of the 4 decisions")
+    assert recalling.refuse(recall(), recall(decisions=2)) == ""
 
 
 # ---- in a checkpoint ----
@@ -317,21 +316,21 @@ def test_the_recall_stands_in_the_record_and_in_the_file(tmp_path: Path) -> None
 
 def test_what_only_search_gives_back_is_looked_up_in_the_evidence_that_was_written(tmp_path: Path) -> None:
     """With an evidence blob that lacks the words the figure falls: it is no foregone conclusion."""
-    from ralf import evidence
     from ralf.storage.filestore import FileStore
+    from ralf.transcripts import evidence
 
     store, events = FileStore(tmp_path), talk(3)
-    recall = probe.measure(items.seen(events), "")
+    recall = recalling.measure(recalling.seen(events), "")
     whole = evidence.keep(store, events)
     part = evidence.keep(store, [event for event in events if event.kind != "user"])
-    assert proof.with_search(store, whole, recall) == 1.0
-    assert (proof.with_search(store, part, recall) or 0) < 1.0
+    assert loss.with_search(store, whole, recall) == 1.0
+    assert (loss.with_search(store, part, recall) or 0) < 1.0
 
 
 def test_a_segment_without_anything_to_ask_for_has_no_recall(tmp_path: Path) -> None:
     made = Talk()
     made.say("assistant", "Hello.")
-    proved = proof.summed_up(segment(made.events), Extractive(), items.seen(made.events))
+    proved = loss.summed_up(segment(made.events), Extractive(), recalling.seen(made.events))
     assert proved.recall.share is None
 
 
@@ -342,4 +341,4 @@ def test_the_probe_takes_hostile_text_in_its_stride() -> None:
     for text in texts:
         made.say("assistant", text)
         made.say("user", text)
-    probe.measure(made.events, "\n".join(texts))
+    recalling.measure(made.events, "\n".join(texts))

@@ -10,10 +10,11 @@ import pytest
 
 import ralf
 import storekit
-from ralf import project as projects, routing
+from ralf import project, routing
 from ralf.errors import UsageError
 from ralf.project import Project
-from ralf.transcripts import ofproject
+from ralf.text import cleaning
+from ralf.transcripts import locate
 from storekit import configure, context_of, records_of
 
 
@@ -58,9 +59,9 @@ def opted_in(root: Path, text: str = "") -> Path:
 def test_a_named_root_is_taken_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     opted_in(tmp_path)
     (tmp_path / "inner").mkdir()
-    assert projects.find(tmp_path / "inner").root == tmp_path / "inner"
+    assert project.find(tmp_path / "inner").root == tmp_path / "inner"
     monkeypatch.chdir(tmp_path)
-    assert projects.find("inner").root == tmp_path / "inner"
+    assert project.find("inner").root == tmp_path / "inner"
 
 
 def test_the_environment_may_name_the_project_or_its_autonomous_folder(
@@ -69,10 +70,10 @@ def test_the_environment_may_name_the_project_or_its_autonomous_folder(
     (tmp_path / "p" / ".autonomous").mkdir(parents=True)
     for named in (tmp_path / "p", tmp_path / "p" / ".autonomous"):
         monkeypatch.setenv("RALF_PROJECT_DIR", str(named))
-        assert projects.find().root == tmp_path / "p"
+        assert project.find().root == tmp_path / "p"
     monkeypatch.setenv("RALF_PROJECT_DIR", str(tmp_path / "none"))
     with pytest.raises(UsageError, match=r"none: not a directory"):
-        projects.find()
+        project.find()
 
 
 def test_the_nearest_parent_that_has_opted_in_wins_over_a_nearer_one_that_has_not(
@@ -81,18 +82,18 @@ def test_the_nearest_parent_that_has_opted_in_wins_over_a_nearer_one_that_has_no
     here = tmp_path / "a" / "b" / "c"
     here.mkdir(parents=True)
     monkeypatch.chdir(here)
-    assert projects.find().root == here
+    assert project.find().root == here
     (tmp_path / "a" / ".autonomous").mkdir()
-    assert projects.find().root == tmp_path / "a"
+    assert project.find().root == tmp_path / "a"
     (tmp_path / "a" / "b" / ".autonomous").mkdir()
-    assert projects.find().root == tmp_path / "a" / "b"
+    assert project.find().root == tmp_path / "a" / "b"
     opted_in(tmp_path / "a")
-    assert projects.find().root == tmp_path / "a"
+    assert project.find().root == tmp_path / "a"
 
 
 def test_looking_for_a_project_makes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    found = projects.find()
+    found = project.find()
     assert (found.folder, found.route_file("x").parent) == (context_of(tmp_path), context_of(tmp_path) / "routes")
     routing.choose(found)
     assert list(tmp_path.iterdir()) == []
@@ -174,7 +175,7 @@ def test_a_folder_inside_a_linked_worktree_finds_the_project_that_opted_in(
     opted_in(repository)
     (linked / "src" / "deep").mkdir(parents=True)
     monkeypatch.chdir(linked / "src" / "deep")
-    found = projects.find()
+    found = project.find()
     assert (found.root, found.folder) == (linked, context_of(repository))
 
 
@@ -214,7 +215,7 @@ def test_a_branch_name_that_is_no_route_name_becomes_a_slug_of_its_own(repositor
         git("checkout", "-q", "-b", branch, cwd=repository)
         choice = routing.choose(Project(repository))
         assert choice.rule == f"git branch {branch}"
-        assert choice.route == projects.names.check(choice.route)
+        assert choice.route == cleaning.check(choice.route)
         found.add(choice.route)
     assert len(found) == 4
 
@@ -284,12 +285,12 @@ def test_sessions_of_this_project_are_found_newest_first(tmp_path: Path) -> None
     root.mkdir()
     name = "".join(c if c.isascii() and c.isalnum() else "-" for c in str(root))
     folder = tmp_path / "client" / "projects" / name
-    assert ofproject.newest_first(Project(root)) == []
+    assert locate.newest_first(Project(root)) == []
     folder.mkdir(parents=True)
     for number, file in enumerate(("b.jsonl", "a.jsonl", "c.txt")):
         (folder / file).write_text("{}")
         os.utime(folder / file, (number, number))
-    assert [path.name for path in ofproject.newest_first(Project(root))] == ["a.jsonl", "b.jsonl"]
+    assert [path.name for path in locate.newest_first(Project(root))] == ["a.jsonl", "b.jsonl"]
 
 
 def test_a_user_without_a_home_has_no_sessions_and_reads_as_anybody(
@@ -301,7 +302,7 @@ def test_a_user_without_a_home_has_no_sessions_and_reads_as_anybody(
     monkeypatch.delenv("HOME", raising=False)
     monkeypatch.setattr(os, "getuid", lambda: 54_321)
     ralf.record_decision("tide", "Keep the old columns", root=tmp_path)
-    assert ofproject.newest_first(Project(tmp_path)) == []
+    assert locate.newest_first(Project(tmp_path)) == []
     assert len(ralf.get_context("tide", root=tmp_path).decisions) == 1
 
 
@@ -313,4 +314,4 @@ def test_a_session_that_goes_while_its_project_is_looked_through_is_none(tmp_pat
     folder.mkdir(parents=True)
     (folder / "a.jsonl").write_text("{}")
     (folder / "gone.jsonl").symlink_to(folder / "nothing")
-    assert [path.name for path in ofproject.newest_first(Project(root))] == ["a.jsonl"]
+    assert [path.name for path in locate.newest_first(Project(root))] == ["a.jsonl"]

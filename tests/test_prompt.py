@@ -7,10 +7,9 @@ from typing import Any
 
 import pytest
 
-from ralf.evidence import Line
 from ralf.model import ActiveWork, Decision
-from ralf.summarizers.patch import SCHEMA, BadAnswer, misfit, patch_of
-from ralf.summarizers.prompt import fence_for, prompt
+from ralf.summarize.prompt import SCHEMA, BadAnswer, fence_for, misfit, patch_of, prompt
+from ralf.transcripts.evidence import Line
 from storekit import NO_ANSWER
 
 PRINTED = "line two of a tool's output"

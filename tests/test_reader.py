@@ -10,13 +10,16 @@ import pytest
 
 import ralf
 import storekit
-from ralf import journal, project as projects, route as heart, state as states, tokens
+from ralf import project as projects
 from ralf.errors import DamagedRouteFile, NotFound, RouteNotFound, UsageError
-from ralf.forgetting.forget import forget
-from ralf.forgetting.forget_route import forget_route
-from ralf.journal import Record
-from ralf.past.history import context_at
+from ralf.maintenance.forget import forget, forget_route
 from ralf.project import Project
+from ralf.route import fold
+from ralf.route.history import context_at
+from ralf.route.load import load_state
+from ralf.storage import journal
+from ralf.storage.journal import Record
+from ralf.text import tokens
 from storekit import context_of, kept_bytes, route_file, write_session
 
 
@@ -177,12 +180,12 @@ def test_the_list_shows_what_a_person_changed(made: Path, tmp_path: Path) -> Non
 def test_the_list_reads_any_text_as_the_context_does(made: Path, tmp_path: Path, text: str) -> None:
     from dataclasses import replace
 
-    from ralf import document
+    from ralf.format import routefile
 
     storekit.copied(made, tmp_path / "p")
     context = ralf.get_context("tide", root=made)
     changed = replace(context, active_work=replace(context.active_work, current_task=text))
-    route_file(tmp_path / "p", "tide").write_text(document.render(changed), encoding="utf-8")
+    route_file(tmp_path / "p", "tide").write_text(routefile.render(changed), encoding="utf-8")
     assert ralf.list_routes(root=tmp_path / "p")[0].current_task == text
     shutil.rmtree(context_of(tmp_path / "p") / "cache")
     storekit.journal_file(tmp_path / "p", "tide").unlink()
@@ -249,7 +252,7 @@ def test_a_file_that_shows_the_newest_revision_is_not_behind_with_or_without_a_c
     ralf.record_decision("tide", "Keep the old columns", root=tmp_path)
     project = projects.find(tmp_path)
     for _ in range(2):
-        state = states.load(project, "tide")
+        state = load_state(project, "tide")
         assert state is not None
         assert (state.status, state.behind) == ("current", False)
         shutil.rmtree(project.cache, ignore_errors=True)
@@ -266,14 +269,14 @@ def test_a_list_shows_what_a_writer_acknowledged_and_did_not_live_to_show(tmp_pa
 def test_without_a_cache_a_fold_begins_at_the_newest_file_that_is_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(heart, "_BASE", 4)
+    monkeypatch.setattr(fold, "_BASE", 4)
     for number in range(10):
         ralf.record_decision("tide", f"Keep level {number}", root=tmp_path)
     project = Project(tmp_path)
-    whole = heart.fold((one for _, one in journal.read(project.store, "tide")), heart.empty("tide"))
+    whole = fold.fold((one for _, one in journal.read(project.store, "tide")), fold.empty("tide"))
     applied: list[int] = []
-    apply = heart.apply
-    monkeypatch.setattr(heart, "apply", lambda context, one: (applied.append(one.revision), apply(context, one))[1])
+    apply = fold.apply
+    monkeypatch.setattr(fold, "apply", lambda context, one: (applied.append(one.revision), apply(context, one))[1])
 
     def read() -> list[int]:
         shutil.rmtree(project.cache, ignore_errors=True)
@@ -291,14 +294,14 @@ def test_without_a_cache_a_fold_begins_at_the_newest_file_that_is_kept(
 
 
 def test_what_is_forgotten_stands_in_no_file_that_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(heart, "_BASE", 2)
+    monkeypatch.setattr(fold, "_BASE", 2)
     for text in ("Go", "Keep the levels of Holyhead", "Round", "Log"):
         ralf.record_decision("tide", text, root=tmp_path)
     store = Project(tmp_path).store
-    assert len(list(store.blobs())) == 2
+    assert len(list(store.properties.heap.blobs())) == 2
     forget("tide", "DEC-001", root=tmp_path)  # a word that stands everywhere
-    held = [store.open_blob(blob.digest).read() for blob in store.blobs()]
+    held = [store.open_blob(blob.digest).read() for blob in store.properties.heap.blobs()]
     assert not any(b'"Go"' in content for content in held)
     assert ralf.get_context("tide", root=tmp_path).decisions[-1].decision == "Log"
     forget_route("tide", root=tmp_path)
-    assert list(store.blobs()) == []
+    assert list(store.properties.heap.blobs()) == []

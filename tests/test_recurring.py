@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from ralf.extraction.recurring import MOST, combined, names_in, ranked
+from ralf.facts.commands import MOST_NAMES, join_names, names_in, rank_names
 from ralf.transcripts.events import Event, Position
 
 
@@ -52,7 +52,7 @@ def test_what_stands_for_a_secret_has_no_name() -> None:
 
 
 def test_what_people_say_ranks_above_what_a_tool_printed_earlier() -> None:
-    names = ranked(
+    names = rank_names(
         events(
             ("user", "why does ripeRow fail?"),
             ("tool", "noisyPrinted " * 5 + "x " * 4000),
@@ -63,12 +63,12 @@ def test_what_people_say_ranks_above_what_a_tool_printed_earlier() -> None:
 
 
 def test_what_the_agent_had_just_seen_ranks_above_what_was_printed_long_ago() -> None:
-    names = ranked(events(("tool", "oldPrinted " * 3 + "x " * 9000), ("tool", "newPrinted")))
+    names = rank_names(events(("tool", "oldPrinted " * 3 + "x " * 9000), ("tool", "newPrinted")))
     assert names[-1] == "newPrinted"
 
 
 def test_the_forms_of_a_name_are_one_shown_with_its_parentheses_where_it_had_them() -> None:
-    names = ranked(
+    names = rank_names(
         events(("user", "pickRipePears is slow"), ("agent", "`store.pickRipePears()` and `pickRipePears()` " * 400))
     )
     assert [name for name in names if "pickRipePears" in name] in (["pickRipePears()"], ["store.pickRipePears()"])
@@ -76,16 +76,16 @@ def test_the_forms_of_a_name_are_one_shown_with_its_parentheses_where_it_had_the
 
 def test_a_file_that_is_kept_as_a_path_is_no_name() -> None:
     said = events(("user", "look at field/picker.py and at field/planter.py"))
-    assert ranked(said, ["field/picker.py"]) == ("field/planter.py",)
+    assert rank_names(said, ["field/picker.py"]) == ("field/planter.py",)
 
 
 def test_a_short_stretch_has_few_names() -> None:
-    assert len(ranked(events(("user", " ".join(f"ripeRow{n}x" for n in range(100)))))) <= 2
+    assert len(rank_names(events(("user", " ".join(f"ripeRow{n}x" for n in range(100)))))) <= 2
 
 
 def test_a_name_of_both_stretches_ranks_above_those_of_one() -> None:
-    assert combined(("oldName", "bothName"), ("bothName", "newName", "lastName"))[-1] in ("bothName", "lastName")
-    assert combined(("bothName", "oldName"), ("newName", "bothName"))[-1] == "bothName"
+    assert join_names(("oldName", "bothName"), ("bothName", "newName", "lastName"))[-1] in ("bothName", "lastName")
+    assert join_names(("bothName", "oldName"), ("newName", "bothName"))[-1] == "bothName"
 
 
 NAMES = st.lists(st.from_regex(r"[a-z]{2,4}_[a-z]{2,4}(\(\))?", fullmatch=True), max_size=200, unique=True)
@@ -95,8 +95,8 @@ NAMES = st.lists(st.from_regex(r"[a-z]{2,4}_[a-z]{2,4}(\(\))?", fullmatch=True),
 def test_a_route_keeps_so_many_names_at_most_each_once_and_none_that_was_not_there(
     old: list[str], new: list[str]
 ) -> None:
-    names = combined(old, new)
-    assert len(names) <= MOST
+    names = join_names(old, new)
+    assert len(names) <= MOST_NAMES
     assert len(set(names)) == len(names)
     assert set(names) <= {*old, *new}
 
@@ -134,4 +134,4 @@ def test_a_hostile_text_is_read_in_linear_time(part: str) -> None:
 @given(st.lists(st.tuples(st.sampled_from(["user", "agent", "tool", "call"]), st.text(max_size=200)), max_size=6))
 def test_every_name_stands_in_the_source(said: list[tuple[str, str]]) -> None:
     source = "\n".join(text for _, text in said)
-    assert all(name in source for name in ranked(events(*said)))
+    assert all(name in source for name in rank_names(events(*said)))

@@ -15,15 +15,14 @@ from tests.faults.planted_secrets import KINDS, left, plants
 from tests.gitleaks import scan
 
 import ralf
-from ralf import optin
 from ralf.errors import UsageError
-from ralf.files import ownfile
-from ralf.integrity.repair import repair
-from ralf.ownership import registry
+from ralf.maintenance import optin
+from ralf.maintenance.repair import repair
 from ralf.project import Project
-from ralf.secrets import secretcommands, secretends, secretformats, secretphrases, secretspans
-from ralf.secrets.redact import Redactor
-from ralf.secrets.secretspans import MARKER, Known
+from ralf.redact import borders, contexts, engine, formats, redactor_for
+from ralf.redact.borders import MARKER, Known
+from ralf.redact.redactor import Redactor
+from ralf.storage import registry
 from ralf.transcripts.events import START, Event
 from storekit import configure, records_of, write_session
 
@@ -397,7 +396,7 @@ def test_without_a_folder_for_the_key_redaction_goes_on_under_one_for_this_run(
     project = tmp_path / "project"
     project.mkdir()
     write_session(tmp_path / "session.jsonl", 2_000)
-    assert "[REDACTED:" in Project(project).redactor.text(f"A_PASSWORD={PASSWORD}")
+    assert "[REDACTED:" in redactor_for(Project(project)).text(f"A_PASSWORD={PASSWORD}")
     report = ralf.checkpoint("tide", tmp_path / "session.jsonl", root=project)
     assert len(report.checkpoints) == 1
     assert any("RALF_TRUST" in warning for warning in report.warnings)
@@ -405,7 +404,7 @@ def test_without_a_folder_for_the_key_redaction_goes_on_under_one_for_this_run(
 
 def test_the_users_own_patterns_count(tmp_path: Path) -> None:
     configure(tmp_path, "redact_patterns: ['ACME-[0-9]{8}', 'badge ([a-z]{4})']\n")
-    shown = Project(tmp_path).redactor.text("ACME-12345678, badge abcd")
+    shown = redactor_for(Project(tmp_path)).text("ACME-12345678, badge abcd")
     assert re.fullmatch(r"\[REDACTED:pattern:\w{8}\], badge \[REDACTED:pattern:\w{8}\]", shown)
 
 
@@ -414,9 +413,9 @@ def test_the_users_own_patterns_count(tmp_path: Path) -> None:
 
 def test_no_text_made_of_the_rules_own_words_takes_long() -> None:
     """Twice the text takes at most three times as long: a quadratic rule takes four times."""
-    pieces = [literal for one in secretformats.FORMATS for literal in one.literals][::12]
-    pieces += [word + end for word in secretcommands.WORDS[::9] for end in (" ", "'a' ")]
-    pieces += [word + end for word in secretphrases.WORDS[::3] for end in ("\n", " a")]
+    pieces = [literal for one in formats.FORMATS for literal in one.literals][::12]
+    pieces += [word + end for word in contexts.COMMAND_WORDS[::9] for end in (" ", "'a' ")]
+    pieces += [word + end for word in contexts.ANNOUNCEMENT_WORDS[::3] for end in ("\n", " a")]
     pieces += [
         "password=",
         "api_key= ",
@@ -464,8 +463,8 @@ def test_many_short_texts_of_a_kind_take_as_long_each_as_few_do() -> None:
 
 
 def test_an_expression_that_looks_at_each_beginning_once_matches_what_the_plain_alternatives_do() -> None:
-    words = [literal for one in secretformats.FORMATS for literal in one.literals]
-    quick, plain = re.compile(secretformats.any_of(words)), re.compile("|".join(map(re.escape, words)))
+    words = [literal for one in formats.FORMATS for literal in one.literals]
+    quick, plain = re.compile(engine.any_of(words)), re.compile("|".join(map(re.escape, words)))
     text = " ".join([*words, *(word[1:] for word in words), *(word[:-1] for word in words)])
     assert quick.findall(text) == plain.findall(text)
 
@@ -482,8 +481,8 @@ def test_of_planted_secrets_nothing_is_left_in_the_store_or_in_what_a_model_was_
 
 
 def test_redacting_each_event_by_itself_is_caught(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(secretspans, "_over_borders", lambda *_, **__: iter(()))
-    monkeypatch.setattr(secretends, "cut_off", lambda _: iter(()))
+    monkeypatch.setattr(borders, "_over_borders", lambda *_, **__: iter(()))
+    monkeypatch.setattr(borders, "cut_off", lambda _: iter(()))
     found = planted_secrets.batch(1, 200, folder=tmp_path / "p", model=False)
     assert any(one.plant.form.startswith("cut") for one in found)
 
@@ -513,7 +512,7 @@ def test_the_file_that_holds_the_key_is_not_read_through_a_link(tmp_path: Path) 
     (tmp_path / "there").write_text("redaction_key: x")
     (tmp_path / "config.local.yaml").symlink_to(tmp_path / "there")
     with pytest.raises(UsageError, match="symbolic link"):
-        ownfile.read(tmp_path / "config.local.yaml")
+        registry.read(tmp_path / "config.local.yaml")
 
 
 # ---- many secrets ----

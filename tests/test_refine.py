@@ -13,19 +13,21 @@ import pytest
 
 import ralf
 import storekit
-from ralf import journal, route as heart, state as states
 from ralf.errors import UsageError
-from ralf.journal import Record
 from ralf.model import Decision
 from ralf.project import Project
-from ralf.proving import acceptance
+from ralf.proof import loss
 from ralf.refining import refine as refining
+from ralf.refining.local_config import Cap
 from ralf.refining.refine import Refinement, refine
-from ralf.refining.refinement import owed, section_of
-from ralf.refining.spend import Cap
-from ralf.summarizers import Segment, Summary
-from ralf.summarizers.command import Command
-from ralf.summarizers.extractive import Extractive
+from ralf.route import fold
+from ralf.route.fold import owed, section_of
+from ralf.route.load import load_state
+from ralf.storage import journal
+from ralf.storage.journal import Record
+from ralf.summarize import Segment, Summary
+from ralf.summarize.command import Command
+from ralf.summarize.extractive import Extractive
 from storekit import NO_ANSWER, records_of, route_file, write_session
 
 MODEL = Path(__file__).parent / "clients" / "model.py"
@@ -251,22 +253,20 @@ def test_the_routes_lock_is_free_while_the_model_runs(project: Path) -> None:
 
 def test_a_short_section_is_filled_up_with_what_would_be_lost() -> None:
     embedded = "- Looked at src/part_11.py first.\n- Then at something else.\n  The limit is 4096 now."
-    filled = acceptance.enlarged("- I read on.", embedded, heart.empty("tide"), {})
+    filled = loss.enlarged("- I read on.", embedded, fold.empty("tide"), {})
     assert filled == "- I read on.\n- Looked at src/part_11.py first.\n- The limit is 4096 now."
     known = {"decisions": [{"decision": "The limit is 4096."}]}  # what the record brings elsewhere is not lost
-    assert "4096" not in acceptance.enlarged("- I read on.", embedded, heart.empty("tide"), known)
+    assert "4096" not in loss.enlarged("- I read on.", embedded, fold.empty("tide"), known)
 
 
 def test_a_section_that_loses_too_much_is_refused() -> None:
     section = "\n".join(f"- Looked at src/part_{n}.py." for n in range(10))
     payload = {"title": "t", "text": section, "tokens": 9, "source": {"session": "s"}}
-    before = heart.apply(heart.empty("tide"), Record(1, "checkpoint", payload))
+    before = fold.apply(fold.empty("tide"), Record(1, "checkpoint", payload))
     short = {"refines": "cp-001", "summarizer": "claude", "text": "- Looked at src/part_1.py.", "called": ""}
-    after = heart.apply(before, Record(2, "refinement", short))
-    assert (
-        acceptance.accept(before, after, "cp-001") == "loses 9 of 10 names, paths and numbers of the embedded section"
-    )
-    assert acceptance.accept(before, before, "cp-001") == ""
+    after = fold.apply(before, Record(2, "refinement", short))
+    assert loss.accept(before, after, "cp-001") == "loses 9 of 10 names, paths and numbers of the embedded section"
+    assert loss.accept(before, before, "cp-001") == ""
 
 
 # ---- what the records come to ----
@@ -276,35 +276,35 @@ def test_a_refinement_can_be_left_out_again(project: Path) -> None:
     """A revert folds the records without it: nothing else in the journal depends on it."""
     ask(project, model("good"))
     records = [record for _, record in journal.read(Project(project).store, "tide")]
-    without = heart.fold((record for record in records if record.kind != "refinement"), heart.empty("tide"))
+    without = fold.fold((record for record in records if record.kind != "refinement"), fold.empty("tide"))
     assert without.checkpoints[0].summarizer == "extractive"
     assert "**Asked:**" in without.history
 
 
 def test_what_is_owed_is_read_off_the_records(project: Path) -> None:
-    state = states.load(Project(project), "tide")
+    state = load_state(Project(project), "tide")
     assert state is not None
     assert owed(state.recorded) == ("cp-001",)
     ask(project, model("dead"))
-    after = states.load(Project(project), "tide")
+    after = load_state(Project(project), "tide")
     assert after is not None
     assert owed(after.recorded) == ()
 
 
 def test_a_checkpoint_whose_section_was_folded_away_is_refined_without_one(project: Path) -> None:
-    state = states.load(Project(project), "tide")
+    state = load_state(Project(project), "tide")
     assert state is not None
     bare = replace(state.recorded, body=replace(state.recorded.body, sections=()))
     entry = bare.checkpoints[0]
-    after = heart.apply(bare, Record(2, "refinement", {"refines": "cp-001", "text": "- x", "summarizer": "claude"}))
+    after = fold.apply(bare, Record(2, "refinement", {"refines": "cp-001", "text": "- x", "summarizer": "claude"}))
     assert section_of(after, entry) is None
     assert after.checkpoints[0].summarizer == "claude"
 
 
 def test_unknown_checkpoints_and_odd_payloads_change_nothing_but_the_revision() -> None:
-    context = heart.empty("tide")
+    context = fold.empty("tide")
     for number, kind in enumerate(("refinement", "unrefined"), start=1):
-        context = heart.apply(context, Record(number, kind, {"refines": "cp-099", "amended": [{"id": "DEC-9"}]}))
+        context = fold.apply(context, Record(number, kind, {"refines": "cp-099", "amended": [{"id": "DEC-9"}]}))
     assert (context.revision, context.checkpoints, context.decisions) == (2, (), ())
 
 
@@ -356,7 +356,6 @@ def test_hints_are_recorded_and_passed_on_to_every_summariser(project: Path, tmp
         name = "listening"
 
         def summarize(self, segment: Any) -> Any:
-            from ralf.summarizers.extractive import Extractive
 
             seen.append(tuple(segment.keep))
             return Extractive().summarize(segment)
@@ -380,7 +379,7 @@ def test_a_spent_cap_is_a_reason_of_its_own_and_costs_nothing(project: Path) -> 
 def test_a_fault_of_ours_is_recorded_and_not_paid_for_twice(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(refining, "verified", lambda *_, **__: 1 / 0)
     assert ask(project, model("good")).failure == "internal: ZeroDivisionError: division by zero"
-    state = states.load(Project(project), "tide")
+    state = load_state(Project(project), "tide")
     assert state is not None
     assert owed(state.recorded) == ()
 

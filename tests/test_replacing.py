@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ralf.summarizers.replacing import phrases, replaces
+from ralf.summarize.supersession import phrases, replaces
 
 OLD = "The harvest store runs on Postgres."
 

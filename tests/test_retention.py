@@ -13,7 +13,7 @@ import ralf
 from ralf import config
 from ralf.config import parse_size
 from ralf.errors import Damaged, UsageError
-from ralf.retention import GRACE, Pruned, parse_age, prune
+from ralf.route.archive import GRACE, Pruned, parse_age, prune
 from storekit import Cli, configure, context_of, journal_file, kept_bytes, records_of, write_session
 
 BEGIN = datetime(2026, 3, 1, 8, tzinfo=UTC).timestamp()  # about when the made sessions took place
@@ -120,7 +120,8 @@ def test_what_no_record_names_goes_unless_it_was_just_put(project: Path) -> None
 
 
 def test_what_a_record_of_an_unknown_kind_names_stays(project: Path) -> None:
-    from ralf import journal, project as projects
+    from ralf import project as projects
+    from ralf.storage import journal
 
     store = projects.find(project).store
     digest = store.put_blob([b"for a later version"])
@@ -144,7 +145,7 @@ def test_to_put_a_blob_again_makes_it_young(project: Path) -> None:
     store = projects.find(project).store
     with store.open_blob(digest) as file:
         store.put_blob([file.read()])
-    assert {blob.digest for blob in store.blobs() if time.time() - blob.put < GRACE} == {digest}
+    assert {blob.digest for blob in store.properties.heap.blobs() if time.time() - blob.put < GRACE} == {digest}
 
 
 def test_evidence_of_unknown_age_goes_by_size_only_and_last(tmp_path: Path) -> None:

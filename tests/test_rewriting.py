@@ -13,15 +13,14 @@ from pathlib import Path
 import pytest
 
 import ralf
-from ralf.archive import archive
-from ralf.corrections import take_in
-from ralf.integrity.repair import repair
-from ralf.integrity.verify import verify
+from ralf.maintenance.repair import repair
+from ralf.maintenance.verify import verify
 from ralf.project import Project
-from ralf.storage import blobzip
-from ralf.storage.filestore import FileStore
-from ralf.storage.journalstream import Stream
-from storekit import context_of, copied, journal_file, route_file, start, write_session
+from ralf.route.archive import archive
+from ralf.route.corrections import take_in
+from ralf.storage.blob_files import Blobs
+from ralf.storage.filestore import FileStore, Stream
+from storekit import context_of, copied, journal_file, route_file, start, write_session, zipped
 
 STREAM = "routes/r"
 REWRITE = """
@@ -29,18 +28,18 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 from ralf import atomic, locks, idindex
-from ralf.archive import archive
-from ralf.corrections import take_in
+from ralf.route.archive import archive
+from ralf.route.corrections import take_in
 from ralf.storage.filestore import FileStore
 from ralf.journalstream import Stream
 store = FileStore(Path(sys.argv[1]))
 print("go", flush=True)
-store.rewrite("routes/r", lambda entry: entry.record.replace(b"secret", b"------"))
+store.replace("routes/r", lambda entry: entry.record.replace(b"secret", b"------"))
 """
 REPAIR = """
 import sys
-from ralf import writer
-from ralf.integrity.repair import repair
+from ralf.route import write as writer
+from ralf.maintenance.repair import repair
 print("go", flush=True)
 repair(root=sys.argv[1])
 """
@@ -79,7 +78,7 @@ def test_a_rewrite_that_is_killed_did_all_or_nothing_and_done_again_leaves_nothi
     found = [json.loads(entry.record) for entry in store.read(STREAM)]
     assert [record["n"] for record in found] == list(range(300))
     assert len({record["text"] for record in found}) == 1
-    store.rewrite(STREAM, lambda entry: entry.record.replace(b"secret", b"------"))
+    store.replace(STREAM, lambda entry: entry.record.replace(b"secret", b"------"))
     assert {json.loads(entry.record)["text"] for entry in store.read(STREAM)} == {"------ " * 200}
     assert b"secret" not in everything(tmp_path / "journal")
     parts = sorted(path.name for path in (tmp_path / "archive" / "journal" / "routes" / "r").iterdir())
@@ -158,7 +157,7 @@ def test_whoever_holds_a_place_in_a_journal_that_is_rewritten_begins_anew(
                 times[0] += 1
                 with monkeypatch.context() as own:
                     own.setattr(Stream, name, method)
-                    store.rewrite("routes/tide", lambda entry: b"{ " + entry.record[1:])
+                    store.replace("routes/tide", lambda entry: b"{ " + entry.record[1:])
             return method(self, *args, **named)
 
         monkeypatch.setattr(Stream, name, wrapped)
@@ -187,13 +186,12 @@ def test_a_repair_that_dies_before_an_archive_is_written_anew_leaves_what_can_be
 ) -> None:
     store = FileStore(context_of(tmp_path))
     digests = [store.put_blob([bytes([number]) * 500]) for number in range(6)]
-    store.archive_blobs(digests)
-    (path,) = (context_of(tmp_path) / "archive" / "blobs").glob("*.zip")
+    path = zipped(tmp_path, digests)
     content = bytearray(path.read_bytes())
     content[-30] ^= 0xFF  # of its directory
     path.write_bytes(content)
 
-    repair_twice(tmp_path, monkeypatch, blobzip, "write")
+    repair_twice(tmp_path, monkeypatch, Blobs, "unpack")
     assert [store.has_blob(digest) for digest in digests] == [True] * 6
     assert not verify(root=tmp_path).damaged
     kept = context_of(tmp_path) / "damaged" / "archive" / "blobs"

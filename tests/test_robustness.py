@@ -16,12 +16,12 @@ from pathlib import Path
 import pytest
 
 import ralf
-from ralf import journal, project as projects, sessions, snapshot
+from ralf import project as projects
 from ralf.errors import Busy, DamagedJournal, DamagedRouteFile, UsageError
-from ralf.ownership import registry
 from ralf.project import Project
-from ralf.retention import prune
-from ralf.storage import idindex
+from ralf.route import offsets, state
+from ralf.route.archive import prune
+from ralf.storage import journal, journal_file, registry
 from storekit import HANGS, cache_of, grow, write_session
 
 
@@ -82,12 +82,12 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     [
         (
             "sessions/r.jsonl",
-            b"\n" + sessions.with_sums(b"\n", [b'{"session":"s-1","byte":"x","token":"1-a"}']),
+            b"\n" + offsets.with_sums(b"\n", [b'{"session":"s-1","byte":"x","token":"1-a"}']),
         ),
-        ("ids/routes/r.idx", idindex.with_header(b"\xff" * 16, 16)),
+        ("ids/routes/r.idx", journal_file.with_header(b"\xff" * 16, 16)),
         ("routes/r.json", b"[" * 100_000),
         *(
-            ("routes/r.json", snapshot.with_sum(b'%s\n%s\n{"v":6,"token":"x","renders":%s,"context":{}}' % parts))
+            ("routes/r.json", state.with_sum(b'%s\n%s\n{"v":6,"token":"x","renders":%s,"context":{}}' % parts))
             for parts in (
                 (b'{"a":"b"}', b"[]", b"[]"),
                 (b'{"a":1e999}', b"[]", b"[]"),
@@ -253,8 +253,8 @@ def test_a_remembered_file_that_swells_when_it_is_unpacked_counts_for_nothing(tm
     path.write_bytes(b"".join(machine.compress(b" " * (1 << 20)) for _ in range(200)) + machine.flush())
     tracemalloc.start()
     try:
-        assert snapshot.shown_at(cache_of(tmp_path), "r", 1) is None
-        assert tracemalloc.get_traced_memory()[1] < 2.5 * snapshot.MOST_SHOWN
+        assert state.shown_at(cache_of(tmp_path), "r", 1) is None
+        assert tracemalloc.get_traced_memory()[1] < 2.5 * state.MOST_SHOWN
     finally:
         tracemalloc.stop()
 
@@ -295,14 +295,14 @@ def test_a_snapshot_with_items_that_nobody_wrote_counts_for_nothing(
 ) -> None:
     ralf.record_decision("r", "Go on", root=tmp_path)
     before = ralf.get_context("r", root=tmp_path)
-    path = snapshot.path_of(cache_of(tmp_path), "r")
+    path = state.path_of(cache_of(tmp_path), "r")
     _, counts, dropped, head, *_ = path.read_bytes().split(b"\n")
     tree = json.loads(head)
     tree["context"] = {**tree["context"], "decisions": [], **items}
-    path.write_bytes(snapshot.with_sum(b"\n".join((counts, dropped, json.dumps(tree).encode(), *texts))))
+    path.write_bytes(state.with_sum(b"\n".join((counts, dropped, json.dumps(tree).encode(), *texts))))
     tracemalloc.start()
     try:
-        assert snapshot.load(cache_of(tmp_path), "r") is None
+        assert state.load(cache_of(tmp_path), "r") is None
         assert tracemalloc.get_traced_memory()[1] < 100 << 20
     finally:
         tracemalloc.stop()

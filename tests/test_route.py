@@ -13,15 +13,14 @@ from hypothesis import given, settings, strategies as st
 
 from contexts import contexts, quick, ruled, texts
 from examples import examples
-from ralf import snapshot
-from ralf.context import FORMAT_VERSION, Body, RouteContext
-from ralf.document import parse, render
-from ralf.journal import Record
-from ralf.labels import labelled
-from ralf.model import ActiveWork, Decision, OpenFile, Section, Todo
-from ralf.route import MAX_COMPLETED_TODOS, apply, changes_of_edit, changes_of_foreign, empty, fold
-from ralf.snapshot import Snapshot
-from ralf.tree import to_tree
+from ralf.format.codec import to_tree
+from ralf.format.routefile import parse, render
+from ralf.model import FORMAT_VERSION, ActiveWork, Body, Decision, OpenFile, RouteContext, Section, Todo
+from ralf.route import state
+from ralf.route.edits import changes_of_edit, changes_of_foreign, labelled
+from ralf.route.fold import MAX_COMPLETED_TODOS, apply, empty, fold
+from ralf.route.state import Snapshot
+from ralf.storage.journal import Record
 
 ROUTE = "TASK-001"
 
@@ -100,8 +99,8 @@ def test_a_fold_that_is_broken_off_anywhere_and_taken_up_comes_to_the_same(
     place = data.draw(st.integers(0, len(found)))
     cache = tmp_path_factory.mktemp("cache")
     before = fold(found[:place], empty(ROUTE))
-    snapshot.save(cache, ROUTE, Snapshot("token", before, ((place, "digest"),)))
-    kept = snapshot.load(cache, ROUTE)
+    state.save(cache, ROUTE, Snapshot("token", before, ((place, "digest"),)))
+    kept = state.load(cache, ROUTE)
     assert kept is not None
     assert kept.context == before
     assert fold(found[place:], kept.context) == whole
@@ -394,18 +393,18 @@ def test_a_decision_that_a_person_wrote_gets_a_label_and_its_origin() -> None:
 
 def test_a_snapshot_that_is_torn_damaged_or_of_another_version_counts_for_nothing(tmp_path: Path) -> None:
     context = replace(folded(decided("a")), counts={"k": 3})
-    assert snapshot.load(tmp_path, ROUTE) is None
-    snapshot.save(tmp_path, ROUTE, Snapshot("t", context, tuple((n, f"d{n}") for n in range(20))))
-    kept = snapshot.load(tmp_path, ROUTE)
+    assert state.load(tmp_path, ROUTE) is None
+    state.save(tmp_path, ROUTE, Snapshot("t", context, tuple((n, f"d{n}") for n in range(20))))
+    kept = state.load(tmp_path, ROUTE)
     assert kept is not None
     assert (kept.context, kept.context.counts, kept.token) == (context, {"k": 3}, "t")
     assert kept.renders[-1] == (19, "d19")
-    path = snapshot.path_of(tmp_path, ROUTE)
+    path = state.path_of(tmp_path, ROUTE)
     whole = path.read_bytes()
-    version = b'"v":%d' % snapshot.VERSION
+    version = b'"v":%d' % state.VERSION
     assert version in whole
     _, _, summed = whole.partition(b"\n")
-    of_another = snapshot.with_sum(summed.replace(version, b'"v":99'))
+    of_another = state.with_sum(summed.replace(version, b'"v":99'))
     damaged = [whole[:n] + bytes([byte ^ 4]) + whole[n + 1 :] for n, byte in enumerate(whole)]
     cut = [whole[:size] for size in range(0, len(whole), 7)]
     for torn in (
@@ -417,16 +416,16 @@ def test_a_snapshot_that_is_torn_damaged_or_of_another_version_counts_for_nothin
         b"[]",
         b"null",
         b"\xff",
-        snapshot.with_sum(b"{}\n[]\n{%s}" % version),
+        state.with_sum(b"{}\n[]\n{%s}" % version),
     ):
         path.write_bytes(torn)
-        assert snapshot.load(tmp_path, ROUTE) is None
+        assert state.load(tmp_path, ROUTE) is None
 
 
 @pytest.mark.parametrize("value", [["x"], {"#items": ["x"]}, "x", 1, [{"#items": ["x"], "b": [1]}], {"##items": []}])
 @pytest.mark.parametrize("at", ["top", "within", "decision"])
 def test_a_persons_keys_come_back_from_a_snapshot_as_they_are_whatever_the_cache_calls_so(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, value: object, at: str
+    tmp_path: Path, value: object, at: str
 ) -> None:
     keys = {"#items": value, "##items": 2, "#body-like": 3}
     context = folded(decided("a"))
@@ -434,34 +433,33 @@ def test_a_persons_keys_come_back_from_a_snapshot_as_they_are_whatever_the_cache
         context = replace(context, decisions=(replace(context.decisions[0], extra={"mine": keys, **keys}),))
     else:
         context = replace(context, extra=keys if at == "top" else {"mine": keys})
-    snapshot.save(tmp_path, ROUTE, Snapshot("t", context))
-    snapshot.keep_shown(tmp_path, ROUTE, context, "0-a")
-    monkeypatch.setattr(snapshot, "_last", None)  # as another process reads it
-    kept = snapshot.load(tmp_path, ROUTE)
+    state.save(tmp_path, ROUTE, Snapshot("t", context))
+    state.keep_shown(tmp_path, ROUTE, context, "0-a")
+    kept = state.load(tmp_path, ROUTE)
     assert kept is not None
     assert kept.context == context
-    assert snapshot.shown_at(tmp_path, ROUTE, context.revision) == (context, "0-a")
+    assert state.shown_at(tmp_path, ROUTE, context.revision) == Snapshot("0-a", context)
 
 
 def test_a_snapshot_is_not_taken_for_another_of_the_same_file_number_size_and_time(tmp_path: Path) -> None:
     context = folded(decided("a"))
-    snapshot.save(tmp_path, ROUTE, Snapshot("token-1", context, ((1, "one"),)), shown=False)
-    path = snapshot.path_of(tmp_path, ROUTE)
+    state.save(tmp_path, ROUTE, Snapshot("token-1", context, ((1, "one"),)), shown=False)
+    path = state.path_of(tmp_path, ROUTE)
     before = path.stat()
     _, _, summed = path.read_bytes().partition(b"\n")
-    path.write_bytes(snapshot.with_sum(summed.replace(b"token-1", b"token-2").replace(b'"one"', b'"two"')))
+    path.write_bytes(state.with_sum(summed.replace(b"token-1", b"token-2").replace(b'"one"', b'"two"')))
     os.utime(path, ns=(0, 0))
     after = path.stat()
     assert (before.st_ino, before.st_size, before.st_mtime_ns) == (after.st_ino, after.st_size, after.st_mtime_ns)
-    kept = snapshot.load(tmp_path, ROUTE)
+    kept = state.load(tmp_path, ROUTE)
     assert kept is not None
     assert (kept.token, kept.renders) == ("token-2", ((1, "two"),))
 
 
 def test_a_cache_that_cannot_be_written_is_no_error(tmp_path: Path) -> None:
     (tmp_path / "routes").write_text("in the way")
-    snapshot.save(tmp_path, ROUTE, Snapshot("t", empty(ROUTE)))
-    assert snapshot.load(tmp_path, ROUTE) is None
+    state.save(tmp_path, ROUTE, Snapshot("t", empty(ROUTE)))
+    assert state.load(tmp_path, ROUTE) is None
 
 
 def test_open_files_of_the_last_segment_replace_the_older_ones() -> None:

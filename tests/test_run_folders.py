@@ -10,17 +10,16 @@ import pytest
 from hypothesis import given, strategies as st
 
 import ralf
-from ralf import evidence
+from ralf.checkpointing.progress import watch
 from ralf.errors import DamagedTranscript, TranscriptNotFound, UsageError
-from ralf.past import history
 from ralf.project import Project
-from ralf.runs import markdown, skeleton
-from ralf.runs.folder import RunFolder, is_run, task_id
-from ralf.runs.metadata import read
-from ralf.runs.outcomes import outcome_of, promised
-from ralf.transcripts import open_transcript
-from ralf.transcripts.runfolder import reader
-from ralf.watch import watch
+from ralf.route import history
+from ralf.text.sentences import promised
+from ralf.transcripts import evidence
+from ralf.transcripts.reader import open_transcript
+from ralf_integrations.blackbox5.runs import markdown
+from ralf_integrations.blackbox5.runs.folder import RunFolder, is_run, outcome_of, read_recorded, task_id
+from ralf_integrations.blackbox5.runs.runfolder import reader
 from skeletons import SKELETONS
 from storekit import kept_bytes, records_of
 
@@ -240,7 +239,7 @@ def test_a_registry_of_the_run_gives_the_text_of_the_chosen_option(tmp_path: Pat
 def test_what_a_client_printed_is_a_note_without_what_we_had_handed_it_and_its_promise_is_the_outcome(
     tmp_path: Path,
 ) -> None:
-    from ralf.briefing.fence import fenced
+    from ralf.text.fence import fenced
 
     said = f"{fenced('<promise>FAILED</promise> was the last outcome')}\nThe parser reads both headers now.\n"
     folder = run(tmp_path, claude_output="")
@@ -456,7 +455,7 @@ def test_tracking_run_yaml_and_metadata_of_the_hook_are_read_in_their_own_shapes
         "- {id: D-1, title: Locking, decision: Use flock, rationale: the kernel takes it back}\n",
     )
     (folder / "tracking.json").write_text(json.dumps(tracked))
-    found = read(RunFolder(folder))
+    found = read_recorded(RunFolder(folder))
     assert (found.task, found.title, found.outcome) == ("TASK-7", "Move it", "PARTIAL")
     assert found.paths == [("/p/a.py", "created")]
     assert found.commits == [("abc1234", "Add it")]
@@ -495,7 +494,7 @@ def test_what_cannot_be_read_is_named_and_the_rest_is_taken(tmp_path: Path) -> N
 )
 def test_metadata_that_a_hand_slipped_on_still_tells_the_task_and_the_end(text: str, tmp_path: Path) -> None:
     folder = RunFolder(run(tmp_path, metadata_yaml=text))
-    recorded = read(folder)
+    recorded = read_recorded(folder)
     assert (recorded.task, recorded.outcome) == ("TASK-7", "PARTIAL")
 
 
@@ -599,5 +598,5 @@ def test_whatever_stands_in_a_run_s_documents_is_read_in_one_way_and_a_second_re
 @given(text=_TEXTS)
 def test_marks_of_a_template_are_never_something_that_was_written(text: str) -> None:
     lines_ = markdown.lines_of(text)
-    kept = skeleton.without_marks(lines_)
-    assert skeleton.says_something(kept) <= skeleton.says_something(lines_)
+    kept = markdown.without_marks(lines_)
+    assert markdown.says_something(kept) <= markdown.says_something(lines_)

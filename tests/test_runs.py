@@ -13,14 +13,15 @@ import handingkit
 import hookkit
 import ralf
 from ralf import routing
-from ralf.checkpoint import record_runs
-from ralf.extraction import attempts
-from ralf.forgetting.forget import forget
-from ralf.journal import runs_of
+from ralf.checkpointing.flow import record_runs
+from ralf.facts import progress
+from ralf.maintenance.forget import forget
 from ralf.model import ActiveWork, Attempt
 from ralf.project import Project
+from ralf.storage.journal import runs_of
 from ralf.transcripts.notes import Notes, note
-from ralf.transcripts.runfolder import reader
+from ralf_integrations.blackbox5 import client
+from ralf_integrations.blackbox5.runs.runfolder import reader
 from storekit import Cli, kept_bytes, records_of
 
 ROUTE = "TASK-7"
@@ -190,8 +191,8 @@ def test_in_whichever_order_runs_are_read_each_counts_once_and_the_latest_says_w
 def test_nothing_has_changed_where_no_run_changed_a_file_made_a_commit_or_was_complete(tmp_path: Path) -> None:
     folders = [run(tmp_path, 1, "PARTIAL", changed="src/tide.py"), run(tmp_path, 2, "RETRY"), run(tmp_path, 3)]
     work = take(tmp_path, *folders).active_work
-    assert (work.attempts, work.last_progress, attempts.idle(work)) == (3, 1, 2)
-    assert attempts.said(work) == "attempt 3; nothing changed since attempt 1"
+    assert (work.attempts, work.last_progress, progress.idle_attempts(work)) == (3, 1, 2)
+    assert progress.describe_attempts(work) == "attempt 3; nothing changed since attempt 1"
     assert take(tmp_path, run(tmp_path, 4, "COMPLETE")).active_work.last_progress == 4
 
 
@@ -261,7 +262,7 @@ def test_what_was_forgotten_of_a_run_s_end_does_not_come_back_when_its_folder_is
 
 
 def test_the_log_tells_of_attempts_and_a_person_may_edit_them(tmp_path: Path) -> None:
-    from ralf.past.log import log
+    from ralf.history.log import log
 
     take(tmp_path, run(tmp_path, 1), run(tmp_path, 2, "PARTIAL"))
     assert [(one.kind, one.text) for one in log(ROUTE, root=tmp_path)][-1] == ("attempt", "ended without a word")
@@ -273,9 +274,9 @@ def test_the_log_tells_of_attempts_and_a_person_may_edit_them(tmp_path: Path) ->
 
 def test_an_attempt_without_a_time_of_its_own_is_believed_to_be_the_newest() -> None:
     known = ActiveWork(last_runs=(Attempt("a", 1, timestamp="2026-02-09T12:00:00Z"),))
-    assert attempts.is_newest(known, Attempt("b"))
-    assert attempts.is_newest(known, Attempt("a", timestamp="2026-02-08T12:00:00Z"))
-    assert not attempts.is_newest(known, Attempt("b", timestamp="2026-02-08T12:00:00Z"))
+    assert progress.is_newest(known, Attempt("b"))
+    assert progress.is_newest(known, Attempt("a", timestamp="2026-02-08T12:00:00Z"))
+    assert not progress.is_newest(known, Attempt("b", timestamp="2026-02-08T12:00:00Z"))
 
 
 # ---- which route ----
@@ -292,14 +293,14 @@ def test_a_run_s_route_is_the_task_in_its_folder_s_name_then_that_of_its_metadat
     queue = tmp_path / ".autonomous/agents/communications/queue.yaml"
     queue.parent.mkdir(parents=True)
     queue.write_text("tasks:\n- {id: TASK-1, claimed_by: run-0017}\n- {id: TASK-2, claimed_by: run-0018}\n- 5\n")
-    assert routing.choose(project) == ("TASK-2", routing.CLAIM)
+    assert routing.choose(project) == ("TASK-2", client.CLAIM)
     (folder / "metadata.yaml").write_text('state:\n  task_claimed: "TASK-3: Move it"\n')
-    assert routing.choose(project) == ("TASK-3", routing.RUN_METADATA)
+    assert routing.choose(project) == ("TASK-3", client.RUN_METADATA)
     named = folder.rename(folder.parent / "run-20260209_120000-TASK-4")
     monkeypatch.setenv("RALF_RUN_DIR", str(named))
-    assert routing.choose(project) == ("TASK-4", routing.RUN_FOLDER)
+    assert routing.choose(project) == ("TASK-4", client.RUN_FOLDER)
     routing.use(project, "chosen", session="")
-    assert routing.choose(project, session="") == ("TASK-4", routing.RUN_FOLDER)
+    assert routing.choose(project, session="") == ("TASK-4", client.RUN_FOLDER)
     monkeypatch.setenv("BB5_TASK_ID", "TASK-5")
     assert routing.choose(project) == ("TASK-5", "$BB5_TASK_ID")
 

@@ -12,15 +12,16 @@ from typing import Any
 import pytest
 
 import ralf
-from ralf import journal, optin, writer
 from ralf.errors import Busy, RouteNotFound, UsageError
-from ralf.index import ranking, searchindex
-from ralf.index.searchindex import SearchIndex
-from ralf.journal import Record
-from ralf.past.revert import revert
+from ralf.finding import search, search_index
+from ralf.finding.search_index import SearchIndex
+from ralf.history.log import revert
+from ralf.maintenance import optin
 from ralf.project import Project
-from ralf.storage import filestore
-from ralf.storage.sealed import SealedStore
+from ralf.route import write
+from ralf.storage import filestore, journal
+from ralf.storage.journal import Record
+from ralf.storage.port import SealedStore
 from storekit import cache_of, copied, journal_file, known, small_disk, write_session
 
 SESSION = Path(__file__).parents[1] / "examples" / "session.jsonl"
@@ -355,7 +356,7 @@ def test_an_index_that_is_locked_is_reported_and_stays(tmp_path: Path, monkeypat
     ralf.record_decision("r", "Use tabs", root=tmp_path)
     before = ralf.search("tabs", root=tmp_path)
     index = cache_of(tmp_path) / "search.sqlite"
-    monkeypatch.setattr(searchindex, "WAIT", 0.05)
+    monkeypatch.setattr(search_index, "WAIT", 0.05)
     with closing(sqlite3.connect(index)) as other:
         other.execute("begin exclusive")
         with pytest.raises(Busy, match="locked by another process"):
@@ -372,7 +373,8 @@ def test_an_index_that_is_locked_is_reported_and_stays(tmp_path: Path, monkeypat
 
 
 def refined(root: Path, payload: dict[str, object]) -> None:
-    with writer.writing(Project(root), "r") as route:
+    with write.open_route(Project(root), "r") as route:
+        route.absorb_edits()
         route.append("refinement", {"refines": "cp-001", "summarizer": "command", **payload}, id="refined")
 
 
@@ -401,7 +403,8 @@ def test_a_decision_that_a_model_found_replaced_is_shown_as_replaced(tmp_path: P
 def test_a_model_that_was_asked_in_vain_changes_nothing(tmp_path: Path) -> None:
     told(tmp_path, REQUEST, ("assistant", CHOICE))
     before = ralf.search("ledger clerks", root=tmp_path)
-    with writer.writing(Project(tmp_path), "r") as route:
+    with write.open_route(Project(tmp_path), "r") as route:
+        route.absorb_edits()
         route.append("unrefined", {"refines": "cp-001", "reason": "no answer in 180 s"}, id="unrefined")
     assert ralf.search("ledger clerks", root=tmp_path) == before
 
@@ -555,8 +558,8 @@ def test_a_journal_that_stands_as_it_did_is_not_opened_again_and_one_that_does_n
 def test_words_that_many_documents_hold_bring_the_newest_and_older_ones_with_a_rarer_word_or_all_of_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ranking, "_NEWEST", 4)
-    monkeypatch.setattr(ranking, "_NEWEST_OF_ALL", 4)
+    monkeypatch.setattr(search, "_NEWEST", 4)
+    monkeypatch.setattr(search, "_NEWEST_OF_ALL", 4)
     ralf.record_decision("tide", "Dredge the Holyhead channel", root=tmp_path)
     project = Project(tmp_path)
     head = project.store.head("routes/tide")
@@ -568,7 +571,7 @@ def test_words_that_many_documents_hold_bring_the_newest_and_older_ones_with_a_r
     assert ralf.search("channel by tides", root=tmp_path)[0].id == "DEC-002"
     assert ralf.search("dredge", root=tmp_path)[0].id == "DEC-021"
     with closing(SearchIndex(project.cache / "search.sqlite")) as index:
-        question = ranking.Question(index, "channel", index.within("tide"))
+        question = search.Question(index, "channel", index.within("tide"))
     assert 10 <= question._count["said"]["channel"] <= 14  # about as many as hold it: 12
 
 
@@ -576,7 +579,7 @@ def test_among_many_messages_that_hold_its_words_an_old_decision_is_found(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("_NEWEST", "_NEWEST_OF_A_FORM", "_NEWEST_OF_ALL"):
-        monkeypatch.setattr(ranking, name, 4)
+        monkeypatch.setattr(search, name, 4)
     ralf.record_decision("tide", "The manifest lock is a file beside the store", root=tmp_path)
     said = ["Where is the manifest again?", "Somebody holds a lock on it.", "The lock: look into the manifest."] * 6
     log = tmp_path / "log.jsonl"

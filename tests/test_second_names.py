@@ -13,10 +13,10 @@ import pytest
 
 import storekit
 from allwrites import ROUTE, everything
-from ralf.files import opening
 from ralf.project import Project
+from ralf.storage import files
 from ralf_integrations.blackbox5.budget import SPAWNED, ContextBudget
-from ralf_integrations.hooks import complaints, hints, instant
+from ralf_integrations.hooks import error_log, instant, usage
 from storekit import context_of
 
 BESIDE = ("search.sqlite-journal", "search.sqlite-wal", f"routes/.{ROUTE}.json.tmp", f"open/.{ROUTE}.json.tmp")
@@ -95,11 +95,11 @@ def test_a_file_that_is_to_be_emptied_is_looked_at_first(tmp_path: Path) -> None
     outside.write_text("words")
     os.link(outside, place)
     for mode in ("w", "a", "r+"):
-        with pytest.raises(OSError, match="second name"), open(place, mode, opener=opening.ours_alone):
+        with pytest.raises(OSError, match="second name"), open(place, mode, opener=files.open_single_link):
             pass
     assert outside.read_text() == "words"
     outside.unlink()
-    with open(place, "w", opener=opening.ours_alone) as file:
+    with open(place, "w", opener=files.open_single_link) as file:
         file.write("new")
     assert place.read_text() == "new"
 
@@ -111,7 +111,7 @@ def test_the_rights_and_times_of_a_file_with_a_second_name_are_left(tmp_path: Pa
     os.link(outside, place)
     os.utime(outside, ns=(10**18, 10**18))
     before = _state(outside)
-    for change in (opening.make_private, opening.touch):
+    for change in (files.make_private, files.touch):
         with pytest.raises(OSError, match="second name"):
             change(place)
     with pytest.raises(OSError, match="second name"):
@@ -129,10 +129,10 @@ def test_what_hooks_remember_and_complain_of_goes_into_no_file_of_somebody(made:
     root = storekit.moved(made, shutil.copytree(made, tmp_path / "project"))
     project = Project(root)
     foretold = sorted((project.folder / "cache").rglob(f"*{instant.HINT}"))
-    before = second_names([complaints.log(project), *foretold], tmp_path / "elsewhere")
+    before = second_names([error_log.log(project), *foretold], tmp_path / "elsewhere")
     for number in range(3):
-        complaints.add(project, "here", ValueError(f"{number}" * 30_000))
+        error_log.add(project, "here", ValueError(f"{number}" * 30_000))
     for path in foretold:
-        hints.write(project, path.stem, None, size=1, until=2)
+        usage.write_hint(project, path.stem, None, size=1, until=2)
     assert len(before) > 1
     assert {path: _state(path) for path in before} == before

@@ -6,7 +6,7 @@ import base64
 
 import pytest
 
-from ralf.secrets.redact import Redactor
+from ralf.redact.redactor import Redactor
 
 REDACTOR = Redactor(b"k" * 32)
 CHOSEN, RANDOM = "Winter2031!", "q7Rt2bVx9MpL4sKd8WzY3nCf"

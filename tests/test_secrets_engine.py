@@ -10,16 +10,17 @@ from pathlib import Path
 import pytest
 
 import ralf
+from ralf import redact
 from ralf.errors import UsageError
-from ralf.secrets import engine, redaction
-from ralf.secrets.engine import Text, Words
-from ralf.secrets.redact import Redactor
+from ralf.redact import engine
+from ralf.redact.engine import Text, Words
+from ralf.redact.redactor import Redactor
 
 needs_re2 = pytest.mark.skipif(not engine.available(), reason="google-re2 is not installed")
 
 
 def redacted(pattern: str, text: str) -> str:
-    return Redactor(b"k" * 32, redaction.compiled(Path("config.yaml"), [pattern])).text(text)
+    return Redactor(b"k" * 32, redact.compiled(Path("config.yaml"), [pattern])).text(text)
 
 
 def without_re2(code: str) -> subprocess.CompletedProcess[str]:
@@ -91,7 +92,7 @@ def test_lower_case_keeps_each_character_in_its_place() -> None:
 def test_without_re2_what_our_own_table_knows_is_found() -> None:
     token = "ghp_" + "aB3dE6gH9jK2mN5pQ8sT" + "uV1xY4zA7cD0eF3g"
     done = without_re2(f"""
-from ralf.secrets.redact import Redactor
+from ralf.redact.redactor import Redactor
 print(Redactor(b"k" * 32).text("DB_PASSWORD=hunter2!x and {token} " + "x" * 10_000)[:120])
 """)
     assert done.stderr == ""
@@ -103,13 +104,13 @@ def test_without_re2_a_pattern_with_bounds_runs_and_one_without_is_refused_with_
     done = without_re2("""
 from pathlib import Path
 from ralf.errors import UsageError
-from ralf.secrets import redaction
-from ralf.secrets.redact import Redactor
-made = redaction.compiled(Path("config.yaml"), ["ACME-[0-9]{8}", "badge (é[a-z]{4})"])
+from ralf import redact
+from ralf.redact.redactor import Redactor
+made = redact.compiled(Path("config.yaml"), ["ACME-[0-9]{8}", "badge (é[a-z]{4})"])
 print(Redactor(b"k" * 32, made).text("ACME-12345678, badge éabcd"))
 for pattern in ("(a+)+$", "x+y", "([ab]{1,9}){1,9}c", r"(?=a)a"):
     try:
-        redaction.compiled(Path("config.yaml"), [pattern])
+        redact.compiled(Path("config.yaml"), [pattern])
     except UsageError as error:
         print(error.hint)
 """)

@@ -11,7 +11,7 @@ from hypothesis import given, settings, strategies as st
 
 from contexts import quick
 from examples import examples
-from ralf.segments import LAST_TENTH, Piece, cut
+from ralf.checkpointing.due import LAST_TENTH, Piece, cut
 from ralf.transcripts.events import Event, Kind, Position
 
 LIMIT = 100

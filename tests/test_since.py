@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 import ralf
-from ralf import project as projects
-from ralf.briefing import since
-from ralf.context import Since
+from ralf import project
+from ralf.finding import since
+from ralf.model import Since
 from storekit import cache_of, grow, write_session
 
 
@@ -137,4 +137,4 @@ def test_looking_never_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     root = tmp_path
     ralf.checkpoint("tide", edited(root, "a.py"), root=root)
     context = ralf.get_context("tide", root=root)
-    assert since.look(projects.find(root), context) == Since()
+    assert since.look(project.find(root), context) == Since()

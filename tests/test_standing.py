@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from ralf.briefing import fence
-from ralf.briefing.standing import besides
-from ralf.transcripts import codextyped
+from ralf.text import fence
+from ralf.text.fence import besides
+from ralf.transcripts import codex
 from ralf.transcripts.typed import typed
-from ralf_integrations.blackbox5 import section
+from ralf_integrations.blackbox5 import installing
 
 PROMPT = "# RALF\n\nOne task per run. Never push to main.\n"
 BRIEF = fence.fenced("# Context of TASK-7\n")
@@ -18,7 +18,7 @@ BRIEF = fence.fenced("# Context of TASK-7\n")
 
 def installed(prompt: str) -> str:
     """A prompt with the section, as it is put there."""
-    (added,) = section.insertions(prompt, Path("/a tree/context-checkpoint.sh"))
+    (added,) = installing.section_insertions(prompt, Path("/a tree/context-checkpoint.sh"))
     return prompt[: added.place] + added.text + prompt[added.place :]
 
 
@@ -45,7 +45,7 @@ def installed(prompt: str) -> str:
 def test_only_what_is_not_the_prompt_is_somebodys_words(text: str, left: str) -> None:
     assert typed(text) == left
     event = {"kind": "plain", "message": text}
-    assert codextyped.in_event(event) == left
+    assert codex.typed_in_event(event) == left
 
 
 def test_many_openings_without_an_end_cost_no_more_than_one() -> None:

@@ -6,11 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from ralf.evidence import Line
 from ralf.model import Decision
-from ralf.summarizers.patch import Change, Item, NewDecision, Patch
-from ralf.summarizers.support import Lines, Support, claims, openers
-from ralf.summarizers.verify import Verified, verified
+from ralf.summarize.prompt import Change, Item, NewDecision, Patch
+from ralf.summarize.verify import Lines, Support, Verified, claims, openers, verified
+from ralf.transcripts.evidence import Line
 
 USER = "Keep the old columns of the tide table. Never push to main."
 AGENT = "The reader took 1,250 ms, so I moved `read_all` to src/reader.py and wrote tideReader instead of the loop."

@@ -8,9 +8,19 @@ import pytest
 from hypothesis import given, strategies as st
 
 from contexts import contexts, quick
-from ralf.context import RouteContext
-from ralf.model import ActiveWork, CommandFact, Decision, ErrorFact, Facts, PathFact, RequestFact, Step, Todo
-from ralf.proving.survival import lost
+from ralf.model import (
+    ActiveWork,
+    CommandFact,
+    Decision,
+    ErrorFact,
+    Facts,
+    PathFact,
+    RequestFact,
+    RouteContext,
+    Step,
+    Todo,
+)
+from ralf.proof.recall import lost
 
 FULL = RouteContext(
     goal="Make the orchard water itself when the soil is dry",

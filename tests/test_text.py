@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from contexts import quick
-from ralf.text import clean, one_line, prose
+from ralf.text.cleaning import clean, one_line, prose
 
 
 @pytest.mark.parametrize(

@@ -13,8 +13,10 @@ import pytest
 
 import ralf
 import storekit
-from ralf import project as projects, snapshot, state as states, tree
+from ralf import project as projects
+from ralf.format import codec
 from ralf.model import Decision
+from ralf.route import state
 
 ROUTES = ("tide", "ebb", "flood")
 
@@ -54,21 +56,21 @@ def test_each_thread_reads_the_route_that_it_asks_for(tmp_path: Path) -> None:
     def read(route: str) -> None:
         content = project.route_file(route).read_bytes()
         for _ in range(3_000):
-            kept = snapshot.load(project.cache, route)
+            kept = state.load(project.cache, route)
             assert kept is not None
-            context = states.parsed(project, route, content)
+            context = state.parse_file(project, route, content)
             assert {kept.context.route, context.route} == {route}
 
     at_once(*(lambda route=route: read(route) for route in ROUTES))  # type: ignore[misc]
 
 
 def test_an_item_has_its_own_text_though_another_thread_makes_room(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tree, "_MOST_KNOWN", 16)
+    monkeypatch.setattr(codec.ById, "_MOST", 16)
 
     def look(name: int) -> None:
         for number in range(3_000):
             items = tuple(Decision(id=f"{name}-{number}-{place}") for place in range(5))
-            texts = tree._texts_of(items)
+            texts = codec._texts.of(items)
             assert [json.loads(text)["id"] for text in texts] == [item.id for item in items]
 
     at_once(*(lambda name=name: look(name) for name in range(4)))  # type: ignore[misc]
@@ -79,7 +81,7 @@ import atexit, sys, threading
 import ralf
 from ralf import project
 from ralf.errors import RalfError
-from ralf.files import locks
+from ralf.storage import locks
 
 def hold():
     with locks.held(project.find(sys.argv[1]).route_lock("tide"), "tide"):

@@ -14,10 +14,10 @@ import pytest
 
 import ralf
 import storekit
-from ralf import yamltext
+from ralf.format import guarded_yaml
 from ralf.project import Project
 from ralf_cli.main import main
-from ralf_integrations.blackbox5 import timeline_memory as memory
+from ralf_integrations.blackbox5 import timeline_memory
 
 AGENT = "scout-worker"
 REAL = storekit.SOURCE.parent / "shared" / "data" / "blackbox5" / "timeline-memory"
@@ -71,12 +71,12 @@ def project(tmp_path: Path) -> Project:
     """A project with an agent's old file, and no route yet."""
     folder = tmp_path / ".autonomous" / "research-pipeline" / "agents" / AGENT
     folder.mkdir(parents=True)
-    (folder / memory.NAME).write_bytes(OLD.encode())
+    (folder / timeline_memory.NAME).write_bytes(OLD.encode())
     return Project(tmp_path)
 
 
 def file_of(project: Project) -> Path:
-    return project.root / ".autonomous" / "research-pipeline" / "agents" / AGENT / memory.NAME
+    return project.root / ".autonomous" / "research-pipeline" / "agents" / AGENT / timeline_memory.NAME
 
 
 def worked(project: Project, route: str = AGENT) -> None:
@@ -89,7 +89,7 @@ def worked(project: Project, route: str = AGENT) -> None:
 
 def called(capfd: pytest.CaptureFixture[str], project: Project, *args: str) -> tuple[int, str, str]:
     capfd.readouterr()
-    status = memory.main([*args, "--project", str(project.root)])
+    status = timeline_memory.main([*args, "--project", str(project.root)])
     return (status, *capfd.readouterr())
 
 
@@ -110,14 +110,14 @@ def test_the_agent_is_told_by_its_type_else_by_its_prompt(
 ) -> None:
     monkeypatch.setenv("RALF_AGENT_TYPE", agent_type)
     monkeypatch.setenv("RALF_PROMPT_FILE", prompt)
-    assert memory.agent() == expected
+    assert timeline_memory.agent() == expected
 
 
 def test_a_view_holds_the_routes_brief_and_a_fence_with_the_known_keys(project: Project) -> None:
     worked(project)
-    text = memory.view(project, AGENT)
+    text = timeline_memory.view(project, AGENT)
     assert "Scan one source a run" in text
-    tree = yamltext.load(text.split("```yaml\n")[1].split("\n```")[0])
+    tree = guarded_yaml.load(text.split("```yaml\n")[1].split("\n```")[0])
     assert tree["timeline_memory"]["agent"] == AGENT
     assert tree["timeline_memory"]["total_runs"] == 1
     assert tree["history"][0]["run_id"] == "s-1"
@@ -130,14 +130,14 @@ def test_a_view_gives_back_what_was_taken_over_with_what_happened_since(
     file_of(project).write_text(FILLED)
     monkeypatch.chdir(project.root)
     assert main(["migrate", "timeline-memory"], standalone_mode=False) in (0, None)
-    before = yamltext.load(FILLED.split("```yaml\n")[1].split("\n```")[0])
-    tree = yamltext.load(memory.view(project, AGENT).split("```yaml\n")[1].split("\n```")[0])
+    before = guarded_yaml.load(FILLED.split("```yaml\n")[1].split("\n```")[0])
+    tree = guarded_yaml.load(timeline_memory.view(project, AGENT).split("```yaml\n")[1].split("\n```")[0])
     assert tree["timeline_memory"] == before["timeline_memory"]
     assert tree["stats_by_source"] == before["stats_by_source"]
     assert tree["history"] == []  # nothing is invented
     assert tree["work_queue"]["priority_sources"] == ["github.com/a/b"]
     worked(project)
-    tree = yamltext.load(memory.view(project, AGENT).split("```yaml\n")[1].split("\n```")[0])
+    tree = guarded_yaml.load(timeline_memory.view(project, AGENT).split("```yaml\n")[1].split("\n```")[0])
     assert [row["run_id"] for row in tree["history"]] == ["s-1"]
     assert tree["timeline_memory"]["total_runs"] == 1
     assert tree["stats_by_source"] == before["stats_by_source"]
@@ -154,7 +154,7 @@ def test_runs_that_were_taken_over_are_told_once(
     main(["migrate", "timeline-memory"], standalone_mode=False)
 
     def told() -> tuple[int, list[str]]:
-        tree = yamltext.load(memory.view(project, AGENT).split("```yaml\n")[1].split("\n```")[0])
+        tree = guarded_yaml.load(timeline_memory.view(project, AGENT).split("```yaml\n")[1].split("\n```")[0])
         return tree["timeline_memory"]["total_runs"], [row["run_id"] for row in tree["history"]]
 
     assert told() == (2, ["run-2", "run-1"])
@@ -232,7 +232,7 @@ def test_the_old_hook_itself_reads_the_view_and_the_file_comes_back_as_it_was(
     assert called(capfd, project, "install")[1] == ""
     assert "as it was" in called(capfd, project, "uninstall")[1]
     assert file_of(project).read_bytes() == before
-    assert [path.name for path in file_of(project).parent.iterdir()] == [memory.NAME]
+    assert [path.name for path in file_of(project).parent.iterdir()] == [timeline_memory.NAME]
     assert called(capfd, project, "refresh")[1] == ""
 
 
@@ -245,15 +245,15 @@ def test_a_view_that_somebody_changed_is_left_as_it_is(project: Project, capfd: 
     for command in ("refresh", "install", "uninstall"):
         assert "was changed" in called(capfd, project, command)[1]
         assert file_of(project).read_text() == changed
-    assert file_of(project).with_name(memory.BACKUP).read_bytes() == OLD.encode()
+    assert file_of(project).with_name(timeline_memory.BACKUP).read_bytes() == OLD.encode()
 
 
 def test_an_agent_of_a_task_is_shown_the_tasks_route(project: Project, capfd: pytest.CaptureFixture[str]) -> None:
-    place = project.root / ".autonomous" / "agents" / "ssot-fix" / "auditor-worker" / "memory" / memory.NAME
+    place = project.root / ".autonomous" / "agents" / "ssot-fix" / "auditor-worker" / "memory" / timeline_memory.NAME
     place.parent.mkdir(parents=True)
     place.write_text("# Auditor\n\n**Task:** TASK-ARCH-003B Validation\n")
     worked(project, "TASK-ARCH-003B")
-    assert memory.Place(place, "auditor-worker", "TASK-ARCH-003B") in memory.found(project)
+    assert timeline_memory.Place(place, "auditor-worker", "TASK-ARCH-003B") in timeline_memory.found(project)
     called(capfd, project, "install")
     assert "Scan one source a run" in place.read_text()
     assert "renewed" not in called(capfd, project, "refresh")[1]
@@ -269,7 +269,7 @@ def test_real_files_are_served_and_come_back_as_they_were(
     before = {}
     for file in sorted(REAL.glob("*.md")):
         place = project.root / ".autonomous" / "agents" / "real" / file.stem.rsplit("-", 1)[0]
-        for path in (place / "memory" / memory.NAME if "ssot" in file.name else place / memory.NAME,):
+        for path in (place / "memory" / timeline_memory.NAME if "ssot" in file.name else place / timeline_memory.NAME,):
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(file.read_bytes())
             before[path] = file.read_bytes()
@@ -279,7 +279,7 @@ def test_real_files_are_served_and_come_back_as_they_were(
     for path, content in before.items():
         text = path.read_text()
         assert path.read_bytes() != content
-        told = yamltext.load(text.split("```yaml\n")[1].split("\n```")[0])["timeline_memory"]["total_runs"]
+        told = guarded_yaml.load(text.split("```yaml\n")[1].split("\n```")[0])["timeline_memory"]["total_runs"]
         assert told == content.count(b"\n### Run "), path
     called(capfd, project, "uninstall")
     assert {path: path.read_bytes() for path in before} == before
@@ -288,7 +288,7 @@ def test_real_files_are_served_and_come_back_as_they_were(
 def test_in_a_folder_that_is_no_project_nothing_is_looked_for_and_nothing_made(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    place = tmp_path / "plain" / "agents" / AGENT / memory.NAME
+    place = tmp_path / "plain" / "agents" / AGENT / timeline_memory.NAME
     place.parent.mkdir(parents=True)
     place.write_text(OLD)
     assert "Nothing is kept" in called(capfd, Project(tmp_path / "plain"), "show", AGENT)[1]
@@ -298,7 +298,7 @@ def test_in_a_folder_that_is_no_project_nothing_is_looked_for_and_nothing_made(
 
 def test_it_is_a_command_of_its_own(project: Project) -> None:
     worked(project)
-    command = [sys.executable, "-m", memory.__name__, "show", AGENT, "--project", str(project.root)]
+    command = [sys.executable, "-m", timeline_memory.__name__, "show", AGENT, "--project", str(project.root)]
     done = subprocess.run(command, cwd="/", env=storekit.environment(project.root), capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert "Scan one source a run" in done.stdout

@@ -18,11 +18,15 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from examples import examples
-from ralf import tokens
+from ralf.text import tokens
+from ralf.transcripts.reader import open_transcript
+from rankfile import made, published
 from storekit import AT_ONCE
 
-PACKAGE = Path(tokens.__file__).parent
+PACKAGE = Path(tokens.__file__).parents[1]
 DATA = Path(__file__).parents[2] / "shared" / "eval" / "data"
+PUBLISHED_SHA256 = "446a9538cb6c348e3516120d7c08b09f57c36495e2acfffe59a5bf8b0cfb1a2d"
+NOT_ORDINARY = "สวัสดี"  # none of the scripts that are split without tiktoken
 
 
 def run(code: str, folder: Path = PACKAGE.parent, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -35,7 +39,6 @@ def run(code: str, folder: Path = PACKAGE.parent, **environment: str) -> subproc
 
 def whole(text: str) -> int:
     """The count by tiktoken in one piece."""
-    tokens.count("x")
     return len(tokens._load().encode_ordinary(text))
 
 
@@ -69,11 +72,67 @@ def test_the_pattern_is_the_one_that_tiktoken_publishes() -> None:
     assert tokens._TAIL in source
 
 
-def test_the_rank_file_is_the_published_one_and_its_licence_lies_beside_it() -> None:
-    data = (PACKAGE / "data" / "o200k_base.tiktoken").read_bytes()
+def test_the_rank_file_is_made_of_the_published_one_and_its_licence_lies_beside_it() -> None:
+    data = (PACKAGE / "data" / "o200k_base.ranks").read_bytes()
+    ranks = tokens._table().all()
     assert hashlib.sha256(data).hexdigest() == tokens.RANKS_SHA256
-    assert [int(line.split()[1]) for line in data.splitlines()] == list(range(tokens.RANKS_COUNT))
+    assert hashlib.sha256(published(ranks)).hexdigest() == PUBLISHED_SHA256
+    assert made(ranks) == data
+    assert sorted(ranks.values()) == list(range(tokens.RANKS_COUNT))
     assert (PACKAGE / "data" / "LICENSE.tiktoken").exists()
+
+
+def counted_here(text: str) -> int | None:
+    """The count without tiktoken; None where the text is not for that."""
+    table = tokens._table()
+    table._merged = 0
+    words = tokens._words(text)
+    try:
+        return None if words is None else sum(map(table.__getitem__, words))
+    except tokens._TooMuch:
+        return None
+
+
+AROUND = ("a{0}b", "A{0}b", "a{0}B", " {0} ", "1{0}2", "'{0}'s", "\n{0}\n", "  {0}/", "{0}a中{0}", "!{0}'S", "ß{0}À")
+MIXED = "aB1 \n\r\t/.'slLvVéÀ½ª中ど→…\u00a0\x85\x1c{\ufe0f😀яЯſ<|endoftext|>"
+
+
+@pytest.mark.slow
+def test_every_character_of_ordinary_text_is_counted_as_tiktoken_does() -> None:
+    planes = (range(0xD800), range(0xE000, 0x11000), range(0x1F000, 0x1FC00))
+    ordinary = [character for plane in planes for character in map(chr, plane) if tokens._words(character) is not None]
+    assert len(ordinary) > 40_000
+    seldom = [character for character in ordinary if not "一" <= character <= "힣" or ord(character) % 97 == 0]
+    texts = [around.format(character) for character in seldom for around in AROUND]
+    assert [text for text in texts if counted_here(text) != whole(text)] == []
+
+
+@given(st.one_of(st.text(), st.text(st.sampled_from(MIXED))))
+@settings(max_examples=examples(600), deadline=None)
+def test_any_text_is_counted_as_tiktoken_does_or_left_to_it(text: str) -> None:
+    assert counted_here(text) in (None, whole(text))
+
+
+@given(st.text(st.characters(max_codepoint=0xFF), min_size=1, max_size=24), st.integers(1, 60))
+@settings(max_examples=examples(200), deadline=None)
+def test_runs_and_long_words_are_counted_as_tiktoken_does_or_left_to_it(text: str, times: int) -> None:
+    assert counted_here(text * times) in (None, whole(text * times))
+
+
+@pytest.mark.slow
+def test_every_text_of_the_development_transcripts_is_counted_as_tiktoken_does(tmp_path: Path) -> None:
+    if not DATA.is_dir():
+        pytest.skip("the development transcripts are not beside this checkout")
+    seen = left = 0
+    for path in sorted(DATA.glob("*.jsonl.gz")):
+        transcript = tmp_path / path.name.removesuffix(".gz")
+        transcript.write_bytes(gzip.decompress(path.read_bytes()))
+        for event in open_transcript(transcript).events():
+            for piece in tokens._pieces(event.text):
+                count = counted_here(piece)
+                assert count in (None, whole(piece))
+                seen, left = seen + 1, left + (count is None)
+    assert left < seen // 100
 
 
 @given(st.text(st.sampled_from("aB1 \n\r\t/.'s中é\u00a0\u0301\u2028\x1c{"), min_size=1, max_size=300))
@@ -89,7 +148,7 @@ def test_cutting_a_long_text_does_not_change_its_count(text: str) -> None:
 
 
 def test_a_long_real_text_counts_as_in_one_piece() -> None:
-    text = "".join(path.read_text(encoding="utf-8") for path in sorted(PACKAGE.glob("*.py"))) * 4
+    text = "".join(path.read_text(encoding="utf-8") for path in sorted(PACKAGE.glob("route/*.py"))) * 4
     assert len(text) > 2 * tokens.PIECE
     assert tokens.count(text) == whole(text)
 
@@ -108,9 +167,9 @@ def test_a_million_of_one_letter_is_counted_within_two_seconds(letter: str) -> N
 def test_several_threads_load_the_tokenizer_once_and_agree() -> None:
     code = """
 import threading
-from ralf import tokens
+from ralf.text import tokens
 seen = []
-def work(): seen.append((tokens.count("one two three"), id(tokens._load())))
+def work(): seen.append((tokens.count("one two three"), id(tokens._table()), id(tokens._load())))
 threads = [threading.Thread(target=work) for _ in range(8)]
 [t.start() for t in threads]; [t.join() for t in threads]
 assert len(seen) == 8 and len(set(seen)) == 1, seen
@@ -119,7 +178,7 @@ assert len(seen) == 8 and len(set(seen)) == 1, seen
 
 
 def test_counting_in_several_threads_gives_the_same_counts() -> None:
-    text = (PACKAGE / "tokens.py").read_text(encoding="utf-8")
+    text = Path(tokens.__file__).read_text(encoding="utf-8")
     expected, seen = tokens.count(text), list[int]()
     threads = [threading.Thread(target=lambda: seen.append(tokens.count(text))) for _ in range(8)]
     for thread in threads:
@@ -129,13 +188,28 @@ def test_counting_in_several_threads_gives_the_same_counts() -> None:
     assert seen == [expected] * 8
 
 
-def test_importing_and_estimating_load_no_tokenizer() -> None:
-    code = """
-from ralf import tokens
+def test_estimating_reads_no_ranks_and_only_text_that_is_not_ordinary_loads_tiktoken() -> None:
+    code = f"""
+from ralf.text import tokens
 tokens.estimate("some words")
-assert not tokens.loaded() and "tiktoken" not in sys.modules
-tokens.count("some words")
-assert tokens.loaded() and "tiktoken" in sys.modules
+assert tokens._counts is None
+tokens.count("some words, 12 naïve ones … → 中文 Привет")
+assert tokens._counts is not None and "tiktoken" not in sys.modules
+tokens.count({NOT_ORDINARY!r})
+assert "tiktoken" in sys.modules
+"""
+    assert run(code).stderr == ""
+
+
+@pytest.mark.parametrize(
+    "text", ["'a' * 300", "' '.join(sha256(b'%d' % n).hexdigest().translate(letters) for n in range(5_000))"]
+)
+def test_words_without_end_and_words_that_are_all_new_are_left_to_tiktoken(text: str) -> None:
+    code = f"""
+from hashlib import sha256
+from ralf.text import tokens
+letters = str.maketrans("0123456789", "ghijklmnop")
+assert tokens.count({text}) > 1 and 'tiktoken' in sys.modules
 """
     assert run(code).stderr == ""
 
@@ -147,8 +221,9 @@ def refuse(*args, **kwargs): raise AssertionError("network")
 socket.socket.connect = socket.getaddrinfo = socket.create_connection = refuse
 import os
 before = dict(os.environ)
-from ralf import tokens
+from ralf.text import tokens
 assert tokens.count("some words") == 2
+assert len(tokens._load().encode_ordinary("some words")) == 2
 assert dict(os.environ) == before
 """
     done = run(code, TMPDIR=str(tmp_path), HOME=str(tmp_path), TIKTOKEN_CACHE_DIR=str(tmp_path))
@@ -158,7 +233,7 @@ assert dict(os.environ) == before
 
 @pytest.mark.slow
 def test_loading_leaves_the_garbage_collector_as_it_was() -> None:
-    code = "import gc\nfrom ralf import tokens\n{}\ntokens.count('x')\nassert gc.isenabled() is {}"
+    code = "import gc\nfrom ralf.text import tokens\n{}\ntokens._load()\nassert gc.isenabled() is {}"
     assert run(code.format("gc.enable()", True)).stderr == ""
     assert run(code.format("gc.disable()", False)).stderr == ""
 
@@ -166,13 +241,13 @@ def test_loading_leaves_the_garbage_collector_as_it_was() -> None:
 @pytest.mark.parametrize("damage", ["missing", "cut", "changed", "empty"])
 def test_a_damaged_rank_file_is_a_clear_error(tmp_path: Path, damage: str) -> None:
     shutil.copytree(PACKAGE, tmp_path / "ralf", ignore=shutil.ignore_patterns("__pycache__"))
-    ranks = tmp_path / "ralf" / "data" / "o200k_base.tiktoken"
+    ranks = tmp_path / "ralf" / "data" / "o200k_base.ranks"
     data = ranks.read_bytes()
-    ranks.write_bytes({"cut": data[:1000], "changed": data[:-3] + b"8\n", "empty": b""}.get(damage, b""))
+    ranks.write_bytes({"cut": data[:1000], "changed": data[:-1] + b"8", "empty": b""}.get(damage, b""))
     if damage == "missing":
         ranks.unlink()
     code = """
-from ralf import tokens
+from ralf.text import tokens
 from ralf.errors import Damaged
 try:
     tokens.count("x")
@@ -196,7 +271,7 @@ def test_a_long_text_s_estimate_is_within_one_per_piece_of_the_sum() -> None:
 
 
 def test_the_estimate_of_source_code_is_within_a_tenth() -> None:
-    text = "".join(path.read_text(encoding="utf-8") for path in sorted(PACKAGE.glob("*.py")))
+    text = "".join(path.read_text(encoding="utf-8") for path in sorted(PACKAGE.glob("route/*.py")))
     assert tokens.estimate(text) == pytest.approx(tokens.count(text), rel=0.10)
 
 
@@ -209,8 +284,11 @@ def test_the_estimate_of_real_transcripts_is_within_a_tenth() -> None:
 
 
 def test_a_process_that_is_forked_while_a_thread_loads_the_tokenizer_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    import concurrent.futures.thread  # noqa: F401  # loaded within a fork's hooks, its own hook would be half done
+
     monkeypatch.setattr(tokens, "_encoding", None)
-    counting = threading.Thread(target=tokens.count, args=("a word",))
+    monkeypatch.setattr(tokens, "_counts", None)
+    counting = threading.Thread(target=tokens._load)
     counting.start()
     while tokens._encoding is None and tokens._lock.acquire(blocking=False):  # it has not come so far
         tokens._lock.release()
@@ -218,7 +296,7 @@ def test_a_process_that_is_forked_while_a_thread_loads_the_tokenizer_counts(monk
     child = os.fork()
     if not child:
         signal.alarm(int(AT_ONCE))  # ends it where it hangs
-        os._exit(tokens.count("a word") != 2)
+        os._exit(tokens.count("a word") != 2 or whole("a word") != 2)
     counting.join()
     _, status = os.waitpid(child, 0)
     assert status == 0

@@ -12,11 +12,11 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 
 import rollouts as r
 from examples import examples
-from ralf.briefing.fence import OWN_OUTPUT
 from ralf.errors import Damaged, DamagedTranscript, RalfError, TranscriptChanged, TranscriptNotFound, UsageError
-from ralf.text import clean
-from ralf.transcripts import Event, Position, Transcript, open_transcript
-from ralf.transcripts.events import START
+from ralf.text.cleaning import clean
+from ralf.text.fence import OWN_OUTPUT
+from ralf.transcripts.events import START, Event, Position
+from ralf.transcripts.reader import Transcript, open_transcript
 
 CLAUDE = '{"type":"user","sessionId":"s1","cwd":"/w","message":{"role":"user","content":"hello there"}}\n'
 SHARED = Path(__file__).parents[2] / "shared"

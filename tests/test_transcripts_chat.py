@@ -12,9 +12,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 from examples import examples
-from ralf.briefing.fence import OWN_OUTPUT
-from ralf.transcripts import Event, Position, Transcript, open_transcript
-from ralf.transcripts.events import START
+from ralf.text.fence import OWN_OUTPUT
+from ralf.transcripts.events import START, Event, Position
+from ralf.transcripts.reader import Transcript, open_transcript
 
 SHARED = Path(__file__).parents[2] / "shared"
 

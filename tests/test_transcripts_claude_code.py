@@ -11,9 +11,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 from examples import examples
-from ralf.briefing.fence import OWN_OUTPUT
-from ralf.text import clean
-from ralf.transcripts import Event, Position, Transcript, open_transcript
+from ralf.text.cleaning import clean
+from ralf.text.fence import OWN_OUTPUT
+from ralf.transcripts.events import Event, Position
+from ralf.transcripts.reader import Transcript, open_transcript
 
 DECLINED = (
     "The user doesn't want to proceed with this tool use. The tool use was rejected (eg. if it was a file edit, the "

@@ -14,12 +14,13 @@ import ralf
 import rollouts as r
 import storekit
 from examples import examples
-from ralf.briefing.fence import fenced
-from ralf.budget import BudgetWatcher, Limits
-from ralf.extraction.facts import Extracted, extract
-from ralf.transcripts import Event, Position, Transcript, open_transcript
-from ralf.transcripts.events import START
+from ralf.checkpointing.due import BudgetWatcher
+from ralf.config import Limits
+from ralf.facts.facts import Extracted, extract
+from ralf.text.fence import fenced
+from ralf.transcripts.events import START, Event, Position
 from ralf.transcripts.lines import LINE_LIMIT
+from ralf.transcripts.reader import Transcript, open_transcript
 from rollouts import Record
 
 

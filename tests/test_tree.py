@@ -10,9 +10,8 @@ from hypothesis import given, settings
 
 from contexts import contexts, quick
 from examples import examples
-from ralf.context import Body, RouteContext
-from ralf.model import ActiveWork, Decision, Facts, Section, Source
-from ralf.tree import BadTree, from_tree, shared, to_tree
+from ralf.format.codec import BadTree, from_tree, to_tree
+from ralf.model import ActiveWork, Body, Decision, Facts, RouteContext, Section, Source
 
 
 @given(contexts)
@@ -21,22 +20,6 @@ def test_a_value_comes_back_from_its_tree_also_through_json(context: RouteContex
     tree = to_tree(context)
     assert from_tree(RouteContext, tree) == context
     assert from_tree(RouteContext, json.loads(json.dumps(tree))) == context
-
-
-@given(contexts)
-@settings(quick)
-def test_a_shared_tree_is_the_tree_of_its_value(context: RouteContext) -> None:
-    tree = shared(context)
-    assert tree == to_tree(context)
-    assert from_tree(RouteContext, tree) == context
-
-
-def test_what_two_values_have_in_common_is_one_tree_and_the_same_item_again() -> None:
-    first, second = Decision(id="DEC-001", decision="a"), Decision(id="DEC-002", decision="b")
-    one = shared(RouteContext(decisions=(first,)))
-    both = shared(RouteContext(decisions=(first, second)))
-    assert one["decisions"][0] is both["decisions"][0]
-    assert from_tree(RouteContext, both).decisions[0] is first
 
 
 def test_a_tree_holds_what_is_not_empty_in_the_order_of_the_fields() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ralf.trim import trimmed, without_middle
+from ralf.text.cleaning import trimmed, without_middle
 
 
 def test_a_short_text_stays_as_it_is() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ralf import command
+from ralf import config
 from ralf.project import Project
 
 TEXT = "More: ralf context show x; not: my-ralf context, ralf is"
@@ -15,7 +15,7 @@ TEXT = "More: ralf context show x; not: my-ralf context, ralf is"
 
 @pytest.fixture
 def script(tmp_path: Path) -> Path:
-    path = tmp_path / "a tree" / ".autonomous" / "context" / command.SCRIPT
+    path = tmp_path / "a tree" / ".autonomous" / "context" / config.SCRIPT
     path.parent.mkdir(parents=True)
     path.write_text("#!/bin/sh\n")
     path.chmod(0o755)
@@ -29,14 +29,14 @@ def typed(script: Path) -> str:
 def pin(script: Path) -> None:
     """As `ralf init --client ralf` does it."""
     project = Project(script.parents[3])
-    project.owner.update(pinned={os.path.realpath(script): command.digest_of(script)})
+    project.owner.update(pinned={os.path.realpath(script): config.digest_of(script)})
 
 
 def test_the_script_of_the_loop_is_named_where_it_is_pinned(script: Path) -> None:
     assert typed(script) == "ralf"
     pin(script)
     assert typed(script) == f"'{script}' ralf"
-    assert command.typed(TEXT, typed(script)) == TEXT.replace("ralf context show", f"'{script}' ralf context show")
+    assert config.typed(TEXT, typed(script)) == TEXT.replace("ralf context show", f"'{script}' ralf context show")
     script.unlink()
     assert typed(script) == "ralf"
 
@@ -66,7 +66,7 @@ def test_a_pin_that_another_project_claims_for_a_script_of_this_one_does_not_cou
 ) -> None:
     other = Project(tmp_path / "other")
     other.root.mkdir()
-    other.owner.update(pinned={os.path.realpath(script): command.digest_of(script)})
+    other.owner.update(pinned={os.path.realpath(script): config.digest_of(script)})
     assert typed(script) == "ralf"
 
 

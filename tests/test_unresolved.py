@@ -9,18 +9,18 @@ from typing import Any
 import pytest
 
 import ralf
-from ralf import document
-from ralf.context import BODY, RouteContext
-from ralf.journal import Record
-from ralf.model import ActiveWork, Decision, Unresolved
-from ralf.route import apply, changes_of_edit, empty
-from ralf.unresolved import told
+from ralf.brief.wording import told_unresolved
+from ralf.format import routefile
+from ralf.model import BODY, ActiveWork, Decision, RouteContext, Unresolved
+from ralf.route.edits import changes_of_edit
+from ralf.route.fold import apply, empty
+from ralf.storage.journal import Record
 from storekit import context_of, records_of, route_file
 
 
 def edited(base: RouteContext, change: Any) -> RouteContext:
     """What a person makes of the file that shows `base`."""
-    return document.parse(change(document.render(base)).encode(), "file")
+    return routefile.parse(change(routefile.render(base)).encode(), "file")
 
 
 def then(context: RouteContext, kind: str, payload: dict[str, Any]) -> RouteContext:
@@ -29,7 +29,7 @@ def then(context: RouteContext, kind: str, payload: dict[str, Any]) -> RouteCont
 
 def by_hand(base: RouteContext, newest: RouteContext, old: str, new: str) -> RouteContext:
     """The route after a person's edit of the older file was taken in."""
-    assert old in document.render(base)
+    assert old in routefile.render(base)
     theirs = edited(base, lambda text: text.replace(old, new, 1))
     return then(newest, "edit", {"changes": changes_of_edit(base, theirs, newest)})
 
@@ -51,11 +51,11 @@ def test_the_person_s_value_stands_and_the_other_is_kept_in_the_file() -> None:
     after = by_hand(base, reasoned(base, "the linter wants it"), "we always did", "Ann said so")
     assert after.decisions[0].rationale == "Ann said so"
     assert after.unresolved == (Unresolved(("decisions", "DEC-001", "rationale"), ("the linter wants it",)),)
-    text = document.render(after)
+    text = routefile.render(after)
     assert '- at: ["decisions", "DEC-001", "rationale"]\n    also: ["the linter wants it"]\n' in text
-    assert document.parse(text.encode(), "file") == after
+    assert routefile.parse(text.encode(), "file") == after
     line = "DEC-001 rationale: Ann said so; also said: the linter wants it"
-    assert list(told(after)) == [line]
+    assert list(told_unresolved(after)) == [line]
     assert f"## Unresolved: said in two ways, settle it in the file\n- {line}\n" in after.render(400)
 
 
@@ -97,7 +97,9 @@ def test_a_third_value_joins_the_second_under_the_same_entry() -> None:
     two = by_hand(base, one, "we always did", "Bob said so")
     assert two.decisions[0].rationale == "Bob said so"
     assert [entry.also for entry in two.unresolved] == [("the linter wants it", "Ann said so")]
-    assert list(told(two)) == ["DEC-001 rationale: Bob said so; also said: the linter wants it; or: Ann said so"]
+    assert list(told_unresolved(two)) == [
+        "DEC-001 rationale: Bob said so; also said: the linter wants it; or: Ann said so"
+    ]
 
 
 def test_two_texts_of_a_section_are_both_kept() -> None:
@@ -108,13 +110,13 @@ def test_two_texts_of_a_section_are_both_kept() -> None:
     (entry,) = after.unresolved
     assert entry.at == (BODY, "sections", "1", "text")
     assert "at the valve" in entry.also[0]
-    assert document.parse(document.render(after).encode(), "file") == after
+    assert routefile.parse(routefile.render(after).encode(), "file") == after
 
 
 def test_what_one_side_removed_and_the_other_changed_is_kept_as_the_other_value() -> None:
     base = start()
     removed = by_hand(
-        base, base, document.render(base).partition("decisions:\n")[2].partition("checkpoint_history")[0], ""
+        base, base, routefile.render(base).partition("decisions:\n")[2].partition("checkpoint_history")[0], ""
     )
     assert removed.decisions == ()
     late = by_hand(base, removed, "we always did", "Ann said so")
@@ -129,7 +131,7 @@ def test_a_decision_that_was_only_said_again_is_removed_without_a_word() -> None
     base = start()
     again = {"id": "DEC-001", "decision": "Use tabs", "source": {"session": "s", "first_line": 3, "last_line": 3}}
     newest = then(base, "checkpoint", {"title": "two", "decisions": [again]})
-    block = document.render(base).partition("decisions:\n")[2].partition("checkpoint_history")[0]
+    block = routefile.render(base).partition("decisions:\n")[2].partition("checkpoint_history")[0]
     after = by_hand(base, newest, block, "")
     assert (after.decisions, after.unresolved) == ((), ())
 
@@ -142,7 +144,7 @@ def test_a_value_too_deep_for_the_front_matter_is_kept_as_json() -> None:
     after = by_hand(base, RouteContext(extra={"x": deep}), 'x: "a"', 'x: "b"')
     assert after.extra == {"x": "b"}
     assert isinstance(after.unresolved[0].also[0], str)
-    assert document.parse(document.render(after).encode(), "file").unresolved == after.unresolved
+    assert routefile.parse(routefile.render(after).encode(), "file").unresolved == after.unresolved
 
 
 def test_the_command_that_takes_the_edit_in_says_so_and_so_does_every_show(tmp_path: Path) -> None:
@@ -155,9 +157,10 @@ def test_the_command_that_takes_the_edit_in_says_so_and_so_does_every_show(tmp_p
     line = "- DEC-001 rationale: Ann said so; also said: Bob said so\n"
     assert line in ralf.get_context("tide", root=tmp_path).render()
     from ralf.project import Project
-    from ralf.writer import writing
+    from ralf.route.write import open_route
 
-    with writing(Project(tmp_path), "tide") as writer:
+    with open_route(Project(tmp_path), "tide") as writer:
+        writer.absorb_edits()
         (warning,) = writer.warnings
     assert warning.startswith(f"{path}: DEC-001 rationale: ")
     assert records_of(tmp_path, "tide")[-1]["kind"] == "edit"

@@ -15,8 +15,8 @@ import hookkit
 import ralf
 from ralf import environment
 from ralf.errors import OtherOwner, UsageError
-from ralf.integrity.verify import verify
-from ralf.ownership import users
+from ralf.maintenance.verify import verify
+from ralf.storage import registry
 from storekit import Cli, context_of, kept_bytes, process, write_session
 
 OTHER = 65_534
@@ -121,8 +121,8 @@ def test_a_project_that_the_environment_names_is_used(project: Path, monkeypatch
 
 def test_a_project_that_the_users_own_file_names_is_used(project: Path, own_folder: Path) -> None:
     give(project)
-    (own_folder / users.SAFE).write_text(f"# shared hosts\n/elsewhere\n{project}\n")
-    (own_folder / users.SAFE).chmod(0o644)
+    (own_folder / registry.SAFE).write_text(f"# shared hosts\n/elsewhere\n{project}\n")
+    (own_folder / registry.SAFE).chmod(0o644)
     assert ralf.list_routes(root=project)
 
 
@@ -133,8 +133,8 @@ def test_nothing_but_the_projects_own_absolute_path_names_it(
     give(project)
     named = named.replace("PARENT", str(project.parent)).replace("PROJECT", str(project))
     monkeypatch.setenv("RALF_SAFE_DIRECTORIES", named)
-    (own_folder / users.SAFE).write_text(f"{named}\n")
-    (own_folder / users.SAFE).chmod(0o600)
+    (own_folder / registry.SAFE).write_text(f"{named}\n")
+    (own_folder / registry.SAFE).chmod(0o600)
     monkeypatch.chdir(project)
     with pytest.raises(OtherOwner):
         ralf.list_routes()
@@ -145,7 +145,7 @@ def test_a_file_that_another_user_could_have_written_names_nothing(
     project: Path, own_folder: Path, spoil: Callable[[Path], None]
 ) -> None:
     give(project)
-    path = own_folder / users.SAFE
+    path = own_folder / registry.SAFE
     path.write_text(f"{project}\n")
     spoil(path)
     with pytest.raises(UsageError) as caught:
@@ -165,7 +165,7 @@ def test_for_root_the_user_who_runs_sudo_counts_and_for_another_user_none(
             ralf.list_routes(root=project)
     monkeypatch.setenv("SUDO_UID", "0")
     monkeypatch.setattr(os, "geteuid", lambda: OTHER)
-    assert users.own_ids() == {OTHER}
+    assert registry.own_ids() == {OTHER}
     assert environment.sudo_user() == 0
 
 

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from ralf.secrets import engine, secretends, vendoring, vendorrules
-from ralf.secrets.engine import Text
-from ralf.secrets.redact import Redactor
-from ralf.secrets.vendorrules import Rule
+import vendoring
+from ralf.redact import borders, engine
+from ralf.redact.engine import Text, VendorRule as Rule
+from ralf.redact.redactor import Redactor
 from ralf.transcripts.events import START, Event
 
 pytestmark = pytest.mark.skipif(not engine.available(), reason="google-re2 is not installed")
@@ -33,15 +33,15 @@ def test_the_vendored_rules_are_what_the_script_makes_of_gitleaks_file() -> None
 
 
 def test_every_rule_compiles_and_has_a_keyword_and_a_kind_that_a_tag_can_hold() -> None:
-    assert len(vendorrules.rules()) > 190
-    for rule in vendorrules.rules():
+    assert len(engine.vendor_rules()) > 190
+    for rule in engine.vendor_rules():
         list(rule.find(Text("some text")))
         assert rule.kind.replace("-", "").isalnum()
-    assert all(word == word.lower() for word in vendorrules.words())
+    assert all(word == word.lower() for word in engine.vendor_words())
 
 
 def test_a_rule_that_is_left_out_is_left_out_for_a_reason() -> None:
-    kept = {rule.kind for rule in vendorrules.rules()}
+    kept = {rule.kind for rule in engine.vendor_rules()}
     assert not kept & set(vendoring.DROPPED)
     assert all(vendoring.DROPPED.values())
 
@@ -89,8 +89,8 @@ def test_the_literals_with_which_tokens_begin_are_read_off_the_expressions() -> 
 
 
 def test_a_token_of_a_vendored_rule_that_a_text_cuts_short_is_redacted_as_far_as_it_goes() -> None:
-    assert "pnu_" in vendorrules.literals()
-    assert [hit.kind for hit in secretends.cut_off("the key is pnu_aB3dE6gH9j")] == ["cut-off"]
+    assert "pnu_" in engine.vendor_literals()
+    assert [hit.kind for hit in borders.cut_off("the key is pnu_aB3dE6gH9j")] == ["cut-off"]
 
 
 def test_a_token_of_a_vendored_rule_that_two_results_share_stands_in_neither() -> None:

@@ -18,18 +18,19 @@ from pathlib import Path
 import pytest
 
 import ralf
-from ralf import snapshot
-from ralf.archive import archive
+import storekit
 from ralf.errors import Busy, DamagedJournal
-from ralf.files.opening import content_of
-from ralf.integrity import repair as repairs, verify as verifying
-from ralf.integrity.journalscan import scan
-from ralf.integrity.repair import repair
-from ralf.integrity.verify import verify
-from ralf.search import search
-from ralf.storage import blobfiles, blobzip
-from ralf.storage.filestore import FileStore
-from ralf.storage.journalstream import Stream
+from ralf.finding.search import search
+from ralf.maintenance import repair as repairs
+from ralf.maintenance.repair import repair
+from ralf.maintenance.verify import verify
+from ralf.project import Project
+from ralf.route import state
+from ralf.route.archive import archive
+from ralf.storage import blob_files, health
+from ralf.storage.files import content_of
+from ralf.storage.filestore import FileStore, Stream
+from ralf.storage.health import scan
 from storekit import Cli, cache_of, context_of, journal_file, route_file, write_session
 
 
@@ -83,8 +84,12 @@ def test_a_store_that_nobody_harmed_is_whole(project: Path, cli: Cli) -> None:
 
 
 def test_an_archived_store_is_whole(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ralf.archive.NEWEST", 2)
+    monkeypatch.setattr("ralf.route.archive.NEWEST", 2)
     assert archive(root=project, older_than="1d").routes
+    report = verify(root=project)
+    assert report.findings == ()
+    assert report.archives == 1
+    storekit.zipped(project, [path.name for path in (context_of(project) / "archive" / "blobs").glob("??/*")])
     report = verify(root=project)
     assert report.findings == ()
     assert report.archives == 2
@@ -99,7 +104,7 @@ def test_a_journal_that_is_changed_while_it_is_looked_at_is_whole(
     store.archive("routes/tide", tokens[0])
     late = {
         "archived": [partial(store.archive, "routes/tide", token, wait=False) for token in tokens[1:3]],
-        "rewritten": [partial(store.rewrite, "routes/tide", lambda entry: entry.record + b" ")],
+        "rewritten": [partial(store.replace, "routes/tide", lambda entry: entry.record + b" ")],
     }[how]
 
     def read(path: Path) -> bytes:
@@ -109,7 +114,7 @@ def test_a_journal_that_is_changed_while_it_is_looked_at_is_whole(
                 late.pop(0)()
         return content
 
-    monkeypatch.setattr("ralf.integrity.journalscan.content_of", read)
+    monkeypatch.setattr("ralf.storage.health.content_of", read)
     assert [finding for finding in verify(root=project).findings if finding.damage] == []
 
 
@@ -246,7 +251,7 @@ def test_damage_is_hinted_at_with_the_command_that_mends_it(project: Path, journ
 
 def test_a_payload_that_is_not_the_one_of_its_digest_is_named(project: Path) -> None:
     store = FileStore(context_of(project))
-    store.rewrite("routes/tide", lambda entry: entry.record.replace(b"centimetres", b"inches"))
+    store.replace("routes/tide", lambda entry: entry.record.replace(b"centimetres", b"inches"))
     assert ("journal/routes/tide.jsonl", True) in found(project)
 
 
@@ -265,7 +270,7 @@ def harm_the_part(root: Path) -> Path:
 def test_a_damaged_or_lost_part_of_the_archive_leaves_the_rest_readable(
     project: Path, monkeypatch: pytest.MonkeyPatch, harm: Callable[[Path], object]
 ) -> None:
-    monkeypatch.setattr("ralf.archive.NEWEST", 2)
+    monkeypatch.setattr("ralf.route.archive.NEWEST", 2)
     shown = ralf.get_context("tide", root=project)
     archive(root=project, older_than="1d")
     harm(project)
@@ -279,7 +284,7 @@ def test_a_damaged_or_lost_part_of_the_archive_leaves_the_rest_readable(
 def test_a_journal_whose_first_line_is_lost_finds_its_parts_again(
     project: Path, journal: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ralf.archive.NEWEST", 2)
+    monkeypatch.setattr("ralf.route.archive.NEWEST", 2)
     before = records(project)
     archive(root=project, older_than="1d")
     change_line(journal, 0, lambda line: line.replace(b"offset", b"ofset"))
@@ -332,7 +337,7 @@ def test_a_cache_that_does_not_hold_what_the_journal_does_is_named_and_removed(p
     path.write_bytes(harmed if harmed != content else content[:-1] + bytes([content[-1] ^ 1]))
     if name.startswith("routes/"):
         assert found(project) == [(f"cache/{name}", False)]  # by its sum it counts for nothing
-        path.write_bytes(snapshot.with_sum(harmed.partition(b"\n")[2]))
+        path.write_bytes(state.with_sum(harmed.partition(b"\n")[2]))
     assert (f"cache/{name}", True) in found(project)
     repair(root=project)
     assert found(project) == []
@@ -385,21 +390,22 @@ def test_whatever_flips_in_an_archive_of_evidence_is_named_and_what_can_be_read_
     for digest, text in texts.items():
         machine = zlib.compressobj(wbits=-zlib.MAX_WBITS)
         deflated = machine.compress(text) + machine.flush()
-        whole.append(blobzip.Member(digest, 1_800_000_000.0, zlib.crc32(text), len(text), deflated))
+        whole.append(blob_files.Member(digest, 1_800_000_000.0, zlib.crc32(text), len(text), deflated))
     path = context_of(project) / "archive" / "blobs" / "000001.zip"
     path.parent.mkdir(parents=True)
-    blobzip.write(path, whole)
+    path.write_bytes(b"".join(blob_files.chunks(whole)))
+    path.chmod(0o600)
     content = path.read_bytes()
     assert found(project) == []
-    blobs = blobfiles.Blobs(context_of(project))
-    filled = {info.offset + info.deflated - 1 for info in blobzip.listed(path)}  # up with bits that say nothing
+    looked = health.FileHealth(Project(project).store, context_of(project))
+    filled = {info.offset + info.deflated - 1 for info in blob_files.listed(path)}  # up with bits that say nothing
     for place in set(range(len(content))) - filled:
         harmed = bytearray(content)
         harmed[place] ^= 1 << place % 8
         path.write_bytes(harmed)
-        assert verifying._archived(blobs, None)[1], place
+        assert looked._archived(None)[1], place
         if place < 4:  # by the directory, where a member's own header is not one
-            assert {one.digest for one in repairs._readable(path)} == texts.keys()
+            assert {one.digest for one in health._readable(path)} == texts.keys()
 
 
 @pytest.mark.parametrize("content", ["pressure: high\n", "presure: 60\n", "[", "\0"])
@@ -412,7 +418,7 @@ def test_a_damaged_configuration_is_named(project: Path, content: str, cli: Cli)
 def test_a_blob_that_unpacks_to_more_than_a_blob_may_have_is_damaged_and_fills_no_memory(
     project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(blobfiles, "LARGEST", 1 << 20)
+    monkeypatch.setattr(blob_files, "LARGEST", 1 << 20)
     path = next((context_of(project) / "blobs").glob("??/*"))
     path.write_bytes(zlib.compress(b"\0" * (64 << 20)))
     assert ("/".join(path.parts[-3:]), True) in found(project)
@@ -516,5 +522,5 @@ def test_what_the_cache_knows_of_sessions_in_a_journal_that_is_another_by_now_is
     project: Path, journal: Path
 ) -> None:
     store = FileStore(context_of(project))
-    store.rewrite("routes/tide", lambda entry: entry.record.replace(b'"render":', b'"render" :', 1))
+    store.replace("routes/tide", lambda entry: entry.record.replace(b'"render":', b'"render" :', 1))
     assert ("cache/sessions/tide.jsonl", False) in found(project)

@@ -8,15 +8,15 @@ from typing import Any
 import pytest
 
 import ralf
-from ralf import journal
 from ralf.errors import LaterRouteFile
-from ralf.forgetting.forget import forget
-from ralf.integrity.repair import repair
-from ralf.integrity.verify import verify
-from ralf.journal import Record
+from ralf.maintenance.forget import forget
+from ralf.maintenance.repair import repair
+from ralf.maintenance.verify import verify
 from ralf.project import Project
-from ralf.route import apply, empty
-from ralf.store import Entry
+from ralf.route.fold import apply, empty
+from ralf.storage import journal
+from ralf.storage.journal import Record
+from ralf.storage.port import Entry
 from storekit import Cli, journal_file, records_of, route_file
 
 ROUTE = "tide"

@@ -14,11 +14,11 @@ import pytest
 
 import ralf
 import storekit
-from ralf import optin, routing
+from ralf import routing
+from ralf.checkpointing.progress import status, watch
 from ralf.errors import TranscriptNotFound, UsageError
+from ralf.maintenance import optin
 from ralf.project import Project
-from ralf.status import status
-from ralf.watch import watch
 from storekit import checkpoints_of, grow, kept_bytes, write_session
 
 

@@ -13,8 +13,8 @@ import ralf
 from labelled import DATA
 from ralf import project as projects
 from ralf.errors import DamagedBlob, NotFound, RouteNotFound
-from ralf.past import history
-from ralf.why import Quote
+from ralf.history.provenance import Quote
+from ralf.route import history
 from storekit import Cli, checkpoints_of, context_of, copied, records_of, route_file, write_session
 
 CHOICE = "We use batch size 0 instead of 1."
@@ -213,8 +213,8 @@ def test_a_checkpoint_shows_the_messages_that_its_section_uses(made: Path) -> No
 
 
 def test_checkpoints_are_numbered_as_in_the_file_also_after_an_import(tmp_path: Path) -> None:
-    from ralf import optin
-    from ralf.ownership.foreign import accept_route
+    from ralf.maintenance import optin
+    from ralf.maintenance.adoption import accept_route
     from storekit import V100
 
     optin.init(projects.find(tmp_path), share=False)

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, strategies as st
 
 from contexts import mapping, quick, text
-from ralf.forgetting.wording import MARK, Wording, is_telling
+from ralf.maintenance.purge import Wording, is_telling
+from ralf.text.cleaning import MARK
 
 TEXT = 'Use "SQLite" in WAL mode for the session store, see a/b.md: \u00e9\U0001f980 wins'
 

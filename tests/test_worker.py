@@ -15,15 +15,16 @@ import pytest
 
 import ralf
 import storekit
-from ralf import detached, journal, optin, state as states
-from ralf.files import locks
-from ralf.journal import Record
+from ralf.checkpointing.progress import status
+from ralf.maintenance import optin
+from ralf.maintenance.adoption import accept_route
 from ralf.model import Checkpoint, Spend
-from ralf.ownership.foreign import accept_route
 from ralf.project import Project
-from ralf.refining import refinement, spend, worker
-from ralf.status import status
-from ralf.storage import filestore
+from ralf.refining import local_config, refine
+from ralf.route import fold
+from ralf.route.load import load_state
+from ralf.storage import filestore, journal, locks, processes
+from ralf.storage.journal import Record
 from storekit import grow, lines_of, records_of, write_session
 
 MODEL = Path(__file__).parent / "clients" / "model.py"
@@ -63,7 +64,7 @@ def wait(condition: Callable[[], object], seconds: float = storekit.HANGS) -> No
 def workers() -> list[int]:
     """The workers of this process that still run, itself reaping those that do not."""
     running = []
-    for child in detached.started:
+    for child in processes.started:
         try:
             done, _ = os.waitpid(child, os.WNOHANG)
         except ChildProcessError:
@@ -92,7 +93,7 @@ def _no_worker_is_left() -> Any:
     for child in workers():
         os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
-    detached.started.clear()
+    processes.started.clear()
 
 
 def test_a_configured_model_improves_the_checkpoint_in_the_background(project: Path) -> None:
@@ -161,16 +162,16 @@ def test_while_one_worker_is_at_it_another_does_nothing(project: Path) -> None:
     checkpoint(project, summarizer="extractive")
     here = Project(project)
     with locks.held(here.worker_lock("tide"), "tide"):
-        assert worker.work(here, "tide") == []
-    assert [made.failure for made in worker.work(here, "tide")] == [""]
-    assert worker.work(here, "tide") == []
+        assert refine.work(here, "tide") == []
+    assert [made.failure for made in refine.work(here, "tide")] == [""]
+    assert refine.work(here, "tide") == []
 
 
 def test_a_worker_improves_the_newest_first_and_no_more_than_the_newest_three(project: Path) -> None:
     checkpoint(project, segment_tokens=500, summarizer="extractive")
     assert len(ralf.get_context("tide", root=project).checkpoints) > 4
     configure(project, "good")
-    done = [made.checkpoint_id for made in worker.work(Project(project), "tide")]
+    done = [made.checkpoint_id for made in refine.work(Project(project), "tide")]
     newest = [entry.checkpoint_id for entry in ralf.get_context("tide", root=project).checkpoints[-3:]]
     assert done == newest[::-1]
 
@@ -179,7 +180,7 @@ def test_three_failures_in_a_row_switch_the_model_off_and_the_next_checkpoint_sa
     here = Project(project)
     checkpoint(project, segment_tokens=500, summarizer="extractive")
     configure(project, "dead")
-    assert len(worker.work(here, "tide")) == 3
+    assert len(refine.work(here, "tide")) == 3
     said = []
     for _ in range(2):
         grow(project / "session.jsonl", 500, lines_of(3_000)[1])
@@ -200,7 +201,7 @@ def test_a_call_that_works_on_one_route_switches_the_model_on_for_all(project: P
     here = Project(project)
     checkpoint(project, segment_tokens=500, summarizer="extractive")
     configure(project, "dead")
-    worker.work(here, "tide")
+    refine.work(here, "tide")
     configure(project, "good")
     ralf.checkpoint("other", project / "session.jsonl", root=project, summarizer="command")
     grow(project / "session.jsonl", 500, lines_of(3_000)[1])
@@ -234,8 +235,8 @@ def test_the_cap_of_a_day_is_kept_over_all_routes(project: Path) -> None:
     here = Project(project)
     checkpoint(project, summarizer="extractive")
     ralf.checkpoint("other", project / "session.jsonl", root=project, summarizer="extractive")
-    assert [made.failure for made in worker.work(here, "tide")] == [""]
-    (made,) = worker.work(here, "other")
+    assert [made.failure for made in refine.work(here, "tide")] == [""]
+    (made,) = refine.work(here, "other")
     assert made.failure.startswith("daily cap spent: ")
     assert made.failure.endswith(" of 1,000 tokens")
     assert status(here, "other").model_problem == made.failure
@@ -258,7 +259,7 @@ def call(when: str, reason: str = "", **payload: object) -> dict[str, object]:
 def after(*calls: dict[str, object]) -> Spend:
     found = Spend()
     for payload in calls:
-        found = refinement.spent(found, payload)
+        found = fold.spent(found, payload)
     return found
 
 
@@ -270,7 +271,7 @@ def test_tokens_estimates_and_money_are_summed_apart_and_by_day() -> None:
     )
     assert (found.calls, found.tokens, found.estimated_tokens, found.cost_usd) == (3, 220, 110, 0.75)
     assert (found.day, found.day_tokens, found.day_cost_usd) == ("2026-03-02", 220, 0.5)
-    both = spend.total([found, after(call("2026-03-01T08:00:00Z", cost_usd=1.0))], "2026-03-02")
+    both = local_config.total([found, after(call("2026-03-01T08:00:00Z", cost_usd=1.0))], "2026-03-02")
     assert (both.calls, both.cost_usd, both.day_tokens) == (4, 1.75, 220)
 
 
@@ -279,8 +280,9 @@ def test_what_a_route_has_cost_is_read_again_only_where_its_journal_changed(
 ) -> None:
     monkeypatch.setattr(filestore, "_SETTLED", 0)
     project, read = Project(tmp_path), []
-    load = states.load
-    monkeypatch.setattr(states, "load", lambda where, route: (read.append(route), load(where, route))[1])
+    monkeypatch.setattr(
+        local_config, "load_state", lambda where, route: (read.append(route), load_state(where, route))[1]
+    )
 
     def asked(route: str, number: int) -> None:
         head, payload = project.store.head(f"routes/{route}"), call(f"2026-03-0{number}T08:00:00Z")
@@ -293,35 +295,35 @@ def test_what_a_route_has_cost_is_read_again_only_where_its_journal_changed(
         if calls == 2:
             asked("a", 3)
         read.clear()
-        assert [found.calls for found in spend.of_project(project).values()] == [calls, 0]
+        assert [found.calls for found in local_config.spend_of_project(project).values()] == [calls, 0]
         assert read == again
     kept = project.cache / "spend.json"
     for content in (b"", kept.read_bytes().replace(b'"calls":2', b'"calls":1'), b"[]"):
         kept.write_bytes(content)
-        assert spend.of_project(project)["a"].calls == 2
+        assert local_config.spend_of_project(project)["a"].calls == 2
 
 
 def test_a_clock_that_was_put_back_gives_nothing_of_the_daily_cap_back() -> None:
     late, early = call("2026-03-02T08:00:00Z"), call("2026-03-01T23:00:00Z")
     found = after(late, early, late)
     assert (found.day, found.day_tokens) == ("2026-03-02", 330)
-    assert spend.total([found, after(early)], "2026-03-01").day_tokens == 440
+    assert local_config.total([found, after(early)], "2026-03-01").day_tokens == 440
 
 
 def test_failures_in_a_row_are_counted_over_all_routes_and_by_model() -> None:
     two = after(call("2026-03-01T08:00:00Z", "time-out"), call("2026-03-01T09:00:00Z", "time-out"))
     one = after(call("2026-03-01T10:00:00Z", "time-out"))
     good = after(call("2026-03-01T09:30:00Z"))
-    assert spend.switched_off([two], "claude") == ""
-    assert spend.switched_off([two, one], "claude") == "off after 3 failures in a row: time-out"
-    assert spend.switched_off([two, good, one], "claude") == ""
-    assert spend.switched_off([two, one], "codex") == ""
+    assert local_config.switched_off([two], "claude") == ""
+    assert local_config.switched_off([two, one], "claude") == "off after 3 failures in a row: time-out"
+    assert local_config.switched_off([two, good, one], "claude") == ""
+    assert local_config.switched_off([two, one], "codex") == ""
 
 
 def test_another_model_begins_without_the_failures_of_the_first() -> None:
     found = after(*[call(f"2026-03-01T08:00:0{n}Z", "dead") for n in range(3)])
     assert len(found.failed) == 3
-    assert refinement.spent(found, call("2026-03-01T09:00:00Z", "dead", summarizer="codex")).failed == (
+    assert fold.spent(found, call("2026-03-01T09:00:00Z", "dead", summarizer="codex")).failed == (
         "2026-03-01T09:00:00Z",
     )
 
@@ -336,7 +338,7 @@ def test_an_imported_file_cannot_say_that_a_model_is_off_or_the_cap_is_spent(pro
     path.write_text(f"---\n{json.dumps({'context_checkpoint': header})}\n---\n")
     accept_route(Project(project), "tide")
     ralf.record_decision("tide", "Use SQLite", root=project)
-    assert spend.of(Project(project), "tide") == Spend(calls=3, tokens=9_000)
+    assert local_config.spend_of_route(Project(project), "tide") == Spend(calls=3, tokens=9_000)
 
 
 def test_a_person_cannot_edit_away_what_was_spent(project: Path) -> None:
@@ -392,15 +394,15 @@ def test_a_checkpoint_whose_entry_stands_twice_by_hand_is_asked_about_once(proje
     ralf.record_decision("tide", "Written after the edit", root=project)
     assert [entry.checkpoint_id for entry in ralf.get_context("tide", root=project).checkpoints] == ["cp-001"] * 2
     configure(project, "good")
-    assert len(worker.work(Project(project), "tide")) == 1
+    assert len(refine.work(Project(project), "tide")) == 1
 
 
 def test_who_removes_by_hand_why_nothing_was_asked_is_told_again_and_once(project: Path) -> None:
     configure(project, "good", more="daily_cap: 0 tokens\n")
     checkpoint(project, summarizer="extractive")
-    assert len(worker.work(Project(project), "tide")) == 1
+    assert len(refine.work(Project(project), "tide")) == 1
     path = storekit.route_file(project, "tide")
     path.write_text("".join(line for line in path.read_text().splitlines(True) if "unrefined:" not in line))
     ralf.record_decision("tide", "Written after the edit", root=project)
-    assert len(worker.work(Project(project), "tide")) == 1
+    assert len(refine.work(Project(project), "tide")) == 1
     assert entry(project).unrefined == "daily cap spent: 0 of 0 tokens"

@@ -19,12 +19,13 @@ from typing import Any, TextIO
 import pytest
 
 import ralf
-from ralf import document, project as projects
-from ralf.corrections import open_file
+from ralf import project
 from ralf.errors import Busy
-from ralf.files import atomic, leases, locks
-from ralf.forgetting.forget import forget
-from ralf.writer import writing
+from ralf.format import routefile
+from ralf.maintenance.forget import forget
+from ralf.route.corrections import open_file
+from ralf.route.write import open_route
+from ralf.storage import durable, files as safe_files, locks
 from storekit import AT_ONCE, HANGS, hidden, records_of, route_file
 
 ROUTE = "tide"
@@ -47,7 +48,7 @@ def noted(path: Path, note: str = "by_hand") -> str:
 
 
 def looked_at(path: Path) -> list[Path]:
-    return sorted(path.parent.glob(f".ralf-{path.name}-*{atomic.SEEN_SUFFIX}"))
+    return sorted(path.parent.glob(f".ralf-{path.name}-*{durable.SEEN_SUFFIX}"))
 
 
 def set_aside(path: Path, content: bytes, known: bytes) -> Path:
@@ -126,7 +127,7 @@ def test_what_is_saved_into_a_file_that_was_found_before_it_was_displaced_and_op
     with open(f"/proc/self/fd/{found}", "w", encoding="utf-8") as file:
         file.write(text)
     os.close(found)
-    time.sleep(atomic.GRACE)
+    time.sleep(durable.GRACE)
     ralf.record_decision(ROUTE, "Go on again", root=root)
     assert ralf.get_context(ROUTE, root=root).extra == {"by_hand": True}
     assert "\nby_hand: true" in path.read_text(encoding="utf-8")
@@ -137,7 +138,7 @@ def test_what_was_displaced_is_kept_for_a_moment_and_removed_by_the_next_write_a
         ralf.record_decision(ROUTE, f"Go on {number}", root=root)
     kept = looked_at(path)
     assert kept
-    time.sleep(atomic.GRACE)
+    time.sleep(durable.GRACE)
     ralf.record_decision(ROUTE, "Go on again", root=root)
     assert len(looked_at(path)) == 1
     assert not set(kept) & set(looked_at(path))
@@ -164,15 +165,15 @@ def test_what_is_no_file_but_is_called_as_one_that_was_displaced_stops_no_write(
 def test_somebody_who_cleans_the_folder_during_a_write_stops_no_write(
     root: Path, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    exchange = atomic.exchange
+    exchange = durable.exchange
 
-    def cleaned(*args: Any) -> atomic.Aside | None:
+    def cleaned(*args: Any) -> durable.DisplacedFile | None:
         displaced = exchange(*args)
         for name in hidden(path):
             path.with_name(name).unlink()
         return displaced
 
-    monkeypatch.setattr(atomic, "exchange", cleaned)
+    monkeypatch.setattr(durable, "exchange", cleaned)
     ralf.record_decision(ROUTE, "Go on", root=root)
     assert "Go on" in path.read_text(encoding="utf-8")
 
@@ -183,16 +184,16 @@ def test_a_save_into_a_displaced_file_at_the_moment_in_which_it_is_to_be_removed
     text = noted(path)
     ralf.record_decision(ROUTE, "Go on", root=root)
     (kept,) = looked_at(path)
-    time.sleep(atomic.GRACE)
-    read = leases.read
+    time.sleep(durable.GRACE)
+    read = safe_files.read
 
-    def saved_before(name: str | Path, *rest: int, **more: bytes) -> leases.Read:
+    def saved_before(name: str | Path, *rest: int, **more: bytes) -> safe_files.Read:
         if Path(name) == kept:
             monkeypatch.undo()
             kept.write_text(text, encoding="utf-8")
         return read(name, *rest, **more)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(leases, "read", saved_before)
+    monkeypatch.setattr(safe_files, "read", saved_before)
     ralf.record_decision(ROUTE, "Go on again", root=root)
     ralf.record_decision(ROUTE, "Go on still", root=root)
     assert ralf.get_context(ROUTE, root=root).extra == {"by_hand": True}
@@ -201,8 +202,8 @@ def test_a_save_into_a_displaced_file_at_the_moment_in_which_it_is_to_be_removed
 def test_what_a_dead_writer_displaced_a_while_ago_and_knew_is_removed_at_once(root: Path, path: Path) -> None:
     """It may be a person's file with a secret."""
     aside = set_aside(path, b"A_PASSWORD=", known=b"A_PASSWORD=")
-    time.sleep(atomic.GRACE)
-    atomic.sweep(path)
+    time.sleep(durable.GRACE)
+    durable.sweep(path)
     assert not aside.exists()
     assert all(b"A_PASSWORD=" not in one.read_bytes() for one in looked_at(path))
 
@@ -213,10 +214,10 @@ def test_a_displaced_file_is_kept_where_the_file_servers_clock_is_a_little_ahead
     ralf.record_decision(ROUTE, "Go on", root=root)
     kept, now = looked_at(path), time.time()
     monkeypatch.setattr(time, "time", lambda: now - 2)
-    atomic.sweep(path)
+    durable.sweep(path)
     assert looked_at(path) == kept
     monkeypatch.setattr(time, "time", lambda: now - 3600)
-    atomic.sweep(path)
+    durable.sweep(path)
     assert looked_at(path) == []
 
 
@@ -229,14 +230,14 @@ def test_where_nobody_can_tell_whether_it_is_still_saved_into_a_displaced_file_i
     ralf.record_decision(ROUTE, "Go on", root=root)
     with editor:  # into the file that was displaced meanwhile
         editor.write(text)
-    time.sleep(atomic.GRACE)
+    time.sleep(durable.GRACE)
     ralf.record_decision(ROUTE, "Go on again", root=root)
     assert ralf.get_context(ROUTE, root=root).extra == {"by_hand": True}
-    time.sleep(atomic.GRACE)
-    assert atomic.sweep(path) == []
+    time.sleep(durable.GRACE)
+    assert durable.sweep(path) == []
     assert looked_at(path)
-    monkeypatch.setattr(atomic, "_KEPT", 0.0)
-    assert atomic.sweep(path) == []
+    monkeypatch.setattr(durable, "_KEPT", 0.0)
+    assert durable.sweep(path) == []
     assert looked_at(path) == []
 
 
@@ -290,13 +291,13 @@ def test_where_nobody_can_tell_half_a_save_is_left_to_its_editor_who_pauses_for_
     root: Path, path: Path, monkeypatch: pytest.MonkeyPatch, when: str, up_to: str
 ) -> None:
     monkeypatch.delattr("fcntl.F_SETLEASE")
-    monkeypatch.setattr(atomic, "_renameat2", lambda: None)  # as macOS
+    monkeypatch.setattr(durable, "_renameat2", lambda: None)  # as macOS
     path.write_text(
         path.read_text(encoding="utf-8").replace("\n## ", "\n## Notes\n\nTheirs\n\n## ", 1), encoding="utf-8"
     )
-    time.sleep(2 * leases._QUIET)
+    time.sleep(2 * safe_files._QUIET)
     ralf.record_decision(ROUTE, "Go", root=root)
-    text, exchange, said = noted(path), atomic.exchange, []
+    text, exchange, said = noted(path), durable.exchange, []
     half = text.index(up_to)
     with ExitStack() as editing:
 
@@ -306,20 +307,20 @@ def test_where_nobody_can_tell_half_a_save_is_left_to_its_editor_who_pauses_for_
             file.flush()
             return file
 
-        def begun_meanwhile(*args: Any) -> atomic.Aside | None:
-            monkeypatch.setattr(atomic, "exchange", exchange)
+        def begun_meanwhile(*args: Any) -> durable.DisplacedFile | None:
+            monkeypatch.setattr(durable, "exchange", exchange)
             files.append(begin())
             return exchange(*args)
 
         files = [begin()] if when == "before" else []
         if files:
-            time.sleep(2 * leases._QUIET)
+            time.sleep(2 * safe_files._QUIET)
         else:
-            monkeypatch.setattr(atomic, "exchange", begun_meanwhile)
+            monkeypatch.setattr(durable, "exchange", begun_meanwhile)
         ralf.record_decision(ROUTE, "Go on", root=root, warn=said.append)
         files[0].write(text[half:])
     assert ["another program is saving it" in warning for warning in said] == [True] * len(said)
-    time.sleep(2 * leases._QUIET)
+    time.sleep(2 * safe_files._QUIET)
     ralf.record_decision(ROUTE, "Go on again", root=root, warn=said.append)
     context = ralf.get_context(ROUTE, root=root)
     assert [item.decision for item in context.decisions] == ["Keep the old columns", "Go", "Go on", "Go on again"]
@@ -330,16 +331,16 @@ def test_where_nobody_can_tell_half_a_save_is_left_to_its_editor_who_pauses_for_
 def test_a_save_that_ends_while_the_file_is_written_and_cannot_be_read_stays_in_its_place(
     root: Path, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    exchange, editors = atomic.exchange, []
+    exchange, editors = durable.exchange, []
 
-    def opened_meanwhile(target: Path, content: bytes, known: str) -> atomic.Aside | None:
+    def opened_meanwhile(target: Path, content: bytes, known: str) -> durable.DisplacedFile | None:
         file = target.open("w", encoding="utf-8")
         editors.append(threading.Timer(0.02, lambda: (file.write("rubbish"), file.close())))
         editors[-1].start()
         return exchange(target, content, known)
 
     said: list[str] = []
-    monkeypatch.setattr(atomic, "exchange", opened_meanwhile)
+    monkeypatch.setattr(durable, "exchange", opened_meanwhile)
     ralf.record_decision(ROUTE, "Go on", root=root, warn=said.append)
     assert len(editors) == 1
     assert path.read_text(encoding="utf-8") == "rubbish"
@@ -576,11 +577,11 @@ def test_a_writer_that_another_waits_for_leaves_it_to_that_one_to_show_both(
     root: Path, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     files: list[bytes] = []
-    exchange = atomic.exchange
-    monkeypatch.setattr(atomic, "exchange", lambda path, new, old: (files.append(new), exchange(path, new, old))[1])
+    exchange = durable.exchange
+    monkeypatch.setattr(durable, "exchange", lambda path, new, old: (files.append(new), exchange(path, new, old))[1])
     decide = partial(ralf.record_decision, ROUTE, root=root)
     writers = [threading.Thread(target=decide, args=(text,)) for text in ("The first", "The second")]
-    lock = projects.find(root).route_lock(ROUTE)
+    lock = project.find(root).route_lock(ROUTE)
     with locks.held(lock, ROUTE):
         for count, writer in enumerate(writers, 1):
             writer.start()
@@ -589,7 +590,7 @@ def test_a_writer_that_another_waits_for_leaves_it_to_that_one_to_show_both(
         writer.join(HANGS)
     assert not locks.is_waited_for(lock)
     assert files == [path.read_bytes()]
-    assert [d.decision for d in document.parse(path.read_bytes(), path).decisions][-2:] == ["The first", "The second"]
+    assert [d.decision for d in routefile.parse(path.read_bytes(), path).decisions][-2:] == ["The first", "The second"]
 
 
 def test_not_more_than_a_few_records_are_left_to_the_next_writer(
@@ -599,7 +600,7 @@ def test_not_more_than_a_few_records_are_left_to_the_next_writer(
     shown = []
     for number in range(140):
         ralf.record_decision(ROUTE, f"Choose {number}", root=root)
-        shown.append(len(document.parse(path.read_bytes(), path).decisions))
+        shown.append(len(routefile.parse(path.read_bytes(), path).decisions))
     assert sorted(set(shown)) == [1, 66, 131]
 
 
@@ -609,30 +610,31 @@ def test_beside_an_edit_nothing_is_left_to_the_next_writer(
     monkeypatch.setattr(locks, "is_waited_for", lambda _: True)
     path.write_text(noted(path), encoding="utf-8")
     ralf.record_decision(ROUTE, "Go on", root=root)
-    found = document.parse(path.read_bytes(), path)
+    found = routefile.parse(path.read_bytes(), path)
     assert (found.extra["by_hand"], found.decisions[-1].decision) == (True, "Go on")
 
 
 def test_an_edit_that_comes_while_the_file_is_written_is_taken_in_and_left_to_the_next_writer_to_show(
     root: Path, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    exchange = atomic.exchange
+    exchange = durable.exchange
 
-    def saved_meanwhile(target: Path, content: bytes, known: str) -> atomic.Aside | None:
+    def saved_meanwhile(target: Path, content: bytes, known: str) -> durable.DisplacedFile | None:
         if "by_hand" not in target.read_text(encoding="utf-8"):
             path.write_text(noted(path), encoding="utf-8")
         return exchange(target, content, known)
 
-    with monkeypatch.context() as patch, writing(projects.find(root), ROUTE) as writer:
-        patch.setattr(atomic, "exchange", saved_meanwhile)
+    with monkeypatch.context() as patch, open_route(project.find(root), ROUTE) as writer:
+        writer.absorb_edits()
+        patch.setattr(durable, "exchange", saved_meanwhile)
         patch.setattr(writer, "_next_shows", True)
         writer.append("decision", {"decision": {"decision": "Go on"}}, id="first")
-        writer.show()
+        writer.render_file()
     assert "by_hand" not in path.read_text(encoding="utf-8")
     read = ralf.get_context(ROUTE, root=root)
     assert (read.extra["by_hand"], read.decisions[-1].decision) == (True, "Go on")
     ralf.record_decision(ROUTE, "And on", root=root)
-    found = document.parse(path.read_bytes(), path)
+    found = routefile.parse(path.read_bytes(), path)
     assert (found.extra["by_hand"], [item.decision for item in found.decisions][-2:]) == (True, ["Go on", "And on"])
 
 
@@ -641,7 +643,7 @@ def test_a_file_that_is_opened_in_an_editor_shows_everything_though_other_writer
 ) -> None:
     monkeypatch.setattr(locks, "is_waited_for", lambda _: True)
     ralf.record_decision(ROUTE, "The last", root=root)
-    assert open_file(ROUTE, root=root).revision == document.parse(path.read_bytes(), path).revision
+    assert open_file(ROUTE, root=root).revision == routefile.parse(path.read_bytes(), path).revision
 
 
 def test_where_a_file_cannot_be_replaced_without_losing_saves_it_is_left_and_that_is_said(
@@ -650,7 +652,7 @@ def test_where_a_file_cannot_be_replaced_without_losing_saves_it_is_left_and_tha
     def refusing(source: str, target: str) -> None:
         raise PermissionError(errno.EPERM, os.strerror(errno.EPERM), target)
 
-    monkeypatch.setattr(atomic, "_renameat2", lambda: None)
+    monkeypatch.setattr(durable, "_renameat2", lambda: None)
     monkeypatch.setattr(os, "link", refusing)
     path.write_text(noted(path), encoding="utf-8")
     edited, said = path.read_bytes(), list[str]()
@@ -662,3 +664,16 @@ def test_where_a_file_cannot_be_replaced_without_losing_saves_it_is_left_and_tha
     assert (path.read_bytes(), hidden(path)) == (edited, [])
     context = ralf.get_context(ROUTE, root=root)
     assert (context.decisions[-1].decision, context.extra) == ("Go on", {"by_hand": True})
+
+
+def test_a_route_that_is_only_opened_for_writing_is_left_as_it_is(root: Path, path: Path) -> None:
+    path.write_text(noted(path), encoding="utf-8")
+    folder = project.find(root).folder
+    before = {one: one.read_bytes() for one in folder.rglob("*") if one.is_file() and one.suffix != ".lock"}
+    with open_route(project.find(root), ROUTE) as writer, pytest.raises(RuntimeError):
+        writer.render_file()
+    assert {one: one.read_bytes() for one in folder.rglob("*") if one.is_file() and one.suffix != ".lock"} == before
+    with open_route(project.find(root), ROUTE) as writer:
+        writer.absorb_edits()
+    assert ralf.get_context(ROUTE, root=root).extra["by_hand"] is True
+    assert records_of(root, ROUTE)[-1]["kind"] == "edit"

@@ -10,7 +10,7 @@ import click
 from ralf_cli.options import with_json, with_root, with_route
 
 if TYPE_CHECKING:
-    from ralf.past.changes import Told
+    from ralf.brief.wording import Told
 
 _HEADINGS = {
     "goal": "Goal",
@@ -43,7 +43,7 @@ def log(route: str, limit: int | None, root: str | None, as_json: bool) -> None:
     \b
     Exit status: 0 · 2 refused name · 3 no such route · 4 the journal is damaged
     """
-    from ralf.past.log import log as events_of
+    from ralf.history.log import log as events_of
     from ralf_cli.output import emit_json, fields_of, say, table
 
     events = events_of(route, limit=limit, root=root)
@@ -78,7 +78,7 @@ def diff(route: str, a: str | None, b: str | None, root: str | None, as_json: bo
     Exit status: 0, also when nothing changed · 2 refused name · 3 no such route, checkpoint or revision ·
     4 damaged data
     """
-    from ralf.past.difference import diff as difference_of
+    from ralf.route.history import diff as difference_of
     from ralf_cli.output import emit_json, fields_of, say
 
     found = difference_of(route, a, b, root=root)
@@ -118,8 +118,8 @@ def revert(
     Exit status: 0, also when there was nothing to do · 1 unwritable, disk full · 2 refused name ·
     3 no such route, checkpoint or revision · 4 damaged data · 5 busy
     """
-    from ralf.past.revert import revert as revert_to
-    from ralf.tree import to_tree
+    from ralf.format.codec import to_tree
+    from ralf.history.log import revert as revert_to
     from ralf_cli.output import emit_json, fields_of, say
     from ralf_cli.terminal import complain
 

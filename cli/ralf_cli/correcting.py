@@ -11,8 +11,8 @@ import click
 from ralf_cli.options import with_json, with_root, with_route
 
 if TYPE_CHECKING:
-    from ralf.corrections import Opened
-    from ralf.forgetting.forget import Forgotten
+    from ralf.maintenance.forget import Forgotten
+    from ralf.route.corrections import Opened
 
 
 _AT_A_KEYBOARD = frozenset(
@@ -42,7 +42,7 @@ def edit(ctx: click.Context, route: str, root: str | None, as_json: bool) -> Non
     Exit status: 0, also when nothing changed · 1 the editor cannot be started, or failed · 2 refused name ·
     3 no such route · 4 the file cannot be read (nothing is lost) · 5 busy
     """
-    from ralf import corrections
+    from ralf.route import corrections
     from ralf_cli.changing import emit_words
     from ralf_cli.output import emit_json, fields_of, say
     from ralf_cli.terminal import complain
@@ -128,9 +128,9 @@ def drop(route: str, id: str, because: str, root: str | None, as_json: bool) -> 
     Exit status: 0, also when it was dropped before · 1 unwritable, disk full · 2 refused name ·
     3 no such route or decision · 4 damaged journal · 5 busy
     """
-    from ralf import corrections
-    from ralf.text import one_line
-    from ralf.tree import to_tree
+    from ralf.format.codec import to_tree
+    from ralf.route import corrections
+    from ralf.text.cleaning import one_line
     from ralf_cli.output import emit_json
 
     dropped = corrections.drop(route, id, because=because, root=root)
@@ -207,10 +207,10 @@ def forget(
 
 def _forget(route: str, id: str | None, text: str | None, *, dry_run: bool, root: str | None) -> Forgotten:  # noqa: A002
     if id is None and text is None:
-        from ralf.forgetting.forget_route import forget_route
+        from ralf.maintenance.forget import forget_route
 
         return forget_route(route, dry_run=dry_run, root=root)
-    from ralf.forgetting.forget import forget
+    from ralf.maintenance.forget import forget
 
     return forget(route, id, text=text, dry_run=dry_run, root=root)
 
@@ -230,7 +230,7 @@ def _confirm(looked: Forgotten) -> None:
 
 def _told(found: Forgotten) -> list[str]:
     """What was touched, or would be, in words, and what is not reached."""
-    from ralf.forgetting.wording import NOT_REACHED
+    from ralf.maintenance.purge import NOT_REACHED
 
     unreached = [] if found.whole else [f"  not looked for: {', '.join(NOT_REACHED)}"]
     if not found.touched:
@@ -252,7 +252,7 @@ def _told(found: Forgotten) -> list[str]:
 def _is_shared(root: str | None) -> bool:
     """Whether git sees the route files."""
     from ralf import project as projects
-    from ralf.files.opening import content_of
+    from ralf.storage.files import content_of
 
     try:
         return b"!routes/" in content_of(projects.find(root).folder / ".gitignore")

@@ -27,15 +27,15 @@ def doctor(ctx: click.Context, root: str | None, as_json: bool) -> None:
     \b
     Exit status: 0, also with warnings · 1 there is a problem · 2 no such directory
     """
-    from ralf import project as projects
-    from ralf.text import clean
+    from ralf import project
+    from ralf.text.cleaning import clean
     from ralf_cli.output import emit_json
     from ralf_cli.terminal import typed
     from ralf_integrations.doctor import examine
 
     colours = {"ok": "green", "warning": "yellow", "problem": "red"}
     found = []
-    for check in examine(projects.find(root)):
+    for check in examine(project.find(root)):
         found.append(check)
         if not as_json:
             click.secho(f"{check.state:<8} ", fg=colours[check.state], nl=False)

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ralf.text import clean
+from ralf.text.cleaning import clean
 from ralf_cli.options import with_json, with_root, with_route
 
 if TYPE_CHECKING:
-    from ralf.why import Reason
+    from ralf.history.provenance import Reason
 
 _SHOWN = 1_200  # characters of one message that are printed
 
@@ -74,10 +74,10 @@ def prune(
     Exit status: 0, also when there was nothing to remove · 1 unwritable · 2 no age or size ·
     4 a journal is damaged (nothing is removed)
     """
-    from ralf import retention
+    from ralf.route import archive
     from ralf_cli.output import emit_json, fields_of, say, table
 
-    report = retention.prune(older_than=older_than, keep_under=keep_under, remove=yes and not dry_run, root=root)
+    report = archive.prune(older_than=older_than, keep_under=keep_under, remove=yes and not dry_run, root=root)
     if as_json:
         emit_json(fields_of(report) | {"freed": report.freed})
         return

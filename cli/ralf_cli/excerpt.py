@@ -46,7 +46,7 @@ def printed(tree: Mapping[str, Any]) -> str:
 
 
 def _within(tree: dict[str, Any], most: int) -> dict[str, Any]:
-    from ralf import tokens
+    from ralf.text import tokens
 
     def fits(made: Mapping[str, Any]) -> bool:
         return tokens.count(printed(made)) <= most

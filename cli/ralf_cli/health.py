@@ -57,8 +57,7 @@ def health(
     """
     from ralf import project as projects
     from ralf_cli.output import emit_json, fields_of, handed_over
-    from ralf_integrations.health.look import look
-    from ralf_integrations.health.nudging import nudge as tell
+    from ralf_integrations.health.look import look, nudge as tell
 
     project = projects.find(root)
 
@@ -187,6 +186,6 @@ def _ago(minutes: float | None) -> str:
 
 
 def _plain(text: str) -> str:
-    from ralf.text import clean, one_line
+    from ralf.text.cleaning import clean, one_line
 
     return one_line(clean(text))

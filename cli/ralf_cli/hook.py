@@ -35,6 +35,6 @@ def hook(event: str, client: str | None) -> None:
         if not instant.is_idle(client or "", event, data):
             from ralf_integrations.hooks import entry
 
-            entry.run(client or "", event, data, instant.say)
+            entry.run(client or "", event, data, instant.say, instant.is_idle)
     except (instant.Late, OSError):  # nobody listens any more
         pass

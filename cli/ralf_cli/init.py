@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, NamedTuple
 import click
 
 from ralf_cli.options import with_json_alone, with_root
+from ralf_integrations.client import CLAUDE_CODE, CLIENTS
 
 if TYPE_CHECKING:
     from ralf.project import Project
     from ralf_integrations.clients.installation import Change, Part
 
-CLIENTS = ("claude-code", "codex", "gemini", "agents-md", "ralf")
 _ONE_FILE_EACH = ("agents-md", "ralf")
 _COMMAND = '"type": "command", '  # an entry of a client's settings that calls a hook begins so
 _EVENT = re.compile(r'[" ](\w++)(?: --client [\w-]++)?"\]?, "timeout": ')  # and ends so
@@ -52,7 +52,7 @@ class Plan:
 @click.command(short_help="Opt this project in; install or remove a client's hooks.")
 @click.option(
     "--client",
-    type=click.Choice(CLIENTS),
+    type=click.Choice((*CLIENTS, *_ONE_FILE_EACH)),
     help="Install its hooks; agents-md: a section of AGENTS.md; ralf: of the RALF loop's prompts, and a script.",
 )
 @click.option(
@@ -173,7 +173,7 @@ def _check_options(client: str | None, plugin: str | None, *, shared: bool, unin
 
 
 def _installation(project: Project, client: str | None, *, share: bool, shared: bool, asks: bool) -> Plan:
-    from ralf import optin
+    from ralf.maintenance import optin
     from ralf_integrations.clients import installation, interpreter
 
     plan = Plan()
@@ -200,12 +200,11 @@ def _has_plugin(project: Project, client: str) -> Path | None:
     """The settings that enable the client's plugin, where none of the project's call our hooks: beside it, hooks would
     be called twice. None else.
     """
-    from ralf_integrations.clients import condition, installation, registry
+    from ralf_integrations.clients import condition, installation
 
-    if client != "claude-code":
+    if client != CLAUDE_CODE.name:
         return None
-    known = registry.CLIENTS[client]
-    there = any(installation.is_installed(known.path(project.root, shared=shared)) for shared in (False, True))
+    there = any(installation.is_installed(CLAUDE_CODE.path(project.root, shared=shared)) for shared in (False, True))
     return None if there else condition.enabled_plugin(project)
 
 
@@ -220,7 +219,7 @@ def _purpose(client: str, path: Path, *, runs: bool) -> str:
 
 
 def _removal(project: Project, client: str | None, *, shared: bool) -> Plan:
-    from ralf import optin
+    from ralf.maintenance import optin
     from ralf_integrations.blackbox5 import installing
     from ralf_integrations.clients import installation
 
@@ -253,13 +252,13 @@ def _plugin(folder: Path) -> Plan:
 
 def _parts(project: Project, client: str, *, shared: bool) -> list[Part]:
     from ralf_integrations.blackbox5 import installing
-    from ralf_integrations.clients import installation, registry
+    from ralf_integrations.clients import installation
 
     if client == "ralf":
         return installing.parts(project)
     if client == "agents-md":
         return [installation.of_agents_md(project)]
-    known = registry.CLIENTS[client]
+    known = CLIENTS[client]
     excluded = installation.of_exclude(project, known) if not shared else None
     return [installation.of_client(project, known, shared=shared), *([excluded] if excluded is not None else [])]
 
@@ -271,13 +270,13 @@ def _step(change: Change, what: str) -> Step:
 def _notes(project: Project, client: str, *, shared: bool) -> Iterator[str]:
     """What the person has to know or do."""
     from ralf_integrations.blackbox5 import installing
-    from ralf_integrations.clients import installation, registry
+    from ralf_integrations.clients import installation
 
     if client == "ralf":
         yield from installing.notes(project)
     if client in _ONE_FILE_EACH:
         return
-    known = registry.CLIENTS[client]
+    known = CLIENTS[client]
     yield from known.then
     path = known.path(project.root, shared=False).relative_to(project.root)
     if not shared and (project.root / ".git").is_dir() and not known.has_local:
@@ -291,7 +290,7 @@ def _notes(project: Project, client: str, *, shared: bool) -> Iterator[str]:
 
 
 def _shown(step: Step) -> str:
-    from ralf.text import clean
+    from ralf.text.cleaning import clean
 
     lines = [f"{step.path}: {step.what}"]
     for line in _alike_at_once(clean(step.diff).splitlines()):

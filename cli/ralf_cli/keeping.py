@@ -9,7 +9,7 @@ import click
 from ralf_cli.options import with_json, with_root
 
 if TYPE_CHECKING:
-    from ralf.integrity.verify import VerifyReport
+    from ralf.maintenance.verify import VerifyReport
 
 _NOTES = 20  # that are printed: old evidence that was pruned is a note a checkpoint
 
@@ -36,7 +36,7 @@ def verify(ctx: click.Context, route: str | None, repair: bool, root: str | None
     Exit status: 0 nothing is damaged (any more) · 1 unwritable, disk full · 2 refused name · 3 no such route ·
     4 damaged data · 5 busy
     """
-    from ralf.integrity import repair as repairs, verify as verifying
+    from ralf.maintenance import repair as repairs, verify as verifying
     from ralf_cli.output import emit_json, fields_of
 
     if repair:
@@ -113,7 +113,7 @@ def archive(
     Exit status: 0, also when there was nothing to move · 1 unwritable, disk full · 2 refused name, no age ·
     3 no such route · 4 damaged data (the other routes are done) · 5 busy
     """
-    from ralf import archive as archives
+    from ralf.route import archive as archives
     from ralf_cli.output import emit_json, fields_of, table
     from ralf_cli.terminal import complain
 

@@ -13,7 +13,7 @@ from typing import IO, Any, ClassVar, NoReturn
 
 import click
 
-from ralf import __version__
+from ralf import __version__, extensions
 from ralf.errors import RalfError
 from ralf_integrations.hooks import instant
 
@@ -114,7 +114,7 @@ def main(ctx: click.Context, root: str | None, load_context: str | None) -> None
 
 
 def run() -> NoReturn:
-    """Run the command line and exit with its status."""
+    """Run the command line, but for what `ralf_cli.plain` answers, and exit with its status."""
     instant.open_streams()
     _escape()
     if sys.stdout is None:  # closed by whoever started us
@@ -125,6 +125,11 @@ def run() -> NoReturn:
         guard()
     try:
         status = main.main(standalone_mode=False, prog_name="ralf")
+        if extensions.problems:
+            from ralf_cli.output import say
+
+            for problem in extensions.problems:
+                say(f"warning: {problem}")
         sys.stdout.flush()
     except RalfError as error:
         _complain(str(error), error.hint)

@@ -26,7 +26,7 @@ def mcp(root: str | None) -> None:
     \b
     Exit status: 0 its input ended · 1 the extra is not installed · 2 no such directory
     """
-    from ralf import project as projects
+    from ralf import project
     from ralf.errors import RalfError
     from ralf_integrations.mcp import caller
 
@@ -36,7 +36,7 @@ def mcp(root: str | None) -> None:
         )
     if root is None:
         caller.go_to_project()
-    projects.find(root)  # what is wrong with it is said before the client waits for an answer
+    project.find(root)  # what is wrong with it is said before the client waits for an answer
     from ralf_integrations.mcp import server  # as late as can be: it takes a second
 
     server.run(root)

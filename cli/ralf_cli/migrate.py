@@ -12,17 +12,18 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ralf_cli.options import with_json, with_root
+from ralf_integrations.client import CLIENTS
 
 if TYPE_CHECKING:
     from ralf_migrations.report import FileReport, MigrationReport
 
-CLIENTS = ("claude-code", "codex")
 SOURCES = ("timeline-memory", "decision-registry", "decisions-md", "ralf-context", "run-folders", "pilot-checkpoint")
+_WITH_SESSIONS = tuple(client.name for client in CLIENTS.values() if client.sessions is not None)
 _MOST_ROWS = 40  # of files that came to nothing
 
 
 @click.command(short_help="Take over what another tool has kept.")
-@click.argument("source", type=click.Choice((*SOURCES, *CLIENTS)), metavar="SOURCE")
+@click.argument("source", type=click.Choice((*SOURCES, *_WITH_SESSIONS)), metavar="SOURCE")
 @click.argument("path", required=False, type=click.Path())
 @click.option("--dry-run", is_flag=True, help="Only say what would go where; write nothing.")
 @click.option("--since", metavar="WHEN", help="Of a client's sessions, those written to since then: 30d, 2026-02-01.")
@@ -57,7 +58,7 @@ def migrate(
     Exit status: 0 every file is accounted for, also when there was nothing · 1 unwritable, disk full · 2 usage ·
     3 no such PATH · 4 files that cannot be read were listed, and the others taken · 5 busy
     """
-    if source in CLIENTS:
+    if source in _WITH_SESSIONS:
         if path is not None:
             raise click.UsageError("a client's sessions are found where the client keeps them: no PATH")
         _sessions(ctx, source, root, since=_moment(since), dry_run=dry_run, as_json=as_json)
@@ -167,7 +168,7 @@ def _sessions(
     from ralf_integrations import existing
 
     project = projects.find(root)
-    found = [one for one in existing.found(project, client) if _is_since(one.path, since)]  # type: ignore[arg-type]
+    found = [one for one in existing.found(project, client) if _is_since(one.path, since)]
     made = [_planned(one) for one in found] if dry_run else _taken(project, found)
     if as_json:
         emit_json({"source": client, "dry_run": dry_run, "files": made})

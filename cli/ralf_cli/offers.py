@@ -10,22 +10,23 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ralf_cli.output import say
+from ralf_integrations.client import CLIENTS
 
 if TYPE_CHECKING:
     from ralf.project import Project
 
-MODELS = {"claude-code": "claude", "codex": "codex"}
 COSTS = "one call a checkpoint: about 8,000 to 19,000 tokens read, some 2,000 written (an estimate)"
 """Measured on the session in `examples`: 8,055, 11,532 and 18,909 tokens in the prompts of its three checkpoints."""
 
 
 def existing_sessions(project: Project, client: str, *, wanted: bool, asks: bool, quiet: bool) -> None:
     """Checkpoint the client's sessions from before: where that is wanted, or said yes to; else say that it can be."""
-    if client not in MODELS or (quiet and not wanted):
+    known = CLIENTS.get(client)
+    if known is None or known.sessions is None or (quiet and not wanted):
         return
     from ralf_integrations import existing
 
-    found = existing.found(project, "codex" if client == "codex" else "claude-code")
+    found = existing.found(project, client)
     if not found:
         if wanted:
             say("no existing sessions of this project that are not checkpointed")
@@ -44,20 +45,19 @@ def summarizer(project: Project, client: str, *, wanted: str | None, asks: bool)
     """Have the person's own login improve each checkpoint: only where it is named, or said yes to."""
     import shutil
 
-    from ralf import localconfig
-    from ralf_integrations.clients import registry
+    from ralf.refining import local_config
 
-    name = wanted or MODELS.get(client, "")
+    name = wanted or (CLIENTS[client].summarizer if client in CLIENTS else "")
     if not name or (wanted is None and not asks):
         return
-    title = next(known.title for known in registry.CLIENTS.values() if known.program == name)
+    title = next(known.title for known in CLIENTS.values() if known.summarizer == name)
     if wanted is None:
-        if shutil.which(name) is None or localconfig.of(project).summarizer:
+        if shutil.which(name) is None or local_config.local_config_of(project).summarizer:
             return
         say(f"Checkpoints are free as they are. Your {title} login can improve each in the background; {COSTS}.")
         if not click.confirm("Have it do so?", default=False, err=True):
             return
-    changed = localconfig.choose(project, name)
+    changed = local_config.choose_summarizer(project, name)
     say(f"{project.local_config_file}: {title} improves each checkpoint{'' if changed else ', as before'}; {COSTS}")
     say(
         "what it takes: ralf context list --cost; a limit: daily_cap in that file; off again: remove `summarizer` there"

@@ -72,9 +72,10 @@ def with_route(following: str = "", metavar: str = "") -> Callable[[F], F]:
 
 def _not_missing(ctx: click.Context, param: click.Parameter, value: str | None) -> str:
     """What stands alone; MissingParameter where that is nothing, or the name of a route."""
-    from ralf import names, project as projects, routing
+    from ralf import project as projects, routing
+    from ralf.text import cleaning
 
-    if value is None or (names.is_valid(value) and routing.known(projects.find(_root(ctx)), value) is not None):
+    if value is None or (cleaning.is_valid(value) and routing.known(projects.find(_root(ctx)), value) is not None):
         raise click.MissingParameter(ctx=ctx, param=param)
     return value
 
@@ -82,7 +83,7 @@ def _not_missing(ctx: click.Context, param: click.Parameter, value: str | None) 
 def _meant(ctx: click.Context, param: click.Parameter) -> str:
     """The route that is meant, said on stderr; MissingParameter where nothing says which."""
     from ralf import project as projects, routing
-    from ralf.status import meant
+    from ralf.checkpointing.progress import meant
     from ralf_cli.output import say
 
     project = projects.find(_root(ctx))

@@ -38,7 +38,7 @@ def orchestrator(route: str, now: bool, root: str | None) -> None:
     """
     from ralf.errors import UsageError
     from ralf_cli.output import emit_json, fields_of
-    from ralf_integrations.orchestrator.keeping import Orchestrator
+    from ralf_integrations.orchestrator import Orchestrator
 
     given = _given(sys.stdin.buffer.read(_MOST + 1))
     figures = [given.get(key) for key in _FIGURES]

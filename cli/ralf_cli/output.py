@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ralf_cli.tables import aligned, cell
 from ralf_cli.terminal import bounded, typed
 
 if TYPE_CHECKING:
-    from ralf.context import RouteContext
-    from ralf.proving.loss import LossReport
-    from ralf.report import CheckpointReport
+    from ralf.checkpointing.flow import CheckpointReport
+    from ralf.model import RouteContext
+    from ralf.proof.loss import LossReport
 
 
 def emit_json(value: Any) -> None:
@@ -34,7 +35,7 @@ def handed_over() -> Iterator[None]:
     if sys.stdout.isatty() or isinstance(sys.stdout, StringIO):
         yield
         return
-    from ralf.briefing.fence import fenced, shown
+    from ralf.text.fence import fenced, shown
 
     held = StringIO()
     try:
@@ -51,19 +52,13 @@ def say(text: str) -> None:
 
 def table(headings: Sequence[str], rows: Iterable[Sequence[object]], right: Sequence[int] = ()) -> None:
     """Print rows: aligned columns in a pipe, a table on a terminal. `right`: columns that are aligned right."""
-    lines = [[_cell(cell) for cell in row] for row in rows]
     if sys.stdout.isatty():
-        _rich_table(headings, lines, right)
-        return
-    widths = [max(len(line[n]) for line in [list(headings), *lines]) for n in range(len(headings))]
-    shown = []
-    for line in [list(headings), *lines]:
-        cells = [cell.rjust(widths[n]) if n in right else cell.ljust(widths[n]) for n, cell in enumerate(line)]
-        shown.append("  ".join(cells).rstrip())
-    click.echo("\n".join(shown))  # at once: each echo is a system call
+        _rich_table(headings, rows, right)
+    else:
+        click.echo(aligned(headings, rows, right))
 
 
-def _rich_table(headings: Sequence[str], lines: list[list[str]], right: Sequence[int]) -> None:
+def _rich_table(headings: Sequence[str], rows: Iterable[Sequence[object]], right: Sequence[int]) -> None:
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
@@ -71,13 +66,9 @@ def _rich_table(headings: Sequence[str], lines: list[list[str]], right: Sequence
     made = Table(box=None, pad_edge=False, header_style="bold")
     for number, heading in enumerate(headings):
         made.add_column(heading, justify="right" if number in right else "left", overflow="fold")
-    for line in lines:
-        made.add_row(*map(Text, line))  # Text: brackets in a route's words are no markup
+    for row in rows:
+        made.add_row(*(Text(cell(value)) for value in row))  # Text: brackets in a route's words are no markup
     Console().print(made)
-
-
-def _cell(value: object) -> str:
-    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
 
 
 def _plain(value: Any) -> Any:
@@ -86,7 +77,7 @@ def _plain(value: Any) -> Any:
 
 def context_as_json(context: RouteContext) -> dict[str, Any]:
     """A route's context under the names of the Python API."""
-    from ralf.tree import to_tree
+    from ralf.format.codec import to_tree
 
     return {
         "route": context.route,
@@ -113,7 +104,7 @@ def context_as_json(context: RouteContext) -> dict[str, Any]:
 
 def report_as_json(report: CheckpointReport) -> dict[str, Any]:
     """A checkpoint's report under the names of the Python API."""
-    from ralf.tree import to_tree
+    from ralf.format.codec import to_tree
 
     return {
         "route": report.route,
@@ -168,11 +159,11 @@ def emit_report(report: CheckpointReport) -> None:
 
 def _emit_run(report: CheckpointReport) -> None:
     """Print which attempt a run was, how it ended, and which of its documents hold nothing."""
-    from ralf.extraction.attempts import told
+    from ralf.facts.progress import describe_run
 
     run, empty = report.run, report.skipped.get("empty document", 0)
     if run is not None:
-        click.echo(f"{report.route}: {told(run)}")
+        click.echo(f"{report.route}: {describe_run(run)}")
     if empty:
         click.echo(f"{empty} document{'s' if empty > 1 else ''} of it: nothing was written")
 

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ralf_cli import tables
 from ralf_cli.options import with_json, with_json_alone, with_root, with_route
 
 if TYPE_CHECKING:
-    from ralf.context import RouteContext
-    from ralf.index.searchwords import Word
-    from ralf.search import SearchHit
+    from ralf.finding.search import SearchHit
+    from ralf.model import RouteContext
+    from ralf.text.cleaning import Word
 
 BRIEF_TOKENS = 2_500
 _BUDGETS = (50, 100, 200, 400, 800, 1_600)  # tokens that are tried where what was given is too little
@@ -49,21 +50,7 @@ def list_(ctx: click.Context, cost: bool, root: str | None, as_json: bool) -> No
     elif as_json:
         emit_json([fields_of(route) for route in routes])
     elif routes:
-        table(
-            ("ROUTE", "CHECKPOINTS", "LAST CHECKPOINT", "TOKENS", "TASK", "STATUS"),
-            [
-                (
-                    f"{r.route} (foreign)" if r.foreign else r.route,
-                    r.checkpoint_count,
-                    r.last_checkpoint or "-",
-                    r.total_tokens_consumed,
-                    r.current_task or "-",
-                    r.work_status or "-",
-                )
-                for r in routes
-            ],
-            right=(1, 3),
-        )
+        table(tables.HEADINGS, map(tables.cells, routes), tables.RIGHT)
     else:
         say("no routes yet; make one with: ralf context checkpoint ROUTE --transcript FILE")
     if strays := routing.strays(projects.find(root)):
@@ -80,15 +67,15 @@ def list_(ctx: click.Context, cost: bool, root: str | None, as_json: bool) -> No
 
 def _list_cost(routes: list[str], root: str | None, *, as_json: bool) -> None:
     from ralf import project as projects
-    from ralf.refining import spend
+    from ralf.refining import local_config
     from ralf_cli.output import emit_json, say, table
 
     project = projects.find(root)
-    found = [(route, spend.of(project, route)) for route in routes]
+    found = [(route, local_config.spend_of_route(project, route)) for route in routes]
     if as_json:
-        emit_json([{"route": route, **spend.as_fields(spent)} for route, spent in found])
+        emit_json([{"route": route, **local_config.as_fields(spent)} for route, spent in found])
     elif found:
-        total = spend.total((spent for _, spent in found), spend.now()[:10])
+        total = local_config.total((spent for _, spent in found), local_config.now()[:10])
         table(
             ("ROUTE", "CALLS", "TOKENS", "COST", "LAST"),
             [
@@ -148,7 +135,7 @@ def show(
     import ralf
 
     if loss:
-        from ralf.proving.loss import loss_reports
+        from ralf.proof.loss import loss_reports
         from ralf_cli.output import emit_json, emit_losses, handed_over, loss_as_json
 
         reports = loss_reports(route, at=at, root=root)
@@ -163,7 +150,7 @@ def show(
     if at is None:
         context = ralf.get_context(route, root=root, query=query)
     else:
-        from ralf.past.history import context_at
+        from ralf.route.history import context_at
 
         context = context_at(route, at, root=root)
     budget = max_tokens if max_tokens is not None else BRIEF_TOKENS if brief else None
@@ -238,7 +225,7 @@ def search(query: str, route: str | None, limit: int, root: str | None, as_json:
 
 
 def _emit_hits(hits: Sequence[SearchHit], query: str) -> None:
-    from ralf.index.searchwords import words
+    from ralf.text.matcher import words
 
     asked = words(query)
     for hit in hits:

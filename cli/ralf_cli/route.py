@@ -45,7 +45,7 @@ def route(ctx: click.Context, root: str | None, as_json: bool) -> None:
     Exit status: 0 · 2 refused name
     """
     from ralf import project as projects
-    from ralf.status import meant
+    from ralf.checkpointing.progress import meant
     from ralf_cli.output import emit_json
 
     if ctx.invoked_subcommand is not None:

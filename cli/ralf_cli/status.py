@@ -10,7 +10,7 @@ import click
 from ralf_cli.options import with_json, with_root
 
 if TYPE_CHECKING:
-    from ralf.status import Status
+    from ralf.checkpointing.progress import Status
 
 
 @click.command(short_help="Show where this project stands: route, checkpoints, tokens.")
@@ -29,14 +29,14 @@ def status(route: str | None, root: str | None, as_json: bool) -> None:
     Exit status: 0 · 2 refused name, bad configuration · 4 damaged data
     """
     from ralf import project as projects
-    from ralf.refining.spend import as_fields
-    from ralf.status import status as look
+    from ralf.checkpointing.progress import status as look
+    from ralf.refining.local_config import as_fields
     from ralf_cli.output import emit_json, fields_of
-    from ralf_integrations.hooks import hints
+    from ralf_integrations.hooks import usage
 
     project = projects.find(root)
     found = look(project, route)
-    called = hints.last_called(project)
+    called = usage.last_called(project)
     if as_json:
         spent = {name: as_fields(getattr(found, name)) for name in ("spend", "spend_total")}
         emit_json(fields_of(found) | spent | {"last_hook": _time(called)})

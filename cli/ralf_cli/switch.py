@@ -40,7 +40,8 @@ def off(root: str | None) -> None:
 
 
 def _switch(root: str | None, *, on: bool) -> None:
-    from ralf import optin, project as projects
+    from ralf import project as projects
+    from ralf.maintenance import optin
     from ralf_cli.output import handed_over
 
     project = projects.find(root)

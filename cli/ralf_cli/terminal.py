@@ -10,8 +10,7 @@ from io import TextIOWrapper
 import click
 
 from ralf.errors import RalfError
-from ralf.text import clean, one_line
-from ralf.trim import without_middle
+from ralf.text.cleaning import clean, one_line, without_middle
 
 _LONGEST = 1_000  # characters of an error, which can quote a path of 4,096
 
@@ -53,11 +52,11 @@ def typed(text: str) -> str:
     context = click.get_current_context(silent=True)
     if context is None or "ralf " not in text:
         return text
-    from ralf import command, project as projects
+    from ralf import config, project
     from ralf_integrations.blackbox5 import installing
 
     with suppress(RalfError, OSError):
-        return command.typed(text, installing.command(projects.find(context.find_root().obj)))
+        return config.typed(text, installing.command(project.find(context.find_root().obj)))
     return text
 
 

@@ -14,8 +14,8 @@ from ralf_cli.options import with_json, with_json_alone, with_root, with_route
 
 if TYPE_CHECKING:
     from ralf.project import Project
-    from ralf.transcripts import Transcript
     from ralf.transcripts.events import Position
+    from ralf.transcripts.reader import Transcript
 
 _SESSIONS = 5_000  # of Codex's newest sessions, of all projects, that are looked at for this project's newest
 _as_text = click.option(
@@ -82,9 +82,10 @@ def checkpoint(
     4 no session, damaged transcript or route file · 5 busy; the transcript shrank or was replaced
     """
     import ralf
-    from ralf import holding, project as projects, routing
-    from ralf.summarizers.registry import MODELS
-    from ralf.transcripts import open_transcript
+    from ralf import project as projects, routing
+    from ralf.route import offsets
+    from ralf.summarize import MODELS
+    from ralf.transcripts.reader import open_transcript
     from ralf_cli.output import emit_json, emit_report, report_as_json, say
 
     path = _transcript(transcript, root)
@@ -106,7 +107,7 @@ def checkpoint(
             progress=progress,
         )
     if report.checkpoints:
-        holding.keep(project, report.route, source)
+        offsets.keep(project, report.route, source)
     if as_json:
         emit_json(report_as_json(report))
     else:
@@ -149,7 +150,7 @@ def watch(
     Exit status: 0 · 1 unwritable, disk full · 2 refused name · 3 no transcript ·
     4 no session, damaged transcript or route file · 5 busy · 130 stopped from the keyboard
     """
-    from ralf.watch import watch as follow
+    from ralf.checkpointing.progress import watch as follow
     from ralf_cli.output import emit_json, emit_report, handed_over, report_as_json, say
 
     path = _transcript(transcript, root)
@@ -208,7 +209,7 @@ def decide(
     4 damaged route file (the decision is in the journal) · 5 busy
     """
     import ralf
-    from ralf.tree import to_tree
+    from ralf.format.codec import to_tree
     from ralf_cli.output import emit_json, say
 
     decision = ralf.record_decision(
@@ -250,11 +251,11 @@ def _complained(damage: str) -> bool:
 
 def _begin(project: Project, route: str, source: Transcript, *, again: bool) -> Position | None:
     """`holding.begin_of`, which refuses a session that another route has; on a terminal the person decides."""
-    from ralf import holding
+    from ralf.route import offsets
 
     try:
-        return holding.begin_of(project, route, source, again=again)
-    except holding.InAnother as error:
+        return offsets.begin_of(project, route, source, again=again)
+    except offsets.InAnother as error:
         asked = f"the route {error.other} has this session already. Take it into {route}, too, from its beginning?"
         if sys.stdin.isatty() and sys.stderr.isatty() and click.confirm(asked, err=True):
             return None
@@ -264,12 +265,12 @@ def _begin(project: Project, route: str, source: Transcript, *, again: bool) -> 
 def _transcript(named: str | None, root: str | None) -> Path:
     from ralf import project as projects
     from ralf.errors import TranscriptNotFound
-    from ralf.transcripts import ofproject
+    from ralf.transcripts import locate
 
     if named is not None:
         return _named(Path(named))
     project = projects.find(root)
-    found = ofproject.newest_first(project, most=_SESSIONS)
+    found = locate.newest_first(project, most=_SESSIONS)
     if not found:
         ctx = click.get_current_context()
         hint = f"{ctx.command_path} {ctx.params['route']} --transcript FILE"
@@ -282,9 +283,9 @@ def _named(path: Path) -> Path:
     the repository told it to take in would speak as the user.
     """
     from ralf.errors import UsageError
-    from ralf.transcripts import clientlogs
+    from ralf.transcripts import locate
 
-    if _who() == "agent" and not path.is_dir() and not clientlogs.is_own(path):
+    if _who() == "agent" and not path.is_dir() and not locate.is_own(path):
         what = "is no session log of this user's clients, and an agent runs this: not read"
         raise UsageError(path, what, "a person names any other file in a terminal of their own")
     return path

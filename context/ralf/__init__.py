@@ -7,7 +7,7 @@
     search(query, *, route=None, root=None, limit=5) -> list[SearchHit]
     why(route, id, *, root=None) -> Reason
 
-Errors: `ralf.errors`. Nothing is imported before it is used.
+All verbs: `ralf.api`. Errors: `ralf.errors`. Nothing is imported before it is used.
 """
 
 from __future__ import annotations
@@ -19,31 +19,23 @@ from typing import TYPE_CHECKING, Any
 from ralf import errors
 
 if TYPE_CHECKING:
-    from ralf.checkpoint import checkpoint
-    from ralf.context import RouteContext
-    from ralf.decide import record_decision
-    from ralf.model import Decision
-    from ralf.reader import RouteSummary, get_context, list_routes
-    from ralf.report import CheckpointReport
-    from ralf.search import SearchHit, search
-    from ralf.why import Reason, why
+    from ralf.api import (
+        CheckpointReport,
+        Decision,
+        Reason,
+        RouteContext,
+        RouteSummary,
+        SearchHit,
+        checkpoint,
+        get_context,
+        list_routes,
+        record_decision,
+        search,
+        why,
+    )
+    from ralf.project import Project
 
 __version__ = "0.1.0"
-
-_HOMES = {
-    "CheckpointReport": "ralf.report",
-    "Decision": "ralf.model",
-    "Reason": "ralf.why",
-    "RouteContext": "ralf.context",
-    "RouteSummary": "ralf.reader",
-    "SearchHit": "ralf.search",
-    "checkpoint": "ralf.checkpoint",
-    "get_context": "ralf.reader",
-    "list_routes": "ralf.reader",
-    "record_decision": "ralf.decide",
-    "search": "ralf.search",
-    "why": "ralf.why",
-}
 
 __all__ = [
     "CheckpointReport",
@@ -62,25 +54,55 @@ __all__ = [
 ]
 
 
+def _register(project: Project) -> None:
+    from ralf.maintenance import adoption  # for a store that is not registered yet
+
+    adoption.establish(project)
+
+
+def _render(
+    context: RouteContext,
+    max_tokens: int | None = None,
+    *,
+    query: str | None = None,
+    section: str | None = None,
+    fenced: bool = True,
+) -> str:
+    """The context as Markdown; see `ralf.brief.rendering.render`."""
+    from ralf.brief.rendering import render  # few who read a context render it
+
+    return render(context, max_tokens, query=query, section=section, fenced=fenced)
+
+
+def _history(context: RouteContext) -> str:
+    """The Markdown of the sections, newest first."""
+    from ralf.format.routefile import render_sections  # which loads YAML
+
+    return render_sections(context.body.sections)
+
+
 class _Package(ModuleType):
-    """`checkpoint` and `search` are functions here and also the modules that they live in: the functions win."""
+    """Classes of low floors get the methods that higher floors have for them when their module has been imported."""
 
     def __setattr__(self, name: str, value: object) -> None:
-        if not (name in _HOMES and isinstance(value, ModuleType)):  # what the import system does after a submodule
-            super().__setattr__(name, value)
+        if name == "project" and isinstance(value, ModuleType):
+            value.Project._register = _register
+        if name == "model" and isinstance(value, ModuleType):
+            value.RouteContext.render, value.RouteContext.history = _render, property(_history)
+        super().__setattr__(name, value)
 
 
 sys.modules[__name__].__class__ = _Package
 
 
 def __getattr__(name: str) -> Any:
-    if name in _HOMES:
-        try:
-            from importlib import import_module
+    if name not in __all__:
+        raise AttributeError(f"module 'ralf' has no attribute {name!r}")
+    try:
+        from ralf import api
 
-            return getattr(import_module(_HOMES[name]), name)
-        except ImportError as error:
-            if sys is None or sys.meta_path is None:
-                raise errors.RalfError("ralf", f"{name}: the interpreter is ending: nothing was done") from error
-            raise
-    raise AttributeError(f"module 'ralf' has no attribute {name!r}")
+        return getattr(api, name)
+    except ImportError as error:
+        if sys is None or sys.meta_path is None:
+            raise errors.RalfError("ralf", f"{name}: the interpreter is ending: nothing was done") from error
+        raise

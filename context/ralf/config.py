@@ -1,24 +1,95 @@
-"""The configuration: one dataclass is its schema, `config.yaml` its file. An unknown key is an error. See
-docs/config.md.
-"""
+"""The configuration: one dataclass is its schema, `config.yaml` its file; and how the command is typed in a project."""
 
 from __future__ import annotations
 
 import hashlib
+import os
 import re
+import stat
 from codecs import BOM_UTF8
-from collections.abc import Collection
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
+from ralf import environment
 from ralf.errors import Damaged, UsageError
-from ralf.files.opening import content_of
-from ralf.yamlscalars import meaning
+from ralf.format.codec import meaning
+from ralf.storage.files import content_of
+from ralf.text.frozen import dataclass
 
 if TYPE_CHECKING:
-    from ralf.budget import Limits
-    from ralf.project import Project
+    from typing import Protocol
+
+    from ralf.storage.registry import Owner
+
+
+if TYPE_CHECKING:  # to import it would cost a start
+
+    class Configured(Protocol):
+        """What a configuration belongs to: a project."""
+
+        @property
+        def config_file(self) -> Path:
+            """The project's settings."""
+
+        @property
+        def owner(self) -> Owner:
+            """This user, as the owner of the store."""
+
+
+T = TypeVar("T")
+
+DEFAULT_TOKENS = 50_000
+
+DEFAULT_WINDOW = 200_000
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """When a checkpoint falls due; the configuration in plain values.
+
+    tokens    o200k_base tokens since the last checkpoint
+    percent   instead of `tokens`: percent of the client's window
+    adaptive  sooner when decisions and edits are dense, by at most half
+    pressure  the part of the client's window that may be full before one is made at once
+    window    size of the client's window where the client does not tell it, in tokens
+    """
+
+    tokens: int = DEFAULT_TOKENS
+    percent: float | None = None
+    adaptive: bool = False
+    pressure: float = 0.60
+    window: int | None = None
+
+    def __post_init__(self) -> None:
+        percent_fits = self.percent is None or 0 < self.percent <= 100
+        for fits, key, what in (
+            (self.tokens >= 1, "threshold", f"{self.tokens} tokens is not a threshold: at least 1"),
+            (percent_fits, "threshold", f"{self.percent} % is not part of a window: more than 0, at most 100"),
+            (0 < self.pressure <= 1, "pressure", f"{self.pressure} is not part of a window: more than 0, at most 1"),
+            (self.window is None or self.window >= 1, "window", f"{self.window} tokens is not a window: at least 1"),
+        ):
+            if not fits:
+                raise UsageError(key, what)
+
+    @classmethod
+    def parse(cls, threshold: str | int, *, pressure: float = 0.60, window: int | None = None) -> Limits:
+        """`threshold` as a person writes it: `50000`, `50_000`, `25%` or `adaptive`. Raises UsageError."""
+        text = str(threshold).strip().lower()
+        if text == "adaptive":
+            return cls(adaptive=True, pressure=pressure, window=window)
+        try:
+            if text.endswith("%"):
+                return cls(percent=float(text[:-1]), pressure=pressure, window=window)
+            return cls(tokens=int(text.replace(",", "")), pressure=pressure, window=window)
+        except ValueError as error:
+            hint = "a number of tokens such as 50000, a part of the window such as 25%, or adaptive"
+            raise UsageError("threshold", f"{threshold!r} is not a threshold", hint) from error
+
+    def tokens_of(self, window: int) -> int:
+        """Return the tokens after which a checkpoint falls due in a window of this size, before any adaptation."""
+        return self.tokens if self.percent is None else round(self.percent / 100 * window)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,21 +145,21 @@ class Config:
     @property
     def limits(self) -> Limits:
         """When a checkpoint falls due."""
-        from ralf.budget import Limits
-
         return Limits.parse(self.threshold, pressure=self.pressure / 100, window=self.window)
 
     @property
     def segment_limit(self) -> int:
         """Tokens that a segment has at most."""
-        from ralf.budget import BudgetWatcher
-
-        return BudgetWatcher(self.limits).threshold
+        limits = self.limits
+        return max(1, limits.tokens_of(limits.window or DEFAULT_WINDOW))
 
 
 _HINT = "mend the file: one `key: value` a line; the keys are in docs/config.md"
+
 _FROM_ZERO = ("archive_days", "evidence_days", "pressure_step")
+
 _MOST = 1 << 20  # bytes
+
 _CHOICES = {
     "summarizer": ("extractive",),
     "worktrees": ("shared", "isolated"),
@@ -109,12 +180,7 @@ def load(path: Path) -> Config:
         return Config()
     except OSError as error:
         raise Damaged(path, f"cannot be read: {error.strerror}", _HINT) from None
-    known = {field.name: field.type for field in fields(Config)}
-    values = {}
-    for key, value in tree_of(path, text).items():
-        check_known(path, key, known)
-        values[key] = checked(path, key, value, known[key])
-    found = Config(**values)
+    found = made_of(Config, path, tree_of(path, text), checked)
     try:
         _ = found.limits
         if found.evidence_size:
@@ -138,7 +204,7 @@ _HARMLESS = {
 """What a configuration sets that this user has not accepted, and within which bounds."""
 
 
-def of(project: Project) -> Config:
+def of(project: Configured) -> Config:
     """The configuration of a project, as far as it is the user's: see `is_believed`. Of any other the harmless keys
     count, within bounds, and the patterns of what is redacted where `redact_patterns_of` says so.
 
@@ -151,7 +217,7 @@ def of(project: Project) -> Config:
     return Config(**bounded, worktrees=found.worktrees, hooks=found.hooks)
 
 
-def is_believed(project: Project) -> bool:
+def is_believed(project: Configured) -> bool:
     """Whether this user wrote the configuration, or has accepted it: the project is opted in, the file is not one that
     was there before, and git did not bring it.
     """
@@ -173,7 +239,7 @@ def is_believed(project: Project) -> bool:
     return not owner.is_brought_by_git(project.config_file, content)
 
 
-def redact_patterns_of(project: Project) -> tuple[str, ...]:
+def redact_patterns_of(project: Configured) -> tuple[str, ...]:
     """The user's patterns of what is redacted, too.
 
     Those of a store that waits for the user's answer stay in force: no text is stored without patterns that were in
@@ -205,11 +271,11 @@ def tree_of(path: Path, text: str) -> dict[str, Any]:
     plain = _plain(text)
     if plain is not None:
         return plain
-    from ralf import yamltext
+    from ralf.format import guarded_yaml
 
     try:
-        return yamltext.load(text)
-    except yamltext.BadYaml as error:
+        return guarded_yaml.load(text)
+    except guarded_yaml.BadYaml as error:
         what = f"line {error.line}: {error.what}" if error.line else error.what
         raise Damaged(path, what, _HINT) from None
 
@@ -234,8 +300,21 @@ def _plain(text: str) -> dict[str, Any] | None:
     return found
 
 
-def check_known(path: Path, key: str, known: Collection[str]) -> None:
-    """UsageError for a key that is none, with the one that it resembles."""
+def made_of(cls: type[T], path: Path, tree: Mapping[str, Any], check: Callable[[Path, str, Any, str], Any]) -> T:
+    """Return what a configuration file says as a dataclass, whose fields are the known keys. UsageError for any other
+    key, with the one that it resembles.
+
+    check  returns a value of a key by the field's kind, or raises UsageError
+    """
+    kinds = {field.name: str(field.type) for field in fields(cls)}  # type: ignore[arg-type]
+    values = {}
+    for key, value in tree.items():
+        _check_known(path, key, kinds)
+        values[key] = check(path, key, value, kinds[key])
+    return cls(**values)
+
+
+def _check_known(path: Path, key: str, known: Collection[str]) -> None:
     if key not in known:
         import difflib  # few mistype one
 
@@ -272,3 +351,76 @@ def parse_size(text: str) -> int:
         raise UsageError(ascii(text), "is no size", "write 500MB or 2GB")
     unit = match[2] if match[2].endswith("B") or not match[2] else f"{match[2]}B"
     return int(float(match[1]) * _SIZES[unit])
+
+
+# ---- how the command is typed: as `ralf`, or as a loop's script ----
+
+NAME = "ralf"
+
+SCRIPT = Path("hooks", "context-checkpoint.sh")
+"""The loop's script, below a project's folder: it calls this command whatever else is called so."""
+
+_MOST_OF_A_SCRIPT = 64 << 10  # bytes of a script
+
+_TYPED = (
+    rf"(?<![\w./-]){NAME} (?=(?:context|doctor|health|hook|init|mcp|migrate|nudge|off|on|orchestrator|route|status)\b)"
+)
+
+_VERBS = "archive|checkpoint|decide|diff|drop|edit|forget|list|log|prune|revert|search|show|trust|use|verify|watch|why"
+
+_OWN = (
+    rf"\s*+(?:--load-context(?:[ =][ ]?\S{{1,100}}+)?|/{NAME}:\w[^\n]*+"
+    rf"|(?:[`$!]\s?)?{NAME}[ ](?:(?:doctor|health|init|off|on|status)(?:[ ]-[^\n]*+)?"
+    rf"|(?:context|route)[ ](?:{_VERBS})\b[^\n]*+|--?\w[^\n]*+)`?)\s*+\Z"
+)
+
+
+def command_of(folder: Path, pinned: Callable[[str], str]) -> str:
+    """What is typed in place of `ralf` in the project whose `.autonomous/context` this is, or where the loop's script
+    that runs us says so.
+
+    pinned  the sha256 of the script that this user's ralf has installed at a real path, "" for none
+
+    No other script is ever named, whatever lies in its place and whoever says so: an agent would run it.
+    """
+    for script in (_script_in(environment.command()), folder / SCRIPT):
+        expected = pinned(os.path.realpath(script)) if script is not None else ""
+        if script is not None and expected and digest_of(script) == expected and os.access(script, os.X_OK):
+            import shlex
+
+            return f"{shlex.quote(str(script))} {NAME}"
+    return NAME
+
+
+def _script_in(said: str) -> Path | None:
+    """The script that a command names, None for any other command."""
+    if not said:
+        return None
+    import shlex  # few projects have a script
+
+    try:
+        words = shlex.split(said)
+    except ValueError:
+        return None
+    return Path(words[0]) if len(words) == 2 and words[1] == NAME and words[0].startswith("/") else None
+
+
+def digest_of(script: Path) -> str:
+    """The sha256 of a script that is a regular file of this user, which nobody else may write; "" for anything else."""
+    try:
+        found = script.lstat()
+        if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid() or found.st_mode & stat.S_IWOTH:
+            return ""
+        return hashlib.sha256(content_of(script, most=_MOST_OF_A_SCRIPT)).hexdigest()
+    except OSError:
+        return ""
+
+
+def is_all(text: str) -> bool:
+    """Whether a text is a command of ours, or of a client to us, and nothing more: no request."""
+    return re.match(_OWN, text) is not None
+
+
+def typed(text: str, command: str) -> str:
+    """A text of ours with the commands in it as they are typed."""
+    return text if command == NAME else re.sub(_TYPED, lambda found: f"{command} ", text)

@@ -5,13 +5,20 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable
+from itertools import chain
+from operator import attrgetter
 from pathlib import Path
 
-_ROUTE_VARIABLES = ("BB5_ROUTE", "RALF_TASK_ID", "BB5_TASK_ID")
+from ralf import extensions
+
 _MOST_DIGITS = 11  # of a user id, and one more
-_OURS = ("GIT_", "RALF_", "BB5_")
+
+_OURS = ("GIT_", "RALF_")
+
 _OF_THE_USER = frozenset({"RALF_TRUST", "RALF_SAFE_DIRECTORIES"})
+
 _SESSIONS = ("CODEX_THREAD_ID", "CLAUDE_CODE_SESSION_ID")  # a Codex that Claude Code runs has both
+
 _OF_A_SESSION = frozenset(
     {
         *_SESSIONS,
@@ -25,11 +32,11 @@ _OF_A_SESSION = frozenset(
     }
 )
 
-
 # What a summariser's command does not need: names that say what their values are, and the clouds'.
 _SECRET = re.compile(
     r"TOKEN|SECRET|PASSW|PASSPHRASE|CREDENTIAL|(?:PASS|PWD|KEYS?)(?:_|$)|(?:^|_)(?:PAT|AUTH|DSN|COOKIES?)(?:_|$)"
 )
+
 _CLOUDS = (
     *(
         "AWS_",
@@ -57,29 +64,15 @@ _CLOUDS = (
         "TF_TOKEN",
     ),
 )
+
 _NO_SECRET = frozenset({"PWD", "OLDPWD"})
+
 _LOGIN_IN_URL = re.compile(r"://[^/?#\s@:]*+:[^/?#\s@]++@")
 
 
 def project_directory() -> str:
     """The project that is meant, or its `.autonomous`; "" where nothing says it."""
     return os.environ.get("RALF_PROJECT_DIR", "")
-
-
-def route() -> tuple[str, str]:
-    """The route that is meant, and the variable that says so; two empty texts where none does."""
-    for variable in _ROUTE_VARIABLES:
-        if value := os.environ.get(variable, "").strip():
-            return value, variable
-    return "", ""
-
-
-def run() -> tuple[str, str, str]:
-    """The run of a loop that we are part of: its folder, its id and its agent's name; "" for what nothing says."""
-    folder = os.environ.get("RALF_RUN_DIR", "") or os.environ.get("RALF_RUN_FOLDER", "")
-    agent = os.environ.get("RALF_AGENT_TYPE", "").strip()
-    agent = agent if agent.replace("-", "").replace("_", "").isalnum() else ""
-    return folder.strip(), os.environ.get("RALF_RUN_ID", "").strip(), agent
 
 
 def session() -> str:
@@ -94,46 +87,47 @@ def agent() -> str:
 
 def claude_folder() -> Path | None:
     """Where Claude Code keeps what is the user's; None for a user whom the machine does not know, as in a container."""
-    try:
-        return Path(os.environ.get("CLAUDE_CONFIG_DIR", "") or Path.home() / ".claude")
-    except RuntimeError:
-        return None
+    return _folder_of(os.environ.get("CLAUDE_CONFIG_DIR", ""), ".claude")
 
 
 def codex_folder() -> Path | None:
     """Where Codex keeps what is the user's; None for a user whom the machine does not know."""
-    try:
-        return Path(os.environ.get("CODEX_HOME", "") or Path.home() / ".codex")
-    except RuntimeError:
-        return None
+    return _folder_of(os.environ.get("CODEX_HOME", ""), ".codex")
 
 
 def gemini_folder() -> Path | None:
     """Where Gemini CLI keeps what is the user's; None for a user whom the machine does not know."""
-    try:
-        return Path(os.environ.get("GEMINI_CLI_HOME", "") or Path.home()) / ".gemini"
-    except RuntimeError:
-        return None
+    home = _folder_of(os.environ.get("GEMINI_CLI_HOME", ""), ".")
+    return home and home / ".gemini"
 
 
 def user_folder() -> Path | None:
     """Where ralf keeps what is the user's own: `$XDG_CONFIG_HOME/ralf`, else `~/.config/ralf`; None without a home."""
     named = os.environ.get("XDG_CONFIG_HOME", "")
+    folder = _folder_of(named if named.startswith("/") else "", ".config")
+    return folder and folder / "ralf"
+
+
+def _folder_of(named: str, below_home: str) -> Path | None:
+    """The folder that a variable names, else one below the user's home; None for a user without a home."""
     try:
-        return (Path(named) if named.startswith("/") else Path.home() / ".config") / "ralf"
+        return Path(named) if named else Path.home() / below_home
     except RuntimeError:
         return None
 
 
 def vouched_paths() -> list[str]:
     """The absolute paths in `RALF_TRUST`, real ones: stores that the person vouches for where they have no folder."""
-    named = os.environ.get("RALF_TRUST", "").split(os.pathsep)
-    return [os.path.realpath(path) for path in named if path.startswith("/")]
+    return _real_paths("RALF_TRUST")
 
 
 def safe_directories() -> list[str]:
     """The absolute paths in `RALF_SAFE_DIRECTORIES`, real ones: projects that may belong to another user."""
-    named = os.environ.get("RALF_SAFE_DIRECTORIES", "").split(os.pathsep)
+    return _real_paths("RALF_SAFE_DIRECTORIES")
+
+
+def _real_paths(variable: str) -> list[str]:
+    named = os.environ.get(variable, "").split(os.pathsep)
     return [os.path.realpath(path) for path in named if path.startswith("/")]
 
 
@@ -158,10 +152,11 @@ def of_a_model() -> dict[str, str]:
     """The environment for a command that is not part of this session: without what points at a repository, a route,
     or the client that runs us; with the user's login.
     """
+    ours = tuple(chain(_OURS, *extensions.ask(extensions.RUNS, attrgetter("variable_prefixes"))))
     return {
         name: value
         for name, value in os.environ.items()
-        if name in _OF_THE_USER or (not name.startswith(_OURS) and name not in _OF_A_SESSION)
+        if name in _OF_THE_USER or (not name.startswith(ours) and name not in _OF_A_SESSION)
     }
 
 

@@ -1,31 +1,69 @@
-"""Where a project is, and where its files lie."""
+"""Where a project is and where its files lie, and what git sees of its store."""
 
 from __future__ import annotations
 
 import errno
+import json
 import os
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 
-from ralf import checkout, command, environment, names
+from ralf import config, environment, extensions
 from ralf.errors import RalfError, UsageError
-from ralf.ownership import registry
-from ralf.ownership.owner import Owner
+from ralf.storage import git_files, registry
+from ralf.storage.files import content_of, open_single_link
 from ralf.storage.filestore import FileStore
-from ralf.storage.sealed import SealedStore
+from ralf.storage.port import SealedStore, Store
+from ralf.storage.registry import Owner
+from ralf.text import cleaning
 
-if TYPE_CHECKING:
-    from ralf.files.gitindex import Index
-    from ralf.secrets.redact import Redactor
+T = TypeVar("T")
 
 CONTEXT = Path(".autonomous", "context")
+
+open_store: Callable[..., Store] = FileStore
+"""Opens the store of a context folder; `check` is called with the path of a file before anything is put into it."""
+
 _REMOVE = "remove the link"
+
 _LEAVES = frozenset({"routes", "blobs", "workers", "chosen", "open", "renders", "sessions", "hooks", "inbox"})
 """Folders of the store that hold a file or a folder for each route, blob or session: what lies in them is looked at
 when it is opened, so that a write does not cost more the more of them there are.
 """
+
+
+class RunEnvironment(Protocol):
+    """The runs of a loop that starts clients, each with a folder: an entry point of the group `ralf.runs`, which may be
+    a module. Every process may ask it, within a run or outside of one.
+
+    variable_prefixes  the beginnings of the names of the loop's own environment variables: a process that is not part
+                       of the session, such as a summariser's command, gets none of them
+    """
+
+    variable_prefixes: tuple[str, ...]
+
+    def current_run(self, root: Path) -> str:
+        """The name of the run that we are part of, equal to the session of its transcript; "" for none.
+
+        root  the project's directory
+        """
+        ...
+
+    def current_folder(self, root: Path) -> Path | None:
+        """The folder of the run that we are part of; None for none, and for one that came with a repository. A session
+        that starts records by it that the run began.
+        """
+        ...
+
+    def earlier_folders(self, project: Project, route: str) -> Sequence[Path]:
+        """The folders of earlier runs of a route, the oldest first, that may hold what the route does not have. A
+        session that starts checkpoints them: a run that was killed could not do so.
+        """
+        ...
 
 
 @dataclass(frozen=True)
@@ -42,34 +80,48 @@ class Project:
     @cached_property
     def store(self) -> SealedStore:
         """Journals and blobs; records that this user's ralf did not write are told from its own."""
-        files = FileStore(self.folder, check=self._check_unseen)
-        return SealedStore(files, lambda: self.owner.seal_key, self.owner.vouches_for)
+        store = open_store(self.folder, check=self._check_unseen)
+        return SealedStore(store, lambda: self.owner.seal_key, self._vouches_for)
+
+    def tracks(self, stream: str) -> bool:
+        """Whether git tracks the file that a stream of the store lies in."""
+        files = self.store.properties.files
+        root = self.folder.parent.parent
+        return files is not None and git_files.tracks(root, files.path(stream).relative_to(root))
+
+    def _vouches_for(self, stream: str) -> bool:
+        """Whether records of a stream that bear no seal are the user's: the store is vouched for, and git, which would
+        have brought them, does not track their file.
+        """
+        return self.owner.vouches and not self.tracks(stream)
 
     @cached_property
     def owner(self) -> Owner:
         """This user, as the owner of the store."""
-        return Owner(self)
+        return Owner(self.folder.parent.parent)
+
+    def once(self, make: Callable[[Project], T]) -> T:
+        """Return `make(self)`, made at the first call and kept with this object: for what higher floors derive."""
+        made: dict[object, Any] = self.__dict__.setdefault("_made", {})
+        if make not in made:
+            made[make] = make(self)
+        return cast(T, made[make])
 
     @cached_property
-    def redactor(self) -> Redactor:
-        """What takes secrets out of all that is kept, under the project's key."""
-        from ralf.secrets import redaction  # only who writes pays for it
+    def git(self) -> GitView:
+        """What git sees of the store."""
 
-        return redaction.of(self)
+        return GitView(self.folder, self.owner)
 
     @property
     def command(self) -> str:
         """What is typed here in place of `ralf`, where that is another program."""
-        return command.of(self.folder, self.owner.pinned)
+        return config.command_of(self.folder, self.owner.pinned)
 
     @property
     def run(self) -> str:
         """The run of a loop that we are part of, called as its folder's session is; "" for none."""
-        if not any(environment.run()[:2]):
-            return ""
-        from ralf.runs import current  # only within a loop
-
-        return current.name(self.root)
+        return next(filter(None, extensions.ask(extensions.RUNS, lambda runs: runs.current_run(self.root))), "")
 
     @cached_property
     def routes(self) -> Path:
@@ -99,15 +151,15 @@ class Project:
 
     def route_file(self, route: str) -> Path:
         """The route file of a checked route name."""
-        return self.routes / f"{names.check(route)}.md"
+        return self.routes / f"{cleaning.check(route)}.md"
 
     def route_lock(self, route: str) -> Path:
         """The lock that every writer of a route holds."""
-        return self.folder / "locks" / "routes" / f"{names.check(route)}.lock"
+        return self.folder / "locks" / "routes" / f"{cleaning.check(route)}.lock"
 
     def worker_lock(self, route: str) -> Path:
         """The lock of whoever has a model improve a route's checkpoints."""
-        return self.folder / "locks" / "workers" / f"{names.check(route)}.lock"
+        return self.folder / "locks" / "workers" / f"{cleaning.check(route)}.lock"
 
     def check_links(self) -> None:
         """UsageError where a folder of the store is a link: nothing is read, written or removed through one."""
@@ -126,9 +178,18 @@ class Project:
 
     def check_owner(self) -> None:
         """OtherOwner where the store belongs to another user, whom nobody has named as safe."""
-        from ralf.ownership import users
 
-        users.check(self.folder)
+        registry.check(self.folder)
+
+    def establish(self) -> None:
+        """Register the store as this user's where that is not done yet;"""
+        if not self.owner.is_established:
+            self._register()
+
+    if TYPE_CHECKING:
+
+        def _register(self) -> None:
+            """Bound by `ralf/__init__`: whose a store is, is for higher floors to say."""
 
     def prepare(self) -> None:
         """Make the folder, for this user only and hidden from git, and put right what is not so.
@@ -136,25 +197,22 @@ class Project:
         UsageError where a link leads out of it, it belongs to another user, it lies on a file system that is refused,
         or git tracks what would have to be put right; OSError.
         """
-        from ralf.files import filesystems, folders
-        from ralf.ownership import gitview
+        from ralf.storage import files
 
-        filesystems.check(self.folder)
+        files.check(self.folder)
         self.check_links()
         self.check_owner()
-        folders.make(self.folder)
-        folders.tighten(self.folder)
-        self.owner.establish()
-        folders.make(self.routes)
-        gitview.hide(self)
+        files.make(self.folder)
+        files.tighten(self.folder)
+        self.establish()
+        files.make(self.routes)
+        self.git.hide()
 
     def _check_unseen(self, path: Path) -> None:
         """UsageError where git would see what is put into a file."""
-        from ralf.ownership import gitview  # only who writes pays for it
-
-        if not gitview.is_hidden(self):
+        if not self.git.is_hidden():
             self.prepare()
-        gitview.check_untracked(self, path)
+        self.git.check_untracked(path)
 
     def make_room(self, path: Path, *, prepare: bool = False) -> None:
         """Make the folder of a file that can be made anew, which a reader may keep, too.
@@ -163,10 +221,9 @@ class Project:
 
         OSError where it cannot be made, and where git would see it.
         """
-        from ralf.files import folders
-        from ralf.ownership import gitview
+        from ralf.storage import files
 
-        if not gitview.is_hidden(self):
+        if not self.git.is_hidden():
             refused = PermissionError(errno.EPERM, "git would see what is kept there", os.fspath(path))
             if not prepare:
                 raise refused
@@ -174,14 +231,7 @@ class Project:
                 self.prepare()
             except RalfError:
                 raise refused from None
-        folders.make(path.parent)
-
-    @cached_property
-    def git_indexes(self) -> list[Index]:
-        """The indexes of the repositories that the store lies in."""
-        from ralf.files import gitindex
-
-        return gitindex.around(self.folder)
+        files.make(path.parent)
 
 
 def find(root: str | os.PathLike[str] | None = None, *, here: Path | None = None) -> Project:
@@ -231,16 +281,178 @@ def _shared_root(root: Path) -> Path:
     A worktree with a configuration of its own, or a main worktree that says `worktrees: isolated`, keeps to itself.
     A configuration that git has brought is the worktree's own only where this user has registered the worktree.
     """
-    main = checkout.main_worktree(root)
+    main = git_files.main_worktree(root)
     if main == root:
         return root
     own = root / CONTEXT / "config.yaml"
-    if own.exists() and (not checkout.tracks(root, own.relative_to(root)) or registry.find(root) is not None):
+    if own.exists() and (not git_files.tracks(root, own.relative_to(root)) or registry.find(root) is not None):
         return root
-    config = main / CONTEXT / "config.yaml"
-    if config.exists():
-        from ralf.config import load
+    settings = main / CONTEXT / "config.yaml"
+    return root if settings.exists() and config.load(settings).worktrees == "isolated" else main
 
-        if load(config).worktrees == "isolated":
-            return root
-    return main
+
+# ---- what git sees of a store: nothing, or the route files once this user shares them ----
+# `.gitignore` does not hide what a repository tracks: nothing of this user's goes into such a file, except route files
+# that they share. The files are corrected at every write.
+
+IGNORE_ALL = "*\n"
+
+IGNORE_ALL_BUT_ROUTES = "*\n!routes/\n!routes/*.md\n"
+
+_EARLIER = "*\n!.gitignore\n!routes/\n!routes/*.md\n"  # was itself committed, and may still be
+
+_IGNORE = ".gitignore"
+
+_MOST = 1 << 20  # bytes of a `.gitignore`
+
+_known: dict[tuple[str, tuple[git_files.Stamp | None, ...]], frozenset[str]] = {}
+
+
+class GitView:
+    """What git sees of the store in a folder whose owner is known, and what is put right of it."""
+
+    def __init__(self, folder: Path, owner: Owner) -> None:
+        self._folder = folder
+        self._owner = owner
+
+    @cached_property
+    def _indexes(self) -> list[git_files.Index]:
+        """The indexes of the repositories that the store lies in."""
+        return git_files.around(self._folder)
+
+    def tracked(self) -> frozenset[str]:
+        """The paths below the store's folder, relative to it, that git tracks. UsageError where git cannot tell."""
+        indexes = self._indexes
+        found = git_files.stamps(indexes)
+        if not any(found):
+            return frozenset()
+        key = (os.fspath(self._folder), found)
+        if key not in _known:
+            names = self._remembered(found)
+            if names is None:
+                names = git_files.tracked_below(self._folder, indexes, environment.of_a_model())
+                self._remember(found, names)
+            _known.clear()
+            _known[key] = names
+        return _known[key]
+
+    def check_untracked(self, path: Path) -> None:
+        """UsageError for a file of the store that git tracks: what is written into it would be committed."""
+        name = path.relative_to(self._folder).as_posix()
+        if name in self.tracked():
+            self._refuse(path, "git tracks it: what is recorded there would be committed with the next change")
+
+    def would_commit(self, path: Path) -> str:
+        """Why a route file is left as it is: git tracks it, and this user shares none; "" where it may be written."""
+        if self.shares() or f"routes/{path.name}" not in self.tracked():
+            return ""
+        what = "git tracks it, and you do not share your route files, so it is left as it is"
+        return f"{path}: {what}: ralf init --share"
+
+    def shares(self) -> bool:
+        """Whether this user shares the route files; without a registration, where they vouch for what git is shown."""
+        found = self._owner.registration
+        return found.share if found is not None else self._owner.vouches and self.is_shared()
+
+    def share(self) -> None:
+        """Let git see the route files from now on. Errors: `registry.update`, `hide`."""
+        if not self._owner.vouches:
+            self._owner.update(share=True)
+        self._hide(shared=True)
+
+    def hide(self) -> None:
+        """Put right what git is to see of the store, whose folders are there.
+
+        UsageError where what is wrong is committed, so that a change of it would be, too; OSError.
+        """
+        self._hide(shared=self.shares())
+
+    def _hide(self, *, shared: bool) -> None:
+        top, wanted = self._folder / _IGNORE, IGNORE_ALL_BUT_ROUTES if shared else IGNORE_ALL
+        found = _content(top)
+        if found != wanted:
+            if _IGNORE not in self.tracked():
+                self._put(top, wanted)
+                found = wanted
+            elif found is None:
+                self._put(top, _EARLIER)  # as it was: a change of it would be staged
+                found = _EARLIER
+            elif not _hides_enough(found):
+                self._refuse(top)
+        below = self._folder / "routes" / _IGNORE
+        if shared:
+            self._open_routes(below)
+        elif found != IGNORE_ALL and _content(below) != IGNORE_ALL:
+            if f"routes/{_IGNORE}" in self.tracked():
+                self._refuse(below)
+            self._put(below, IGNORE_ALL)
+
+    def is_hidden(self) -> bool:
+        """Whether git sees no more of the store than it is to see; False where nobody has written to the store yet."""
+        found = _content(self._folder / _IGNORE)
+        return found is not None and (found == IGNORE_ALL or _hides_enough(found))
+
+    def is_shared(self) -> bool:
+        """Whether the store's `.gitignore` shows git the route files, as this version or an earlier one writes it."""
+        return _content(self._folder / _IGNORE) in (IGNORE_ALL_BUT_ROUTES, _EARLIER)
+
+    def _open_routes(self, path: Path) -> None:
+        """Let git see the route files, and no other file beside them; what a person keeps out of it stays out.
+
+        A committed one stays: what it can show lies in `routes/`, which this user shares.
+        """
+        found = _content(path)
+        if found is None or f"routes/{_IGNORE}" in self.tracked():
+            return
+        if found == IGNORE_ALL or any(line.startswith("!") for line in found.splitlines()):
+            path.unlink()
+
+    def _refuse(self, path: Path, what: str = "is committed, and does not hide from git what it has to hide") -> None:
+        where = self._folder.parents[1]
+        raise UsageError(path, what, f"git -C {where} rm -q --cached {path.relative_to(where)}")
+
+    def _put(self, path: Path, content: str) -> None:
+        from ralf.storage import durable, locks  # only who has to write pays for it
+
+        if not os.path.lexists(path):
+            durable.add(path, content.encode())  # so short that it needs no temporary file; and twice it is put right
+            return
+        with locks.held(self._folder / "locks" / "ignore.lock", str(path)):
+            durable.sweep(path, grace=0)
+            durable.write(path, content.encode())
+
+    @property
+    def _place(self) -> Path:
+        return self._folder / "cache" / self._owner.cache / "tracked"
+
+    def _remembered(self, found: tuple[git_files.Stamp | None, ...]) -> frozenset[str] | None:
+        with suppress(OSError, ValueError, RecursionError, TypeError):
+            stamps, names = json.loads(content_of(self._place))
+            if stamps == [stamp and list(stamp) for stamp in found]:
+                return frozenset(map(str, names))
+        return None
+
+    def _remember(self, found: tuple[git_files.Stamp | None, ...], names: frozenset[str]) -> None:
+        with suppress(OSError):  # without it the index is read again; and half of it is no JSON
+            if self._place.parent.is_dir():
+                with open(self._place, "w", opener=open_single_link, encoding="utf-8") as file:
+                    file.write(json.dumps([found, sorted(names)]))
+
+
+def _hides_enough(content: str) -> bool:
+    """Whether a `.gitignore` hides all but route files and itself."""
+    lines = [line for line in content.split("\n") if line and not line.startswith("#")]
+    shown = {line for line in lines if line.startswith("!")}
+    return lines[:1] == ["*"] and shown <= set(_EARLIER.split("\n"))
+
+
+def _content(path: Path) -> str | None:
+    """What a `.gitignore` says to git; None for none. git does not follow a link in its place."""
+    try:
+        return content_of(path, most=_MOST).decode("utf-8", "surrogateescape")
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        if error.errno in (errno.EISDIR, errno.EACCES):
+            raise
+        return ""  # nothing that git reads

@@ -5,26 +5,31 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
+from contextlib import suppress
 from itertools import chain
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
-from ralf import checkout, environment, names
+from ralf import environment, extensions
 from ralf.errors import RouteNotFound, UsageError
-from ralf.files import folders
-from ralf.files.opening import content_of, ours_alone
 from ralf.project import Project
+from ralf.storage import files, git_files
+from ralf.storage.files import content_of, open_single_link
+from ralf.text import cleaning
 
 DEFAULT = "default"
+
 CHOSEN, FIRST_REQUEST = "ralf route use", "first request"
 """The rules by which somebody has chosen a session's route, and by which it is named after its first request."""
-RUN_FOLDER, RUN_METADATA, CLAIM = OF_RUN = "run folder", "metadata.yaml of the run", "claim in the queue"
-"""The rules by which the run of a loop, of which we are part, has a route: the task that it works on."""
+
 BRANCH = "git branch"
 """How the rule begins that took the route from a branch, whose name follows."""
+
 _BY_BRANCH, _BY_REQUEST = ("task", "branch"), ("task", "goal")
+
 _MARKER = re.compile(r"\[REDACTED:[^\[\]]*+\]")
+
 _MAIN_BRANCHES = frozenset({"main", "master", "trunk", "HEAD"})
 
 
@@ -34,17 +39,30 @@ class Choice(NamedTuple):
     route: str
     rule: str
 
+    @property
+    def is_chosen(self) -> bool:
+        """Whether somebody has named it: in the call, by the environment, for a loop's run, or for the session."""
+        return self.rule not in (FIRST_REQUEST, DEFAULT) and not self.rule.startswith(BRANCH)
+
+
+class RouteRule(Protocol):
+    """Tells the route that a client's environment means: an entry point of the group `ralf.route_rules`.
+
+    It is asked where no route is named, before the choice for the session; `root` is the project's directory. It
+    returns the route and in a few words the rule, as `ralf route` prints it, `$NAME` for an environment variable; None
+    where nothing names one. A name that is refused is refused to the user, as one that was typed.
+    """
+
+    def __call__(self, root: Path) -> tuple[str, str] | None: ...  # noqa: D102  # the class says it
+
 
 def names_of(project: Project) -> list[str]:
     """The names of all routes that have a file or a journal, sorted."""
-    found: set[str] = set()
-    for folder, ending in ((project.routes, ".md"), (project.folder / "journal" / "routes", ".jsonl")):
-        try:
-            entries = os.listdir(folder)  # noqa: PTH208  # names alone, in one call
-        except FileNotFoundError:
-            continue
-        found.update(name.removesuffix(ending) for name in entries if name.endswith(ending))
-    return sorted(name for name in found if names.is_valid(name))
+    found = {stream[7:] for stream in project.store.streams("routes/") if stream.count("/") == 1}
+    with suppress(FileNotFoundError):
+        files = {name[:-3] for name in os.listdir(project.routes) if name.endswith(".md")}  # noqa: PTH208  # one call
+        found.update(filter(cleaning.is_valid, files - found))
+    return sorted(found)
 
 
 def strays(project: Project) -> list[Path]:
@@ -56,18 +74,18 @@ def strays(project: Project) -> list[Path]:
     except FileNotFoundError:
         return []
     found = (name for name in entries if name.endswith(".md") and not name.startswith("."))
-    return [project.routes / name for name in sorted(found) if not names.is_valid(name.removesuffix(".md"))]
+    return [project.routes / name for name in sorted(found) if not cleaning.is_valid(name.removesuffix(".md"))]
 
 
 def known(project: Project, route: str) -> str | None:
     """The name under which a route exists: its own, or one that differs from it only in case; None for neither.
     UsageError for a refused name.
     """
-    names.check(route)
-    if project.route_file(route).exists() or (project.folder / "journal" / "routes" / f"{route}.jsonl").exists():
+    cleaning.check(route)
+    if project.route_file(route).exists():
         return route
-    wanted = route.casefold()
-    return next((name for name in names_of(project) if name.casefold() == wanted), None)
+    found, wanted = names_of(project), route.casefold()
+    return route if route in found else next((name for name in found if name.casefold() == wanted), None)
 
 
 def existing(project: Project, route: str) -> str:
@@ -98,7 +116,7 @@ def check_new(project: Project, route: str) -> str:
 
 
 def choose(project: Project, named: str | None = None, *, session: str | None = None) -> Choice:
-    """The route that is meant: the one that is named, else by environment, run of a loop, session, git branch, the
+    """The route that is meant: the one that is named, else by the rules of extensions, session, git branch, the
     session's first request, else `default`; `route_by` of the configuration leaves out some of these.
 
     session  the client's id of the session; None: that of the client that runs us
@@ -106,19 +124,15 @@ def choose(project: Project, named: str | None = None, *, session: str | None = 
     A branch name that is no route name becomes a slug; a name from anywhere else that is refused raises UsageError.
     """
     if named:
-        return Choice(names.check(named), "named")
-    value, variable = environment.route()
-    if value:
-        return Choice(names.check(value), f"${variable}")
-    if any(environment.run()[:2]) and (found := _of_run(project)):
-        return found
-    chosen = _chosen(project, session)
-    if chosen:
+        return Choice(cleaning.check(named), "named")
+    if meant := next(filter(None, extensions.ask(extensions.ROUTE_RULES, lambda rule: rule(project.root))), None):
+        return Choice(cleaning.check(meant[0]), meant[1])
+    if chosen := _kept(_session_file(project, "chosen", session)):
         return Choice(chosen, CHOSEN)
     by = _by(project)
-    if by in _BY_BRANCH and (found := _of_branch(checkout.branch(project.root))):
+    if by in _BY_BRANCH and (found := _of_branch(git_files.branch(project.root))):
         return found
-    if by in _BY_REQUEST and (kept := _kept(_named_file(project, session))):
+    if by in _BY_REQUEST and (kept := _kept(_session_file(project, "named/sessions", session))):
         return Choice(kept, FIRST_REQUEST)
     return Choice(DEFAULT, DEFAULT)
 
@@ -133,13 +147,13 @@ def of_past(
     requests  what it was asked for first, redacted, in order
     given     names that other sessions get, which have no file yet
     """
-    if chosen := _chosen(project, session):
+    if chosen := _kept(_session_file(project, "chosen", session)):
         return Choice(chosen, CHOSEN)
     by = _by(project)
     if by in _BY_BRANCH and (found := _of_branch(branch)):
         return found
     if by in _BY_REQUEST:
-        if kept := _kept(_named_file(project, session)):
+        if kept := _kept(_session_file(project, "named/sessions", session)):
             return Choice(kept, FIRST_REQUEST)
         for made in chain.from_iterable(_names(project, request, session) for request in requests):
             if made not in given and not _is_anothers(project, made, session):
@@ -149,30 +163,32 @@ def of_past(
 
 def use(project: Project, route: str, *, session: str | None = None) -> None:
     """Choose the route of a session; None: of the client's that runs us (of this project, where it names none)."""
-    from ralf.files import atomic
+    from ralf.storage import durable
 
     project.prepare()
-    path = _choice_file(project, session)
-    folders.make(path.parent)
-    atomic.write(path, names.check(route).encode() + b"\n")
+    path = _session_file(project, "chosen", session)
+    files.make(path.parent)
+    durable.write(path, cleaning.check(route).encode() + b"\n")
 
 
-def name(project: Project, request: str, *, session: str) -> str:
-    """Name a session's route by its first request, which is redacted first; no other session has or gets that name.
+def name(project: Project, request: str, *, session: str, redact: Callable[[str], str]) -> str:
+    """Name a session's route after its first request; no other session has or gets that name.
 
-    "" where the request makes no name, or `route_by` asks for none. A session that has such a name keeps it.
+    redact  removes secrets from the request; not called where no name is needed
+
+    Returns "" where the request makes no name, or `route_by` asks for none. A session that has such a name keeps it.
     """
-    from ralf.files import atomic
+    from ralf.storage import durable
 
     if _by(project) not in _BY_REQUEST:
         return ""
-    if found := _kept(_named_file(project, session)):
+    if found := _kept(_session_file(project, "named/sessions", session)):
         return found
-    for made in _names(project, project.redactor.text(request), session):
+    for made in _names(project, redact(request), session):
         if _claimed(project, made, session):
-            path = _named_file(project, session)
-            folders.make(path.parent)
-            atomic.write(path, made.encode() + b"\n")
+            path = _session_file(project, "named/sessions", session)
+            files.make(path.parent)
+            durable.write(path, made.encode() + b"\n")
             return made
     return ""
 
@@ -181,7 +197,7 @@ def number(project: Project, *, session: str) -> str:
     """Name the route of a session none of whose requests makes a name: `work-1a2b3c4d`. A session that has a name keeps
     it; "" where `route_by` asks for none.
     """
-    return name(project, f"work {_digest(session)}", session=session)
+    return name(project, f"work {_digest(session)}", session=session, redact=str)
 
 
 def names_sessions(project: Project) -> bool:
@@ -189,26 +205,16 @@ def names_sessions(project: Project) -> bool:
     return _by(project) in _BY_REQUEST
 
 
-def _of_run(project: Project) -> Choice | None:
-    """The route of the run that we are part of: the task in its folder's name, in its metadata, or that it claimed."""
-    from ralf.runs import current  # only within a loop
-
-    for rule, find in ((RUN_FOLDER, current.named_task), (RUN_METADATA, current.noted_task), (CLAIM, current.claimed)):
-        if task := find(project.root):
-            return Choice(task, rule)
-    return None
-
-
 def _of_branch(branch: str) -> Choice | None:
     """The route that a git branch names, None for the main one and for none."""
     if not branch or branch in _MAIN_BRANCHES:
         return None
-    return Choice(names.slug(branch), f"{BRANCH} {branch}")
+    return Choice(cleaning.slug(branch), f"{BRANCH} {branch}")
 
 
 def _names(project: Project, request: str, session: str) -> Iterator[str]:
     """The names of no route yet that a redacted request makes for a session, the one that reads best first."""
-    readable = names.readable(_MARKER.sub(" ", request))
+    readable = cleaning.readable(_MARKER.sub(" ", request))
     for made in (readable, f"{readable[:31].rstrip('-')}-{_digest(session)}") if readable else ():
         if made != DEFAULT and known(project, made) is None:
             yield made
@@ -222,10 +228,10 @@ def _claimed(project: Project, route: str, session: str) -> bool:
     """Whether a name is this session's: the first one to make its file has it."""
     project.prepare()
     path = _claim_file(project, route)
-    folders.make(path.parent)
+    files.make(path.parent)
     try:
-        with open(path, "x", opener=ours_alone, encoding="utf-8") as file:
-            file.write(names.slug(session))
+        with open(path, "x", opener=open_single_link, encoding="utf-8") as file:
+            file.write(cleaning.slug(session))
     except FileExistsError:
         return not _is_anothers(project, route, session)
     return True
@@ -234,7 +240,7 @@ def _claimed(project: Project, route: str, session: str) -> bool:
 def _is_anothers(project: Project, route: str, session: str) -> bool:
     """Whether another session has claimed a name."""
     try:
-        return content_of(_claim_file(project, route)) != names.slug(session).encode()
+        return content_of(_claim_file(project, route)) != cleaning.slug(session).encode()
     except FileNotFoundError:
         return False
     except OSError:
@@ -253,28 +259,20 @@ def _by(project: Project) -> str:
     return config.of(project).route_by
 
 
-def _chosen(project: Project, session: str | None) -> str:
-    return _kept(_choice_file(project, session))
-
-
 def _kept(path: Path) -> str:
     """The route that a file of the cache names, "" for none."""
     try:
         name = content_of(path).decode("ascii").strip()
     except (OSError, UnicodeDecodeError):
         return ""
-    return name if names.is_valid(name) else ""
+    return name if cleaning.is_valid(name) else ""
 
 
 def _claim_file(project: Project, route: str) -> Path:
     return project.cache / "named" / "routes" / route
 
 
-def _choice_file(project: Project, session: str | None) -> Path:
+def _session_file(project: Project, folder: str, session: str | None) -> Path:
+    """The file of the cache that names a session's route: `chosen` or `named/sessions` is its folder."""
     name = environment.session() if session is None else session
-    return project.cache / "chosen" / names.slug(name or "project")
-
-
-def _named_file(project: Project, session: str | None) -> Path:
-    name = environment.session() if session is None else session
-    return project.cache / "named" / "sessions" / names.slug(name or "project")
+    return project.cache / folder / cleaning.slug(name or "project")

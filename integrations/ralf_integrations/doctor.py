@@ -6,18 +6,18 @@ import time
 from collections.abc import Iterator
 from contextlib import suppress
 
-from ralf import config
+from ralf import config, extensions
 from ralf.errors import RalfError
-from ralf.files import filesystems
-from ralf.files.opening import content_of
-from ralf.integrity.verify import verify
+from ralf.maintenance.verify import verify
 from ralf.project import Project
-from ralf.secrets import engine
-from ralf.text import clean
-from ralf_integrations.blackbox5 import condition as loop
+from ralf.redact import engine
+from ralf.storage import files
+from ralf.storage.files import content_of
+from ralf.text.cleaning import clean
+from ralf_integrations.blackbox5 import installing
 from ralf_integrations.clients import condition
 from ralf_integrations.clients.condition import Check
-from ralf_integrations.hooks import complaints, instant, known, receipts
+from ralf_integrations.hooks import error_log, receipts, session_registry, usage
 
 _LARGE = 256 << 20  # bytes of journals and evidence that are looked at without being asked
 _NEWEST = 100  # routes that are looked at without being asked, where there are more
@@ -27,8 +27,8 @@ _SESSIONS = 5  # whose receipts are looked at
 
 def examine(project: Project) -> Iterator[Check]:
     """Look at everything; nothing is changed. What goes wrong in a look is itself told."""
-    looks = (_project, _file_system, _secrets, condition.checks, loop.checks, _calls, _receipts, _complaints, _store)
-    for look in looks:
+    whole = (_project, _file_system, _secrets, _extensions, condition.checks, installing.checks)
+    for look in (*whole, _calls, _receipts, _complaints, _store):
         try:
             yield from look(project)
         except (RalfError, OSError) as error:
@@ -50,7 +50,7 @@ def _project(project: Project) -> Iterator[Check]:
 
 
 def _file_system(project: Project) -> Iterator[Check]:
-    filesystems.check(project.folder)
+    files.check(project.folder)
     yield Check("file system", "ok", "locks and renames can be trusted")
 
 
@@ -59,14 +59,21 @@ def _secrets(_: Project) -> Iterator[Check]:
         yield Check("secrets", "warning", engine.NOT_LOOKED_FOR, "pip install google-re2, where there is a build of it")
 
 
+def _extensions(_: Project) -> Iterator[Check]:
+    for group in extensions.GROUPS:
+        list(extensions.ask(group, bool))
+    for problem in extensions.problems:
+        yield Check("extensions", "problem", str(problem), "mend or uninstall the distribution that declares it")
+
+
 def _calls(project: Project) -> Iterator[Check]:
-    sessions = sorted(known.everyone(project), key=lambda one: one.seen)
+    sessions = sorted(session_registry.all_sessions(project), key=lambda one: one.seen)
     if not sessions:
         yield Check("calls", "warning", "no hook has called yet", "start a session in this project, then: ralf doctor")
         return
     last = sessions[-1]
     seen = [last.seen]
-    for hint in known.folder(project).glob(f"*{instant.HINT}"):  # touched where a hook had nothing to do
+    for hint in session_registry.folder(project).glob(f"*{usage.HINT}"):  # touched where a hook had nothing to do
         with suppress(OSError):
             seen.append(hint.stat().st_mtime)
     what = f"{len(sessions)} session{'s' * (len(sessions) > 1)}; last call {_ago(max(seen))}"
@@ -75,7 +82,11 @@ def _calls(project: Project) -> Iterator[Check]:
 
 def _receipts(project: Project) -> Iterator[Check]:
     """Whether what hooks have handed over is in the model's input, by the log of the newest sessions."""
-    sessions = [one for one in sorted(known.everyone(project), key=lambda one: one.seen)[-_SESSIONS:] if one.handed]
+    sessions = [
+        one
+        for one in sorted(session_registry.all_sessions(project), key=lambda one: one.seen)[-_SESSIONS:]
+        if one.handed
+    ]
     found = [(one, handed, arrived) for one in sessions for handed, arrived in receipts.check(project, one.session)]
     if not found:
         return
@@ -92,7 +103,7 @@ def _receipts(project: Project) -> Iterator[Check]:
 
 
 def _complaints(project: Project) -> Iterator[Check]:
-    path = complaints.log(project)
+    path = error_log.log(project)
     lines: list[str] = []
     with suppress(FileNotFoundError):
         lines = clean(content_of(path).decode("utf-8", "replace")).splitlines()
@@ -107,7 +118,8 @@ def _complaints(project: Project) -> Iterator[Check]:
 
 
 def _store(project: Project) -> Iterator[Check]:
-    size = sum(path.stat().st_size for name in ("journal", "blobs") for path in (project.folder / name).rglob("*"))
+    files = project.store.properties.files
+    size = files.size() if files is not None else 0
     if size > _LARGE:
         yield Check("store", "ok", f"{size / 1e6:,.0f} MB: not looked at here; look with: ralf context verify")
         return

@@ -35,10 +35,9 @@ def claude_is_headless() -> bool:
     return os.environ.get("CLAUDE_CODE_ENTRYPOINT", "").startswith("sdk")
 
 
-def clients() -> tuple[str, ...]:
-    """The clients that the environment is of, the innermost of them unknown."""
-    marks = {"claude-code": "CLAUDECODE", "codex": "CODEX_HOME", "gemini": "GEMINI_PROJECT_DIR"}
-    return tuple(client for client, mark in marks.items() if os.environ.get(mark))
+def is_set(variable: str) -> bool:
+    """Whether a variable has a value."""
+    return bool(os.environ.get(variable))
 
 
 def blackbox5_root() -> Path | None:
@@ -62,6 +61,27 @@ def blackbox5_memory() -> Path | None:
 def blackbox5_project() -> str:
     """The name of the project that is meant, by `BB5_PROJECT`."""
     return os.environ.get("BB5_PROJECT", "").strip() or "blackbox5"
+
+
+def route() -> tuple[str, str]:
+    """The route that is meant, and the variable that says so; two empty texts where none does."""
+    for variable in ("BB5_ROUTE", "RALF_TASK_ID", "BB5_TASK_ID"):
+        if value := os.environ.get(variable, "").strip():
+            return value, variable
+    return "", ""
+
+
+def run() -> tuple[str, str, str]:
+    """The run of a loop that we are part of: its folder, its id and its agent's name; "" for what nothing says."""
+    folder = os.environ.get("RALF_RUN_DIR", "") or os.environ.get("RALF_RUN_FOLDER", "")
+    agent = os.environ.get("RALF_AGENT_TYPE", "").strip()
+    agent = agent if agent.replace("-", "").replace("_", "").isalnum() else ""
+    return folder.strip(), os.environ.get("RALF_RUN_ID", "").strip(), agent
+
+
+def in_a_run() -> bool:
+    """Whether we are part of a run of a loop."""
+    return any(run()[:2])
 
 
 def agent_of_the_loop() -> tuple[str, str]:

@@ -8,27 +8,23 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Literal
 
-from ralf import config, routing, sessions, tokens
-from ralf.checkpoint import checkpoint
+from ralf import config, redact, routing
+from ralf.checkpointing.flow import CheckpointReport, checkpoint
 from ralf.errors import RalfError
 from ralf.project import Project
-from ralf.report import CheckpointReport
+from ralf.redact.redactor import Redactor
+from ralf.route import offsets
 from ralf.routing import Choice
-from ralf.secrets import redaction
-from ralf.secrets.redact import Redactor
-from ralf.summarizers.extractive import Extractive
-from ralf.transcripts import Transcript, ofproject, open_transcript, requests
+from ralf.summarize.extractive import Extractive
+from ralf.transcripts import reader
 from ralf.transcripts.events import Position
-from ralf_integrations.hooks import wishes
-
-Client = Literal["claude-code", "codex"]
+from ralf.transcripts.reader import Transcript, open_transcript, requests
+from ralf_integrations.client import CLIENTS
+from ralf_integrations.hooks import prompt_intent
 
 BEGUN = "begun"
 """The rule beside those of `routing`: the route that has most of a session already."""
-
-_MOST_CODEX = 20_000  # of Codex's sessions, of all projects, that are looked at
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +37,7 @@ class Existing:
     """
 
     path: Path
-    client: Client
+    client: str
     session: str
     size: int
     left: int
@@ -59,16 +55,17 @@ class Taken:
     problem: str = ""
 
 
-def found(project: Project, client: Client | None = None) -> tuple[Existing, ...]:
+def found(project: Project, client: str | None = None) -> tuple[Existing, ...]:
     """The sessions of a client (None: of all) of which something is in no route yet, the oldest first; writes nothing.
 
     A session that cannot be read, or in which nobody asked for anything, is left out.
     """
-    kept: list[tuple[float, Path, Client]] = []
-    if client in (None, "claude-code"):
-        kept += [(when, path, "claude-code") for when, path in ofproject.of_claude_code(project)]
-    if client in (None, "codex"):
-        kept += [(when, path, "codex") for when, path in ofproject.of_codex(project, most=_MOST_CODEX)]
+    kept = [
+        (when, path, one.name)
+        for one in CLIENTS.values()
+        if one.sessions is not None and client in (None, one.name)
+        for when, path in one.sessions(project)
+    ]
     if not kept:
         return ()
     look = _Look(project)
@@ -78,8 +75,7 @@ def found(project: Project, client: Client | None = None) -> tuple[Existing, ...
 
 def tokens_left(session: Existing) -> int:
     """An estimate of the o200k_base tokens that are not taken of a session. Reads all of it; raises as reading does."""
-    events = open_transcript(session.path).events(session.after)
-    return sum(tokens.estimate(event.text) for event in events if event.kind != "compaction")
+    return reader.estimate_since(open_transcript(session.path), session.after)
 
 
 def take(
@@ -115,7 +111,7 @@ def begun(project: Project) -> dict[str, tuple[str, int]]:
     most: dict[str, tuple[str, int]] = {}
     for route in routing.names_of(project):
         with suppress(RalfError, OSError):  # a damaged one is said by whoever reads it
-            for session, byte in sessions.taken(project, route).items():
+            for session, byte in offsets.ingested_bytes(project, route).items():
                 if byte > most.get(session, ("", 0))[1]:
                     most[session] = (route, byte)
     return most
@@ -130,7 +126,7 @@ class _Look:
         self._begun = begun(project)
         self._given: set[str] = set()
 
-    def at(self, path: Path, client: Client) -> Existing | None:
+    def at(self, path: Path, client: str) -> Existing | None:
         """What there is to take of a session, None for nothing."""
         try:
             source = open_transcript(path)
@@ -139,7 +135,7 @@ class _Look:
             if byte >= size:
                 return None
             if route:
-                after = sessions.standing(self._project, route, source.session).position
+                after = offsets.ingest_offset(self._project, route, source.session).position
                 return Existing(path, client, source.session, size, size - byte, route, BEGUN, after)
             asked = tuple(requests(source))
             if not asked:
@@ -152,7 +148,7 @@ class _Look:
 
     def _choice(self, asked: Iterable[str], source: Transcript) -> Choice:
         """The route that hooks would have given the session, and that no other session of this look gets."""
-        redacted = [self._redactor.text(request) for request in asked if wishes.is_request(request)]
+        redacted = [self._redactor.text(request) for request in asked if prompt_intent.is_request(request)]
         choice = routing.of_past(
             self._project, session=source.session, branch=source.branch, requests=redacted, given=self._given
         )
@@ -164,4 +160,4 @@ class _Look:
 def _redactor(project: Project) -> Redactor:
     """One under a key that is forgotten: a look makes no key."""
     patterns = config.redact_patterns_of(project)
-    return Redactor(secrets.token_bytes(32), redaction.compiled(project.config_file, patterns))
+    return Redactor(secrets.token_bytes(32), redact.compiled(project.config_file, patterns))

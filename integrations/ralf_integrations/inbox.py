@@ -15,14 +15,14 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from ralf import names
-from ralf.briefing.fence import fenced, shown
 from ralf.errors import Busy, Conflict, UnknownToken, UsageError
-from ralf.journal import MALFORMED
 from ralf.project import Project
-from ralf.store import Entry, Token
-from ralf.text import clean, one_line
-from ralf.trim import trimmed
+from ralf.redact import redactor_for
+from ralf.storage.journal import MALFORMED
+from ralf.storage.port import Entry, Token, entry_at
+from ralf.text import cleaning
+from ralf.text.cleaning import clean, one_line, trimmed
+from ralf.text.fence import fenced, shown
 
 LONGEST = 8_000
 """Characters that a notice has at most: with its fence it fits what a hook may answer."""
@@ -53,7 +53,7 @@ class Notice:
 
 def stream_of(session: str) -> str:
     """The name of a session's inbox; the session's id is any text."""
-    return f"{_PREFIX}{names.slug(session)}"
+    return f"{_PREFIX}{cleaning.slug(session)}"
 
 
 def send(project: Project, session: str, text: str, *, sender: str, key: str = "") -> str:
@@ -67,7 +67,7 @@ def send(project: Project, session: str, text: str, *, sender: str, key: str = "
     """
     if not session.strip():
         raise UsageError("inbox", "a notice needs a session", "ralf health")
-    redacted = project.redactor.text
+    redacted = redactor_for(project).text
     said = redacted(clean(text).strip())
     if not said:
         raise UsageError(_named(session), "a notice needs words", 'ralf nudge "TEXT" --session SESSION')
@@ -100,7 +100,7 @@ def _id_of(key: str) -> str:
 
 
 def take(project: Project, session: str, limit: int) -> list[Notice]:
-    """The oldest notices that wait and whose text (`told`) has at most `limit` characters, as JavaScript counts them;
+    """The oldest notices that wait whose text (`rendered`) has at most `limit` characters, as JavaScript counts them;
     no other call returns them again. [] for none; what does not fit waits on.
 
     Raises DamagedJournal, Busy, OSError: then none was taken.
@@ -142,24 +142,24 @@ def waiting(project: Project, session: str) -> list[Notice]:
     return _waiting(project.store.read(stream_of(session)))
 
 
-def told(notices: Sequence[Notice]) -> str:
+def rendered(notices: Sequence[Notice]) -> str:
     """Notices as they are handed over: in the fence that says that they are data; "" for none."""
     if not notices:
         return ""
-    return fenced(shown(_HEAD + "".join(map(_told, notices))))
+    return fenced(shown(_HEAD + "".join(map(_rendered, notices))))
 
 
-def _told(notice: Notice) -> str:
+def _rendered(notice: Notice) -> str:
     text = "".join(f"  {line}".rstrip() + "\n" for line in notice.text.split("\n"))
     short = notice.id.removeprefix(_ID)[:_SHORT]
     return f"- from {one_line(notice.sender) or 'unknown'}, {notice.sent} ({short}):\n{text}"
 
 
 def fitting(notices: Iterable[Notice], limit: int) -> list[Notice]:
-    """The first notices whose text (`told`) has at most `limit` characters, as JavaScript counts them."""
+    """The first notices whose text (`rendered`) has at most `limit` characters, as JavaScript counts them."""
     found: list[Notice] = []
     for notice in notices:
-        if len(told([*found, notice]).encode("utf-16-le", "surrogatepass")) > 2 * limit:
+        if len(rendered([*found, notice]).encode("utf-16-le", "surrogatepass")) > 2 * limit:
             break
         found.append(notice)
     return found
@@ -180,7 +180,7 @@ def _waiting(entries: Iterable[Entry]) -> list[Notice]:
 def _is_empty(project: Project, session: str, head: Token) -> bool:
     """Whether the newest record says that nothing waits any more, so that no other has to be read."""
     try:
-        entry = project.store.entry(stream_of(session), head)
+        entry = entry_at(project.store, stream_of(session), head)
         record = json.loads(entry.record)
         return bool(not entry.foreign and record["kind"] == "delivered" and record["left"] == 0)
     except (UnknownToken, *MALFORMED):

@@ -4,21 +4,76 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ralf import checkpoint, project as projects
-from ralf.checkpoint import record_runs
+from ralf import project as projects
+from ralf.checkpointing.flow import checkpoint, record_runs
 from ralf.errors import Damaged, NotFound, UsageError
 from ralf.project import Project
 from ralf.routing import known
-from ralf.summarizers.extractive import Extractive
-from ralf.transcripts import Transcript
-from ralf_migrations import report as reports
-from ralf_migrations.places import Found
-from ralf_migrations.reading import Unreadable, name_of
+from ralf.summarize.extractive import Extractive
+from ralf.transcripts.reader import Transcript
+from ralf_migrations import (
+    decisions,
+    pilot_checkpoint,
+    ralf_context,
+    reading,
+    report as reports,
+    run_folders,
+    timeline_memory,
+)
+from ralf_migrations.reading import Found, Kind, Reading, Source, Unreadable, name_of, opened
 from ralf_migrations.report import Field, FileReport, MigrationReport
-from ralf_migrations.sources import SOURCES
+
+# ---- sources ----
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """A source.
+
+    find   what of it lies below a folder; the second argument says whether somebody named that folder
+    read   what a file or folder of it comes to; `reading.Unreadable` where nobody can tell
+    order  which is taken first: where two tell of the same, the later one is believed
+    """
+
+    find: Callable[[Path, bool, Path], Found]
+    read: Callable[[Project, Path], tuple[Source | None, Reading]]
+    order: Callable[[Path], object]
+
+
+def _of_files(
+    kind: Kind, read: Callable[[Source], Reading], order: Callable[[Path], object] = lambda path: path
+) -> Origin:
+    def find(base: Path, named: bool, store: Path) -> Found:
+        return reading.find_files(base, kind, named=named, store=store)
+
+    def read_one(project: Project, path: Path) -> tuple[Source | None, Reading]:
+        source = opened(project, path)
+        return source, read(source)
+
+    return Origin(find, read_one, order)
+
+
+def _workers_last(path: Path) -> tuple[bool, Path]:
+    """A worker and its validator may share a task's route: the worker knows where the work stands."""
+    return "validator" not in path.as_posix(), path
+
+
+SOURCES = {
+    "timeline-memory": _of_files(timeline_memory.KIND, timeline_memory.read, _workers_last),
+    "decision-registry": _of_files(decisions.REGISTRY, decisions.read_registry),
+    "decisions-md": _of_files(decisions.MARKDOWN, decisions.read_markdown),
+    "ralf-context": _of_files(ralf_context.KIND, ralf_context.read, ralf_context.order),
+    "run-folders": Origin(run_folders.find, run_folders.read, run_folders.order),
+    "pilot-checkpoint": _of_files(pilot_checkpoint.KIND, pilot_checkpoint.read, pilot_checkpoint.order),
+}
+"""By name; what clients keep of their own sessions is `ralf_integrations.existing`."""
+
+
+# ---- migration ----
+
 
 Progress = Callable[[int, int, str], None]
 """Told how many files are done, how many there are, and which one is next."""
@@ -34,7 +89,7 @@ def migrate(
 ) -> MigrationReport:
     """Take over what a source has kept, as checkpoints of the routes that it is of.
 
-    source   one of `ralf_migrations.sources.SOURCES`
+    source   one of `ralf_migrations.migrate.SOURCES`
     path     the file, or the folder below which to look; None: the project
     root     the project that takes it; see `ralf.project.find`
     dry_run  only say what would go where
@@ -51,7 +106,7 @@ def migrate(
         raise NotFound(base, "no such file or folder", "ralf migrate --help")
     origin = SOURCES[source]
     found = origin.find(base, path is not None, project.folder)
-    wanted = sorted(found.paths, key=origin.order)  # type: ignore[arg-type]
+    wanted = sorted(sorted(found.paths), key=origin.order)  # type: ignore[arg-type]
     call = _Call(project, source, dry_run=dry_run)
     for number, one in enumerate(wanted):
         if progress is not None:
@@ -63,7 +118,7 @@ def migrate(
     made = MigrationReport(
         source,
         tuple(sorted([*call.files, *_strange(project, found)], key=lambda one: one.path)),
-        tuple(name_of(project, one) for one in found.backups),
+        tuple(name_of(project, one) for one in sorted(found.backups)),
         dry_run,
         warnings=tuple(dict.fromkeys(call.warnings)),
     )
@@ -143,13 +198,12 @@ class _Call:
 
 def _strange(project: Project, found: Found) -> list[FileReport]:
     """Files beside those of the source, and folders that cannot be looked into."""
-    made = []
-    for path in found.strange:
-        if path.is_dir():
-            made.append(FileReport(name_of(project, path), "unreadable", why="cannot be looked into"))
-        else:
-            made.append(FileReport(name_of(project, path), "left", why="is none of this source"))
-    return made
+    return [
+        FileReport(name_of(project, path), "unreadable", why="cannot be looked into")
+        if path.is_dir()
+        else FileReport(name_of(project, path), "left", why="is none of this source")
+        for path in found.strange
+    ]
 
 
 def is_done(report: MigrationReport) -> bool:

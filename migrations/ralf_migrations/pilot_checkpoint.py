@@ -10,16 +10,14 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from ralf import jsontext
-from ralf.runs.entry import decision_of
-from ralf.runs.written import decision_tree, statement_of
-from ralf.text import clean
+from ralf.format import codec
+from ralf.text.cleaning import clean
 from ralf.transcripts.events import Event
 from ralf.transcripts.notes import note
-from ralf_migrations import routes
-from ralf_migrations.places import Kind
-from ralf_migrations.reading import Part, Reading, Source, Unreadable, in_words, leaves, notes
-from ralf_migrations.report import Field
+from ralf_integrations.blackbox5.runs.registry import decision_of
+from ralf_integrations.blackbox5.runs.written import decision_tree, statement_of
+from ralf_migrations import reading
+from ralf_migrations.reading import Kind, Part, Reading, Source, Unreadable, accounted, in_words, notes
 
 _NAME = re.compile(r"checkpoint(?:-v\d+)?\.json$", re.IGNORECASE)
 _KNOWN = {
@@ -38,17 +36,14 @@ _KNOWN = {
     "tool_call_count": "active_work.pilot_checkpoint",
     "output_bytes": "active_work.pilot_checkpoint",
 }
+_OTHER = ("carried", "active_work.pilot_checkpoint")
 _PATHS = ("path", "file_path", "file", "filename", "name")
 _MARKS = ("task_id", "plan_step", "completed_steps", "key_decisions", "current_context", "session_id", "saved_at")
 
 
-def _looks(path: Path) -> bool:
-    return bool(_NAME.search(path.name))
-
-
 _said = partial(in_words, mark=":")
 
-KIND = Kind(("checkpoint.json", "checkpoint-v*.json"), ".json", _looks)
+KIND = Kind(("checkpoint.json", "checkpoint-v*.json"), ".json", lambda path: bool(_NAME.search(path.name)))
 
 
 def order(path: Path) -> tuple[str, int, int]:
@@ -61,7 +56,7 @@ def order(path: Path) -> tuple[str, int, int]:
 def read(source: Source) -> Reading:
     """What a checkpoint comes to: one of ours, with where the work stood."""
     try:
-        tree = jsontext.load(source.text)
+        tree = codec.load(source.text)
     except ValueError as error:
         raise Unreadable(f"no JSON: {error}") from None
     tree = _unwrapped(tree)
@@ -74,7 +69,7 @@ def read(source: Source) -> Reading:
         for key in _KNOWN
         if key not in ("version", "session_id", "saved_at", "tool_call_count", "output_bytes")
     ):
-        fields = tuple(_fields(tree, "nothing in it"))
+        fields = tuple(accounted(tree, {}, ("left", "nothing in it")))
         return Reading("nothing", "checkpoint.json", fields=fields, why="saved without a task, a step or a word")
     route, rule = _route(source, tree)
     events = [_note(source, tree), *decisions]
@@ -83,7 +78,7 @@ def read(source: Source) -> Reading:
         "checkpoint.json",
         (Part(route, notes(source, events, what="pilot-checkpoint")),),
         rule,
-        tuple(_fields(tree)),
+        tuple(accounted(tree, {key: ("carried", where) for key, where in _KNOWN.items()}, _OTHER)),
         decisions=len(decisions),
         notes=len(events),
     )
@@ -98,10 +93,10 @@ def _unwrapped(tree: object) -> object:
 
 def _route(source: Source, tree: Mapping[str, Any]) -> tuple[str, str]:
     if task := _said(tree.get("task_id")):
-        return routes.of_task(task)
+        return reading.route_of_task(task)
     session = _said(tree.get("session_id"))
     folder = source.path.parent.parent if source.path.parent.name == "history" else source.path.parent
-    return routes.of_agent(session or folder.name)
+    return reading.route_of_agent(session or folder.name)
 
 
 def _note(source: Source, tree: Mapping[str, Any]) -> Event:
@@ -152,7 +147,7 @@ def _decisions(source: Source, tree: Mapping[str, Any]) -> Iterator[Event]:
         yield note(
             f"key decision {number}: {f'{name}: ' if name else ''}{_said(item)}",
             path=source.name,
-            line=_line(source, text),
+            line=next((number for number, line in enumerate(source.lines, start=1) if text[:40] in line), 1),
             timestamp=_time(tree.get("saved_at")),
             decision=decision_tree(found, source.session()),
             file_sha256=source.sha256,
@@ -197,18 +192,6 @@ def _step(step: object, number: int) -> dict[str, Any]:
     return made | {key: _said(value) for key, value in step.items() if key != "step"}
 
 
-def _fields(tree: Mapping[str, Any], empty: str = "") -> Iterator[Field]:
-    counted: dict[str, int] = {}
-    for name in leaves(tree):
-        counted[name] = counted.get(name, 0) + 1
-    for name, count in counted.items():
-        key = re.split(r"[.\[]", name, maxsplit=1)[0]
-        if empty:
-            yield Field(name, "left", empty, count)
-        else:
-            yield Field(name, "carried", _KNOWN.get(key, "active_work.pilot_checkpoint"), count)
-
-
 def _listed(value: object) -> list[Any]:
     return value if isinstance(value, list) else [] if value in (None, "", {}) else [value]
 
@@ -221,7 +204,3 @@ def _path(item: object) -> str:
     if isinstance(item, Mapping):
         return next((said for key in _PATHS if (said := _said(item.get(key)))), "")
     return _said(item)
-
-
-def _line(source: Source, text: str) -> int:
-    return next((number for number, line in enumerate(source.lines, start=1) if text[:40] in line), 1)

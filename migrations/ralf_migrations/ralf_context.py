@@ -8,37 +8,31 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from ralf.runs import markdown
-from ralf.runs.decisionsmd import decisions_in
-from ralf.runs.markdown import Line, Section
-from ralf.runs.written import WrittenDecision, decision_tree, plain, time_of
-from ralf.transcripts.events import Event
 from ralf.transcripts.notes import note
-from ralf_migrations import routes
-from ralf_migrations.places import Kind
-from ralf_migrations.reading import Part, Reading, Source, beginning, notes, text_of
+from ralf_integrations.blackbox5.runs import markdown
+from ralf_integrations.blackbox5.runs.decisionsmd import decisions_in
+from ralf_integrations.blackbox5.runs.folder import time_of
+from ralf_integrations.blackbox5.runs.markdown import ITEM, Line, Section, plain
+from ralf_integrations.blackbox5.runs.written import WrittenDecision, lines_within
+from ralf_migrations import reading
+from ralf_migrations.reading import FIELD, Kind, Part, Reading, Source, beginning, decision_note, notes, text_of
 from ralf_migrations.report import Field
-from ralf_migrations.timeline_around import FIELD
 
 _NEXT = re.compile(r"\b(?:next|to do|todo|upcoming|remaining)\b(?!.*\bpredictions?\b)", re.IGNORECASE)
 _NOW = re.compile(r"\b(?:worked on|this loop|current|accomplished|done|completed|summary)\b", re.IGNORECASE)
 _FINDINGS = re.compile(r"\b(?:insights?|findings?|discover(?:y|ies)|learnings?|lessons?)\b", re.IGNORECASE)
 _BLOCKERS = re.compile(r"\b(?:blockers?|blocked|obstacles?)\b", re.IGNORECASE)
-_ITEM = re.compile(r"(?:[-*+]|\d{1,3}[.)])\s+(?:\[[ xX]\]\s+)?(?P<text>\S.*)$")
 _BOLD = re.compile(r"\*\*(?P<text>[^*]+)\*\*:?\s*(?P<rest>.*)$")
 _AGENT = re.compile(
-    rf"\((?P<agent>[A-Z][a-z]+)\s+(?:Run|Loop)\b|\b(?P<known>(?i:{'|'.join(routes.AGENTS)}))\s+(?:Run|Loop)\b"
+    rf"\((?P<agent>[A-Z][a-z]+)\s+(?:Run|Loop)\b|\b(?P<known>(?i:{'|'.join(reading.AGENTS)}))\s+(?:Run|Loop)\b"
 )
 _NAMED = re.compile(r"(?:\d{1,2}\.|(?:Insight|Finding|Discovery|Lesson|Learning)\b)")
 _NOTHING = re.compile(r"(?:none|n/?a|no (?:blockers|questions).*|nothing)\W*$", re.IGNORECASE)
 _MOST, _LONGEST = 12, 300
 
 
-def _looks(path: Path) -> bool:
-    return bool(re.search(r"(?im)^# RALF.{0,20}context", beginning(path)))
-
-
-KIND = Kind(("ralf-context.md", "ralf-context*.md"), ".md", _looks)
+_LOOKS = re.compile(r"(?im)^# RALF.{0,20}context")
+KIND = Kind(("ralf-context.md", "ralf-context*.md"), ".md", lambda path: bool(_LOOKS.search(beginning(path))))
 
 
 def order(path: Path) -> tuple[str, str]:
@@ -62,9 +56,10 @@ def read(source: Source) -> Reading:
     events, fields = [], [Field(f"# {top}", "carried", "when it was said", 1)] if top else []
     for section in sections:
         own = found[bisect_left(starts, section.first) : bisect_right(starts, section.last)]
-        events += [_decision(source, one, when) for one in own]
+        events += [decision_note(source, one, source.session(), when) for one in own]
         if text := _without(section, own):
-            events.append(_note(source, section, text, when, title))
+            text = f"## {section.heading}\n\n{text}"
+            events.append(note(text, path=source.name, line=section.first, timestamp=when, title=title))
         fields += _fields(section, own)
     head = text_of([line for line in lines if line.number < sections[0].first and not line.level])
     if head:
@@ -96,36 +91,20 @@ def _parts(lines: Sequence[Line]) -> list[Section]:
 def _route(lines: Sequence[Line]) -> tuple[str, str]:
     for line in lines:
         if line.level and (found := _AGENT.search(line.heading)):
-            return routes.of_agent(found["agent"] or found["known"])
+            return reading.route_of_agent(found["agent"] or found["known"])
     for line in lines:
         if not line.fenced and (field := FIELD.match(line.text)) and field["name"].lower() in ("agent", "agent type"):
-            return routes.of_agent(plain(field["value"]))
-    return routes.FALLBACK, routes.NEITHER
-
-
-def _note(source: Source, section: Section, text: str, when: str, title: str) -> Event:
-    return note(f"## {section.heading}\n\n{text}", path=source.name, line=section.first, timestamp=when, title=title)
-
-
-def _decision(source: Source, one: WrittenDecision, when: str) -> Event:
-    tree = decision_tree(one, source.session())
-    excerpt = source.excerpt(one.first_line, one.last_line).strip("\n")
-    return note(
-        excerpt,
-        path=source.name,
-        line=one.first_line,
-        timestamp=tree.get("timestamp", "") or when,
-        decision=tree,
-        file_sha256=source.sha256,
-    )
+            return reading.route_of_agent(plain(field["value"]))
+    return reading.FALLBACK, reading.BY_NEITHER
 
 
 def _without(section: Section, found: Sequence[WrittenDecision]) -> str:
     """A section's words but for the decisions in it, which are notes of their own."""
+    within = lines_within(found)
     kept = [
         line._replace(text=f"{'#' * line.level} {line.heading}" if line.level else line.text)
         for line in section.lines
-        if not any(one.first_line <= line.number <= one.last_line for one in found)
+        if line.number not in within
     ]
     return text_of(kept)
 
@@ -149,10 +128,10 @@ def _items(section: Section) -> Iterator[str]:
         line for line in section.lines if not line.fenced and not line.level and not line.rule and line.text.strip()
     ]
     bold = [line for line in rows if _BOLD.match(line.text)]
-    outer = [line for line in rows if _ITEM.match(line.text)]
+    outer = [line for line in rows if not line.indent and ITEM.match(line.text)]
     numbered = [line for line in bold if _NAMED.match(line.text[2:])]
     for line in headed or numbered or outer or bold:
-        found = _ITEM.match(line.text)
+        found = ITEM.match(line.text)
         text = plain(line.heading or (found["text"] if found else line.text)).strip(" :")
         yield text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
 
@@ -164,8 +143,9 @@ def _fields(section: Section, found: Sequence[WrittenDecision]) -> Iterator[Fiel
     yield Field(
         heading, "carried" if into else "evidence", f"{into}; evidence" if into else "its words, and the section"
     )
+    within = lines_within(found)
     for line in section.lines:
-        if line.level == section.level + 1 and not any(one.first_line <= line.number <= one.last_line for one in found):
+        if line.level == section.level + 1 and line.number not in within:
             yield Field(f"### {line.heading}", "evidence", "its words, and the section")
     if found:
         yield Field(f"{heading}: decisions", "carried", "decisions", len(found))

@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from ralf.files import atomic, folders
-from ralf.files.opening import content_of
-from ralf.ownership import gitview
 from ralf.project import Project
+from ralf.redact import redactor_for
+from ralf.storage import durable, files
+from ralf.storage.files import content_of
 
 Fate = Literal["carried", "evidence", "left"]
 """Carried: into a field of the route; evidence: kept in its words, found by search; left: not taken, and why."""
@@ -122,9 +122,9 @@ def keep(project: Project, report: MigrationReport) -> Path:
     lines = ",\n".join(entries[name] for name in sorted(entries))
     content = f'{head}, "files": [\n{lines}\n]}}\n'.encode("utf-8", "replace")
     if before != content:
-        gitview.check_untracked(project, path)
-        folders.make(path.parent)
-        atomic.write(path, content)
+        project.git.check_untracked(path)
+        files.make(path.parent)
+        durable.write_file(path, content)
     return path
 
 
@@ -143,7 +143,7 @@ _KEYS = ("path", "outcome", "shape", "sha256", "size", "routes", "rule", "decisi
 
 
 def _line(project: Project, tree: dict[str, Any]) -> str:
-    return json.dumps(project.redactor.tree(tree), ensure_ascii=False)
+    return json.dumps(redactor_for(project).tree(tree), ensure_ascii=False)
 
 
 def _counts(entry: Mapping[str, Any]) -> dict[str, int]:

@@ -1,4 +1,4 @@
-"""Reads run folders that are over, each as the transcript that a live one is: `ralf.transcripts.runfolder`."""
+"""Reads run folders that are over, each as the transcript that a live one is: `runfolder` of BlackBox5."""
 
 from __future__ import annotations
 
@@ -9,18 +9,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from ralf import jsontext
 from ralf.errors import RalfError
-from ralf.files.opening import content_of
+from ralf.format import codec
 from ralf.project import Project
-from ralf.runs import documents, handwritten, metadata, registry
-from ralf.runs.folder import RunFolder
-from ralf.transcripts import runfolder
+from ralf.storage.files import content_of
 from ralf.transcripts.events import Event
 from ralf.transcripts.notes import Notes
-from ralf_migrations import places, routes
-from ralf_migrations.places import Found
-from ralf_migrations.reading import Part, Reading, Source, Unreadable, accounted, beginning
+from ralf_integrations.blackbox5.runs import folder, handwritten, registry, runfolder
+from ralf_integrations.blackbox5.runs.folder import RunFolder
+from ralf_migrations import reading
+from ralf_migrations.reading import Found, Part, Reading, Source, Unreadable, accounted, beginning
 from ralf_migrations.report import Fate, Field
 
 _NAME = re.compile(r"run-(?P<number>\d)?.+")
@@ -42,8 +40,8 @@ _LEFT: tuple[tuple[str, str], ...] = (
 def find(base: Path, named: bool, store: Path) -> Found:
     """The run folders below a folder, it included."""
     if not base.is_dir():
-        return Found((), (base,))
-    return places.folders(base, _is_run, store=store)
+        return Found(strange=[base])
+    return reading.find_folders(base, _is_run, store=store)
 
 
 def _is_run(folder: Path, names: list[str], within: bool) -> bool:
@@ -59,14 +57,8 @@ def _is_run(folder: Path, names: list[str], within: bool) -> bool:
 
 def order(path: Path) -> tuple[str, str]:
     """The older runs first: by the time in the name, else by the one that the files at its head tell."""
-    return RunFolder(path).started or _told_time(path), path.as_posix()
-
-
-def _told_time(path: Path) -> str:
-    for name in _TIMED:
-        if found := _TIME.search(beginning(path / name)):
-            return found[1]
-    return ""
+    told = (found[1] for name in _TIMED if (found := _TIME.search(beginning(path / name))))
+    return RunFolder(path).started or next(told, ""), path.as_posix()
 
 
 def read(project: Project, path: Path) -> tuple[Source | None, Reading]:
@@ -81,14 +73,21 @@ def read(project: Project, path: Path) -> tuple[Source | None, Reading]:
         raise Unreadable(error.strerror or str(error)) from None
     if problem := next((f"{name}: {what}" for name, what in notes.problems.items() if _is_unreadable(path, name)), ""):
         raise Unreadable(problem)
-    route, rule = routes.of_run(path)
+    route, rule = reading.route_of_run(path)
+    brought = Notes(
+        *(notes.path, notes.session, events),
+        format=notes.format,
+        origin=notes.origin,
+        skipped=notes.skipped,
+        attempt=notes.attempt,
+    )
     decisions = sum("decision" in event.input for event in events)
     fields = list(_fields(RunFolder(path), written=bool(events)))
     fields += [Field("decisions", "carried", "decisions", decisions)] if decisions else []
     return None, Reading(
         "imported" if events else "nothing",
         "run folder",
-        (Part(route, _brought(notes, events)),) if events or notes.attempt is not None else (),
+        (Part(route, brought),) if events or notes.attempt is not None else (),
         rule,
         tuple(fields),
         decisions=decisions,
@@ -129,25 +128,12 @@ def _with_hash(event: Event, digests: Mapping[str, str]) -> Event:
     return replace(event, input={**event.input, "file_sha256": digest}) if digest else event
 
 
-def _brought(notes: Notes, events: Sequence[Event]) -> Notes:
-    """The transcript with these notes."""
-    return Notes(
-        notes.path,
-        notes.session,
-        events,
-        format=notes.format,
-        origin=notes.origin,
-        skipped=notes.skipped,
-        attempt=notes.attempt,
-    )
-
-
 def _fields(run: RunFolder, *, written: bool) -> Iterator[Field]:
     """What became of each file: of a document by its parts, of a record by its keys."""
     for name in run.files:
         if name in run.documents:
             yield from _of_document(run, name)
-        elif name in metadata.NAMES or name == runfolder.REGISTRY:
+        elif name in folder.RECORDS or name == runfolder.REGISTRY:
             yield from _of_record(run, name, written=written)
         elif name in run.outputs:
             yield Field(name, "evidence", "the end of what was printed, and the promise in it")
@@ -164,7 +150,7 @@ def _fields(run: RunFolder, *, written: bool) -> Iterator[Field]:
 
 def _of_document(run: RunFolder, name: str) -> Iterator[Field]:
     try:
-        parts = documents.parts_of(name, run.text(name))
+        parts = runfolder.parts_of(name, run.text(name))
     except OSError as error:
         yield Field(name, "left", error.strerror or str(error))
         return
@@ -200,7 +186,7 @@ def _of_record(run: RunFolder, name: str, *, written: bool) -> Iterator[Field]:
 def _tree(name: str, text: str) -> tuple[object, Sequence[tuple[int, int, str]]]:
     """What a record holds, and the lines of it that cannot be read."""
     if name.endswith(".json"):
-        return jsontext.load(text), ()
+        return codec.load(text), ()
     if name == "status.txt":
         return {}, ()
     if name == runfolder.REGISTRY:

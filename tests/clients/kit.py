@@ -23,7 +23,7 @@ from typing import Any
 import pytest
 
 import storekit
-from ralf.ownership import registry
+from ralf.storage import registry
 
 CLIENTS = os.environ.get("RALF_TEST_CLIENTS", "")
 KIT = storekit.SOURCE.parent / "shared" / "clients"

@@ -14,6 +14,7 @@ from kit import CLAUDE, World, bash, said, tool, waited, why_not
 from scenario import CHOICE, FEW, MUCH, ON_ROUTE, REQUEST, ROUTE, RULE, install, script, work
 
 import ralf
+import ralf.errors
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(bool(why_not()), reason=why_not() or "-")]
 
@@ -134,7 +135,8 @@ def test_two_hooks_at_once_make_one_checkpoint(world: World) -> None:
 
 
 def _records(world: World) -> list[dict[str, Any]]:
-    from ralf import journal, project
+    from ralf import project
+    from ralf.storage import journal
     from ralf.storage.filestore import FileStore
 
     store = FileStore(project.find(world.project).folder)

@@ -11,7 +11,7 @@ from kit import CLAUDE, CODEX, World, said, tool, why_not
 
 import ralf
 import storekit
-from ralf.briefing import fence
+from ralf.text import fence
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(bool(why_not()), reason=why_not() or "-")]
 

@@ -1,4 +1,7 @@
-"""What every store must do. A second store is one more line in `STORES`; the words are those of `ralf.store.Store`."""
+"""What every store must do. Another store is one more line in `STORES`; the words are those of `ralf.storage.port`.
+
+A test that needs a capability runs for the stores whose `properties` name it.
+"""
 
 from __future__ import annotations
 
@@ -11,15 +14,19 @@ from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
+from memory_store import MemoryStore, SixMethods
 
 from examples import examples
 from ralf.errors import BlobNotFound, Conflict, NotFound, UnknownToken, UsageError
 from ralf.storage import filestore
 from ralf.storage.filestore import FileStore
-from ralf.store import Entry, Store, Token
+from ralf.storage.port import Entry, SealedStore, Store, Token, entry_at, has_blob
 
 STORES: dict[str, Callable[[Path], Store]] = {
     "FileStore": FileStore,
+    "MemoryStore": MemoryStore,
+    "SixMethods": SixMethods,
+    "SealedStore": lambda folder: SealedStore(FileStore(folder), lambda: b"key", lambda _: False),
 }
 STREAM = "routes/TASK-001"
 quick = settings(
@@ -31,7 +38,25 @@ quick = settings(
 )
 
 
-@pytest.fixture(params=STORES.values(), ids=STORES.keys())
+def needs(*capabilities: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Marks a test of capabilities that a store may have."""
+
+    def marked(test: Callable[..., None]) -> Callable[..., None]:
+        test.__dict__["needs"] = capabilities
+        return test
+
+    return marked
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "opened" in metafunc.fixturenames:
+        wanted = metafunc.function.__dict__.get("needs", ())
+        has = {name: store(Path("none")).properties for name, store in STORES.items()}
+        able = [name for name in STORES if all(getattr(has[name], one) is not None for one in wanted)]
+        metafunc.parametrize("opened", [STORES[name] for name in able], ids=able, indirect=True)
+
+
+@pytest.fixture
 def opened(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[], Store]:
     """Opens the store, again and again, as other processes would."""
     return lambda: request.param(tmp_path / "store")
@@ -126,31 +151,33 @@ def test_streams_are_found_by_the_beginning_of_their_names(store: Store) -> None
     assert list(store.streams("runs/")) == []
 
 
+@needs("archive", "replace", "survey")
 def test_a_mark_is_the_same_only_while_its_stream_is(
     opened: Callable[[], Store], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(filestore, "_SETTLED", 0)
     store = opened()
     head = filled(store, 2)[-1]
-    seen = [store.marks("routes").get("TASK-001", "")]
-    assert opened().marks("routes").get("TASK-001") == seen[0] != ""
+    seen = [store.properties.survey.marks("routes").get("TASK-001", "")]
+    assert opened().properties.survey.marks("routes").get("TASK-001") == seen[0] != ""
     store.append("routes/b", record(), id="b", after=None)
-    assert store.marks("routes")["TASK-001"] == seen[0]
+    assert store.properties.survey.marks("routes")["TASK-001"] == seen[0]
     for change in (
         lambda: store.append(STREAM, record(2), id="c", after=head),
-        lambda: store.rewrite(STREAM, lambda entry: entry.record.replace(b'"n": 0', b'"n": 9')),
-        lambda: store.archive(STREAM, str(store.head(STREAM))),
+        lambda: store.properties.replace.replace(STREAM, lambda entry: entry.record.replace(b'"n": 0', b'"n": 9')),
+        lambda: store.properties.archive.archive(STREAM, str(store.head(STREAM))),
     ):
         change()
-        seen.append(store.marks("routes")["TASK-001"])
-    store.drop(STREAM)
-    assert "TASK-001" not in store.marks("routes")
+        seen.append(store.properties.survey.marks("routes")["TASK-001"])
+    store.properties.replace.drop(STREAM)
+    assert "TASK-001" not in store.properties.survey.marks("routes")
     assert len(set(seen)) == 4
 
 
+@needs("survey")
 def test_a_stream_that_was_changed_a_moment_ago_has_no_mark(store: Store) -> None:
     filled(store, 1)
-    assert store.marks("routes") == {}
+    assert store.properties.survey.marks("routes") == {}
 
 
 @pytest.mark.parametrize(
@@ -320,49 +347,56 @@ def test_asking_for_the_head_takes_no_longer_in_a_long_stream(store: Store) -> N
 # ---- rewriting ----
 
 
+@needs("replace")
 def test_records_that_are_rewritten_keep_their_ids_and_their_order(opened: Callable[[], Store]) -> None:
     filled(opened(), 5)
-    changed = opened().rewrite(STREAM, lambda entry: record(9, "other") if entry.id == "id-2" else entry.record)
+    changed = opened().properties.replace.replace(
+        STREAM, lambda entry: record(9, "other") if entry.id == "id-2" else entry.record
+    )
     assert changed == 1
     assert [(entry.id, entry.record) for entry in opened().read(STREAM)] == [
         (f"id-{n}", record(9, "other") if n == 2 else record(n)) for n in range(5)
     ]
 
 
+@needs("replace")
 @pytest.mark.parametrize("text", ["", "a longer text than before"])
 def test_every_place_of_before_is_unknown_after_a_rewrite(store: Store, text: str) -> None:
     tokens = filled(store, 4)
-    store.rewrite(STREAM, lambda entry: record(7, text) if entry.id == "id-3" else entry.record)
+    store.properties.replace.replace(STREAM, lambda entry: record(7, text) if entry.id == "id-3" else entry.record)
     for token in tokens:
         with pytest.raises(UnknownToken):
             list(store.read(STREAM, after=token))
         with pytest.raises(UnknownToken):
-            store.entry(STREAM, token)
+            entry_at(store, STREAM, token)
     assert store.head(STREAM) not in tokens
 
 
+@needs("replace")
 def test_a_stream_goes_on_after_a_rewrite_and_after_the_next_one(store: Store) -> None:
     old = filled(store, 3)[-1]
     for number in range(3):
-        store.rewrite(STREAM, lambda entry, number=number: record(number, "x" * number * 100))  # type: ignore[misc]
+        store.properties.replace.replace(STREAM, lambda entry, number=number: record(number, "x" * number * 100))  # type: ignore[misc]
         with pytest.raises(Conflict):
             store.append(STREAM, record(5), id="new", after=old)
         head = store.head(STREAM)
         token = store.append(STREAM, record(5), id=f"new-{number}", after=head)
         assert [entry.token for entry in store.read(STREAM, after=head)] == [token]
         assert store.append(STREAM, record(6), id="id-1", after=token) == list(store.read(STREAM))[1].token
-        assert store.entry(STREAM, token).record == record(5)
+        assert entry_at(store, STREAM, token).record == record(5)
     assert [entry.id for entry in store.read(STREAM)] == ["id-0", "id-1", "id-2", "new-0", "new-1", "new-2"]
 
 
+@needs("replace")
 def test_a_rewrite_that_changes_nothing_does_nothing(store: Store) -> None:
     tokens = filled(store, 3)
-    assert store.rewrite(STREAM, lambda entry: entry.record) == 0
+    assert store.properties.replace.replace(STREAM, lambda entry: entry.record) == 0
     assert [entry.token for entry in store.read(STREAM)] == tokens
-    assert store.rewrite("routes/none", lambda entry: entry.record) == 0
+    assert store.properties.replace.replace("routes/none", lambda entry: entry.record) == 0
     assert list(store.streams("")) == [STREAM]
 
 
+@needs("replace")
 def test_a_rewrite_that_breaks_off_changes_nothing(store: Store) -> None:
     tokens = filled(store, 3)
 
@@ -372,14 +406,15 @@ def test_a_rewrite_that_breaks_off_changes_nothing(store: Store) -> None:
         return record(9)
 
     with pytest.raises(ZeroDivisionError):
-        store.rewrite(STREAM, change)
+        store.properties.replace.replace(STREAM, change)
     with pytest.raises(UsageError):
-        store.rewrite(STREAM, lambda entry: entry.record + b"\n")
+        store.properties.replace.replace(STREAM, lambda entry: entry.record + b"\n")
     assert [(entry.token, entry.record) for entry in store.read(STREAM)] == [
         (token, record(n)) for n, token in enumerate(tokens)
     ]
 
 
+@needs("replace")
 def test_who_reads_during_a_rewrite_sees_all_as_it_was_or_all_as_it_is(opened: Callable[[], Store]) -> None:
     head = None
     for number in range(20):
@@ -403,7 +438,9 @@ def test_who_reads_during_a_rewrite_sees_all_as_it_was_or_all_as_it_is(opened: C
     reader.start()
     for number in range(1, 30):
         text = "x" * (number % 3) * 1_000
-        assert opened().rewrite(STREAM, lambda _, text=text, number=number: record(number, text)) == 20  # type: ignore[misc]
+        assert (
+            opened().properties.replace.replace(STREAM, lambda _, text=text, number=number: record(number, text)) == 20
+        )  # type: ignore[misc]
     done.set()
     reader.join()
     assert errors == []
@@ -414,50 +451,56 @@ def test_who_reads_during_a_rewrite_sees_all_as_it_was_or_all_as_it_is(opened: C
 # ---- archiving ----
 
 
+@needs("replace")
 @pytest.mark.parametrize("archived", [False, True])
 def test_a_stream_that_is_dropped_is_gone_and_may_be_begun_anew(opened: Callable[[], Store], archived: bool) -> None:
     store = opened()
     tokens = filled(store, 4)
     filled(store, 2, "routes/other")
-    if archived:
-        store.archive(STREAM, tokens[2])
-    store.drop(STREAM)
-    store.drop(STREAM)
-    store.drop("routes/never-there")
+    archive = store.properties.archive
+    if archived and archive is not None:
+        archive.archive(STREAM, tokens[2])
+    store.properties.replace.drop(STREAM)
+    store.properties.replace.drop(STREAM)
+    store.properties.replace.drop("routes/never-there")
     assert list(opened().read(STREAM)) == []
-    assert (store.head(STREAM), store.archived(STREAM)) == (None, None)
+    assert store.head(STREAM) is None
+    assert archive is None or archive.archived(STREAM) is None
     assert STREAM not in store.streams("")
     with pytest.raises(UnknownToken):
-        store.entry(STREAM, tokens[0])
+        entry_at(store, STREAM, tokens[0])
     assert len(filled(store, 3)) == len(list(store.read(STREAM))) == 3
     assert len(list(store.read("routes/other"))) == 2
 
 
+@needs("archive")
 def test_archived_records_read_as_before_under_the_tokens_of_before(opened: Callable[[], Store]) -> None:
     tokens = filled(opened(), 8)
-    assert opened().archived(STREAM) is None
+    assert opened().properties.archive.archived(STREAM) is None
     for number in (0, 3, 4, 7):
-        assert opened().archive(STREAM, tokens[number]) > 0
-        assert opened().archived(STREAM) == tokens[number]
+        assert opened().properties.archive.archive(STREAM, tokens[number]) > 0
+        assert opened().properties.archive.archived(STREAM) == tokens[number]
         assert list(opened().read(STREAM)) == [Entry(token, f"id-{n}", record(n)) for n, token in enumerate(tokens)]
         for n, token in enumerate(tokens):
-            assert opened().entry(STREAM, token).record == record(n)
+            assert entry_at(opened(), STREAM, token).record == record(n)
             assert [entry.token for entry in opened().read(STREAM, after=token)] == tokens[n + 1 :]
         assert opened().head(STREAM) == tokens[-1]
         assert list(opened().streams("")) == [STREAM]
 
 
+@needs("archive")
 def test_what_is_archived_already_is_not_archived_again(store: Store) -> None:
     tokens = filled(store, 5)
-    store.archive(STREAM, tokens[3])
-    assert store.archive(STREAM, tokens[3]) == 0
-    assert store.archive(STREAM, tokens[1]) == 0
-    assert store.archived(STREAM) == tokens[3]
+    store.properties.archive.archive(STREAM, tokens[3])
+    assert store.properties.archive.archive(STREAM, tokens[3]) == 0
+    assert store.properties.archive.archive(STREAM, tokens[1]) == 0
+    assert store.properties.archive.archived(STREAM) == tokens[3]
 
 
+@needs("archive")
 def test_a_stream_goes_on_after_archiving_and_an_archived_id_lands_once(opened: Callable[[], Store]) -> None:
     tokens = filled(opened(), 4)
-    opened().archive(STREAM, tokens[3])
+    opened().properties.archive.archive(STREAM, tokens[3])
     assert opened().append(STREAM, record(9), id="id-1", after=None) == tokens[1]
     with pytest.raises(Conflict):
         opened().append(STREAM, record(9), id="new", after=tokens[2])
@@ -465,40 +508,46 @@ def test_a_stream_goes_on_after_archiving_and_an_archived_id_lands_once(opened: 
     assert [entry.token for entry in opened().read(STREAM, after=tokens[2])] == [tokens[3], token]
 
 
+@needs("archive")
 def test_what_is_not_archived_can_be_told_by_its_size(store: Store) -> None:
-    assert store.unarchived(STREAM) == 0
+    assert store.properties.archive.unarchived(STREAM) == 0
     tokens = filled(store, 50)
-    before = store.unarchived(STREAM)
+    before = store.properties.archive.unarchived(STREAM)
     assert before >= sum(len(entry.record) for entry in store.read(STREAM))
-    store.archive(STREAM, tokens[40])
-    assert store.unarchived(STREAM) < before / 2
+    store.properties.archive.archive(STREAM, tokens[40])
+    assert store.properties.archive.unarchived(STREAM) < before / 2
 
 
+@needs("archive")
 def test_archiving_up_to_a_place_that_is_none_is_refused(store: Store) -> None:
     with pytest.raises(UnknownToken):
-        store.archive(STREAM, "0-" + "0" * 32)
+        store.properties.archive.archive(STREAM, "0-" + "0" * 32)
     filled(store, 2)
     for token in ("", "0-" + "0" * 32, "99999-" + "0" * 32):
         with pytest.raises(UnknownToken):
-            store.archive(STREAM, token)
+            store.properties.archive.archive(STREAM, token)
 
 
+@needs("archive", "replace")
 def test_archived_records_are_rewritten_like_the_others(store: Store) -> None:
     tokens = filled(store, 6)
-    store.archive(STREAM, tokens[1])
-    store.archive(STREAM, tokens[3])
-    changed = store.rewrite(STREAM, lambda entry: record(9, "x") if entry.id in ("id-0", "id-5") else entry.record)
+    store.properties.archive.archive(STREAM, tokens[1])
+    store.properties.archive.archive(STREAM, tokens[3])
+    changed = store.properties.replace.replace(
+        STREAM, lambda entry: record(9, "x") if entry.id in ("id-0", "id-5") else entry.record
+    )
     assert changed == 2
     assert [entry.record for entry in store.read(STREAM)] == [record(9, "x"), *map(record, range(1, 5)), record(9, "x")]
     for token in tokens:
         with pytest.raises(UnknownToken):
-            store.entry(STREAM, token)
+            entry_at(store, STREAM, token)
     now = [entry.token for entry in store.read(STREAM)]
-    assert store.archived(STREAM) == now[3]
-    assert store.archive(STREAM, now[4]) > 0
+    assert store.properties.archive.archived(STREAM) == now[3]
+    assert store.properties.archive.archive(STREAM, now[4]) > 0
     assert [entry.token for entry in store.read(STREAM)] == now
 
 
+@needs("archive", "replace")
 def test_who_reads_while_records_are_archived_and_rewritten_sees_all_of_them(opened: Callable[[], Store]) -> None:
     head = None
     for number in range(40):
@@ -518,9 +567,9 @@ def test_who_reads_while_records_are_archived_and_rewritten_sees_all_of_them(ope
     reader.start()
     for number in range(1, 20):
         tokens = [entry.token for entry in opened().read(STREAM)]
-        opened().archive(STREAM, tokens[number])
+        opened().properties.archive.archive(STREAM, tokens[number])
         if number % 4 == 0:
-            opened().rewrite(STREAM, lambda _, number=number: record(number, "x" * 2_000))  # type: ignore[misc]
+            opened().properties.replace.replace(STREAM, lambda _, number=number: record(number, "x" * 2_000))  # type: ignore[misc]
     done.set()
     reader.join()
     assert errors == []
@@ -543,40 +592,46 @@ def test_the_same_bytes_are_the_same_blob_however_they_are_cut(opened: Callable[
     assert len(digests) == 1
 
 
+@needs("heap")
 def test_a_blob_is_there_until_it_is_dropped(opened: Callable[[], Store]) -> None:
     digest = opened().put_blob([b"words"])
-    assert opened().has_blob(digest)
-    opened().drop_blob(digest)
-    assert not opened().has_blob(digest)
+    assert has_blob(opened(), digest)
+    opened().properties.heap.drop_blob(digest)
+    assert not has_blob(opened(), digest)
     with pytest.raises(BlobNotFound):
         opened().open_blob(digest)
-    opened().drop_blob(digest)
+    opened().properties.heap.drop_blob(digest)
     assert opened().put_blob([b"words"]) == digest
-    assert opened().has_blob(digest)
+    assert has_blob(opened(), digest)
 
 
+@needs("heap")
 def test_every_blob_is_listed_with_its_size_and_when_it_was_last_put(opened: Callable[[], Store]) -> None:
-    assert list(opened().blobs()) == []
+    assert list(opened().properties.heap.blobs()) == []
     begin = time.time() - 2  # clocks of file systems are coarse
     digests = {opened().put_blob([b"words" * 100]), opened().put_blob([b"others"])}
-    listed = list(opened().blobs())
+    listed = list(opened().properties.heap.blobs())
     assert {blob.digest for blob in listed} == digests
     assert all(blob.size > 0 and begin <= blob.put <= time.time() + 2 for blob in listed)
-    opened().drop_blob(digests.pop())
-    assert {blob.digest for blob in opened().blobs()} == digests
+    opened().properties.heap.drop_blob(digests.pop())
+    assert {blob.digest for blob in opened().properties.heap.blobs()} == digests
 
 
 def test_a_blob_that_was_never_put_is_not_found(store: Store) -> None:
     with pytest.raises(NotFound):
         store.open_blob("0" * 64)
-    assert not store.has_blob("0" * 64)
+    assert not has_blob(store, "0" * 64)
 
 
 @pytest.mark.parametrize("digest", ["", "../../x", "0" * 63, "A" * 64, "0" * 64 + "\n", "\u0660" * 64])
 def test_what_is_no_digest_is_refused(store: Store, digest: str) -> None:
-    for ask in (store.open_blob, store.has_blob, store.drop_blob):
+    with pytest.raises(UsageError):
+        store.open_blob(digest)
+    with pytest.raises(UsageError):
+        has_blob(store, digest)
+    if store.properties.heap is not None:
         with pytest.raises(UsageError):
-            ask(digest)
+            store.properties.heap.drop_blob(digest)
 
 
 def test_chunks_that_break_off_leave_nothing(store: Store) -> None:
@@ -586,47 +641,51 @@ def test_chunks_that_break_off_leave_nothing(store: Store) -> None:
 
     with pytest.raises(ZeroDivisionError):
         store.put_blob(chunks())  # type: ignore[arg-type]
-    assert not store.has_blob(hashlib.sha256(b"half").hexdigest())
+    assert not has_blob(store, hashlib.sha256(b"half").hexdigest())
 
 
+@needs("archive", "heap")
 def test_an_archived_blob_is_a_blob_like_the_others(opened: Callable[[], Store]) -> None:
     words = {opened().put_blob([b"words " * 1000]): b"words " * 1000, opened().put_blob([b""]): b""}
     loose = opened().put_blob([b"loose"])
-    put = {blob.digest: blob.put for blob in opened().blobs()}
-    assert opened().archive_blobs([*words, "0" * 64]) > 0
-    assert opened().archive_blobs(words) == 0
+    put = {blob.digest: blob.put for blob in opened().properties.heap.blobs()}
+    assert opened().properties.archive.archive_blobs([*words, "0" * 64]) > 0
+    assert opened().properties.archive.archive_blobs(words) == 0
     for digest, content in words.items():
-        assert opened().has_blob(digest)
+        assert has_blob(opened(), digest)
         with opened().open_blob(digest) as file:
             assert file.read() == content
-    listed = {blob.digest: blob for blob in opened().blobs()}
+    listed = {blob.digest: blob for blob in opened().properties.heap.blobs()}
     assert listed.keys() == {*words, loose}
     assert {digest for digest, blob in listed.items() if blob.archived} == set(words)
     assert all(abs(listed[digest].put - put[digest]) <= 2 for digest in put)
 
 
+@needs("archive", "heap")
 def test_an_archived_blob_can_be_put_again_and_dropped(opened: Callable[[], Store]) -> None:
     digests = [opened().put_blob([bytes([n]) * 100]) for n in range(3)]
-    opened().archive_blobs(digests)
+    opened().properties.archive.archive_blobs(digests)
     assert opened().put_blob([bytes([0]) * 100]) == digests[0]
-    assert len(list(opened().blobs())) == 3
+    assert len(list(opened().properties.heap.blobs())) == 3
     for digest in digests:
-        opened().drop_blob(digest)
-        assert not opened().has_blob(digest)
+        opened().properties.heap.drop_blob(digest)
+        assert not has_blob(opened(), digest)
         with pytest.raises(BlobNotFound):
             opened().open_blob(digest)
-    assert list(opened().blobs()) == []
+    assert list(opened().properties.heap.blobs()) == []
 
 
+@needs("archive", "heap")
 def test_sweeping_takes_nothing_that_is_kept(opened: Callable[[], Store]) -> None:
-    assert opened().sweep() == 0
+    assert opened().properties.heap.sweep() == 0
     archived, loose = opened().put_blob([b"archived"]), opened().put_blob([b"loose"])
-    opened().archive_blobs([archived])
-    assert opened().sweep() == 0
-    assert opened().has_blob(archived)
-    assert opened().has_blob(loose)
+    opened().properties.archive.archive_blobs([archived])
+    assert opened().properties.heap.sweep() == 0
+    assert has_blob(opened(), archived)
+    assert has_blob(opened(), loose)
 
 
+@needs("archive")
 def test_blobs_are_archived_by_several_at_once_and_none_is_lost(opened: Callable[[], Store]) -> None:
     digests = [opened().put_blob([bytes([n]) * 5_000]) for n in range(24)]
     errors: list[BaseException] = []
@@ -634,8 +693,8 @@ def test_blobs_are_archived_by_several_at_once_and_none_is_lost(opened: Callable
     def work(first: int) -> None:
         try:
             for number in range(first, 24, 4):
-                opened().archive_blobs([digests[number], digests[(number + 5) % 24]])
-                assert all(map(opened().has_blob, digests))
+                opened().properties.archive.archive_blobs([digests[number], digests[(number + 5) % 24]])
+                assert all(has_blob(opened(), digest) for digest in digests)
         except BaseException as error:  # noqa: BLE001  # of a thread: shown below
             errors.append(error)
 

@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from ralf import state as states
+from ralf import project
 from ralf.errors import Busy
-from ralf.files import atomic, leases, locks
-from ralf.ownership import gitview
+from ralf.route import foreign, load
+from ralf.storage import durable, files, locks
 
 
 @contextmanager
@@ -58,11 +58,11 @@ def _written_under_one_name(path: Path, content: bytes, known: str) -> None:
 
 
 def _renamed(path: Path, content: bytes, known: str) -> None:
-    atomic.write(path, content)
+    durable.write(path, content)
 
 
-def _read(path: str | Path, most: int = sys.maxsize, end: bytes = b"") -> leases.Read:
-    return leases.Read(Path(path).read_bytes()[:most], True, leases.version_of(os.stat(path)))
+def _read(path: str | Path, most: int = sys.maxsize, end: bytes = b"") -> files.Read:
+    return files.Read(Path(path).read_bytes()[:most], True, files.version_of(os.stat(path)))
 
 
 def _patched(*changes: tuple[object, str, Any]) -> AbstractContextManager[Any]:
@@ -74,29 +74,29 @@ def _patched(*changes: tuple[object, str, Any]) -> AbstractContextManager[Any]:
     return stack
 
 
-def _believed(project: Any, route: str, kept: Any, head: str, recorded: Any = states._recorded) -> Any:
+def _believed(project: Any, route: str, kept: Any, head: str, recorded: Any = load._recorded) -> Any:
     return recorded(project, route, kept, head)[0], True
 
 
 VARIANTS: dict[str, Callable[[], AbstractContextManager[Any]]] = {
     "no lock": partial(_patched, (locks, "held", _unlocked)),
     "no fsync": partial(_patched, (os, "fsync", lambda descriptor: None)),
-    "one temporary name": partial(_patched, (locks, "held", _unlocked), (atomic, "exchange", _written_under_one_name)),
+    "one temporary name": partial(_patched, (locks, "held", _unlocked), (durable, "exchange", _written_under_one_name)),
     "lock by existence": partial(_patched, (locks, "held", _locked_by_a_file)),
-    "plain write": partial(_patched, (atomic, "exchange", _written_in_place)),
-    "rename": partial(_patched, (atomic, "exchange", _renamed)),
+    "plain write": partial(_patched, (durable, "exchange", _written_in_place)),
+    "rename": partial(_patched, (durable, "exchange", _renamed)),
     "a store that git sees": partial(
-        _patched, (gitview, "IGNORE_ALL", "#\n"), (gitview, "check_untracked", lambda project, path: None)
+        _patched, (project, "IGNORE_ALL", "#\n"), (project.GitView, "check_untracked", lambda view, path: None)
     ),
-    "no second look": partial(_patched, (atomic.Aside, "drop", atomic.Aside.remove)),
-    "a cache of another journal": partial(_patched, (states, "_recorded", _believed)),
-    "histories that nobody joins": partial(_patched, (states, "_taken_in_by", lambda project, route, found: None)),
-    "no look at open files": partial(_patched, (leases, "read", _read)),
+    "no second look": partial(_patched, (durable.DisplacedFile, "drop", durable.DisplacedFile.remove)),
+    "a cache of another journal": partial(_patched, (load, "_recorded", _believed)),
+    "histories that nobody joins": partial(_patched, (foreign, "_taken_in_by", lambda project, route, found: None)),
+    "no look at open files": partial(_patched, (files, "read", _read)),
 }
 """By name, what breaks the write path for a block."""
 
 LACKING: dict[str, Callable[[], AbstractContextManager[Any]]] = {
-    "exchange": partial(_patched, (atomic, "_renameat2", lambda: None)),
-    "leases": partial(_patched, (leases, "_lease", lambda descriptor: None)),
+    "exchange": partial(_patched, (durable, "_renameat2", lambda: None)),
+    "leases": partial(_patched, (files, "_lease", lambda descriptor: None)),
 }
 """By name, what a system may lack: macOS both, some file systems the one or the other. Nothing is lost there either."""

@@ -34,11 +34,11 @@ from tests.faults import rig
 from tests.faults.kept import Kept
 
 import ralf
-from ralf import archive, corrections
 from ralf.errors import RalfError
-from ralf.files import atomic
-from ralf.integrity import repair
-from ralf.past import revert
+from ralf.history import log
+from ralf.maintenance import repair
+from ralf.route import archive, corrections
+from ralf.storage import durable
 
 _SHIM = Path(__file__).with_name("shim.c")
 _LIBRARY = "RALF_FAULTS_SHIM"
@@ -86,7 +86,7 @@ def _drop(root: Path, _: rig.Acknowledge) -> None:
 
 
 def _revert(root: Path, _: rig.Acknowledge) -> None:
-    revert.revert(rig.ROUTE, "r1", root=root)
+    log.revert(rig.ROUTE, "r1", root=root)
 
 
 def _archive(root: Path, _: rig.Acknowledge) -> None:
@@ -333,7 +333,7 @@ def _unsynced(calls: list[str]) -> set[str]:
         elif kept.startswith(("journal/", "routes/", "blobs/", "projects/")):
             if call in ("write", "pwrite64", "ftruncate64"):
                 dirty.add(path)
-            elif call.startswith("rename") and not path.endswith(atomic.SEEN_SUFFIX):  # looked at under either name
+            elif call.startswith("rename") and not path.endswith(durable.SEEN_SUFFIX):  # looked at under either name
                 dirty.add(folder)
     return {path for path in dirty if not path.endswith(".tmp")}
 

@@ -18,8 +18,8 @@ from unittest.mock import patch
 from tests.faults.figures import told
 from tests.faults.planted_secrets import KINDS, RUN, Plant, plants
 
-from ralf.secrets import secretends, secretspans
-from ralf.secrets.redact import Redactor
+from ralf.redact import borders
+from ralf.redact.redactor import Redactor
 from ralf.transcripts.events import START, Event
 
 CUTS = 20
@@ -79,12 +79,10 @@ def _left(plant: Plant, texts: Sequence[str]) -> Iterator[str]:
 # ---- broken on purpose ----
 
 BROKEN: dict[str, Callable[[], AbstractContextManager[object]]] = {
-    "each piece by itself": lambda: patch.object(secretspans, "_over_borders", lambda *_, **__: iter(())),
-    "what may follow an end": lambda: patch.object(secretends, "unfinished", lambda *_: iter(())),
-    "what goes on from an end": lambda: patch.object(secretspans, "open_ends", lambda *_: {}),
-    "how much goes on": lambda: patch.object(
-        secretspans, "_rests", lambda *_: dict.fromkeys(("result", "assistant"), 0)
-    ),
+    "each piece by itself": lambda: patch.object(borders, "_over_borders", lambda *_, **__: iter(())),
+    "what may follow an end": lambda: patch.object(borders, "unfinished", lambda *_: iter(())),
+    "what goes on from an end": lambda: patch.object(borders, "open_ends", lambda *_: {}),
+    "how much goes on": lambda: patch.object(borders, "_rests", lambda *_: dict.fromkeys(("result", "assistant"), 0)),
 }
 """Redaction without one of its parts, by what it does not look at."""
 

@@ -22,12 +22,14 @@ from tests.faults import rig
 from tests.faults.kept import Kept
 
 import ralf
-from ralf import document, optin, project as projects
-from ralf.corrections import drop
+from ralf import project
 from ralf.errors import RalfError
-from ralf.integrity.repair import repair
-from ralf.integrity.verify import verify
-from ralf.past.revert import revert
+from ralf.format import routefile
+from ralf.history.log import revert
+from ralf.maintenance import optin
+from ralf.maintenance.repair import repair
+from ralf.maintenance.verify import verify
+from ralf.route.corrections import drop
 
 KINDS = ("with the newer cache", "with the older cache", "with any cache", "without a cache")
 _RECORDS = 12
@@ -72,7 +74,7 @@ def _cases(kind: str, count: int) -> list[tuple[int, int, int | None]]:
 
 
 def _history(root: Path, random_: random.Random) -> list[Moment]:
-    optin.init(projects.find(root), share=False)
+    optin.init(project.find(root), share=False)
     moments: list[Moment] = []
     works: list[Callable[[Path, str], None]] = [_decide] * 3 + [_replace, _edit, _drop, _checkpoint, _revert]
     number = 0
@@ -125,7 +127,7 @@ def _revert(root: Path, marker: str) -> None:
 def _one(root: Path, moments: Sequence[Moment], old: int, new: int, cache: int | None, found: rig.Found) -> None:
     when = f"the journal of {old}, the file of {new}, the cache of {cache}"
     _lay(root, moments[old].journal, moments[new].file, moments[cache].cache if cache is not None else None)
-    said = {item.id: item for item in document.parse(moments[new].file, "file").decisions}
+    said = {item.id: item for item in routefile.parse(moments[new].file, "file").decisions}
     had = ralf.get_context(rig.ROUTE, root=root)
     looked = [finding for finding in verify(root=root).findings if finding.damage]
     known = {item.decision for item in rig.folded(root).decisions}

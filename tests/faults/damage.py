@@ -28,13 +28,13 @@ from tests.faults.figures import told
 from tests.storekit import context_of, write_session
 
 import ralf
-from ralf import archive as archives
 from ralf.errors import RouteNotFound
-from ralf.forgetting.forget import forget
-from ralf.integrity import repair as repairs
-from ralf.integrity.repair import repair
-from ralf.integrity.verify import VerifyReport, verify
-from ralf.search import search
+from ralf.finding.search import search
+from ralf.maintenance import repair as repairs
+from ralf.maintenance.forget import forget
+from ralf.maintenance.repair import repair
+from ralf.maintenance.verify import VerifyReport, verify
+from ralf.route import archive
 from ralf.storage.filestore import FileStore
 
 ROUTES = ("tide", "moon")
@@ -62,14 +62,16 @@ def bases(folder: Path) -> list[Path]:
         ralf.record_decision(route, "Keep the levels in centimetres", rationale="as the old logbook does", root=plain)
     search("harbour level", root=plain)
     archived = storekit.copied(plain, folder / "archived")
-    newest, archives.NEWEST = archives.NEWEST, 3
-    archives.archive(root=archived, older_than="1d", now=NOW)
-    archives.NEWEST = newest
+    newest, archive.NEWEST = archive.NEWEST, 3
+    archive.archive(root=archived, older_than="1d", now=NOW)
+    archive.NEWEST = newest
     rewritten = storekit.copied(archived, folder / "rewritten")
     slip = ralf.record_decision("tide", "Paint the gauge boards red in every spring", root=rewritten)
     forget("tide", slip.id, root=rewritten)
     ralf.record_decision("tide", "Number the stations from zero", root=rewritten)
-    return [plain, archived, rewritten]
+    zipped = storekit.copied(archived, folder / "zipped")
+    storekit.zipped(zipped, [path.name for path in (storekit.context_of(zipped) / "archive" / "blobs").glob("??/*")])
+    return [plain, archived, rewritten, zipped]
 
 
 def files(root: Path) -> list[Path]:

@@ -13,10 +13,9 @@ from typing import TYPE_CHECKING
 
 import ralf
 from ralf.errors import RalfError
-from ralf_integrations.blackbox5 import budgetfile, session_tracker
-from ralf_migrations.migrate import migrate
+from ralf_integrations.blackbox5 import budget, session_tracker
+from ralf_migrations.migrate import SOURCES, migrate
 from ralf_migrations.reading import Unreadable
-from ralf_migrations.sources import SOURCES
 
 if TYPE_CHECKING:
     from tests.faults.fuzz import World
@@ -81,14 +80,14 @@ def state_file(world: World, rng: random.Random, data: bytes) -> None:
     """A budget or a run's tracking of any shape is read, added to without losing a key, or refused and put aside."""
     run = world.root / "runs" / "run-1"
     run.mkdir(parents=True)
-    path = run / rng.choice((budgetfile.NAME, session_tracker.TRACKING))
+    path = run / rng.choice((budget.NAME, session_tracker.TRACKING))
     path.write_bytes(data)
     before = _tree(data)
     try:
-        if path.name == budgetfile.NAME:
+        if path.name == budget.NAME:
             reading = {"current_tokens": 7, "max_tokens": 9, "percentage": 77.78, "timestamp": "2026-03-01T08:00:00Z"}
-            aside = budgetfile.write(path, {"max_tokens": 9, "thresholds": {}}, reading)
-            assert budgetfile.read(path).tokens == 7
+            aside = budget.write_state(path, {"max_tokens": 9, "thresholds": {}}, reading)
+            assert budget.read_state(path).tokens == 7
             assert not aside or (run / aside).read_bytes() == data
             if before is None and data.strip():
                 assert aside

@@ -42,19 +42,19 @@ _RATE = 2e-6  # seconds a character that an expression may take on texts of its 
 
 _NAME = 255  # characters of the name of a file
 BOUNDED: dict[str, tuple[int, str]] = {
-    "ralf.runs.fields._AROUND": (200, "the names of fields"),
-    "ralf.runs.fields._REMARK": (200, "the names of fields"),
-    "ralf.runs.folder._OUTPUT": (_NAME, "names of files"),
-    "ralf.runs.folder._TASK": (_NAME, "names of files"),
+    "ralf_integrations.blackbox5.runs.markdown._AROUND": (200, "the names of fields"),
+    "ralf_integrations.blackbox5.runs.markdown._REMARK": (200, "the names of fields"),
+    "ralf_integrations.blackbox5.runs.folder._OUTPUT": (_NAME, "names of files"),
+    "ralf_integrations.blackbox5.runs.folder._TASK": (_NAME, "names of files"),
     "ralf_migrations.ralf_context._NEXT": (300, "the beginnings of headings"),
-    "ralf_migrations.timeline_plain._AROUND": (200, "the beginnings of headings"),
-    "ralf_migrations.timeline_plain._TASK": (400, "the beginning of a line that names the task"),
+    "ralf_migrations.timeline_memory._AROUND": (200, "the beginnings of headings"),
+    "ralf_migrations.timeline_memory._TASK": (400, "the beginning of a line that names the task"),
 }
 """Expressions that see short texts alone, by module and name: the longest, and what it is."""
 
 LEFT_OUT = {
-    "ralf.summarizers.grammar._PIECE": "reads our own expressions",
-    "ralf.refining.spend": "reads `daily_cap` of the person's own file",
+    "ralf.text.matcher._PIECE": "reads our own expressions",
+    "ralf.refining.local_config": "reads `daily_cap` of the person's own file",
     "ralf_integrations.blackbox5.timeline_memory._AGENT": "reads a variable of the environment",
 }
 """Expressions that see nothing that came with a transcript, a page or a clone."""

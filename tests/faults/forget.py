@@ -29,18 +29,20 @@ from typing import Any
 from unittest.mock import patch
 
 from tests.faults.figures import told
-from tests.storekit import V100, context_of, copied, route_file, write_session
+from tests.storekit import V100, context_of, copied, route_file, write_session, zipped
 
 import ralf
-from ralf import corrections, evidence, journal, project as projects
-from ralf.forgetting import loosefiles
-from ralf.forgetting.forget import _Forgetting, forget
-from ralf.forgetting.wording import MARK
-from ralf.integrity.verify import verify
+from ralf import project as projects
+from ralf.format.codec import to_tree
+from ralf.maintenance import forget as forgetting
+from ralf.maintenance.forget import _Forgetting, forget
+from ralf.maintenance.verify import verify
 from ralf.model import Decision
-from ralf.past import history
-from ralf.tree import to_tree
-from ralf.writer import writing
+from ralf.route import corrections, history
+from ralf.route.write import open_route
+from ralf.storage import journal
+from ralf.text.cleaning import MARK
+from ralf.transcripts import evidence
 
 ROUTES = ("tide", "moon", "star")
 _MEMORY = "/dev/shm"  # what is proved here does not hang on the disk
@@ -104,9 +106,10 @@ def _refine(root: Path, rng: random.Random) -> None:
     text = f"- **Done:** {sentence(rng)}\n  {sentence(rng)}"
     item = to_tree(Decision(decision=sentence(rng), rationale=sentence(rng), timestamp="t", origin="agent"))
     payload = {"refines": "cp-001", "title": sentence(rng), "text": text, "summarizer": "made", "decisions": [item]}
-    with writing(projects.find(root), route) as writer:
+    with open_route(projects.find(root), route) as writer:
+        writer.absorb_edits()
         writer.append("refinement", payload, id=f"made-{rng.random()}")
-        writer.show()
+        writer.render_file()
 
 
 def _drop(root: Path, rng: random.Random) -> None:
@@ -118,9 +121,11 @@ def _drop(root: Path, rng: random.Random) -> None:
 
 def _archive(root: Path, rng: random.Random) -> None:
     store, stream = projects.find(root).store, journal.stream_of(rng.choice(ROUTES))
-    store.archive(stream, rng.choice(list(store.read(stream))).token)
-    blobs = sorted(blob.digest for blob in store.blobs())
-    store.archive_blobs(rng.sample(blobs, rng.randint(1, len(blobs))))
+    store.properties.archive.archive(stream, rng.choice(list(store.read(stream))).token)
+    blobs = sorted(blob.digest for blob in store.properties.heap.blobs())
+    store.properties.archive.archive_blobs(rng.sample(blobs, rng.randint(1, len(blobs))))
+    if rng.random() < 0.5:
+        zipped(root, rng.sample(blobs, rng.randint(1, len(blobs))))  # as an earlier version did
 
 
 def _bring(root: Path, rng: random.Random) -> None:
@@ -299,7 +304,7 @@ def broken(part: str) -> Iterator[None]:
     owner, name = {
         "blobs": (_Forgetting, "_find_blobs"),
         "caches": (_Forgetting, "_drop_caches"),
-        "files": (loosefiles, "purge"),
+        "files": (forgetting, "purge_file"),
         "records": (_Forgetting, "_changed"),
     }[part]
     with patch.object(owner, name, lambda *_: {"caches": [], "records": 0}.get(part)):

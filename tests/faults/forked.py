@@ -94,7 +94,7 @@ def _load() -> None:
                 importlib.import_module(module.name)
     for codec in _CODECS:
         "".encode(codec)
-    importlib.import_module("ralf.tokens").count("the rank file is loaded")
+    importlib.import_module("ralf.text.tokens").count("the rank file is loaded")
     gc.collect()
     gc.freeze()
 

@@ -44,13 +44,18 @@ from tests.faults.figures import told
 from tests.faults.kept import Kept
 
 import ralf
-from ralf import config, detached, document, localconfig, names, sessions, snapshot, yamltext, yamlwriting
+from ralf import config
 from ralf.errors import RalfError
+from ralf.format import guarded_yaml, routefile
+from ralf.format.codec import dump_yaml
 from ralf.project import Project
-from ralf.storage import idindex, journalline
-from ralf.summarizers import patch
-from ralf.transcripts import open_transcript
-from ralf_integrations.hooks import detached as hooked, entry, instant
+from ralf.refining import local_config
+from ralf.route import offsets, state
+from ralf.storage import journal_file, processes
+from ralf.summarize import prompt
+from ralf.text import cleaning
+from ralf.transcripts.reader import open_transcript
+from ralf_integrations.hooks import checkpoints, entry, instant
 
 MOST_CPU = 1.0  # seconds of a case
 MOST_WAIT = 10.0
@@ -134,9 +139,9 @@ Case = Callable[[World, random.Random, bytes], None]
 def name(world: World, rng: random.Random, data: bytes) -> None:
     """A route name reaches the disk only as itself, within the folder of the routes."""
     text = data[: rng.choice((3, 20, 70, 5_000))].decode("utf-8", "surrogateescape")
-    made = names.slug(text)
-    assert names.is_valid(made)
-    if names.is_valid(text):
+    made = cleaning.slug(text)
+    assert cleaning.is_valid(made)
+    if cleaning.is_valid(text):
         assert world.project.route_file(text).parent == world.store / "routes"
     if rng.random() < 0.05:
         ralf.record_decision(text, "x", root=world.root)
@@ -146,8 +151,8 @@ def name(world: World, rng: random.Random, data: bytes) -> None:
 
 def front_matter(_: World, __: random.Random, data: bytes) -> None:
     """Front matter is a mapping that can be written and read again, or refused."""
-    tree = yamltext.load(data.decode("utf-8", "surrogateescape"))
-    again = yamltext.load(yamlwriting.dump(tree))
+    tree = guarded_yaml.load(data.decode("utf-8", "surrogateescape"))
+    again = guarded_yaml.load(dump_yaml(tree))
     assert repr(again) == repr(tree)
 
 
@@ -162,15 +167,15 @@ def configuration(world: World, rng: random.Random, data: bytes) -> None:
             assert found.segment_limit > 0
             assert found.limits
         else:
-            localconfig.load(path)
+            local_config.load_local_config(path)
     finally:
         path.unlink()
 
 
 def route_text(_: World, __: random.Random, data: bytes) -> None:
     """What a route file holds is rendered so that it reads back as it was, and handed over in one fence."""
-    context = document.parse(data, "x.md")
-    assert document.parse(document.render(context).encode(), "x.md") == context
+    context = routefile.parse(data, "x.md")
+    assert routefile.parse(routefile.render(context).encode(), "x.md") == context
     text = context.render()
     assert text.count("<!--") == 2
     assert text.startswith("<!-- ralf:context ")
@@ -201,7 +206,7 @@ def route_file(world: World, rng: random.Random, data: bytes) -> None:
 
 def _is_damaged(data: bytes) -> bool:
     try:
-        document.parse(data, "x.md")
+        routefile.parse(data, "x.md")
     except RalfError:
         return bool(data)  # an empty one is none
     return False
@@ -212,7 +217,7 @@ def journal(world: World, rng: random.Random, data: bytes) -> None:
     path = world.store / "journal" / "routes" / f"{samples.ROUTE}.jsonl"
     if rng.random() < 0.7:
         lines = [line for line in data.split(b"\n") if line]
-        data = b"".join(journalline.framed(str(n), line) for n, line in enumerate(lines))
+        data = b"".join(journal_file.framed(str(n), line) for n, line in enumerate(lines))
     path.write_bytes(data)
     if rng.random() < 0.7:
         shutil.rmtree(world.store / "cache")
@@ -271,12 +276,12 @@ def caches(world: World, rng: random.Random, data: bytes) -> None:
 def _with_sums(path: Path, data: bytes) -> bytes:
     """The bytes with the sums that a file of the cache has: without them nobody looks at it any closer."""
     if path.match("cache/routes/*.json"):
-        return snapshot.with_sum(data.partition(b"\n")[2])
+        return state.with_sum(data.partition(b"\n")[2])
     if path.match("cache/sessions/*.jsonl"):
         lines = (line.partition(b',"sum":')[0] + b"}" for line in data.split(b"\n")[1:-1])
-        return b"\n" + sessions.with_sums(b"\n", lines)
+        return b"\n" + offsets.with_sums(b"\n", lines)
     if path.suffix == ".idx":
-        return idindex.with_header(data[16:], int.from_bytes(data[8:16]))
+        return journal_file.with_header(data[16:], int.from_bytes(data[8:16]))
     return data
 
 
@@ -287,8 +292,8 @@ def answer(_: World, __: random.Random, data: bytes) -> None:
     except (ValueError, RecursionError):
         return
     try:
-        patch.patch_of(tree)
-    except patch.BadAnswer as error:
+        prompt.patch_of(tree)
+    except prompt.BadAnswer as error:
         raise RalfError("answer", str(error)) from None
 
 
@@ -301,10 +306,10 @@ def hook(world: World, rng: random.Random, data: bytes) -> None:
     with pytest.MonkeyPatch.context() as patch:
         for variable in [name for name in os.environ if name.startswith(("CLAUDE", "RALF_", "BB5_", "CODEX"))]:
             patch.delenv(variable)
-        patch.setattr(detached, "start", _in_this_process if rng.random() < 0.01 else lambda *_: 0)
+        patch.setattr(processes, "start", _in_this_process if rng.random() < 0.01 else lambda *_: 0)
         told: list[str] = []
         if not instant.is_idle(client, event, data):
-            entry.run(client, event, data, told.append)
+            entry.run(client, event, data, told.append, instant.is_idle)
         said = "".join(told)
     if said and event != "PreCompact":
         assert json.loads(said).keys() <= {"systemMessage", "hookSpecificOutput"}
@@ -319,7 +324,7 @@ def _in_this_process(_: str, __: str, arguments: Sequence[str]) -> int:
     """What a hook starts, with an end that this process sees."""
     here = Path.cwd()
     try:
-        hooked.make(arguments)
+        checkpoints.make(arguments)
     finally:
         os.chdir(here)
     return 0
@@ -456,7 +461,7 @@ def one(world: World, seed: int, number: int, report: Report, only: str = "") ->
     signal.setitimer(signal.ITIMER_REAL, MOST_WAIT)
     try:
         (KINDS | UNGUARDED)[kind].run(world, rng, data)
-    except (RalfError, yamltext.BadYaml):
+    except (RalfError, guarded_yaml.BadYaml):
         report.refused[kind] += 1
     except (Exception, Hang) as error:  # this is what is looked for
         failure = "".join(traceback.format_exception(error)[-4:])

@@ -22,8 +22,9 @@ from pathlib import Path
 from tests import storekit
 from tests.faults import rig
 
-from ralf import optin, project as projects
+from ralf import project
 from ralf.errors import RalfError
+from ralf.maintenance import optin
 
 KINDS = ("hidden", "shared")
 _A_REPOSITORY = 10  # sequences
@@ -44,7 +45,7 @@ class Repository:
         for key, value in {"user.name": "t", "user.email": "t@example.org", "commit.gpgsign": "false"}.items():
             self.git("config", key, value)
         (self.root / "README").write_text("one\n")
-        optin.init(projects.find(self.root), share=shared)
+        optin.init(project.find(self.root), share=shared)
         self.commit()
         self.git("branch", "side")
 
@@ -164,7 +165,7 @@ def _write(root: Path, name: str, pipe: rig.Pipe, done: Path) -> None:
     number = 0
     while not done.exists():
         with suppress(RalfError, OSError):
-            if projects.find(root).folder.is_relative_to(main):
+            if project.find(root).folder.is_relative_to(main):
                 rig.decide(main, f"{name}-{number}", pipe.acknowledge)
         number += 1
         time.sleep(0.002)

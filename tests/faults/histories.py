@@ -20,12 +20,13 @@ from typing import Any
 
 from tests.faults.figures import told
 
-from ralf import document, labels, merge, route as heart, unresolved
-from ralf.context import BODY, RouteContext
-from ralf.journal import Record
-from ralf.model import Section
-from ralf.past import changes, reversion
-from ralf.tree import to_tree
+from ralf.brief import wording
+from ralf.format import merge, routefile
+from ralf.format.codec import to_tree
+from ralf.history import log
+from ralf.model import BODY, RouteContext, Section
+from ralf.route import edits, fold
+from ralf.storage.journal import Record
 
 _WORDS = ("use tabs", "keep the columns", "never push", "one file", "a server", "---", "## x", "é → 日", "batch 10", "")
 _PATHS = ("src/a.py", "src/b.py", "docs/x y.md", "paths", "decisions")
@@ -39,7 +40,7 @@ class History:
     def __init__(self, rng: random.Random) -> None:
         self.rng = rng
         self.records: list[Record] = []
-        self.contexts = [heart.empty("TASK-1")]  # after each revision, from 0 on
+        self.contexts = [fold.empty("TASK-1")]  # after each revision, from 0 on
         self.lost: list[str] = []  # what an edit made unfindable in the file
         self._said = 0
 
@@ -50,15 +51,15 @@ class History:
 
     def add(self, kind: str, payload: dict[str, Any]) -> RouteContext:
         """Append a record, as a writer does, and as it comes back from a file."""
-        payload = json.loads(json.dumps(labels.labelled(self.now, kind, payload)))
+        payload = json.loads(json.dumps(edits.labelled(self.now, kind, payload)))
         self.records.append(Record(self.now.revision + 1, kind, payload))
-        self.contexts.append(heart.apply(self.now, self.records[-1]))
+        self.contexts.append(fold.apply(self.now, self.records[-1]))
         return self.now
 
     def step(self) -> None:
         """One more record of a random kind."""
         kinds = ["checkpoint"] * 3 + ["decision"] * 2 + ["edit"] * 3 + ["revert"] * 2 + ["refinement", "unknown"]
-        kinds += ["drop"] * ("drop" in heart._KINDS)
+        kinds += ["drop"] * ("drop" in fold._KINDS)
         getattr(self, f"_{self.rng.choice(kinds)}")()
 
     # ---- records ----
@@ -102,10 +103,10 @@ class History:
         return made
 
     def _drop(self) -> None:
-        from ralf import tombstones
+        from ralf.route import cap
 
         if self.now.decisions:
-            stone = tombstones.tombstone(self.rng.choice(self.now.decisions))
+            stone = cap.tombstone(self.rng.choice(self.now.decisions))
             self.add("drop", {"tombstone": to_tree(stone)})
 
     def _refinement(self) -> None:
@@ -127,10 +128,10 @@ class History:
         edited = base
         for _ in range(self.rng.randrange(1, 4)):
             edited = self._edited(edited)
-        edited = document.parse(document.render(edited).encode(), "file")
+        edited = routefile.parse(routefile.render(edited).encode(), "file")
         written, seen = (_marks(context) for context in (edited, base))
         since = _marks(self.now) - seen  # nobody who edited the older file can have meant to remove it
-        after = _marks(self.add("edit", {"changes": heart.changes_of_edit(base, edited, self.now)}))
+        after = _marks(self.add("edit", {"changes": edits.changes_of_edit(base, edited, self.now)}))
         self.lost += sorted((written - seen) - after) + sorted(since - after)
 
     def _edited(self, context: RouteContext) -> RouteContext:
@@ -170,8 +171,8 @@ class History:
 
     def revert(self, then: RouteContext) -> RouteContext:
         """Revert to what the route was."""
-        payload = reversion.payload(self.now, then, f"r{then.revision}", because=self._words(), timestamp="2026-03-02")
-        return self.add(reversion.KIND, payload)
+        payload = log.revert_payload(self.now, then, f"r{then.revision}", because=self._words(), timestamp="2026-03-02")
+        return self.add(fold.REVERT, payload)
 
     def _words(self) -> str:
         """Words, most of which are known again wherever they stand."""
@@ -193,9 +194,9 @@ def faults(rng: random.Random) -> Iterator[str]:
     yield from _of_reverts(history)
     for _ in range(4):
         yield from _of_difference(rng.choice(history.contexts), rng.choice(history.contexts))
-    if heart.fold(history.records, history.contexts[0]) != history.now:
+    if fold.fold(history.records, history.contexts[0]) != history.now:
         yield "the journal folded at once comes to something else"
-    if document.parse(document.render(history.now).encode(), "file") != history.now:
+    if routefile.parse(routefile.render(history.now).encode(), "file") != history.now:
         yield "the file is not read as what it was written from"
     yield from _of_labels(history)
     if history.lost:
@@ -203,7 +204,7 @@ def faults(rng: random.Random) -> Iterator[str]:
 
 
 def _marks(context: RouteContext) -> set[str]:
-    return set(_MARK.findall(document.render(context)))
+    return set(_MARK.findall(routefile.render(context)))
 
 
 def _of_difference(one: RouteContext, other: RouteContext) -> Iterator[str]:
@@ -213,7 +214,7 @@ def _of_difference(one: RouteContext, other: RouteContext) -> Iterator[str]:
         yield f"diff(r{one.revision}, r{other.revision}) applied to the one is not the other"
     if _exact(before) == _exact(after) and found:
         yield "changes between equals"
-    told = changes.in_words(one, other)
+    told = wording.in_words(one, other)
     if any("\n" in line.text for line in told):
         yield "a change in words of two lines"
     if {item.id for item in other.decisions} - {item.id for item in one.decisions} and not told:
@@ -245,12 +246,12 @@ def _of_labels(history: History) -> Iterator[str]:
         made = [*payload.get("decisions", ()), *filter(None, [payload.get("decision")])]
         for item in made:
             words = given.setdefault(item["id"], item["decision"])
-            if labels.said(_decision(words)) != labels.said(_decision(item["decision"])) and record.kind != "edit":
+            if edits.said(_decision(words)) != edits.said(_decision(item["decision"])) and record.kind != "edit":
                 yield f"{item['id']} was given twice"
     numbers = [
         context.checkpoint_history[-1].checkpoint_id
         for record, context in zip(history.records, history.contexts[1:], strict=True)
-        if record.kind in ("checkpoint", reversion.KIND)
+        if record.kind in ("checkpoint", fold.REVERT)
     ]
     if len(numbers) != len(set(numbers)):
         yield f"a checkpoint's label was given twice: {numbers}"
@@ -263,7 +264,7 @@ def _decision(words: str) -> Any:
 
 
 def _content(context: RouteContext) -> str:
-    tree = to_tree(reversion.without_reverts(context))
+    tree = to_tree(log.without_reverts(context))
     tree.pop("context_checkpoint", None)
     return _exact(tree)
 
@@ -282,7 +283,7 @@ def _forgetful(kept: Callable[[merge.Change], bool]) -> Any:
 
 
 def _without_sections() -> Any:
-    real = reversion.changes_back
+    real = log.changes_back
     return "reversion.changes_back", lambda now, then: [c for c in real(now, then) if c["at"][:1] != [BODY]]
 
 
@@ -299,7 +300,7 @@ def broken(name: str) -> Iterator[None]:
     """What is under test, broken in one of these ways."""
     place, instead = BROKEN[name]()
     module, attribute = (
-        {"merge": merge, "reversion": reversion, "unresolved": unresolved}[place.split(".")[0]],
+        {"merge": merge, "reversion": log, "unresolved": wording}[place.split(".")[0]],
         place.split(".")[1],
     )
     real = getattr(module, attribute)

@@ -29,7 +29,7 @@ from pathlib import Path
 from typing import Any
 
 import ralf
-from ralf.secrets.redact import Redactor
+from ralf.redact.redactor import Redactor
 
 MOST_RATIO = 5.0
 MOST_MEMORY = 95 << 20

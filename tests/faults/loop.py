@@ -27,8 +27,8 @@ from tests.faults import figures
 
 import ralf
 from ralf import config
-from ralf.extraction.attempts import MOST_RUNS
-from ralf.integrity.verify import verify
+from ralf.facts.progress import MOST_RUNS
+from ralf.maintenance.verify import verify
 from ralf.project import Project
 from ralf_integrations.blackbox5 import installing
 from ralf_integrations.clients import installation

@@ -27,13 +27,13 @@ from tests.faults import rig
 from tests.faults.forget import _found_in
 
 import ralf
-from ralf import archive, corrections, project as projects
+from ralf import project
 from ralf.errors import Busy, NotFound, RalfError
-from ralf.forgetting.forget import forget
-from ralf.integrity.repair import repair
-from ralf.integrity.verify import verify
-from ralf.past import history
-from ralf.past.revert import revert
+from ralf.history.log import revert
+from ralf.maintenance.forget import forget
+from ralf.maintenance.repair import repair
+from ralf.maintenance.verify import verify
+from ralf.route import archive, corrections, history
 
 ROUTES = ("TASK-1", "TASK-2")
 WORKERS = 6
@@ -149,7 +149,7 @@ class _Worker:
         if context.warnings:
             self.say("failed", "read", str(context.warnings))
         ralf.list_routes(root=self.root)
-        for _ in history.records(projects.find(self.root), route):
+        for _ in history.records(project.find(self.root), route):
             pass
 
     def search(self, marker: str, route: str) -> None:

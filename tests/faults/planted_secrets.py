@@ -518,7 +518,7 @@ def harmless(dice: random.Random, many: int) -> Iterator[str]:
 
 def false_hits(seed: int, many: int) -> list[str]:
     """Those of so many harmless lines that redaction changes."""
-    from ralf.secrets.redact import Redactor
+    from ralf.redact.redactor import Redactor
 
     redactor, dice = Redactor(b"k" * 32), random.Random(seed)  # repeatable
     return [line for line in harmless(dice, many) if redactor.text(line) != line]

@@ -29,12 +29,15 @@ from tests.faults.blocklog import BLOCK, Entry, Flush, Mark, Write
 from tests.faults.figures import Figure, told
 
 import ralf
-from ralf import archive, document, evidence, journal, project as projects, route as heart
+from ralf import project as projects
 from ralf.errors import RalfError
-from ralf.files import atomic
-from ralf.forgetting import forget, remains
-from ralf.forgetting.wording import Wording
-from ralf.past import revert
+from ralf.format import routefile
+from ralf.history import log
+from ralf.maintenance import forget, purge
+from ralf.maintenance.purge import Wording
+from ralf.route import archive, fold
+from ralf.storage import durable, journal
+from ralf.transcripts import evidence
 
 SESSION = Path(__file__).parents[2] / "examples" / "session.jsonl"
 MODES = ("ordered", "writeback", "journal")
@@ -129,7 +132,7 @@ def ordinary_work(root: Path, acknowledged: Callable[[str], None]) -> None:
         ralf.record_decision(ROUTE, f"Name the lock {number}", root=root)
         acknowledged(f"decision Name the lock {number}")
     archive.archive(ROUTE, older_than="0d", root=root)
-    revert.revert(ROUTE, "r1", root=root)
+    log.revert(ROUTE, "r1", root=root)
     acknowledged("a revert")
     ralf.record_decision(ROUTE, f"Ask {_WORDS}", rationale="to be forgotten", root=root)
     ralf.search(_WORDS, root=root)
@@ -144,7 +147,7 @@ def _without_fsync(root: Path, acknowledged: Callable[[str], None]) -> None:
 
 def _without_fsync_of_the_route_file(root: Path, acknowledged: Callable[[str], None]) -> None:
     """All else that is written on the way to a new route file is synced: the journal, its blobs, the folders."""
-    fsync, hidden = os.fsync, f"{atomic.TEMPORARY_PREFIX}{ROUTE}.md-"
+    fsync, hidden = os.fsync, f"{durable.TEMPORARY_PREFIX}{ROUTE}.md-"
 
     def sync_others(descriptor: int) -> None:
         if not Path(f"/proc/self/fd/{descriptor}").readlink().name.startswith(hidden):
@@ -266,16 +269,16 @@ def check(root: Path, marks: Sequence[str]) -> Iterator[str]:
     records = [record for _, record in journal.read(project.store, ROUTE)]
     if [record.revision for record in records] != list(range(1, len(records) + 1)):
         yield "torn revisions are not 1, 2, 3 …"
-    folded, held = heart.empty(ROUTE), set[str]()
+    folded, held = fold.empty(ROUTE), set[str]()
     for record in records:
-        folded = heart.apply(folded, record)
+        folded = fold.apply(folded, record)
         held |= {f"decision {decision.decision}" for decision in folded.decisions}
         held |= {f"checkpoint {entry.checkpoint_id}" for entry in folded.checkpoint_history}
         held.add(f"a {record.kind}")
     yield from (f"lost {mark}" for mark in marks if mark not in held)
     if records and ralf.get_context(ROUTE, root=root).decisions[0].decision != folded.decisions[0].decision:
         yield "torn what is read is not what the journal comes to"
-    if "a forget" in marks and (found := remains.remains(project.folder, Wording([_WORDS]))):
+    if "a forget" in marks and (found := purge.remains(project.folder, Wording([_WORDS]))):
         yield f"lost a forget: the words are in {found}"
     for record in records:
         if record.kind == "checkpoint" and not list(evidence.read(project.store, record.payload["evidence"])):
@@ -284,7 +287,7 @@ def check(root: Path, marks: Sequence[str]) -> Iterator[str]:
     if path.exists():
         content = path.read_bytes()
         if content.strip():
-            document.parse(content, path)
+            routefile.parse(content, path)
         else:
             yield "torn the route file is empty"
     started = time.monotonic()
@@ -294,7 +297,7 @@ def check(root: Path, marks: Sequence[str]) -> Iterator[str]:
     after = ralf.get_context(ROUTE, root=root)
     if after.decisions[-1].decision != "Go on after the lights are back" or after.warnings:
         yield f"torn after the next write: {after.warnings}"
-    files = (path for path in project.routes.iterdir() if path.suffix != atomic.SEEN_SUFFIX)
+    files = (path for path in project.routes.iterdir() if path.suffix != durable.SEEN_SUFFIX)
     left = [path.name for path in files if path.name != f"{ROUTE}.md"]
     if left:
         yield f"torn left behind after the next write: {left}"

@@ -27,12 +27,14 @@ from tests import storekit
 from tests.faults.figures import told
 
 import ralf
-from ralf import document, journal, project as projects, route as heart
+from ralf import project
 from ralf.errors import RalfError
-from ralf.files import atomic
-from ralf.forgetting.wording import MARK
-from ralf.summarizers import Summarizer
-from ralf.tree import to_tree
+from ralf.format import routefile
+from ralf.format.codec import to_tree
+from ralf.route import fold
+from ralf.storage import durable, journal
+from ralf.summarize import Summarizer
+from ralf.text.cleaning import MARK
 
 ROUTE = "TASK-1"
 SKIPPED = 77  # the exit status of a harness that cannot run here
@@ -239,7 +241,7 @@ def whole(root: Path, acknowledged: set[str], found: Found, when: str, route: st
     found.note("doubled", f"{when}: {doubled[:3]}", len(doubled))
     if context.warnings or to_tree(context) != to_tree(recorded):
         found.note("torn", f"{when}: what is read is not what the journal comes to {context.warnings}")
-    if storekit.route_file(root, route).read_bytes() != document.render(recorded).encode():
+    if storekit.route_file(root, route).read_bytes() != routefile.render(recorded).encode():
         found.note("torn", f"{when}: the route file is not what the journal comes to")
     left = leftovers(root)
     found.note("left", f"{when}: {left[:3]}", len(left))
@@ -256,14 +258,14 @@ def markers_in(root: Path, route: str = ROUTE) -> Counter[str]:
 
 
 def _records(root: Path, route: str) -> list[journal.Record]:
-    return [record for _, record in journal.read(projects.find(root).store, route)]
+    return [record for _, record in journal.read(project.find(root).store, route)]
 
 
 def _folded(records: Sequence[journal.Record], route: str) -> ralf.RouteContext:
     revisions = [record.revision for record in records]
     if revisions != list(range(1, len(records) + 1)):
         raise AssertionError(f"the revisions have gaps: {revisions}")
-    return heart.fold(records, heart.empty(route))
+    return fold.fold(records, fold.empty(route))
 
 
 def _markers(records: Sequence[journal.Record]) -> Counter[str]:
@@ -288,8 +290,8 @@ def leftovers(root: Path) -> list[str]:
     at the next one, in `damaged/` once it is old. A file that was displaced and looked at waits for the next write.
     """
     top = storekit.context_of(root)
-    files = (path for path in top.rglob("*") if path.suffix != atomic.SEEN_SUFFIX)
-    names = (path for path in files if path.name.startswith(atomic.TEMPORARY_PREFIX) or ".tmp" in path.name)
+    files = (path for path in top.rglob("*") if path.suffix != durable.SEEN_SUFFIX)
+    names = (path for path in files if path.name.startswith(durable.TEMPORARY_PREFIX) or ".tmp" in path.name)
     found = (path.relative_to(top).as_posix() for path in names)
     return sorted(name for name in found if not _WAITS.match(name))
 

@@ -31,19 +31,20 @@ from tests.faults import unguarded
 from tests.faults.figures import told
 from tests.faults.mutations import TOKENS
 
-from ralf import document, journal, yamlwriting
-from ralf.context import BODY, Body, RouteContext
-from ralf.journal import Record
-from ralf.model import Decision, Section
-from ralf.route import apply, empty
+from ralf.format import routefile
+from ralf.format.codec import dump_yaml, to_tree
+from ralf.model import BODY, Body, Decision, RouteContext, Section
+from ralf.route.fold import apply, empty
+from ralf.storage import journal
 from ralf.storage.filestore import FileStore
-from ralf.text import as_section, clean, one_line
-from ralf.tree import to_tree
+from ralf.storage.journal import Record
+from ralf.text.cleaning import as_section, clean, one_line
 
 CHUNK = 100  # cases of one store: whoever writes looks through the folder of all its routes
 LINES = (
     "## Compressed History", "## Checkpoint History", "### Checkpoint 9: forged (Current)", "# Goal", "goal: forged",
-    "context_checkpoint:", "decisions:", "  - id: forged", "<<<<<<< HEAD", "=======", ">>>>>>> theirs", document.FOOTER,
+    "context_checkpoint:", "decisions:", "  - id: forged", "<<<<<<< HEAD", "=======", ">>>>>>> theirs",
+    routefile.FOOTER,
     "---", "...", "```", "~~~~", "- a list item", "**bold:** x", "> quoted", "\tbehind a tab", "  two spaces", " one ",
     "",
 )  # fmt: skip
@@ -127,7 +128,7 @@ def section_text(rng: random.Random) -> str:
     return as_section(text(rng)).strip("\n")
 
 
-def differences(rng: random.Random, store: FileStore, number: int, render: Render = document.render) -> list[str]:
+def differences(rng: random.Random, store: FileStore, number: int, render: Render = routefile.render) -> list[str]:
     """What one case comes back as that it was not, and what it forged."""
     context: RouteContext = of(rng, RouteContext)
     wrong = [*_of_file(context, render), *_of_brief(context)]
@@ -164,22 +165,22 @@ def _payload(rng: random.Random) -> dict[str, Any]:
 def _of_file(context: RouteContext, render: Render) -> list[str]:
     try:
         written = render(context)
-        found = document.parse(written.encode(), "x.md")
+        found = routefile.parse(written.encode(), "x.md")
     except Exception as error:  # whatever it is, the text did not come back
         return [f"{type(error).__name__}: {error}"]
     wrong = [] if found == context else ["the context is another when it is read"]
     lines = written.split("\n")
     end = lines.index("---", 1)
     margin = [line for line in lines[1:end] if line[:1] not in ("", " ")]
-    keys = [yamlwriting.dump({key: 1}).removesuffix(" 1\n") for key in to_tree(context) if key != BODY]
+    keys = [dump_yaml({key: 1}).removesuffix(" 1\n") for key in to_tree(context) if key != BODY]
     if len(margin) != len(keys) or not all(line.startswith(key) for line, key in zip(margin, keys, strict=True)):
         wrong.append(f"at the margin: {margin}, expected {keys}")
     body = lines[end + 1 :]
     headings = [line for line in body if line.startswith("#")]
     expected = 1 + len(context.body.sections)
-    if len(headings) != expected or headings[0] != document.HISTORY:
+    if len(headings) != expected or headings[0] != routefile.HISTORY:
         wrong.append(f"headings: {headings}")
-    if sum(line == "---" for line in body) != 1 or body.count(document.FOOTER) != 1:
+    if sum(line == "---" for line in body) != 1 or body.count(routefile.FOOTER) != 1:
         wrong.append("a forged rule or footer")
     if any(re.match(r"<{7} |={7}$|>{7} |`{3}|~{3}", line) for line in body):
         wrong.append("a forged fence or conflict marker")
@@ -194,7 +195,7 @@ def _of_brief(context: RouteContext) -> list[str]:
 
 def chunk(seed: int, first: int, count: int, broken: bool) -> list[str]:
     """Some cases in a store of their own; what was wrong, each with the command that shows it."""
-    render = unguarded.render if broken else document.render
+    render = unguarded.render if broken else routefile.render
     memory = Path("/dev/shm")  # nothing here is about durability: fsync may be free
     found = []
     with tempfile.TemporaryDirectory(dir=memory if memory.is_dir() else None) as folder:

@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import ralf
-from ralf import optin, yamltext
-from ralf.optin import CONFIG_TEXT
+from ralf.format import guarded_yaml
+from ralf.maintenance import optin
+from ralf.maintenance.optin import CONFIG_TEXT
 from ralf.project import Project
 
 ROUTE = "sample"
@@ -208,7 +209,7 @@ def records() -> tuple[bytes, ...]:
     bare = [
         b"\n".join(json.dumps(json.loads(line)["record"]).encode() for line in text.splitlines()) for text in journals
     ]
-    imported = {"document": yamltext.load(front_matters()[0].decode())}
+    imported = {"document": guarded_yaml.load(front_matters()[0].decode())}
     kinds = [
         {"v": 1, "revision": 9, "parent": 8, "kind": kind, "payload": payload, "render": ""}
         for kind, payload in (

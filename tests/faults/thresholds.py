@@ -36,10 +36,12 @@ from typing import Any
 from tests.faults import figures
 from tests.storekit import session_log
 
-from ralf import detached, optin, tokens
-from ralf.budget import BudgetWatcher
+from ralf.checkpointing.due import BudgetWatcher
+from ralf.maintenance import optin
 from ralf.project import Project
-from ralf_integrations.hooks import detached as hooked, entry, hints, instant
+from ralf.storage import processes as detached
+from ralf.text import tokens
+from ralf_integrations.hooks import checkpoints, entry, growth, instant
 
 UNSEEN = int(4096 / 1.4)
 """Tokens that may follow a look before there is another one."""
@@ -236,7 +238,7 @@ def _one(folder: Path, number: int, seed: int, most: int, threshold: int, *, pro
         if not instant.is_idle("claude-code", "PostToolBatch", data):
             report.looks += 1
             answers: list[str] = []
-            entry.run("claude-code", "PostToolBatch", data, answers.append)
+            entry.run("claude-code", "PostToolBatch", data, answers.append, instant.is_idle)
             said = "".join(answers)
             if processes:
                 _settle(root)
@@ -309,14 +311,14 @@ def _lines(project: Project) -> list[bytes]:
 
 def _in_this_process(module: str, file: str, arguments: Sequence[str]) -> int:
     del module, file
-    hooked.make(arguments)
+    checkpoints.make(arguments)
     return 0
 
 
 def _settle(root: Path) -> None:
     while detached.started:
         child = detached.started[0]
-        detached.ends_within(child, 60)
+        detached.status_within(child, 60)
 
 
 BROKEN = {"hints that look too far ahead": "late", "a watcher that counts what is injected": "early"}
@@ -326,7 +328,7 @@ BROKEN = {"hints that look too far ahead": "late", "a watcher that counts what i
 def break_on_purpose(what: str, put: Callable[[object, str, object], None] = setattr) -> None:
     """Break one of `BROKEN` in this process."""
     if BROKEN[what] == "late":
-        put(hints, "BYTES", 40)
+        put(growth, "BYTES", 40)
     else:
         see = BudgetWatcher.see
         put(BudgetWatcher, "see", lambda self, event, tokens, exact=True: see(self, event, 2 * tokens, exact=exact))

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 import yaml
 
-from ralf import document
-from ralf.context import RouteContext
 from ralf.errors import RalfError
+from ralf.format import routefile
+from ralf.model import RouteContext
 
 if TYPE_CHECKING:
     from .fuzz import World
@@ -50,5 +50,5 @@ def cache(_: World, rng: random.Random, data: bytes) -> None:
 
 def render(context: RouteContext) -> str:
     """Forges: a goal that stands in the front matter as it was said."""
-    written = document.render(replace(context, goal=""))
+    written = routefile.render(replace(context, goal=""))
     return written.replace("\n---\n", f"\ngoal: {context.goal}\n---\n", 1) if context.goal else written

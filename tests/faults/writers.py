@@ -28,9 +28,9 @@ from unittest.mock import patch
 from tests.faults import rig
 
 import ralf
-from ralf.files import locks
-from ralf.summarizers import Segment, Summary
-from ralf.summarizers.registry import named
+from ralf.storage import locks
+from ralf.summarize import Segment, Summary
+from ralf.summarize.extractive import named
 
 WRITERS = {"decide": 10, "checkpoint": 4, "save": 1, "slow summariser": 1}
 _ALL = sum(WRITERS.values())

@@ -1,1 +1,1 @@
-"""What a model adds to a checkpoint, and what it took."""
+"""Has a model improve checkpoints, and accounts for its cost."""

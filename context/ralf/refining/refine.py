@@ -1,43 +1,42 @@
-"""Has a model improve a checkpoint that is acknowledged already: asks, throws away what the lines do not bear out, and
-appends what is left as a record that refines it. The route's lock is never held while a model runs.
-"""
+"""Has a model improve an acknowledged checkpoint, in a detached worker, by a record that refines it."""
 
 from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ralf import (
-    environment,
-    evidence,
-    journal,
-    labels,
-    route as heart,
-    state as states,
-    tokens,
-    tombstones,
-    yamlwriting,
-)
-from ralf.context import RouteContext
-from ralf.errors import BlobNotFound, DamagedBlob, NotFound, RalfError, UnknownToken
-from ralf.journal import Record
-from ralf.model import Checkpoint, Decision
+from ralf import environment, project
+from ralf.errors import BlobNotFound, Busy, DamagedBlob, NotFound, RalfError, UnknownToken
+from ralf.format.codec import dump_yaml, to_tree
+from ralf.model import Checkpoint, Decision, RouteContext
 from ralf.project import Project
-from ralf.proving.acceptance import accept, enlarged, recalled
-from ralf.proving.items import Item, seen as seen_items
-from ralf.refining import spend
-from ralf.refining.refinement import WORK, body_of, entry_of, section_of
-from ralf.store import Token
-from ralf.summarizers.command import Command, NoAnswer, Usage
-from ralf.summarizers.patch import SCHEMA, BadAnswer, patch_of
-from ralf.summarizers.prompt import prompt
-from ralf.summarizers.support import Lines
-from ralf.summarizers.verify import Amendment, Verified, verified
-from ralf.tree import to_tree
-from ralf.writer import RouteWriter, writing
+from ralf.proof.loss import accept, enlarged, recalled
+from ralf.proof.recall import Item, seen as seen_items
+from ralf.redact import redactor_for
+from ralf.refining import local_config
+from ralf.refining.local_config import LocalConfig
+from ralf.route import cap, edits, fold
+from ralf.route.fold import WORK, body_of, entry_of, owed, section_of
+from ralf.route.load import load_state
+from ralf.route.write import open_route
+from ralf.storage import journal, locks, processes
+from ralf.storage.journal import Record
+from ralf.storage.port import Token
+from ralf.summarize.command import Command, NoAnswer, Usage
+from ralf.summarize.prompt import SCHEMA, BadAnswer, patch_of, prompt
+from ralf.summarize.verify import Amendment, Lines, Verified, verified
+from ralf.text import tokens
+from ralf.transcripts import evidence
+
+# --------------------
+# Asks a model to improve an acknowledged checkpoint, drops unsupported items, and appends the rest as a record.
+#
+# The route's lock is never held while a model runs.
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +69,7 @@ def refine(
     checkpoint_id: str,
     command: Command,
     *,
-    cap: spend.Cap | None = None,
+    cap: local_config.Cap | None = None,
     after: Token | None = None,
 ) -> Refinement:
     """Have a model improve one checkpoint, and record what came of it: also that nothing did, and what it cost.
@@ -80,7 +79,7 @@ def refine(
 
     The caller holds the route's worker lock. Raises NotFound (no such checkpoint), Busy, OSError, DamagedJournal.
     """
-    return _Refining(project, route, checkpoint_id, command).run(cap or spend.Cap(), after)
+    return _Refining(project, route, checkpoint_id, command).run(cap or local_config.Cap(), after)
 
 
 class _Refining:
@@ -95,11 +94,12 @@ class _Refining:
         self._usage = Usage()
         self._unsupported = 0
 
-    def run(self, cap: spend.Cap, after: Token | None) -> Refinement:
+    def run(self, cap: local_config.Cap, after: Token | None) -> Refinement:
         try:
-            spent = self._spent(cap)
-            if spent:
-                return self._failed(spent)
+            if cap != local_config.Cap():  # without a cap the other routes need no look
+                spends = local_config.spend_of_project(self._project).values()
+                if spent := cap.spent(local_config.total(spends, local_config.now()[:10])):
+                    return self._failed(spent)
             seen = self._context()
             record = self._record(seen, after)
             said = list(evidence.read(self._project.store, str(record.payload.get("evidence", ""))))
@@ -118,13 +118,8 @@ class _Refining:
 
     # ---- asking ----
 
-    def _spent(self, cap: spend.Cap) -> str:
-        if cap == spend.Cap():
-            return ""  # without a cap nobody needs to look at all routes
-        return cap.spent(spend.total(spend.of_project(self._project).values(), spend.now()[:10]))
-
     def _context(self) -> RouteContext:
-        state = states.load(self._project, self._route)
+        state = load_state(self._project, self._route)
         if state is None:
             raise NotFound(self._route, "no such route", "ralf context list")
         return state.recorded
@@ -156,8 +151,8 @@ class _Refining:
             work=seen.active_work,
             keep=[str(hint) for hint in payload.get("keep", ())],
         )
-        redactor = self._project.redactor
-        self._called = spend.now()
+        redactor = redactor_for(self._project)
+        self._called = local_config.now()
         try:  # redacted already, but for what was kept before there was redaction
             known = environment.of_a_summarizer(self._command.keeps)
             answer, self._usage = self._command.ask(redactor.text(text), SCHEMA, known)
@@ -184,9 +179,11 @@ class _Refining:
     # ---- recording ----
 
     def _recorded(self, seen: RouteContext, record: Record, found: Verified, items: Sequence[Item]) -> Refinement:
-        with writing(self._project, self._route) as writer:
+        with open_route(self._project, self._route) as writer:
+            writer.absorb_edits()
             payload = self._payload(seen, writer.context, record, found)
-            after = self._folded(writer, payload)
+            labelled = edits.labelled(writer.context, "refinement", payload)
+            after = fold.apply(writer.context, Record(writer.context.revision + 1, "refinement", labelled))
             refused = accept(writer.context, after, self._id, items)
             if not refused:
                 payload["recall"] = recalled(after, self._id, items).share
@@ -200,7 +197,7 @@ class _Refining:
             if not refused:
                 digest = hashlib.sha256(json.dumps(payload, sort_keys=True).encode("utf-8", "replace")).hexdigest()
                 writer.append("refinement", payload, id=f"refinement-{self._id}-{digest[:32]}")
-                writer.show()
+                writer.render_file()
         if refused:
             return self._failed(refused)
         return self._outcome(kept=found.kept, left_alone=payload["left_alone"])
@@ -215,7 +212,7 @@ class _Refining:
 
         decisions = []
         for decision in found.decisions:
-            if tombstones.cover(tombstones.of(now), decision):
+            if cap.cover(cap.of(now), decision):
                 left += 1
                 continue
             if decision.supersedes and moved(decision.supersedes):
@@ -246,7 +243,7 @@ class _Refining:
         if text and section is not None:
             text = enlarged(text, body_of(section)[1], now, {"decisions": decisions, "active_work": work})
         added = {"title": title, "text": text, "decisions": decisions}
-        stored = tokens.count(yamlwriting.dump(added))
+        stored = tokens.count(dump_yaml(added))
         before = tokens.count(body_of(section)[1]) if section is not None and text else 0
         return {
             **self._call(),
@@ -259,20 +256,15 @@ class _Refining:
             "tokens_stored": max(0, int(record.payload.get("tokens_stored", 0)) - before) + stored,
         }
 
-    def _folded(self, writer: RouteWriter, payload: Mapping[str, Any]) -> RouteContext:
-        """The route as it would be with the record."""
-        context = writer.context
-        labelled = labels.labelled(context, "refinement", payload)
-        return heart.apply(context, Record(context.revision + 1, "refinement", labelled))
-
     def _failed(self, reason: str) -> Refinement:
-        reason = self._project.redactor.text(reason)  # a program tells which key it was refused for
+        reason = redactor_for(self._project).text(reason)  # a program tells which key it was refused for
         payload = {**self._call(), "reason": reason, "unsupported": self._unsupported}
-        with writing(self._project, self._route) as writer:
+        with open_route(self._project, self._route) as writer:
+            writer.absorb_edits()
             before = writer.context.revision  # who removes the reason by hand has it asked, and perhaps refused, again
             digest = hashlib.sha256(json.dumps([payload, before]).encode("utf-8", "replace")).hexdigest()
             writer.append("unrefined", payload, id=f"unrefined-{self._id}-{digest[:32]}")
-            writer.show()
+            writer.render_file()
         return self._outcome(failure=reason)
 
     def _call(self) -> dict[str, Any]:
@@ -329,3 +321,99 @@ def _amended(amendment: Amendment, known: Mapping[str, Decision]) -> list[dict[s
     other = known[amendment.replaced_by]
     linked = [] if other.supersedes else [{"id": other.id, "supersedes": amendment.id}]
     return [{**made, "superseded_by": other.id}, *linked]
+
+
+# --------------------
+# The detached worker.
+#
+# Nothing is queued: the journal shows which checkpoints are owed, so the next worker resumes after a crash.
+
+
+def start(project: Project, route: str, *, after: Token | None = None, written: int = 0) -> str:
+    """Start a worker for a route if a model is configured and something is owed it; returns at once.
+
+    after    a place in the journal before the newest checkpoints, to save the worker a look at what lies before it
+    written  how many checkpoints the caller has just written
+
+    Returns why no worker was started although one is configured, "" for nothing to say: that the model is switched off
+    is said by the first checkpoint after that.
+    """
+    try:
+        settings = local_config.load_local_config(project.local_config_file)
+        if not settings.summarizer:
+            return ""
+        local_config.check_meant(project, settings)
+        state = load_state(project, route)
+        if state is None or not owed(state.recorded):
+            return ""
+        here = local_config.switched_off([state.recorded.context_checkpoint.spend], settings.summarizer)
+        reason = off(project, settings) if here else ""  # where it failed elsewhere, the worker itself stops
+        if reason:
+            entries = state.recorded.checkpoint_history[:-written] if written else ()
+            first = bool(entries) and bool(entries[-1].unrefined)
+            return f"{route}: {switched_off(settings.summarizer, route, reason)}" if first else ""
+        processes.start(__name__, __file__, [str(project.root), route, after or ""])
+    except (RalfError, OSError, NotImplementedError) as error:  # the last: a system without `setsid` in `posix_spawn`
+        return str(error)
+    return ""
+
+
+def off(project: Project, settings: LocalConfig) -> str:
+    """Why the configured model is switched off, "" while it is on."""
+    return local_config.switched_off(local_config.spend_of_project(project).values(), settings.summarizer)
+
+
+def switched_off(summarizer: str, route: str, reason: str) -> str:
+    """What to say of a model that is switched off, and how it is switched on again."""
+    return f"{summarizer} is {reason}; a call that works switches it on: {again(summarizer, route)}"
+
+
+def again(summarizer: str, route: str) -> str:
+    """The command that asks a model now; when it answers, it is asked in the background again."""
+    return f"ralf context checkpoint {route} --summarizer {summarizer}"
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Improve what is owed: `ROOT ROUTE AFTER`."""
+    root, route, after = arguments
+    os.chdir("/")
+    with suppress(RalfError, OSError):  # nobody looks on; what is owed stays owed
+        work(project.find(root), route, after=after or None)
+
+
+def work(project: Project, route: str, *, after: Token | None = None) -> list[Refinement]:
+    """Improve what is owed, newest first, until nothing is, the model fails too often, or another worker is at it."""
+    done: list[Refinement] = []
+    settings = local_config.local_config_of(project)
+    if not settings.summarizer:
+        return done
+    command = settings.command_of(settings.summarizer)
+    while _owed(project, route) and not off(project, settings):
+        # What falls due while the lock is given back is seen by this loop, or by the worker that then gets the lock.
+        try:
+            with locks.held(project.worker_lock(route), route, timeout=0):
+                while (names := _owed(project, route)) and not off(project, settings):
+                    done.append(refine(project, route, names[0], command, cap=settings.cap, after=after))
+        except Busy:
+            break
+    return done
+
+
+def ask_now(
+    project: Project, route: str, command: Command, checkpoints: Sequence[str], *, cap: local_config.Cap
+) -> list[Refinement]:
+    """Have a model improve these checkpoints, or the newest one that none has improved, while the caller waits.
+
+    Busy when a worker is at the route for longer than a call may take.
+    """
+    with locks.held(project.worker_lock(route), f"{route}: the model's work", timeout=command.timeout):
+        state = load_state(project, route)
+        entries = state.recorded.checkpoint_history if state is not None else ()
+        open_ = [entry.checkpoint_id for entry in entries if not entry.refines]
+        wanted = [name for name in checkpoints if name in open_] if checkpoints else open_[-1:]
+        return [refine(project, route, name, command, cap=cap) for name in reversed(wanted)]
+
+
+def _owed(project: Project, route: str) -> tuple[str, ...]:
+    state = load_state(project, route)
+    return owed(state.recorded) if state is not None else ()

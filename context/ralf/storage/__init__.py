@@ -1,1 +1,1 @@
-"""The embedded store: journals, blobs and their archives as plain files. The port is `ralf.store`."""
+"""The store's port, and the embedded store behind it: files made durable, locks, journals and blobs."""

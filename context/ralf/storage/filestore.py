@@ -1,34 +1,339 @@
-"""The embedded store: journals as JSON lines, blobs as compressed files, in one folder.
-
-`ralf.storage.journalstream` is one of its streams, `ralf.storage.blobfiles` are its blobs. A token is "OFFSET-SHA256":
-where the line begins in the journal, and the checksum in it.
-"""
+"""The embedded store: journals as JSON lines and blobs as compressed files in one folder."""
 
 from __future__ import annotations
 
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
+from dataclasses import replace
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
-from ralf import names
-from ralf.errors import UsageError
-from ralf.storage.journalstream import Stream
-from ralf.store import Blob, Digest, Entry, Token
+from ralf.errors import Busy, Conflict, UnknownToken, UsageError
+from ralf.storage import durable, files, journal_file, locks
+from ralf.storage.journal_file import (
+    LARGEST,
+    Header,
+    IdIndex,
+    Journal,
+    Line,
+    Part,
+    PartGone,
+    extend_part,
+    holds_only,
+    lines_of_part,
+    opened_parts,
+    put_part,
+    stray_parts,
+)
+from ralf.storage.port import Blob, Digest, Entry, Properties, Token, Written
+from ralf.text import cleaning
 
 if TYPE_CHECKING:
-    from ralf.storage.blobfiles import Blobs
+    from ralf.storage.blob_files import Blobs
 
+_MAX_ID = 200
+
+_MOST_TRIES = 20
+
+
+class Stream:
+    """The stream `name`, of checked parts, below `folder`."""
+
+    def __init__(self, folder: Path, name: str) -> None:
+        *above, last = name.split("/")
+        self.name = name
+        self.path = folder.joinpath("journal", *above, f"{last}.jsonl")
+        self.parts = folder.joinpath("archive", "journal", *above, last)
+        self._folder = folder
+        self._lock = folder / "locks" / "streams" / f"{name}.journal.lock"
+        self._ids = IdIndex(folder / "cache" / "ids" / f"{name}.idx")
+
+    # ---- writing ----
+
+    def append(self, record: bytes, id: str, after: Token | None) -> Token:  # noqa: A002
+        """See `ralf.storage.port.Store.append`."""
+        if b"\n" in record or len(id) > _MAX_ID:
+            raise UsageError(self.name, f"a record is one line, and its id has at most {_MAX_ID} characters")
+        line = journal_file.framed(id, record)
+        with self.writing():
+            files.make(self.path.parent)
+            with Journal(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND) as journal:
+                if (
+                    self.parts.exists() or not self._ids.path.exists()
+                ):  # someone has put files in place here, and may have died
+                    self._sweep(journal)
+                end = journal.cut_torn_tail()
+                head = self._last_token(journal, end)
+                known = self._ids.find(
+                    id, end, lambda at: self._known_at(journal, at), lambda at: self._all(journal, at)
+                )
+                if known is not None:
+                    os.fsync(journal.descriptor)  # who appended it may have died before that
+                    return journal_file.token_at(known, self._line(journal, known))
+                if head != after:
+                    raise Conflict(self.name, head)
+                if not end:  # the name first: whoever finds records here takes it for durable
+                    durable.sync_parents(self.path.parent, self._folder)
+                with durable.naming(self.path):
+                    journal.write(line, end)
+                    journal.sync(end)
+                self._ids.add(id, end, end + len(line))
+        return journal_file.token_at(end, line)
+
+    def rewrite(self, change: Callable[[Entry], bytes]) -> int:
+        """See `ralf.storage.port.Replace.replace`. What is replaced is gone from the disk when this returns."""
+        if not self.path.exists():
+            return 0
+        with self.writing(), Journal(self.path, os.O_RDWR) as journal:
+            self._sweep(journal)
+            journal.cut_torn_tail()
+            parts: list[Part] = []
+            changed = 0
+            place = journal.header.begin
+            for number, part in enumerate(journal.header.parts, start=1):
+                lines, count = _changed(self.name, lines_of_part(self.parts, part, place), change)
+                parts.append(put_part(self.parts, number, lines) if count else part)
+                place += part.size
+                changed += count
+            live = ((self.path, *line) for line in journal.lines(journal.header.offset))
+            lines, count = _changed(self.name, live, change)
+            changed += count
+            if changed:
+                begin = journal.end() + 1  # no place of before is one from now on
+                header = Header(begin + sum(part.size for part in parts), parts=tuple(parts))
+                self._switch(journal.header, replace(header, last=self._last_archived(header)), lines)
+        return changed
+
+    def drop(self) -> None:
+        """See `ralf.storage.port.Replace.drop`. An empty journal first: one that names lost parts would be damaged."""
+        if not self.path.exists() and not self.parts.exists():
+            return
+        with self.writing():
+            if self.path.exists():
+                durable.sweep(self.path)
+                durable.replace_durably(self.path, [])
+            durable.removed(stray_parts(self.parts, ()))
+            with suppress(OSError):  # someone keeps something there that is not ours
+                self.parts.rmdir()
+            self._ids.drop()
+            self.path.unlink(missing_ok=True)
+            if self.path.parent.exists():
+                durable.sync_folder(self.path.parent)
+
+    def archive(self, upto: Token, *, wait: bool) -> int:
+        """See `ralf.storage.port.Archive.archive`."""
+        start = journal_file.offset_of(upto)
+        if not self.path.exists():
+            raise UnknownToken(self.name, "no such place in this stream")
+        with self.writing(locks.TIMEOUT if wait else 0.0), Journal(self.path, os.O_RDWR) as journal:
+            self._sweep(journal)
+            line = self._line(journal, start)
+            if journal_file.token_at(start, line) != upto:
+                raise UnknownToken(self.name, "no such place in this stream")
+            journal.cut_torn_tail()
+            header, cut = journal.header, start + len(line)
+            if cut <= header.offset:
+                return 0
+            parts = list(header.parts)
+            if not parts:  # the folder's name first: whoever finds parts in it takes that for durable
+                files.make(self.parts)
+                durable.sync_parents(self.parts, self._folder)
+            for batch in self._batches(journal, cut):
+                extend_part(self.parts, parts, batch)
+            rest = (line for _, line in journal.lines(cut))
+            self._switch(header, Header(cut, parts=tuple(parts), last=upto), rest)
+        return cut - header.offset
+
+    def archived(self) -> Token | None:
+        """See `ralf.storage.port.Archive.archived`."""
+        with suppress(FileNotFoundError), Journal(self.path) as journal:
+            return journal.header.last or None
+        return None
+
+    def unarchived(self) -> int:
+        """See `ralf.storage.port.Archive.unarchived`."""
+        try:
+            return self.path.stat().st_size
+        except FileNotFoundError:
+            return 0
+
+    def _batches(self, journal: Journal, cut: int) -> Iterator[list[bytes]]:
+        """The lines of the journal's file up to a place, as many at a time as a part takes."""
+        batch: list[bytes] = []
+        size = 0
+        for place, line in journal.lines(journal.header.offset):
+            if place >= cut:
+                break
+            journal_file.parsed(self.path, place, line)
+            if batch and size + len(line) > LARGEST:
+                yield batch
+                batch, size = [], 0
+            batch.append(line)
+            size += len(line)
+        yield batch
+
+    def replace(self, header: Header, lines: Iterable[bytes]) -> None:
+        """Make the stream one of these lines alone, for a caller that holds it and knows what is in all its parts."""
+        self._switch(Header(), header, lines)
+        durable.removed(stray_parts(self.parts, header.parts))
+
+    def may_have_left(self) -> bool:
+        """Whether a dead writer may have left something."""
+        with suppress(FileNotFoundError), Journal(self.path) as journal:
+            return bool(durable.hidden_beside(self.path) or stray_parts(self.parts, journal.header.parts))
+        return False
+
+    def sweep(self) -> list[Path]:
+        """Remove what dead writers left, for a caller that holds the stream; the files that went."""
+        try:
+            with Journal(self.path) as journal:
+                return self._sweep(journal)
+        except FileNotFoundError:
+            return []
+
+    def _switch(self, before: Header, header: Header, lines: Iterable[bytes]) -> None:
+        """Make the journal's file one of this header and these lines, and drop the parts that it no longer names."""
+        self._ids.drop()  # before: whoever is killed in between leaves none that is of another file
+        durable.replace_durably(self.path, chain([header.line()], lines))
+        named = {part.file for part in header.parts}
+        durable.removed(self.parts / part.file for part in before.parts if part.file not in named)
+
+    def writing(self, timeout: float = locks.TIMEOUT) -> AbstractContextManager[None]:
+        """Hold the stream: who writes to its files. UsageError where they lie on a file system that is refused."""
+        files.check(self._folder)
+        return locks.held(self._lock, self.name, timeout)
+
+    def _sweep(self, journal: Journal) -> list[Path]:
+        left = durable.hidden_beside(self.path)
+        stray = stray_parts(self.parts, journal.header.parts)
+        if stray:
+            known = {id_ for id_, _, _ in self._all(journal, 0)}
+            left += [path for path in stray if holds_only(path, known)]
+        durable.removed(left)
+        return left
+
+    # ---- reading ----
+
+    def read(self, after: Token | None) -> Iterator[Entry]:
+        """See `ralf.storage.port.Store.read`."""
+        start = journal_file.offset_of(after) if after is not None else 0
+        try:
+            with self._opened(start) as (journal, archived):
+                lines: Iterator[Line] = chain(archived, self._live(journal, start))
+                if after and after == journal.header.last:  # all that follows lies in the file: no part is unpacked
+                    lines = self._live(journal, start)
+                elif after is not None:
+                    _, place, line = next(lines, (self.path, -1, b""))
+                    if journal_file.token_at(place, line) != after:
+                        raise UnknownToken(self.name, "no such place in this stream")
+                for path, place, line in lines:
+                    yield journal_file.parsed(path, place, line)
+        except FileNotFoundError:
+            if after is not None:
+                raise UnknownToken(self.name, "no such place in this stream") from None
+
+    def entry(self, token: Token) -> Entry:
+        """See `ralf.storage.port.Lookup.entry`."""
+        start = journal_file.offset_of(token)
+        try:
+            with self._opened(start) as (journal, archived):
+                lines = chain(archived, self._live(journal, start))
+                path, place, line = next(lines, (self.path, -1, b""))
+        except FileNotFoundError:
+            place, line = -1, b""
+        if journal_file.token_at(place, line) != token:
+            raise UnknownToken(self.name, "no such place in this stream")
+        return journal_file.parsed(path, place, line)
+
+    def head(self) -> Token | None:
+        """See `ralf.storage.port.Store.head`."""
+        with suppress(FileNotFoundError), Journal(self.path) as journal:
+            return self._last_token(journal, journal.end())
+        return None
+
+    @contextmanager
+    def _opened(self, start: int) -> Iterator[tuple[Journal, Iterator[Line]]]:
+        """The journal, and the lines of its parts from a place on, both as they are at one moment."""
+        header = None
+        for _ in range(_MOST_TRIES):
+            with Journal(self.path) as journal:
+                try:
+                    with opened_parts(self.parts, journal.header, start) as lines:
+                        yield journal, lines
+                        return
+                except PartGone:
+                    if journal.header == header:
+                        raise
+                    header = journal.header  # rewritten since: it names others by now
+        raise Busy(self.name, "is rewritten again and again", "try again")
+
+    def _live(self, journal: Journal, start: int) -> Iterator[Line]:
+        """The lines of the journal's own file from a place on."""
+        return ((self.path, place, line) for place, line in journal.lines(max(start, journal.header.offset)))
+
+    def _all(self, journal: Journal, start: int) -> Iterator[tuple[str, int, int]]:
+        """Id, start and end of every line from a place on, for a caller that holds the stream."""
+        with opened_parts(self.parts, journal.header, start) as archived:
+            for _, place, line in chain(archived, self._live(journal, start)):
+                yield journal_file.id_of(line) or "", place, place + len(line)
+
+    def _line(self, journal: Journal, place: int) -> bytes:
+        """The line at a place, b"" for none; for a caller that holds the stream."""
+        with opened_parts(self.parts, journal.header, place) as archived:
+            _, found, line = next(chain(archived, self._live(journal, place)), (self.path, -1, b""))
+        return line if found == place else b""
+
+    def _known_at(self, journal: Journal, place: int) -> tuple[str, int]:
+        """The id of the line at a place, and where the line ends; for a caller that holds the stream."""
+        if place >= journal.header.offset:
+            begin = journal.frame(place)
+            return journal_file.id_of(begin) or "", place + journal_file.length_of(begin)
+        line = self._line(journal, place)
+        return journal_file.id_of(line) or "", place + len(line)
+
+    def _last_token(self, journal: Journal, end: int) -> Token | None:
+        start = journal.last_line(end)
+        if start is not None:
+            return journal_file.token_at(start, journal.frame(start))
+        return journal.header.last or None
+
+    def _last_archived(self, header: Header) -> Token:
+        """The place of the last record in the parts that a header names."""
+        token = ""
+        if header.parts:
+            size = header.parts[-1].size
+            for _, place, line in lines_of_part(self.parts, header.parts[-1], header.offset - size):
+                token = journal_file.token_at(place, line)
+        return token
+
+
+def _changed(stream: str, lines: Iterable[Line], change: Callable[[Entry], bytes]) -> tuple[list[bytes], int]:
+    """Lines with the records that `change` makes of theirs, and how many are others now."""
+    made, count = [], 0
+    for path, place, line in lines:
+        entry = journal_file.parsed(path, place, line)
+        record = change(entry)
+        if b"\n" in record:
+            raise UsageError(stream, "a record is one line")
+        made.append(line if record == entry.record else journal_file.framed(entry.id, record))
+        count += record != entry.record
+    return made, count
+
+
+# ---- the store ----
+
+_JOURNAL = ".jsonl"
 
 _SETTLED = 2_000_000_000
 """Nanoseconds after which nothing changes a file and leaves its times as they are: no file system counts coarser."""
 
 
 class FileStore:
-    """Keeps streams and blobs below `folder`, which need not exist yet. Contract: `ralf.store.Store`.
+    """Keeps streams and blobs below `folder`, which need not exist yet. Contract: `ralf.storage.port.Store`.
 
     check  called with the path of a file before records or blobs are put into it; what it raises is passed on
     """
@@ -40,88 +345,113 @@ class FileStore:
 
     @cached_property
     def _blobs(self) -> Blobs:
-        from ralf.storage.blobfiles import Blobs  # who only reads a route never pays for it
+        from ralf.storage.blob_files import Blobs  # not loaded to read a route
 
         return Blobs(self._folder, self._check)
+
+    @property
+    def properties(self) -> Properties:
+        """Everything that a store can do; see `ralf.storage.port.Store.properties`."""
+        return Properties(lookup=self, replace=self, archive=self, heap=self, survey=self, files=self)
 
     # ---- streams ----
 
     def append(self, stream: str, record: bytes, *, id: str, after: Token | None) -> Token:  # noqa: A002
-        """Append one record; see `ralf.store.Store.append`."""
+        """Append one record; see `ralf.storage.port.Store.append`."""
         found = self._stream(stream)
         self._check(found.path)
         return found.append(record, id, after)
 
-    def rewrite(self, stream: str, change: Callable[[Entry], bytes]) -> int:
-        """Replace the bytes of records; see `ralf.store.Store.rewrite`."""
+    def replace(self, stream: str, change: Callable[[Entry], bytes]) -> int:
+        """Replace the bytes of records; see `ralf.storage.port.Replace.replace`."""
         return self._stream(stream).rewrite(change)
 
     def drop(self, stream: str) -> None:
-        """Forget a stream; see `ralf.store.Store.drop`."""
+        """Forget a stream; see `ralf.storage.port.Replace.drop`."""
         self._stream(stream).drop()
 
     def read(self, stream: str, *, after: Token | None = None) -> Iterator[Entry]:
-        """The records after a place; see `ralf.store.Store.read`."""
+        """The records after a place; see `ralf.storage.port.Store.read`."""
         return self._stream(stream).read(after)
 
     def entry(self, stream: str, token: Token) -> Entry:
-        """The record at a place; see `ralf.store.Store.entry`."""
+        """The record at a place; see `ralf.storage.port.Lookup.entry`."""
         return self._stream(stream).entry(token)
 
     def head(self, stream: str) -> Token | None:
-        """The place of the newest record; see `ralf.store.Store.head`."""
+        """The place of the newest record; see `ralf.storage.port.Store.head`."""
         return self._stream(stream).head()
 
     def marks(self, folder: str) -> dict[str, str]:
-        """By stream what stays the same only while it does; see `ralf.store.Store.marks`."""
-        found, settled = {}, time.time_ns() - _SETTLED
+        """By stream what stays the same only while it does; see `ralf.storage.port.Survey.marks`."""
+        settled = time.time_ns() - _SETTLED
+        return {
+            name: f"{one.st_ino}:{one.st_size}:{one.st_mtime_ns}:{one.st_ctime_ns}"
+            for name, one in self._stats(folder)
+            if max(one.st_mtime_ns, one.st_ctime_ns) < settled
+        }
+
+    def written(self, folder: str) -> dict[str, Written]:
+        """When streams were written last; see `ralf.storage.port.Survey.written`."""
+        return {
+            name: Written(one.st_mtime_ns, max(one.st_mtime_ns, one.st_ctime_ns)) for name, one in self._stats(folder)
+        }
+
+    def _stats(self, folder: str) -> Iterator[tuple[str, os.stat_result]]:
         with suppress(FileNotFoundError, NotADirectoryError), os.scandir(self._folder / "journal" / folder) as entries:
             for entry in entries:
-                if entry.name.endswith(".jsonl"):
+                if entry.name.endswith(_JOURNAL):
                     with suppress(OSError):
-                        one = entry.stat(follow_symlinks=False)
-                        if max(one.st_mtime_ns, one.st_ctime_ns) < settled:
-                            mark = f"{one.st_ino}:{one.st_size}:{one.st_mtime_ns}:{one.st_ctime_ns}"
-                            found[entry.name.removesuffix(".jsonl")] = mark
-        return found
+                        yield entry.name.removesuffix(_JOURNAL), entry.stat(follow_symlinks=False)
 
     def streams(self, prefix: str) -> Iterator[str]:
-        """The names of the streams that begin with `prefix`."""
+        """The names of the streams that begin with `prefix`; see `ralf.storage.port.Store.streams`."""
         top = self._folder / "journal"
-        for folder, _, files in os.walk(top):
-            for name in files:
-                if name.endswith(".jsonl"):
-                    stream = Path(folder, name).relative_to(top).as_posix().removesuffix(".jsonl")
-                    if stream.startswith(prefix) and all(map(names.is_valid, stream.split("/"))):
-                        yield stream
+        for folder, inner, names in os.walk(top.joinpath(*prefix.split("/")[:-1]), onerror=_unreadable):
+            above = folder[len(os.fspath(top)) + 1 :]
+            if all(map(cleaning.is_valid, filter(None, above.split("/")))):
+                above = above and f"{above}/"
+                entries = (*names, *inner)  # a folder in the place of a journal is damage, not a route that is gone
+                found = filter(
+                    cleaning.is_valid, (name[: -len(_JOURNAL)] for name in entries if name.endswith(_JOURNAL))
+                )
+                yield from (above + last for last in found if (above + last).startswith(prefix))
+
+    def path(self, stream: str) -> Path:
+        """A stream's journal; see `ralf.storage.port.Files.path`."""
+        return self._stream(stream).path
+
+    def size(self) -> int:
+        """The bytes of journals and blobs; see `ralf.storage.port.Files.size`."""
+        return sum(path.stat().st_size for name in ("journal", "blobs") for path in (self._folder / name).rglob("*"))
 
     def _stream(self, stream: str) -> Stream:
         if stream not in self._streams:
-            if not all(names.is_valid(part) for part in stream.split("/")):
+            if not all(cleaning.is_valid(part) for part in stream.split("/")):
                 raise UsageError(ascii(stream), "refused as a stream name")
             self._streams[stream] = Stream(self._folder, stream)
         return self._streams[stream]
 
     def archive(self, stream: str, upto: Token, *, wait: bool = True) -> int:
-        """Move a stream's oldest records to the archive; see `ralf.store.Store.archive`."""
+        """Move a stream's oldest records to the archive; see `ralf.storage.port.Archive.archive`."""
         return self._stream(stream).archive(upto, wait=wait)
 
     def archived(self, stream: str) -> Token | None:
-        """The place of the newest record in the archive; see `ralf.store.Store.archived`."""
+        """The place of the newest record in the archive; see `ralf.storage.port.Archive.archived`."""
         return self._stream(stream).archived()
 
     def unarchived(self, stream: str) -> int:
-        """The bytes of the journal's own file; see `ralf.store.Store.unarchived`."""
+        """The bytes of the journal's own file; see `ralf.storage.port.Archive.unarchived`."""
         return self._stream(stream).unarchived()
 
     # ---- blobs ----
 
     def put_blob(self, chunks: Iterable[bytes]) -> Digest:
-        """Keep the chunks' joined bytes; see `ralf.store.Store.put_blob`."""
+        """Keep the chunks' joined bytes; see `ralf.storage.port.Store.put_blob`."""
         return self._blobs.put(chunks)
 
     def open_blob(self, digest: Digest) -> BinaryIO:
-        """A blob's bytes; see `ralf.store.Store.open_blob`."""
+        """A blob's bytes; see `ralf.storage.port.Store.open_blob`."""
         return self._blobs.open(digest)
 
     def has_blob(self, digest: Digest) -> bool:
@@ -137,13 +467,13 @@ class FileStore:
         self._blobs.drop(digest)
 
     def archive_blobs(self, digests: Iterable[Digest], *, wait: bool = True) -> int:
-        """Move blobs to the archive; see `ralf.store.Store.archive_blobs`."""
+        """Move blobs to the archive; see `ralf.storage.port.Archive.archive_blobs`."""
         return self._blobs.archive(digests, wait=wait)
 
     # ---- both ----
 
     def sweep(self) -> int:
-        """Remove what the dead have left; see `ralf.store.Store.sweep`."""
+        """Remove what the dead have left; see `ralf.storage.port.Heap.sweep`."""
         swept = self._blobs.sweep()
         for name in self.streams(""):
             stream = self._stream(name)
@@ -151,3 +481,9 @@ class FileStore:
                 with stream.writing():
                     swept += len(stream.sweep())
         return swept
+
+
+def _unreadable(error: OSError) -> None:
+    """Raise what keeps a folder of streams from being listed, unless it is not there."""
+    if not isinstance(error, FileNotFoundError):
+        raise error

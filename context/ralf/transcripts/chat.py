@@ -2,30 +2,56 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
-from ralf.transcripts.content import Record, arguments, blocks, first, leaves, said, time_of, words
-from ralf.transcripts.elements import LISTS, Element, elements
-from ralf.transcripts.events import START, Event, Position
-from ralf.transcripts.growing import Growing
-from ralf.transcripts.head import Head
-from ralf.transcripts.lines import Line, open_regular, read_lines
-from ralf.transcripts.records import MALFORMED_SHOWN, others, parsed
-from ralf.transcripts.statuses import is_observation, status_of
+from ralf.transcripts.events import (
+    START,
+    Event,
+    Position,
+    Record,
+    arguments,
+    blocks,
+    first,
+    is_observation,
+    leaves,
+    said,
+    status_of,
+    time_of,
+    words,
+)
+from ralf.transcripts.lines import (
+    LINE_LIMIT,
+    PIECE,
+    Growing,
+    Head,
+    Line,
+    open_regular,
+    others,
+    parsed,
+    read_lines,
+)
 from ralf.transcripts.typed import typed
 
+LISTS = ("messages", "history", "trajectory", "conversation", "conversations")
+"""Keys under which an object holds its messages."""
+
 _Make = partial[Event]
+
 _SHOWS_STATUS = re.compile(
     rb'"(?:content|text)": ?"(?:<exception>[^"\\]{0,2000}</exception>(?:\\n)?)?<returncode>'
     rb'|"trajectory_format": ?"mini-swe-agent'
 )
 """How the log of an agent begins whose commands stand in a block of its message, and their answers in a user's."""
+
 _BLOCK_OPENS = re.compile(r"```(?:bash|sh|shell|mswea_bash_command)\s*")
+
 _OF_THE_LOOP = re.compile(
     r"\s{0,4}(?:Please always provide EXACTLY ONE action|Format error|The last command <command>|<format_error>"
     r"|No tool calls found|Tool call error)"
@@ -69,7 +95,7 @@ def _is_message(record: Record) -> bool:
 
 
 class Chat(Growing):
-    """Chat messages; see ralf.transcripts.Transcript for the fields.
+    """Chat messages; see ralf.transcripts.reader.Transcript for the fields.
 
     A file that is written anew with more messages at its end goes on after the last one that was read. Agents that show
     a tool's answer as a user's message are recognised by the action that came before it (SWE-agent), or by the exit
@@ -81,21 +107,14 @@ class Chat(Growing):
     def __init__(
         self, path: Path, records: Iterable[Record], *, in_lines: bool = False, in_blocks: bool = False
     ) -> None:
-        self.path = path
-        self.session = first(records, "session_id") or first(records, "sessionId") or words(path.stem)
-        self.cwd = first(records, "cwd")
-        self.branch = ""
-        self.skipped: Counter[str] = Counter()
-        self.malformed: list[int] = []
-        self.end = START
+        session = first(records, "session_id") or first(records, "sessionId")
+        super().__init__(path, session=session, cwd=first(records, "cwd"))
         self._in_lines = in_lines
         self._in_blocks = in_blocks
 
     def events(self, after: Position = START) -> Iterator[Event]:
         """The events after a place. Messages over 8 MiB are counted, not read; an unfinished last one waits."""
-        self.skipped.clear()
-        self.malformed.clear()
-        self.end = after
+        self._start(after)
         reading = _Pass(self.skipped, resumed=after.byte > 0, in_blocks=self._in_blocks)
         with open_regular(self.path, after) as file:
             found = _from_lines(read_lines(file, after)) if self._in_lines else elements(file, after)
@@ -112,9 +131,7 @@ class Chat(Growing):
                     cut = element.end - element.start
                     yield Event("other", "", Position(element.start, element.number), end, cut=cut)
                 elif not element.data.isspace():
-                    self.skipped["malformed"] += 1
-                    if len(self.malformed) < MALFORMED_SHOWN:
-                        self.malformed.append(element.number + 1)
+                    self._skip_malformed(element.number)
                 self.end = end
 
 
@@ -241,3 +258,161 @@ class _Pass:
         if self._action or record.get("message_type") == "observation":
             return True
         return said(record.get("content")).rstrip().endswith("bash-$")
+
+
+# ---- the elements of a JSON list in a file, one at a time: the file is never held whole ----
+
+_SPACE = re.compile(rb"[\s,:]*+")
+
+_CHARACTERS = rb'[^"\\]*+(?:\\.[^"\\]*+)*+'
+
+_IN_CHARACTERS = re.compile(_CHARACTERS, re.S)
+
+_BETWEEN = re.compile(rb'[^"{}\[\]]*+(?:"' + _CHARACTERS + rb'"[^"{}\[\]]*+)*+', re.S)
+
+_SCALAR = re.compile(rb"[^\s,\]}]*+")
+
+
+class Element(NamedTuple):
+    """An element. `start` and `end` are bytes of the file, `number` counts the elements before it.
+
+    data      its JSON, None where it is longer than LINE_LIMIT
+    finished  whether its end is there
+    """
+
+    data: bytes | None
+    start: int
+    end: int
+    number: int
+    finished: bool = True
+
+
+def elements(file: io.BufferedReader, after: Position) -> Iterator[Element]:
+    """The elements from a place on: those of the list that the file is, or of the first list of messages in its object.
+
+    An element that has no end yet is given last, unfinished; what follows the list is not read.
+    """
+    values = _Values(file, after.byte)
+    if after.byte == 0:
+        opening = values.peek()
+        values.skip()
+        if opening == b"{" and not _enter(values):
+            return
+    number = after.line
+    while values.peek() not in (b"", b"]", b"}"):
+        start = values.at
+        data = values.take()
+        yield Element(data, start, values.at, number, values.finished)
+        number += 1
+        if not values.finished:
+            return
+
+
+def _enter(values: _Values) -> bool:
+    """Go into the first list of messages; false if the object has none."""
+    while values.peek() == b'"':
+        key = _json(values.take())
+        if values.peek() == b"[" and key in LISTS:
+            outside = values.at
+            values.skip()
+            inside = values.at
+            message = _json(values.take()) if values.peek() == b"{" else None
+            if isinstance(message, dict) and "role" in message:
+                values.move(inside)
+                return True
+            values.move(outside)
+        values.take()
+        if not values.finished:
+            return False
+    return False
+
+
+def _json(data: bytes | None) -> object:
+    try:
+        return None if data is None else json.loads(data)
+    except (ValueError, RecursionError):
+        return None
+
+
+class _Values:
+    """The JSON values in a file from a byte on. `at` is the byte after the last one taken."""
+
+    def __init__(self, file: io.BufferedReader, at: int) -> None:
+        self._file = file
+        self.move(at)
+
+    def move(self, at: int) -> None:
+        """Go to a byte."""
+        self._file.seek(at)
+        self._held = b""
+        self._from = 0
+        self.at = at
+        self.finished = True
+
+    def peek(self) -> bytes:
+        """The first byte of what comes next, b"" at the end of the file."""
+        while True:
+            found = _SPACE.match(self._held, self._from)
+            self._go(found.end() if found else self._from)
+            if self._from < len(self._held):
+                return self._held[self._from : self._from + 1]
+            if not self._more():
+                return b""
+
+    def skip(self) -> None:
+        """Go past that byte."""
+        self._go(self._from + 1)
+
+    def take(self) -> bytes | None:
+        """The value that begins here; None if it is too long. `finished` tells whether its end is in the file."""
+        kind, first = self.peek(), self.at
+        keep = self._from
+        depth, in_string, self.finished = 0, False, True
+        while True:
+            where = self._from
+            if in_string:
+                where = _end_of(_IN_CHARACTERS, self._held, where)
+                mark = self._held[where : where + 1]
+                if mark == b'"':
+                    in_string, where = False, where + 1
+            elif depth or kind in b'"{[':
+                where = _end_of(_BETWEEN, self._held, where) if depth else where
+                mark = self._held[where : where + 1]
+                where += len(mark)
+                in_string = mark == b'"'
+                depth += (mark in (b"{", b"[")) - (mark in (b"}", b"]"))
+            else:
+                where = _end_of(_SCALAR, self._held, where)
+                mark = self._held[where : where + 1]
+            self._go(where)
+            done = mark and not in_string and depth == 0
+            if done:
+                break
+            if mark and mark != b"\\":
+                continue
+            if self.at - first > LINE_LIMIT:
+                keep = -1
+            dropped = self._from if keep < 0 else keep
+            read = self._more(dropped)
+            keep = keep if keep < 0 else 0
+            if not read:
+                self.finished = False
+                break
+        return None if keep < 0 or self.at - first > LINE_LIMIT else self._held[keep : self._from]
+
+    def _go(self, where: int) -> None:
+        self.at += where - self._from
+        self._from = where
+
+    def _more(self, dropped: int | None = None) -> bool:
+        """Read on, and let go of what lies before `dropped` (default: before here)."""
+        piece = self._file.read(PIECE)
+        dropped = self._from if dropped is None else dropped
+        self._held = self._held[dropped:] + piece
+        self._from -= dropped
+        return bool(piece)
+
+
+def _end_of(pattern: re.Pattern[bytes], data: bytes, at: int) -> int:
+    found = pattern.match(data, at)
+    return found.end() if found else at

@@ -1,34 +1,52 @@
-"""Claude Code session logs: JSON lines, one record for each piece of the conversation or of the client's state."""
+"""Claude Code session logs, with the side chains of its sub-agents."""
 
 from __future__ import annotations
 
+import os
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
-from ralf.text import clean
-from ralf.transcripts import sidechains
-from ralf.transcripts.clienttags import expands
-from ralf.transcripts.content import Record, arguments, blocks, first, leaves, said, whole, words
-from ralf.transcripts.events import START, Event, Position
-from ralf.transcripts.head import Head
-from ralf.transcripts.lines import Line
-from ralf.transcripts.records import Base, Log, Pass, parsed
-from ralf.transcripts.typed import DECLINED, Queue, answered, reason_given, typed
+from ralf.errors import RalfError
+from ralf.text.cleaning import clean, without_middle
+from ralf.transcripts.events import (
+    START,
+    Event,
+    Position,
+    Record,
+    arguments,
+    blocks,
+    first,
+    leaves,
+    object_in,
+    said,
+    whole,
+    words,
+)
+from ralf.transcripts.lines import Base, Head, Line, Log, Pass, open_regular, parsed, read_lines
+from ralf.transcripts.typed import DECLINED, Queue, answered, expands, reason_given, typed
 
 _USED = frozenset({"user", "assistant", "system", "queue-operation", "attachment"})
+
 # Type of a record whose `type` comes before any nested value: the whole prefix is scalars, so the type is certain.
 _STRING = rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
+
 _TYPE = re.compile(
     rb'\s*+\{(?:\s*+(?!"type")' + _STRING + rb"\s*+:\s*+(?:" + _STRING + rb'|[^\s",{}\[\]]++)\s*+,)*+'
     rb'\s*+"type"\s*+:\s*+"([^"\\]*+)"'
 )
+
 # A record of use has one of these as a whole string somewhere, whatever the order of keys and the spacing.
 _NEEDED = re.compile(rb'"(?:user|assistant|compact_boundary|queue-operation|queued_command)"')
+
 _LAST_TYPE = re.compile(rb'.*"type"\s*:\s*"([^"\\]*)"', re.S)
+
 _EXIT = re.compile(r"\s*(?:Error: |<error>)?Exit code (\d{1,9})\b")
+
 _NEVER_RAN = (
     "<tool_use_error>",
     DECLINED,
@@ -40,8 +58,11 @@ _NEVER_RAN = (
     "This command requires approval",
     "Interrupted by user",
 )
+
 _UNTOLD = (2, 1, 175)  # the newest version known to write no `toolDenialKind`
+
 _CONTINUED = "This session is being continued from a previous conversation"
+
 _HEAD_RECORDS = 20  # records that are looked at for the branch: outside a repository none names one
 
 
@@ -62,7 +83,7 @@ def _is_ours(record: Record) -> bool:
 
 
 class ClaudeCode(Log):
-    """A Claude Code session log; see ralf.transcripts.Transcript for the fields."""
+    """A Claude Code session log; see ralf.transcripts.reader.Transcript for the fields."""
 
     format = "claude-code"
 
@@ -108,8 +129,7 @@ class _Pass(Pass):
         """The events of one record."""
         kind = record.get("type")
         if not isinstance(kind, str):
-            message = record.get("message")
-            kind = message.get("role") if isinstance(message, dict) else None
+            kind = object_in(record, "message").get("role")
         base = Base(record, line, words(record.get("cwd")))
         if record.get("isSidechain") is True:
             self.skipped["sidechain"] += 1
@@ -126,8 +146,7 @@ class _Pass(Pass):
             made = self._attached(record, base)
         else:
             if kind == "system" and record.get("subtype") == "compact_boundary":
-                told = record.get("compactMetadata")
-                told = told if isinstance(told, dict) else {}
+                told = object_in(record, "compactMetadata")
                 before = whole(told.get("preTokens")) if told.get("trigger") == "auto" else None
                 self.waiting = [base.event("compaction", "", window=whole(told.get("postTokens")), before=before)]
             else:
@@ -145,12 +164,11 @@ class _Pass(Pass):
             if event.kind == "call":
                 self._aside[event.call_id] = event
             elif (call := self._aside.pop(event.call_id, None)) is not None:
-                yield from sidechains.answered([call, event], words(record.get("agentId")) or "sub-agent")
+                yield from side_chain_answered([call, event], words(record.get("agentId")) or "sub-agent")
 
     def _done(self, record: Record, base: Base) -> Iterator[Event]:
         """The calls and answers of a sub-agent's record."""
-        message = record.get("message")
-        for block in blocks(message.get("content") if isinstance(message, dict) else None):
+        for block in blocks(object_in(record, "message").get("content")):
             kind = block.get("type")
             if isinstance(kind, str) and kind.endswith("tool_use"):
                 yield self._call(block, base, None)
@@ -163,20 +181,20 @@ class _Pass(Pass):
             return
         self._ended.add(agent)
         done: list[Event] = []
-        for line in sidechains.lines_of(self._log, agent) if self._log else ():
+        for line in side_chain_lines(self._log, agent) if self._log else ():
             record = None if line.cut or self.passed_over(line) else parsed(line.data)
             if record is not None and record.get("isSidechain") is True:
                 own = Base(record, line, words(record.get("cwd")))
                 own.start, own.end = base.start, base.end
                 done.extend(self._done(record, own))
-        yield from sidechains.answered(done, agent)
+        yield from side_chain_answered(done, agent)
 
     def _notice(self, text: str, base: Base) -> Iterator[Event]:
         """What is told where a client's notice says that a task of the background has ended."""
-        task = sidechains.ended(text)
+        task = side_chain_ended(text)
         if task and task not in self._ended:
             yield from self._of_agent(task, base)
-            if report := self.others(sidechains.told(text)):
+            if report := self.others(side_chain_told(text)):
                 yield base.event("result", report, tool="Agent", call_id=task)
             yield base.event("other", "", task=task)
 
@@ -213,8 +231,7 @@ class _Pass(Pass):
         return base.event("call", leaves(given), tool=name, call_id=call_id, input=arguments(given), window=window)
 
     def _user(self, record: Record, base: Base) -> list[Event]:
-        message = record.get("message")
-        content = message.get("content") if isinstance(message, dict) else None
+        content = object_in(record, "message").get("content")
         if record.get("isCompactSummary") is True:
             return [self._compaction(content, base)]
         made: list[Event] = []
@@ -257,7 +274,7 @@ class _Pass(Pass):
         return base.event("compaction", text, start=begun.start, window=begun.window, before=begun.before)
 
     def _result(self, block: Record, record: Record, base: Base) -> Iterator[Event]:
-        details = _details(record)
+        details = object_in(record, "toolUseResult")
         if details.get("status") == "completed":
             yield from self._of_agent(words(details.get("agentId")), base)
         answer = self._answer(block, record, base)
@@ -273,7 +290,7 @@ class _Pass(Pass):
 
     def _answer(self, block: Record, record: Record, base: Base) -> Event:
         """What a tool answered."""
-        details = _details(record)
+        details = object_in(record, "toolUseResult")
         call_id = words(block.get("tool_use_id"))
         tool = self._tools.pop(call_id, "")
         text = said(block.get("content"))
@@ -286,7 +303,7 @@ class _Pass(Pass):
         declined = block.get("is_error") is True and _declined(record, tool)
         never_ran = failed and (text.lstrip().startswith(_NEVER_RAN) or "toolDenialKind" in record)
         created = details.get("type") == "create" or text.startswith("File created")
-        report = sidechains.report(details) if "agentId" in details and not failed else ""
+        report = side_chain_report(details) if "agentId" in details and not failed else ""
         return base.event(
             "result",
             self.others(report or text),
@@ -296,7 +313,7 @@ class _Pass(Pass):
             exit_status=status,
             refused=declined or never_ran,
             created=created and not failed,
-            task="" if failed else sidechains.launched(details),
+            task="" if failed else side_chain_launched(details),
         )
 
     def _queued(self, record: Record, base: Base) -> list[Event]:
@@ -325,11 +342,6 @@ class _Pass(Pass):
         return []
 
 
-def _details(record: Record) -> Record:
-    details = record.get("toolUseResult")
-    return details if isinstance(details, dict) else {}
-
-
 def _declined(record: Record, tool: str) -> bool:
     """Whether the client says in a field of the record that a person declined the call.
 
@@ -350,8 +362,7 @@ def _version(record: Record) -> tuple[int, ...]:
 
 
 def _origin(record: Record) -> str:
-    origin = record.get("origin")
-    return words(origin.get("kind")) if isinstance(origin, dict) else ""
+    return words(object_in(record, "origin").get("kind"))
 
 
 def _window(usage: object) -> int | None:
@@ -367,3 +378,88 @@ def _finished(text: str, details: Record) -> bool:
     if details.get("backgroundTaskId") or details.get("returnCodeInterpretation"):
         return False
     return not text.startswith("Command running in background")
+
+
+# ---- sub-agents: side chains within a log, and logs of their own beside it ----
+
+# The log of a sub-agent is `SESSION/subagents/agent-ID.jsonl` beside `SESSION.jsonl`. Its calls stand at the record by
+# which the session learns that the sub-agent has ended: so each is read once, and belongs to the segment in which its
+# result arrived. What the sub-agent was asked and what it said on the way are left out; its report is the result.
+
+
+_MOST = 16 << 20  # bytes of a sub-agent's log that are read
+
+_KEPT = (900, 600)  # characters of a call or an answer of a sub-agent
+
+_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
+
+_NOTICE = re.compile(r"\s{0,20}<task-notification>")
+
+_TASK = re.compile(r"<task-id>([A-Za-z0-9_-]{1,64})</task-id>")
+
+_STATUS = re.compile(r"<status>(\w{1,20})</status>")
+
+_RUNNING = frozenset({"running", "pending", "in_progress", "started"})
+
+_BEFORE_REPORT = "<tools-used-before-summary>"
+
+
+def side_chain_lines(log: Path, agent: str) -> Iterator[Line]:
+    """The lines of a sub-agent's log beside a session's `log`; none where no such file is, or a link leads to it."""
+    if not _ID.fullmatch(agent):
+        return
+    inside = Path(log.stem, "subagents", f"agent-{agent}.jsonl")
+    path = log.parent / inside
+    if Path(os.path.realpath(path)) != Path(os.path.realpath(log.parent), inside):
+        return
+    with suppress(RalfError), open_regular(path) as file:
+        for line in read_lines(file):
+            if not line.finished or line.start > _MOST:
+                return
+            yield line
+
+
+def side_chain_answered(events: Iterable[Event], agent: str) -> Iterator[Event]:
+    """The calls among a sub-agent's events that have an answer, each with it and at its place, both cut to what tells
+    what was done.
+    """
+    calls: dict[str, Event] = {}
+    for event in events:
+        if event.kind == "call":
+            calls[event.call_id] = event
+        elif event.kind == "result" and (call := calls.pop(event.call_id, None)) is not None:
+            yield _short(replace(call, start=event.start, end=event.end), agent)
+            yield _short(event, agent)
+
+
+def _short(event: Event, agent: str) -> Event:
+    text, omitted = without_middle(event.text, *_KEPT)
+    return replace(event, text=text, cut=event.cut + omitted, agent=agent, window=None)
+
+
+def side_chain_ended(text: str) -> str:
+    """The task that a client's notice says has ended; "" for any other text."""
+    if not _NOTICE.match(text):
+        return ""
+    task, status = _TASK.search(text), _STATUS.search(text)
+    return task[1] if task and status and status[1].lower() not in _RUNNING else ""
+
+
+def side_chain_told(text: str) -> str:
+    """The report of a sub-agent in such a notice, up to the last closing tag; "" where it has none."""
+    _, opened, rest = text.partition("<result>")
+    return rest.rpartition("</result>")[0].strip() if opened else ""
+
+
+def side_chain_report(details: Record) -> str:
+    """What a sub-agent reported, without what the client puts around it; "" where the record does not hold it."""
+    parts = details.get("content")
+    texts = [words(part.get("text")) for part in parts if isinstance(part, dict)] if isinstance(parts, list) else []
+    return "\n".join(text for text in texts if text.strip() and not text.startswith(_BEFORE_REPORT))
+
+
+def side_chain_launched(details: Record) -> str:
+    """The task that goes on in the background behind an answer; "" for none."""
+    if task := words(details.get("backgroundTaskId")):
+        return task
+    return words(details.get("agentId")) if details.get("status") in ("async_launched", "launched") else ""

@@ -1,10 +1,14 @@
-"""The one event model that every transcript reader produces."""
+"""The one event model that every transcript reader produces, and the content of clients' messages."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import field
 from typing import Any, Literal
+
+from ralf.text.cleaning import clean
+from ralf.text.frozen import dataclass
 
 Kind = Literal["user", "assistant", "thinking", "call", "result", "compaction", "note", "other"]
 """What an event is.
@@ -79,3 +83,140 @@ class Event:
     task: str = ""
     before: int | None = None
     cut: int = 0
+
+
+# ---- the content of messages: a string, or a list of typed blocks; anything else is passed over ----
+
+
+Record = Mapping[str, Any]
+
+
+def blocks(content: object) -> Iterator[Record]:
+    """The blocks of a content; a string is one text block."""
+    if isinstance(content, str):
+        yield {"type": "text", "text": content}
+    elif isinstance(content, list):
+        for block in content:
+            if isinstance(block, dict):
+                yield block
+            elif isinstance(block, str):
+                yield {"type": "text", "text": block}
+
+
+def words(value: object) -> str:
+    """A string cleaned of terminal codes, "" for anything else."""
+    return clean(value) if isinstance(value, str) else ""
+
+
+def time_of(value: object) -> str:
+    """A time as the client wrote it, "" for what is no ISO 8601 date and time."""
+    return value if isinstance(value, str) and _TIME.match(value) else ""
+
+
+_TIME = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d(?:[.,]\d{1,9})?)?(?:Z|[+-]\d\d(?::?\d\d)?)?\Z", re.ASCII)
+
+
+def whole(value: object) -> int | None:
+    """A count: a whole number that is not negative; None for anything else."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+
+
+def said(content: object) -> str:
+    """The text blocks of a content, one below the other."""
+    parts = (words(block.get("text")) for block in blocks(content) if block.get("type") in _TEXTS)
+    return "\n".join(part for part in parts if part)
+
+
+_TEXTS = ("text", "input_text", "output_text")
+
+
+def leaves(value: object) -> str:
+    """The strings and numbers in a JSON value, in order, one a line."""
+    found: list[str] = []
+    left: list[object] = [value]
+    while left:
+        item = left.pop()
+        if isinstance(item, str):
+            found.append(clean(item))
+        elif isinstance(item, dict):
+            left.extend(reversed(item.values()))
+        elif isinstance(item, list):
+            left.extend(reversed(item))
+        elif isinstance(item, int | float) and not isinstance(item, bool):
+            found.append(str(item))
+    return "\n".join(found)
+
+
+def arguments(value: object) -> dict[str, Any]:
+    """A call's arguments with every string in them cleaned, keys too; {} for anything that is no object."""
+    return {clean(str(key)): _cleaned(item) for key, item in value.items()} if isinstance(value, dict) else {}
+
+
+def _cleaned(value: object, depth: int = 0) -> Any:
+    if isinstance(value, str):
+        return clean(value)
+    if depth > _DEEPEST and isinstance(value, dict | list):
+        return None  # no tool's argument; the event's text has its words
+    if isinstance(value, dict):
+        return {clean(str(key)): _cleaned(item, depth + 1) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_cleaned(item, depth + 1) for item in value]
+    return value
+
+
+_DEEPEST = 50
+
+
+def object_in(record: Record, key: str) -> Record:
+    """Return the object that a record has under a key, an empty one where it has none."""
+    value = record.get(key)
+    return value if isinstance(value, dict) else {}
+
+
+def first(records: Iterable[Record], key: str) -> str:
+    """The first string that a record has under a key, "" if none has."""
+    return next((found for record in records if (found := words(record.get(key)))), "")
+
+
+# ---- the exit status that the text or record of an answer tells, where the log has no field for it ----
+
+
+_LONGEST = 300  # characters of a line that may tell a status
+
+_NUMBER = r"[ \t]{0,2}[:=]?[ \t]{0,2}(-?\d{1,5})\b"
+
+_TELLS = re.compile(
+    r"[\W_]{0,3}(?:error[: ]{1,2})?(?:(?:the )?(?:process|command|shell|script|program)\b[ :]{0,2})?"
+    r"(?:(?:finished|exited|failed|completed|terminated|returned|ended)[ :]{1,2})?(?:with )?(?:a )?(?:non-?zero )?"
+    r"(?:returncode>?|return code|(?:exit|return)[ _-]?(?:code|status)>?|(?<=exited )(?:with )?(?:code|status)"
+    rf"|(?<=with )(?:code|status)){_NUMBER}",
+    re.I,
+)
+
+_RAISED = r"(?:<exception>.{0,2000}?</exception>\s{0,4})?"
+
+_EXCEPTION = re.compile(_RAISED, re.S)
+
+_OBSERVATION = re.compile(rf"\s{{0,4}}{_RAISED}<returncode>-?\d{{1,5}}</returncode>", re.S)
+
+_KEYS = ("returncode", "exit_code", "exitCode", "exit_status")
+
+
+def status_of(text: str, record: Record) -> int | None:
+    """The exit status that an answer tells: in a field of its record, in its first line, or in its last one."""
+    holders = [record, *(record[key] for key in ("extra", "metadata") if isinstance(record.get(key), dict))]
+    told = [holder.get(key) for holder in holders for key in _KEYS]
+    if (field := next((one for one in told if isinstance(one, int) and not isinstance(one, bool)), None)) is not None:
+        return field
+    text = text.strip()
+    raised = _EXCEPTION.match(text)
+    first = text[raised.end() if raised else 0 :].partition("\n")[0]
+    for line in (first, text.rpartition("\n")[2]):
+        if len(line) <= _LONGEST and (found := _TELLS.match(line.strip())):
+            return int(found[1])
+    return None
+
+
+def is_observation(text: str) -> bool:
+    """Whether a text is how mini-swe-agent shows the answer of a command."""
+    return _OBSERVATION.match(text) is not None

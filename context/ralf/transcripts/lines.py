@@ -1,18 +1,28 @@
-"""The bytes of a transcript in bounded pieces: a regular file opened safely, its complete lines, clean text."""
+"""The lines of a transcript in bounded pieces, its fingerprint, and what all readers of session logs share."""
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
 import os
 import re
 import stat
-from collections.abc import Iterator
+from abc import ABC, abstractmethod
+from collections import Counter, deque
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import count
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ralf.errors import DamagedTranscript, RalfError, TranscriptChanged, TranscriptNotFound, UsageError
-from ralf.transcripts.events import START, Position
+from ralf.text.fence import outside
+from ralf.transcripts.events import START, Event, Kind, Position, Record, time_of, words
+
+if TYPE_CHECKING:
+    from ralf.model import Attempt
 
 LINE_LIMIT = 8 << 20
 """Bytes: a line or an element longer than this is never held whole."""
@@ -23,11 +33,16 @@ END_KEPT = 64 << 10
 HEAD = 256 << 10
 """Bytes read to tell the format, the session and the working directory."""
 
-_PIECE = 1 << 20
+PIECE = 1 << 20
+
 _TOKEN = re.compile(rb'"[^"\\]*+(?:\\(?:u[0-9a-fA-F]{4}|[^u])[^"\\]*+)*+("?)|[{}\[\]]', re.S)
+
 _INSIDE = re.compile(rb'(?:\\.|[^"\\])+', re.S)
+
 _UNESCAPED = re.compile(rb"[^\\](?=\\)|[^\\]{7}")  # ends where an escape begins, or where none can be under way
+
 _TIME = re.compile(rb'"timestamp"\s*:\s*"([^"\\]{1,64})"')
+
 _KINDS = ((stat.S_ISDIR, "a directory"), (stat.S_ISFIFO, "a pipe"), (stat.S_ISSOCK, "a socket"))
 
 
@@ -62,7 +77,7 @@ def open_regular(path: Path, after: Position = START) -> io.BufferedReader:
         status = path.stat()
         if stat.S_ISREG(status.st_mode):
             raw = io.FileIO(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC))
-            file: io.BufferedReader = io.BufferedReader(raw, _PIECE)
+            file: io.BufferedReader = io.BufferedReader(raw, PIECE)
             status = os.fstat(file.fileno())
     except (FileNotFoundError, NotADirectoryError):
         raise TranscriptNotFound(path, "no such transcript", "ralf context checkpoint --help") from None
@@ -90,9 +105,11 @@ def read_lines(file: io.BufferedReader, after: Position = START) -> Iterator[Lin
     whole may go on at its end: the line end that arrives later is not another line.
     """
     start, number = after.byte, after.line
-    if start and _inside_line(file, start) and file.peek(1)[:1] == b"\n":
-        file.read(1)
-        start += 1
+    if start:
+        file.seek(start - 1)
+        if file.read(1) != b"\n" and file.peek(1)[:1] == b"\n":  # the line end that arrived later
+            file.read(1)
+            start += 1
     while True:
         data = file.readline(LINE_LIMIT)
         if data.endswith(b"\n"):
@@ -124,16 +141,11 @@ def lines_before(file: io.BufferedReader, after: Position) -> list[Line]:
     return [Line(line + b"\n", after.byte, after.byte, after.line) for line in whole]
 
 
-def _inside_line(file: io.BufferedReader, at: int) -> bool:
-    file.seek(at - 1)
-    return file.read(1) != b"\n"
-
-
 def _finish(file: io.BufferedReader, data: bytes, start: int, number: int) -> Line | None:
     """The rest of a line that is too long, of which only the ends are kept; None if it is unfinished."""
     head, tail, size = data[:END_KEPT], data[-END_KEPT:], len(data)
     while not tail.endswith(b"\n"):
-        piece = file.readline(_PIECE)
+        piece = file.readline(PIECE)
         if not piece:
             return None
         size += len(piece)
@@ -181,3 +193,270 @@ def _long_end(tail: bytes) -> bytes:
     except ValueError:
         return b""
     return longest
+
+
+# ---- fingerprints of a file's beginning and of what lies before a place ----
+
+FINGERPRINT_HEAD = 4 * 1024
+
+FINGERPRINT_TAIL = 64 * 1024
+
+
+class Fingerprint(NamedTuple):
+    """sha256 of the first 4 KiB and of the 64 KiB before a place (less where the place is nearer to the start)."""
+
+    head: str
+    tail: str
+
+
+def take_fingerprint(path: Path, end: int) -> Fingerprint | None:
+    """The fingerprint of a file up to byte `end`; None when the file is shorter than that."""
+    with path.open("rb", buffering=0) as file:
+        if os.fstat(file.fileno()).st_size < end:
+            return None
+        head = os.pread(file.fileno(), min(FINGERPRINT_HEAD, end), 0)
+        start = max(0, end - FINGERPRINT_TAIL)
+        tail = os.pread(file.fileno(), end - start, start)
+    return Fingerprint(hashlib.sha256(head).hexdigest(), hashlib.sha256(tail).hexdigest())
+
+
+# ---- the head of a file, which tells its format, session and working directory ----
+
+_HINT = "name a session log of a client, or a list of messages"
+
+
+@dataclass(frozen=True)
+class Head:
+    """At most HEAD bytes of a file from its start; `whole` where that is all of it."""
+
+    path: Path
+    data: bytes
+    whole: bool
+
+    @classmethod
+    def read(cls, path: Path) -> Head:
+        """Read it; raises what `open_regular` raises."""
+        with open_regular(path) as file:
+            data = file.read(HEAD + 1)
+        return cls(path, data[:HEAD].removeprefix(b"\xef\xbb\xbf"), len(data) <= HEAD)
+
+    @cached_property
+    def opening(self) -> bytes:
+        """The first bytes that are no white space."""
+        return self.data.lstrip()[:64]
+
+    @cached_property
+    def _lines(self) -> list[bytes]:
+        complete = self.data.split(b"\n")[:-1]
+        return [line for line in complete if line.strip()]
+
+    @cached_property
+    def records(self) -> Records:
+        """The JSON objects that stand on a complete line each; the first line may have lost its beginning."""
+        begins = self.opening.startswith(b"{") or self._follows_a_cut
+        return Records(self._lines if begins else [])
+
+    @cached_property
+    def document(self) -> Record:
+        """The JSON object that the file is or begins with, as far as it lies in the head."""
+        if not self.opening.startswith(b"{"):
+            return {}
+        try:
+            return restored(Line(self.data.lstrip(), 0, len(self.data), 0))
+        except (ValueError, RecursionError):
+            return {}
+
+    @cached_property
+    def in_lines(self) -> bool:
+        """Whether the file is JSON lines: its first line is an object, or, where that was cut, the second."""
+        return bool(self.records) and any(parsed(line) is not None for line in self._lines[: 1 + self._follows_a_cut])
+
+    @cached_property
+    def _follows_a_cut(self) -> bool:
+        """Whether only the first line is other than those of a log of JSON lines."""
+        others = self._lines[1:]
+        return bool(others) and all(line.startswith(b"{") for line in others) and parsed(others[0]) is not None
+
+    def is_text(self) -> bool:
+        """Whether this is text: no zero bytes, and hardly any that are not UTF-8."""
+        if b"\0" in self.data:
+            return False
+        text = self.data.decode("utf-8", "replace")
+        return text.count("\ufffd") * 10 <= len(text) + 10
+
+    def damaged(self, what: str) -> DamagedTranscript:
+        """The error that says so of this file."""
+        return DamagedTranscript(self.path, what, _HINT)
+
+    def first_bad_line(self) -> int:
+        """The number of the first complete line that is no JSON object, from 1; 0 if there is none."""
+        for number, line in enumerate(self.data.split(b"\n")[:-1], 1):
+            if line.strip() and parsed(line) is None:
+                return number
+        return 0
+
+
+class Records:
+    """The JSON objects among lines, each read when it is asked for: mostly the first tells all."""
+
+    def __init__(self, lines: Iterable[bytes]) -> None:
+        self._new = (record for line in lines if (record := parsed(line)) is not None)
+        self._read: list[Record] = []
+
+    def __iter__(self) -> Iterator[Record]:
+        for number in count():
+            if number == len(self._read):
+                record = next(self._new, None)
+                if record is None:
+                    return
+                self._read.append(record)
+            yield self._read[number]
+
+    def __bool__(self) -> bool:
+        return next(iter(self), None) is not None
+
+
+class Growing:
+    """A log in one file to which its client appends; see ralf.transcripts.reader.Transcript for the fields."""
+
+    origin = ""
+    rewritten = False
+    attempt: Attempt | None = None
+
+    def __init__(self, path: Path, *, session: str = "", cwd: str = "", branch: str = "") -> None:
+        self.path = path
+        self.session = session or words(path.stem)
+        self.cwd = cwd
+        self.branch = branch
+        self.skipped: Counter[str] = Counter()
+        self.malformed: list[int] = []
+        self.end = START
+
+    def _start(self, after: Position) -> None:
+        """Begin a reading at a place."""
+        self.skipped.clear()
+        self.malformed.clear()
+        self.end = after
+
+    def _skip_malformed(self, number: int) -> None:
+        """Count the record with this number, from 0, which could not be read."""
+        self.skipped["malformed"] += 1
+        if len(self.malformed) < MALFORMED_SHOWN:
+            self.malformed.append(number + 1)
+
+    def size(self) -> int:
+        """Bytes of the file now."""
+        return self.path.stat().st_size
+
+    def mark(self, end: Position) -> Fingerprint | None:
+        """The fingerprint of what lies before a place; None where the file is shorter than that."""
+        return take_fingerprint(self.path, end.byte)
+
+
+# ---- a session log of JSON lines, read record by record ----
+
+MALFORMED_SHOWN = 20
+"""How many of the lines that could not be read are named."""
+
+
+class Pass(ABC):
+    """One reading from a place to the end: what has to be remembered between records.
+
+    waiting  events that are told, or not, by what follows them; the next reading begins with the record of the first
+    """
+
+    def __init__(self, skipped: Counter[str]) -> None:
+        self.skipped = skipped
+        self.waiting: list[Event] = []
+
+    @abstractmethod
+    def passed_over(self, line: Line) -> str:
+        """What a finished line is that says nothing, told by its bytes; "" for one that has to be parsed."""
+
+    @abstractmethod
+    def events(self, record: Record, line: Line) -> Iterator[Event]:
+        """The events of one record."""
+
+    def recall(self, lines: Iterable[Line]) -> None:
+        """Learn from the records just before that place."""
+        skipped, self.skipped = self.skipped, Counter()
+        for line in lines:
+            if not self.passed_over(line) and (record := parsed(line.data)) is not None:
+                deque(self.events(record, line), maxlen=0)
+        self.waiting = []  # it lies before that place
+        self.skipped = skipped
+
+    def others(self, text: str) -> str:
+        """The text without what ralf itself had printed there."""
+        return others(text, self.skipped)
+
+
+class Log(Growing):
+    """A session log of JSON lines; see ralf.transcripts.reader.Transcript for the fields."""
+
+    def _read(self, reading: Pass, after: Position) -> Iterator[Event]:
+        """The events after a place. A last line without line end is taken when it is a whole record, else it waits."""
+        self._start(after)
+        with open_regular(self.path, after) as file:
+            reading.recall(lines_before(file, after))
+            for line in read_lines(file, after):
+                record = self._record(line, reading)
+                if record is None and not line.finished:
+                    self.skipped["unfinished"] += 1
+                    return
+                if record is not None:
+                    yield from reading.events(record, line)
+                self.end = reading.waiting[0].start if reading.waiting else Position(line.end, line.number + 1)
+
+    def _record(self, line: Line, reading: Pass) -> Record | None:
+        if line.finished and (what := reading.passed_over(line)):
+            self.skipped[what] += 1
+            return None
+        record: Record | None
+        if line.cut:
+            self.skipped["oversized"] += 1
+            try:
+                record = restored(line)
+            except (ValueError, RecursionError):
+                record = None
+        else:
+            record = parsed(line.data)
+        if record is None and line.finished and not line.cut and not line.data.isspace():
+            self._skip_malformed(line.number)
+        return record
+
+
+class Base:
+    """What the events of one record share; `cwd`: the working directory at that moment."""
+
+    def __init__(self, record: Record, line: Line, cwd: str) -> None:
+        self.start = Position(line.start, line.number)
+        self.end = Position(line.end, line.number + 1)
+        self.timestamp = time_of(record.get("timestamp"))
+        self.cwd = cwd
+        self.cut = line.cut
+
+    def event(
+        self, kind: Kind, text: str, *, start: Position | None = None, cwd: str | None = None, **fields: Any
+    ) -> Event:
+        """An event of this record."""
+        where = self.cwd if cwd is None else cwd
+        return Event(kind, text, start or self.start, self.end, self.timestamp, cwd=where, cut=self.cut, **fields)
+
+
+def parsed(data: bytes | str) -> dict[str, Any] | None:
+    """Return the JSON object that a line or text is, None for anything else."""
+    try:
+        text = data if isinstance(data, str) else data.decode("utf-8", "replace").removeprefix("\ufeff")
+        record = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return record if isinstance(record, dict) else None
+
+
+def others(text: str, skipped: Counter[str]) -> str:
+    """The text without what ralf itself had printed there, which is counted."""
+    found = outside(text)
+    if found != text:
+        skipped["own output"] += 1
+    return found

@@ -1,23 +1,132 @@
-"""The checkpoint that a budget makes: of which route, of which transcript, and once per crossing."""
+"""The checkpoint that a budget makes: of which route and transcript, once per crossing; and what the commands print."""
 
 from __future__ import annotations
 
+import hashlib
+import json
+import os
+import shlex
+import sys
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ralf import config, holding, project as projects, routing
-from ralf.environment import run as run_of_the_loop, session as current_session
-from ralf.errors import RalfError, TranscriptNotFound
+from ralf import config, project as projects, routing
+from ralf.environment import session as current_session
+from ralf.errors import Busy, RalfError, TranscriptNotFound
 from ralf.project import Project
-from ralf.transcripts import ofproject, open_transcript
+from ralf.route import offsets
+from ralf.storage import durable, files, locks
+from ralf.storage.files import content_of
+from ralf.text.cleaning import clean, one_line, without_middle
+from ralf.transcripts import locate
+from ralf.transcripts.reader import open_transcript
 from ralf_integrations import environment
-from ralf_integrations.blackbox5 import crossing
-from ralf_integrations.blackbox5.messages import say, typed
 
 if TYPE_CHECKING:
-    from ralf.report import CheckpointReport
+    from ralf.checkpointing.flow import CheckpointReport
+
+
+# ---- messages ----
+
+
+_LONGEST = 1_000  # characters of a message
+
+
+def say(line: str, *, by: str = "") -> None:
+    """Say something to whoever looks at stderr; `by`: who says it, the drop-in that runs by default."""
+    running = Path(sys.argv[0]).stem
+    name = by or (running if running.startswith("context_") else "context_budget")
+    with suppress(OSError):
+        print(f"{name}: {_bounded(line)}", file=sys.stderr)
+
+
+def put(text: str) -> None:
+    """Print a text on stdout, with a line end where it has none. A reader that goes away is no error."""
+    try:
+        print(text, end="" if text.endswith("\n") else "\n", flush=True)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def complain(error: RalfError | OSError, root: str | os.PathLike[str] | None = None) -> int:
+    """Say what is wrong and what to type next. The exit status: 2 for a refused name, 3 for what is missing, else 1."""
+    with suppress(OSError):
+        print(f"Error: {_bounded(str(error))}", file=sys.stderr)
+        if isinstance(error, RalfError) and error.hint:
+            print(f"hint: {_bounded(typed(error.hint, root))}", file=sys.stderr)
+    return error.exit_status if isinstance(error, RalfError) and error.exit_status in (2, 3) else 1
+
+
+def _bounded(text: str) -> str:
+    """A message as one line without control characters, its middle cut where it is long."""
+    return without_middle(one_line(clean(text)), 3 * _LONGEST // 4, _LONGEST // 4)[0]
+
+
+def typed(text: str, root: str | os.PathLike[str] | None = None) -> str:
+    """A text of ours with the commands in it as they work in a project: by the loop's script, else by our Python."""
+    own = f"{shlex.quote(sys.executable)} -m ralf_cli"
+    with suppress(RalfError, OSError):
+        found = projects.find(root).command
+        return config.typed(text, own if found == config.NAME else found)
+    return config.typed(text, own)
+
+
+# ---- crossing of a threshold ----
+
+
+FALLEN = 10.0
+"""Points below the highest one seen since, at which a figure that is still above the mark is another session's."""
+
+
+def act_once_per_crossing(project: Project, key: str, percent: float, mark: float, act: Callable[[], object]) -> bool:
+    """Do something once per crossing; whether it was done now.
+
+    key      what the figure is of: a run's folder, or a session
+    percent  the figure, `mark` what it has to reach
+    act      what is done; what it raises is passed on, and the next call tries again
+
+    A figure below the mark, or far below the highest one since, means that it can be crossed again. What is remembered
+    is a cache: losing it costs one call more. Of several processes at once one acts. OSError where nothing can be
+    remembered.
+    """
+    name = hashlib.sha256(os.path.realpath(key).encode("utf-8", "surrogatepass")).hexdigest()[:16]
+    path = project.cache / "budgets" / f"{name}.json"
+    if percent < mark:
+        if path.exists():
+            path.unlink(missing_ok=True)
+        return False
+    with suppress(Busy):
+        project.prepare()
+        path = project.cache / "budgets" / f"{name}.json"  # a project that is new has another one now
+        with locks.held(project.folder / "locks" / "budgets" / f"{name}.lock", key, timeout=0):
+            highest = _highest(path)
+            if highest - FALLEN < percent <= highest:
+                return False
+            if not highest or percent <= highest - FALLEN:
+                act()
+                acted = True
+            else:
+                acted = False
+            files.make(path.parent)
+            durable.write(path, json.dumps({"of": key, "highest": percent}).encode())
+            return acted
+    return False
+
+
+def _highest(path: Path) -> float:
+    """The highest figure since the last crossing, 0 for none."""
+    try:
+        return float(json.loads(content_of(path))["highest"])
+    except (OSError, ValueError, TypeError, KeyError, OverflowError, RecursionError):
+        return 0.0
+
+
+# ---- checkpoints ----
+
 
 THRESHOLD = 70.0
 """Percent of the window at which a checkpoint is made."""
@@ -70,7 +179,7 @@ class Checkpointing:
             if percent >= self.threshold and not self._is_wanted(project):
                 return False
             key = str(self._folder() or Path(project.root, current_session()))
-            return crossing.at(project, key, percent, self.threshold, partial(self.make, "pressure"))
+            return act_once_per_crossing(project, key, percent, self.threshold, partial(self.make, "pressure"))
         except (RalfError, OSError) as error:
             say(f"no checkpoint: {error}")
         except ImportError as error:  # run as a file, by a Python in which ralf is not installed
@@ -79,15 +188,15 @@ class Checkpointing:
 
     def make(self, reason: str = "manual") -> CheckpointReport:
         """Make a checkpoint of what is new. Raises TranscriptNotFound, and what `ralf.checkpoint` raises."""
-        from ralf.checkpoint import checkpoint  # most calls make none
+        from ralf.checkpointing.flow import checkpoint  # most calls make none
 
         project = self.project()
         route = self.route or self.meant(project)
         source = open_transcript(self.source(project), root=project.root)
-        begin = holding.begin_of(project, route, source, again=self.again)
+        begin = offsets.begin_of(project, route, source, again=self.again)
         report = checkpoint(route, source, root=project.root, reason=reason, begin=begin)
         if report.checkpoints:
-            holding.keep(project, report.route, source)
+            offsets.keep(project, report.route, source)
         self.reports.append(report)
         track(self._folder(), report)
         made = ", ".join(entry.checkpoint_id for entry in report.checkpoints)
@@ -105,11 +214,11 @@ class Checkpointing:
 
     def meant(self, project: Project) -> str:
         """The route that is meant where none was named: by the environment, the run's folder, and so on."""
-        from ralf.runs import earlier
-        from ralf.runs.folder import RunFolder
+        from ralf_integrations.blackbox5.runs import folder
+        from ralf_integrations.blackbox5.runs.folder import RunFolder
 
         choice = routing.choose(project)
-        task = earlier.task_of(RunFolder(Path(self.run_dir))) if self.run_dir else ""
+        task = folder.task_of_run(RunFolder(Path(self.run_dir))) if self.run_dir else ""
         route = task if task and not choice.rule.startswith("$") else choice.route
         return routing.known(project, route) or route
 
@@ -135,11 +244,11 @@ class Checkpointing:
     def _folder(self) -> Path | None:
         if self.run_dir:
             return Path(self.run_dir)
-        if not any(run_of_the_loop()[:2]):
+        if not environment.in_a_run():
             return None
-        from ralf.runs import current  # only within a loop
+        from ralf_integrations.blackbox5.runs import folder  # only within a loop
 
-        found = current.folder(Path(self.root) if self.root is not None else projects.find().root)
+        found = folder.current_folder(Path(self.root) if self.root is not None else projects.find().root)
         return found.path if found is not None else None
 
 
@@ -175,5 +284,34 @@ def usage(project: Project) -> Usage:
 
 def _session(project: Project) -> Path | None:
     """The log of the session that calls us, wherever it was started; where none says so, this project's newest."""
-    own = ofproject.of_session(current_session(), most=_SESSIONS)
-    return own or next(iter(ofproject.newest_first(project, most=_SESSIONS)), None)
+    own = locate.of_session(current_session(), most=_SESSIONS)
+    return own or next(iter(locate.newest_first(project, most=_SESSIONS)), None)
+
+
+# ---- the tree and its prompts ----
+
+
+ENGINE, MEMORY = "2-engine", "5-project-memory"
+
+
+def named_project(project: str | os.PathLike[str] | None = None) -> Project:
+    """A project: by its folder, or by its name in the tree's memory; None: the one that is meant, and where we are in
+    none, the one that `BB5_PROJECT` names, `blackbox5` by default.
+
+    A name finds `MEMORY/NAME`, by `BB5_MEMORY_PATH`, `BLACKBOX5_HOME`, `BB5_HOME` or `~/.blackbox5`. UsageError for a
+    folder that is none.
+    """
+    text = os.fspath(project) if project is not None else ""
+    if "/" in text or (text and Path(text).is_dir()):
+        return projects.find(text)
+    here = projects.find()
+    if not text and here.folder.parent.exists():
+        return here
+    found = _in_memory(text or environment.blackbox5_project())
+    return projects.find(found) if found is not None else here
+
+
+def _in_memory(name: str) -> Path | None:
+    root = environment.blackbox5_root()
+    memory = environment.blackbox5_memory() or (root / MEMORY if root is not None else None)
+    return memory / name if memory is not None and (memory / name / ".autonomous").is_dir() else None

@@ -19,19 +19,23 @@ import sys
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import NoReturn
 
 if __package__ != "ralf_integrations.blackbox5":  # run or imported as a file: nobody has said where our packages are
     _house = Path(__file__).resolve().parents[2]
     sys.path += [str(_house), str(_house.parent / "context")]
 
 from ralf.errors import RalfError
-from ralf_integrations.blackbox5 import budgetfile
-from ralf_integrations.blackbox5.attaching import attach
-from ralf_integrations.blackbox5.budget import BudgetState, ContextBudget, ThresholdAction
-from ralf_integrations.blackbox5.budgetfile import MAX_TOKENS, NAME, THRESHOLDS
-from ralf_integrations.blackbox5.checkpointing import LARGE_WINDOW, Checkpointing, usage
-from ralf_integrations.blackbox5.messages import complain
+from ralf_integrations.blackbox5 import budget
+from ralf_integrations.blackbox5.budget import (
+    MAX_TOKENS,
+    NAME,
+    THRESHOLDS,
+    BudgetState,
+    ContextBudget,
+    ThresholdAction,
+    attach,
+)
+from ralf_integrations.blackbox5.checkpointing import LARGE_WINDOW, Checkpointing, complain, usage
 
 __all__ = ["BudgetState", "ContextBudget", "ThresholdAction", "attach", "main"]
 
@@ -200,7 +204,7 @@ def _create(given: argparse.Namespace) -> int:
 def _status(given: argparse.Namespace) -> int:
     path = (given.run_dir or Path()) / NAME
     try:
-        found = budgetfile.read(path)
+        found = budget.read_state(path)
     except ValueError as error:
         return _fail(f"{path}: holds no budget: {error}")
     shown = asdict(found)
@@ -216,9 +220,5 @@ def _fail(what: str) -> int:
     return MISSING
 
 
-def _exit() -> NoReturn:
-    sys.exit(main())
-
-
 if __name__ == "__main__":
-    _exit()
+    sys.exit(main())

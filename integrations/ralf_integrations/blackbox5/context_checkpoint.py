@@ -25,11 +25,11 @@ if __package__ != "ralf_integrations.blackbox5":  # run, or linked to: nobody ha
 
     anypython.enter(__file__, running=__name__ == "__main__")
 
-from ralf import config, routing, state as states
+from ralf import config, routing
 from ralf.errors import RalfError, UsageError
-from ralf_integrations.blackbox5 import places
-from ralf_integrations.blackbox5.checkpointing import Checkpointing
-from ralf_integrations.blackbox5.messages import complain
+from ralf.route.load import load_state
+from ralf_integrations.blackbox5 import checkpointing
+from ralf_integrations.blackbox5.checkpointing import Checkpointing, complain
 
 
 def main(args: Sequence[str] | None = None) -> int:
@@ -54,7 +54,7 @@ def main(args: Sequence[str] | None = None) -> int:
 
 def _run(given: argparse.Namespace) -> int:
     run_dir = given.run_dir or (given.thoughts.parent if given.thoughts is not None else None)
-    root = places.named(given.project).root if given.project else None
+    root = checkpointing.named_project(given.project).root if given.project else None
     checkpoints = Checkpointing(run_dir, given.route, given.transcript, root, again=given.again)
     project = checkpoints.project()
     routing.check_new(project, given.route)
@@ -64,7 +64,7 @@ def _run(given: argparse.Namespace) -> int:
     elif given.command == "check":
         if given.tokens is None:
             raise UsageError("check", "--tokens required", "check --route R --tokens N")
-        found = states.load(project, given.route)
+        found = load_state(project, given.route)
         counted = found.context.total_tokens_consumed if found is not None else 0
         # A count below what the route has already is another session's: all of it is new.
         new = given.tokens - counted if given.tokens >= counted else given.tokens

@@ -21,10 +21,10 @@ if __package__ != "ralf_integrations.blackbox5":  # linked to: nobody has said w
 
     anypython.enter(__file__, running=False)
 
-from ralf import corrections
-from ralf.context import BODY
 from ralf.errors import UsageError
-from ralf_integrations.blackbox5 import places
+from ralf.model import BODY
+from ralf.route import corrections
+from ralf_integrations.blackbox5 import checkpointing
 from ralf_integrations.blackbox5.checkpointing import Checkpointing
 from ralf_integrations.blackbox5.context_reader import ContextReader
 
@@ -80,4 +80,4 @@ def save(route: str, context: Mapping[str, Any], *, project: str | os.PathLike[s
 
 
 def _root(project: str | os.PathLike[str] | None) -> Path:
-    return places.named(project).root
+    return checkpointing.named_project(project).root

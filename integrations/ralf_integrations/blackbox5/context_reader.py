@@ -30,11 +30,11 @@ if __package__ != "ralf_integrations.blackbox5":  # run, or linked to: nobody ha
     anypython.enter(__file__, running=__name__ == "__main__")
 
 import ralf
-from ralf.briefing.fence import fenced, shown
 from ralf.errors import RalfError, RouteNotFound
-from ralf.tree import to_tree
-from ralf_integrations.blackbox5 import places
-from ralf_integrations.blackbox5.messages import complain, put
+from ralf.format.codec import to_tree
+from ralf.text.fence import fenced, shown
+from ralf_integrations.blackbox5 import checkpointing
+from ralf_integrations.blackbox5.checkpointing import complain, put
 
 __all__ = ["ContextReader", "get_context", "get_summary", "list_routes", "main"]
 
@@ -45,7 +45,7 @@ class ContextReader:
     """Reads the routes of a project: its folder, or its name in the tree; None: the one that is meant."""
 
     def __init__(self, project: str | os.PathLike[str] | None = "blackbox5") -> None:
-        self._root = places.named(project).root
+        self._root = checkpointing.named_project(project).root
 
     def list_routes(self) -> list[str]:
         """The names of all routes, the one with the newest checkpoint first."""
@@ -130,7 +130,7 @@ def main(args: Sequence[str] | None = None) -> int:
             shown_ = listed if sys.stdout.isatty() else fenced(shown(listed), short=True)
             put(f"Available contexts:\n{shown_.rstrip()}" if routes else "No contexts.")
             return 0
-        put(ralf.get_context(given.route, root=places.named(given.project).root).render(section="brief"))
+        put(ralf.get_context(given.route, root=checkpointing.named_project(given.project).root).render(section="brief"))
     except RalfError as error:
         return complain(error, given.project)
     return 0

@@ -21,19 +21,23 @@ if __package__ != "ralf_integrations.blackbox5":  # run, or linked to: nobody ha
 
     anypython.enter(__file__, running=__name__ == "__main__")
 
-from ralf import config, tokens
-from ralf.briefing.fence import fenced, shown
+
+from ralf import config
+from ralf.checkpointing.due import Piece, cut
 from ralf.errors import RalfError
-from ralf.extraction import facts
+from ralf.facts import facts
 from ralf.model import Decision
 from ralf.project import Project
-from ralf.segments import Piece, cut
-from ralf.summarizers import Segment, registry
-from ralf.text import clean, one_line
-from ralf.transcripts import open_transcript
+from ralf.redact import redactor_for
+from ralf.summarize import Segment
+from ralf.summarize.extractive import named
+from ralf.text import tokens
+from ralf.text.cleaning import clean, one_line
+from ralf.text.fence import fenced, shown
 from ralf.transcripts.events import START, Event
-from ralf_integrations.blackbox5 import places
-from ralf_integrations.blackbox5.messages import complain, put
+from ralf.transcripts.reader import open_transcript
+from ralf_integrations.blackbox5 import checkpointing
+from ralf_integrations.blackbox5.checkpointing import complain, put
 
 __all__ = ["main", "summarize"]
 
@@ -47,7 +51,7 @@ def summarize(transcript: str | os.PathLike[str], *, project: str | os.PathLike[
 
     Raises TranscriptNotFound, DamagedTranscript.
     """
-    where = places.named(project)
+    where = checkpointing.named_project(project)
     events: Iterable[Event]
     session = base = ""
     if isinstance(transcript, str) and "\n" in transcript:
@@ -59,11 +63,11 @@ def summarize(transcript: str | os.PathLike[str], *, project: str | os.PathLike[
 
 
 def _sections(project: Project, pieces: Iterable[Piece], session: str, base: str) -> Iterator[str]:
-    summarizer = registry.named(config.of(project).summarizer)
+    summarizer = named(config.of(project).summarizer)
     for piece in pieces:
         if not any(event.text.strip() for event in piece.events):
             continue
-        events, _ = project.redactor.events(piece.events)
+        events, _ = redactor_for(project).events(piece.events)
         found = facts.extract(events, base=base, session=session)
         summary = summarizer.summarize(
             Segment(session, events, found.facts, piece.tokens, active_work=found.work, noted=found.decisions)
@@ -71,7 +75,7 @@ def _sections(project: Project, pieces: Iterable[Piece], session: str, base: str
         lines = [f"### {summary.title}", "", summary.text, ""]
         if summary.decisions:
             lines += ["Decisions:", "", *map(_told, summary.decisions), ""]
-        yield project.redactor.text("\n".join(lines))
+        yield redactor_for(project).text("\n".join(lines))
 
 
 def _told(decision: Decision) -> str:

@@ -18,9 +18,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ralf.errors import UsageError
-from ralf.files import atomic
-from ralf.files.opening import content_of
-from ralf_integrations.blackbox5.messages import complain
+from ralf.storage import durable
+from ralf.storage.files import content_of
+from ralf_integrations.blackbox5.checkpointing import complain
 
 NAMES = ("context_budget", "context_checkpoint", "context_manager", "context_reader", "context_summarizer")
 
@@ -58,7 +58,7 @@ def install(folder: Path) -> tuple[list[Path], list[Path]]:
     """Write the drop-ins into a folder: those that are there now, and those whose place another file has. OSError."""
     ours, others = _sorted(folder)
     for path in ours:
-        atomic.write(path, text(path.stem, folder).encode(), mode=_MODE)
+        durable.write_file(path, text(path.stem, folder).encode(), mode=_MODE)
     return ours, others
 
 

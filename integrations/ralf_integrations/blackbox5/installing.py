@@ -3,35 +3,236 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import shutil
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from ralf.command import NAME
+from ralf import config
+from ralf.config import NAME
 from ralf.errors import UsageError
-from ralf.files.opening import content_of
 from ralf.project import Project
-from ralf_integrations.blackbox5 import places, script, section
-from ralf_integrations.clients import installation
+from ralf.storage.files import content_of
+from ralf.text.fence import BEGIN, END
+from ralf_integrations import environment, texts
+from ralf_integrations.blackbox5.checkpointing import ENGINE, MEMORY
+from ralf_integrations.clients import installation, interpreter
 from ralf_integrations.clients.installation import Part
+from ralf_integrations.clients.jsontext import Insertion
+
+if TYPE_CHECKING:
+    from ralf_integrations.clients.condition import Check
+
+
+# ---- the tree and its prompts ----
+
+
+PROMPTS = ("ralf.md", "ralf-executor.md")
+
+LAUNCHER = Path("bin", "ralf")
+"""The tree's own `ralf`, which takes a project's name and starts its loop."""
+
+_DEEPEST = 6  # folders below an engine
+
+_PASSED_BY = frozenset(
+    "archive archived archives backup backups completed decisions docs history knowledge logs node_modules runs "
+    "runs.migrated tasks tests versions workspaces __pycache__".split()
+)
+
+
+def tree_of(project: Project) -> Path:
+    """The tree that a project lies in: the one that the environment names if it does, else the nearest folder above
+    with an engine or a memory, else the project itself.
+    """
+    root = project.root
+    said = environment.blackbox5_root()
+    if said is not None and said.is_dir() and root.resolve().is_relative_to(said.resolve()):
+        return said
+    for folder in (root, *root.parents):
+        if (folder / ENGINE).is_dir() or (folder / MEMORY).is_dir():
+            return folder
+    return root
+
+
+def prompts(project: Project) -> list[Path]:
+    """The loop's prompts that are in use: of the tree, its engine and the project; no old version, copy or link."""
+    tree, root = tree_of(project), project.root
+    folders = [tree, tree / "bin", tree / "prompts", root, root / "bin", root / "prompts"]
+    found = [folder / name for folder in folders for name in PROMPTS]
+    for folder in (tree / ENGINE, *environment.blackbox5_engines(), root / ".autonomous", root / ".templates"):
+        found += _prompts_below(folder)
+    real = {path.resolve(): path for path in reversed(found) if path.is_file() and not path.is_symlink()}
+    return sorted(real.values())
+
+
+def _prompts_below(top: Path) -> Iterator[Path]:
+    """The prompts below a folder, but for what is old or a run's."""
+    depth = len(top.parts)
+    for here, folders, files in os.walk(top):
+        folders[:] = [
+            name
+            for name in folders
+            if len(Path(here).parts) - depth < _DEEPEST
+            and name.lower() not in _PASSED_BY
+            and ".backup" not in name
+            and not name.startswith((".git", ".archive", ".venv", "run-"))
+        ]
+        yield from (Path(here, name) for name in PROMPTS if name in files)
+
+
+# ---- the script ----
+
+
+_SCRIPT_MARK = "# Written by `ralf init --client ralf`, taken out with --uninstall."
+
+_PYTHON = re.compile(r"^python=(.+)$", re.M)
+
+_SCRIPT = """\
+#!/usr/bin/env bash
+{mark}
+#
+#   context-checkpoint.sh                  make a checkpoint of this run
+#   context-checkpoint.sh start            take in runs that died, and print what earlier runs of the task came to
+#   context-checkpoint.sh end [FILE]       take in this run, and the promise tag in FILE, its output
+#   context-checkpoint.sh check …          context_budget.py check, with its exit status
+#   context-checkpoint.sh ralf …           the command `ralf`, whatever else is called so
+#
+# All but the last two end with status 0: what goes wrong is said on stderr, and never stops a loop.
+set -u
+python={python}
+project={project}
+
+if [ ! -x "$python" ]; then
+    echo "context-checkpoint.sh: $python is gone; once more: python -m ralf_cli init --client ralf" >&2
+    exit 0
+fi
+if [ -d "${{RALF_PROJECT_DIR:-}}" ]; then
+    project=$RALF_PROJECT_DIR  # the loop's own word, where one prompt serves several projects
+fi
+export RALF_COMMAND={command}  # what is printed names it so
+case "${{1:-checkpoint}}" in
+    ralf)
+        shift
+        exec "$python" -P -m ralf_cli --root "$project" "$@"
+        ;;
+    check)
+        exec "$python" -P -m ralf_integrations.blackbox5.context_budget --root "$project" "$@"
+        ;;
+esac
+exec "$python" -P -m ralf_integrations.blackbox5.loop --root "$project" "$@"
+"""
+
+
+def script_path(project: Project) -> Path:
+    """Where it lies: with what ralf keeps, which git does not see, for it names a Python of this machine."""
+    return project.folder / config.SCRIPT
+
+
+def script_text(project: Project) -> str:
+    """The script for a project, with the Python that runs us."""
+    return _SCRIPT.format(
+        mark=_SCRIPT_MARK,
+        python=shlex.quote(sys.executable),
+        project=shlex.quote(str(project.root)),
+        command=shlex.quote(f"{shlex.quote(str(script_path(project)))} {config.NAME}"),
+    )
+
+
+def script_insertions(project: Project, there: str) -> list[Insertion]:
+    """What makes an empty file the script; UsageError for one that is somebody's."""
+    if there.strip():
+        raise UsageError(script_path(project), "is there, and not of ralf: it is not changed", "move it away")
+    return [Insertion(len(there), script_text(project))]
+
+
+def without_script(there: str) -> str:
+    """Nothing, where it is the script of any version; else what is there."""
+    return "" if _SCRIPT_MARK in there else there
+
+
+def python_in(there: str) -> str:
+    """The Python that a script calls, "" where it is none of ours."""
+    found = _PYTHON.search(there) if _SCRIPT_MARK in there else None
+    words = shlex.split(found[1]) if found else []
+    return words[0] if words else ""
+
+
+# ---- the section of a prompt ----
+
+
+_BROKEN = " together with the line break before it"
+
+_SECTION = re.compile(
+    rf"(?:\r?\n)?(?:{re.escape(BEGIN.format(''))}|\r?\n{re.escape(BEGIN.format(_BROKEN))}).*?{re.escape(END)}(?:\r?\n)?",
+    re.S,
+)
+
+_START = re.compile(r"`([^`\n]+) start`")
+
+
+def section_text(script: Path, *, broken: bool = False) -> str:
+    """The section, between its marks; `broken`: it stands behind a line that had no end."""
+    words = texts.text("loop.md").replace("$RALF", shlex.quote(str(script)))
+    return f"{BEGIN.format(_BROKEN if broken else '')}\n{words}{END}\n"
+
+
+def section_insertions(text: str, script: Path) -> list[Insertion]:
+    """What adds the section at the end of a prompt that does not hold it, with the line ends that the prompt has."""
+    broken = bool(text) and not text.endswith("\n")
+    between = "" if not text else "\n\n" if broken else "\n"
+    added = between + section_text(script, broken=broken)
+    return [Insertion(len(text), added.replace("\n", "\r\n") if "\r\n" in text else added)]
+
+
+def holds_section(text: str, script: Path) -> bool:
+    """Whether the section stands in a prompt as this version writes it for the script, and once."""
+    plain = text.replace("\r\n", "\n")
+    ours = any(section_text(script, broken=broken) in plain for broken in (False, True))
+    return ours and len(_SECTION.findall(text)) == 1
+
+
+def script_in(text: str) -> Path | None:
+    """The script that the section of a prompt names, of whatever version; None for none."""
+    found = _SECTION.search(text)
+    named = _START.search(found[0]) if found is not None else None
+    with suppress(ValueError):  # somebody has edited it
+        words = shlex.split(named[1]) if named is not None else []
+        return Path(words[0]) if len(words) == 1 else None
+    return None
+
+
+def without_section(text: str) -> str:
+    """A prompt without the section, of whatever version."""
+    return _SECTION.sub("", text)
+
+
+def has_section(text: str) -> bool:
+    """Whether a prompt holds the section of any version."""
+    return _SECTION.search(text) is not None
+
+
+# ---- installation ----
+
 
 _MOST = 16 << 20  # bytes
 
 
 def parts(project: Project) -> list[Part]:
     """The script, and the section of each prompt. UsageError where no prompt is found."""
-    found = places.prompts(project)
+    found = prompts(project)
     if not found:
-        what = f"holds no {' or '.join(places.PROMPTS)} of the loop"
-        raise UsageError(places.tree_of(project), what, "name the tree: export BLACKBOX5_HOME=DIR, or BB5_ENGINE_ROOT")
-    return [_script(project), *(_section(project, path) for path in found)]
+        what = f"holds no {' or '.join(PROMPTS)} of the loop"
+        raise UsageError(tree_of(project), what, "name the tree: export BLACKBOX5_HOME=DIR, or BB5_ENGINE_ROOT")
+    return [_script_part(project), *(_section_part(project, path) for path in found)]
 
 
 def remembered(project: Project) -> list[Part]:
     """Those of them that were put there from here, or are there; no section that serves another project of the tree."""
-    found = [_script(project), *(_section(project, path) for path in places.prompts(project))]
+    found = [_script_part(project), *(_section_part(project, path) for path in prompts(project))]
     own = [part for part in found if installation.is_remembered(project, part.path) or _is_in(part)]
     return [part for part in own if not _is_anothers(project, part.path)]
 
@@ -39,8 +240,8 @@ def remembered(project: Project) -> list[Part]:
 def clash(project: Project) -> Path | None:
     """The tree's own launcher called `ralf`, where there is one: on the PATH, or in the tree. It is another program."""
     found = [Path(os.path.normpath(path))] if (path := shutil.which("ralf")) else []
-    found += [places.tree_of(project) / places.LAUNCHER, project.root / places.LAUNCHER]
-    return next((path for path in found if places.launcher(path)), None)
+    found += [tree_of(project) / LAUNCHER, project.root / LAUNCHER]
+    return next((path for path in found if interpreter.is_launcher(path)), None)
 
 
 def clash_told(project: Project) -> str:
@@ -50,7 +251,7 @@ def clash_told(project: Project) -> str:
         return ""
     told = f"{other} is the loop's launcher, another program called `ralf`"
     typed = shutil.which("ralf")
-    hidden = typed is not None and not places.launcher(typed)
+    hidden = typed is not None and not interpreter.is_launcher(typed)
     return f"{told}, and hidden: `ralf` on the PATH is {typed}" if hidden else told
 
 
@@ -63,49 +264,95 @@ def command(project: Project) -> str:
 
 def notes(project: Project) -> Iterator[str]:
     """What the person has to know."""
-    yield f"the loop reaches ralf by {script.path(project)}: start, end, check, ralf …; docs/ralf-loop.md"
+    yield f"the loop reaches ralf by {script_path(project)}: start, end, check, ralf …; docs/ralf-loop.md"
     if told := clash_told(project):
         yield f"{told}; for this one type: {command(project)}"
 
 
-def _script(project: Project) -> Part:
-    path, text = script.path(project), script.text(project)
+def _script_part(project: Project) -> Part:
+    path, text = script_path(project), script_text(project)
     return Part(
         path=path,
-        insertions=lambda there: script.insertions(project, there),
+        insertions=lambda there: script_insertions(project, there),
         holds=lambda there: there == text,
-        stripped=script.stripped,
+        stripped=without_script,
         new="",
         is_empty=lambda there: not there.strip(),
         runs=True,
     )
 
 
-def _section(project: Project, path: Path) -> Part:
-    door = script.path(project)
+def _section_part(project: Project, path: Path) -> Part:
+    door = script_path(project)
     return Part(
         path=path,
-        insertions=lambda text: section.insertions(text, door),
-        holds=lambda text: section.holds(text, door),
-        stripped=section.stripped,
+        insertions=lambda text: section_insertions(text, door),
+        holds=lambda text: holds_section(text, door),
+        stripped=without_section,
         new="",
         is_empty=lambda text: False,  # a prompt is never ours
     )
 
 
 def _is_in(part: Part) -> bool:
-    text = _text(part.path)
+    text = _own_text(part.path)
     return part.stripped(text) != text
 
 
 def _is_anothers(project: Project, path: Path) -> bool:
     """Whether a prompt's section names the script of another project, which is there."""
-    named = section.script_in(_text(path))
-    return named is not None and named != script.path(project) and named.is_file()
+    named = script_in(_own_text(path))
+    return named is not None and named != script_path(project) and named.is_file()
 
 
-def _text(path: Path) -> str:
+def _own_text(path: Path) -> str:
     try:
         return content_of(path, most=_MOST).decode()
     except (OSError, UnicodeDecodeError):
+        return ""
+
+
+# ---- checks of `ralf doctor` ----
+
+
+_AGAIN = f"{shlex.quote(sys.executable)} -m ralf_cli init --client ralf"
+
+_MOST_BYTES = 16 << 20  # bytes
+
+
+def checks(project: Project) -> Iterator[Check]:
+    """Everything about the loop; nothing where it was not installed and no launcher has our name."""
+    from ralf_integrations.clients.condition import Check
+
+    if told := clash_told(project):
+        yield Check("ralf loop", "warning", told, f"for this one type: {command(project)}")
+    path, door = script_path(project), _readable(script_path(project))
+    texts = [(prompt, _readable(prompt)) for prompt in prompts(project)]
+    if not door and not any(has_section(text) for _, text in texts):
+        return
+    python = python_in(door)
+    if not door:
+        yield Check("ralf loop", "problem", f"{path}: is not there: the prompts name it", _AGAIN)
+    elif not installation.is_pinned(project, path):
+        what = f"{path.parent}: the loop's script there is not known as installed by you: no text names it"
+        yield Check("ralf loop", "warning" if python and Path(python).exists() else "problem", what, _AGAIN)
+    elif not Path(python).exists():
+        yield Check("ralf loop", "problem", f"{path}: names {python}, which is not there any more", _AGAIN)
+    elif door != script_text(project):
+        yield Check("ralf loop", "warning", f"{path}: is of another version, or calls another Python: {python}", _AGAIN)
+    else:
+        yield Check("ralf loop", "ok", f"{path}: calls this ralf")
+    for prompt, text in texts:
+        if not has_section(text):
+            yield Check("ralf loop", "warning", f"{prompt}: tells nothing of earlier runs", _AGAIN)
+        elif not holds_section(text, path):
+            yield Check("ralf loop", "warning", f"{prompt}: its section is of another version", _AGAIN)
+        else:
+            yield Check("ralf loop", "ok", f"{prompt}: tells how earlier runs are read")
+
+
+def _readable(path: Path) -> str:
+    try:
+        return content_of(path, most=_MOST_BYTES).decode("utf-8", "replace")
+    except OSError:
         return ""

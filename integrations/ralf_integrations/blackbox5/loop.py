@@ -11,31 +11,120 @@ also where something went wrong, which is said on stderr: a loop goes on. 1 for 
 from __future__ import annotations
 
 import argparse
+import hashlib
+import json
+import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import ralf
-from ralf import command, config, environment as clients, names, routing, sessions
-from ralf.briefing.fence import fenced, outside, shown
-from ralf.context import RouteContext
+from ralf import config, environment as clients, routing
+from ralf.checkpointing.flow import CheckpointReport
 from ralf.errors import RalfError, RouteNotFound
-from ralf.files.opening import without_waiting
+from ralf.model import RouteContext
 from ralf.project import Project
-from ralf.report import CheckpointReport
+from ralf.route import offsets
 from ralf.routing import DEFAULT
-from ralf.runs import brought, current, documents, earlier, outcomes
-from ralf.runs.folder import RunFolder, is_run
-from ralf.text import clean
-from ralf.transcripts import runfolder
+from ralf.storage import durable, files
+from ralf.storage.files import content_of, without_waiting
+from ralf.text import cleaning
+from ralf.text.cleaning import clean
+from ralf.text.fence import fenced, outside, shown
+from ralf.text.sentences import promised
 from ralf.transcripts.notes import session_of
 from ralf_integrations import environment
-from ralf_integrations.blackbox5 import runstate, timeline_memory
-from ralf_integrations.blackbox5.checkpointing import Checkpointing, track
-from ralf_integrations.blackbox5.messages import say, typed
-from ralf_integrations.hooks import earlier as earlier_sessions, handover, known
+from ralf_integrations.blackbox5 import timeline_memory
+from ralf_integrations.blackbox5.checkpointing import Checkpointing, say, track, typed
+from ralf_integrations.blackbox5.runs import runfolder
+from ralf_integrations.blackbox5.runs.folder import RunFolder, current_folder, is_brought, is_run, task_of_run
+from ralf_integrations.hooks import handover, previous_sessions, session_registry
+
+# ---- state of runs between processes ----
+
+
+_MOST_FILES = 400  # files of a folder that are looked at
+
+
+def mark_begun(project: Project, folder: Path, route: str) -> None:
+    """A run begins: its route, and its loop, by the leader of our process group. Said twice, the first one counts."""
+    known = _read_state(project, folder)
+    if "process" not in known:
+        process = os.getpgrp()
+        owner = {
+            "process": process,
+            "born": session_registry.process_start(process),
+            "machine": session_registry.machine(),
+        }
+        _write_state(project, folder, {**known, "route": route, **owner})
+
+
+def mark_ended(project: Project, folder: Path) -> None:
+    """A run is over, whoever started it."""
+    _write_state(project, folder, {**_read_state(project, folder), "process": 0, "born": 0})
+
+
+def is_alive(project: Project, folder: Path) -> bool:
+    """Whether a run may go on: another loop than ours began it, and still runs. One loop has one run at a time."""
+    known = _read_state(project, folder)
+    process, born = known.get("process"), known.get("born")
+    if not isinstance(process, int) or not isinstance(born, int) or known.get("machine") != session_registry.machine():
+        return False
+    return process != os.getpgrp() and session_registry.is_running(process, born)
+
+
+def recorded_route(project: Project, folder: Path) -> str:
+    """The route that a run had when it began, "" where that is not known."""
+    route = _read_state(project, folder).get("route", "")
+    return route if isinstance(route, str) and cleaning.is_valid(route) else ""
+
+
+def state_of(folder: Path) -> str:
+    """A hash of the names, sizes and times of a folder's files."""
+    found = []
+    with suppress(OSError), os.scandir(folder) as entries:
+        for entry in entries:
+            stat = entry.stat(follow_symlinks=False)
+            found.append((entry.name, stat.st_size, stat.st_mtime_ns))
+    return hashlib.sha256(repr(sorted(found)[:_MOST_FILES]).encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+
+def is_taken(project: Project, folder: Path) -> bool:
+    """Whether a run's folder was taken in as it is now."""
+    return _read_state(project, folder).get("taken") == state_of(folder)
+
+
+def mark_taken(project: Project, folder: Path, state: str) -> None:
+    """A run's folder was taken in as it was then."""
+    _write_state(project, folder, {**_read_state(project, folder), "taken": state})
+
+
+def _state_path(project: Project, folder: Path) -> Path:
+    name = hashlib.sha256(os.path.realpath(folder).encode("utf-8", "surrogatepass")).hexdigest()[:16]
+    return project.cache / "runs" / f"{name}.json"
+
+
+def _read_state(project: Project, folder: Path) -> dict[str, Any]:
+    try:
+        tree = json.loads(content_of(_state_path(project, folder)))
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return tree if isinstance(tree, dict) else {}
+
+
+def _write_state(project: Project, folder: Path, tree: dict[str, Any]) -> None:
+    with suppress(OSError, RalfError):
+        project.prepare()
+        path = _state_path(project, folder)
+        files.make(path.parent)
+        durable.write(path, json.dumps({"run": str(folder), **tree}).encode())
+
+
+# ---- commands ----
+
 
 _END = 1 << 20  # bytes of an output in which its promise is looked for
 
@@ -46,8 +135,8 @@ MOST = 50
 def start(project: Project, run_dir: Path | None, route: str) -> str:
     """Take in what earlier runs left, and what is handed to this one: what they came to, within the usual budget."""
     if run_dir is not None:
-        runstate.begin(project, run_dir, route)
-        earlier_sessions.catch_up(project, route, clients.session())
+        mark_begun(project, run_dir, route)
+        previous_sessions.catch_up(project, route, clients.session())
         for folder in _earlier(project, run_dir):
             _take(project, folder, _route_of(project, folder))
     try:
@@ -56,9 +145,9 @@ def start(project: Project, run_dir: Path | None, route: str) -> str:
         context = None
     if context is None or context.wholly_foreign:
         text = fenced(shown(handover.nothing(route)), short=True)
-    elif route in known.of(project, clients.session()).briefed:
+    elif route in session_registry.load(project, clients.session()).briefed:
         held = f"Your window holds the context of {route} already: `ralf context show {route} --brief` prints it again."
-        text = handover.words(command.typed(held, project.command))
+        text = handover.words(config.typed(held, project.command))
     else:  # no agent is handed what is foreign without asking for it
         text = context.without_foreign().render(config.of(project).brief_tokens, section="brief")
     if run_dir is not None and run_dir.is_dir():
@@ -73,7 +162,7 @@ def end(project: Project, run_dir: Path | None, route: str, output: Path | None)
     report = _take(project, run_dir, route, output=output)
     if report is not None:
         track(run_dir, report)
-    runstate.end(project, run_dir)
+    mark_ended(project, run_dir)
     for line in timeline_memory.refresh(project):
         _say(line)
 
@@ -87,7 +176,7 @@ def _begun(project: Project, run_dir: Path, route: str) -> None:
 
 
 def _own(project: Project) -> Path | None:
-    found = current.folder(project.root)
+    found = current_folder(project.root)
     return found.path if found is not None else None
 
 
@@ -99,8 +188,8 @@ def _earlier(project: Project, run_dir: Path) -> Iterator[Path]:
         beside = (one for one in here.parent.iterdir() if one != here and one.is_dir() and not one.is_symlink())
         found += ((one.stat().st_mtime, one) for one in beside)
     for _, folder in sorted(sorted(found, reverse=True)[:MOST]):
-        if is_run(folder) and not runstate.is_taken(project, folder) and not runstate.lives(project, folder):
-            if brought.is_brought(RunFolder(folder)) and not _began_here(project, folder):
+        if is_run(folder) and not is_taken(project, folder) and not is_alive(project, folder):
+            if is_brought(RunFolder(folder)) and not _began_here(project, folder):
                 _say(f"{folder}: came with git, and is left out; to take such runs in: ralf migrate run-folders")
                 continue
             yield folder
@@ -108,32 +197,32 @@ def _earlier(project: Project, run_dir: Path) -> Iterator[Path]:
 
 def _began_here(project: Project, folder: Path) -> bool:
     """Whether a run has told this store of itself."""
-    return bool(runstate.route_of(project, folder) or _counting(project, folder))
+    return bool(recorded_route(project, folder) or _counting(project, folder))
 
 
 def _counting(project: Project, folder: Path) -> str:
     """The route that counts a run already, "" for none."""
     run = {"run": session_of(folder, project.root)}
     routes = routing.names_of(project)
-    return next((route for route in routes if sessions.known_runs(project, route, [run])[0][0]), "")
+    return next((route for route in routes if offsets.known_runs(project, route, [run])[0][0]), "")
 
 
 def _route_of(project: Project, folder: Path) -> str:
     """The route of an earlier run: the one that it had when it began, else that of the task that its folder tells, else
     the one that counts it already, else that of the task that its documents name, as `ralf migrate run-folders` has it.
     """
-    if known := runstate.route_of(project, folder) or earlier.task_of(RunFolder(folder)):
+    if known := recorded_route(project, folder) or task_of_run(RunFolder(folder)):
         return known
     with suppress(RalfError, OSError):  # what was remembered is lost: the routes know which of them counts it
-        return _counting(project, folder) or names.slug(documents.task_in(RunFolder(folder)) or DEFAULT)
+        return _counting(project, folder) or cleaning.slug(runfolder.task_in_documents(RunFolder(folder)) or DEFAULT)
     return DEFAULT
 
 
 def _take(project: Project, folder: Path, route: str, *, output: Path | None = None) -> CheckpointReport | None:
     """Take a run's folder into its route; what goes wrong with one of them is said, and None."""
-    seen = runstate.state_of(folder)
+    seen = state_of(folder)
     try:
-        logged = known.worked_in(project, route, session_of(folder, project.root))
+        logged = session_registry.worked_in(project, route, session_of(folder, project.root))
         source = runfolder.reader(folder, project.root, logged=logged)
         if output is not None and source.attempt is not None and (promise := _promised(output)):
             source.attempt = replace(source.attempt, outcome=promise)
@@ -141,7 +230,7 @@ def _take(project: Project, folder: Path, route: str, *, output: Path | None = N
     except (RalfError, OSError) as error:
         _say(f"{folder}: not taken in: {error}")
         return None
-    runstate.taken(project, folder, seen)
+    mark_taken(project, folder, seen)
     made = ", ".join(entry.checkpoint_id for entry in report.checkpoints)
     if made:
         _say(f"{folder.name}: route {report.route}: checkpoint {made}")
@@ -153,7 +242,7 @@ def _promised(output: Path) -> str:
     try:
         with open(output, "rb", opener=without_waiting) as file:
             file.seek(max(0, file.seek(0, 2) - _END))
-            return outcomes.promised(outside(clean(file.read(_END).decode("utf-8", "replace"))))
+            return promised(outside(clean(file.read(_END).decode("utf-8", "replace"))))
     except OSError as error:
         _say(f"{output}: no promise is read in it: {error.strerror or error}")
         return ""

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from ralf.errors import Damaged, UsageError
-from ralf.files import atomic, locks
-from ralf.files.opening import content_of
+from ralf.storage import durable, locks
+from ralf.storage.files import content_of
 
 TRACKING = "tracking.json"
 HISTORY = Path("history", "runs.json")
@@ -129,5 +129,5 @@ def _changed(path: Path, change: Callable[[Any], bool]) -> bool:
             raise Damaged(path, f"is no JSON: {error}", _MEND) from None
         if not change(tree):
             return False
-        atomic.write(path, json.dumps(tree, indent=2).encode("utf-8", "surrogatepass"), mode=_MODE)
+        durable.write_file(path, json.dumps(tree, indent=2).encode("utf-8", "surrogatepass"), mode=_MODE)
         return True

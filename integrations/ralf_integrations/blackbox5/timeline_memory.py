@@ -21,28 +21,133 @@ import os
 import re
 import stat
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from ralf import names, routing
-from ralf.briefing import fence
+import ralf
+from ralf import routing
 from ralf.errors import RalfError, RouteNotFound
-from ralf.files import atomic, folders
-from ralf.files.opening import content_of, touch
+from ralf.facts.progress import UNSAID
+from ralf.format.codec import dump_yaml
+from ralf.model import Checkpoint, RouteContext
 from ralf.project import Project
+from ralf.storage import durable, files
+from ralf.storage.files import content_of, touch
+from ralf.text import cleaning, fence
+from ralf.text.cleaning import one_line, trimmed
 from ralf_integrations import environment
-from ralf_integrations.blackbox5 import places
-from ralf_integrations.blackbox5.messages import complain, typed
-from ralf_integrations.blackbox5.timeline_view import NAME, view
+from ralf_integrations.blackbox5 import checkpointing
+from ralf_integrations.blackbox5.checkpointing import complain, typed
+
+# ---- the view ----
+
+
+NAME = "timeline-memory.md"
+
+_TOKENS = 2_500  # of a view, as of a brief
+
+_ROWS = 20  # of a history
+
+_LONGEST = 200  # characters of a value
+
+
+def view(project: Project, agent: str, route: str = "", *, instead: str = "") -> str:
+    """What `timeline-memory.md` of an agent would say, of its route (default: the one with its name). RouteNotFound.
+
+    instead  the command that replaces it, where the view itself has to say that it is deprecated
+    """
+    context = ralf.get_context(route or agent, root=project.root)
+    if context.wholly_foreign:
+        raise RouteNotFound(route or agent, ())
+    context = context.without_foreign()
+    title = agent.replace("-", " ").title()
+    state = dump_yaml(_state(context, agent)).rstrip()
+    told = f" and deprecated: `{instead}` replaces it" if instead else ""
+    head = (
+        f"# {title} Timeline Memory\n\n**Format:** a view of route {context.route}, read-only{told}\n"
+        f"**Updated:** {context.last_checkpoint}\n\n---\n\n"
+    )
+    brief = context.render(_TOKENS, section="brief", fenced=False)
+    return fence.fenced(fence.shown(f"{head}```yaml\n{state}\n```\n\n---\n\n") + brief)
+
+
+def _state(context: RouteContext, who: str) -> dict[str, Any]:
+    """The fence of such a file: what was taken over from it, as it stood, and what has happened since."""
+    work = context.active_work
+    brought = work.extra.get(f"memory_of_{who}")
+    kept = dict(brought) if isinstance(brought, Mapping) else {}
+    told, history, queue = kept.get("timeline_memory"), kept.get("history"), kept.get("work_queue")
+    rows = _runs(context)
+    header = dict(told) if isinstance(told, Mapping) else {"version": "1.0.0", "agent": who, "created": context.created}
+    before = header.get("total_runs")
+    header["last_updated"] = context.last_checkpoint
+    counted = {one.session for one in context.checkpoint_history if f"{NAME}#" in one.session}
+    known = len(counted) if isinstance(before, int) else 0  # those are among the attempts
+    header["total_runs"] = (before if isinstance(before, int) else 0) + max(0, _attempts(context) - known)
+    doing = [_short(todo.content) for todo in work.todos if todo.status == "in_progress"]
+    waiting = [todo.content for todo in work.todos if todo.status == "pending"] + list(work.next_steps)
+    now: dict[str, Any] = {"in_progress": doing[0]} if doing else {}
+    now |= {"backlog": [_short(text) for text in dict.fromkeys(waiting)][:_ROWS]} if waiting else {}
+    now |= {"blocked_by": [_short(text) for text in work.blockers][:_ROWS]} if work.blockers else {}
+    if isinstance(queue, list):  # of a file in plain Markdown: what is open in it is in the route's to-dos, too
+        now["items"] = queue
+    return {
+        "timeline_memory": header,
+        **{key: value for key, value in kept.items() if key not in ("source", "header", "timeline_memory")},
+        "history": [*(history if isinstance(history, list) else []), *rows],
+        "work_queue": {"in_progress": None, "backlog": [], **(queue if isinstance(queue, Mapping) else {}), **now},
+    }
+
+
+def _attempts(context: RouteContext) -> int:
+    """Runs and sessions that have worked on the route; of a single session the route does not count any."""
+    return context.active_work.attempts or min(1, len(_sessions(context)))
+
+
+def _sessions(context: RouteContext) -> dict[str, Checkpoint]:
+    """By session, the last checkpoint of those that a client's session has, which is called by no path."""
+    return {one.session: one for one in context.checkpoint_history if one.session and "/" not in one.session}
+
+
+def _runs(context: RouteContext) -> list[dict[str, Any]]:
+    """A row for each run or session of which the route tells, the newest first."""
+    runs = [
+        {
+            "run_id": one.run.rpartition(f"{NAME}#")[2],
+            "timestamp": one.timestamp,
+            "status": one.outcome or UNSAID,
+            "notes": _short(one.said),
+        }
+        for one in context.active_work.last_runs
+    ]
+    runs += [
+        {"run_id": name, "timestamp": one.timestamp, "notes": _short(one.summary_ref)}
+        for name, one in _sessions(context).items()
+    ]
+    return sorted(runs, key=lambda row: str(row["timestamp"]), reverse=True)[:_ROWS]
+
+
+def _short(text: str) -> str:
+    return trimmed(one_line(text).replace("```", "'''"), _LONGEST)
+
+
+# ---- hooks, and views in the place of files ----
+
 
 BACKUP = "timeline-memory.backup.md"
+
 _AGENT = re.compile(r"[a-z]+(?:-[a-z]+)*-(?:worker|validator)")
+
 _TASK = re.compile(r"^\*\*Task:\*\*\s*([A-Z][A-Z0-9]*(?:-[A-Z0-9]+)+)", re.M)
+
 _PASSED_BY = frozenset("runs runs.migrated context tasks node_modules .git __pycache__".split())
+
 _READ_ONLY = 0o444
+
 _MOST = 16 << 20  # bytes
+
 _INPUT = 100_000  # bytes of a hook's input
 
 
@@ -58,7 +163,7 @@ def agent() -> str:
     """The agent that runs us: `RALF_AGENT_TYPE`, else the one in the path that `RALF_PROMPT_FILE` is; "" for none."""
     said, prompt = environment.agent_of_the_loop()
     if said:
-        return said if names.is_valid(said) else ""
+        return said if cleaning.is_valid(said) else ""
     found = _AGENT.findall(prompt)
     return str(found[-1]) if found else ""
 
@@ -114,8 +219,8 @@ def install(project: Project) -> Iterator[str]:
             yield f"{place.path}: left as it is: {BACKUP} lies beside it"
         else:
             mode = stat.S_IMODE(place.path.stat().st_mode)
-            atomic.write(backup, content, mode=mode)
-            _put(project, place)
+            durable.write(backup, content, mode=mode)
+            durable.write(place.path, _view_of(project, place), mode=_READ_ONLY)
             yield f"{place.path}: a view of route {place.route}; as it was: {backup.name}"
 
 
@@ -137,7 +242,7 @@ def uninstall(project: Project) -> Iterator[str]:
             yield f"{place.path}: was changed: left as it is; as it was before: {backup.name}"
             continue
         backup.replace(place.path)
-        atomic.sync_folder(place.path.parent)
+        durable.sync_folder(place.path.parent)
         yield f"{place.path}: as it was"
 
 
@@ -147,17 +252,13 @@ def _renewed(project: Project, place: Place, content: bytes) -> Iterator[str]:
         yield f"{place.path}: was changed: left as it is; record it: {how}"
         return
     with suppress(RouteNotFound):
-        text = _text(project, place)
+        text = _view_of(project, place)
         if text != content:
-            atomic.write(place.path, text, mode=_READ_ONLY)
+            durable.write(place.path, text, mode=_READ_ONLY)
             yield f"{place.path}: renewed"
 
 
-def _put(project: Project, place: Place) -> None:
-    atomic.write(place.path, _text(project, place), mode=_READ_ONLY)
-
-
-def _text(project: Project, place: Place) -> bytes:
+def _view_of(project: Project, place: Place) -> bytes:
     """A view that stands in the place of a file, which has nowhere else to say that it is deprecated."""
     instead = typed(f"ralf context show {place.route} --brief", project.root)
     return view(project, place.agent, routing.known(project, place.route) or place.route, instead=instead).encode()
@@ -176,10 +277,10 @@ def _is_whole(content: bytes) -> bool:
 def _files(project: Project) -> Iterator[Path]:
     if not project.folder.parent.exists():
         return  # no project: who knows what lies below it
-    for here, below, files in os.walk(project.root):
+    for here, below, names in os.walk(project.root):
         below[:] = [name for name in below if name not in _PASSED_BY and ".backup" not in name]
         path = Path(here, NAME)
-        if NAME in files and not path.is_symlink() and "agents" in path.relative_to(project.root).parts:
+        if NAME in names and not path.is_symlink() and "agents" in path.relative_to(project.root).parts:
             yield path
 
 
@@ -187,13 +288,13 @@ def _place(project: Project, path: Path) -> Place:
     """Whose file it is: its folder's name. Its route: the one with that name, else that of the task that it names."""
     folder = path.parent.parent if path.parent.name == "memory" else path.parent
     who = folder.name
-    if routing.known(project, names.slug(who)) is None:
+    if routing.known(project, cleaning.slug(who)) is None:
         for place in (path.with_name(BACKUP), path):
             with suppress(OSError):
                 task = _TASK.search(content_of(place, most=_MOST).decode("utf-8", "replace"))
-                if task is not None and names.is_valid(task[1]):
+                if task is not None and cleaning.is_valid(task[1]):
                     return Place(path, who, task[1])
-    return Place(path, who, names.slug(who))
+    return Place(path, who, cleaning.slug(who))
 
 
 def _warn(project: Project, who: str) -> None:
@@ -206,7 +307,7 @@ def _warn(project: Project, who: str) -> None:
         told = project.cache / "deprecated" / f"{NAME}-{name}"
         if told.exists():
             return
-        folders.make(told.parent)
+        files.make(told.parent)
         touch(told)
     print(
         f"deprecated: {NAME}: read the route instead: {typed(f'ralf context show {who} --brief', project.root)}; "
@@ -226,7 +327,7 @@ def main(args: Sequence[str] | None = None) -> int:
     parser.add_argument("--project", metavar="P", help="a folder, or a name; default: the project that is meant")
     given = parser.parse_args(args)
     try:
-        project = places.named(given.project)
+        project = checkpointing.named_project(given.project)
         if given.command == "hook":
             if not sys.stdin.isatty():
                 sys.stdin.buffer.read(_INPUT)  # whoever writes into a pipe is not to be broken off

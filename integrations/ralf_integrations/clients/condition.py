@@ -11,30 +11,29 @@ import subprocess
 import tempfile
 import time
 import tomllib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from ralf import __version__, checkout, environment
+from ralf import __version__, environment
 from ralf.errors import RalfError
-from ralf.files.opening import content_of, without_waiting
+from ralf.maintenance import optin
 from ralf.project import Project
-from ralf.text import clean, one_line
+from ralf.storage import git_files, registry
+from ralf.storage.files import content_of
+from ralf.text.cleaning import clean, one_line
 from ralf_integrations import existing
-from ralf_integrations.blackbox5 import places
-from ralf_integrations.clients import registry, settings, trial
-from ralf_integrations.clients.claude_code import CLAUDE_CODE
-from ralf_integrations.clients.settings import Client, Ours
+from ralf_integrations.client import CLAUDE_CODE, CLIENTS, CODEX, Client
+from ralf_integrations.clients import interpreter, settings
+from ralf_integrations.clients.settings import Ours
 
 State = Literal["ok", "warning", "problem"]
 
 _MOST = 16 << 20  # bytes of settings
-_PROVEN = {"claude-code": "2.1.329", "codex": "0.169.0", "gemini": "0.61.0"}
 _DAYS = 30
 _DAY = 86_400
-_SCRIPT = 64 << 10  # bytes of a program that are looked at
 _INSTALL = "in a clone of ralf: pipx install ."
 _SLOW = 5.0  # seconds that a call with nothing due may take
 
@@ -60,7 +59,7 @@ def checks(project: Project) -> Iterator[Check]:
         yield Check("hooks", "warning", what, "ralf init --client claude-code")
     for client, shared, path in found:
         yield from _settings(project, client, path, shared=shared)
-    if sum(client.name == "claude-code" for client, _, _ in found) > 1:
+    if sum(client is CLAUDE_CODE for client, _, _ in found) > 1:
         what = "two of its settings call ralf, so that each event calls two"
         yield Check("claude-code", "warning", what, "ralf init --client claude-code --shared --uninstall")
     yield from _on_the_path(needed=plugin is not None or any(_is_shared(path) for _, _, path in found))
@@ -71,7 +70,7 @@ def checks(project: Project) -> Iterator[Check]:
         yield _program(client)
     if CLAUDE_CODE.name in clients:
         yield from of_claude(project, beside=plugin is None)
-    if "codex" in clients:
+    if CODEX.name in clients:
         yield trust(project)
 
 
@@ -79,7 +78,7 @@ def checks(project: Project) -> Iterator[Check]:
 
 
 def _places(project: Project) -> Iterator[tuple[Client, bool, Path]]:
-    for client in registry.CLIENTS.values():
+    for client in CLIENTS.values():
         for shared in (False, True) if client.has_local else (True,):
             yield client, shared, client.path(project.root, shared=shared)
 
@@ -108,12 +107,12 @@ def _settings(project: Project, client: Client, path: Path, *, shared: bool) -> 
         what = error.what if isinstance(error, RalfError) else f"cannot be read: {error}"
         yield Check(client.name, "problem", f"{path}: {what}", "mend the file")
         return
-    missing = [event for event in client.seconds if event not in {one.event for one in found}]
+    missing = [event for event in client.installed if event not in {one.event for one in found}]
     if missing:
         yield Check(client.name, "problem", f"{path}: nothing is called for {', '.join(missing)}", again)
     for first in _commands(found):
         yield _command(client, path, first, again)
-    if any(one.words[:1] != ["ralf"] for one in found) and checkout.tracks(
+    if any(one.words[:1] != ["ralf"] for one in found) and git_files.tracks(
         project.root, path.relative_to(project.root)
     ):
         what = f"{path}: is committed, and names a Python of this machine"
@@ -139,7 +138,7 @@ def _command(client: Client, path: Path, one: Ours, again: str) -> Check:
         return Check(
             client.name, "problem", f"{path}: calls `ralf`, and the PATH finds it in a relative folder", "mend it"
         )
-    if shared and not _is_ralf(program := str(shutil.which("ralf"))):
+    if shared and not interpreter.is_ralf(program := str(shutil.which("ralf"))):
         what = f"{path}: calls `ralf`, and that of the PATH is not known as this command: {program}: not tried"
         return Check(client.name, "problem", what, _INSTALL)
     if one.words != client.command(one.event, shared=shared):
@@ -149,16 +148,16 @@ def _command(client: Client, path: Path, one: Ours, again: str) -> Check:
             return Check(client.name, "problem", f"{path}: names {gone}, which is not there any more", again)
         what = f"{path}: calls another ralf than this one: not tried: {shlex.join(one.words)[:200]}"
         return Check(client.name, "warning", what, again)
-    tried = trial.of(partial(client.command, shared=shared), *_events(client))
+    tried = try_hook(partial(client.command, shared=shared), *_events(client))
     if tried.problem:
         return Check(client.name, "problem", f"{path}: the hook {tried.problem}", again)
-    what = f"{path}: calls {len(client.seconds)} hooks; one answers in {tried.seconds * 1000:.0f} ms"
+    what = f"{path}: calls {len(client.installed)} hooks; one answers in {tried.seconds * 1000:.0f} ms"
     return Check(client.name, "warning" if tried.seconds > _SLOW else "ok", what)
 
 
 def _events(client: Client) -> tuple[str, str]:
     return "SessionStart", next(
-        event for event in ("PostToolBatch", "PostToolUse", "AfterTool") if event in client.seconds
+        event for event in ("PostToolBatch", "PostToolUse", "AfterTool") if event in client.installed
     )
 
 
@@ -171,19 +170,9 @@ def _found_absolutely() -> bool:
     return found is not None and Path(found).is_absolute()
 
 
-def _is_ralf(path: str) -> bool:
-    """Whether a program is a script that calls this command, of whatever version: any other one is not run."""
-    try:
-        with open(path, "rb", opener=without_waiting) as file:
-            head = file.read(_SCRIPT)
-    except OSError:
-        return False
-    return head.startswith(b"#!") and b"ralf_cli" in head
-
-
 def _on_the_path(*, needed: bool) -> Iterator[Check]:
     found = shutil.which("ralf")
-    if found is not None and places.launcher(found):
+    if found is not None and interpreter.is_launcher(found):
         if needed:
             what = f"`ralf` is the loop's launcher, another program: {found}; shared settings call it"
             yield Check("command", "problem", what, "ralf init without --shared names this one by its path")
@@ -196,7 +185,7 @@ def _on_the_path(*, needed: bool) -> Iterator[Check]:
     if not _found_absolutely():
         yield Check("command", "problem", f"`ralf` is found in a relative folder of the PATH: {found}", "mend the PATH")
         return
-    if not _is_ralf(found):
+    if not interpreter.is_ralf(found):
         what = f"`ralf` of the PATH is not known as this command: {found}: not run"
         yield Check("command", "problem" if needed else "warning", what, _INSTALL)
         return
@@ -212,12 +201,12 @@ def _on_the_path(*, needed: bool) -> Iterator[Check]:
 def _program(client: Client) -> Check:
     found = shutil.which(client.program)
     if found is None or not Path(found).is_absolute():
-        what = f"{client.title}: `{client.program}` is not on the PATH; proven with {_PROVEN[client.name]}"
+        what = f"{client.title}: `{client.program}` is not on the PATH; proven with {client.proven}"
         return Check(client.name, "warning", what)
     version = next((word for word in _said([found, "--version"]).split() if word[:1].isdigit()), "")
     if not version:
         return Check(client.name, "warning", f"{client.title}: {found} does not tell its version")
-    return Check(client.name, "ok", f"{client.title} {version} (proven with {_PROVEN[client.name]})")
+    return Check(client.name, "ok", f"{client.title} {version} (proven with {client.proven})")
 
 
 def _said(command: Sequence[str]) -> str:
@@ -303,11 +292,10 @@ def trust(project: Project) -> Check:
     if not any(_at(known, folder).get("trust_level") == "trusted" for folder in folders):
         what = "Codex does not trust this project yet: it reads no hooks of it"
         return Check("codex", "warning", what, "codex exec --trust, or say so when Codex asks")
-    client = registry.CLIENTS["codex"]
-    path = client.path(project.root, shared=False)
+    path = CODEX.path(project.root, shared=False)
     states = [key for key, state in _at(tree, "hooks", "state").items() if _trusts(state)]
     missing = [
-        event for event in client.seconds if not any(key.startswith(f"{path}:{_snake(event)}:") for key in states)
+        event for event in CODEX.installed if not any(key.startswith(f"{path}:{_snake(event)}:") for key in states)
     ]
     if missing:
         what = f"Codex does not trust the hooks for {', '.join(missing)} yet: it does not run them"
@@ -346,3 +334,77 @@ def _text(path: Path) -> str:
         return content_of(path, follow=True, most=_MOST).decode("utf-8", "replace")
     except OSError:
         return ""
+
+
+# ---- trying an installed hook: in a project that is thrown away, with a payload that means nothing ----
+
+
+_TRIAL_SESSION = "0d0c7082-0000-4000-8000-000000000000"
+_TRIAL_SECONDS = 30
+
+
+class Trial(NamedTuple):
+    """How it went: what is wrong, "" for nothing, and the seconds that a call took with nothing due."""
+
+    problem: str
+    seconds: float
+
+
+def try_hook(command: Callable[[str], Sequence[str]], first: str, then: str) -> Trial:
+    """Call a hook as a client does, for the beginning of a session and after a tool was used.
+
+    command      what a client starts for an event
+    first, then  its names of these events
+    """
+    with tempfile.TemporaryDirectory(prefix="ralf-doctor-") as name:
+        project = Project(Path(name).resolve())
+        optin.init(project, share=False)
+        try:
+            return _tried(project, command, [first, then, then])
+        finally:
+            registry.remove(project.root)
+
+
+def _tried(project: Project, command: Callable[[str], Sequence[str]], events: Sequence[str]) -> Trial:
+    seconds = 0.0
+    for event in events:
+        began = time.monotonic()
+        if problem := _called(command(event), event, project.root):
+            return Trial(problem, 0.0)
+        seconds = time.monotonic() - began
+    if not any((project.cache / "hooks").glob("*.json")):
+        return Trial("it was called, and nothing of it is known: another ralf answers, or none", seconds)
+    return Trial("", seconds)
+
+
+def _called(command: Sequence[str], event: str, root: Path) -> str:
+    payload = {
+        "session_id": _TRIAL_SESSION,
+        "transcript_path": str(root / "session.jsonl"),
+        "cwd": str(root),
+        "hook_event_name": event,
+        "source": "startup",
+    }
+    inside = {"CLAUDE_PROJECT_DIR": str(root), "GEMINI_PROJECT_DIR": str(root)}
+    try:
+        done = subprocess.run(
+            command,
+            input=json.dumps(payload).encode(),
+            cwd=root,
+            env={**environment.of_a_model(), **inside},
+            capture_output=True,
+            timeout=_TRIAL_SECONDS,
+            check=False,
+        )
+    except OSError as error:
+        return f"cannot be started: {error.strerror or error}"
+    except subprocess.TimeoutExpired:
+        return f"does not answer within {_TRIAL_SECONDS} seconds"
+    said = done.stderr.decode("utf-8", "replace").strip().split("\n")[-1][:200]
+    if done.returncode != 0 or said:
+        return f"ends with status {done.returncode}" + (f": {said}" if said else "")
+    try:
+        json.loads(done.stdout or b"{}")
+    except ValueError:
+        return "answers something else than JSON"
+    return ""

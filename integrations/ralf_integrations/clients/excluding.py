@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from ralf import checkout
 from ralf.project import Project
+from ralf.storage import git_files
+from ralf_integrations.client import Client
 from ralf_integrations.clients.jsontext import Insertion
-from ralf_integrations.clients.settings import Client
 
 NAME = "exclude"
 _MARK = "# ralf init: names a Python of this machine"
@@ -21,7 +21,7 @@ def place(root: Path) -> Path | None:
     top = _top(root)
     if top is None:
         return None
-    git = checkout.main_worktree(top) / ".git"
+    git = git_files.main_worktree(top) / ".git"
     return git / "info" / NAME if git.is_dir() else None
 
 

@@ -17,15 +17,14 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from ralf import command
+from ralf import config
 from ralf.errors import Busy, UsageError
-from ralf.files import atomic, folders
-from ralf.files.opening import content_of
 from ralf.project import Project
+from ralf.storage import durable, files
+from ralf.storage.files import content_of
+from ralf_integrations.client import CLIENTS, Client
 from ralf_integrations.clients import agents_md, excluding, jsontext, settings
 from ralf_integrations.clients.jsontext import Insertion
-from ralf_integrations.clients.registry import CLIENTS
-from ralf_integrations.clients.settings import Client
 
 _MOST = 16 << 20  # bytes
 
@@ -220,7 +219,7 @@ def is_installed(path: Path) -> bool:
 
 def is_pinned(project: Project, path: Path) -> bool:
     """Whether texts of ours may name a script, as it is now: this user's ralf has installed it."""
-    digest = command.digest_of(path)
+    digest = config.digest_of(path)
     return bool(digest) and project.owner.pinned(os.path.realpath(path)) == digest
 
 
@@ -244,7 +243,7 @@ def apply(project: Project, change: Change) -> None:
                 path.parent.rmdir()
     else:
         inside = path.is_relative_to(project.folder)
-        folders.make(path.parent, mode=folders.PRIVATE if inside else folders.NOT_WRITABLE_BY_OTHERS)
+        files.make(path.parent, mode=files.PRIVATE if inside else files.NOT_WRITABLE_BY_OTHERS)
         _put(path, change.before, change.after, _mode(path, runs=change.runs))
     if _content(path) != change.after:
         raise Busy(path, "was changed in the moment it was written", "look at it, and try again")
@@ -262,7 +261,7 @@ def apply(project: Project, change: Change) -> None:
 def _pin(project: Project, path: Path) -> None:
     """Let texts of ours name a script, as it is now. Errors: `Owner.update`."""
     found = project.owner.registration
-    pins = {**(found.pinned if found is not None else {}), os.path.realpath(path): command.digest_of(path)}
+    pins = {**(found.pinned if found is not None else {}), os.path.realpath(path): config.digest_of(path)}
     with suppress(OSError):  # a user without a folder of their own: then no text names it
         project.owner.update(pinned=pins)
 
@@ -314,8 +313,8 @@ def _content(path: Path) -> bytes | None:
 def _put(path: Path, before: bytes | None, after: bytes, mode: int) -> None:
     """Write a file in the place of what was seen there; Busy where somebody saves, or has saved, into it meanwhile."""
     try:
-        displaced = atomic.exchange(path, after, _sha256(before or b""), mode=mode)
-    except atomic.BeingSaved:
+        displaced = durable.exchange(path, after, _sha256(before or b""), mode=mode)
+    except durable.BeingSaved:
         raise Busy(path, "is being saved by another program: left as it is", "try again") from None
     if displaced is None:
         return
@@ -359,8 +358,8 @@ def _place(project: Project, path: Path) -> Path:
 def _remember(project: Project, path: Path, record: Record) -> None:
     project.prepare()
     place = _place(project, path)
-    folders.make(place.parent)
-    atomic.write(place, json.dumps(asdict(record)).encode())
+    files.make(place.parent)
+    durable.write_file(place, json.dumps(asdict(record)).encode())
 
 
 def _forget(project: Project, path: Path) -> None:

@@ -1,15 +1,19 @@
-"""Whether the Python that runs us will still be there tomorrow: what `uvx` and `pipx run` make is swept away."""
+"""What runs ralf: whether its Python stays (`uvx` and `pipx run` sweep theirs away), and which program `ralf` is."""
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from pathlib import Path
 
 from ralf.errors import UsageError
+from ralf.storage.files import without_waiting
 
 _OF_UV = re.compile(r"(?:archive|builds|environments)-v\d+")
 _OF_PIPX = re.compile(r"[0-9a-f]{15}")
+_SCRIPT = 64 << 10  # bytes of a program that are looked at
+_LAUNCHER_MARKS = (b"ralf-loop", b"5-project-memory", b"RALF_PROJECT_DIR", b"BLACKBOX5")
 _HINT = "install it to stay; in a clone of ralf: uv tool install . , or: pipx install ."
 
 
@@ -32,3 +36,24 @@ def maker_of(prefix: Path) -> str:
         return "uvx"
     in_cache = above.name == "pipx" or (above.name == ".cache" and above.parent.name == "pipx")
     return "pipx run" if in_cache and _OF_PIPX.fullmatch(prefix.name) else ""
+
+
+def is_ralf(program: str | os.PathLike[str]) -> bool:
+    """Whether a program is a script that calls this command, of whatever version."""
+    return b"ralf_cli" in _script(program)
+
+
+def is_launcher(program: str | os.PathLike[str]) -> bool:
+    """Whether a program is the `ralf` of a BlackBox5 tree, which starts its loop, and not this command."""
+    head = _script(program)
+    return b"ralf_cli" not in head and any(mark in head for mark in _LAUNCHER_MARKS)
+
+
+def _script(program: str | os.PathLike[str]) -> bytes:
+    """The beginning of a script; nothing of another program, or of one that cannot be read."""
+    try:
+        with open(program, "rb", opener=without_waiting) as file:
+            head = file.read(_SCRIPT)
+    except OSError:
+        return b""
+    return head if head.startswith(b"#!") else b""

@@ -8,10 +8,10 @@ from typing import Any
 
 from ralf import __version__
 from ralf.errors import Busy, UsageError
-from ralf.files import atomic, folders
-from ralf.files.opening import content_of
+from ralf.storage import durable, files as safe_files
+from ralf.storage.files import content_of
 from ralf_integrations import texts
-from ralf_integrations.clients.claude_code import CLAUDE_CODE
+from ralf_integrations.client import CLAUDE_CODE
 
 NAME = "ralf"
 COMMANDS = ("checkpoint", "show", "route")
@@ -62,8 +62,8 @@ def plan(folder: Path) -> dict[Path, bytes]:
 def write(changes: dict[Path, bytes]) -> None:
     """Write them, the manifest last: a plugin is one when it is whole."""
     for path in sorted(changes, key=lambda path: path.name == "plugin.json"):
-        folders.make(path.parent, mode=folders.NOT_WRITABLE_BY_OTHERS)
-        atomic.write(path, changes[path], mode=path.parent.stat().st_mode & 0o644)
+        safe_files.make(path.parent, mode=safe_files.NOT_WRITABLE_BY_OTHERS)
+        durable.write_file(path, changes[path], mode=path.parent.stat().st_mode & 0o644)
         if _content(path) != changes[path]:
             raise Busy(path, "was changed in the moment it was written", "look at it, and try again")
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,60 +16,6 @@ EMPTY = "{}\n"
 
 _MODULE = "ralf_integrations"
 _MOST_WORDS = 5  # `ralf hook EVENT --client NAME`
-
-
-@dataclass(frozen=True, slots=True)
-class Client:
-    """What ralf has to know of a client to install its hooks.
-
-    name      as `--client` takes it; `title` as people call it
-    program   its command
-    local     the settings of this checkout alone, from the project's root
-    shared    the settings that a repository shares, from the project's root
-    seconds   by event, how long a hook may take before the client gives up
-    entry     what its settings say for a command of so many seconds
-    matchers  by event, which of its kinds are meant, where not all are
-    then      what the person has to do before the hooks run
-    """
-
-    name: str
-    title: str
-    program: str
-    local: str
-    shared: str
-    seconds: Mapping[str, int]
-    entry: Callable[[Sequence[str], int, bool], Mapping[str, Any]]
-    then: tuple[str, ...] = ()
-    matchers: Mapping[str, str] = field(default_factory=dict)
-
-    @property
-    def has_local(self) -> bool:
-        """Whether it reads settings of this checkout alone, beside those that are shared."""
-        return self.local != self.shared
-
-    def path(self, root: Path, *, shared: bool) -> Path:
-        """Where its hooks are set, for a project."""
-        return root / (self.shared if shared else self.local)
-
-    def entries(self, *, shared: bool) -> dict[str, Mapping[str, Any]]:
-        """By event, what stands in its settings: the `ralf` of the PATH where they are shared, else this one here."""
-        return {event: self.entry(self.command(event, shared=shared), n, shared) for event, n in self.seconds.items()}
-
-    def groups(self, *, shared: bool) -> dict[str, Mapping[str, Any]]:
-        """By event, the entry in the group that its settings have around it."""
-        found = {event: {"hooks": [entry]} for event, entry in self.entries(shared=shared).items()}
-        return {
-            event: {"matcher": self.matchers[event], **group} if event in self.matchers else group
-            for event, group in found.items()
-        }
-
-    def command(self, event: str, *, shared: bool) -> list[str]:
-        """The arguments of the process that answers an event."""
-        if shared:
-            return ["ralf", "hook", event, "--client", self.name]
-        from ralf_integrations.hooks import installed
-
-        return installed.command(self.name, event)  # type: ignore[arg-type]
 
 
 class Ours(NamedTuple):

@@ -1,3 +1,3 @@
 """How full the sessions of a project are, where they stand, and what to do about it: for a person, or for an agent that
-directs others. Looks only; `nudging` alone leaves something.
+directs others. Looks only; `look.nudge` alone leaves something.
 """

@@ -1,7 +1,12 @@
-"""One look at the sessions of a project: each by the end of its log, and what hooks and the journal know of it."""
+"""One look at the sessions of a project: each by the end of its log, and what hooks and the journal know of it; and the
+notices to those under pressure, by their inboxes, once each time that the mark is crossed, whoever looks how often.
+
+What was told is remembered in the cache; the notice's key lands once, so that two who look at once leave one notice.
+"""
 
 from __future__ import annotations
 
+import json
 import os
 import time
 from collections.abc import Iterator
@@ -9,20 +14,27 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import NamedTuple
 
-from ralf import config, holding, project as projects, routing, sessions, state as states
+from ralf import config, project as projects, routing
 from ralf.config import Config
-from ralf.context import RouteContext
 from ralf.errors import RalfError
+from ralf.model import RouteContext
 from ralf.project import Project
-from ralf.transcripts import clientlogs, ofproject, open_transcript
+from ralf.route import offsets
+from ralf.route.load import load_state
+from ralf.storage import durable
+from ralf.storage.files import content_of
+from ralf.text import cleaning
+from ralf.transcripts import locate
 from ralf.transcripts.events import Position
+from ralf.transcripts.reader import open_transcript
 from ralf_integrations import inbox
 from ralf_integrations.health import rules, tail
 from ralf_integrations.health.rules import Session
 from ralf_integrations.health.tail import Tail, seconds
-from ralf_integrations.hooks import known as seen
-from ralf_integrations.hooks.known import Known
+from ralf_integrations.hooks import receipts, session_registry, usage
+from ralf_integrations.hooks.session_registry import KnownSession
 
 RECENT = 24 * 3_600
 """Seconds within which a session has to have stirred to be told of, unless its client is known to run."""
@@ -32,8 +44,6 @@ MOST = 200
 
 COMPACTS_BEFORE = 13_000
 """Tokens before the end of its window at which Claude Code compacts."""
-
-_LARGE_WINDOW = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,29 +105,29 @@ class _Looking:
             session = self._session(one, path, stirred)
             yield replace(session, warnings=tuple(rules.broken(session, self._settings)))
 
-    def found(self, *, everything: bool) -> list[tuple[Known, Path | None, float]]:
+    def found(self, *, everything: bool) -> list[tuple[KnownSession, Path | None, float]]:
         """What is known of each session, its log, and when it last stirred; the last first."""
-        found: list[tuple[Known, Path | None, float]] = []
+        found: list[tuple[KnownSession, Path | None, float]] = []
         logs = set()
-        for one in seen.everyone(self._project):
+        for one in session_registry.all_sessions(self._project):
             path = Path(one.transcript) if one.transcript else None
             stirred = max(one.seen, _written(path))
             if path is not None:
                 logs.add(os.path.realpath(path))
-            if everything or self._now - stirred < RECENT or seen.live(one):
+            if everything or self._now - stirred < RECENT or session_registry.is_live(one):
                 found.append((one, path, stirred))
-        for path in ofproject.newest_first(self._project):
+        for path in locate.newest_first(self._project):
             stirred = _written(path)
             if os.path.realpath(path) not in logs and (everything or self._now - stirred < RECENT):
-                found.append((Known(""), path, stirred))
+                found.append((KnownSession(""), path, stirred))
         return sorted(found, key=lambda entry: entry[2], reverse=True)
 
-    def _session(self, one: Known, path: Path | None, stirred: float) -> Session:
+    def _session(self, one: KnownSession, path: Path | None, stirred: float) -> Session:
         problem, end, route = "", Tail(), one.route
         try:
             route = self._route(one, path, one.session)
             if path is not None and path.exists():
-                end = tail.read(path, lambda name: self._taken(self._route(one, path, name), name))
+                end = tail.read(path, lambda name: self._taken(one, path, name))
                 route = self._route(one, path, end.session)
         except (RalfError, OSError) as error:
             problem = str(error)
@@ -154,23 +164,23 @@ class _Looking:
             made = replace(made, growth=None, minutes_to_checkpoint=None, minutes_to_compaction=None)
         return replace(made, state=state, stuck=stuck)
 
-    def _taken(self, route: str, session: str) -> Position:
-        return sessions.standing(self._project, route, session).position
+    def _taken(self, one: KnownSession, path: Path, session: str) -> Position:
+        return offsets.ingest_offset(self._project, self._route(one, path, session), session).position
 
-    def _route(self, one: Known, path: Path | None, session: str) -> str:
+    def _route(self, one: KnownSession, path: Path | None, session: str) -> str:
         """The route of a session, as `ralf status` tells it; the one that a hook saw, unless another was chosen."""
-        own = one.session or (clientlogs.session_of(path) if path is not None else "")
+        own = one.session or (locate.session_of(path) if path is not None else "")
         choice = routing.choose(self._project, session=own)
-        if one.route and not holding.is_chosen(choice):
+        if one.route and not choice.is_chosen:
             choice = routing.Choice(one.route, choice.rule)
-        choice = holding.route_of(self._project, session, choice)
+        choice = offsets.route_of(self._project, session, choice)
         return routing.known(self._project, choice.route) or choice.route
 
-    def _state(self, one: Known, end: Tail, session: Session, context: RouteContext | None) -> tuple[str, str]:
+    def _state(self, one: KnownSession, end: Tail, session: Session, context: RouteContext | None) -> tuple[str, str]:
         """What a session is at, and why it is stuck."""
         if one.ended:
             return "ended", ""
-        if one.pid and one.born and not seen.live(one):
+        if one.pid and one.born and not session_registry.is_live(one):
             return "killed", ""
         repeats = self._settings.health_repeats
         if end.repeats >= repeats:
@@ -184,9 +194,9 @@ class _Looking:
             return "waiting", ""
         return ("silent" if session.minutes_silent >= self._settings.health_silent else "working"), ""
 
-    def _window(self, one: Known, end: Tail) -> int:
+    def _window(self, one: KnownSession, end: Tail) -> int:
         window = end.capacity or one.window or self._settings.window
-        return _LARGE_WINDOW if end.filled is not None and end.filled > window else window
+        return usage.LARGE_WINDOW if end.filled is not None and end.filled > window else window
 
     def _to_checkpoint(self, end: Tail, window: int) -> float | None:
         """Minutes until the next checkpoint falls due, by text or by pressure; 0 where one is due."""
@@ -198,7 +208,7 @@ class _Looking:
         if route not in self._routes:
             self._routes[route] = None
             with suppress(RalfError, OSError):
-                state = states.load(self._project, route)
+                state = load_state(self._project, route)
                 self._routes[route] = state.context if state is not None else None
         return self._routes[route]
 
@@ -235,3 +245,84 @@ def _written(path: Path | None) -> float:
 
 def _time(when: float) -> str:
     return datetime.fromtimestamp(when, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+# ---- notices to sessions under pressure ----
+
+_FALLEN = 10  # points below the mark at which a crossing is over
+_OVER = ("ended", "killed")
+
+
+class _Told(NamedTuple):
+    """How often a session has crossed the mark, whether it is above it, and where its last compaction stood."""
+
+    crossings: int = 0
+    above: bool = False
+    compaction: int = 0
+
+
+def nudge(project: Project, health: Health) -> list[str]:
+    """Leave a notice to each session that has crossed the mark since it was last told; the sessions that got one.
+
+    A session whose own hooks have told it is left alone. Raises Busy, OSError, Damaged, UsageError.
+    """
+    mark = config.of(project).health_pressure
+    return [one.session for one in health.sessions if one.session and _nudged(project, one, mark)]
+
+
+def _nudged(project: Project, session: Session, mark: int) -> bool:
+    if session.percent is None or session.state in _OVER:
+        return False
+    before = _read(project, session, mark)
+    fallen = session.percent < mark - _FALLEN or session.compaction > before.compaction
+    armed = fallen or not before.above
+    if session.percent < mark or not armed:
+        if before.above and fallen:
+            _keep(project, session.session, _Told(before.crossings, compaction=session.compaction))
+        return False
+    told = _Told(before.crossings + 1, above=True, compaction=session.compaction)
+    missing = session.told < mark or not _has_arrived(project, session)
+    if missing:
+        text = config.typed(_text(session), project.command)
+        inbox.send(project, session.session, text, sender="ralf health", key=_key(mark, told.crossings))
+    _keep(project, session.session, told)
+    return missing
+
+
+def _has_arrived(project: Project, session: Session) -> bool:
+    """Whether what the session's own hooks said of pressure is in its client's log, as far as anybody can tell: a hook
+    that was killed, or whose answer the client refused, has told nothing.
+    """
+    told = [there for one, there in receipts.check(project, session.session) if one.what == "pressure"]
+    return not told or told[-1] is not False
+
+
+def _key(mark: int, crossing: int) -> str:
+    return f"{mark}-{crossing}"
+
+
+def _text(session: Session) -> str:
+    return (
+        f"This session's context window is {session.percent:.0f} % full (about {session.tokens:,} of"
+        f" {session.window:,} tokens). Finish the step that you are at, begin no other one, then have the window"
+        f" compacted or hand over. To have everything kept first: ralf context checkpoint {session.route}"
+    )
+
+
+def _read(project: Project, session: Session, mark: int) -> _Told:
+    """What is remembered of a session; where the cache is gone, its inbox tells: its last crossing counts as told."""
+    with suppress(OSError, ValueError, TypeError, RecursionError):
+        crossings, above, compaction = json.loads(content_of(project.cache / "nudged" / cleaning.slug(session.session)))
+        return _Told(int(crossings), bool(above), int(compaction))
+    left = 0
+    while inbox.was_left(project, session.session, _key(mark, left + 1)):
+        left += 1
+    return _Told(left, above=left > 0, compaction=session.compaction)
+
+
+def _keep(project: Project, session: str, told: _Told) -> None:
+    with suppress(OSError, RalfError):
+        project.prepare()
+        path = project.cache / "nudged" / cleaning.slug(session)
+        project.make_room(path, prepare=True)
+        durable.write(path, json.dumps(told).encode())

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from ralf import tokens
-from ralf.text import one_line
-from ralf.transcripts import Transcript, open_transcript
+from ralf.text import tokens
+from ralf.text.cleaning import one_line, trimmed
 from ralf.transcripts.events import START, Event, Position
-from ralf.trim import trimmed
+from ralf.transcripts.reader import Transcript, counted, open_transcript
+from ralf_integrations.hooks.usage import IN_LINES
 
 LIMIT = 96 << 10
 """Bytes at the end that are read, or more that no checkpoint has; the reader looks at 64 KiB before them, too."""
@@ -21,7 +21,6 @@ _UNSAVED = 1 << 20  # bytes since the last checkpoint that are read: how much of
 _FURTHER = 2 << 20  # where those do not say how full the window is
 _FIGURES = (b'"usage"', b'"token_count"', b'"compact_boundary"')
 _MOST_WHOLE = 1 << 20  # bytes of a log that can only be read from its beginning
-_IN_LINES = ("claude-code", "codex")
 _POINTS = 20  # answers of the agent by which growth is told
 _ASKS = frozenset({"AskUserQuestion", "ExitPlanMode", "request_user_input"})
 _SPEECH = ("user", "assistant", "thinking", "call", "result")
@@ -76,7 +75,7 @@ def read(path: Path, taken: Callable[[str], Position] = lambda _: START) -> Tail
     last = next((event.kind for event in reversed(events) if event.kind in _SPEECH), "")
     repeats, repeated = _repeats(events)
     times = [when for event in events if (when := seconds(event.timestamp)) is not None]
-    sizes = [tokens.estimate(event.text) if event.kind not in ("compaction", "other") else 0 for event in events]
+    sizes = [tokens.estimate(counted(event)) for event in events]
     return Tail(
         session=source.session,
         filled=_filled(events),
@@ -104,7 +103,7 @@ def seconds(timestamp: str) -> float | None:
 
 def _events(source: Transcript, size: int, limit: int) -> tuple[Position, list[Event]]:
     """The events in the last bytes of a log, and where they begin."""
-    if source.format not in _IN_LINES:
+    if source.format not in IN_LINES:
         return START, list(source.events()) if size <= _MOST_WHOLE else []
     start = START
     if size > limit:

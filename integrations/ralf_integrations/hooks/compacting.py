@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-from ralf.context import RouteContext
 from ralf.errors import RalfError
-from ralf.proving import survival
-from ralf_integrations.hooks import foreground, handover, known, pressure, tooluse
-from ralf_integrations.hooks.answer import LIMIT, Answer
+from ralf.model import RouteContext
+from ralf.proof import recall
+from ralf_integrations.hooks import checkpoints, handover, session_registry, usage
+from ralf_integrations.hooks.messages import LIMIT, Answer
 from ralf_integrations.hooks.session import Session
 
 SECONDS = 5.0
@@ -37,16 +37,16 @@ _LOST = "The summary of this session's window does not say this; it still holds:
 def before(session: Session) -> Answer:
     """The window is about to be compacted."""
     session.note(compaction="begun", waiting="")
-    if session.payload.trigger == "auto" and session.payload.client == "codex":
+    if session.payload.trigger == "auto" and not session.payload.sender.logs_size:
         _learn(session)
     if session.readable is not None:
-        foreground.take(session, "compaction", SECONDS)
-    if session.payload.client != "claude-code" or session.settings.inject == "off":
-        return Answer()  # no other takes it
+        checkpoints.wait(session, "compaction", SECONDS)
+    if not session.payload.sender.takes_steering or session.settings.inject == "off":
+        return Answer()
     if session.payload.trigger == "manual":  # the client shows the person all of it who has typed /compact
         return Answer(steering=_KEEP_BRIEFLY)
     context = handover.context_of(session.project, session.route)
-    left = survival.lost(context, "") if context is not None else None
+    left = recall.lost(context, "") if context is not None else None
     if left is None:
         return Answer()
     kept = handover.within(left, min(_STEERING_TOKENS, (LIMIT - _ROOM) // 4), ending="")
@@ -56,7 +56,7 @@ def before(session: Session) -> Answer:
 def _learn(session: Session) -> None:
     """Note how full the window is that the client compacts by itself, where its log will not tell."""
     with suppress(RalfError, OSError):
-        look = tooluse.looked(session)
+        look = checkpoints.look_at(session)
         if look is not None and look.filled:
             session.note(compacts=look.filled)
 
@@ -76,10 +76,10 @@ def after(session: Session) -> Answer:
     if stage == "all":
         summary = f"{summary}\n{_text(session, context, '')}"
     session.note(compacted=True, compaction="handed" if stage == "all" else "compared")
-    back = pressure.TAKEN_BACK if pressure.TAKEN_BACK in session.known.waiting else ""
+    back = usage.TAKEN_BACK if usage.TAKEN_BACK in session.known.waiting else ""
     session.note(waiting="\n".join(filter(None, (back, _text(session, context, summary)))))
     if session.known.waiting:
-        known.look_again(session.project, session.payload.session)
+        session_registry.drop_hint(session.project, session.payload.session)
     return Answer()
 
 
@@ -101,7 +101,7 @@ def survived(session: Session) -> Answer:
 
 def _text(session: Session, context: RouteContext, summary: str) -> str:
     """What a summary does not say of a route, "" for nothing."""
-    left = survival.lost(context, summary)
+    left = recall.lost(context, summary)
     if left is None:
         return ""
     route = context.route

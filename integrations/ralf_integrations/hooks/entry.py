@@ -1,40 +1,49 @@
-"""What a hook does when `instant` cannot tell that it is nothing. It fails open, and says so once."""
+"""The slow path of a hook, where `instant` cannot tell that nothing is to be done: which event leads to what.
+
+It fails open, and says so once. It acts only where this user has opted the project in, never because of what lies in
+it. Notices that wait in the session's inbox are handed to its agent, each exactly once as far as the client's log
+tells: one counts as delivered when the answer that holds it was written. A hook that is killed before it can say so
+leaves the notice waiting: the next one looks into the client's log whether that very text has arrived.
+"""
 
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from ralf import project as projects
+from ralf import extensions, project as projects
+from ralf.environment import user_folder
 from ralf.errors import Busy, OtherOwner, RalfError, UsageError
-from ralf.files import locks
 from ralf.project import Project
-from ralf.transcripts import clientlogs
+from ralf.storage import files, locks, registry
+from ralf.storage.files import open_single_link
+from ralf.text import cleaning
+from ralf.text.cleaning import clean, one_line
+from ralf.transcripts import locate
 from ralf_integrations import environment
-from ralf_integrations.hooks import (
-    admission,
-    answer as answers,
-    complaints,
-    handler,
-    hints,
-    instant,
-    notices,
-    processes,
-    rerouting,
-)
-from ralf_integrations.hooks.payload import EVENTS, Client, Payload, parse
+from ralf_integrations.client import CLAUDE_CODE, CLIENTS, CODEX, GEMINI, Client
+from ralf_integrations.hooks import checkpoints, error_log, session_registry, usage
+from ralf_integrations.hooks.messages import LIMIT, Answer, Payload, parse, takes_context, takes_notice, written
 from ralf_integrations.hooks.session import Session
+
+if TYPE_CHECKING:
+    from ralf_integrations.inbox import Notice
+
 
 _PATIENCE = 0.75  # seconds that a hook waits for another one of its session, whoever stopped that
 _LAST_PATIENCE = 0.3  # and the last one: clients wait little for it
+_IsIdle = Callable[[str, str, bytes], bool]
 _BACK_OFF = 64 << 10  # bytes by which a transcript grows before a hook that failed looks again
 
 
-def run(client: str, event: str, data: bytes, say: Callable[[str], object]) -> None:
+def run(client: str, event: str, data: bytes, say: Callable[[str], object], is_idle: _IsIdle) -> None:
     """Answer one call of a hook.
 
     client   claude-code, codex, gemini; "" or another name: told by the payload and the environment
@@ -42,8 +51,9 @@ def run(client: str, event: str, data: bytes, say: Callable[[str], object]) -> N
     data     what it wrote to our standard input
     say      called with what goes to standard output, if anything does, once: JSON, before a compaction also plain
              text; when it returns, the client has it
+    is_idle  the fast path: asked again, of the same call, after another hook of the session has looked
 
-    Never an error: what goes wrong is noted (`complaints`), and shown by the next answer that can.
+    Never an error: what goes wrong is noted (`error_log`), and shown by the next answer that can.
     """
     project: Project | None = None
     payload: Payload | None = None
@@ -54,96 +64,99 @@ def run(client: str, event: str, data: bytes, say: Callable[[str], object]) -> N
         say(text)
 
     try:
-        payload = parse(event, data, client_of(client, event, data))
+        payload = parse(event, data, client_of(client, event, data).name)
         project = projects.find(here=_folder(client, payload))
-        if payload is None and event in instant.DOES:
+        if payload is None and any(event in one.hooks for one in CLIENTS.values()):
             raise ValueError("the client sent no payload that can be read")  # noqa: TRY301  # noted as any other
         if payload is None or payload.event == "other" or payload.agent or not project.folder.exists():
             return
-        if not admission.is_admitted(project):
+        if not project.owner.has_opted_in:
             if not project.config_file.exists():
                 return
-            if told := admission.introduce(project, payload):
+            if told := introduce(project, payload):
                 once(told)
-            if not admission.is_admitted(project):
+            if not project.owner.has_opted_in:
                 return
         payload = _with_own_log(payload, project)
-        _answer(payload, project, data, once)
+        _answer(payload, project, once, partial(is_idle, payload.client, payload.name, data))
+        for problem in extensions.problems:
+            error_log.add(project, event, problem)
     except OtherOwner as error:
-        from ralf_integrations.hooks import refused
-
-        if payload is not None and (told := refused.answer(error, payload)):
+        if payload is not None and (told := refusal(error, payload)):
             say(told)
-    except (Exception, instant.Late) as error:  # noqa: BLE001  # a hook never breaks the client
+    except (KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException as error:  # noqa: BLE001  # a hook never breaks the client; the time limit is no `Exception`
         if project is None or not project.folder.exists() or not _is_admitted(project):
             return
-        complaints.add(project, event, error)
+        error_log.add(project, event, error)
         if payload is None or said:  # two answers, or one that was cut, are none
             return
         with suppress(OSError, ValueError):
             _back_off(project, payload)
-        _say(answers.Answer(), payload, project, say)
+        _say(Answer(), payload, project, say)
 
 
 def _is_admitted(project: Project) -> bool:
+    """Whether hooks act in the project; not where its registration cannot be read."""
     with suppress(RalfError, OSError):
-        return admission.is_admitted(project)
+        return project.owner.has_opted_in
     return False
 
 
 def client_of(named: str, event: str, data: bytes) -> Client:
     """The client that calls: as named, else told by what it sent, else by the environment."""
-    for client in EVENTS:
-        if client == named:
-            return client
+    if named in CLIENTS:
+        return CLIENTS[named]
     try:
         tree = json.loads(data)
     except (ValueError, RecursionError):
         tree = {}
     tree = tree if isinstance(tree, dict) else {}
-    if event in ("BeforeAgent", "AfterTool", "AfterAgent") or "/.gemini/" in str(tree.get("transcript_path")):
-        return "gemini"
-    if "turn_id" in tree or "/rollout-" in str(tree.get("transcript_path")):
-        return "codex"
-    return "codex" if event in EVENTS["codex"] and environment.clients() == ("codex",) else "claude-code"
+    for client in (GEMINI, CODEX):
+        if client.has_sent(event, tree):
+            return client
+    running = [client for client in CLIENTS.values() if environment.is_set(client.environment)]
+    return CODEX if event in CODEX.hooks and running == [CODEX] else CLAUDE_CODE
 
 
 def _folder(client: str, payload: Payload | None) -> Path | None:
     """Where the project is looked for: the folder in which the session began, else its working directory."""
-    found = environment.claude_folder() if (payload.client if payload else client) == "claude-code" else None
-    return found or (payload.cwd if payload is not None else None)
+    sender = payload.sender if payload is not None else CLIENTS.get(client)
+    began = sender.started_in() if sender is not None else None
+    return began or (payload.cwd if payload is not None else None)
 
 
 def _with_own_log(payload: Payload, project: Project) -> Payload:
     """The payload; without its transcript where that is no log in a session folder of the user's clients, which is then
     said once: whoever calls may name any file.
     """
-    if payload.transcript is None or clientlogs.is_own(payload.transcript):
+    if payload.transcript is None or locate.is_own(payload.transcript):
         return payload
     what = "is no session log in a folder of this user's clients: not read"
-    complaints.add(project, payload.name, UsageError(payload.transcript, what, "ralf doctor"))
+    error_log.add(project, payload.name, UsageError(payload.transcript, what, "ralf doctor"))
     return replace(payload, transcript=None)
 
 
-def _answer(payload: Payload, project: Project, data: bytes, say: Callable[[str], object]) -> None:
+def _answer(payload: Payload, project: Project, say: Callable[[str], object], is_idle: Callable[[], bool]) -> None:
     session = Session(payload, project)
     if session.settings.hooks == "off":
-        hints.write(project, payload.session, payload.transcript, size=0, until=0, off=True)
+        usage.write_hint(project, payload.session, payload.transcript, size=0, until=0, off=True)
         return
     if payload.event == "session-start":
-        hints.sweep(project)
+        usage.sweep_hints(project)
     with _alone(project, payload) as waited:
-        if waited and instant.is_idle(payload.client, payload.name, data):
+        if waited and is_idle():
             return  # the one before us has looked
         before = session.known
         if before.forked:
-            from ralf_integrations.hooks import forks  # few sessions are any
+            from ralf_integrations.hooks import previous_sessions  # few sessions are any
 
-            forks.settle(session)
-        rerouting.settle(session)
-        with notices.handed(handler.handle(session), session) as said:
-            process, born = processes.caller(payload.client)
-            session.note(machine=processes.machine())
+            previous_sessions.find_origin(session)
+        checkpoints.leave_route(session)
+        with with_notices(handle(session), session) as said:
+            process, born = session_registry.client_process(payload.sender)
+            session.note(machine=session_registry.machine())
             if process:
                 session.note(pid=process, born=born, ended=payload.event == "session-end")
             if session.known != before or payload.event != "tools-used":
@@ -151,8 +164,11 @@ def _answer(payload: Payload, project: Project, data: bytes, say: Callable[[str]
             _say(said, payload, project, say)
 
 
-def _say(said: answers.Answer, payload: Payload, project: Project, say: Callable[[str], object]) -> None:
-    if text := answers.written(_with_complaint(said, payload, project), payload):
+def _say(said: Answer, payload: Payload, project: Project, say: Callable[[str], object]) -> None:
+    """Write the answer, with what went wrong before, once, where it can be shown."""
+    if not said.steering and takes_notice(payload) and (line := error_log.take_unsaid(project)):
+        said = replace(said, notice=" · ".join(filter(None, (said.notice, line))))
+    if text := written(said, payload):
         say(text)
 
 
@@ -175,16 +191,165 @@ def _alone(project: Project, payload: Payload) -> Iterator[bool]:
         yield waited
 
 
-def _with_complaint(said: answers.Answer, payload: Payload, project: Project) -> answers.Answer:
-    """The answer, with what went wrong before, once, where it can be shown."""
-    if said.steering or not answers.takes_notice(payload):
-        return said
-    line = complaints.take(project)
-    return replace(said, notice=" · ".join(filter(None, (said.notice, line)))) if line else said
-
-
 def _back_off(project: Project, payload: Payload) -> None:
     """Let a hook that fails look again after a while only."""
     if payload.event == "tools-used":
         size = payload.transcript.stat().st_size if payload.transcript is not None else 0
-        hints.write(project, payload.session, payload.transcript, size=size, until=size + _BACK_OFF)
+        usage.write_hint(project, payload.session, payload.transcript, size=size, until=size + _BACK_OFF)
+
+
+# ---- what each event does ----
+
+_PROGRESS = {
+    "tools-used": checkpoints.tools_used,
+    "task-completed": checkpoints.task_completed,
+    "stopped": checkpoints.stopped,
+    "session-end": checkpoints.session_ended,
+}
+
+
+def handle(session: Session) -> Answer:
+    """Do what an event asks for, and say what is to be said. Errors come as they are: `run` fails open.
+
+    Events of a subagent, or of the compaction itself, do nothing: the main window is not theirs.
+    """
+    return Answer() if session.payload.agent else _with_waiting(session, _answered(session))
+
+
+def _answered(session: Session) -> Answer:
+    event = session.payload.event
+    if event in _PROGRESS:
+        return _PROGRESS[event](session)
+    if event in ("session-start", "prompt"):  # each imports what it needs, and no more
+        from ralf_integrations.hooks import injection
+
+        return injection.started(session) if event == "session-start" else injection.prompted(session)
+    if event in ("before-compaction", "after-compaction"):
+        from ralf_integrations.hooks import compacting
+
+        return compacting.before(session) if event == "before-compaction" else compacting.after(session)
+    return Answer()
+
+
+def _with_waiting(session: Session, said: Answer) -> Answer:
+    """The answer; where it hands the model nothing, the text that has waited for one that can. Alone, for a receipt is
+    for a whole text.
+    """
+    waiting = session.known.waiting
+    if not waiting or said.context or not takes_context(session.payload):
+        return said
+    session.note(waiting="")
+    return replace(said, context=session.hand("survived", waiting))
+
+
+# ---- whether hooks act in the project ----
+
+_TOLD = "refused"  # folder of the user's own: an empty file for each project that they were told of
+_LONGEST_LINE = 400  # characters of a line
+_NOT_OPTED_IN = (
+    "ralf: hooks do nothing here: the settings in .autonomous/context came with the repository, and you have not opted"
+    " this project in; to do that: ralf init"
+)
+_UNANSWERED = (
+    "ralf: hooks do nothing here: .autonomous/context holds what is not known to be yours (a clone, a moved project, a"
+    " store of an earlier version); to look at it, and to accept it: ralf context trust"
+)
+
+
+def introduce(project: Project, payload: Payload) -> str:
+    """Register a project that this user has said nothing of, and adopt its store where that is proven to be theirs.
+
+    Returns what is to be written to standard output, "" for nothing: the person is told once why hooks do nothing.
+    """
+    owner = project.owner
+    known = owner.registration
+    if known is not None and known.pending != registry.ADOPTING:
+        return ""
+    if not takes_notice(payload):
+        return ""
+    from ralf.maintenance import adoption  # once in a project
+
+    with suppress(RalfError, OSError):  # no folder to remember it in: then it is not said again and again either
+        made = adoption.register(project)
+        if not made.hooks:
+            return json.dumps({"systemMessage": _UNANSWERED if made.pending else _NOT_OPTED_IN})
+    return ""
+
+
+def refusal(error: OtherOwner, payload: Payload) -> str:
+    """What is written to standard output, "" for nothing: the person was told before, or cannot be told."""
+    folder = user_folder()
+    if folder is None or not takes_notice(payload):
+        return ""
+    name = sha256(os.fsencode(str(error.where))).hexdigest()[:32]
+    with suppress(OSError):  # told before; or it cannot be remembered, and would be said again and again
+        files.make(folder / _TOLD)
+        open(folder / _TOLD / name, "x", opener=open_single_link).close()
+        line = f"ralf: hooks do nothing here: {error}; {error.hint}"
+        return written(Answer(notice=one_line(clean(line))[:_LONGEST_LINE]), payload)
+    return ""
+
+
+# ---- notices that wait ----
+
+
+@contextmanager
+def with_notices(said: Answer, session: Session) -> Iterator[Answer]:
+    """The answer with the notices that wait, where it hands nothing else to the agent: a receipt is told by the text of
+    a whole answer. Otherwise, and where not all fit, the session's next hook looks again.
+
+    They are delivered when the block has written the answer and ends without an error. One hook at a time has them.
+    """
+    payload, project = session.payload, session.project
+    with ExitStack() as claim:
+        notices: list[Notice] = []
+        if not payload.agent and usage.inbox_size(project, payload.session):
+            try:
+                said, notices = _with_notices(said, session, claim)
+            except (RalfError, OSError) as error:  # what the hook itself has to say is said all the same
+                error_log.add(project, payload.name, error)
+        yield said
+        if notices:
+            from ralf_integrations import inbox
+
+            try:
+                inbox.deliver(project, payload.session, notices)
+            except (RalfError, OSError) as error:
+                error_log.add(project, payload.name, error)
+
+
+def _with_notices(said: Answer, session: Session, claim: ExitStack) -> tuple[Answer, list[Notice]]:
+    """The answer with the notices that it hands over, and these."""
+    from ralf_integrations import inbox  # few sessions are told anything
+
+    payload, project = session.payload, session.project
+    if not inbox.waiting(project, payload.session):
+        return said, []
+    session_registry.drop_hint(project, payload.session)
+    if said.context or not takes_context(payload):
+        return said, []
+    try:
+        path = project.folder / "locks" / "inbox" / f"{cleaning.slug(payload.session)}.lock"
+        claim.enter_context(locks.held(path, payload.session, 0))
+    except Busy:  # another hook of the session hands them over at this moment
+        return said, []
+    waiting = inbox.waiting(project, payload.session)
+    arrived = _arrived(waiting, session)
+    if arrived:
+        inbox.deliver(project, payload.session, arrived)
+    found = inbox.fitting(waiting[len(arrived) :], LIMIT)
+    return replace(said, context=session.hand("notice", inbox.rendered(found))), found
+
+
+def _arrived(waiting: list[Notice], session: Session) -> list[Notice]:
+    """Returns those, the oldest, that a hook has handed over which could not say so any more."""
+    from ralf_integrations import inbox
+    from ralf_integrations.hooks import receipts
+
+    before = {one.digest for one in session.known.handed if one.what == "notice"}
+    for count in range(len(waiting), 0, -1) if before else ():
+        digest = sha256(inbox.rendered(waiting[:count]).encode("utf-8", "surrogatepass")).hexdigest()
+        if digest in before:
+            checked = receipts.check(session.project, session.payload.session)
+            return waiting[:count] if any(one.digest == digest and there for one, there in checked) else []
+    return []

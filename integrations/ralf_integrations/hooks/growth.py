@@ -18,6 +18,11 @@ FORMATS = ("", "claude-code", "codex")
 COMPLETING = ("TodoWrite", "TaskUpdate", "update_plan")
 """Tools that can say that all is done."""
 
+FEWEST = 4096
+"""Bytes by which a transcript grows at least between two looks."""
+BYTES = 1.4
+"""Bytes that a token takes in a transcript at least, on average: so few where it is all Base64."""
+
 _MOST = 1 << 20  # bytes; a look is no slower for more
 _CONTINUED = "This session is being continued from a previous conversation"
 _FIGURES = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens", "output_tokens")

@@ -11,15 +11,16 @@ from collections.abc import Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 
-from ralf import command, state as states, tokens
-from ralf.briefing import fence
-from ralf.briefing.brief import CHARACTERS_PER_TOKEN
-from ralf.context import RouteContext
+from ralf import config
+from ralf.brief.rendering import CHARACTERS_PER_TOKEN
 from ralf.errors import RouteNotFound
+from ralf.finding.reader import get_context
+from ralf.model import RouteContext
 from ralf.project import Project
-from ralf.reader import get_context
-from ralf_integrations.hooks import wishes
-from ralf_integrations.hooks.answer import LIMIT, length
+from ralf.route.load import load_state
+from ralf.text import fence, tokens
+from ralf_integrations.hooks import prompt_intent
+from ralf_integrations.hooks.messages import LIMIT, length
 from ralf_integrations.hooks.session import Session
 
 _FEWEST = 40  # tokens without which a brief says nothing
@@ -49,18 +50,18 @@ def _has_substance(context: RouteContext) -> bool:
         return True
     asked = [text for text in (context.goal, *(fact.request for fact in facts.requests)) if text]
     if asked:
-        return any(map(wishes.is_request, asked))
+        return any(map(prompt_intent.is_request, asked))
     return bool(context.checkpoint_history or work.attempts)
 
 
 def brief(session: Session, context: RouteContext, *, said: Sequence[str] = ()) -> str:
     """The brief of a route for who goes on with it, within what the client takes and what is configured.
 
-    said  sentences of ours that stand below it
+    said  sentences of ours that stand below it; "" is left out
     """
     route = context.route
     ending = [
-        *said,
+        *filter(None, said),
         f"The whole of it: `ralf context show {route}`; find more: `ralf context search WORDS --route {route}`; the"
         f" lines behind an item: `ralf context why {route} ID`. Read files again before you change them.",
     ]
@@ -72,7 +73,7 @@ def within(context: RouteContext, most: int, *, ending: str, beginning: str = ""
     characters; "" where they hold next to nothing.
     """
     before = f"{fence.shown(beginning)}\n" if beginning else ""
-    behind = f"_{fence.shown(command.typed(ending, context.command))}_\n" if ending else ""
+    behind = f"_{fence.shown(config.typed(ending, context.command))}_\n" if ending else ""
     ours = len(before) + len(behind) + fence.characters()
     room = min(most - fence.TOKENS - tokens.estimate(before + behind), (LIMIT - ours) // CHARACTERS_PER_TOKEN)
     while room >= _FEWEST:
@@ -85,7 +86,7 @@ def within(context: RouteContext, most: int, *, ending: str, beginning: str = ""
 
 def line(session: Session, route: str, *, said: Sequence[str] = ()) -> str:
     """The line that says that a route has something to read, "" where it has nothing; with sentences of ours."""
-    state = states.load(session.project, route)
+    state = load_state(session.project, route)
     if state is None:
         return ""
     context = state.own
@@ -95,7 +96,7 @@ def line(session: Session, route: str, *, said: Sequence[str] = ()) -> str:
     has = f"{count} checkpoint{'s' * (count != 1)}, last {age(context.last_checkpoint)}" if count else ""
     has = has or f"no checkpoint, {decisions} decision{'s' * (decisions != 1)}"
     text = f"Context available for {route} ({has}): read it with `ralf context show {route} --brief`."
-    return words(command.typed(" ".join((text, *said)), session.project.command))
+    return words(config.typed(" ".join((text, *filter(None, said))), session.project.command))
 
 
 def beginnings(route: str) -> tuple[str, str]:

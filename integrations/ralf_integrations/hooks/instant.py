@@ -1,8 +1,8 @@
-"""The installed command's first look: whether a hook has anything to do, told by a few system calls.
+"""The fast path, the installed command's first look: whether a hook has anything to do, told by a few system calls.
 
 Most calls of a hook come after a tool was used, and nothing is due: then this is all that runs, in an interpreter that
 has loaded next to nothing (no `os`, `re`, `json`, `typing`). It only ever decides that nothing is to be done; whatever
-it cannot tell, `entry` does, in the same process. What falls due when is foretold by `hints`.
+it cannot tell, `entry` does, in the same process. What falls due when is foretold by `usage`.
 
 It is loaded as a module of its own, so that it is compiled once: a script would be at every start.
 """
@@ -24,15 +24,9 @@ DOES = frozenset(
 
 _AFTER_TOOLS = ("PostToolBatch", "PostToolUse", "AfterTool")
 _COMPLETING = ("TodoWrite", "TaskUpdate", "update_plan")  # `growth.COMPLETING`, which is seldom loaded
-FEWEST = 4096
-"""Bytes by which a transcript grows at least between two looks."""
-BYTES = 1.4
-"""That a token takes in a transcript at least, on average: so few where it is all Base64."""
 
 CONTEXT = "/.autonomous/context"
-HINTS = "/hooks/"
-HINT = ".next"
-VERSION = "2"
+HINTS, HINT, VERSION = "/hooks/", ".next", "2"  # `usage` has the same
 _MOST_INPUT = 256 << 20  # bytes; a payload that is longer is none
 _MOST_HINT = 65536
 TAIL = 16384
@@ -75,7 +69,6 @@ def _go_on(client: str, event: str, data: bytes) -> None:
     tree = __file__.rsplit("/", 3)[0]
     if tree not in sys.path:  # a user's own packages, which an isolated Python leaves out, or a folder of one's own
         site.addsitedir(tree)
-    sys.modules["ralf_integrations.hooks.instant"] = sys.modules[__name__]  # one `Late`, not two
     import gc
 
     gc.disable()  # what is loaded stays: looking through it again and again is a tenth of all this
@@ -83,7 +76,7 @@ def _go_on(client: str, event: str, data: bytes) -> None:
 
     gc.freeze()
     gc.enable()
-    entry.run(client, event, data, say)
+    entry.run(client, event, data, say, is_idle)
 
 
 def open_streams() -> None:
@@ -169,7 +162,9 @@ def _foretold(
         return True
     if event not in _AFTER_TOOLS or _completes(payload):
         return False
-    if stamp(f"{cache}/chosen/{session}") != chosen or size(inbox_of(context, session)) != inbox:
+    if _stat(f"{cache}/chosen/{session}")[0] != chosen:
+        return False
+    if _stat(f"{context}/journal/inbox/{session}.jsonl")[1] != inbox:
         return False
     path = payload.get("transcript_path") or ""
     if not isinstance(path, str):
@@ -198,7 +193,7 @@ def _is_between(low: int, filled: int, mark: int) -> bool:
 
 def _has_left(words: "list[bytes]", path: str, end: int, place: str) -> bool:
     """Whether nothing is due behind the place up to which a hint holds: the new lines are counted, and it is written
-    forward. `hints.write` says what stands in it.
+    forward. `usage.write_hint` says what stands in it.
     """
     looked, _, low, mark, _, factor, left, filled, what, window = map(int, words[6:16])
     if left <= 0 or not what:
@@ -210,10 +205,10 @@ def _has_left(words: "list[bytes]", path: str, end: int, place: str) -> bool:
     left -= -(-found.tokens * factor // 1000) + found.texts
     if left <= 0:
         return False
-    until = found.place + max(FEWEST, int(BYTES * left))
+    until = found.place + max(growth.FEWEST, int(growth.BYTES * left))
     if filled:
         filled = found.fills[-1] if found.fills else filled
-        until = min(until, found.place + max(FEWEST, int(BYTES * (mark - filled))))
+        until = min(until, found.place + max(growth.FEWEST, int(growth.BYTES * (mark - filled))))
     words[6:8] = [b"%d" % found.place, b"%d" % until]
     words[12:14] = [b"%d" % left, b"%d" % filled]
     _rewrite(place, b" ".join(words) + b"\n")
@@ -330,8 +325,8 @@ def _store(folder: str) -> "tuple[str, int] | None":
     """
     while True:
         for top in (folder, _main_worktree(folder)):
-            if top is not None and stamp(f"{top}{CONTEXT}"):
-                return top, stamp(f"{top}{CONTEXT}/config.yaml")
+            if top is not None and _stat(f"{top}{CONTEXT}")[0]:
+                return top, _stat(f"{top}{CONTEXT}/config.yaml")[0]
         if not folder:
             return None
         folder = folder.rpartition("/")[0]
@@ -339,7 +334,7 @@ def _store(folder: str) -> "tuple[str, int] | None":
 
 def _admitted(top: str) -> "str | None":
     """The name of the cache of a project that the user has opted in, "" where they have not; None where that cannot be
-    told here: `ralf.ownership.registry` says how a registration is kept.
+    told here: `ralf.storage.registry` says how a registration is kept.
     """
     named = posix.environ.get(b"XDG_CONFIG_HOME", b"")
     if not named.startswith(b"/"):
@@ -366,7 +361,7 @@ def _admitted(top: str) -> "str | None":
 
 
 def _main_worktree(folder: str) -> "str | None":
-    """The main worktree of a linked one, as its `.git` file says; whether that is so, `ralf.checkout` looks."""
+    """The main worktree of a linked one, as its `.git` file says; `ralf.storage.git_files` checks it."""
     git = f"{folder}/.git"
     try:
         if posix.stat(git).st_mode & 0o170000 != 0o100000:
@@ -396,25 +391,13 @@ def _content(path: str, flags: int, *, touch: bool = False) -> bytes:
         posix.close(descriptor)
 
 
-def stamp(path: str) -> int:
-    """When a file was changed last, in nanoseconds; 0 where there is none."""
+def _stat(path: str) -> "tuple[int, int]":
+    """When a file was changed last, in nanoseconds, and its bytes; zeros where there is none."""
     try:
-        return posix.stat(path).st_mtime_ns
+        found = posix.stat(path)
     except OSError:
-        return 0
-
-
-def size(path: str) -> int:
-    """A file's bytes, 0 where there is none."""
-    try:
-        return posix.stat(path).st_size
-    except OSError:
-        return 0
-
-
-def inbox_of(context: str, session: str) -> str:
-    """Where what waits for a session lies."""
-    return f"{context}/journal/inbox/{session}.jsonl"
+        return 0, 0
+    return found.st_mtime_ns, found.st_size
 
 
 def _is_plain(session: str) -> bool:

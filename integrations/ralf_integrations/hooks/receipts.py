@@ -12,8 +12,8 @@ from ralf.errors import RalfError
 from ralf.project import Project
 from ralf.transcripts.events import Position
 from ralf.transcripts.lines import open_regular, read_lines
-from ralf_integrations.hooks import known
-from ralf_integrations.hooks.known import Handed
+from ralf_integrations.hooks import session_registry
+from ralf_integrations.hooks.session_registry import Handed
 
 MOST_READ = 64 << 20
 """Bytes behind the place where a text was handed over in which it is looked for."""
@@ -28,7 +28,7 @@ def check(project: Project, session: str) -> list[tuple[Handed, bool | None]]:
     None: nobody can tell, because the log is gone or cannot be read, or is too long behind that place. It is read from
     the first text on, until all are found.
     """
-    found = known.of(project, session)
+    found = session_registry.load(project, session)
     if not found.handed:
         return []
     missing = {handed.digest for handed in found.handed}
@@ -64,20 +64,12 @@ def _of(record: Any) -> Iterable[str]:
     """The texts of one record: an attachment of Claude Code, a developer's message of Codex."""
     if not isinstance(record, dict):
         return ()
-    attached = record.get("attachment")
+    attached, payload = record.get("attachment"), record.get("payload")
+    values: list[object] = []
     if isinstance(attached, dict):
         content = attached.get("content") if attached.get("type") == "hook_additional_context" else None
-        return _strings(content if isinstance(content, list) else [content])
-    payload = record.get("payload")
-    if isinstance(payload, dict) and payload.get("role") == "developer":
+        values = content if isinstance(content, list) else [content]
+    elif isinstance(payload, dict) and payload.get("role") == "developer":
         blocks = payload.get("content")
-        return (
-            _strings(block.get("text") for block in blocks if isinstance(block, dict))
-            if isinstance(blocks, list)
-            else ()
-        )
-    return ()
-
-
-def _strings(values: Iterable[object]) -> list[str]:
+        values = [one.get("text") for one in blocks if isinstance(one, dict)] if isinstance(blocks, list) else []
     return [value for value in values if isinstance(value, str)]

@@ -9,16 +9,16 @@ from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
-from ralf import config, routing, sessions
+from ralf import config, routing
 from ralf.config import Config
 from ralf.errors import Damaged, RalfError, TranscriptNotFound
 from ralf.project import Project
+from ralf.route import offsets
+from ralf.route.offsets import IngestOffset
 from ralf.routing import Choice
-from ralf.sessions import Standing
-from ralf.transcripts import Transcript, open_transcript
-from ralf_integrations import environment
-from ralf_integrations.hooks import known
-from ralf_integrations.hooks.payload import Payload
+from ralf.transcripts.reader import Transcript, open_transcript
+from ralf_integrations.hooks import session_registry
+from ralf_integrations.hooks.messages import Payload
 
 _START = 80  # characters of a text by which it is looked for
 
@@ -48,7 +48,7 @@ class Session:
     @property
     def is_route_chosen(self) -> bool:
         """Whether somebody has chosen the route: by the environment, for a loop's run, or for this session."""
-        return self.choice.rule.startswith("$") or self.choice.rule in (*routing.OF_RUN, routing.CHOSEN)
+        return self.choice.is_chosen
 
     @property
     def has_route(self) -> bool:
@@ -90,22 +90,22 @@ class Session:
             return None
 
     @cached_property
-    def standing(self) -> Standing:
+    def standing(self) -> IngestOffset:
         """How far the log was taken into the route; at the start of one that was replaced since."""
         source = self.readable
         if source is None:
-            return sessions.standing(self.project, self.route, self.payload.session)
-        stand = sessions.standing(self.project, self.route, source.session)
-        return stand if sessions.unchanged(stand, source) else Standing(source.session)
+            return offsets.ingest_offset(self.project, self.route, self.payload.session)
+        stand = offsets.ingest_offset(self.project, self.route, source.session)
+        return stand if offsets.is_unchanged(stand, source) else IngestOffset(source.session)
 
     @cached_property
-    def known(self) -> known.Known:
+    def known(self) -> session_registry.KnownSession:
         """What earlier hooks have left; `note` changes it."""
-        found = known.of(self.project, self.payload.session)
+        found = session_registry.load(self.project, self.payload.session)
         return replace(found, client=self.payload.client, transcript=str(self.payload.transcript or found.transcript))
 
     def note(self, **changes: Any) -> None:
-        """Change what the next hook will know of the session; fields of `known.Known`."""
+        """Change what the next hook will know of the session; fields of `KnownSession`."""
         self.__dict__["known"] = replace(self.known, **changes)
 
     def hand(self, what: str, text: str) -> str:
@@ -118,14 +118,14 @@ class Session:
             if self.payload.transcript is not None:
                 with suppress(OSError):
                     at = self.payload.transcript.stat().st_size
-            handed = known.Handed(self.payload.name, what, digest, len(text), text[:_START], at)
+            handed = session_registry.Handed(self.payload.name, what, digest, len(text), text[:_START], at)
             self.note(handed=self.known.with_handed(handed).handed)
         return text
 
     @property
     def worktree(self) -> str:
         """Where the session began, "" where nobody has said: its working directory is wherever its last command was."""
-        began = environment.claude_folder() if self.payload.client == "claude-code" else None
+        began = self.payload.sender.started_in()
         goes_on = self.payload.event != "session-start" or self.payload.source == "compact"
         if began is None and self.known.worktree and goes_on:
             return self.known.worktree
@@ -134,4 +134,4 @@ class Session:
     def keep(self) -> None:
         """Leave what is known to the next hook."""
         self.note(route=self.route, worktree=self.worktree, seen=time.time(), run=self.project.run)
-        known.remember(self.project, self.known)
+        session_registry.save(self.project, self.known)

@@ -1,21 +1,34 @@
-"""How far a session has come since its last checkpoint, and how full its window is.
+"""A session's usage since its last checkpoint, how full its window is, and the messages about it to the agent; and the
+hint up to which transcript size the fast path may skip a session.
 
-Both are read off its transcript anew at each look, never accumulated. What it does not hold yet, the next look finds.
+Usage is read off the transcript anew at each look, never accumulated. What it does not hold yet, the next look finds.
+The agent is told at each mark of pressure once, until its window has been emptied.
+
+A hint holds while everything that it was made of stands as it did: the configuration, the chosen route, the inbox, the
+transcript's identity. It is a cache: losing it costs a look.
 """
 
 from __future__ import annotations
 
 import math
+import os
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
 from typing import NamedTuple
 
-from ralf import sessions
-from ralf.budget import BudgetWatcher
+from ralf.checkpointing.due import BudgetWatcher
 from ralf.config import Config
 from ralf.errors import TranscriptChanged
-from ralf.sessions import Standing
-from ralf.transcripts import Transcript
+from ralf.project import Project
+from ralf.route import offsets
+from ralf.route.offsets import IngestOffset
+from ralf.storage.files import content_of, open_single_link
+from ralf.text import cleaning
 from ralf.transcripts.events import Position
-from ralf_integrations import environment
+from ralf.transcripts.reader import Transcript, counted
+from ralf_integrations.client import Client
 from ralf_integrations.hooks import growth
 
 UNKNOWN = 1.3
@@ -31,12 +44,7 @@ LARGE_WINDOW = 1_000_000
 _LOOK_BACK = (64 << 10, 1 << 20, 8 << 20)
 """Bytes before the last checkpoint in which the state at that place is looked for, one after the other."""
 
-_RESERVES = {"claude-code": 33_000}
-"""By client, the end of a window that it keeps free, whatever its size: before, it compacts by itself. Of Codex nobody
-knows before it has done so once, since its settings move that place; Gemini CLI tells ralf no figure of its window.
-"""
-
-_LINES = ("claude-code", "codex")
+IN_LINES = ("claude-code", "codex")
 """Formats of transcripts whose records are lines."""
 
 _ONE_AT_A_TIME = 1 << 20  # characters, so that the list of pieces of a long text is never held whole
@@ -53,7 +61,7 @@ class Look(NamedTuple):
     size       bytes of the transcript that were looked at, up to a record that waits for the next one
     scale      tokens for each estimated one, None where they were not counted, or are too few
     compacted  tokens in the window at which the client compacted it by itself last, 0 where nobody has told
-    client     which one
+    reserve    tokens at the window's end that the client keeps free
     format     of the transcript
     wished     percent of the window at which a person has the client compact, 100 for as it does by itself
     """
@@ -66,7 +74,7 @@ class Look(NamedTuple):
     size: int
     scale: float | None = None
     compacted: int = 0
-    client: str = ""
+    reserve: int = 0
     format: str = ""
     wished: int = 100
 
@@ -75,7 +83,7 @@ class Look(NamedTuple):
         """Tokens in the window at which the client will compact it by itself, as far as that is known: its size where
         nobody knows, or where more are in it than that.
         """
-        by_itself = min(self.window - _RESERVES.get(self.client, 0), self.wished * self.window // 100)
+        by_itself = min(self.window - self.reserve, self.wished * self.window // 100)
         point = self.compacted or by_itself
         least = min(self.window // 2, by_itself)
         return point if least <= point <= self.window and (self.filled or 0) <= point else self.window
@@ -88,9 +96,9 @@ class Look(NamedTuple):
 
 def look(
     source: Transcript,
-    stand: Standing,
+    stand: IngestOffset,
     settings: Config,
-    client: str,
+    client: Client,
     *,
     known: int = 0,
     compacted: int = 0,
@@ -106,7 +114,7 @@ def look(
     TranscriptChanged where the transcript is another than the one that was taken; else as `Transcript.events`.
     """
     size = source.size()  # before the reading: what is written meanwhile is for the next look
-    if not sessions.unchanged(stand, source):
+    if not offsets.is_unchanged(stand, source):
         raise TranscriptChanged(
             source.path,
             "shrank or was replaced since the last checkpoint of its session",
@@ -116,9 +124,7 @@ def look(
     before, told = _before(source, stand.position, BudgetWatcher(limits))
     compacted = told or compacted
     state = before.state
-    is_claude = client == "claude-code"
-    fixed = environment.claude_window() if is_claude else 0
-    wished = environment.claude_compacts_at() if is_claude else 100
+    fixed = client.window()
     window = state.window or fixed or max(known, settings.window)
     watcher = BudgetWatcher.resume(
         limits,
@@ -134,14 +140,14 @@ def look(
         if event.window is not None and event.window > watcher.window and not fixed:
             watcher.session(source.session, window=LARGE_WINDOW)
         compacted = event.before or compacted
-        guess = 0 if event.kind in ("compaction", "other") else _estimate(event.text)
+        guess = _estimate(counted(event))
         guessed += guess
         if scale is None:
             watcher.see(event, _count(event.text) if guess else 0)
         else:
             watcher.see(event, math.ceil(guess * scale))
     state = watcher.state
-    if source.format in _LINES:
+    if source.format in IN_LINES:
         size = min(size, source.end.byte)
     left = watcher.threshold - state.tokens
     if limits.adaptive:  # each edit to come brings it nearer, down to half
@@ -156,9 +162,9 @@ def look(
         size,
         found,
         compacted,
-        client,
+        client.reserve,
         source.format,
-        wished,
+        client.compacts_at(),
     )
 
 
@@ -177,7 +183,7 @@ def _estimate(text: str) -> int:
 
 
 def _count(text: str) -> int:
-    from ralf import tokens  # a hook's look estimates
+    from ralf.text import tokens  # a hook's look estimates
 
     return tokens.count(text)
 
@@ -187,7 +193,7 @@ def _before(source: Transcript, at: Position, watcher: BudgetWatcher) -> tuple[B
     compaction there began by itself, 0 for none.
     """
     compacted = 0
-    if not at.byte or source.format not in _LINES:
+    if not at.byte or source.format not in IN_LINES:
         return watcher, compacted
     for size in _LOOK_BACK:
         start = _line_start(source, max(0, at.byte - size))
@@ -210,3 +216,234 @@ def _line_start(source: Transcript, byte: int) -> Position:
         file.seek(byte - 1)
         file.readline(8 << 20)
         return Position(file.tell(), 0)
+
+
+# ---- marks of pressure ----
+
+
+_REARM = 10  # points by which the figure has to fall below a mark before that is told again
+_FULL = 100
+
+TAKEN_BACK = "[ralf] This session's context window was emptied: what ralf said before of how full it is holds no more."
+"""What the agent is told once the marks that it was told count as not told any more."""
+
+
+def marks(settings: Config) -> tuple[int, ...]:
+    """Returns the marks in percent, rising."""
+    found = {settings.pressure, settings.pressure_again}
+    step = settings.pressure_step or _FULL
+    found.update(range(settings.pressure_from, _FULL + 1, step))
+    return tuple(sorted(mark for mark in found if mark <= _FULL))
+
+
+def mark_reached(settings: Config, look: Look, told: int) -> tuple[int, bool]:
+    """Returns the highest mark that counts as told from now on, and whether the agent has to be told.
+
+    told  the highest that was told since the window was last emptied
+    """
+    if look.percent is None:
+        return told, False
+    passed = max((mark for mark in marks(settings) if mark <= look.percent), default=0)
+    if passed < told and look.percent >= told - _REARM:
+        return told, False
+    return passed, passed > told
+
+
+def next_mark(settings: Config, look: Look, told: int) -> int:
+    """Tokens in the window at which the next mark is reached, 0 where none follows. One above `look.compacts` does not
+    come, unless a person has switched the client's own compaction off.
+    """
+    mark = next((mark for mark in marks(settings) if mark > told), 0)
+    return -(-mark * look.window // _FULL)
+
+
+def rearm_below(look: Look, told: int) -> int:
+    """Returns the tokens in the window below which the marks are armed again."""
+    return max(0, told - _REARM) * look.window // _FULL
+
+
+def mark_text(settings: Config, look: Look, mark: int) -> str:
+    """What the agent is told at a mark, without the route: its name is no word of ours (`route_commands`)."""
+    how = (
+        f"This session's context window is {look.percent:.0f} % full (about {look.filled:,} of {look.window:,} tokens)."
+    )
+    if look.compacts < look.window:
+        how = f"{how} The client compacts it by itself at about {look.compacts:,}."
+    if mark < settings.pressure_again:
+        return (
+            f"[ralf] {how} A checkpoint of its route is being made, so now is a good moment to compact or to hand over"
+            " to a fresh session, at the next step that is complete. Whoever goes on reads the route first."
+        )
+    if mark < settings.pressure_from:
+        return (
+            f"[ralf] {how} Finish the step at hand, record what was decided and is not written down yet, then ask the"
+            " person to compact (/compact), or end here and hand over: the next session reads the route."
+        )
+    return (
+        f"[ralf] {how} Compact or hand over now: begin no new step, tell the person that the window is nearly full. The"
+        " route is kept by ralf; the next session goes on with it."
+    )
+
+
+def route_commands(route: str) -> str:
+    """Returns the commands that read the route and record a decision in it."""
+    return (
+        f"Read route {route}: `ralf context show {route} --brief`; record a decision in it:"
+        f' `ralf context decide {route} "WHAT" --because "WHY" --origin agent`'
+    )
+
+
+# ---- the hint for the fast path ----
+
+HINTS, HINT, VERSION = "/hooks/", ".next", "2"
+"""The folder of hints in a project's cache, the end of their names, their format: `instant`, which imports nothing of
+ours, has the same.
+"""
+
+_SOON = 2 * growth.FEWEST  # then a look sees whether the checkpoint that was started has been made
+
+_DAYS = 90
+"""Days after which a session is forgotten: its client has long deleted the transcript."""
+
+
+def write_hint(
+    project: Project,
+    session: str,
+    transcript: Path | None,
+    *,
+    size: int,
+    until: int,
+    low: int = 0,
+    mark: int = 0,
+    scale: float = 0.0,
+    left: int = 0,
+    filled: int = 0,
+    what: str = "",
+    window: int = 0,
+    off: bool = False,
+) -> None:
+    """Foretell that a session needs no look. Where the transcript has grown beyond `until`, `instant` counts what is
+    new, and writes the hint forward while something is left.
+
+    size   bytes of the transcript at this look
+    until  bytes that it has to have before anything can fall due
+    low    tokens in the client's window below which it has been emptied: marks are to be told again
+    mark   tokens in it at which the agent is to be told, 0 for none
+    scale  tokens for each estimated one in this session's texts, 0.0 where nobody has counted any
+    left   tokens that may follow before anything falls due; 0: then only a look can tell
+    filled  tokens in the client's window, 0 where unknown or where no mark is near enough to matter
+    what   the transcript's format; of one that is not among `growth.FORMATS` a look tells
+    window  size of the client's window
+    off    hooks do nothing in this project
+    """
+    slug = cleaning.slug(session)
+    inode = 0
+    if transcript is not None:
+        with suppress(OSError):
+            inode = transcript.stat().st_ino
+    figures = (
+        _changed(project.config_file),
+        _changed(project.cache / "chosen" / slug),
+        inbox_size(project, session),
+        inode,
+        size,
+        until,
+        low,
+        mark,
+        round(1000 * scale),
+        math.ceil(1000 * factor(scale)),
+        left,
+        filled,
+        growth.FORMATS.index(what) if what in growth.FORMATS else 0,
+        window,
+    )
+    path = b"" if transcript is None else os.fsencode(transcript)
+    line = f"{'off' if off else 'on'} {VERSION} {' '.join(map(str, figures))} ".encode() + path + b"\n"
+    with suppress(OSError):  # without it the next hook looks again
+        place = _hint_path(project, session)
+        project.make_room(place, prepare=True)
+        with open(place, "wb", opener=open_single_link) as file:
+            file.write(line)
+
+
+def inbox_size(project: Project, session: str) -> int:
+    """Returns the bytes of the file that notices to a session wait in, 0 where there is none."""
+    files = project.store.properties.files
+    with suppress(OSError):
+        return files.path(f"inbox/{cleaning.slug(session)}").stat().st_size if files is not None else 0
+    return 0
+
+
+def _changed(path: Path) -> int:
+    """Returns when a file was changed last, in nanoseconds; 0 where there is none."""
+    with suppress(OSError):
+        return path.stat().st_mtime_ns
+    return 0
+
+
+def write_next_hint(
+    project: Project,
+    session: str,
+    transcript: Path | None,
+    look: Look,
+    *,
+    settings: Config,
+    told: int,
+    scale: float,
+) -> None:
+    """Write the hint that follows from a look at the session.
+
+    told   the highest mark of pressure that the agent was told of
+    scale  as for `write_hint`
+    """
+    mark = next_mark(settings, look, told)
+    until = look.size + (_SOON if look.due else max(growth.FEWEST, int(growth.BYTES * look.left)))
+    filled = (look.filled or 0) if 0 < mark <= look.compacts else 0
+    if filled:
+        until = min(until, look.size + max(growth.FEWEST, int(growth.BYTES * (mark - filled))))
+    write_hint(
+        project,
+        session,
+        transcript,
+        size=look.size,
+        until=until,
+        low=rearm_below(look, told),
+        mark=mark,
+        scale=scale,
+        left=0 if look.due or settings.limits.adaptive else look.left,  # what is nearer by edits, tokens do not tell
+        filled=filled,
+        what=look.format,
+        window=look.window,
+    )
+
+
+def last_scale(project: Project, session: str) -> float:
+    """Returns the `scale` that was written last, 0.0 for none."""
+    with suppress(OSError, ValueError, IndexError):
+        return int(content_of(_hint_path(project, session)).split(b" ", 16)[10]) / 1000
+    return 0.0
+
+
+def last_called(project: Project) -> float:
+    """Returns when a hook of any session called last, in seconds since 1970; 0.0 if none has, or unknown."""
+    return max((when for _, when in _times(project)), default=0.0)
+
+
+def sweep_hints(project: Project) -> None:
+    """Delete the files of sessions that ended long ago."""
+    for path, when in _times(project):
+        if time.time() - when > _DAYS * 86_400:
+            with suppress(OSError):
+                Path(path).unlink()
+
+
+def _times(project: Project) -> Iterator[tuple[str, float]]:
+    """Yields the files of known sessions, each with its time."""
+    with suppress(OSError), os.scandir(f"{project.cache}{HINTS}") as entries:
+        for entry in entries:
+            with suppress(OSError):
+                yield entry.path, entry.stat(follow_symlinks=False).st_mtime
+
+
+def _hint_path(project: Project, session: str) -> Path:
+    return Path(f"{project.cache}{HINTS}{cleaning.slug(session)}{HINT}")

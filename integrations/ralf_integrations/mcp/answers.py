@@ -1,13 +1,25 @@
-"""What the MCP tools answer: figures, labels and times of ours, and `text` for the model.
+"""What the MCP tools answer: figures, labels and times of ours, and `text` for the model; all within a budget.
 
 Whatever words somebody else may have chosen, also in the name of a route, an id, a source or a path, stand in `text`
-and `warnings` alone, in the fence that says that they are data: clients hand the other fields to the model as they are
-(`labels` makes them). The answers have no slots: the SDK takes a slot for a default when it makes their schema.
+and `warnings` alone, in the fence that says that they are data: clients hand the other fields to the model as they are.
+The answers have no slots: the SDK takes a slot for a default when it makes their schema.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import json
+import re
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, TypeVar
+
+from ralf.brief.rendering import CHARACTERS_PER_TOKEN
+from ralf.finding.reader import RouteSummary
+from ralf.finding.search import SearchHit
+from ralf.routing import BRANCH
+from ralf.text import tokens
+from ralf.text.cleaning import clean, one_line, trimmed
+from ralf.text.fence import TOKENS, characters, fenced, shown
 
 
 @dataclass(frozen=True)
@@ -116,3 +128,122 @@ class Used:
     for_session: bool
     exists: bool
     text: str
+
+
+# ---- labels, ids and times of ours, which can spell nobody's words, and so may stand outside the fence ----
+
+
+KINDS = ("decision", "rule", "failed-approach", "checkpoint", "fact", "evidence")
+STATUSES = ("active", "superseded", "reversed", "dropped")
+ORIGINS = ("user", "agent", "human-edit", "import")
+
+_ID = re.compile(r"(?:DEC|cp)-\d{1,9}", re.ASCII)
+_TIME = re.compile(r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?(?:Z|[+-]\d\d:?\d\d)?)?", re.ASCII)
+
+
+def label(text: str, known: Collection[str]) -> str:
+    """A label, "" where it is none that is known."""
+    return text if text in known else ""
+
+
+def id_of(text: str) -> str:
+    """The id of a decision or a checkpoint as ralf gives it, "" for another."""
+    return text if _ID.fullmatch(text) else ""
+
+
+def time_of(text: str) -> str:
+    """An ISO 8601 time or date, "" for anything else."""
+    return text if _TIME.fullmatch(text) else ""
+
+
+def rule_of(rule: str) -> str:
+    """How a route was chosen, without the name of a branch."""
+    return BRANCH if rule.startswith(f"{BRANCH} ") else rule
+
+
+# ---- hits and routes as lines, and as many of them as fit a budget of tokens ----
+
+
+_NAME = 200  # characters of a short field that comes out of a file
+
+
+def of_hit(number: int, hit: SearchHit) -> str:
+    """Where a hit was found, and below that its words, set in."""
+    status = f" [{hit.status}]" if hit.status not in ("", "active") else ""
+    source = f" ({short(hit.source)})" if hit.source else ""
+    lines = shown(hit.text).strip().split("\n")
+    return f"{number}. {hit.route} {hit.kind} {short(hit.id)}{status}{source}\n" + "".join(
+        f"   {line}".rstrip() + "\n" for line in lines
+    )
+
+
+def of_route(number: int, found: RouteSummary) -> str:
+    """A route in the list of routes."""
+    parts = [f"{found.checkpoint_count} checkpoints"]
+    parts += [f"last {short(found.last_checkpoint)}"] if found.last_checkpoint else []
+    parts += [short(part) for part in (found.current_task, found.work_status) if part]
+    parts += [f"damaged: {short(found.damage)}"] if found.damage else []
+    parts += ["holds what came with the repository"] if found.foreign else []
+    return f"{number}. {found.route}: {', '.join(parts)}\n"
+
+
+def noted(text: str) -> str:
+    """A few words with names in them, in a short fence; "" for none."""
+    return fenced(shown(text), short=True)
+
+
+def short(text: str) -> str:
+    """A short field that comes out of a file, on one line."""
+    return trimmed(shown(one_line(clean(text))), _NAME)
+
+
+def fitting(texts: Sequence[str], max_tokens: int) -> list[str]:
+    """The first texts that fit a budget with their fence; at least a part of the first."""
+    left = max_tokens - TOKENS - 20  # and the closing line
+    room = CHARACTERS_PER_TOKEN * left - characters()
+    kept: list[str] = []
+    for text in texts:
+        cut = text if kept else _cut(text, left, room)
+        size = tokens.count(cut) + 1
+        if size > left or len(cut) > room:
+            break
+        kept.append(cut)
+        left, room = left - size, room - len(cut)
+    return kept
+
+
+def _cut(text: str, most_tokens: int, most_characters: int) -> str:
+    size = most_characters
+    while tokens.count(cut := text if len(text) <= size else f"{trimmed(text, size - 1)}\n") + 1 > most_tokens:
+        size = len(cut) * 2 // 3
+        if size < 3:
+            return ""
+    return cut
+
+
+# ---- what an answer takes of a client's window: the structured content as JSON, which holds the text, too ----
+
+
+LEAST_TEXT = 70
+"""Tokens of a text in its fence, below which it says nothing."""
+
+Answer = TypeVar("Answer")
+
+
+def within_budget(made: Callable[[int], Answer], max_tokens: int) -> Answer:
+    """The answer whose whole takes at most `max_tokens` of a window; `made` makes it for so many tokens of text.
+
+    Below about 200 tokens, where the figures and labels alone may take more, the text is within the budget.
+    """
+    left = max_tokens
+    while True:
+        found = made(left)
+        over = taken(found) - max_tokens
+        if over <= 0 or left <= LEAST_TEXT:
+            return found
+        left = max(LEAST_TEXT, left - over)
+
+
+def taken(answer: Any) -> int:
+    """The o200k_base tokens of an answer as clients show it."""
+    return tokens.count(json.dumps(asdict(answer), ensure_ascii=False, separators=(",", ":")))

@@ -9,7 +9,7 @@ from contextlib import suppress
 from ralf import environment as of_core
 from ralf.project import Project
 from ralf_integrations import environment
-from ralf_integrations.hooks import known, processes
+from ralf_integrations.hooks import session_registry
 
 _MOST_PARENTS = 6  # a launcher or a shell may stand between
 
@@ -22,8 +22,8 @@ def session(project: Project) -> str:
     parents = set(_parents())
     ours = [
         one
-        for one in known.everyone(project)
-        if one.pid in parents and not one.ended and one.born in (0, processes.born(one.pid))
+        for one in session_registry.all_sessions(project)
+        if one.pid in parents and not one.ended and one.born in (0, session_registry.process_start(one.pid))
     ]
     if ours:
         return max(ours, key=lambda one: one.seen).session
@@ -36,7 +36,7 @@ def _parents() -> Iterator[int]:
         if pid <= 1:
             return
         yield pid
-        pid = processes.parent(pid)
+        pid = session_registry.process_parent(pid)
 
 
 def go_to_project() -> None:

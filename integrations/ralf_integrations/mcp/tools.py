@@ -8,19 +8,31 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import ralf
-from ralf import holding, project as projects, routing
-from ralf.briefing.fence import fenced, shown
+from ralf import project, routing
 from ralf.errors import Busy, Damaged, NotFound, RalfError, RouteNotFound, TranscriptNotFound, UsageError
+from ralf.finding.reader import RouteSummary
+from ralf.finding.search import SearchHit
 from ralf.project import Project
-from ralf.reader import RouteSummary
-from ralf.search import SearchHit
-from ralf.text import clean, one_line
-from ralf.transcripts import ofproject, open_transcript
-from ralf.trim import trimmed
-from ralf_integrations.hooks import known
-from ralf_integrations.mcp import caller, labels, lines, window
-from ralf_integrations.mcp.answers import Checkpointed, Context, Found, Hit, Recorded, Route, Routes, Used, Written
-from ralf_integrations.mcp.lines import noted, short
+from ralf.route import offsets
+from ralf.text.cleaning import clean, one_line, trimmed
+from ralf.text.fence import fenced, shown
+from ralf.transcripts import locate
+from ralf.transcripts.reader import open_transcript
+from ralf_integrations.hooks import session_registry
+from ralf_integrations.mcp import answers, caller
+from ralf_integrations.mcp.answers import (
+    Checkpointed,
+    Context,
+    Found,
+    Hit,
+    Recorded,
+    Route,
+    Routes,
+    Used,
+    Written,
+    noted,
+    short,
+)
 
 DEFAULT_TOKENS, LEAST_TOKENS, MOST_TOKENS = 2_500, 100, 20_000
 MOST_HITS, MOST_ROUTES = 20, 100
@@ -44,7 +56,7 @@ class Tools:
 
     @property
     def _project(self) -> Project:
-        return projects.find(self._root)
+        return project.find(self._root)
 
     def context(
         self,
@@ -59,22 +71,22 @@ class Tools:
 
         def answer(text_tokens: int) -> Context:
             return Context(
-                rule=labels.rule_of(choice.rule),
+                rule=answers.rule_of(choice.rule),
                 revision=found.revision,
                 checkpoint_count=found.checkpoint_count,
-                last_checkpoint=labels.time_of(found.last_checkpoint),
+                last_checkpoint=answers.time_of(found.last_checkpoint),
                 total_tokens_consumed=found.total_tokens_consumed,
                 text=found.render(text_tokens, section=section),
                 warnings=_warned(found.warnings),
                 foreign=found.foreign,
             )
 
-        return window.fitted(answer, max_tokens)
+        return answers.within_budget(answer, max_tokens)
 
     def search(self, query: str, route: str | None = None, limit: int = 5, max_tokens: int = DEFAULT_TOKENS) -> Found:
         """What is known about a question, in a route or in all of them, in whole hits within the answer's budget."""
         hits = ralf.search(query, route=route or None, root=self._root, limit=limit)
-        return window.fitted(lambda text_tokens: _found(hits, text_tokens), max_tokens)
+        return answers.within_budget(lambda text_tokens: _found(hits, text_tokens), max_tokens)
 
     def record(
         self,
@@ -99,12 +111,12 @@ class Tools:
         )
         replaced = f", in the place of {made.supersedes}" if made.supersedes else ""
         return Recorded(
-            id=labels.id_of(made.id),
-            kind=labels.label(made.kind, labels.KINDS),
-            status=labels.label(made.status, labels.STATUSES),
-            origin=labels.label(made.origin, labels.ORIGINS),
-            timestamp=labels.time_of(made.timestamp),
-            supersedes=labels.id_of(made.supersedes),
+            id=answers.id_of(made.id),
+            kind=answers.label(made.kind, answers.KINDS),
+            status=answers.label(made.status, answers.STATUSES),
+            origin=answers.label(made.origin, answers.ORIGINS),
+            timestamp=answers.time_of(made.timestamp),
+            supersedes=answers.id_of(made.supersedes),
             text=noted(f"recorded in {choice.route} as {short(made.id)}{short(replaced)}"),
         )
 
@@ -116,13 +128,13 @@ class Tools:
         path = self._transcript(transcript or None)
         source = open_transcript(path)
         if not route:
-            choice = holding.route_of(self._project, source.session, choice)
-        begin = holding.begin_of(self._project, choice.route, source)
+            choice = offsets.route_of(self._project, source.session, choice)
+        begin = offsets.begin_of(self._project, choice.route, source)
         report = ralf.checkpoint(choice.route, source, root=self._root, begin=begin)
         if report.checkpoints:
-            holding.keep(self._project, report.route, source)
+            offsets.keep(self._project, report.route, source)
         made = [
-            Written(labels.id_of(one.checkpoint_id), one.tokens, one.tokens_stored, one.recall)
+            Written(answers.id_of(one.checkpoint_id), one.tokens, one.tokens_stored, one.recall)
             for one in report.checkpoints
         ]
         text = f"{choice.route}: nothing new in {one_line(str(path))}"
@@ -145,7 +157,7 @@ class Tools:
         """The routes of the project."""
         choice = self._choice(None)
         found = ralf.list_routes(root=self._root)
-        return window.fitted(lambda text_tokens: _listed(found, choice, text_tokens), max_tokens)
+        return answers.within_budget(lambda text_tokens: _listed(found, choice, text_tokens), max_tokens)
 
     def names(self) -> list[str]:
         """The names of all routes."""
@@ -177,7 +189,7 @@ class Tools:
         session = caller.session(project)
         choice = routing.choose(project, route or None, session=session or None)
         if session:
-            choice = holding.route_of(project, session, choice)
+            choice = offsets.route_of(project, session, choice)
         return routing.Choice(routing.known(project, choice.route) or choice.route, choice.rule)
 
     def _transcript(self, named: str | None) -> Path:
@@ -185,8 +197,8 @@ class Tools:
         without being asked, or because a page told it to, and what it calls for is kept.
         """
         project = self._project
-        kept = ofproject.newest_first(project)
-        seen = {one.session: Path(one.transcript) for one in known.everyone(project) if one.transcript}
+        kept = locate.newest_first(project)
+        seen = {one.session: Path(one.transcript) for one in session_registry.all_sessions(project) if one.transcript}
         if named is None:
             session = caller.session(project)
             own = seen.get(session)
@@ -211,17 +223,17 @@ class Tools:
 
 def _found(hits: Sequence[SearchHit], text_tokens: int) -> Found:
     """The first hits whose lines fit the text, and how many are left out."""
-    texts = lines.fitting([lines.of_hit(number, hit) for number, hit in enumerate(hits, start=1)], text_tokens)
+    texts = answers.fitting([answers.of_hit(number, hit) for number, hit in enumerate(hits, start=1)], text_tokens)
     left = len(hits) - len(texts)
     closing = f"({left} more: a larger max_tokens, or a narrower query)\n" if left else ""
     return Found(
         hits=[
             Hit(
                 number,
-                labels.label(hit.kind, labels.KINDS),
-                labels.id_of(hit.id),
+                answers.label(hit.kind, answers.KINDS),
+                answers.id_of(hit.id),
                 hit.score,
-                labels.label(hit.status, labels.STATUSES),
+                answers.label(hit.status, answers.STATUSES),
             )
             for number, hit in enumerate(hits[: len(texts)], start=1)
         ],
@@ -233,8 +245,8 @@ def _found(hits: Sequence[SearchHit], text_tokens: int) -> Found:
 def _listed(found: Sequence[RouteSummary], choice: routing.Choice, text_tokens: int) -> Routes:
     """The first routes whose lines fit the text, and how many are left out."""
     head = f"This session's route: {choice.route} ({short(choice.rule)})\n"
-    told = [lines.of_route(number, one) for number, one in enumerate(found[:MOST_ROUTES], start=1)]
-    texts = lines.fitting([head, *told], text_tokens)
+    told = [answers.of_route(number, one) for number, one in enumerate(found[:MOST_ROUTES], start=1)]
+    texts = answers.fitting([head, *told], text_tokens)
     shown_routes = max(0, len(texts) - 1)
     left = len(found) - shown_routes
     closing = f"({left} more: ralf context list)\n" if left else "" if found else "no routes yet\n"
@@ -243,7 +255,7 @@ def _listed(found: Sequence[RouteSummary], choice: routing.Choice, text_tokens: 
             Route(
                 number,
                 one.revision,
-                labels.time_of(one.last_checkpoint),
+                answers.time_of(one.last_checkpoint),
                 one.checkpoint_count,
                 one.total_tokens_consumed,
                 bool(one.damage),
@@ -253,7 +265,7 @@ def _listed(found: Sequence[RouteSummary], choice: routing.Choice, text_tokens: 
         ],
         left_out=left,
         current=next((number for number, one in enumerate(found, start=1) if one.route == choice.route), 0),
-        rule=labels.rule_of(choice.rule),
+        rule=answers.rule_of(choice.rule),
         text=fenced("".join(texts) + closing),
     )
 
@@ -276,7 +288,7 @@ def told(error: RalfError | OSError) -> str:
     if isinstance(error, RouteNotFound):
         hint = f'get_context(route="{error.closest[0]}")' if error.closest else "list_routes()"
         return refusal(error, f"{error}\nhint: {hint}")
-    if isinstance(error, holding.InAnother):
+    if isinstance(error, offsets.InAnother):
         hint = f'checkpoint(route="{error.other}"), or use_route first: then only what is new goes there'
         return refusal(error, f"{error}\nhint: {hint}")
     if isinstance(error, RalfError):

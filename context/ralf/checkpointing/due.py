@@ -1,0 +1,413 @@
+"""Decides when a checkpoint is due, and cuts the events that it covers into segments."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Any, Literal
+
+from ralf.config import DEFAULT_WINDOW, Limits
+from ralf.transcripts.events import Event, Position
+
+Reason = Literal["threshold", "pressure", "compaction", "task-completed", "todos-done", "session-end", "manual"]
+
+MARGIN = 0.10
+
+EDIT_TOOLS = frozenset(
+    (
+        "Edit",
+        "MultiEdit",
+        "Write",
+        "NotebookEdit",
+        "apply_patch",
+        "str_replace_based_edit_tool",
+        "write_file",
+        "replace",
+    )
+)
+
+# In the adaptive mode each of these brings the checkpoint that many tokens nearer, down to half of the threshold.
+_PER_EDIT = 500
+
+_PER_DECISION = 1_000
+
+_REARM_BELOW = 0.10
+
+# Compiled where they are first needed: most hooks meet none of what they look for.
+_CODE = r"(?s)```.*?(?:```|\Z)|`[^`\n]*`"
+
+_PROMISE = r"(?im)<promise>\s*(?:COMPLETED?|DONE)\s*</promise>[ \t.!]*$"
+
+_DECISION = (
+    r"(?i)\b(?:instead of|rather than|in favou?r of|decided|decision:|(?:going|go) with|we(?:'ll)? use|never|always|"
+    r"from now on)\b"
+)
+
+_CREATED = r"Task #(\w+) created"
+
+_DONE = ("completed", "cancelled", "deleted")
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """All that a watcher knows: plain values, so that a short-lived process can write them down or derive them anew.
+
+    session     the transcript that the places belong to
+    checkpoint  bytes of it that lie before the last checkpoint
+    record      where the last record that was seen begins
+    tokens      seen since the last checkpoint
+    estimated   some of them are estimates
+    edits, decisions   seen since the last checkpoint
+    filled      tokens in the client's window, None where unknown (before the first answer, after a compaction)
+    window      size of the client's window, where it told it
+    armed       the pressure mark has not been crossed yet
+    finished    the to-do list was complete when last seen
+    open_tasks  ids of the tasks known to be open
+    due         what has fallen due and has not been taken yet, or ""
+    """
+
+    session: str = ""
+    checkpoint: int = 0
+    record: int = -1
+    tokens: int = 0
+    estimated: bool = False
+    edits: int = 0
+    decisions: int = 0
+    filled: int | None = None
+    window: int | None = None
+    armed: bool = True
+    finished: bool = False
+    open_tasks: tuple[str, ...] = ()
+    due: Reason | Literal[""] = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return asdict(self) | {"open_tasks": list(self.open_tasks)}
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> State:
+        """The reverse of `to_dict`; a key that this version does not know is left out."""
+        known = {field.name: values[field.name] for field in fields(cls) if field.name in values}
+        return cls(**known | {"open_tasks": tuple(known.get("open_tasks", ()))})
+
+
+class BudgetWatcher:
+    """Fed with the events of one session, says at which of them a checkpoint falls due, and why.
+
+    The rules, in the order in which they win when several hold at one event:
+
+    compaction      The client compacted its window.
+    task-completed  The agent promises completion in its own words (`<promise>COMPLETE</promise>` at the end of a line,
+                    outside code), or the client said so (`completed`).
+    todos-done      The agent's to-do list has no open item left (TodoWrite, update_plan) or the last open one was
+                    closed (TaskUpdate), once for each time that this happens: a good border, no word about the task.
+    pressure        The client's window is at or above the mark (60 %) for the first time. Armed again by a
+                    compaction, by a new session, or once it has fallen a tenth of the window below the mark. Its size
+                    is the client's figure, else the configured one, else 200,000. After a compaction the pressure is
+                    what the client says it is, else unknown until its next answer.
+    threshold       50,000 tokens were seen since the last checkpoint, or what `Limits` says. A tenth sooner if some
+                    of them are estimates. Adaptive: each edit brings it 500 tokens nearer, each message that states a
+                    choice or a rule 1,000, down to half.
+    session-end     `ended` was called.
+    manual          `requested` was called.
+
+    Nothing falls due while nothing was seen since the last checkpoint. What has fallen due is said once, stays in
+    `state.due`, and holds until `taken`. Bytes before the last checkpoint, and records before the last one seen, are
+    not counted again. A figure that falls only ever arms a rule; no rule looks at the difference of two figures.
+
+    Two ways to live without a daemon: keep `state.to_dict()`, or start with `resume` at the journal's last offset and
+    feed what the transcript holds after it; both give the same answers.
+    """
+
+    def __init__(self, limits: Limits | None = None, state: State | None = None) -> None:
+        self.limits = limits or Limits()
+        self.state = state or State()
+
+    @classmethod
+    def resume(
+        cls,
+        limits: Limits,
+        position: Position,
+        *,
+        session: str = "",
+        filled: int | None = None,
+        window: int | None = None,
+        open_tasks: Iterable[str] = (),
+        finished: bool = False,
+    ) -> BudgetWatcher:
+        """A watcher that stands at the last checkpoint of a session.
+
+        filled      tokens in the client's window at that place: a mark that is passed there does not count again
+        window      size of the client's window, if it tells it
+        open_tasks  ids of the client's tasks that were open there
+        finished    the to-do list was complete there: the same list again does not count
+        """
+        state = State(session, position.byte, filled=filled, window=window, finished=finished)
+        watcher = cls(limits, replace(state, open_tasks=tuple(open_tasks)))
+        watcher.state = replace(watcher.state, armed=not watcher._pressed())
+        return watcher
+
+    @property
+    def threshold(self) -> int:
+        """Tokens after which the next checkpoint falls due, as things stand."""
+        limits, state = self.limits, self.state
+        limit = limits.tokens_of(self.window)
+        if state.estimated:
+            limit = round(limit * (1 - MARGIN))
+        if limits.adaptive:
+            limit = max(limit // 2, limit - _PER_EDIT * state.edits - _PER_DECISION * state.decisions)
+        return max(1, limit)
+
+    @property
+    def window(self) -> int:
+        """Size of the client's window, in tokens."""
+        return self.state.window or self.limits.window or DEFAULT_WINDOW
+
+    @property
+    def pressure(self) -> float | None:
+        """How full the client's window is, 1.0 for full; None where unknown."""
+        return None if self.state.filled is None else self.state.filled / self.window
+
+    def session(self, name: str, *, window: int | None = None) -> None:
+        """From here on events are those of this session. Another one than before starts from nothing.
+
+        What the earlier one had not saved is owed to its own transcript, and is read off the journal.
+        """
+        if name != self.state.session:
+            self.state = State(name, window=window or self.state.window)
+        elif window:
+            self.state = replace(self.state, window=window)
+
+    def see(self, event: Event, tokens: int, *, exact: bool = True) -> Reason | None:
+        """Takes in one event, whose text has so many tokens; the reason if a checkpoint falls due with it.
+
+        What a sub-agent did counts for nothing: it stood in no window but its own.
+        """
+        old = self.state
+        if event.start.byte < old.record or event.agent:
+            return None
+        fresh = event.end.byte > old.checkpoint
+        counted = tokens if fresh else 0
+        done = self._done_with(event)
+        self.state = replace(
+            self.state,
+            record=event.start.byte,
+            tokens=old.tokens + counted,
+            estimated=old.estimated or bool(counted and not exact),
+            edits=old.edits + (fresh and event.kind == "call" and event.tool in EDIT_TOOLS),
+            decisions=old.decisions + (fresh and self.limits.adaptive and _decides(event)),
+            window=event.capacity or old.window,
+        )
+        crossed = self._fills(event) and fresh
+        reason: Reason
+        if event.kind == "compaction" and fresh:
+            reason = "compaction"
+        elif done and fresh:
+            reason = done
+        elif crossed:
+            reason = "pressure"
+        elif self.state.tokens >= self.threshold:
+            reason = "threshold"
+        else:
+            return None
+        return None if self.state.due else self._fall_due(reason)
+
+    def completed(self) -> Reason | None:
+        """The client, or `ralf task done`, says that a task is complete."""
+        return self._fall_due("task-completed")
+
+    def ended(self) -> Reason | None:
+        """The client says that the session has ended."""
+        return self._fall_due("session-end")
+
+    def requested(self) -> Reason | None:
+        """A person or the agent asks for a checkpoint."""
+        return self._fall_due("manual")
+
+    def taken(self, position: Position, *, left: int = 0) -> None:
+        """A checkpoint was made of all that lies before `position`; `left` tokens of what was seen lie after it."""
+        self.state = replace(
+            self.state,
+            checkpoint=max(self.state.checkpoint, position.byte),
+            tokens=left,
+            estimated=self.state.estimated and left > 0,
+            edits=0,
+            decisions=0,
+            due="",
+        )
+
+    def _fall_due(self, reason: Reason) -> Reason | None:
+        if self.state.tokens == 0:
+            return None
+        self.state = replace(self.state, due=reason)
+        return reason
+
+    def _pressed(self) -> bool:
+        pressure = self.pressure
+        return pressure is not None and pressure >= self.limits.pressure
+
+    def _fills(self, event: Event) -> bool:
+        """Keeps the window's figure; whether the mark is crossed with it."""
+        if event.kind == "compaction":
+            self.state = replace(self.state, filled=event.window, armed=True)
+            return False
+        if event.window is None:
+            return False
+        self.state = replace(self.state, filled=event.window)
+        if self._pressed():
+            crossed, armed = self.state.armed, False
+        else:
+            crossed = False
+            armed = self.state.armed or event.window < (self.limits.pressure - _REARM_BELOW) * self.window
+        self.state = replace(self.state, armed=armed)
+        return crossed
+
+    def _done_with(self, event: Event) -> Reason | None:
+        """Keeps the state of the to-do list; what is done with this event and was not before."""
+        if event.kind == "assistant":
+            promised = "<promise>" in event.text and re.search(_PROMISE, re.sub(_CODE, "", event.text))
+            return "task-completed" if promised else None
+        return "todos-done" if self._ticks_off(event) else None
+
+    def _ticks_off(self, event: Event) -> bool:
+        """Keeps the state of the to-do list; whether its last open item is done with this event."""
+        if event.kind == "result" and event.tool == "TaskCreate":
+            created = tuple(re.findall(_CREATED, event.text))
+            self.state = replace(self.state, open_tasks=(*self.state.open_tasks, *created), finished=False)
+            return False
+        if event.kind != "call":
+            return False
+        if event.tool == "TaskUpdate":
+            return self._task_updated(event.input)
+        items = event.input.get("todos") if event.tool == "TodoWrite" else None
+        items = event.input.get("plan") if event.tool == "update_plan" else items
+        if not isinstance(items, list) or not items:
+            return False
+        finished = all(isinstance(item, Mapping) and item.get("status") in _DONE for item in items)
+        before = self.state.finished
+        self.state = replace(self.state, finished=finished)
+        return finished and not before
+
+    def _task_updated(self, given: Mapping[str, Any]) -> bool:
+        task, status = str(given.get("taskId", "")), given.get("status")
+        before = self.state.open_tasks
+        if status in _DONE:
+            after = tuple(known for known in before if known != task)
+            self.state = replace(self.state, open_tasks=after)
+            return status == "completed" and bool(before) and not after
+        if status and task not in before:
+            self.state = replace(self.state, open_tasks=(*before, task))
+        return False
+
+
+def _decides(event: Event) -> bool:
+    return event.kind in ("user", "assistant") and bool(re.search(_DECISION, event.text))
+
+
+# --------------------
+# Segments
+
+
+LAST_TENTH = 0.9
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Events that belong together, between two places of a transcript, and their o200k_base tokens.
+
+    rest  it ends where the transcript does, not where the next segment begins
+    """
+
+    events: tuple[Event, ...]
+    start: Position
+    end: Position
+    tokens: int
+    rest: bool = False
+
+
+@dataclass(slots=True)
+class _Record:
+    """The events of one record, and whether a segment may end before it."""
+
+    events: list[Event]
+    tokens: int
+    cuttable: bool
+    asked: bool
+
+
+def cut(events: Iterable[Event], limit: int, count: Callable[[str], int]) -> Iterator[Piece]:
+    """The segments of a stream of events, in order; the last one is what remains.
+
+    A segment ends before the record that would take it past `limit` tokens, or at a person's turn if one lies in its
+    last tenth; never between a call and its result. A record that alone passes the limit, or a call with its result,
+    is a segment of its own. Holds no more than one segment in memory.
+    """
+    held: list[_Record] = []
+    total = 0
+    for record in _records(events, count):
+        held.append(record)
+        total += record.tokens
+        while total > limit and (end := _end(held, limit)):
+            yield _piece(held[:end])
+            held = held[end:]
+            total = sum(rest.tokens for rest in held)
+    if held:
+        yield replace(_piece(held), rest=True)
+
+
+def full(pieces: Iterator[Piece]) -> Iterator[Piece]:
+    """The full segments; what remains waits for the next threshold, unless there is nothing else."""
+    held = first = next(pieces, None)
+    for piece in pieces:
+        if held is not None:
+            yield held
+        held = piece
+    if held is not None and (held is first or not held.rest):
+        yield held
+
+
+def _end(held: list[_Record], limit: int) -> int:
+    """How many of the held records make the next segment, 0 when that cannot be told yet."""
+    total, best, turn = 0, 0, 0
+    for number, record in enumerate(held):
+        if number and record.cuttable:
+            if total <= limit or not best:
+                best = number
+            if record.asked and LAST_TENTH * limit <= total <= limit:
+                turn = number
+            if total > limit:
+                break
+        total += record.tokens
+    return turn or best
+
+
+def _piece(records: list[_Record]) -> Piece:
+    events = tuple(event for record in records for event in record.events)
+    return Piece(events, events[0].start, events[-1].end, sum(record.tokens for record in records))
+
+
+def _records(events: Iterable[Event], count: Callable[[str], int]) -> Iterator[_Record]:
+    """The events by record. A record may begin a segment when no call before it waits for its result.
+
+    An agent that speaks again has its results, or will never get them.
+    """
+    waiting: set[str] = set()
+    record: _Record | None = None
+    for event in events:
+        if record is None or event.start != record.events[0].start:
+            if record is not None:
+                yield record
+            if event.kind in ("assistant", "thinking"):
+                waiting.clear()
+            record = _Record([], 0, not waiting, False)
+        record.events.append(event)
+        if event.kind not in ("compaction", "other") and not event.agent:
+            record.tokens += count(event.text)
+        record.asked = record.asked or event.kind == "user"
+        if event.kind == "call":
+            waiting.add(event.call_id)
+        elif event.kind == "result":
+            waiting.discard(event.call_id)
+    if record is not None:
+        yield record

@@ -1,1 +1,0 @@
-"""What is taken out of events mechanically: facts, todos, names."""

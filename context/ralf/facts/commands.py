@@ -1,0 +1,559 @@
+"""Finds what commands, scripts and calls of file tools do to which files, and the names that a text mentions."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ralf.transcripts.events import Event
+
+# ---- scripts ----
+
+_PYTHON = re.compile(r"python(?:\d(?:\.\d{1,2})?)?")
+
+_LONGEST = 40_000  # characters of one script that are read
+
+_LITERAL = r"""[rb]?["']([^"'\n{}]{1,300})["']"""
+
+_ASSIGNED = re.compile(
+    r"(?m)(?:^|;)[ \t]{0,40}(\w{1,60})[ \t]?=[ \t]?(?:(?:pathlib\.)?Path\([ \t]?)?"
+    rf"{_LITERAL}[ \t]?\)?[ \t]?(?=$|[;#])"
+)
+
+_PASSED_ON = re.compile(
+    r"(?m)(?:^|;)[ \t]{0,40}(\w{1,60})[ \t]?=[ \t]?(?:pathlib\.)?Path\([ \t]?(\w{1,60})[ \t]?\)[ \t]?(?=$|[;#])"
+)
+
+_EACH = re.compile(r"\bfor (\w{1,60}) in [\[(]([^\])]{1,2000})[\])][ \t]?:")
+
+_STRING = re.compile(_LITERAL)
+
+_FUNCTION = re.compile(r"\bdef (\w{1,60})\([ \t]?(\w{1,60})")
+
+_TARGET = rf"(?:(?:pathlib\.)?Path\([ \t]?)?(?:{_LITERAL}|(\w{{1,60}}))[ \t]?\)?"
+
+_OPENED = re.compile(rf"""\bopen\([ \t]?{_TARGET}[ \t]?,[ \t]?(?:mode=)?["'](\w{{1,3}}\+?\w?)["']""")
+
+_WRITTEN = re.compile(rf"""(?<![\w."'(]){_TARGET}\.(?:write_text|write_bytes|touch|open\([ \t]?(?:mode=)?["'][wax])""")
+
+_DELETED = re.compile(
+    rf"\bos\.(?:remove|unlink)\([ \t]?{_TARGET}"
+    rf"|(?<![\w.\"'(])(?:pathlib\.)?(?:Path\([ \t]?{_LITERAL}[ \t]?\)|(\w{{1,60}}))\.unlink\("
+)
+
+_CALLED = re.compile(rf"\b(\w{{1,60}})\([ \t]?{_LITERAL}")
+
+_READ = re.compile(rf"\bopen\([ \t]?{_TARGET}[ \t]?\)|(?<![\w.\"'(]){_TARGET}\.read_(?:text|bytes)\(")
+
+_IN_NODE = re.compile(rf"\b(?:writeFileSync|writeFile|appendFileSync|appendFile|File\.write)\([ \t]?{_LITERAL}")
+
+_IN_PATCH = re.compile(r"(?m)^\+\+\+ (?:b/)?([^\s\n]{1,300})")
+
+
+def is_python(program: str) -> bool:
+    """Whether a program of this name runs Python."""
+    return _PYTHON.fullmatch(program) is not None
+
+
+def touched_by_script(program: str, script: str) -> Iterator[tuple[str, str]]:
+    """(path as written, what is done to it) of the files that a program's script names; nothing for other programs."""
+    script = script[:_LONGEST]
+    if is_python(program):
+        yield from _of_python(script)
+    elif program in ("node", "ruby", "bun", "deno"):
+        yield from ((match[1], "edited") for match in _IN_NODE.finditer(script))
+    elif program in ("patch", "git"):
+        yield from ((match[1], "edited") for match in _IN_PATCH.finditer(script) if match[1] != "/dev/null")
+
+
+def _of_python(script: str) -> Iterator[tuple[str, str]]:
+    meant = _meanings(script)
+    done: dict[str, None] = {}
+    for match in _OPENED.finditer(script):
+        if set(match[3]) & set("wax+"):
+            yield from _named(match[1], match[2], meant, "edited", done)
+    for match in _WRITTEN.finditer(script):
+        yield from _named(match[1], match[2], meant, "edited", done)
+    for match in _DELETED.finditer(script):
+        yield from _named(match[1] or match[3], match[2] or match[4], meant, "deleted", done)
+    for match in _READ.finditer(script):
+        yield from _named(match[1] or match[3], match[2] or match[4], meant, "read", done)
+
+
+def _named(
+    literal: str | None, name: str | None, meant: dict[str, list[str]], did: str, done: dict[str, None]
+) -> Iterator[tuple[str, str]]:
+    """What is done to the files that a literal, or a name, stands for; each file once."""
+    for path in [literal] if literal else meant.get(name or "", ()):
+        if path not in done:
+            done[path] = None
+            yield path, did
+
+
+def _meanings(script: str) -> dict[str, list[str]]:
+    """For each name the files that it may stand for."""
+    meant: dict[str, list[str]] = {}
+    for match in _ASSIGNED.finditer(script):
+        meant.setdefault(match[1], []).append(match[2])
+    for match in _EACH.finditer(script):
+        meant.setdefault(match[1], []).extend(_STRING.findall(match[2]))
+    functions = {match[1]: match[2] for match in _FUNCTION.finditer(script)}
+    for match in _CALLED.finditer(script) if functions else ():
+        if match[1] in functions:
+            meant.setdefault(functions[match[1]], []).append(match[2])
+    for match in _PASSED_ON.finditer(script):
+        meant.setdefault(match[1], []).extend(meant.get(match[2], ()))
+    return meant
+
+
+# ---- command lines ----
+
+_SHELL = re.compile(
+    r"(?:ba|z|power)?sh(?:ell)?|terminal|exec|exec_command|execute_command|unified_exec|container\.exec|local_shell(?:_call)?"
+    r"|run_command|run_terminal_cmd|run_in_terminal|run_shell_command|shell_command"
+)
+
+_HEREDOC = re.compile(r"(?<!<)<<-?[ \t]*(['\"]?)\\?([A-Za-z_]\w*)\1")
+
+_COMMENT = re.compile(r"(?m)^[ \t]*#[^\n]*")
+
+_TOKEN = re.compile(
+    r"(?P<space>(?:[ \t\r]|\\\n)+)"
+    r"|(?P<redirect>&>>?|\d*(?:<<<|<<-?|>>|>\||<>|>|<)(?:&[\d-])?)"
+    r"|(?P<operator>\|\||\|&|&&|;;|[;|&\n()])"
+    r"|(?P<word>(?:[^\s'\"\\;|&<>()]|\\.|'[^']*'|\"(?:[^\"\\]|\\.)*\")+)",
+    re.S,
+)
+
+_QUOTED = re.compile(r"'([^']*)'|\"((?:[^\"\\]|\\.)*)\"|\\(.)", re.S)
+
+_ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
+
+_NOT_LITERAL = re.compile(r"[$*?\[\]{}`\n]")
+
+
+@dataclass(frozen=True, slots=True)
+class Simple:
+    """One simple command: its words, where its output is sent, whether it is certain that it ran, its here-document."""
+
+    words: tuple[str, ...]
+    writes: tuple[str, ...]
+    certain: bool
+    document: str = ""
+
+
+def is_shell(tool: str) -> bool:
+    """Whether a tool of this name runs shell commands."""
+    return _SHELL.fullmatch(tool.lower().rpartition("__")[2]) is not None
+
+
+def command_text(arguments: Mapping[str, Any]) -> str:
+    """The command of a shell tool's call as it was typed, "" where there is none."""
+    value = arguments.get("command", arguments.get("cmd"))
+    if isinstance(value, str):
+        return value.strip()
+    if isinstance(value, list) and value and all(isinstance(part, str) for part in value):
+        wrapped = len(value) == 3 and value[1] in ("-c", "-lc")
+        return str(value[2]).strip() if wrapped else " ".join(value).strip()
+    return ""
+
+
+def _without_heredocs(text: str) -> tuple[str, list[str]]:
+    """The command without the bodies of its here-documents, which may hold any quotes; and these bodies."""
+    if "<<" not in text:
+        return text, []
+    kept: list[str] = []
+    ends: list[str] = []
+    bodies: list[list[str]] = []
+    for line in text.split("\n"):
+        if ends:
+            if line.strip() == ends[0]:
+                ends.pop(0)
+            else:
+                bodies[-len(ends)].append(line)
+            continue
+        kept.append(line)
+        ends.extend(match[2] for match in _HEREDOC.finditer(line))
+        bodies.extend([] for _ in ends)
+    return "\n".join(kept), ["\n".join(body) for body in bodies]
+
+
+def _plain(word: str) -> str:
+    return _QUOTED.sub(lambda m: m[1] or m[2] or m[3] or "", word)
+
+
+def simple_commands(text: str) -> list[Simple]:
+    """The simple commands of a command line in order; none where its quotes do not close."""
+    text, documents = _without_heredocs(text[:_LONGEST])
+    text = _COMMENT.sub("", text)
+    found: list[Simple] = []
+    words: list[str] = []
+    writes: list[str] = []
+    certain, target, place, document = True, "", 0, ""
+
+    def close() -> None:
+        if words or writes:
+            found.append(Simple(tuple(words), tuple(writes), certain, document))
+        words.clear()
+        writes.clear()
+
+    while place < len(text):
+        match = _TOKEN.match(text, place)
+        if match is None:
+            return []
+        place = match.end()
+        value = match.group()
+        if match.lastgroup == "redirect":
+            target = "" if value[-1].isdigit() or (value.endswith("-") and "&" in value) else value
+            continue
+        if match.lastgroup == "operator":
+            close()
+            target = document = ""
+            if value in ("\n", ";"):
+                certain = True
+            elif value == "||":
+                certain = False
+        elif match.lastgroup == "word":
+            if target:
+                if ">" in target:
+                    writes.append(_plain(value))
+                elif target in ("<<", "<<-") and documents:
+                    document = documents.pop(0)
+                target = ""
+            elif words or not _ASSIGNMENT.match(value):
+                words.append(_plain(value))
+    close()
+    return found
+
+
+_LOOKS = frozenset(
+    "ls cat bat head tail less more grep egrep fgrep rg ag fd find tree wc stat file du df pwd cd echo printf which"
+    " type whoami date env sort uniq cut tr jq column diff cmp nl true test [ [[ ps pgrep sleep"
+    " basename dirname realpath xxd hexdump md5 md5sum shasum sha256sum strings".split()
+)
+
+_GIT_LOOKS = frozenset(
+    "status log diff diff-index diff-tree show rev-parse merge-base ls-files ls-tree ls-remote cat-file blame reflog"
+    " describe for-each-ref shortlog grep rev-list fsck count-objects".split()
+)
+
+_GIT_LISTS = {"branch": {"-a", "-v", "-vv", "-r", "--list", "--show-current"}, "config": {"--list", "--get", "-l"}}
+
+_GIT_LISTS |= {"worktree": {"list"}, "stash": {"list", "show"}, "remote": {"-v", "show"}}
+
+_HUB_LOOKS = frozenset("view list diff checks status".split())
+
+_SENDS = re.compile(r"-X|-f|-F|--method|--(?:raw-)?field|--input")
+
+
+def only_looks(text: str) -> bool:
+    """Whether a command line changes and verifies nothing: it lists, searches or prints."""
+    found = simple_commands(text)
+    return bool(found) and all(_looks(simple) for simple in found)
+
+
+def _looks(simple: Simple) -> bool:
+    if any(name != "/dev/null" for name in simple.writes):
+        return False
+    words = simple.words
+    if not words:
+        return True
+    name, rest = words[0].rpartition("/")[2], words[1:]
+    if name == "git":
+        while len(rest) > 2 and rest[0] in ("-C", "-c"):
+            rest = rest[2:]
+        given = [word for word in rest if word != "--no-pager"]
+        return bool(given) and (given[0] in _GIT_LOOKS or bool(_GIT_LISTS.get(given[0], set()) & set(given)))
+    if name in ("gh", "glab"):
+        if rest[:1] == ("api",):
+            return not any(_SENDS.match(word) for word in rest)
+        return len(rest) > 1 and rest[1] in _HUB_LOOKS
+    if name == "sed":
+        return not _in_place(name, rest)
+    if name == "find":
+        return not {"-delete", "-exec", "-execdir", "-ok"} & set(rest)
+    return name in _LOOKS
+
+
+def _operands(words: tuple[str, ...]) -> list[str]:
+    """Words that are not options."""
+    if "--" in words:
+        place = words.index("--")
+        return [w for w in words[:place] if not w.startswith("-")] + list(words[place + 1 :])
+    return [w for w in words if not w.startswith("-")]
+
+
+def _in_place(name: str, words: tuple[str, ...]) -> list[str]:
+    """The files that `sed -i` or `perl -i` rewrites."""
+    inline = name == "sed" and any(re.fullmatch(r"-[nErsz]*i\S*|--in-place\S*", w) for w in words)
+    inline = inline or (name == "perl" and any(re.fullmatch(r"-[a-z0-9]*i\S*", w) for w in words))
+    if not inline:
+        return []
+    files: list[str] = []
+    script, skip = False, False
+    for word in words:
+        if skip:
+            skip, script = False, True
+        elif word.startswith("-"):
+            skip = bool(re.fullmatch(r"-[a-zA-Z0-9]*[ef]|--expression|--file", word))
+        elif word and not script:
+            script = True
+        elif word:
+            files.append(word)
+    return files
+
+
+def _touched(simple: Simple) -> Iterator[tuple[str, str]]:
+    words = simple.words
+    while words and words[0] in ("sudo", "command", "time", "then", "do", "else"):
+        if words[0] in ("then", "else"):
+            return
+        words = words[1:]
+    for name in simple.writes:
+        if words[:1] not in (("[[",), ("[",)) and not name.isdigit():
+            yield name, "edited"
+    if not words:
+        return
+    name, rest = words[0].rpartition("/")[2], words[1:]
+    yield from touched_by_script(name, _script(name, rest, simple.document))
+    if name == "git" and rest and rest[0] in ("rm", "mv"):
+        name, rest = rest[0], rest[1:]
+        if "--cached" in rest or "-n" in rest or "--dry-run" in rest:
+            return
+    operands = _operands(rest)
+    if name in ("rm", "unlink"):
+        yield from ((one, "deleted") for one in operands)
+    elif name == "mv":
+        if len(operands) < 2 or any(w.startswith(("-t", "--target")) for w in rest):
+            return
+        yield from ((one, "deleted") for one in operands[:-1])
+        last = operands[-1].rpartition("/")[2]
+        if len(operands) == 2 and "." in last.strip("."):  # otherwise the target may be a folder
+            yield operands[-1], "created"
+    elif name == "tee":
+        yield from ((one, "edited") for one in operands)
+    elif name in ("cat", "head", "tail", "nl", "less", "bat"):
+        yield from ((one, "read") for one in operands if re.search(r"\.\w", one))
+    elif name in ("sed", "perl"):
+        changed = _in_place(name, rest)
+        yield from ((one, "edited") for one in changed)
+        if not changed and name == "sed" and "-n" in rest and len(operands) == 2:
+            yield operands[1], "read"
+
+
+def _script(name: str, words: tuple[str, ...], document: str) -> str:
+    """The script that a program is given in its words, or in a here-document."""
+    option = "-c" if is_python(name) else "-e"
+    if option in words[:-1]:
+        return words[words.index(option) + 1]
+    return document if name != "git" or words[:1] == ("apply",) else ""
+
+
+def touched(text: str) -> list[tuple[str, str, str]]:
+    """(folder changed into before, path as typed, what was done to it), for the files that a passed command touched."""
+    found: list[tuple[str, str, str]] = []
+    folder = ""
+    for simple in simple_commands(text):
+        if not simple.certain:
+            continue
+        if simple.words[:1] == ("cd",):
+            where = _operands(simple.words[1:])[:1]
+            literal = where and not _NOT_LITERAL.search(where[0])
+            folder = (where[0] if where[0].startswith("/") else f"{folder}/{where[0]}".lstrip("/")) if literal else "?"
+            continue
+        for path, did in _touched(simple):
+            special = not path or path in (".", "..", "-", "/", "EOF") or path.startswith(("/dev/", "-", "&"))
+            if not special and not _NOT_LITERAL.search(path) and len(path) < 400:
+                found.append((folder, path, did))
+    return found
+
+
+_PATCHED = re.compile(r"(?m)^\*\*\* (Add File|Update File|Delete File|Move to): ([^\n]+)$")
+
+_PATCH_DID = {"Add File": "created", "Update File": "edited", "Delete File": "deleted", "Move to": "created"}
+
+
+def patched(text: str) -> list[tuple[str, str]]:
+    """(path, what was done to it) from the headers of an `apply_patch` envelope; a file that was moved is gone."""
+    if "*** Begin Patch" not in text:
+        return []
+    found: list[tuple[str, str]] = []
+    for match in _PATCHED.finditer(text):
+        if match[1] == "Move to" and found and found[-1][1] == "edited":
+            found[-1] = (found[-1][0], "deleted")
+        found.append((match[2].strip(), _PATCH_DID[match[1]]))
+    return found
+
+
+# ---- tools that work on files ----
+
+_DONE = ("created", "edited", "deleted", "read")
+
+_PATH_KEYS = ("file_path", "notebook_path", "absolute_path", "filePath", "filepath", "target_file", "path")
+
+_VERBS = {
+    **dict.fromkeys(("delete", "remove"), "deleted"),
+    **dict.fromkeys(("edit", "replace", "insert", "append", "patch", "diff", "write"), "edited"),
+    "createfile": "created",
+    **dict.fromkeys(("read", "view", "openfile"), "read"),
+}
+"""What a tool does by a word in its name; the first that is in it counts."""
+
+
+def named_in(arguments: Mapping[str, Any]) -> str:
+    """The path that a file tool's arguments name, "" where there is none."""
+    return next((arguments[key] for key in _PATH_KEYS if isinstance(arguments.get(key), str)), "")
+
+
+_SHOWN = re.compile(r"(?m)^((?:[\w@.+~-]{0,80}/){0,16}[\w@.+-]{1,80}\.[A-Za-z]\w{0,7}):\d+:")
+
+_LONGEST_OUTPUT, _MOST_SHOWN = 20_000, 3
+
+_FILE = re.compile(r"[^/\\]\.[A-Za-z]\w{0,7}$")
+
+
+def did_by(tool: str, arguments: Mapping[str, Any]) -> str:
+    """What a tool of this name does to the file that its arguments name; "" if it is no file tool."""
+    name = tool.lower().rpartition("__")[2].replace("_", "").replace("-", "").replace(".", "")
+    if "strreplace" in name or "texteditor" in name:
+        return {"view": "read", "create": "created"}.get(str(arguments.get("command", "")), "edited")
+    if (
+        any(word in name for word in ("grep", "glob", "search", "list", "find", "issue", "comment"))
+        and "replace" not in name
+    ):
+        return "read" if "grep" in name and _FILE.search(named_in(arguments)) else ""  # one file was searched
+    return next((did for word, did in _VERBS.items() if word in name), "")
+
+
+_CHANGES = {"add": "created", "update": "edited", "delete": "deleted"}
+
+
+def changed(arguments: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """(path, what was done to it) of a call whose arguments list changes by path, as Codex tells a patch's outcome."""
+    changes = arguments.get("changes")
+    found: list[tuple[str, str]] = []
+    for path, change in changes.items() if isinstance(changes, Mapping) else ():
+        did = _CHANGES.get(str(change.get("type"))) if isinstance(change, Mapping) else None
+        moved = change.get("move_path") if did else None
+        if did and isinstance(moved, str) and moved:
+            found += [(path, "deleted"), (moved, "created")]
+        elif did:
+            found.append((path, did))
+    return found
+
+
+def shown_by(tool: str, output: str) -> tuple[str, ...]:
+    """The files of which a search over folders shows lines, where they are few enough to have been looked at."""
+    if "grep" not in tool.lower():
+        return ()
+    shown = tuple(dict.fromkeys(_SHOWN.findall(output[:_LONGEST_OUTPUT])))
+    return shown if len(shown) <= _MOST_SHOWN else ()
+
+
+def changes_file(tool: str, arguments: Mapping[str, Any]) -> bool:
+    """Whether a tool call writes, creates or deletes the file that its arguments name."""
+    return did_by(tool, arguments) in ("edited", "created", "deleted")
+
+
+def in_order(did: Sequence[str]) -> tuple[str, ...]:
+    """What was done to a file, each once, in one order."""
+    return tuple(word for word in _DONE if word in did)
+
+
+# ---- names in a text ----
+
+MOST_NAMES = 150
+"""Names that a route keeps."""
+
+_NAMES_PER_CHARACTER = 1 / 2_200  # names of one stretch, per character of its text
+
+_LONGEST_SAID, _LONGEST_PRINTED = 20_000, 4_000  # characters that are read of what was said, and of what a tool printed
+
+_HALF_LIFE = 100_000  # characters after which saying a name counts half
+
+_LAST_SEEN = 4_000  # characters at the end of a stretch within which also a tool's output counts
+
+_JUST_SEEN = 2.0
+
+_WEIGHTS = {"user": 4.0, "assistant": 3.0, "thinking": 1.5, "call": 1.5, "result": 0.2, "note": 2.0}
+
+_NAME = re.compile(
+    r"(?<![\w/.@+~-])(?=[\w/.@+~#-])"
+    r"(?![A-Za-z][a-z]*+\.?+(?![\w/.@+~-]|\(\)))"  # a plain word: most are, and none of what follows has to look at it
+    r"(?:"
+    r"(?P<id>[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12})"
+    r"|(?P<commit>(?=[a-f]*[0-9])(?=[0-9]*[a-f])[0-9a-f]{7,40})"
+    r"|(?=[\w@+.~-]*+/)"
+    r"(?P<path>(?:~|\.{1,2})?/?(?:[\w@+.-]{1,80}/){1,16}[\w@+-][\w@+.-]{0,80}\.[A-Za-z]\w{0,7}(?!:\d|\()(?=[^\w/]|$))"
+    r"|(?=[\w./-]*+:\d)(?P<place>[\w./-]{0,160}\w\.[A-Za-z]{1,5}:\d+)"
+    r"|(?P<ticket>#\d{2,6}|[A-Z]{2,10}-\d{1,6})"
+    r"|(?P<quantity>\d[\d,.]{0,16}\d ?(?:ms|[KMG]i?B|tokens|seconds))"
+    r"|(?P<name>[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*(?:\(\))?)"
+    r")(?![\w-])"
+)
+
+_SHAPED = re.compile(r"[a-z0-9][A-Z]|[A-Za-z0-9]_[A-Za-z0-9]|[A-Z]{2}[a-z]{2}|\A(?>.*?\w\.\w).*[A-Z]|\(\)$")
+
+
+def names_in(text: str) -> Iterator[str]:
+    """The names in a text, as they stand there, each once; what stands for a secret has none."""
+    if "[REDACTED:" in text:
+        from ralf.redact.borders import MARKER  # a checkpoint without news pays for none of the rules of secrets
+
+        text = MARKER.sub(" ", text)
+    found: set[str] = set()
+    for match in _NAME.finditer(text):
+        name = match.group()
+        if name not in found and (match.lastgroup != "name" or (5 <= len(name) <= 60 and _SHAPED.search(name))):
+            found.add(name)
+            yield name
+
+
+def rank_names(events: Sequence[Event], known: Iterable[str] = ()) -> tuple[str, ...]:
+    """The names of a stretch of events that are worth keeping, the likeliest to be needed again last.
+
+    known  paths that are kept anyway: files of their names are left out
+    """
+    files = {path.rpartition("/")[2] for path in known}
+    forms: dict[str, dict[str, float]] = {}  # what one name is called, and how much each form was said
+    size = after = sum(len(event.text) for event in events)
+    for event in events:
+        after -= len(event.text)
+        weight = _WEIGHTS.get(event.kind, 0.0)
+        if event.kind == "result" and after < _LAST_SEEN:
+            weight = _JUST_SEEN
+        if weight and event.input.get("aside") is not True:
+            weight *= 0.5 ** (after / _HALF_LIFE)
+            most = _LONGEST_PRINTED if event.kind == "result" else _LONGEST_SAID
+            for name in names_in(event.text[:most]):
+                if name.rpartition("/")[2] in files:
+                    continue
+                said = forms.setdefault(_core(name), {})
+                said[name] = said.get(name, 0.0) + weight
+    scores = {_shown(said): sum(said.values()) for said in forms.values()}
+    most = min(MOST_NAMES, int(size * _NAMES_PER_CHARACTER) + 1)
+    return tuple(sorted(scores, key=lambda name: (scores[name], name))[-most:])
+
+
+def join_names(before: Sequence[str], new: Sequence[str]) -> tuple[str, ...]:
+    """The names of a route with those of a newer stretch, likeliest last; those of both count for both."""
+    scores = {_core(name): (place + 1) / len(before) / 2 for place, name in enumerate(before)}
+    for place, name in enumerate(new):
+        scores[_core(name)] = scores.get(_core(name), 0.0) + (place + 1) / len(new)
+    shown = {_core(name): name for name in (*before, *new)}
+    return tuple(shown[core] for core in sorted(scores, key=lambda core: (scores[core], core))[-MOST_NAMES:])
+
+
+def _core(name: str) -> str:
+    """What the forms of a name have in common: `store.GetRef()` and `GetRef` are one, `Set()` and `a.Set()` are not."""
+    bare = name.removesuffix("()")
+    last = bare.rpartition(".")[2]
+    return last if len(last) >= 8 and _SHAPED.search(last) else bare
+
+
+def _shown(said: dict[str, float]) -> str:
+    """The form said most; with its parentheses where it was said with them."""
+    best = max(said, key=lambda name: (said[name], len(name), name))
+    return f"{best}()" if f"{best}()" in said else best

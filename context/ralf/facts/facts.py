@@ -1,0 +1,504 @@
+"""Takes from a transcript's events, mechanically and in their own words, what was done: the facts of a route."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TypeVar
+
+from ralf import config
+from ralf.facts import commands, pasted, progress
+from ralf.facts.progress import LONG_PASSED, SUBSTANTIAL, TodoList, again, same_command
+from ralf.model import (
+    ActiveWork,
+    CommandFact,
+    CommitFact,
+    Decision,
+    ErrorFact,
+    Facts,
+    OpenFile,
+    PathFact,
+    RequestFact,
+    RunningTask,
+    TestFact,
+)
+from ralf.text.cleaning import one_line, trimmed, without_middle
+from ralf.text.sentences import promised
+from ralf.transcripts.events import Event
+
+_Key = TypeVar("_Key")
+
+_Value = TypeVar("_Value")
+
+# ---- what commands answered ----
+
+# Plain names of trouble; `_STRONG` are the shapes in which programs report it.
+_STRONG = re.compile(
+    r"\b(?:error|fatal|panic|exception|failure)\b\s*+(?:\[\w+\]\s*+)?[:(]|\b\w+(?:Error|Exception)\b\s*(?::|$)"
+    r"|^E {2,}\S|^--- FAIL|^CONFLICT\b|^FAILED\b|: (?:command )?not found\b"
+    r"|: No such file|: Permission denied"
+    r"|^\s*[x✗✘✕] \S|^thread '.{1,200}' panicked",
+    re.I,
+)
+
+_WEAK = re.compile(
+    r"\b(?:error|fail(?:s|ed|ure|ing)?|fatal|panic(?:ked)?|exception|undefined|cannot|can't"
+    r"|could not|couldn't|not found|no such|denied|rejected|conflict|unable|invalid|missing|refused|unknown"
+    r"|unexpected|no matches"
+    r"|timed out|timeout|killed|expected)\b",
+    re.I,
+)
+
+_PLACE = re.compile(r"^\S+:\d+(?::\d+)?:\s+\S")
+
+_AMISS = re.compile(r"\b(?:want|wanted|got|should|must|needs?|not|never used|unused|deprecated)\b|\(\w+\)$", re.I)
+
+_HARMLESS = re.compile(
+    r"\b(?:0|no) (?:errors?|failures?|failed)\b|\berrors?: 0\b|^\$ |^\[[\w-]+\] \$|^Traceback \(|^exit code:? \d+$"
+    r"|^=== (?:RUN|PAUSE|CONT)"
+    r"|^(?:Process )?exit(?:ed)?(?: with)? (?:code|status)|^--- PASS|^\s*File \"|\bno test files\b",
+    re.I,
+)
+
+
+def error_line(output: str) -> str:
+    """The first line of a failed command's output that names an error; "" where none does."""
+    weak = place = ""
+    for number, line in enumerate(output.splitlines()):
+        line = line.strip()
+        if number > 4000:
+            break
+        if not line or len(line) > 4000 or _HARMLESS.search(line):
+            continue
+        at_place = _PLACE.match(line)
+        if _STRONG.search(line) or (at_place and (_WEAK.search(line) or _AMISS.search(line))):
+            return line
+        if not weak and _WEAK.search(line):
+            weak = line
+        if not place and at_place:
+            place = line
+    return weak or place
+
+
+_COMMIT = re.compile(r"(?m)^\[[^\[\]\n]{1,200} ([0-9a-f]{7,40})\] ([^\n]*)$")
+
+_COMMITS = re.compile(r"\bgit\b[^\n]{0,200}?\b(?:commit|merge|cherry-pick|revert|am|rebase|pull)\b")
+
+
+def commits(command: str, output: str) -> list[tuple[str, str]]:
+    """(hash, message) of the commits that a command made, as git reported them."""
+    if not _COMMITS.search(command):
+        return []
+    return [(match[1], match[2].strip()) for match in _COMMIT.finditer(output)]
+
+
+_TESTING = re.compile(
+    r"test|spec|jest|mocha|cargo|\bgo\b|\bnpm\b|yarn|pnpm|\bbun\b|deno|\bmake\b|mise|\btox\b|nox|gradle|mvn"
+    r"|check|\bci\b|python",
+    re.I,
+)
+
+_READING = re.compile(r"^\s*(?:cat|grep|rg|git|gh|less|ls|find|echo|curl)\b")
+
+_SUMMARY = re.compile(
+    r"(?<!=)=++ (?=[^=\n]*+(?<= )=+$)"
+    r"(?P<pytest>(?=[^=\n]*\b(?:passed|failed|errors?|skipped|no tests ran)\b)[^=\n]* in [\d.:]+[^=\n]*?) =+$"
+    r"|^(?P<quiet>\d+ (?:passed|failed|skipped|errors?)\b[^\n]{0,200} in [\d.]+s.*)$"
+    r"|^(?P<cargo>test result: .*)$"
+    r"|^\s*(?P<jest>Tests:?\s+\d+ (?:passed|failed|skipped|todo|total).*)$"
+    r"|^\s*(?P<mocha>\d+ (?:passing|failing)\b.*)$"
+    r"|^(?P<unittest>Ran \d+ tests? in .*|FAILED \((?:failures|errors)=.*\)|OK(?: \(skipped=\d+\))?)$"
+    r"|^(?P<rspec>\d+ (?:examples?|runs|tests), .*)$"
+    r"|^(?P<phpunit>OK \(\d+ tests?, .*\)|Tests: \d+, Assertions: .*)$"
+    r"|^(?:\[\w+\] )?(?P<maven>Tests run: .*)$"
+    r"|^(?P<gradle>\d+ tests? completed, .*)$"
+    r"|^(?P<ctest>\d+% tests passed, .*)$"
+    r"|^(?P<dotnet>(?:Passed|Failed)! {1,4}- .*)$"
+    r"|^# (?P<node>(?:tests|pass|fail) \d+)$"
+    r"|^\s*(?P<bun>\d+ (?:pass|fail))$"
+    r"|^(?:ok|FAILED) \| (?P<deno>\d+ passed.*)$"
+    r"|^(?P<gofail>--- FAIL: .*|FAIL\t.*)$"
+    r"|^(?P<go>ok  \t.*)$",
+)
+
+_ALL_LINES = frozenset({"unittest", "mocha", "node", "bun", "gofail"})  # runners whose summary takes several lines
+
+
+def test_result(command: str, output: str) -> str:
+    """What a test run said of itself in its last summary, in its own words; "" where there is none."""
+    if not _TESTING.search(command) or _READING.match(command):
+        return ""
+    found: dict[str, list[str]] = {}
+    for line in output.splitlines():
+        if len(line) < 600:
+            match = _SUMMARY.search(line.rstrip())
+            if match is not None and match.lastgroup is not None:
+                found.setdefault(match.lastgroup, []).append(" ".join(match[match.lastgroup].split()))
+    if "unittest" in found and not any(line.startswith("Ran") for line in found["unittest"]):
+        del found["unittest"]
+    if "gofail" in found:
+        found.pop("go", None)
+    if not found:
+        return ""
+    kind = "gofail" if "gofail" in found else next(reversed(found))
+    lines = found[kind]
+    if kind == "cargo":
+        return next((line for line in lines if "FAILED" in line), lines[-1])
+    return "; ".join(list(dict.fromkeys(lines))[-4:] if kind in _ALL_LINES else lines[-1:])
+
+
+_SAYS_FAILED = re.compile(r"\b[1-9]\d* (?:failed|failing|failures?|errors?|fail)\b|\bFAIL(?:ED|URES)?\b|# fail [1-9]")
+
+
+def says_failed(result: str) -> bool:
+    """Whether a test result says that a test failed."""
+    return _SAYS_FAILED.search(result) is not None
+
+
+# ---- errors ----
+
+NAMED = 120
+"""Characters of a command that name it beside an error or a test result."""
+
+_LONG_ERROR = 300
+
+_FIXES = 3  # files that are named as the fix, the last that were changed
+
+
+@dataclass(slots=True)
+class _Since:
+    """The errors of a command that failed, and what was changed and what passed since."""
+
+    errors: list[ErrorFact] = field(default_factory=list)
+    changed: dict[str, None] = field(default_factory=dict)
+    ran: list[str] = field(default_factory=list)
+
+
+class Troubles:
+    """The errors of a stretch; `unsolved` are those known before that nothing has fixed yet."""
+
+    def __init__(self, unsolved: Iterable[ErrorFact]) -> None:
+        self.errors: dict[tuple[str, str], ErrorFact] = {}
+        self._failing: dict[str, _Since] = {}
+        for error in unsolved:
+            if not error.fixed_by:
+                self._failing.setdefault(_same(error.command), _Since()).errors.append(error)
+
+    def failed(self, line: str, command: str, time: str) -> None:
+        """A command or tool failed with this line of error; "" where none was found."""
+        if not line:
+            return
+        line = trimmed(line, _LONG_ERROR)
+        error = ErrorFact(line, command, "", time)
+        self._put(error)
+        before = self._failing.get(_same(command), _Since()).errors
+        self._failing[_same(command)] = _Since([e for e in before if (e.error, e.command) != (line, command)] + [error])
+
+    def changed(self, path: str) -> None:
+        """A file was changed."""
+        for since in self._failing.values():
+            _put_last(since.changed, path, None)
+
+    def passed(self, command: str, time: str) -> None:
+        """A command passed: the errors of the same command, alone or at its beginning, are fixed."""
+        same, named = _same(command), _same(trimmed(command, NAMED))
+        for failing in [name for name in self._failing if name == named or same.startswith(name + " && ")]:
+            since = self._failing.pop(failing)
+            for error in since.errors:
+                self._put(replace(error, fixed_by=_fix(since), last=time))
+        for since in self._failing.values():
+            since.ran.append(command)
+
+    def _put(self, error: ErrorFact) -> None:
+        _put_last(self.errors, (error.error, error.command), error)
+
+
+def _same(command: str) -> str:
+    """One form for commands that differ only in spaces and in where their errors are sent."""
+    return " ".join(command.replace(" 2>&1", "").split())
+
+
+def _fix(since: _Since) -> str:
+    if since.changed:
+        return "edited " + ", ".join(list(since.changed)[-_FIXES:])
+    for ran in reversed(since.ran):
+        if not re.match(r"(?:ls|cat|grep|rg|head|tail|find|echo|pwd|git (?:status|log|diff|show|branch))\b", ran):
+            return "ran " + trimmed(ran.split("\n")[0], 160)
+    return "passed when run again"
+
+
+def _put_last(found: dict[_Key, _Value], key: _Key, value: _Value) -> None:
+    """Set an entry; it becomes the newest, which stands at the end."""
+    found.pop(key, None)
+    found[key] = value
+
+
+# ---- facts ----
+
+_LONG_FAILED, _FAILED_KEPT = 600, (320, 100)  # characters; the head and the tail that are kept of a longer one
+
+_PASSED_KEPT = (90, 40)
+
+_LONG_REQUEST, _REQUEST_HEAD, _REQUEST_TAIL = 1200, 900, 250
+
+_OWN_WORDS, _OWN_HEAD, _OWN_TAIL = 6000, 4500, 1400  # of a request without what was pasted into it
+
+_OPEN_FILES = 10
+
+_RUNNING = 10  # tasks of the background
+
+_STOPS = ("killshell", "killbash", "taskstop")
+
+_OUTPUT_KEPT = (700, 300)  # characters of the output that the agent had just seen
+
+
+@dataclass(frozen=True, slots=True)
+class Extracted:
+    """What a stretch of events came to.
+
+    facts    of these events only, oldest first, each once
+    work     the work before, with its mechanical parts renewed: to-dos, open files, last request, steps
+    pending  calls that had no result yet; to be given to the next call
+    decisions  those that stand in fields of notes, oldest first, without labels
+    """
+
+    facts: Facts
+    work: ActiveWork
+    pending: tuple[Event, ...]
+    decisions: tuple[Decision, ...] = ()
+
+
+def extract(
+    events: Iterable[Event],
+    *,
+    base: str = "",
+    work: ActiveWork = ActiveWork(),  # noqa: B008  an immutable value
+    pending: Sequence[Event] = (),
+    unsolved: Sequence[ErrorFact] = (),
+    session: str = "",
+    origin: str = "",
+) -> Extracted:
+    """Take the facts out of events; paths under `base`, the project directory, are written relative to it.
+
+    `pending` are the calls that the stretch before left without a result, `unsolved` the errors known before that
+    nothing has fixed yet: when their command passes now, they come back with `fixed_by`. The decisions of notes are of
+    this `session` and `origin`.
+    """
+    reader = _Reader(base, work, pending, unsolved)
+    events = tuple(events)
+    for event in events:
+        reader.take(event)
+    found = reader.result()
+    names = commands.rank_names(events, [fact.path for fact in found.facts.paths])
+    decisions = progress.note_decisions(events, session, origin)
+    return replace(found, facts=replace(found.facts, names=names), decisions=decisions)
+
+
+def _command_fact(text: str, result: Event) -> CommandFact:
+    """A command as it is kept: one that failed at length, one that passed in brief."""
+    if result.failed:
+        kept, omitted = without_middle(text, *_FAILED_KEPT) if len(text) > _LONG_FAILED else (text, 0)
+        return CommandFact(kept, "failed", result.exit_status, 1, 1, result.timestamp, omitted)
+    kept, omitted = without_middle(text, *_PASSED_KEPT) if len(text) > LONG_PASSED else (text, 0)
+    return CommandFact(kept, omitted=omitted)
+
+
+def _request_kept(text: str) -> tuple[str, int]:
+    """A request as it is kept, and how many characters of it are left out: a long one loses what was pasted into it but
+    the beginning, and of a person's own words at most the middle of very many.
+    """
+    if len(text) <= _LONG_REQUEST:
+        return text, 0
+    own = pasted.shortened(text)
+    kept = without_middle(own, _OWN_HEAD, _OWN_TAIL)[0] if len(own) > _OWN_WORDS else own
+    return kept, max(0, len(text) - len(kept))
+
+
+class _Reader:
+    """Collects facts event by event; every collection keeps its newest entry at its end."""
+
+    def __init__(self, base: str, work: ActiveWork, pending: Sequence[Event], unsolved: Sequence[ErrorFact]) -> None:
+        self.base = base.rstrip("/\\") if len(base) > 1 else base
+        self.work = work
+        self.calls = {call.call_id: call for call in pending}
+        self.paths: dict[str, PathFact] = {}
+        self.commands: dict[tuple[str, str, int], CommandFact] = {}
+        self.commits: dict[str, CommitFact] = {}
+        self.tests: dict[str, TestFact] = {}
+        self.requests: dict[tuple[str, int], RequestFact] = {}
+        self.todos = TodoList(work)
+        self.open = {file.path: file for file in work.open_files}
+        self.asked = ""  # the last request, with the short answers that followed it
+        self.unanswered = work.last_output
+        self.outcome = work.outcome
+        self.running = {task.id: task for task in work.running}
+        self.troubles = Troubles(unsolved)
+
+    def take(self, event: Event) -> None:
+        if event.kind == "assistant":
+            self._stated(event.text)
+        elif event.kind == "user":
+            self.unanswered = ""
+            self._request(event.text, event.timestamp)
+        elif event.kind == "call":
+            self.calls[event.call_id] = event
+        elif event.task and event.kind == "other":
+            self.running.pop(event.task, None)
+        elif event.kind == "result":
+            call = self.calls.pop(event.call_id, None)
+            self.unanswered = "" if not event.agent else self.unanswered
+            if not event.refused and call is not None:
+                self._answered(call, event)
+        elif event.kind == "note":
+            self._noted(event)
+
+    def result(self) -> Extracted:
+        facts = Facts(
+            paths=tuple(self.paths.values()),
+            commands=tuple(self.commands.values()),
+            errors=tuple(self.troubles.errors.values()),
+            commits=tuple(self.commits.values()),
+            tests=tuple(self.tests.values()),
+            requests=tuple(self.requests.values()),
+        )
+        work = self.todos.renew(self.work)
+        work = replace(
+            work,
+            open_files=tuple(self.open.values())[-_OPEN_FILES:],
+            last_request=self._last_request(),
+            last_output=self.unanswered,
+            outcome=self.outcome,
+            running=tuple(self.running.values())[-_RUNNING:],
+        )
+        return Extracted(facts, work, tuple(self.calls.values()))
+
+    # ---- what people said ----
+
+    def _stated(self, text: str) -> None:
+        self.todos.said(text)
+        if text.strip():
+            self.unanswered = ""
+        self.outcome = promised(text) or self.outcome
+
+    def _request(self, text: str, time: str) -> None:
+        text = text.strip()
+        if not text or config.is_all(text):
+            return
+        kept, cut = _request_kept(text)
+        _put_last(self.requests, (kept, cut), RequestFact(kept, omitted=cut))
+        if len(text) >= SUBSTANTIAL or not (self.asked or self.work.last_request):
+            self.asked = kept
+        else:
+            before = (self.asked or self.work.last_request).split("\n")
+            self.asked = "\n".join([*before, *text.split("\n")])
+
+    def _last_request(self) -> str:
+        text = self.asked or self.work.last_request
+        return without_middle(text, _REQUEST_HEAD, _REQUEST_TAIL)[0] if len(text) > _LONG_REQUEST + 200 else text
+
+    def _noted(self, event: Event) -> None:
+        """What stands in fields of a note."""
+        self.work = progress.note_work(event, self.work)
+        self.todos = TodoList(self.work)
+        self.outcome = self.work.outcome
+        told = progress.note_facts(event)
+        for path in told.paths:
+            name = self._relative(path.path, "")
+            old = self.paths.pop(name, PathFact())
+            did = commands.in_order((*old.did, *(path.did or ("edited",))))
+            self.paths[name] = PathFact(name, did, path.last or event.timestamp)
+        self.commits.update((fact.commit, fact) for fact in told.commits)
+        self.tests.update((fact.command, fact) for fact in told.tests)
+        self.requests.update(((fact.request, fact.omitted), fact) for fact in told.requests)
+        self.commands.update((same_command(fact), fact) for fact in told.commands)
+        self.troubles.errors.update(((fact.error, fact.command), fact) for fact in told.errors)
+
+    # ---- what was done ----
+
+    def _answered(self, call: Event, result: Event) -> None:
+        name = call.tool or result.tool
+        if not result.agent:  # a sub-agent's list is its own
+            self.todos.take(call, result)
+        self._background(name, call, result)
+        text = commands.command_text(call.input) if commands.is_shell(name) else ""
+        if not self.todos.is_mine(name) and not result.agent and result.text.strip():
+            asked = text or commands.named_in(call.input) or one_line(call.text)
+            output = without_middle(result.text.strip(), *_OUTPUT_KEPT)[0]
+            self.unanswered = f"{name}: {trimmed(one_line(asked), NAMED)}\n{output}"
+        if text:
+            self._command(text, call, result)
+        else:
+            self._file(name, call, result)
+
+    def _background(self, tool: str, call: Event, result: Event) -> None:
+        """Which tasks go on in the background, and which were stopped."""
+        if result.task and not result.agent:
+            told = commands.command_text(call.input) or str(call.input.get("description") or call.tool)
+            self.running[result.task] = RunningTask(result.task, trimmed(one_line(told), NAMED), result.timestamp)
+        elif tool.lower().replace("_", "") in _STOPS and not result.failed:
+            for key in ("shell_id", "task_id", "bash_id"):
+                self.running.pop(str(call.input.get(key)), None)
+
+    def _file(self, tool: str, call: Event, result: Event) -> None:
+        did = commands.did_by(tool, call.input)
+        if result.failed:
+            if not did and result.text.strip() and not self.todos.is_mine(tool):
+                self.troubles.failed(error_line(result.text), tool, result.timestamp)
+            return
+        for name, done in (*commands.patched(call.text), *commands.changed(call.input)):
+            self._touched(self._relative(name, call.cwd), done, result.timestamp)
+        named = commands.named_in(call.input)
+        if did and named:
+            done = "created" if result.created and did == "edited" else did
+            self._touched(self._relative(named, call.cwd), done, result.timestamp)
+        for name in commands.shown_by(tool, result.text):
+            self._touched(self._relative(name, call.cwd), "read", result.timestamp)
+
+    def _command(self, text: str, call: Event, result: Event) -> None:
+        time = result.timestamp
+        new = _command_fact(text, result)
+        old = self.commands.pop(same_command(new), None)
+        self.commands[same_command(new)] = again(old, new) if old else new
+        for commit, message in commits(text, result.text):
+            _put_last(self.commits, commit, CommitFact(commit, message, time))
+        said = test_result(text, result.text)
+        if said:
+            named = trimmed(text, NAMED)
+            _put_last(self.tests, named, TestFact(named, said, time))
+        if result.failed:
+            self.troubles.failed(error_line(result.text), trimmed(text, NAMED), time)
+            return
+        for name, done in commands.patched(text):
+            self._touched(self._relative(name, call.cwd), done, time)
+        for folder, name, done in commands.touched(text):
+            cwd = posixpath.normpath(posixpath.join(call.cwd, folder)) if folder else call.cwd
+            path = self._relative(name, cwd)
+            # A joined path that nothing has named before may stand nowhere in the source: only certain ones count.
+            at_home = folder == "" and cwd in ("", self.base)
+            if "?" not in folder and (path in self.paths or name.startswith(("/", "~")) or at_home):
+                self._touched(path, done, time)
+        if said and says_failed(said):  # a pipe swallowed the exit status
+            self.troubles.failed(error_line(result.text), trimmed(text, NAMED), time)
+        else:
+            self.troubles.passed(text, time)
+
+    def _relative(self, path: str, cwd: str) -> str:
+        path = path.strip()
+        if not path.startswith(("/", "~", "\\")) and path[1:2] != ":":
+            path = posixpath.normpath(posixpath.join(cwd, path))
+        for separator in ("/", "\\"):
+            if self.base and path.startswith(self.base + separator):
+                return path[len(self.base) + 1 :]
+        return path
+
+    def _touched(self, path: str, did: str, time: str) -> None:
+        old = self.paths.pop(path, None)
+        self.paths[path] = PathFact(path, commands.in_order(((*old.did, did)) if old else (did,)), time)
+        if did == "read":
+            return
+        self.open.pop(path, None)
+        if did != "deleted":
+            self.open[path] = OpenFile(path, time)
+        self.troubles.changed(path)

@@ -1,1 +1,0 @@
-"""Files on the disk: put in their place whole, locked, opened without following links."""

@@ -1,1 +1,0 @@
-"""Forgetting: which words, where they stand, and that none is left."""

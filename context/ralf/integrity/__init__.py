@@ -1,1 +1,0 @@
-"""Whether all that is kept is whole, and how it is mended."""

@@ -1,0 +1,1 @@
+"""Keeps the store healthy: verify, repair, forget, adopt a store, opt a project in."""

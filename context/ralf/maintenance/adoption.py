@@ -1,0 +1,464 @@
+"""Adopts an earlier version's store, and accepts foreign parts of routes as the user's own."""
+
+from __future__ import annotations
+
+import difflib
+import os
+import re
+import shutil
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from ralf import config, environment
+from ralf.brief import wording
+from ralf.brief.wording import ORIGIN
+from ralf.errors import Busy, Damaged, DamagedJournal, RalfError, UsageError
+from ralf.format import merge
+from ralf.format.codec import Tree, from_tree, to_tree
+from ralf.format.routefile import render
+from ralf.model import BODY, RouteContext
+from ralf.redact import redactor_for
+from ralf.route import edits, fold, foreign, state as states
+from ralf.route.foreign import Theirs
+from ralf.route.load import load_state, read_state
+from ralf.route.write import open_route
+from ralf.storage import durable, files, git_files, journal, locks, registry
+from ralf.storage.journal import Record
+from ralf.storage.registry import ADOPTING, UNANSWERED, Registration
+from ralf.text import cleaning
+from ralf.text.fence import shown
+from ralf.transcripts import lines, locate
+
+if TYPE_CHECKING:
+    from ralf.project import Project
+    from ralf.route.state import State
+
+
+# --------------------
+# The store of an earlier version, or of a project that was moved: find its owner, adopt it.
+
+
+_KEY = re.compile(r"^redaction_key:[ \t]*(['\"]?)([0-9a-f]{64})\1[ \t]*(?:#.*)?$", re.M)
+
+_KEY_LINE = re.compile(_KEY.pattern + r"\n?", re.M)
+
+_SESSIONS_CACHE = ("chosen", "named", "hooks", "nudged", "orchestrators", "runs", "budgets", "deprecated")
+
+_DERIVED_CACHE = ("routes", "renders", "sessions", "open", *_SESSIONS_CACHE)
+
+_MOST_SESSIONS = 200  # whose logs are looked for, newest first
+
+_MOST_ROLLOUTS = 20_000  # of Codex, of all projects, among which a session is looked for
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a store holds that this user's ralf has not written, or not under this registration.
+
+    streams  the streams with such records, and how many records each has
+    proven   a session whose log in the user's own client folder proves that the store is theirs, "" for none
+    moved    the registration of another path whose key fits the seals, None for none
+    """
+
+    streams: dict[str, int]
+    proven: str = ""
+    moved: Registration | None = None
+
+
+def establish(project: Project) -> None:
+    """Register a project that is not registered, where that is possible, so that what is written now can be told as
+    ours later. An earlier version's store is adopted where the user's own client logs prove it. Busy while another
+    process registers projects: without the registration what is written would count as somebody else's.
+    """
+    try:
+        register(project)
+    except Busy:
+        raise
+    except (OSError, RalfError):  # no folder of the user's that can be written: every write says so
+        pass
+
+
+def register(project: Project) -> Registration:
+    """Register a project with new keys, or complete what was begun. A store that was there before is adopted where that
+    is proven; else it waits for the person's answer. Errors as for `registry.update`, and of the store.
+    """
+    owner = project.owner
+    is_empty = not any(project.store.streams(""))  # before the registration: who fills a store has one first
+    found = owner.look_again()
+    if found is not None and found.pending == ADOPTING:
+        return adopt(project)
+    if found is not None:
+        return found
+    if is_empty:
+        return owner.add(redaction_key=_old_redaction_key(project, is_ours=False))
+    if _proof(project):
+        return adopt(project)
+    return owner.add(pending=UNANSWERED)
+
+
+def find_unsealed(project: Project) -> Found:
+    """What the store holds that is not this user's by its seals. Reads only."""
+    streams: dict[str, int] = {}
+    for stream in sorted(project.store.streams("")):
+        with suppress(DamagedJournal):
+            count = sum(entry.foreign for entry in project.store.read(stream))
+            if count:
+                streams[stream] = count
+    return Found(streams, proven=_proof(project) if streams else "", moved=_moved(project) if streams else None)
+
+
+def adopt(project: Project) -> Registration:
+    """Take a store as this user's own: its records get seals, its redaction key and what its cache knew of sessions
+    become theirs. A stream that git tracks came with a repository and stays foreign. Broken off, `register` completes
+    it.
+
+    Errors as for `registry.update`, and of the store; Busy while somebody writes.
+    """
+    from ralf.maintenance import optin
+
+    owner = project.owner
+    top, settings = project.folder.parents[1], project.config_file
+    # An earlier version never had git track the settings: tracked ones opt nobody in.
+    opted_in = settings.exists() and not git_files.tracks(top, settings.relative_to(top))
+    moved = _moved(project)
+    old_key = moved.redaction_key if moved else _old_redaction_key(project, is_ours=True)
+    kept: dict[str, object] = {"seal_key": moved.seal_key, "cache": moved.cache} if moved else {}
+    if old_key:
+        kept["redaction_key"] = old_key
+    owner.update(pending=ADOPTING, **kept)
+    for stream in sorted(project.store.streams("")):
+        if not project.tracks(stream):
+            _seal(project, stream)
+    _move_cache(project)
+    if opted_in:
+        optin.accept_settings(project)
+    if not moved:
+        _remove_key_from_file(project)
+    hooks = {"hooks": True, "since": time.time()} if opted_in and not owner.has_opted_in else {}
+    return owner.update(pending="", share=project.git.is_shared(), **hooks)
+
+
+def _seal(project: Project, stream: str) -> None:
+    route = stream.removeprefix("routes/")
+    with ExitStack() as held:
+        if route != stream and cleaning.is_valid(route):
+            held.enter_context(locks.held(project.route_lock(route), route))
+        with suppress(DamagedJournal):  # `verify` names it; what can be read of it stays foreign
+            project.store.adopt(stream)
+
+
+def _move_cache(project: Project) -> None:
+    """Move what an earlier version's cache knew of sessions into ours, and remove the rest, which is made anew."""
+    top = project.folder / "cache"
+    for name in _SESSIONS_CACHE:
+        if (top / name).is_dir() and not (project.cache / name).exists():
+            with suppress(OSError):
+                files.make(project.cache)
+                (top / name).rename(project.cache / name)
+    for path in top.iterdir() if top.is_dir() else ():
+        if path.name in _DERIVED_CACHE:
+            shutil.rmtree(path, ignore_errors=True)
+        elif path.name.startswith("search") and path.is_file():
+            path.unlink(missing_ok=True)
+
+
+def _moved(project: Project) -> Registration | None:
+    """The registration of another path under whose key records of this store are sealed."""
+    here = os.path.realpath(project.folder.parent.parent)
+    others = [each for each in registry.everyone() if each.seal_key and each.path != here]
+    if not others:
+        return None
+    for stream in sorted(project.store.streams("")):
+        with suppress(RalfError, OSError):
+            head = project.store.head(stream)
+            for each in others if head else ():
+                if head and not project.store.under(bytes.fromhex(each.seal_key)).entry(stream, head).foreign:
+                    return each
+    return None
+
+
+def _proof(project: Project) -> str:
+    """A session of the store whose log lies in the user's own client folder and begins as the journal says; "" for
+    none. Nobody else knows how such a log begins.
+    """
+    for tried, (session, head, size) in enumerate(_sessions(project)):
+        if tried == _MOST_SESSIONS:
+            break
+        path = locate.of_session(session, most=_MOST_ROLLOUTS)
+        if path is None:
+            continue
+        with suppress(OSError):
+            found = lines.take_fingerprint(path, min(size, path.stat().st_size))
+            if found is not None and found.head == head and size >= lines.FINGERPRINT_HEAD // 4:
+                return session
+    return ""
+
+
+def _sessions(project: Project) -> Iterator[tuple[str, str, int]]:
+    """The sessions that the journals name, newest first: id, hash of the log's head, bytes that were read of it."""
+    seen = set()
+    for stream in sorted(project.store.streams("routes/")):
+        if project.tracks(stream):
+            continue
+        route = stream.removeprefix("routes/")
+        found = []
+        with suppress(DamagedJournal):
+            for _, record in journal.read(project.store, route):
+                source = record.payload.get("source")
+                if record.kind == "checkpoint" and isinstance(source, dict):
+                    found.append((str(source.get("session", "")), str(source.get("head", "")), source.get("to_byte")))
+        for session, head, size in reversed(found):
+            if session and head and isinstance(size, int) and (session, head) not in seen:
+                seen.add((session, head))
+                yield session, head, size
+
+
+def _old_redaction_key(project: Project, *, is_ours: bool) -> str:
+    """The key that an earlier version kept in `config.local.yaml`; "" for none, or where the store is not known to be
+    this user's. The caller keeps it in the registration.
+    """
+    path = project.local_config_file
+    if not is_ours and path.exists() and git_files.tracks(path.parent, path.relative_to(path.parent)):
+        return ""
+    with suppress(RalfError, OSError):
+        return _key_in_file(project) or ""
+    return ""
+
+
+def _key_in_file(project: Project) -> str | None:
+    """Return the key that earlier versions kept in `config.local.yaml`, None for none; UsageError where it is something
+    else, or the file is not the user's own.
+    """
+    path = project.local_config_file
+    text = registry.read(path)
+    if not text or "redaction_key" not in text:
+        return None
+    plain = _KEY.search(text)
+    found = plain[2] if plain else config.tree_of(path, text).get("redaction_key")
+    if found is None:
+        return None
+    if not isinstance(found, str) or not re.fullmatch("[0-9a-f]{64}", found):
+        raise UsageError(path, "redaction_key: expected 64 hexadecimal digits", "remove the line: a key is made")
+    registry.check_not_cloned(path, environment.of_a_model())
+    return found
+
+
+def _remove_key_from_file(project: Project) -> None:
+    """Take the key of earlier versions out of `config.local.yaml`; a file that held nothing else goes. What cannot be
+    changed stays. Busy, OSError as for any write.
+    """
+    path = project.local_config_file
+    with locks.held(project.folder / "locks" / "config.local.lock", str(path)):
+        try:
+            text = registry.read(path) or ""
+        except (UsageError, Damaged):
+            return
+        rest = _KEY_LINE.sub("", text)
+        if rest.strip():
+            if rest != text:
+                durable.write(path, rest.encode())
+        elif text:
+            path.unlink()
+
+
+# --------------------
+# Foreign parts of a route: show them, and accept them on the user's word.
+
+
+_MOST_COMPARED = 3_000  # lines of each side: to compare more may take time by their square
+
+_LINEAGE = re.compile(r"r[0-9]{1,9}-[0-9a-f]{12}")
+
+_WITH_ORIGIN = frozenset(
+    ("decisions", "checkpoint_history", "paths", "commands", "errors", "commits", "tests", "requests")
+)
+"""The lists whose items say where they came from."""
+
+
+@dataclass(frozen=True, slots=True)
+class ForeignPart:
+    """What this user's ralf did not write in a route.
+
+    whole    whether nothing of the route is theirs
+    lines    what it says, a line each (`foreignlines`): somebody else's words
+    records  how many records of the journal are foreign; `file`: whether the route file is
+    diff     what it says beside ours, as a unified diff of route files: somebody else's words, with nothing unseen
+    damage   why the file cannot be read, "" for nothing: then it cannot be accepted
+    digest   of all that is foreign, also of what the lines leave out
+    """
+
+    route: str
+    whole: bool
+    lines: tuple[str, ...]
+    records: int
+    file: bool
+    diff: str
+    damage: str = ""
+    digest: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """What has become this user's; `lines` as in `ForeignPart`, () where nothing was foreign.
+
+    warnings  what the caller should know of: a file that was changed meanwhile is left as it is
+    """
+
+    route: str
+    revision: int
+    lines: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+
+def look_at_foreign(project: Project, route: str) -> ForeignPart | None:
+    """What is foreign in a route, None for nothing, and for a route that there is not. Changes nothing.
+
+    DamagedRouteFile, DamagedJournal as `state.load`; Busy, OSError.
+    """
+    state = load_state(project, route)
+    if state is None or not state.context.foreign:
+        return None
+    theirs = foreign.foreign_part(project, route, state)
+    context = state.context
+    told = wording.told(context) if context.wholly_foreign else ()
+    return ForeignPart(
+        route=route,
+        whole=context.wholly_foreign,
+        lines=(*context.foreign_notes, *told),
+        records=state.recorded.context_checkpoint.foreign_records,
+        file=state.status == "foreign",
+        diff=_diff(state, theirs),
+        damage=state.damage,
+        digest=_digest(state, theirs),
+    )
+
+
+def accept_route(project: Project, route: str, *, seen: ForeignPart | None = None) -> Accepted:
+    """Take what is foreign in a route as this user's own, under its lock: every item has the origin `import`, and file
+    and journal are one again. Durable when this returns. Only for who has the user's own word for it.
+
+    seen  what the user was shown: what is foreign must be that still
+
+    DamagedRouteFile where the file cannot be read, DamagedJournal, Busy (also where what is foreign has changed since),
+    OSError: then nothing was accepted.
+    """
+    with open_route(project, route, leave=False) as writer:
+        writer.absorb_edits()
+        state = read_state(project, route, states.read_file(project, route))
+        theirs = foreign.foreign_part(project, route, state) if state is not None else Theirs(None, None, whole=False)
+        if state is None or not any(theirs.contexts):
+            return Accepted(route, writer.context.revision)
+        if seen is not None and seen.digest != _digest(state, theirs):
+            raise Busy(route, "was changed since it was shown: not accepted", f"ralf context trust {route}")
+        if state.content and state.status in ("foreign", "damaged"):
+            states.parse_file(project, route, state.content)
+        told = foreign.foreign_notes(state.recorded, theirs)
+        kind, payload = _payload(project, route, state, theirs)
+        digest = states.digest_of(state.content or b"")
+        context = writer.accept(kind, payload, id=f"accept-{writer.context.revision}-{digest}", content=state.content)
+        return Accepted(route, context.revision, told, tuple(writer.warnings))
+
+
+def _payload(project: Project, route: str, state: State, theirs: Theirs) -> tuple[str, dict[str, Any]]:
+    """The record that makes what is foreign this user's: its kind and its payload."""
+    context = theirs.file if theirs.whole and theirs.file is not None else state.recorded
+    changes: list[merge.Change] = []
+    if theirs.file is not None and not theirs.whole:
+        found = states.with_route(states.parse_file(project, route, state.content or b""), route)
+        changes += foreign.changes_of(project, route, state, found)
+        context = fold.apply(context, Record(context.revision, "edit", {"changes": changes}))
+    if theirs.records is not None:
+        added = edits.changes_of_foreign(context, theirs.records)
+        context = fold.apply(context, Record(context.revision, "edit", {"changes": added}))
+        changes += added
+    if theirs.whole:
+        document = _imported(to_tree(context))
+        return "import", {"document": redactor_for(project).tree(document), "accepts": True, "joins": _joined(theirs)}
+    changes = [states.redacted(project, one) for one in _with_origins(changes)]
+    taken = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    kept = {"timestamp": taken, "origin": ORIGIN, "changes": changes, "accepts": True, "joins": _joined(theirs)}
+    return "edit", kept
+
+
+def _joined(theirs: Theirs) -> list[str]:
+    """The histories that become a part of ours with what is accepted."""
+    headers = [context.context_checkpoint for context in theirs.contexts]
+    named = (one for header in headers for one in (*header.joined, header.lineage))
+    return list(dict.fromkeys(one for one in named if _LINEAGE.fullmatch(one)))[-fold.MOST_JOINED :]
+
+
+def _digest(state: State, theirs: Theirs) -> str:
+    """The sha256 of the foreign file's bytes and of what the foreign records come to."""
+    file = state.content or b"" if state.status == "foreign" else b""
+    records = render(theirs.records).encode() if theirs.records is not None else b""
+    return states.digest_of(b"%d:%s%s" % (len(file), file, records))
+
+
+# ---- origins ----
+
+
+def _imported(document: Tree) -> Tree:
+    """A whole context's tree whose items say that they were imported."""
+    made: Tree = {key: _inner(key, value) for key, value in document.items()}
+    if made.get("goal"):
+        made["goal_origin"] = ORIGIN
+    if made.get("active_work"):
+        made["active_work"] = {**made["active_work"], "origin": ORIGIN}
+    from_tree(RouteContext, made)
+    return made
+
+
+def _inner(key: str, value: Any) -> Any:
+    """A value whose items say so, as far as they can."""
+    if key in _WITH_ORIGIN and isinstance(value, list):
+        return [_item(one) for one in value]
+    if key == "facts" and isinstance(value, dict):
+        return {name: _inner(name, items) for name, items in value.items()}
+    return value
+
+
+def _item(value: Any) -> Any:
+    return {**value, "origin": ORIGIN} if isinstance(value, dict) else value
+
+
+def _with_origins(changes: list[merge.Change]) -> list[merge.Change]:
+    """Changes that say of what they bring, or change, that it was imported."""
+    made: list[merge.Change] = []
+    for change in changes:
+        at = [str(key) for key in change["at"]]
+        if "value" not in change or at[0] == BODY:
+            made.append(change)
+            continue
+        parent = at[-2] if len(at) > 1 else ""
+        value = _item(change["value"]) if parent in _WITH_ORIGIN else _inner(at[-1], change["value"])
+        made.append({**change, "value": value})
+        if at == ["goal"]:
+            made.append({"at": ["goal_origin"], "value": ORIGIN})
+        elif at == ["active_work"]:
+            made[-1] = {**change, "value": _item(change["value"])}
+        elif at[0] == "active_work":
+            made.append({"at": ["active_work", "origin"], "value": ORIGIN})
+        elif at[0] == "decisions" and len(at) > 2:
+            made.append({"at": [*at[:2], "origin"], "value": ORIGIN})
+    return made
+
+
+# ---- telling ----
+
+
+def _diff(state: State, theirs: Theirs) -> str:
+    """What is foreign beside ours, as far as it can be compared."""
+    ours = "" if theirs.whole else render(state.recorded)
+    file = state.content.decode("utf-8", "replace") if state.status == "foreign" and state.content else ""
+    other = file or "".join(render(found) for found in islice(theirs.contexts, 1))
+    before, after = (shown(text).split("\n") for text in (ours, other))
+    names = f"{state.context.route}.md (yours)", f"{state.context.route}.md (foreign)"
+    lines = list(difflib.unified_diff(before[:_MOST_COMPARED], after[:_MOST_COMPARED], *names, lineterm=""))
+    if max(len(before), len(after)) > _MOST_COMPARED:
+        lines.append(f"\\ only the first {_MOST_COMPARED:,} lines of each are compared")
+    return "".join(f"{line}\n" for line in lines)

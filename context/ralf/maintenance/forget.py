@@ -1,0 +1,578 @@
+"""Forgets an item, a text or a whole route: purges the words from every record, blob, file and cache."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import shutil
+from collections.abc import Container, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+
+from ralf import project as projects, routing
+from ralf.errors import Busy, DamagedRouteFile, UsageError
+from ralf.format.codec import from_tree, to_tree
+from ralf.format.routefile import parse, render
+from ralf.maintenance.purge import (
+    Item,
+    Purge,
+    Target,
+    Wording,
+    holds,
+    of_item,
+    of_text,
+    purged_evidence,
+    remains,
+    text_of,
+    unpacked,
+)
+from ralf.model import RouteContext
+from ralf.project import Project
+from ralf.route import foreign, history, state
+from ralf.route.load import load_state
+from ralf.route.write import open_route
+from ralf.storage import blob_files, durable, journal, locks
+from ralf.storage.durable import hidden_beside, removed, sync_below
+from ralf.storage.files import content_of
+from ralf.storage.port import Digest, required
+from ralf.text import cleaning
+from ralf.transcripts import evidence
+
+# --------------------
+# Forget an item or a text.
+#
+# The order makes every crash safe: the store verifies, and the same call completes the forget. First a record that
+# names what is forgotten (labels and hashes, no words), then the evidence without the words, the records of the other
+# routes, the records of this one, and each route's file after its records; last the old evidence, the caches and the
+# search index. So the journal holds the words until nothing else is left to purge. The end is a search of every file.
+
+
+_DIGITS = 32  # of a digest in a record: whoever looks for the blobs that records name does not take it for one
+
+_ROUTES = journal.stream_of("")
+
+_MOST_TRIES = 5  # at a route into which somebody writes the words again
+
+
+@dataclass(frozen=True, slots=True)
+class Forgotten:
+    """The result of a forget, or of its dry run.
+
+    ids      labels of what is forgotten, () for a text and for a whole route
+    whole    whether it is the route itself
+    done     whether it was done, or only looked at
+    records  how many records were changed, by route
+    files    route files that were written anew or removed, and files beside them
+    blobs    how many blobs were put anew without the words, or dropped
+    caches   files of the cache that were removed; the search index among them
+    left     files below the context folder in which the words still stand: [] is the proof that they are gone
+    """
+
+    route: str
+    ids: tuple[str, ...]
+    done: bool
+    whole: bool = False
+    records: Mapping[str, int] = field(default_factory=dict)
+    files: tuple[str, ...] = ()
+    blobs: int = 0
+    caches: tuple[str, ...] = ()
+    left: tuple[str, ...] = ()
+
+    @property
+    def touched(self) -> bool:
+        """Whether anything held the words."""
+        return bool(self.records or self.files or self.blobs)
+
+
+def forget(
+    route: str,
+    id: str | None = None,  # noqa: A002
+    *,
+    text: str | None = None,
+    dry_run: bool = False,
+    root: str | os.PathLike[str] | None = None,
+) -> Forgotten:
+    """Purge the words of a decision or a checkpoint's section, or a text, from the whole store.
+
+    id       a label as `why` takes it: `DEC-003`, `cp-2`
+    text     a text instead: in every route, whatever it is part of
+    dry_run  only look what would be touched
+
+    A decision is taken away with its reason and its rejected options, and never extracted again; of a checkpoint its
+    section and its evidence are. Reasons and options of one or two words go with the decision; they are not looked for
+    elsewhere. Done again it completes what was broken off, and changes nothing where that is complete. Raises
+    RouteNotFound, NotFound (no such item), UsageError (a refused name, a text too short), Busy, OSError, Damaged
+    (what cannot be read cannot be purged: nothing was done).
+    """
+    project = projects.find(root)
+    project.check_links()
+    found = routing.existing(project, route)
+    if (id is None) == (text is None):
+        raise UsageError(found, "forget an item or a text", f"ralf context forget {found} DEC-001")
+    label = history.label(id or "", "DEC")
+    if dry_run:
+        target = of_text(found, text) if text is not None else of_item(project, found, label)
+        return _Forgetting(project, found, target).looked_at()
+    with alone(project):
+        if project.store.head(journal.stream_of(found)) is not None:
+            with open_route(project, found) as writer:
+                writer.absorb_edits()  # what a person wrote into the file is in the journal now
+        target = of_text(found, text) if text is not None else of_item(project, found, label)
+        return _Forgetting(project, found, target).run()
+
+
+class _Forgetting:
+    """One call of `forget`."""
+
+    def __init__(self, project: Project, route: str, target: Target) -> None:
+        self._project = project
+        self._store = project.store
+        self._heap = required(project.store.properties.heap, "drop blobs")
+        self._replacing = required(project.store.properties.replace, "replace records")
+        self._stream = journal.stream_of(route)
+        self._route = route
+        self._target = target
+        self._digests: dict[Digest, Digest] = {}  # old to new
+        self._gone: list[Digest] = []
+        self._records: dict[str, int] = {}
+        self._files: list[str] = []
+
+    def looked_at(self) -> Forgotten:
+        """Report what would be touched."""
+        self._find_blobs(evidence.named(self._store))
+        for stream in self._store.streams(""):
+            if changed := self._changed(stream):
+                self._records[_route_of(stream)] = changed
+        self._files = self._files_held()
+        return self._report(_caches_with(self._project, self._target.wording), done=False)
+
+    def run(self) -> Forgotten:
+        """Forget, and report what was done."""
+        self._purge_all()
+        self._heap.sweep()
+        dropped = self._drop_caches()
+        sync_below(self._project.folder)
+        return self._report(dropped, done=True)
+
+    def _purge_all(self) -> None:
+        named = evidence.named(self._store)
+        self._find_blobs(named)
+        held = [
+            stream for stream in sorted(self._store.streams("")) if self._changed(stream) or self._is_in_file(stream)
+        ]
+        self._files = self._files_held()
+        if not (held or self._files or self._digests or self._gone or self._target.item.label):
+            return
+        broken_off = self._begin(named)
+        for stream in held:
+            if not stream.startswith(_ROUTES):
+                self._records[stream] = self._replacing.replace(stream, self._purge_of(stream))
+            elif stream != self._stream:
+                self._purge(stream)
+        _sweep_temporary(self._project)
+        for path in _loose_files(self._project):
+            stream = journal.stream_of(_route_of_file(path, self._project))
+            if purge_file(self._project, path, self._purge_of(stream)):
+                self._files.append(self._project.name_of(path))
+        if self._store.head(self._stream) is not None:
+            self._purge(self._stream)
+        now = evidence.named(self._store)
+        for digest in (*self._digests, *self._gone, *broken_off):
+            if now.get(digest, set()) <= named.get(digest, set()):  # else a checkpoint has come that needs it
+                self._heap.drop_blob(digest)
+
+    # ---- blobs ----
+
+    def _find_blobs(self, named: Mapping[Digest, set[str]]) -> None:
+        """The blobs that hold the words; those that no record names need no copy without them."""
+        wording = self._target.wording
+        records = journal.read(self._store, self._route)
+        files = {record.render for _, record in records if not record.foreign}  # of which some are kept
+        for blob in list(self._heap.blobs()):
+            streams = named.get(blob.digest, set())
+            if blob.digest in files or (blob.digest in self._target.evidence and streams == {self._stream}):
+                self._gone.append(blob.digest)
+                continue
+            content = _content(self._project, blob.digest)
+            if not wording.stands_in(content.decode("utf-8", "replace")):
+                continue
+            purged = purged_evidence(content, wording)
+            if not streams:
+                self._gone.append(blob.digest)
+            elif purged != content:
+                self._digests[blob.digest] = hashlib.sha256(purged).hexdigest()
+
+    def _begin(self, named: Mapping[Digest, set[str]]) -> list[Digest]:
+        """Say what is forgotten, and put the evidence anew; returns the old blobs of a call that was broken off."""
+        label = self._target.item.label
+        with journal.understood(self._route):
+            told = [
+                record.payload
+                for _, record in journal.read(self._store, self._route)
+                if record.kind == "forget" and label and label in record.payload.get("ids", ())
+            ]
+        old = [*self._digests, *self._gone]
+        if self._store.head(self._stream) is not None and (self._target.wording or not told):
+            payload = {
+                "ids": [label] if label else [],
+                "tombstones": [to_tree(stone) for stone in self._target.stones],
+                "blobs": sorted(digest[:_DIGITS] for digest in old),
+                "timestamp": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+            }
+            with open_route(self._project, self._route) as writer:
+                writer.absorb_edits()
+                writer.append("forget", payload, id=f"forget-{label or 'text'}-{writer.context.revision}")
+                writer.render_file()
+        for digest in self._digests:
+            self._store.put_blob([purged_evidence(_content(self._project, digest), self._target.wording)])
+        listed = {str(digest) for payload in told for digest in payload.get("blobs", ())}
+        return [
+            blob.digest for blob in self._heap.blobs() if blob.digest[:_DIGITS] in listed and blob.digest not in named
+        ]
+
+    # ---- records ----
+
+    def _purge_of(self, stream: str) -> Purge:
+        item = self._target.item if stream == self._stream else Item()
+        return Purge(stream, self._target.wording, item, self._digests)
+
+    def _changed(self, stream: str) -> int:
+        """How many records of a stream hold something that is to be forgotten."""
+        purge = self._purge_of(stream)
+        for entry in self._store.read(stream):
+            purge(entry)
+        return purge.changed
+
+    def _is_in_file(self, stream: str) -> bool:
+        """Whether a route's file holds the words, or what its writers left beside it."""
+        path = self._project.routes / f"{_route_of(stream)}.md"
+        found = (path, *hidden_beside(path)) if stream.startswith(_ROUTES) else ()
+        return any(holds(one, self._target.wording) for one in found)
+
+    def _purge(self, stream: str) -> None:
+        """Purge a route's records, and then its file; a person who saves the old words meanwhile is taken in first."""
+        route = _route_of(stream)
+        path = self._project.route_file(route)
+        rewritten = False
+        for _ in range(_MOST_TRIES):
+            with locks.held(self._project.worker_lock(route), f"{route}: the model's work"):
+                with open_route(self._project, route) as writer:
+                    writer.absorb_edits()
+                if not self._rewrite(route):
+                    continue
+                rewritten = True
+                before = state.read_file(self._project, route)
+                with open_route(self._project, route, leave=False) as writer:
+                    writer.absorb_edits()
+                    writer.render_file()
+                    damaged = bool(writer.damage) or writer.foreign
+                    durable.sweep(path, grace=0)  # what was displaced shows the words
+                if state.read_file(self._project, route) != before:  # also where the words are not known any more
+                    self._files.append(self._project.name_of(path))
+            if damaged or not self._is_in_file(journal.stream_of(route)):
+                return
+        if not rewritten:
+            raise Busy(
+                route, "its file is saved faster than it can be purged", "close it in the editor, then try again"
+            )
+
+    def _rewrite(self, route: str) -> bool:
+        """Rewrite a route's records; False where its file was saved meanwhile and has to be taken in first.
+
+        The snapshot stays, though no place in it counts any more: it tells that the file, which shows the words until
+        it is rendered anew, is ours and not a person's edit.
+        """
+        with locks.held(self._project.route_lock(route), route):
+            kept = state.load(self._project.cache, route)
+            content = state.read_file(self._project, route)
+            ours = kept is not None and state.digest_of(content or b"") in {digest for _, digest in kept.renders}
+            if content and not ours and not _is_apart(self._project, route):
+                return False
+            stream = journal.stream_of(route)
+            if not self._changed(stream):
+                return True
+            # What names places of the journal goes first: it would be of another.
+            removed([self._project.cache / "sessions" / f"{route}.jsonl"])
+            purge = self._purge_of(stream)
+            self._replacing.replace(stream, purge)
+            self._records[route] = self._records.get(route, 0) + purge.changed
+            return True
+
+    # ---- files and caches ----
+
+    def _drop_caches(self) -> list[Path]:
+        """Remove what holds the words; where they are not known any more, all that can be made anew."""
+        gone = _caches_with(self._project, self._target.wording)
+        if not self._target.wording:
+            gone += _derived_caches(self._project)
+        removed(gone)
+        return gone
+
+    # ---- the report ----
+
+    def _files_held(self) -> list[str]:
+        return [
+            self._project.name_of(path) for path in _loose_files(self._project) if holds(path, self._target.wording)
+        ]
+
+    def _report(self, caches: Iterable[Path], *, done: bool) -> Forgotten:
+        left = remains(self._project.folder, self._target.wording) if done else []
+        return Forgotten(
+            route=self._route,
+            ids=(self._target.item.label,) if self._target.item.label else (),
+            done=done,
+            records=self._records,
+            files=tuple(dict.fromkeys(self._files)),
+            blobs=len(self._digests) + len(self._gone),
+            caches=tuple(self._project.name_of(path) for path in caches),
+            left=tuple(self._project.name_of(path) for path in left),
+        )
+
+
+def _route_of(stream: str) -> str:
+    return stream.removeprefix(_ROUTES)
+
+
+def _content(project: Project, digest: Digest) -> bytes:
+    with project.store.open_blob(digest) as file:
+        return file.read()
+
+
+def alone(project: Project) -> AbstractContextManager[object]:
+    """Hold the project's lock for forgetting: two at once would wait for each other's routes."""
+    return locks.held(project.folder / "locks" / "forget.lock", f"{project.folder}: another forget")
+
+
+# --------------------
+# Files that no journal makes, and caches.
+
+
+_MADE_ANEW = ("routes", "renders", "sessions", "open")  # folders of the cache
+
+_OF_ROUTE = re.compile(r"\.ralf-(.+)\.md-[0-9a-f]{12}\.tmp")
+
+
+def _loose_files(project: Project) -> Iterator[Path]:
+    """Route files, what was set aside beside them, what a repair kept because it could not be read, and the accounts of
+    migrations. What a writer is about to put in place, or has displaced, is its own: the route's next writer sweeps it.
+    """
+    accounts = (project.folder / "migrations").glob("*")
+    for path in sorted([*project.routes.glob("*"), *(project.folder / "damaged").rglob("*"), *accounts]):
+        if path.is_file() and not path.is_symlink() and not durable.is_hidden(path.name):
+            yield path
+
+
+def _route_of_file(path: Path, project: Project) -> str:
+    """The route whose file this is, "" for none."""
+    route = path.name.removesuffix(".md") if path.parent == project.routes and path.suffix == ".md" else ""
+    return route if cleaning.is_valid(route) else ""
+
+
+def _is_apart(project: Project, route: str) -> bool:
+    """Whether a route's file is not made from its journal: somebody brought it, or it cannot be read."""
+    try:
+        state = load_state(project, route)
+    except DamagedRouteFile:
+        return True
+    return state is not None and state.status in ("own", "foreign", "damaged")
+
+
+def purge_file(project: Project, path: Path, purge: Purge) -> bool:
+    """Purge a file that is not made from a journal: brought, damaged, or set aside; whether it had to be."""
+    wording, route = purge.wording, _route_of_file(path, project)
+    if not holds(path, wording) or (route and not _is_apart(project, route)):
+        return False
+
+    try:
+        content = path.read_bytes()
+    except FileNotFoundError:  # what a writer set aside, and has taken in by now
+        return False
+    try:
+        if packed := list(unpacked(content)):  # of what is damaged the words cannot be taken out as it is
+            content = b"".join(packed)
+        purged = render(from_tree(RouteContext, purge.purged(to_tree(parse(content, path))))).encode()
+    except DamagedRouteFile:
+        plain = wording.without(content.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
+        purged = purged_evidence(content, wording) if packed else plain
+    if route:
+        _keep_whose_it_is(project, route, purged)  # first: what is left of it would count by when it was written
+    durable.write(path, purged)
+    return True
+
+
+def _keep_whose_it_is(project: Project, route: str, purged: bytes) -> None:
+    """Have a route file without a journal stay this user's, or foreign, though it is about to be another."""
+    owner, path = project.owner, project.route_file(route)
+    if foreign.is_own(project, route, content_of(path)):
+        foreign.remember(project, route, purged)
+    elif owner.registration is not None:
+        digest = hashlib.sha256(purged).hexdigest()
+        owner.update(unaccepted={**owner.registration.unaccepted, path.name: digest})
+
+
+def _set_aside(project: Project, route: str) -> list[Path]:
+    """What a repair kept of a route because it could not be read: its file, and of its journal."""
+    folder = project.folder / "damaged"
+    ours = re.compile(rf"{re.escape(route)}\.(?:md|jsonl)(?:\.[0-9a-f]+)?")
+    found = [path for name in ("routes", "journal/routes") for path in (folder / name).glob("*")]
+    parts = [
+        path for path in (folder / "archive/journal/routes" / route).glob("*") if not durable.is_temporary(path.name)
+    ]
+    return sorted([*(path for path in found if ours.fullmatch(path.name)), *parts])
+
+
+def _digests_named(paths: Iterable[Path]) -> set[Digest]:
+    """The digests that are named in files, as far as they can be read."""
+    found = set()
+    for path in paths:
+        with suppress(OSError):
+            content = content_of(path)
+            found |= {digest for part in (content, *unpacked(content)) for digest in evidence.digests_in(part)}
+    return found
+
+
+def _blobs_set_aside(project: Project, digests: Container[Digest]) -> list[Path]:
+    """The files that a repair kept and in which some of these blobs lie."""
+    folder = project.folder / "damaged"
+    blobs = (path for name in ("blobs", "archive/blobs") for path in (folder / name).glob("??/*"))
+    alone = [path for path in blobs if path.name.partition(".")[0] in digests]
+    zips = [path for path in (folder / "archive/blobs").glob("*") if path.is_file() and not path.is_symlink()]
+    return sorted([*alone, *(path for path in zips if any(one.digest in digests for one in _members(path)))])
+
+
+def _drop_blobs(path: Path, digests: Container[Digest]) -> None:
+    """Drop these blobs out of such a file. Of what is damaged nothing can be taken out as it is: the others' text, as
+    far as it can be had, takes its place.
+    """
+    others = [one for one in _members(path) if one.digest not in digests] if path.parent.name == "blobs" else []
+    if others:
+        durable.write(path, b"".join(map(text_of, others)))
+    else:
+        durable.removed([path])
+
+
+def _members(path: Path) -> list[blob_files.Member]:
+    return list(blob_files.remains(content_of(path)))
+
+
+def _sweep_temporary(project: Project) -> None:
+    """Remove what a forget left that died while it purged a file which only a forget writes, for who is alone at it."""
+    left = [path for path in project.routes.glob(".ralf-*") if durable.is_temporary(path.name)]
+    of_routes = {path for path in left if (found := _OF_ROUTE.fullmatch(path.name)) and cleaning.is_valid(found[1])}
+    durable.removed(path for path in left if path not in of_routes)
+
+
+def _caches_with(project: Project, wording: Wording) -> list[Path]:
+    """The files of the cache that hold the words, and the search index, which does in its own way."""
+    return sorted({*remains(project.cache, wording), *project.cache.glob("search*")})
+
+
+def _derived_caches(project: Project) -> list[Path]:
+    """The files of the cache that hold what routes say, all of them."""
+    return [path for name in _MADE_ANEW for path in (project.cache / name).rglob("*") if path.is_file()]
+
+
+# --------------------
+# Forget a whole route: journal, archive, file, caches, evidence of no other route, and copies that a repair kept.
+#
+# The journal goes last: until it is gone, the route can be forgotten again, and a crash leaves a store that verifies.
+
+
+_ENDINGS = (".md", ".json", ".jsonl", ".idx", "")
+
+
+def forget_route(route: str, *, dry_run: bool = False, root: str | os.PathLike[str] | None = None) -> Forgotten:
+    """Remove all that the store has of a route; other routes keep what they have.
+
+    What others of the store say of it stays, and so does the client's transcript: a checkpoint takes it in anew. Raises
+    RouteNotFound, UsageError (a refused name), Busy, OSError, DamagedJournal (it is not known what other routes need).
+    """
+    project = projects.find(root)
+    project.check_links()
+    found = routing.existing(project, route)
+    if dry_run:
+        return _gone(project, found, dry_run=True)
+    with (
+        alone(project),
+        locks.held(project.worker_lock(found), f"{found}: the model's work"),
+        locks.held(project.route_lock(found), found),
+    ):
+        return _gone(project, found, dry_run=False)
+
+
+def _gone(project: Project, route: str, *, dry_run: bool) -> Forgotten:
+    stream, properties = journal.stream_of(route), project.store.properties
+    heap, replacing = required(properties.heap, "drop blobs"), required(properties.replace, "drop streams")
+    named = evidence.named(project.store)
+    kept = _set_aside(project, route)
+    lost = _digests_named(kept) - named.keys()  # of records that were damaged
+    own = lost | {digest for digest, streams in named.items() if streams == {stream}}
+    blobs = [blob.digest for blob in heap.blobs() if blob.digest in own]
+    kept_blobs = _blobs_set_aside(project, own)
+    count = sum(1 for _ in project.store.read(stream))
+    files, caches = list(_files(project, route)), list(_caches(project, route))
+    if not dry_run:
+        durable.sweep(project.route_file(route), grace=0)
+        removed(files)
+        for digest in blobs:
+            heap.drop_blob(digest)
+        for path in kept_blobs:
+            _drop_blobs(path, own)
+        removed(kept)  # now that nothing is needed any more that these name
+        _remove(caches)
+        replacing.drop(stream)
+        heap.sweep()
+        _remove(_caches(project, route))  # a search may have come in between
+        sync_below(project.folder)
+    left = []
+    if not dry_run:
+        left = [*_files(project, route), *_caches(project, route), *_blobs_set_aside(project, own)]
+    return Forgotten(
+        route=route,
+        ids=(),
+        done=not dry_run,
+        whole=True,
+        records={route: count} if count else {},
+        files=tuple(project.name_of(path) for path in [*files, *kept, *kept_blobs]),
+        blobs=len(blobs),
+        caches=tuple(project.name_of(path) for path in caches),
+        left=tuple(project.name_of(path) for path in left),
+    )
+
+
+def _files(project: Project, route: str) -> Iterator[Path]:
+    """The route's file, and what was set aside beside it, also under a hidden name."""
+    ours = re.compile(rf"{re.escape(route)}\.(?:md|displaced-[0-9a-f]+)")
+    hidden = hidden_beside(project.route_file(route))
+    yield from sorted([*hidden, *(path for path in project.routes.glob("*") if ours.fullmatch(path.name))])
+
+
+def _caches(project: Project, route: str) -> Iterator[Path]:
+    """What the cache has of the route, by name, the choices of it, the sessions that hooks have seen to work on it, and
+    the search index and the spends, which have all routes.
+    """
+    seen = f'"route": {json.dumps(route)}'.encode()
+    choices = project.cache / "chosen", project.cache / "named" / "sessions"
+    for top, folders, files in os.walk(project.cache):
+        for name in [*folders, *files]:
+            path = Path(top, name)
+            ours = path.parent != project.cache and name in {f"{route}{ending}" for ending in _ENDINGS}
+            chosen = path.parent in choices and path.is_file() and path.read_bytes().strip() == route.encode()
+            worked = path.parent == project.cache / "hooks" and path.is_file() and seen in path.read_bytes()
+            if ours or chosen or worked:
+                yield path
+    yield from project.cache.glob("search*")
+    yield from project.cache.glob("spend.json")
+
+
+def _remove(paths: Iterable[Path]) -> None:
+    found = list(paths)
+    for path in found:
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
+            durable.sync_folder(path.parent)
+    removed(path for path in found if not path.is_dir() or path.is_symlink())

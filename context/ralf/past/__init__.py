@@ -1,1 +1,0 @@
-"""What happened to a route: its earlier states, what changed between them, and the way back."""

@@ -1,0 +1,206 @@
+"""Redaction: each secret of a text gives way to `[REDACTED:kind:tag]`, before anything is made of the text.
+
+The tag is a short hash under the project's key: equal secrets stay recognisably equal, and nobody without the key can
+try words against it. Redacting what is redacted changes nothing.
+"""
+
+from __future__ import annotations
+
+import hmac
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import cache
+from hashlib import sha256
+from typing import Any
+
+from ralf.redact import borders, contexts, engine, formats, values
+from ralf.redact.borders import MARKER, Known, Span, marked
+from ralf.redact.engine import Expression, Hit, Text, Words
+from ralf.transcripts.events import Event
+
+_ESCAPED_BREAK = re.compile(r"(?<!\\)(?:\\++r)?+\\++n|\r\n")
+
+_WORDS = Words(
+    (
+        *formats.FORMAT_WORDS,
+        *values.WORDS,
+        *contexts.COMMAND_WORDS,
+        *contexts.ANNOUNCEMENT_WORDS,
+        *engine.vendor_words(),
+    )
+)
+
+
+def _assigned(text: Text, there: Collection[str]) -> Iterator[Hit]:
+    from ralf.redact import assignments  # what it matches takes milliseconds to compile, and few texts need it
+
+    return assignments.find(text, there)
+
+
+_FAMILIES = (
+    (_assigned, frozenset(values.WORDS)),
+    (contexts.find_in_commands, frozenset(contexts.COMMAND_WORDS)),
+    (contexts.find_announced, frozenset(contexts.ANNOUNCEMENT_WORDS)),
+    (engine.find_vendor_tokens, frozenset(engine.vendor_words())),
+)
+"""What finds secrets of a sort, and the words without one of which it finds none."""
+
+_MOST_PASSES = 3  # what stands behind a marker may be a secret of its own; one pass is the rule
+
+
+class Redactor:
+    """Redacts texts, trees and events under one key: the same key and text give the same bytes.
+
+    patterns  the user's own: their first group is the secret, the whole match where they have none
+    problem   what is wrong with the key, "" for nothing
+    """
+
+    def __init__(self, key: bytes, patterns: Sequence[Expression] = (), *, problem: str = "") -> None:
+        self._key = key
+        self._patterns = tuple(patterns)
+        self.problem = problem
+
+    def text(self, text: str) -> str:
+        """The text without its secrets."""
+        for _ in range(_MOST_PASSES):
+            hits = self.hits(text)
+            if not hits:
+                break
+            text = marked(
+                text, [Span(hit.start, hit.end, self.marker(hit.kind, text[hit.start : hit.end])) for hit in hits]
+            )
+        return text
+
+    def tree(self, value: Any) -> Any:
+        """Plain data with every string redacted, keys included; a string under a key is judged by the key, too."""
+        return self._tree(value, cache(self.text))  # the same keys and paths stand in it many times
+
+    def _tree(self, value: Any, text: Callable[[str], str]) -> Any:
+        if isinstance(value, str):
+            return text(value)
+        if isinstance(value, Mapping):
+            return {text(str(key)): self._under(str(key), item, text) for key, item in value.items()}
+        if isinstance(value, list | tuple):
+            return [self._tree(item, text) for item in value]
+        return value
+
+    def _under(self, key: str, value: Any, text: Callable[[str], str]) -> Any:
+        if isinstance(value, str) and self._is_named(key, value):
+            return self.marker("secret", value)
+        return self._tree(value, text)
+
+    def events(
+        self, events: Sequence[Event], *, tails: Mapping[str, str] | None = None, following: Sequence[Event] = ()
+    ) -> tuple[list[Event], dict[str, str]]:
+        """The events without their secrets, also those that the border between two events of a kind cuts in two; and
+        the ends, by kind, that what comes next may go on with.
+
+        tails      such ends of what came before
+        following  the first events of what comes next, where it is known
+        """
+        found, rests = borders.spans(self, events, tails or {}, following)
+        names = self._names(events)
+        clean = [self._event(event, its, names) for event, its in zip(events, found, strict=True)]
+        return clean, borders.open_ends(clean, tails or {}, rests)
+
+    def _names(self, events: Sequence[Event]) -> dict[str, str]:
+        """The names that events bear, each redacted; all at once, for they are many and short."""
+        known = list(dict.fromkeys(name for event in events for name in (event.tool, event.call_id, event.cwd)))
+        if not self.hits("\n".join(known)):
+            return {name: name for name in known}
+        return {name: self.text(name) for name in known}
+
+    def _event(self, event: Event, hits: Sequence[Span], names: Mapping[str, str]) -> Event:
+        text = self.text(marked(event.text, hits)) if hits else event.text
+        tree = event.input
+        if tree and (hits or event.kind == "note" or any(map(values.is_name, _keys(tree)))):
+            secrets = Known({event.text[span.start : span.end]: span.marker for span in hits})
+            tree = _replaced(self.tree(tree), secrets)
+        tool, call, cwd = names[event.tool], names[event.call_id], names[event.cwd]
+        if (text, tree, tool, call, cwd) == (event.text, event.input, event.tool, event.call_id, event.cwd):
+            return event
+        return replace(event, text=text, input=tree, tool=tool, call_id=call, cwd=cwd)
+
+    def named(self, tree: Any) -> Iterator[tuple[str, str]]:
+        """The values of a tree that their keys call secrets, each with its marker."""
+        if isinstance(tree, Mapping):
+            for key, item in tree.items():
+                if isinstance(item, str):
+                    if item and self._is_named(str(key), item):
+                        yield item, self.marker("secret", item)
+                else:
+                    yield from self.named(item)
+        elif isinstance(tree, list | tuple):
+            for item in tree:
+                yield from self.named(item)
+
+    def _is_named(self, key: str, value: str) -> bool:
+        """Whether a value is a secret because its key says so."""
+        if not values.is_name(key) or "\n" in value or MARKER.match(value):
+            return False
+        head = f'"{key}": "'
+        hits = _assigned(Text(f'{head}{value}"'), values.WORDS)
+        return any(hit[:2] == (len(head), len(head) + len(value)) for hit in hits)
+
+    # ---- one text ----
+
+    def hits(self, text: str) -> list[Hit]:
+        """The secrets of a text, in order, none over another."""
+        looked = Text(text)
+        there = sorted(_WORDS.within(looked.low))  # of two that find the same, always the same one is first
+        found = list(formats.find_formats(looked, there))
+        for family, words in _FAMILIES if there else ():
+            its = [word for word in there if word in words]
+            if its:
+                found.extend(family(looked, its))
+        found.extend(self._of_the_user(looked))
+        if not found:
+            return []
+        known = [marker.span() for marker in MARKER.finditer(text)] if "[REDACTED:" in text else []
+        merged: list[Hit] = []
+        for hit in sorted(found, key=lambda hit: (hit.start, -hit.end)):
+            if any(hit.start < end and start < hit.end for start, end in known):
+                continue
+            if merged and hit.start < merged[-1].end:
+                merged[-1] = merged[-1]._replace(end=max(hit.end, merged[-1].end))
+            else:
+                merged.append(hit)
+        return merged
+
+    def _of_the_user(self, text: Text) -> Iterator[Hit]:
+        for pattern in self._patterns:
+            for places in pattern.matches(text):
+                start, end = next((place for place in places[1:2] if place[0] >= 0), places[0])
+                if start < end:
+                    yield Hit(start, end, "pattern")
+
+    def digest(self, text: str) -> str:
+        """What tells a text again under this key, and nothing of it to who has not the key: 16 hexadecimal digits."""
+        return hmac.new(self._key, text.encode("utf-8", "surrogatepass"), sha256).hexdigest()[:16]
+
+    def marker(self, kind: str, secret: str) -> str:
+        """What stands for a secret: equal for equal ones, also where one of them is escaped."""
+        plain = _ESCAPED_BREAK.sub("\n", secret).replace("\\/", "/").strip()
+        tag = hmac.new(self._key, plain.encode("utf-8", "surrogatepass"), sha256).hexdigest()[:8]
+        return f"[REDACTED:{kind}:{tag}]"
+
+
+def _keys(tree: Any) -> Iterator[str]:
+    if isinstance(tree, Mapping):
+        for key, item in tree.items():
+            yield str(key)
+            yield from _keys(item)
+    elif isinstance(tree, list | tuple):
+        for item in tree:
+            yield from _keys(item)
+
+
+def _replaced(tree: Any, secrets: Known) -> Any:
+    if isinstance(tree, str):
+        return secrets.replaced(tree)
+    if isinstance(tree, Mapping):
+        return {key: _replaced(item, secrets) for key, item in tree.items()}
+    if isinstance(tree, list):
+        return [_replaced(item, secrets) for item in tree]
+    return tree

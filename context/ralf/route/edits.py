@@ -1,0 +1,407 @@
+"""Labels of decisions, and what an edited or newer route file says otherwise, as changes. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import lru_cache
+from typing import Any
+
+from ralf.brief import wording
+from ralf.format import merge
+from ralf.format.codec import Tree, from_tree, to_tree
+from ralf.model import MOST_SOURCES, Decision, RouteContext, Section, Tombstone
+from ralf.route import cap
+from ralf.text.cleaning import one_line
+
+# ---- labels ----
+
+_LABEL = re.compile(r"DEC-[0-9]{1,9}\Z")
+
+
+LINKS = ("supersedes", "superseded_by")
+
+
+def labelled(context: RouteContext, kind: str, payload: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The payload of a record that is about to be appended to `context`, its new decisions with their labels.
+
+    One that is active already in the same words is no new one: it goes by the label that it has, and is left out where
+    it tells nothing that is not known. One that was dropped is left out; only a record of a decision, which a person
+    makes, brings it back. `#n`, the nth decision of the list, becomes that one's label in `supersedes` and
+    `superseded_by`. The labels stand in the record, so that whoever reads it, and however much has been folded away,
+    calls them the same.
+    """
+    if kind not in ("checkpoint", "refinement", "decision"):
+        return payload
+    items = [payload.get("decision", {})] if kind == "decision" else payload.get("decisions", ())
+    active: dict[str, list[Decision]] = {}
+    taken: set[str] = set()
+    if not all(item.get("id") for item in items):  # else they have been labelled, and nothing need be looked up
+        for decision in context.decisions:
+            if decision.status == "active":
+                active.setdefault(said(decision), []).append(decision)
+        taken = {known.id for known in context.decisions}
+    count = context.context_checkpoint.decision_count
+    made = []
+    labels: dict[str, str] = {}  # `#n` to label
+    stones = context.dropped + context.forgotten if kind != "decision" else ()
+    for number, item in enumerate(items, start=1):
+        if stones and _is_buried(stones, item):
+            labels[f"#{number}"] = ""
+            continue
+        if not item.get("id"):
+            decision = from_tree(Decision, item)
+            alike = active.get(said(decision), [])
+            known = next((one for one in reversed(alike) if _is_one(one, decision)), None)
+            if known is None or decision.supersedes == known.id or decision.status != "active":
+                count += 1
+                while f"DEC-{count:03d}" in taken:  # an imported file may have used it
+                    count += 1
+                item = {**item, "id": f"DEC-{count:03d}"}
+                if decision.status == "active":
+                    active.setdefault(said(decision), []).append(replace(decision, id=item["id"]))
+            else:
+                item = {**item, "id": known.id}
+                news = _told_again(known, from_tree(Decision, item))
+                if news == known:
+                    labels[f"#{number}"] = known.id
+                    continue
+                alike[alike.index(known)] = news
+        labels[f"#{number}"] = item["id"]
+        made.append(item)
+    made = [_linked(item, labels) for item in made]
+    return {**payload, "decision": made[0] if made else {}} if kind == "decision" else {**payload, "decisions": made}
+
+
+def _is_one(known: Decision, new: Decision) -> bool:
+    """Whether two decisions of the same words are one: where documents number them otherwise and give other reasons
+    ("Scope", in every run), they are two.
+    """
+    labels = known.extra.get("label"), new.extra.get("label")
+    return None in labels or labels[0] == labels[1] or known.rationale == new.rationale
+
+
+def _is_buried(stones: tuple[Tombstone, ...], item: Mapping[str, Any]) -> bool:
+    """Whether a decision that a summariser brings was dropped: by its label, or, where it is new, by its words."""
+    if item.get("id"):
+        return cap.is_buried(stones, str(item["id"]))
+    return cap.cover(stones, from_tree(Decision, item))
+
+
+def _linked(item: Mapping[str, Any], labels: Mapping[str, str]) -> dict[str, Any]:
+    """A decision with labels for `#n`; what is replaced by one that is left out is not replaced."""
+    made = {**item, **{key: labels.get(item[key], item[key]) for key in LINKS if item.get(key)}}
+    return {**made, "status": "active"} if item.get("superseded_by") and not made["superseded_by"] else made
+
+
+def said(decision: Decision) -> str:
+    """What a decision says, white space and case aside."""
+    return _words(decision.decision)
+
+
+@lru_cache(maxsize=4096)  # each write asks it of every decision
+def _words(text: str) -> str:
+    return one_line(text).casefold()
+
+
+def with_decision(context: RouteContext, decision: Decision) -> RouteContext:
+    """The context with one more decision, and what it replaces marked; one that it has is told what is new of it."""
+    known = {item.id for item in context.decisions}
+    decisions = []
+    for item in context.decisions:
+        if item.id == decision.id:
+            item = _told_again(item, decision)
+        elif item.id == decision.supersedes and not item.superseded_by:
+            status = "superseded" if item.status == "active" else item.status
+            item = replace(item, status=status, superseded_by=decision.id)
+        decisions.append(item)
+    if decision.id not in known:
+        decisions.append(decision)
+    header = context.context_checkpoint
+    number = int(decision.id[4:]) if _LABEL.match(decision.id) else 0
+    header = replace(header, decision_count=max(header.decision_count, number))
+    return replace(context, context_checkpoint=header, decisions=tuple(decisions))
+
+
+def _told_again(known: Decision, again: Decision) -> Decision:
+    """A decision with what its being said again adds: where, what it replaces, and whether it was taken back."""
+    places = [known.source, *known.further_sources]
+    further = [place for place in (again.source, *again.further_sources) if place is not None and place not in places]
+    status = again.status if known.status == "active" else known.status
+    return replace(
+        known,
+        status=status,
+        supersedes=known.supersedes or again.supersedes,
+        superseded_by=known.superseded_by or (again.superseded_by if status != "active" else ""),
+        further_sources=(*known.further_sources, *further)[: MOST_SOURCES - 1],
+    )
+
+
+def labelled_alike(before: RouteContext, after: RouteContext) -> tuple[RouteContext, RouteContext]:
+    """Two versions of a file, the first with a label for every decision, and the second with the same for those that
+    say the same: whoever wrote them without one, they are no new ones.
+    """
+    made = all_labelled(before)
+    given: dict[str, list[str]] = {}
+    for old, new in zip(before.decisions, made.decisions, strict=True):
+        if not old.id:
+            given.setdefault(said(new), []).append(new.id)
+    decisions = []
+    for item in after.decisions:
+        alike = given.get(said(item), []) if not item.id else []
+        decisions.append(replace(item, id=alike.pop(0), origin=item.origin or "human-edit") if alike else item)
+    return made, replace(after, decisions=tuple(decisions))
+
+
+def distinct(decisions: Sequence[Decision], known: Mapping[str, Decision]) -> list[Decision]:
+    """The decisions, of those that share a label one with it and the others without: whoever copied a decision and
+    changed the copy made a new one. A copy that is the same in everything is left out.
+
+    known  decisions as they were, by their labels: who says what that one said keeps the label, else the first
+    """
+    keeping: dict[str, int] = {}  # which one keeps a label, by its place: two that are the same may be one object
+    for place, item in enumerate(decisions):
+        was = known.get(item.id)
+        if item.id not in keeping or (was and said(item) == said(was) != said(decisions[keeping[item.id]])):
+            keeping[item.id] = place
+    made: list[Decision] = []
+    for place, item in enumerate(decisions):
+        if not item.id or place == keeping[item.id]:
+            made.append(item)
+        elif item != decisions[keeping[item.id]]:
+            made.append(replace(item, id="", origin="human-edit", source=None, further_sources=()))
+    return made
+
+
+def all_labelled(context: RouteContext) -> RouteContext:
+    """The context with a label for every decision, also for those that a person wrote without one."""
+    numbers = [int(item.id[4:]) for item in context.decisions if _LABEL.match(item.id)]
+    count = max([context.context_checkpoint.decision_count, *numbers])
+    decisions = []
+    for item in distinct(context.decisions, {}):
+        if not item.id:
+            count += 1
+            item = replace(item, id=f"DEC-{count:03d}", origin=item.origin or "human-edit")
+        decisions.append(item)
+    header = replace(context.context_checkpoint, decision_count=count)
+    return replace(context, context_checkpoint=header, decisions=tuple(decisions))
+
+
+# ---- what a file says otherwise ----
+
+_BOOKKEEPING = frozenset(
+    {"version", "route", "revision", "lineage", "foreign_records", "joined", "later_records", "spend"}
+)
+"""What an edit of the header cannot change."""
+
+
+def changes_of_edit(
+    base: RouteContext,
+    theirs: RouteContext,
+    newest: RouteContext | None = None,
+    is_known: Callable[[merge.Change], bool] = lambda _: False,
+) -> list[merge.Change]:
+    """What a person changed in a route file that was rendered from `base`; the bookkeeping of the header is ours.
+
+    newest    what the route has come to since; a decision that they added gets a label that it uses for no other, and
+              what it says already (a writer took it in, and died before the file showed that) is no change. What both
+              changed is told under `unresolved`, too
+    is_known  whether a change was taken in before: then it is none, whatever became of it
+    """
+    edited: Tree = to_tree(_unclashing(base, theirs, newest or base))
+    original = to_tree(base)
+    for key in (*_BOOKKEEPING, "decision_count"):
+        for tree in (edited, original):
+            tree.get("context_checkpoint", {}).pop(key, None)
+    changes = merge.diff(original, edited)
+    if newest is None:
+        return changes
+    now = to_tree(newest)
+    changes = [change for change in merge.open_changes(changes, now) if not is_known(change)]
+    return changes + wording.of_edit(original, now, changes)
+
+
+def _unclashing(base: RouteContext, theirs: RouteContext, newest: RouteContext) -> RouteContext:
+    """`theirs`, all labelled: added decisions get another label where theirs stands for another, and keep it where it
+    is the same one that was taken in before. What they linked to a label is linked to what it has become.
+    """
+    before = {item.id: item for item in base.decisions}
+    since = {item.id: item for item in newest.decisions if item.id not in before}
+    same = {said(item): item for item in since.values()}
+    theirs = replace(theirs, decisions=tuple(distinct(theirs.decisions, before)))
+    decisions = []
+    for item in theirs.decisions:
+        if not item.id or item.id in since:
+            known = same.get(said(item))
+            item = replace(item, id=known.id, origin=item.origin or known.origin) if known else replace(item, id="")
+        decisions.append(item)
+    count = max(theirs.context_checkpoint.decision_count, newest.context_checkpoint.decision_count)
+    header = replace(theirs.context_checkpoint, decision_count=count)
+    made = all_labelled(replace(theirs, context_checkpoint=header, decisions=tuple(decisions)))
+    pairs = zip(theirs.decisions, made.decisions, strict=True)
+    labels = {old.id: new.id for old, new in pairs if old.id and old.id != new.id}
+    return replace(made, decisions=tuple(_relinked(item, labels, before.get(item.id)) for item in made.decisions))
+
+
+def _relinked(item: Decision, labels: Mapping[str, str], was: Decision | None) -> Decision:
+    links: dict[str, Any] = {
+        key: labels[link] for key in LINKS if (link := getattr(item, key)) in labels and link != getattr(was, key, "")
+    }
+    return replace(item, **links) if links else item
+
+
+def changes_of_foreign(ours: RouteContext, theirs: RouteContext, *, same: bool = False) -> list[merge.Change]:
+    """What a route file of another history adds to `ours`: what it lacks or says otherwise changes nothing.
+
+    Decisions that we do not have get labels of our own, and a section whose number we use for another loses it.
+
+    same  whether it is the same history, of which we have lost a part: then labels that are free stay what they were
+    """
+    known = {said(item) for item in ours.decisions}
+    taken = {item.id for item in ours.decisions}
+    decisions = tuple(
+        item if same and item.id not in taken else replace(item, id="")
+        for item in theirs.decisions
+        if said(item) not in known and not cap.cover(cap.of(ours), item)
+    )
+    numbers = {section.number: section.text for section in ours.body.sections}
+    sections = tuple(
+        _unnumbered(one) if numbers.get(one.number, one.text) != one.text else one for one in theirs.body.sections
+    )
+    header = ours.context_checkpoint
+    kept = {key: getattr(header, key) for key in _BOOKKEEPING}
+    count = max(header.decision_count, theirs.context_checkpoint.decision_count)
+    added = replace(
+        theirs,
+        context_checkpoint=replace(theirs.context_checkpoint, **kept, decision_count=count),
+        decisions=decisions,
+        folded=replace(theirs.folded, tombstone_count=ours.folded.tombstone_count),
+        body=replace(theirs.body, sections=sections),
+    )
+    tree = to_tree(ours)
+    changes = merge.diff(tree, to_tree(all_labelled(added)))
+    return [change for change in changes if "value" in change and not merge.holds(tree, change["at"])]
+
+
+# ---- what a file has that is newer than the journal's head, or of another history ----
+#
+# That it lacks an item says nothing: the cap may have folded it. A tombstone says that it is gone.
+
+_COUNTED = ("checkpoint_count", "total_tokens_consumed", "decision_count")
+"""Counters of the header, which never go back."""
+
+
+def retired(ours: RouteContext, theirs: RouteContext) -> list[merge.Change]:
+    """The decisions of ours that a file of another history, which is not known to go on from it, says are dropped,
+    superseded or reversed: it cannot have that from nowhere.
+    """
+    known = {item.id: item for item in theirs.decisions}
+    changes: list[merge.Change] = []
+    for item in ours.decisions:
+        other = known.get(item.id)
+        stones = [stone for stone in cap.of(theirs) if stone.id == item.id]
+        status = other.status if other is not None and said(other) == said(item) else "active"
+        if status == "active" and cap.cover(stones, item):
+            status = "dropped"
+        if item.status == "active" != status:
+            changes.append({"at": ["decisions", item.id, "status"], "value": status})
+    return changes
+
+
+def likeliest_render(renders: Sequence[RouteContext], found: RouteContext) -> RouteContext | None:
+    """Which of our renders, newest first, a file without a lineage is an edit of: the one whose items it has, but for
+    the fewest; None where it has less than half of them. Nobody else knows their times.
+    """
+    theirs = set(_timed(found))
+    items = {one.revision: set(_timed(one)) for one in renders}
+    near = [
+        one
+        for one in renders
+        if items[one.revision] and 2 * len(items[one.revision] & theirs) >= len(items[one.revision])
+    ]
+    return min(near, key=lambda one: len(items[one.revision] ^ theirs), default=None)
+
+
+def _timed(context: RouteContext) -> Iterator[tuple[str, str]]:
+    yield from ((item.id, item.timestamp) for item in context.decisions if item.timestamp)
+    yield from ((entry.checkpoint_id, entry.timestamp) for entry in context.checkpoint_history if entry.timestamp)
+
+
+def changes_of_newer(recorded: RouteContext, found: RouteContext) -> list[merge.Change]:
+    """What a file shows more, or otherwise, than a journal whose last records are lost.
+
+    The file is the newer of the two and its values stand. Where the journal went on by itself, its own items stay, and
+    those of the file that go by the same label or number get another one.
+    """
+    apart = _apart(recorded, found)
+    return list(_kept(changes_of_edit(recorded, apart, recorded), recorded, found))
+
+
+def changes_since(base: RouteContext, found: RouteContext, recorded: RouteContext) -> list[merge.Change]:
+    """What a file of another history says otherwise than `base`, our revision that it had taken in; `recorded` is what
+    ours came to since. Where both changed a field, theirs stands and ours is told under `unresolved`.
+    """
+    return list(_kept(changes_of_edit(base, _apart(base, found), recorded), recorded, found))
+
+
+def _kept(changes: list[merge.Change], recorded: RouteContext, found: RouteContext) -> Iterator[merge.Change]:
+    """The changes but for those that only say what the file lacks, and counters that would go back."""
+    buried = {stone.id for stone in cap.of(found)}
+    for change in changes:
+        at = change["at"]
+        is_gone = at[0] == "active_work" or (at[0] == "decisions" and len(at) == 2 and at[1] in buried)
+        if at[0] == "folded" or (change.get("removed") and not is_gone):
+            continue
+        if at[0] != "context_checkpoint" or at[1] not in _COUNTED:
+            yield change
+    for name in _COUNTED:
+        ours, theirs = (getattr(one.context_checkpoint, name) for one in (recorded, found))
+        if theirs > ours:
+            yield {"at": ["context_checkpoint", name], "value": theirs}
+
+
+def _apart(ours: RouteContext, theirs: RouteContext) -> RouteContext:
+    """`theirs`, in which no other decision goes by a label of ours, and no other checkpoint by a number of ours."""
+    known = {item.id: item for item in ours.decisions}
+    count = max(one.context_checkpoint.decision_count for one in (ours, theirs))
+    labels: dict[str, str] = {}
+    for item in theirs.decisions:
+        if item.id in known and not _is_same(known[item.id], item):
+            alike = next((one.id for one in ours.decisions if said(one) == said(item)), "")
+            count += not alike
+            labels[item.id] = alike or f"DEC-{count:03d}"
+    entries = {entry.checkpoint_id: entry for entry in ours.checkpoint_history}
+    clashing = {
+        entry.checkpoint_id
+        for entry in theirs.checkpoint_history
+        if (known_entry := entries.get(entry.checkpoint_id)) is not None and known_entry.timestamp != entry.timestamp
+    }
+    sections = tuple(
+        _unnumbered(one) if one.number is not None and f"cp-{one.number:03d}" in clashing else one
+        for one in theirs.body.sections
+    )
+    header = replace(theirs.context_checkpoint, decision_count=count)
+    return replace(
+        theirs,
+        context_checkpoint=header,
+        decisions=tuple(_relabelled(item, labels) for item in theirs.decisions),
+        checkpoint_history=tuple(one for one in theirs.checkpoint_history if one.checkpoint_id not in clashing),
+        body=replace(theirs.body, sections=sections),
+    )
+
+
+def _is_same(ours: Decision, theirs: Decision) -> bool:
+    """Whether two decisions of one label are one, whose words somebody may have changed."""
+    return ours.timestamp == theirs.timestamp or said(ours) == said(theirs)
+
+
+def _relabelled(item: Decision, labels: Mapping[str, str]) -> Decision:
+    links: dict[str, Any] = {key: labels[link] for key in LINKS if (link := getattr(item, key)) in labels}
+    return replace(item, id=labels.get(item.id, item.id), **links)
+
+
+def _unnumbered(section: Section) -> Section:
+    """A section of a file whose number is that of another section of ours."""
+    title = f"Checkpoint {section.number} of another history: {section.title}".rstrip(": ")
+    return replace(section, number=None, title=title)

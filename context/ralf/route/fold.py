@@ -1,0 +1,464 @@
+"""The fold: what a route's records come to. Pure functions of records; nothing here reads or writes."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from ralf.brief import wording
+from ralf.facts.progress import combine, count_attempt, with_documents, with_run
+from ralf.format import merge
+from ralf.format.codec import from_tree, to_tree
+from ralf.model import (
+    FORMAT_VERSION,
+    ActiveWork,
+    Checkpoint,
+    Decision,
+    Facts,
+    RouteContext,
+    Section,
+    Spend,
+    Todo,
+    Tombstone,
+)
+from ralf.route import cap
+from ralf.route.cap import capped
+from ralf.route.edits import all_labelled, labelled, with_decision
+from ralf.storage.journal import VERSION, Record, digest_of, runs_of, understood
+from ralf.text.cleaning import as_section, one_line, trimmed
+
+MAX_COMPLETED_TODOS, MAX_OPEN_TODOS, MAX_TODO_LENGTH = (
+    30,
+    60,
+    400,
+)  # the work never folds: so it must not grow without end
+
+
+MOST_JOINED = 16  # other histories that a file tells it has taken in
+
+
+def empty(route: str) -> RouteContext:
+    """The context of a route without"""
+    context = RouteContext()
+    return replace(context, context_checkpoint=replace(context.context_checkpoint, version=FORMAT_VERSION, route=route))
+
+
+_BASE = 256  # records from one base to the next
+
+
+def has_base(before: int, revision: int) -> bool:
+    """Whether the file that shows a revision is kept, so that a fold may begin there; `before`: the one shown last."""
+    return revision // _BASE > before // _BASE
+
+
+def fold(records: Iterable[Record], start: RouteContext) -> RouteContext:
+    """What `records`, oldest first, make of `start`; a fold may be broken off and taken up at any record."""
+    context = start
+    for record in records:
+        context = apply(context, record)
+    return context
+
+
+def apply(context: RouteContext, record: Record) -> RouteContext:
+    """What one more record makes of a context. One that is foreign, or of an unknown kind or later format, only
+    advances the revision.
+
+    DamagedJournal for one whose payload is not what its kind holds: no writer of ours has made it.
+    """
+    with understood(context.route, record):
+        return capped(_changed(context, record))
+
+
+def _changed(context: RouteContext, record: Record) -> RouteContext:
+    change = _KINDS.get(record.kind)
+    if change is not None and not record.foreign:
+        changed = change(context, labelled(context, record.kind, record.payload))
+        context = changed if record.kind == REVERT else wording.settled(context, changed)
+    later = record.version > VERSION
+    before = context.context_checkpoint
+    header = replace(
+        before,
+        revision=record.revision,
+        lineage=lineage(before.lineage, record),
+        foreign_records=before.foreign_records + record.foreign,
+        later_records=before.later_records + later,
+        decision_count=max(
+            before.decision_count, record.payload["decision_count"] if later and not record.foreign else 0
+        ),
+        version=FORMAT_VERSION,
+    )
+    return replace(context, context_checkpoint=header)
+
+
+def lineage(before: str, record: Record) -> str:
+    """The name of a history: a hash of the one before and the record. It depends on nothing but the records.
+
+    Of a payload only its digest counts, so that words can be taken out of it and the name stays. Records of version 1
+    have none: there it is the payload itself, and one that was purged names its history.
+    """
+    if record.lineage:
+        return record.lineage
+    if record.version == 1:
+        told = json.dumps(record.payload, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+    else:
+        told = record.digest or digest_of(record.payload)
+    text = "\0".join((before, record.kind.partition("/")[0], told)).encode("utf-8", "surrogatepass")
+    return f"r{record.revision}-{hashlib.sha256(text).hexdigest()[:12]}"
+
+
+def _checkpoint(context: RouteContext, payload: Mapping[str, Any]) -> RouteContext:
+    header = context.context_checkpoint
+    number = next_number(context)
+    tokens = int(payload.get("tokens", 0))
+    period = [one_line(str(time)) for time in payload.get("period", ("", ""))]
+    for item in payload.get("decisions", ()):
+        context = with_decision(context, from_tree(Decision, item))
+    title = one_line(str(payload.get("title", ""))).removesuffix("(Current)").rstrip()
+    entry = from_tree(Checkpoint, {key: payload[key] for key in _ENTRY if key in payload})
+    source = payload.get("source", {})
+    entry = replace(
+        entry,
+        checkpoint_id=f"cp-{number:03d}",
+        timestamp=period[1],
+        tokens=tokens,
+        summary_ref=f"### Checkpoint {number}" + (f": {title}" if title else ""),
+        session=str(source.get("session", "")),
+        lines=f"{int(source.get('from_line', 0)) + 1}-{source.get('to_line', 0)}" if source else "",
+    )
+    dates = f"**Period:** {period[0]} → {period[1]}\n" if any(period) else ""
+    head = f"{dates}**Tokens:** {tokens:,}\n"
+    section = Section(
+        number=number, title=title, text=f"{head}\n{as_section(str(payload.get('text', '')))}".rstrip("\n")
+    )
+    header = replace(
+        context.context_checkpoint,
+        agent_type=header.agent_type or str(payload.get("agent_type", "")),
+        created=header.created or period[0],
+        last_checkpoint=period[1] or header.last_checkpoint,
+        checkpoint_count=number,
+        tokens_at_checkpoint=tokens,
+        total_tokens_consumed=header.total_tokens_consumed + tokens,
+    )
+    facts = from_tree(Facts, payload.get("facts", {}))
+    work = _work(context.active_work, from_tree(ActiveWork, payload.get("active_work", {})))
+    if payload.get("attempt"):
+        work = with_run(work, payload["attempt"], context.checkpoint_history, context.facts, facts)
+    elif "notes" in source:
+        work = with_documents(work, context.checkpoint_history)
+    else:
+        work = count_attempt(work, entry.session, context.checkpoint_history, context.facts, facts)
+    return replace(
+        context,
+        context_checkpoint=header,
+        goal=context.goal or str(payload.get("goal", "")),
+        goal_origin=context.goal_origin if context.goal else str(payload.get("goal_origin", "")),
+        active_work=work,
+        facts=combine(context.facts, facts),
+        checkpoint_history=(*context.checkpoint_history, entry),
+        body=replace(context.body, sections=(section, *context.body.sections)),
+    )
+
+
+_ENTRY = ("origin", "key_events", "reason", "summarizer", "tokens_stored", "kept", "dropped", "recall", "refines")
+
+
+def _work(before: ActiveWork, now: ActiveWork) -> ActiveWork:
+    """The work after a segment: what it says, and what it cannot know (set by a person or a task) stays."""
+    now = cap.kept(before, now)
+    done = [todo for todo in now.todos if todo.status == "completed"]
+    still = [todo for todo in now.todos if todo.status != "completed"]
+    forgotten = set(map(id, [*done[:-MAX_COMPLETED_TODOS], *still[MAX_OPEN_TODOS:]]))
+    return replace(
+        now,
+        todos=tuple(_short(todo) for todo in now.todos if id(todo) not in forgotten),
+        next_steps=now.next_steps[:MAX_OPEN_TODOS],
+        current_task=now.current_task or before.current_task,
+        task_title=now.task_title or before.task_title,
+        attempts=now.attempts if now.attempts is not None else before.attempts,
+        last_progress=now.last_progress if now.last_progress is not None else before.last_progress,
+        outcome=now.outcome or before.outcome,
+        last_runs=before.last_runs,
+        extra={**before.extra, **now.extra},
+    )
+
+
+def _short(todo: Todo) -> Todo:
+    return (
+        replace(todo, content=trimmed(todo.content, MAX_TODO_LENGTH)) if len(todo.content) > MAX_TODO_LENGTH else todo
+    )
+
+
+def _attempt(context: RouteContext, payload: Mapping[str, Any]) -> RouteContext:
+    """Runs that wrote nothing, or of which more is known now."""
+    work = context.active_work
+    for run in runs_of(payload):
+        work = with_run(work, run, context.checkpoint_history, context.facts, Facts())
+    return replace(context, active_work=work)
+
+
+def _decision(context: RouteContext, payload: Mapping[str, Any]) -> RouteContext:
+    if not payload.get("decision"):
+        return context  # said before
+    decision = from_tree(Decision, payload["decision"])
+    if not context.context_checkpoint.created:
+        header = replace(context.context_checkpoint, created=decision.timestamp)
+        context = replace(context, context_checkpoint=header)
+    return with_decision(cap.raised(context, decision), decision)
+
+
+def _drop(context: RouteContext, payload: Mapping[str, Any]) -> RouteContext:
+    return cap.dropped(context, from_tree(Tombstone, payload.get("tombstone", {})))
+
+
+def _forget(context: RouteContext, payload: Mapping[str, Any]) -> RouteContext:
+    return cap.forgotten(context, [from_tree(Tombstone, tree) for tree in payload.get("tombstones", ())])
+
+
+def _edit(context: RouteContext, payload: Mapping[str, Any]) -> RouteContext:
+    edited = from_tree(RouteContext, merge.apply(to_tree(context), payload.get("changes", ())))
+    by_person = payload.get("origin", "human-edit") == "human-edit"
+    if by_person and edited.goal != context.goal and edited.goal_origin == context.goal_origin:
+        edited = replace(edited, goal_origin="")  # it is the person's now
+    if by_person and "lost" not in payload and edited.active_work is not context.active_work:
+        edited = replace(edited, active_work=cap.edited(context.active_work, edited.active_work))
+    return _accepted(cap.as_edited(context, all_labelled(edited)), payload)
+
+
+def _accepted(context: RouteContext, payload: Mapping[str, Any]) -> RouteContext:
+    """The context after a record; one that `accepts` holds what the user has accepted of the foreign ones before it."""
+    if not payload.get("accepts"):
+        return context
+    header = context.context_checkpoint
+    joined = dict.fromkeys([*header.joined, *map(str, payload.get("joins", ()))])
+    header = replace(header, foreign_records=0, joined=tuple(joined)[-MOST_JOINED:])
+    return replace(context, context_checkpoint=header)
+
+
+def _import(context: RouteContext, payload: Mapping[str, Any]) -> RouteContext:
+    imported = from_tree(RouteContext, payload.get("document", {}))
+    header = imported.context_checkpoint
+    # What was spent is told on; what steers whether a model is asked here is not somebody else's to say.
+    spend = Spend(header.spend.calls, header.spend.tokens, header.spend.estimated_tokens, header.spend.cost_usd)
+    ours = context.context_checkpoint
+    header = replace(header, route=context.route, spend=spend)
+    header = replace(header, foreign_records=ours.foreign_records, later_records=ours.later_records)
+    return _accepted(all_labelled(replace(imported, context_checkpoint=header)), payload)
+
+
+def _refinement(context: RouteContext, payload: Mapping[str, Any]) -> RouteContext:
+    for item in payload.get("decisions", ()):
+        context = with_decision(context, from_tree(Decision, item))
+    return apply_refinement(context, payload)
+
+
+REVERT = "revert"
+
+
+def next_number(context: RouteContext) -> int:
+    """The number of a route's next checkpoint."""
+    return max([context.checkpoint_count, *(section.number or 0 for section in context.body.sections)]) + 1
+
+
+def apply_revert(context: RouteContext, payload: Mapping[str, Any]) -> RouteContext:
+    """The context with its content put back, and a checkpoint of its own that says so."""
+    header = context.context_checkpoint
+    tree = merge.apply(to_tree(context), payload.get("changes", ()))
+    purged = {stone.get("id") for stone in tree.get("forgotten", ())}
+    back = from_tree(RouteContext, tree)
+    back = replace(back, decisions=tuple(item for item in back.decisions if item.id not in purged))
+    number = int(payload.get("number", 0)) or next_number(context)
+    title = one_line(str(payload.get("title", "")))
+    time = str(payload.get("timestamp", ""))
+    entry = Checkpoint(
+        checkpoint_id=f"cp-{number:03d}",
+        timestamp=time,
+        summary_ref=f"### Checkpoint {number}: {title}",
+        reason=REVERT,
+    )
+    head = f"**Time:** {time}\n" if time else ""
+    text = as_section(str(payload.get("text", "")))
+    section = Section(number=number, title=title, text=f"{head}**Tokens:** 0\n\n{text}".rstrip("\n"))
+    return replace(
+        back,
+        context_checkpoint=replace(header, checkpoint_count=max(header.checkpoint_count, number)),
+        checkpoint_history=(*back.checkpoint_history, entry),
+        body=replace(back.body, sections=(section, *back.body.sections)),
+    )
+
+
+IN_A_ROW = 3
+"""So many failures in a row switch a model off."""
+
+
+NEWEST = 3
+"""So many of a route's newest checkpoints can be owed a model's work: a model that was switched on late, or again,
+does not go through the whole history.
+"""
+
+
+WORK = ("next_steps", "blockers", "findings")
+"""What of the active work a model may say; the rest of it is taken mechanically."""
+
+
+_CENTS = 4  # decimals of a US dollar that are kept
+
+
+def owed(context: RouteContext) -> tuple[str, ...]:
+    """The checkpoints that no model has been asked about, newest first."""
+    newest = context.checkpoint_history[-NEWEST:]
+    open_ = (entry for entry in reversed(newest) if not entry.refines and not entry.unrefined)
+    open_ = (entry for entry in open_ if entry is entry_of(context, entry.checkpoint_id))  # by hand, an id can be twice
+    return tuple(entry.checkpoint_id for entry in open_ if entry.session)  # without one it came with an old file
+
+
+def apply_refinement(context: RouteContext, payload: Mapping[str, Any]) -> RouteContext:
+    """The context with a checkpoint improved: its section, decisions that it says otherwise, the active work.
+
+    What the record does not have stays as it is; its new decisions are not looked at here.
+    """
+    entry = entry_of(context, str(payload.get("refines", "")))
+    if entry is not None:
+        title = one_line(str(payload.get("title", ""))).removesuffix("(Current)").rstrip()
+        number = entry.summary_ref.partition(":")[0]
+        changed = replace(
+            entry,
+            summary_ref=f"{number}: {title}" if title and payload.get("text") else entry.summary_ref,
+            refines=entry.refines or entry.summarizer,
+            summarizer=str(payload.get("summarizer", "")),
+            unrefined="",
+            tokens_stored=payload.get("tokens_stored", entry.tokens_stored),
+            recall=payload.get("recall", entry.recall),
+            spent_tokens=_tokens(payload) + (entry.spent_tokens or 0),
+            cost_usd=_cost(payload, entry),
+        )
+        context = _with_entry(context, entry, changed)
+        if payload.get("text"):
+            context = _with_section(context, entry, title, str(payload["text"]))
+    amended = {str(item.get("id")): item for item in payload.get("amended", ())}
+    work: dict[str, Any] = {
+        key: tuple(map(str, value)) for key, value in payload.get("active_work", {}).items() if key in WORK
+    }
+    header = replace(context.context_checkpoint, spend=spent(context.context_checkpoint.spend, payload))
+    return replace(
+        context,
+        context_checkpoint=header,
+        decisions=tuple(_amended(item, amended.get(item.id)) for item in context.decisions),
+        active_work=cap.kept(context.active_work, replace(context.active_work, **work)),
+    )
+
+
+def apply_failure(context: RouteContext, payload: Mapping[str, Any]) -> RouteContext:
+    """The context with the reason why a checkpoint was not improved, and what the attempt cost."""
+    entry = entry_of(context, str(payload.get("refines", "")))
+    if entry is not None:
+        reason = one_line(str(payload.get("reason", "")))
+        cost = _cost(payload, entry)
+        tokens = _tokens(payload) + (entry.spent_tokens or 0)
+        context = _with_entry(
+            context, entry, replace(entry, unrefined=reason, spent_tokens=tokens or None, cost_usd=cost)
+        )
+    header = replace(context.context_checkpoint, spend=spent(context.context_checkpoint.spend, payload))
+    return replace(context, context_checkpoint=header)
+
+
+def spent(before: Spend, payload: Mapping[str, Any]) -> Spend:
+    """What has been spent after one more call, or one more refusal to make it (`called` is then empty)."""
+    when = str(payload.get("called", ""))
+    if not when:
+        return before
+    reason = one_line(str(payload.get("reason", "")))
+    tokens, cost = _tokens(payload), float(payload.get("cost_usd") or 0)
+    estimated = tokens if payload.get("estimated") else 0
+    day = max(when[:10], before.day)  # a clock that was put back gives nothing back
+    same = day == before.day
+    who = str(payload.get("summarizer", ""))
+    failed = before.failed if who == before.summarizer else ()
+    return replace(
+        before,
+        calls=before.calls + 1,
+        tokens=before.tokens + tokens - estimated,
+        estimated_tokens=before.estimated_tokens + estimated,
+        cost_usd=round(before.cost_usd + cost, _CENTS),
+        day=day,
+        day_tokens=tokens + (before.day_tokens if same else 0),
+        day_cost_usd=round(cost + (before.day_cost_usd if same else 0), _CENTS),
+        summarizer=who,
+        succeeded=before.succeeded if reason else when,
+        failed=(*failed, when)[-IN_A_ROW:] if reason else (),
+        failure=reason,
+    )
+
+
+def _tokens(payload: Mapping[str, Any]) -> int:
+    return int(payload.get("input_tokens") or 0) + int(payload.get("output_tokens") or 0)
+
+
+def _cost(payload: Mapping[str, Any], entry: Checkpoint) -> float | None:
+    if payload.get("cost_usd") is None:
+        return entry.cost_usd
+    return round(float(payload["cost_usd"]) + (entry.cost_usd or 0), _CENTS)
+
+
+def entry_of(context: RouteContext, checkpoint_id: str) -> Checkpoint | None:
+    """A checkpoint's entry, None where the cap has folded it away."""
+    return next((entry for entry in context.checkpoint_history if entry.checkpoint_id == checkpoint_id), None)
+
+
+def _with_entry(context: RouteContext, old: Checkpoint, new: Checkpoint) -> RouteContext:
+    return replace(
+        context, checkpoint_history=tuple(new if entry is old else entry for entry in context.checkpoint_history)
+    )
+
+
+def section_of(context: RouteContext, checkpoint: Checkpoint) -> Section | None:
+    """A checkpoint's section, None where the cap has folded it away."""
+    number = checkpoint.checkpoint_id.removeprefix("cp-")
+    found = (section for section in context.body.sections if number.isdecimal() and section.number == int(number))
+    return next(found, None)
+
+
+def body_of(section: Section) -> tuple[str, str]:
+    """A section's first lines, which say its period and size, and what follows."""
+    head, gap, text = section.text.partition("\n\n")
+    return (head, text) if gap and head.startswith("**") else ("", section.text)
+
+
+def _with_section(context: RouteContext, entry: Checkpoint, title: str, text: str) -> RouteContext:
+    old = section_of(context, entry)
+    if old is None:
+        return context
+    head, _ = body_of(old)
+    new = replace(old, title=title or old.title, text=f"{head}\n\n{as_section(text)}".strip("\n"))
+    sections = tuple(new if section is old else section for section in context.body.sections)
+    return replace(context, body=replace(context.body, sections=sections))
+
+
+def _amended(decision: Decision, change: Mapping[str, Any] | None) -> Decision:
+    if change is None:
+        return decision
+    return replace(
+        decision,
+        status=str(change.get("status", decision.status)),
+        rationale=str(change.get("rationale", decision.rationale)),
+        alternatives=tuple(map(str, change.get("alternatives", decision.alternatives))),
+        supersedes=str(change.get("supersedes", decision.supersedes)),
+        superseded_by=str(change.get("superseded_by", decision.superseded_by)),
+    )
+
+
+_KINDS: dict[str, Callable[[RouteContext, Mapping[str, Any]], RouteContext]] = {
+    "checkpoint": _checkpoint,
+    "refinement": _refinement,
+    "unrefined": apply_failure,
+    "attempt": _attempt,
+    "decision": _decision,
+    "drop": _drop,
+    "forget": _forget,
+    "edit": _edit,
+    "import": _import,
+    "repair": _edit,
+    "revert": apply_revert,
+}

@@ -1,0 +1,275 @@
+"""A route at earlier moments of its journal, and what changed between two of them."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ralf import project as projects, routing
+from ralf.brief.wording import Told, in_words
+from ralf.errors import NotFound
+from ralf.format import merge
+from ralf.format.codec import Tree, from_tree, to_tree
+from ralf.model import BODY, Decision, RouteContext
+from ralf.project import Project
+from ralf.route import fold
+from ralf.route.cap import is_bare
+from ralf.route.load import load_state
+from ralf.storage import journal
+from ralf.storage.journal import Record
+from ralf.transcripts import evidence
+
+# ---- a route at an earlier moment ----
+
+
+WITH_LABEL = ("checkpoint", "revert")
+"""The kinds of records that begin a checkpoint of their own."""
+
+
+def context_at(route: str, moment: str, *, root: str | os.PathLike[str] | None = None) -> RouteContext:
+    """The context of a route right after a checkpoint (`cp-002`, `2`) or a revision (`r12`; `r0`: before the first).
+
+    Raises RouteNotFound, NotFound (no such checkpoint or revision), UsageError (a refused name), DamagedJournal.
+    """
+    project = projects.find(root)
+    found, name = routing.existing(project, route), label(moment)
+    return contexts_at(project, found, [name])[name]
+
+
+def contexts_at(project: Project, route: str, moments: Collection[str]) -> dict[str, RouteContext]:
+    """The contexts of a route at several moments, `cp-002` or `r12`, by one reading of its journal."""
+    context = fold.empty(route)
+    found = {"r0": context} if "r0" in moments else {}
+    for _, record in journal.read(project.store, route):
+        if len(found) == len(set(moments)):
+            break
+        context = fold.apply(context, record)
+        names = [f"r{record.revision}"]
+        if record.kind in WITH_LABEL and not record.foreign:
+            names.append(context.checkpoint_history[-1].checkpoint_id)
+        found.update((name, context) for name in names if name in moments)
+    for name in moments:
+        if name not in found:
+            what = "revision" if re.fullmatch("r[0-9]+", name) else "checkpoint"
+            raise NotFound(route, f"has no {what} {name}", f"ralf context log {route}")
+    return found
+
+
+def decision_of(project: Project, route: str, label: str) -> Decision | None:
+    """The decision of a route that has this label, also when it was folded out of the file; None where none has it.
+
+    Reads the whole journal. Raises DamagedJournal.
+    """
+    tree: Tree = {}
+    for _, record in journal.read(project.store, route):
+        tree = decision_after(tree, label, record)
+    return from_tree(Decision, tree) if tree else None
+
+
+def decision_after(tree: Tree, label: str, record: Record) -> Tree:
+    """What a record makes of the decision of this label, as a tree; {} before there is one."""
+    if record.foreign:
+        return tree
+    payload = record.payload
+    lists = (payload.get("decisions", ()), payload.get("document", {}).get("decisions", ()))
+    items = [payload["decision"]] if payload.get("decision") else [item for items in lists for item in items]
+    for item in items:
+        if str(item.get("id", "")).casefold() == label.casefold():
+            tree = {**tree, **item}
+        elif tree and item.get("supersedes") == tree["id"] and tree.get("status", "active") == "active":
+            tree = {**tree, "status": "superseded", "superseded_by": item.get("id", "")}
+    stones = [payload["tombstone"]] if record.kind == "drop" else payload.get("tombstones", ())
+    if tree and any(stone["id"] == tree["id"] for stone in stones):
+        tree = {**tree, "status": "dropped"}
+    if (
+        tree
+        and record.kind == "revert"
+        and {"at": ["dropped", tree["id"]], "removed": True} in payload.get("changes", ())
+    ):
+        tree = {**tree, "status": "active"}  # one that the file has folded, and that was dropped since
+    changes = [change for change in payload.get("changes", ()) if change["at"][:1] == ["decisions"]]
+    if not changes:
+        return tree
+    edited = merge.apply({"decisions": [tree] if tree else []}, changes).get("decisions", [])
+    now = next((item for item in edited if str(item.get("id", "")).casefold() == label.casefold()), None)
+    return now if now is not None else {**tree, "status": "dropped"} if tree else {}
+
+
+def label(said: str, kind: str = "cp") -> str:
+    """A label as it is written, `cp-002`, `DEC-003`, `r12`, for what a person may type of it: `2`, `CP-2`, `dec-3`."""
+    if revision := re.fullmatch(r"[rR]0*([0-9]{1,9})", said.strip()):
+        return f"r{revision[1]}"
+    match = re.fullmatch(r"(?:([A-Za-z]+)-)?0*([0-9]{1,9})", said.strip())
+    prefix = (match[1] or kind).lower() if match else ""
+    if match is None or prefix not in ("cp", "dec"):
+        return said
+    return f"{prefix if prefix == 'cp' else 'DEC'}-{int(match[2]):03d}"
+
+
+def records(project: Project, route: str) -> Iterator[tuple[str, Record]]:
+    """Every record of a route, oldest first, with the label that the route file gives it; "" for one that is not of the
+    kinds `WITH_LABEL`, or foreign.
+    """
+    count = 0
+    for _, record in journal.read(project.store, route):
+        if record.foreign:
+            yield "", record
+            continue
+        count = count + 1 if record.kind == "checkpoint" else max([count, *numbers(record)])
+        yield f"cp-{count:03d}" if record.kind in WITH_LABEL else "", record
+
+
+def checkpoints(project: Project, route: str) -> Iterator[tuple[str, Record]]:
+    """Every checkpoint of a segment with its label, oldest first."""
+    return ((label, record) for label, record in records(project, route) if label and record.kind == "checkpoint")
+
+
+def texts_of(project: Project, route: str, session: str) -> Iterator[str]:
+    """What the evidence of a route holds of a session, text by text; nothing of what was pruned."""
+    for _, record in checkpoints(project, route):
+        if record.payload.get("source", {}).get("session") == session:
+            with suppress(NotFound):
+                yield from (line.text for line in evidence.read(project.store, str(record.payload.get("evidence", ""))))
+
+
+def undone(project: Project, route: str) -> set[str]:
+    """The labels of a route's checkpoints that a revert has taken back, and none has brought back since."""
+    known: set[str] = set()
+    standing: list[frozenset[str]] = [frozenset()]  # at each revision
+    for name, record in records(project, route):
+        now = standing[-1]
+        if name and record.kind == "revert":
+            to = int(record.payload.get("to_revision", 0))
+            now = standing[to] if 0 <= to < len(standing) else now
+        elif name:
+            known.add(name)
+            now |= {name}
+        standing.append(now)
+    return known - standing[-1]
+
+
+def lines_of(payload: Mapping[str, Any]) -> str:
+    """The lines of its session that a checkpoint's record covers, from 1: `12-300`."""
+    source = payload.get("source", {})
+    return f"{int(source.get('from_line', 0)) + 1}-{source.get('to_line', 0)}"
+
+
+def numbers(record: Record) -> list[int]:
+    """The checkpoint numbers that a record of another kind brings in: those of an imported file, or of an edit. None of
+    one that is malformed, which the fold says, or foreign.
+    """
+    if record.foreign:
+        return []
+    try:
+        return list(_numbers(record))
+    except journal.MALFORMED:
+        return []
+
+
+def _numbers(record: Record) -> Iterator[int]:
+    if record.kind == "revert":
+        yield int(record.payload.get("number", 0))
+    document = record.payload.get("document", {})
+    yield int(document.get("context_checkpoint", {}).get("checkpoint_count", 0))
+    sections = list(document.get(BODY, {}).get("sections", ()))
+    for change in record.payload.get("changes", ()):
+        if change["at"] == ["context_checkpoint", "checkpoint_count"]:
+            yield int(change.get("value", 0))
+        elif change["at"][:2] == [BODY, "sections"]:
+            value = change.get("value")
+            sections += value if isinstance(value, list) else [value]
+    yield from (int(section.get("number") or 0) for section in sections if isinstance(section, Mapping))
+
+
+# ---- what changed between two moments ----
+
+
+NOW = "now"
+"""What a route comes to at present."""
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """What changed from one moment of a route to another.
+
+    before, after  the two, as they are named: `cp-002`, `r12`, `now`; `from_revision`, `to_revision`: theirs
+    words          what a person reads
+    changes        what makes the second tree of the first: `merge.apply(tree(before), changes) == tree(after)`
+    """
+
+    route: str
+    before: str
+    after: str
+    from_revision: int
+    to_revision: int
+    words: tuple[Told, ...]
+    changes: tuple[merge.Change, ...]
+
+
+def diff(
+    route: str, before: str | None = None, after: str | None = None, *, root: str | os.PathLike[str] | None = None
+) -> Difference:
+    """What changed in a route from one moment to another.
+
+    before  a checkpoint or revision, as for `history.context_at`; None: the checkpoint before the newest
+    after   the same, or `now`, which is None, too: what the route comes to, edits that wait in its file included
+
+    Raises RouteNotFound, NotFound (no such checkpoint or revision), UsageError (a refused name), Damaged.
+    """
+    project = projects.find(root)
+    found = routing.existing(project, route)
+    if before is None:
+        labels = [entry.checkpoint_id for entry in at_present(project, found).checkpoint_history]
+        before = labels[-2] if len(labels) > 1 else "r0"
+    before, after = (label(moment or NOW) for moment in (before, after))
+    contexts = contexts_at(project, found, {before, after} - {NOW})
+    one, other = (at_present(project, found) if moment == NOW else contexts[moment] for moment in (before, after))
+    return between(project, found, (before, one), (after, other))
+
+
+def between(
+    project: Project, route: str, before: tuple[str, RouteContext], after: tuple[str, RouteContext]
+) -> Difference:
+    """What changed from one context to another, each with the name of its moment.
+
+    In words, a decision that the cap has moved out of one of them, or whose details it has, stands as in the journal.
+    """
+    (one_name, one), (other_name, other) = before, after
+    told_one, told_other = one, other
+    if one.folded != other.folded:
+        told_one, told_other = _whole(project, route, one, other), _whole(project, route, other, one)
+    return Difference(
+        route=route,
+        before=one_name,
+        after=other_name,
+        from_revision=one.revision,
+        to_revision=other.revision,
+        words=in_words(told_one, told_other),
+        changes=tuple(merge.diff(to_tree(one), to_tree(other))),
+    )
+
+
+def at_present(project: Project, route: str) -> RouteContext:
+    """What a route comes to, edits that wait in its file included, and nothing that is foreign."""
+    state = load_state(project, route)
+    if state is None:
+        return fold.empty(route)
+    return state.recorded if state.status == "foreign" or state.context.wholly_foreign else state.context
+
+
+def _whole(project: Project, route: str, context: RouteContext, other: RouteContext) -> RouteContext:
+    """A context with the decisions and details that the cap has taken from it and that `other` has."""
+    theirs = {item.id for item in other.decisions if not is_bare(item)}
+    mine = {item.id: item for item in context.decisions}
+    trees: dict[str, Tree] = {name: {} for name in theirs if name not in mine or is_bare(mine[name])}
+    for _, record in journal.read(project.store, route) if trees else ():
+        if record.revision > context.revision:
+            break
+        trees = {name: decision_after(tree, name, record) for name, tree in trees.items()}
+    told = {name: from_tree(Decision, tree) for name, tree in trees.items() if tree}
+    kept = tuple(told.pop(item.id, item) for item in context.decisions)
+    return replace(context, decisions=(*told.values(), *kept))

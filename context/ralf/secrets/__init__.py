@@ -1,1 +1,0 @@
-"""Secrets: found, and replaced by tags, before anything is made of a text."""

@@ -1,0 +1,247 @@
+"""Text fit to be kept or shown: cleaned, shortened, and names of routes checked."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import unicodedata
+from functools import cache
+from typing import NamedTuple
+
+from ralf.errors import UsageError
+
+MARK = "[forgotten]"
+"""Stands where words were taken out."""
+
+
+# ---- cleaning ----
+
+_CONTROL = "\x00-\x08\x0b-\x1f\x7f-\x9f"
+
+_BREAKS = "\u2028\u2029"
+
+_SURROGATES = "\ud800-\udfff"
+
+# What nobody sees and a model reads all the same: bidirectional marks, characters without width, fillers, tags.
+_UNSEEN = (
+    "\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\u3164"
+    "\ufe00-\ufe0d\ufeff\uffa0\ufff0-\ufffb\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
+)
+
+_JOINERS = "\u200c\u200d"  # part of words in some scripts, and of emoji
+
+_STYLES = "\ufe0e\ufe0f"  # an emoji as text, as a picture
+
+_ANY_ASCII = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
+
+
+class Word(NamedTuple):
+    """A word of a question.
+
+    text    as it is looked up
+    start   what its other forms begin with, "" where it is too short to tell
+    weight  what it counts
+    whole   an identifier whose parts are words of the question, too
+    """
+
+    text: str
+    start: str
+    weight: float
+    whole: bool = False
+
+
+@cache
+def _any() -> re.Pattern[str]:
+    """Whether there is anything to clean; compiled for the first text that is not ASCII."""
+    return re.compile(f"[{_CONTROL}{_BREAKS}{_SURROGATES}{_UNSEEN}{_JOINERS}{_STYLES}]")
+
+
+class _Patterns(NamedTuple):
+    removed: re.Pattern[str]
+    idle_style: re.Pattern[str]
+    idle_joiner: re.Pattern[str]
+    escape: re.Pattern[str]
+
+
+@cache
+def _patterns() -> _Patterns:
+    """What cleans; compiled for the first text that needs it."""
+    around = rf"[\x00-\x7f\s{_JOINERS}]"
+    return _Patterns(
+        removed=re.compile(f"[{_CONTROL}{_SURROGATES}{_UNSEEN}]"),
+        idle_style=re.compile(rf"(?:\A|(?<=[\s{_JOINERS}{_STYLES}]))[{_STYLES}]+"),
+        idle_joiner=re.compile(rf"(?:\A|(?<={around}))[{_JOINERS}]+|[{_JOINERS}]+(?={around}|\Z)"),
+        escape=re.compile(
+            "(?:\x1b\\[|\x9b)[0-?]*[ -/]*[@-~]"  # CSI: colours, cursor
+            "|\x1b[]PX^_][^\x07\x1b\n]{0,4096}(?:\x07|\x1b\\\\)"  # OSC, DCS and the like, where they end
+            "|\x1b[ -/]*[0-~]"
+        ),
+    )
+
+
+def clean(text: str) -> str:
+    """The text without terminal escape sequences, control characters and what nobody sees.
+
+    Newline and tab stay, other line ends become newlines, an unpaired surrogate, which no file can hold, U+FFFD. Of the
+    characters without width the joiners within words of other scripts and emoji stay, and an emoji's style.
+    """
+    if (_ANY_ASCII if text.isascii() else _any()).search(text) is None:
+        return text
+    patterns = _patterns()
+    text = text.replace("\r\n", "\n").replace("\r", "\n").replace("\u2028", "\n").replace("\u2029", "\n")
+    if "\x1b" in text or "\x9b" in text:
+        text = patterns.escape.sub("", text)
+    text = patterns.removed.sub(lambda found: "\ufffd" if "\ud800" <= found[0] <= "\udfff" else "", text)
+    return text if text.isascii() else patterns.idle_joiner.sub("", patterns.idle_style.sub("", text))
+
+
+NAMED = r"`[^`\n]*`|(?<!\w)__(?![A-Z][a-z])\w+?__(?!\w)"
+"""What looks like emphasis and is a name: anything in backticks, and `__init__`, with or without them."""
+
+SECTION_STARTS = ("- ", "> ", "**", "  ")
+"""How each line of a checkpoint's section begins, so that no text can become a heading, a rule or a fence."""
+
+
+def as_section(text: str) -> str:
+    """`text` as a section's Markdown: each line that does not begin as one of `SECTION_STARTS` is indented."""
+    lines = text.split("\n")
+    return "\n".join(line if not line.strip() or line.startswith(SECTION_STARTS) else f"  {line}" for line in lines)
+
+
+def one_line(text: str) -> str:
+    """`text` with every run of white space made one space."""
+    return " ".join(text.split())
+
+
+_ITEM = re.compile(r"\s*(?:[-*+•]\s+|(?P<number>\d{1,3}[.)]\s+))(?P<text>\S.*)")
+
+_TITLE = re.compile(r"#{1,6}\s+(?P<text>\S.*)")
+
+_ENDS = (".", "!", "?", "…", ":", ";", ",")
+
+
+def prose(text: str) -> str:
+    """`text` on one line as `one_line`, but the items of its lists stand behind semicolons, headings before colons."""
+    parts: list[str] = []
+    for line in filter(str.strip, text.split("\n")):
+        if found := _ITEM.match(line):
+            if parts and not parts[-1].rstrip(" *_`").endswith(_ENDS):
+                parts[-1] = f"{parts[-1].rstrip()};"
+            parts.append((found["number"] or "") + found["text"])
+        elif found := _TITLE.match(line):
+            parts.append(found["text"] if found["text"].endswith(_ENDS) else f"{found['text'].rstrip()}:")
+        else:
+            parts.append(line)
+    return one_line(" ".join(parts))
+
+
+# ---- shortening: a cut says "…" and leaves no backtick without its partner ----
+
+_LONE = re.compile(r"(?<!`)`(?!`)")  # a fence is no mark of a name
+
+_MARK = "…"
+
+
+def trimmed(text: str, most: int) -> str:
+    """The text with its end cut, after a whole word, so that it has at most `most` characters."""
+    if len(text) <= most:
+        return text
+    return _head(text, most - 1) + _MARK
+
+
+def without_middle(text: str, head: int, tail: int) -> tuple[str, int]:
+    """The text with its middle cut, and how many characters were left out; about `head` and `tail` are kept."""
+    if len(text) <= head + tail + 3:
+        return text, 0
+    first = _head(text, head)
+    start = text.find(" ", len(text) - tail, len(text) - tail // 2) + 1 or len(text) - tail
+    lone = [match.start() for match in _LONE.finditer(text, start)]
+    if len(lone) % 2:
+        start = lone[0] + 1
+    last = text[start:].lstrip()
+    return f"{first} {_MARK} {last}", len(text) - len(first) - len(last)
+
+
+def _head(text: str, most: int) -> str:
+    kept = text[:most]
+    space = max(kept.rfind(" "), kept.rfind("\n"))
+    if space > most // 2:
+        kept = kept[:space]
+    lone = [match.start() for match in _LONE.finditer(kept)]
+    if len(lone) % 2:
+        within = lone[-1]
+        # A text that is one long name in backticks keeps its beginning, without the sign.
+        kept = kept[:within] if within > most * 2 // 3 else kept[:within] + kept[within + 1 :]
+    return kept.rstrip()
+
+
+# ---- names of routes ----
+
+_NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,62}[A-Za-z0-9])?\Z")
+
+_ENDINGS = (".md", ".tmp", ".lock")
+
+_RESERVED = frozenset(
+    ["con", "prn", "aux", "nul", *(f"com{n}" for n in range(1, 10)), *(f"lpt{n}" for n in range(1, 10))]
+)  # names that Windows keeps for devices, whatever follows the first dot
+
+_READ = 400  # characters of a request of which a name is made
+
+_POLITE = re.compile(
+    r"\A(?:(?:please|hi|hello|hey|ok|okay|so|now|well|thanks|(?:can|could|would|will) you|i (?:want|need) you to|lets)"
+    r"\b[\s,.!:]*)+"
+)
+
+
+def is_valid(name: str) -> bool:
+    """Whether `name` may be a route's name, on every file system."""
+    return (
+        _NAME.match(name) is not None
+        and ".." not in name
+        and not name.lower().endswith(_ENDINGS)
+        and name.lower().split(".", 1)[0] not in _RESERVED
+    )
+
+
+def check(name: str) -> str:
+    """`name` itself if it may be a route's name; UsageError otherwise."""
+    if not is_valid(name):
+        plain = name.isprintable() and name == name.strip() and len(name) <= 80
+        shown = name if plain else ascii(name)[:80]
+        raise UsageError(
+            shown or '""',
+            "refused as a route name: letters, digits, '.', '_' and '-' only, at most 64, "
+            "beginning and ending with a letter or digit, without '..', not ending in .md, .tmp or .lock, "
+            "and no device of Windows (con, nul)",
+            f"a name that would do: {slug(name)}",
+        )
+    return name
+
+
+def readable(text: str, most: int = 40) -> str:
+    """A route name made of the first words of a request, "" where they make none: `Please fix the login form, it …` →
+    `fix-the-login-form-it`. Different texts may give the same name.
+    """
+    plain = unicodedata.normalize("NFKD", text[:_READ]).encode("ascii", "ignore").decode().lower()
+    words = re.findall(r"[a-z0-9]+", _POLITE.sub("", plain.replace("'", "")))
+    name = ""
+    for word in words:
+        longer = f"{name}-{word}" if name else word
+        if len(longer) > most:
+            break
+        name = longer
+    return name if name.count("-") and is_valid(name) else ""
+
+
+def slug(name: str) -> str:
+    """A route name made of any text: itself if allowed, else its allowed characters and eight of its hash.
+
+    Different texts give different names, and the same text always the same one (`feature/login` →
+    `feature-login-3f1c2a9b`).
+    """
+    if is_valid(name):
+        return name
+    digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:8]
+    kept = re.sub(r"\.{2,}", ".", re.sub(r"[^A-Za-z0-9._-]+", "-", name))[:50].strip("._-")
+    made = f"{kept}-{digest}" if kept else digest
+    return made if is_valid(made) else f"route-{digest}"

@@ -1,0 +1,334 @@
+"""Matches texts: caseless patterns, words that mean something, and whether two texts say nearly the same."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from functools import cached_property, lru_cache
+from itertools import chain, groupby, pairwise
+
+from ralf.text.cleaning import Word
+
+# ---- caseless patterns ----
+
+_ESCAPE = re.compile(r"\\.", re.S)
+
+_ODD = ("\u017f", "\u0131")  # a long s and an i without a dot are an s and an i to who is blind to case
+
+
+class AnyOf:
+    """A case-blind pattern that finds any of the alternatives, match by match as `re.IGNORECASE` does.
+
+    It compiles at first need. A text in lower case lets the engine see at once which of many alternatives begin
+    otherwise: where nothing is found, that is three times as fast. The alternatives have no groups that capture.
+
+    remembers  how many answers are kept: a sentence is asked about alone, beside its neighbours, and with its message
+    """
+
+    def __init__(self, *alternatives: str, remembers: int = 0) -> None:
+        self._alternatives = alternatives
+        self._answer = lru_cache(maxsize=remembers)(self._finds) if remembers else self._finds
+
+    @cached_property
+    def _branches(self) -> list[str]:
+        return [branch for alternative in self._alternatives for branch in _split(alternative)]
+
+    @cached_property
+    def _any(self) -> re.Pattern[str]:
+        return re.compile(_joined(self._branches), re.IGNORECASE)
+
+    @cached_property
+    def _parts(self) -> tuple[re.Pattern[str] | None, re.Pattern[str] | None]:
+        """The branches for texts in lower case, and those that speak of capitals."""
+        capitals = [branch for branch in self._branches if (plain := _ESCAPE.sub("", branch)) != plain.lower()]
+        lower = [branch for branch in self._branches if branch not in capitals]
+        return (
+            re.compile(_joined(lower)) if lower else None,
+            re.compile(_joined(capitals), re.IGNORECASE) if capitals else None,
+        )
+
+    @property
+    def expressions(self) -> tuple[re.Pattern[str], ...]:
+        """All that it may run."""
+        return tuple(filter(None, (self._any, *self._parts)))
+
+    def search(self, text: str) -> re.Match[str] | None:
+        """See `re.Pattern.search`."""
+        start = self._place(text)
+        return None if start < 0 else self._any.search(text, start)
+
+    def __call__(self, text: str) -> bool:
+        """Whether `search` finds anything."""
+        return self._answer(text)
+
+    def _finds(self, text: str) -> bool:
+        return self._place(text) >= 0
+
+    def match(self, text: str) -> re.Match[str] | None:
+        """See `re.Pattern.match`."""
+        return self._any.match(text)
+
+    def fullmatch(self, text: str) -> re.Match[str] | None:
+        """See `re.Pattern.fullmatch`."""
+        return self._any.fullmatch(text)
+
+    def finditer(self, text: str) -> Iterator[re.Match[str]]:
+        """See `re.Pattern.finditer`."""
+        start = self._place(text)
+        return iter(()) if start < 0 else self._any.finditer(text, start)
+
+    def findall(self, text: str) -> list[str]:
+        """See `re.Pattern.findall`."""
+        return [found[0] for found in self.finditer(text)]
+
+    def sub(self, by: str | Callable[[re.Match[str]], str], text: str) -> str:
+        """See `re.Pattern.sub`."""
+        return self._any.sub(by, text) if self._place(text) >= 0 else text
+
+    def _place(self, text: str) -> int:
+        """Where the first match begins, -1 for none."""
+        low = text.lower()
+        if not text.isascii() and (len(text) != len(low) or any(odd in text for odd in _ODD)):
+            found = self._any.search(text)
+            return -1 if found is None else found.start()
+        lower, capitals = self._parts
+        place = -1
+        if lower is not None and (found := lower.search(low)):
+            place = found.start()
+        if capitals is not None and (found := capitals.search(text)) and not 0 <= place <= found.start():
+            place = found.start()
+        return place
+
+
+def _joined(branches: Iterable[str]) -> str:
+    """The branches as one pattern. Neighbours that begin at a border of a word, or of the text, share it: else each is
+    tried at every character.
+    """
+    parts = []
+    for anchor, run in groupby(branches, lambda branch: next((a for a in (r"\b", "^") if branch.startswith(a)), "")):
+        parts.append(f"{anchor}(?:{'|'.join(branch.removeprefix(anchor) for branch in run)})")
+    return "|".join(parts)
+
+
+_PIECE = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\\\]])*\]|.", re.S)  # of a pattern: an escape, a set, or a character
+
+
+def _split(pattern: str) -> list[str]:
+    """The parts of a pattern between the bars that stand in no group."""
+    branches, depth = [""], 0
+    for piece in _PIECE.findall(pattern):
+        if piece == "|" and not depth:
+            branches.append("")
+        else:
+            depth += (piece == "(") - (piece == ")")
+            branches[-1] += piece
+    return branches
+
+
+# ---- what a sentence is about ----
+
+_WORD = re.compile(r"[A-Za-z0-9_+#]+")
+
+_NAME = re.compile(r"(?<![A-Za-z0-9_+#])(?!\A)(?<![.!?:;] )[A-Z][A-Za-z0-9_+#]*")
+
+_ENDING = re.compile(r"(?:ing(?<=\w{7})|e[ds](?<=\w{6})|s(?<=\w{5}))$", re.M)  # behind four letters at the least
+
+_EMPTY = frozenset(
+    "the and for with that this use uses using used now instead not from our are was will should have has its can"
+    " into decision decided longer here of we it is to in on as by be or an at go goes run runs let lets do so but"
+    " just also please yes yeah because since change changes changed mind minds plan reflection actually decide"
+    " chose choose choice pick switch switches switched switching move moves moved moving drop drops dropped"
+    " dropping replace replaces replaced replacing keep stay turned out ok okay ll re ve me my you your need needs"
+    " make after all back then than rather no new".split()
+)
+
+
+@lru_cache(maxsize=4096)  # each decision is compared with each
+def content_words(text: str) -> frozenset[str]:
+    """The words of a text that say what it is about, without endings, and without those that only say that it decides.
+
+    A capital within a sentence makes a name of any word: "Go", "C".
+    """
+    words = set(map(str.lower, _WORD.findall(text)))
+    names = set(map(str.lower, _NAME.findall(text))) - {"i", "a"}
+    plain = {word for word in words - _EMPTY if len(word) > 1}
+    return frozenset(_ENDING.sub("", "\n".join(plain | names)).split())
+
+
+# ---- taking back ----
+
+takes_back = AnyOf(
+    r"\b(?:revert(?:ed|ing)?|undo|undone|roll(?:ed|ing|s)? (?:it |that |this |them )?back|back(?:ed|ing)? out)\b",
+    r"\b(?:scrap(?:ped)?|never ?mind|forget (?:it|that|about|the)|take (?:that|it) back)\b",
+    r"\b(?:drop (?:that|it|this|the idea))\b|^(?:no,? |nah,? |ok,? |let's |please )*go(?:ing)? back\b",
+    remembers=2048,  # each decision is compared with many
+)
+"""Whether a sentence takes back what was decided or done: "undo that", "let's roll it back"."""
+
+# ---- what a text turns away from ----
+
+_REPLACED = re.compile(
+    r"\b(?:instead of|no longer|rather than|away from|moves? from|moved from|switch(?:ed|ing)? from|dropping"
+    r"|dropped|drop"
+    r"|replac(?:e|es|ed|ing)|abandon(?:ed|ing)?|revert(?:ed|ing)?|undo|scrap|back out|remov(?:e|ed|ing)"
+    r"|(?<!did )(?<!does )(?<!do )(?<!can )(?<!could )(?<!has )(?<!have )(?<!had )(?<!will )(?<!would )not)\s+"
+    r"(?:the |our |using |use )?([\w.+#/`-]+(?: [\w.+#/`-]+){0,3})",
+    re.IGNORECASE,
+)
+
+
+@lru_cache(maxsize=1024)
+def replaced_terms(text: str) -> tuple[frozenset[str], ...]:
+    """What a sentence says it turns away from: for each mention, its first content word and those that follow."""
+    return tuple(words for match in _REPLACED.finditer(text) if (words := content_words(match[1])))
+
+
+@lru_cache(maxsize=1024)
+def affirmed(text: str) -> frozenset[str]:
+    """The words of a decision without those of what it turns away from."""
+    words = content_words(text)
+    return words.difference(*replaced_terms(text)) or words
+
+
+def stands_whole(name: str, text: str, *, strict: bool = False) -> bool:
+    """Whether a name stands in a text as a whole, not as a part of a longer name or number.
+
+    strict  no letter stands right beside a name that begins or ends with a sign either: "x/srv" has no "/srv"
+    """
+    start = text.find(name)
+    while start >= 0:
+        end = start + len(name)
+        before = _is_of_name(text[start - 1 : start]) and (strict or _is_of_name(name[0]))
+        after = _is_of_name(text[end : end + 1]) and (strict or _is_of_name(name[-1]))
+        if not before and not after:
+            return True
+        start = text.find(name, start + 1)
+    return False
+
+
+def _is_of_name(character: str) -> bool:
+    return character.isalnum() or character == "_"
+
+
+FEWEST_ALIKE = 3
+"""Words that two have in common at the least, where they are alike."""
+
+
+def alike(words: frozenset[str], before: frozenset[str]) -> bool:
+    """Whether two sets of words, or of what stands for words, are nearly the same, or one within the other."""
+    least = min(len(words), len(before))
+    return least >= FEWEST_ALIKE and least - len(words & before) <= least // 7
+
+
+# ---- words of a question ----
+
+COMMON_WEIGHT = 0.7
+"""What a common English word counts against any other that is as rare here. A few hundred documents cannot tell
+`often` from `coercion` by how rare they are; English can."""
+
+_WORD_PIECE = 4  # characters: enough to tell words apart, few enough to find them in other forms
+
+_LONGEST = 4_000  # characters of a question that are looked at
+
+_PREFIX = 5  # characters that forms of a word share which the stemmer does not join: stable, stabilise
+
+_QUESTION_WORD = re.compile(r"\w+")
+
+_HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+
+_PART = re.compile(r"[^\W_]+")
+
+STOP = frozenset(
+    "a about all also an and any are as at be because been but by can could decide decided decision decisions did do"
+    " does for from had has have how i if in into is it its me my no not of on or our should so some than that the"
+    " their them then there these they this to us use used using was we were what when where which who why will with"
+    " would you your".split()
+)
+
+_COMMON = frozenset(
+    """
+    able above across actual actually add added adding after again against ago allow allowed allows almost along
+    already although always among another answer anyone anything appear around ask asked away back bad based basic be
+    became become becomes before began behind being believe below best better between beyond big bit both bring call
+    called came cannot care case cases cause caused causes certain change changed changes changing choose clear clearly
+    close come comes coming common complete completely consider considered contain contains correct correctly couple
+    create created creates current currently day deal depend depends describe described despite different difficult
+    directly doing done down due during each earlier early easier easily easy effect either else end enough entire
+    especially essentially etc even ever every everyone everything exact exactly example examples except exist existing
+    exists expect expected explain fact far few finally find finding first fix follow following follows form found four
+    full fully further gave general generally get gets getting give given gives giving go goes going gone good got great
+    group half happen happened happens hard having he held help helpful helps hence her here high him his hold however
+    idea important improve include included includes including indeed instead intend intended issue itself just keep
+    keeps kept kind knew know known knows large last later lead least leave left less let level like likely little long
+    longer look looking looks lot low made main mainly make makes making many matter may maybe mean means meant might
+    mind moment more moreover most mostly move moved much must name near nearly necessary need needed needs neither
+    never new next nice none normal normally note nothing now number obvious obviously off often old once one ones
+    only open option order original other others otherwise out over own part particular particularly parts past people
+    per perhaps place point points possible possibly potentially practice prefer present pretty previous previously
+    probably problem problems proper properly propose proposed proposes provide provided provides purpose put question
+    quite quickly rather reach read real really reason reasons recent recently regard related relatively remain
+    remains require required requires rest result results right run said same saw say says second see seem seems
+    seen sense separate set several shall she show shown shows side similar similarly simple simpler simply since single
+    situation small someone something sometimes soon sort specific specifically start started state stated step
+    still stop such suggest support supported supports sure take taken takes taking talk tell tend tends term terms
+    thank thanks things think those though thought three through throughout thus time times today together too took top
+    toward towards tried true truly try trying turn two type types typical typically under understand unless
+    until unlike up upon useful user users usual usually value values variety various version very via want wanted
+    wants way ways well went whatever whenever whereas whether while whole whose wish within without wonder words
+    work worked working works worse worst worth write written wrong yes yet
+    """.split()
+)
+
+
+def words(query: str) -> list[Word]:
+    """The words of a query that mean something, each once: identifiers whole and in their parts, no stop words."""
+    names = _QUESTION_WORD.findall(query[:_LONGEST])
+    parts = {name.lower(): [part for part in re.split(r"_+", _HUMP.sub("_", name)) if part != name] for name in names}
+    found = dict.fromkeys(word.lower() for word in chain(names, *parts.values()) if len(word) > 1 or word.isdigit())
+    return [_word(word, bool(parts.get(word))) for word in found if word not in STOP]
+
+
+def pairs(query: str) -> list[tuple[str, str]]:
+    """Each two words of a query that stand side by side and mean something."""
+    names = [name.lower() for name in _QUESTION_WORD.findall(query[:_LONGEST])]
+    return [(a, b) for a, b in pairwise(names) if not {a, b} & STOP]
+
+
+def flat(text: str) -> str:
+    """The words of a text in lower case, each between two blanks."""
+    return f" {' '.join(_PART.findall(text.lower()))} "
+
+
+def apart(text: str) -> str:
+    """The same, the parts of names such as `getUserById` apart."""
+    return flat(_HUMP.sub(" ", text))
+
+
+def stands(word: Word, line: str) -> bool:
+    """Whether a word itself stands in a flat text, in the singular or the plural. A stemmer is less strict: it takes
+    `reflecting` for `reflection` and `modified` for `modifiers`.
+    """
+    own = flat(word.text)[:-1]
+    one = f"{own[:-3]}y" if own.endswith("ies") else own[:-1] if own.endswith("s") else own
+    return any(f"{form} " in line for form in (own, one, f"{one}s", f"{one}es", f"{one[:-1]}ies"))
+
+
+def pieces(query: str) -> frozenset[str]:
+    """A query in pieces of four characters, of the words that mean something and what stands between them."""
+    words = flat(query[:_LONGEST]).split()
+    line = f" {' '.join(word for word in words if word not in STOP)} "
+    return frozenset(line[start : start + _WORD_PIECE] for start in range(len(line) - _WORD_PIECE + 1))
+
+
+def likeness(valued: Iterable[tuple[Word, float]], text: str) -> float:
+    """How much a text holds of words, each with what it is worth; another form of a word is worth half of it."""
+    lowered = text.lower()
+    return sum(
+        value if word.text in lowered else value / 2 if word.start and word.start in lowered else 0.0
+        for word, value in valued
+    )
+
+
+def _word(word: str, whole: bool) -> Word:
+    start = word[:_PREFIX] if len(word) >= _PREFIX - 1 and word.isalpha() else ""
+    return Word(word, start, COMMON_WEIGHT if word in _COMMON else 1.0, whole)

@@ -1,0 +1,270 @@
+"""The clients that ralf knows: one record each, which every module asks instead of the client's name.
+
+Contracts: Claude Code 2.1, Codex 0.169, Gemini CLI 0.61, as the programs themselves keep them.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Literal, NamedTuple
+
+from ralf.project import Project
+from ralf.storage.files import without_waiting
+from ralf_integrations import environment
+
+Event = Literal[
+    "session-start",
+    "prompt",
+    "tools-used",
+    "before-compaction",
+    "after-compaction",
+    "task-completed",
+    "stopped",
+    "session-end",
+    "other",
+]
+"""What has happened, in our words; `other` is anything that we do nothing about."""
+
+_SECONDS = 30
+_MOST_HEAD = 256 << 10  # bytes of a rollout's first record
+_MOST_CODEX = 20_000  # of Codex's sessions, of all projects, that are looked at
+
+# Python ends with status 2 where a script is gone, which clients take for "block this": after an uninstall no prompt
+# would get through. A module that is gone is status 1, which they only report.
+_CODE = "import sys; sys.path.insert(0, sys.argv[1]); import instant; instant.main()"
+
+
+class Hook(NamedTuple):
+    """What one of a client's events is to us.
+
+    event    what has happened
+    seconds  how long a hook may take before the client gives up; 0: understood, but not asked for
+    context  whether the answer can hand the model a text
+    notice   whether the answer can show the person a line
+    matcher  which of the event's kinds are asked for, "" for all
+    """
+
+    event: Event
+    seconds: int = _SECONDS
+    context: bool = False
+    notice: bool = False
+    matcher: str = ""
+
+
+OTHER = Hook("other", 0)
+"""An event that we do nothing about."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Client:
+    """What ralf knows of a client.
+
+    name           as `--client` takes it; `title` as people call it
+    program        its command; `proven`, the version with which ralf was tried
+    local          the settings of this checkout alone, from the project's root
+    shared         the settings that a repository shares, from the project's root
+    hooks          its events, by its names of them
+    environment    the variable that tells its processes
+    then           what the person has to do before the hooks run
+    log_part       what the path of a session's log holds, "" for nothing of its own
+    payload_key    a key that only its payloads have, "" for none
+    takes_argv     its settings take a hook's arguments one by one, and need no shell
+    milliseconds   its settings count the time of a hook in milliseconds
+    takes_steering a hook before a compaction can say what the client's own summary is to keep
+    logs_size      its log tells how full the window was when the client compacted it
+    reserve        tokens at the end of a window that it keeps free: before, it compacts by itself. Of Codex nobody
+                   knows before it has done so once, since its settings move that place; Gemini CLI tells no figure
+    summarizer     the model that its login pays for, "" for none
+    sessions       the session logs that it keeps of a project, each with when it was written; None: ralf finds none
+    started_in     where it was started, which stays while its working directory changes; None where it does not say
+    process        the id of its process, 0 where it does not say
+    window         the size of its window in tokens where a person has set it, else 0
+    compacts_at    percent of the window at which a person has it compact, 100 for as it does by itself
+    is_headless    whether it ends when the agent stops, by the session's log
+    """
+
+    name: str
+    title: str
+    program: str
+    proven: str
+    local: str
+    shared: str
+    hooks: Mapping[str, Hook]
+    environment: str
+    then: tuple[str, ...]
+    log_part: str = ""
+    payload_key: str = ""
+    takes_argv: bool = False
+    milliseconds: bool = False
+    takes_steering: bool = False
+    logs_size: bool = True
+    reserve: int = 0
+    summarizer: str = ""
+    sessions: Callable[[Project], Iterable[tuple[float, Path]]] | None = None
+    started_in: Callable[[], Path | None] = lambda: None
+    process: Callable[[], int] = lambda: 0
+    window: Callable[[], int] = lambda: 0
+    compacts_at: Callable[[], int] = lambda: 100
+    is_headless: Callable[[Path | None], bool] = lambda _: False
+
+    @property
+    def installed(self) -> dict[str, Hook]:
+        """The events that its settings name."""
+        return {event: hook for event, hook in self.hooks.items() if hook.seconds}
+
+    @property
+    def has_local(self) -> bool:
+        """Whether it reads settings of this checkout alone, beside those that are shared."""
+        return self.local != self.shared
+
+    def path(self, root: Path, *, shared: bool) -> Path:
+        """Where its hooks are set, for a project."""
+        return root / (self.shared if shared else self.local)
+
+    def entries(self, *, shared: bool) -> dict[str, Mapping[str, Any]]:
+        """By event, what stands in its settings: the `ralf` of the PATH where they are shared, else this one here."""
+        return {event: self._entry(event, hook, shared=shared) for event, hook in self.installed.items()}
+
+    def groups(self, *, shared: bool) -> dict[str, Mapping[str, Any]]:
+        """By event, the entry in the group that its settings have around it."""
+        return {
+            event: {**({"matcher": found} if (found := self.hooks[event].matcher) else {}), "hooks": [entry]}
+            for event, entry in self.entries(shared=shared).items()
+        }
+
+    def command(self, event: str, *, shared: bool) -> list[str]:
+        """The arguments of the process that answers an event: an absolute interpreter and folder where it is local."""
+        if shared:
+            return ["ralf", "hook", event, "--client", self.name]
+        folder = Path(__file__).parent.absolute() / "hooks"
+        return [sys.executable, "-I", "-S", "-c", _CODE, str(folder), self.name, event]
+
+    def has_sent(self, event: str, tree: Mapping[str, Any]) -> bool:
+        """Whether a payload can only be this client's."""
+        is_own = event in self.hooks and not any(event in one.hooks for one in CLIENTS.values() if one is not self)
+        is_log = bool(self.log_part) and self.log_part in str(tree.get("transcript_path"))
+        return is_own or is_log or (bool(self.payload_key) and self.payload_key in tree)
+
+    def _entry(self, event: str, hook: Hook, *, shared: bool) -> Mapping[str, Any]:
+        import shlex  # no hook needs it
+
+        command = self.command(event, shared=shared)
+        seconds = hook.seconds * (1000 if self.milliseconds else 1)
+        if self.takes_argv and not shared:
+            return {"type": "command", "command": command[0], "args": command[1:], "timeout": seconds}
+        return {"type": "command", "command": shlex.join(command), "timeout": seconds}
+
+
+def _sessions_of_claude_code(project: Project) -> Iterable[tuple[float, Path]]:
+    from ralf.transcripts import locate  # no hook looks for them
+
+    return locate.of_claude_code(project)
+
+
+def _sessions_of_codex(project: Project) -> Iterable[tuple[float, Path]]:
+    from ralf.transcripts import locate  # no hook looks for them
+
+    return locate.of_codex(project, most=_MOST_CODEX)
+
+
+def _codex_is_headless(rollout: Path | None) -> bool:
+    if rollout is None:
+        return False
+    try:
+        with open(rollout, "rb", opener=without_waiting) as file:
+            head = json.loads(file.readline(_MOST_HEAD))["payload"]
+        return "exec" in (head.get("source"), str(head.get("originator", "")).removeprefix("codex_"))
+    except (OSError, ValueError, LookupError, TypeError, AttributeError):
+        return False
+
+
+CLAUDE_CODE = Client(
+    name="claude-code",
+    title="Claude Code",
+    program="claude",
+    proven="2.1.329",
+    local=".claude/settings.local.json",  # not committed
+    shared=".claude/settings.json",
+    hooks={
+        "SessionStart": Hook("session-start", context=True, notice=True),
+        "UserPromptSubmit": Hook("prompt", context=True, notice=True),
+        "PostToolBatch": Hook("tools-used", context=True, notice=True),
+        "PostToolUse": Hook("tools-used", 0, context=True, notice=True),
+        "PreCompact": Hook("before-compaction", notice=True),
+        "PostCompact": Hook("after-compaction", notice=True),
+        "SubagentStop": Hook("after-compaction", matcher="^$"),  # the compaction's own agent, which has no type, and
+        # tells the summary first
+        "Stop": Hook("stopped", notice=True),
+        "SessionEnd": Hook("session-end", 5, notice=True),  # its own limit is 1.5: what takes longer is detached
+        "TaskCompleted": Hook("task-completed"),
+    },
+    environment="CLAUDECODE",
+    then=("a session that is open goes on without them: start a new one",),
+    takes_argv=True,
+    takes_steering=True,
+    reserve=33_000,
+    summarizer="claude",
+    sessions=_sessions_of_claude_code,
+    started_in=environment.claude_folder,
+    process=environment.claude_process,
+    window=environment.claude_window,
+    compacts_at=environment.claude_compacts_at,
+    is_headless=lambda _: environment.claude_is_headless(),
+)
+
+CODEX = Client(
+    name="codex",
+    title="Codex",
+    program="codex",
+    proven="0.169.0",
+    local=".codex/hooks.json",  # one file for both kinds of settings
+    shared=".codex/hooks.json",
+    hooks={
+        "SessionStart": Hook("session-start", context=True, notice=True),
+        "UserPromptSubmit": Hook("prompt", context=True, notice=True),
+        "PostToolUse": Hook("tools-used", context=True, notice=True),
+        "PreCompact": Hook("before-compaction", notice=True),
+        "PostCompact": Hook("after-compaction", notice=True),
+        "Stop": Hook("stopped", notice=True),
+        "SessionEnd": Hook("session-end", 3),  # it takes no more, and complains of each session
+    },
+    environment="CODEX_HOME",
+    then=(
+        "Codex reads a project's hooks once you trust the project: say so when it asks, or run: codex exec --trust",
+        "and runs each once you have looked at it: type /hooks in Codex, and trust those of ralf",
+    ),
+    log_part="/rollout-",
+    payload_key="turn_id",
+    logs_size=False,
+    summarizer="codex",
+    sessions=_sessions_of_codex,
+    is_headless=_codex_is_headless,
+)
+
+GEMINI = Client(
+    name="gemini",
+    title="Gemini CLI",
+    program="gemini",
+    proven="0.61.0",
+    local=".gemini/settings.json",  # one file for both kinds of settings
+    shared=".gemini/settings.json",
+    hooks={  # its PreCompress comes before every call of the model: no compaction
+        "SessionStart": Hook("session-start", context=True, notice=True),
+        "BeforeAgent": Hook("prompt", context=True, notice=True),
+        "AfterTool": Hook("tools-used", context=True, notice=True),
+        "AfterAgent": Hook("stopped", notice=True),
+        "SessionEnd": Hook("session-end", 5),
+    },
+    environment="GEMINI_PROJECT_DIR",
+    then=("Gemini CLI reads a project's settings once you trust its folder",),
+    log_part="/.gemini/",
+    milliseconds=True,
+)
+
+CLIENTS: Mapping[str, Client] = MappingProxyType({client.name: client for client in (CLAUDE_CODE, CODEX, GEMINI)})
+"""All of them, by name."""

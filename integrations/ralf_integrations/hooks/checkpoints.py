@@ -1,0 +1,443 @@
+"""Checkpoints that hooks make of a session: where its part of a log begins, the process that makes them, its limits,
+and the events at which one is made.
+
+A hook starts a process and does not wait for it, or waits no longer than it may. The process looks for itself whether
+a checkpoint is due. Nothing is queued: what a killed one has not made is still due at the next look.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Literal
+
+from ralf import config, project as projects
+from ralf.errors import Busy, Damaged, RalfError
+from ralf.project import Project
+from ralf.route import offsets
+from ralf.route.offsets import IngestOffset
+from ralf.storage import locks, processes
+from ralf.text import cleaning
+from ralf.transcripts import lines
+from ralf.transcripts.events import Position
+from ralf.transcripts.lines import open_regular
+from ralf.transcripts.reader import Transcript, open_transcript
+from ralf_integrations.client import CLIENTS
+from ralf_integrations.hooks import error_log, session_registry, usage
+from ralf_integrations.hooks.messages import Answer, takes_context
+from ralf_integrations.hooks.session import Session
+from ralf_integrations.hooks.usage import Look
+
+_PATIENCE = 60.0  # seconds that who comes next waits for the last checkpoint of a route that is left
+
+
+def ingest_offset(project: Project, route: str, session: str, source: Transcript) -> IngestOffset:
+    """Returns the place from which a session's log belongs to a route: behind what this route and the session's earlier
+    ones have of it, the log's beginning if it was replaced since.
+
+    session  the session's id as the client's hooks tell it, which may be another than its log's
+    """
+    remembered = session_registry.load(project, session)
+    routes = dict.fromkeys((route, *filter(cleaning.is_valid, remembered.routes)))
+    found = (offsets.ingest_offset(project, one, source.session) for one in routes)
+    still = (stand for stand in found if offsets.is_unchanged(stand, source))
+    return max([*still, _own_part(remembered, source)], key=lambda stand: stand.position.byte)
+
+
+def _own_part(remembered: session_registry.KnownSession, source: Transcript) -> IngestOffset:
+    """Returns the place at which a fork's own part of its log begins; what lies before is the other session's."""
+    byte, line = remembered.begins
+    found = lines.take_fingerprint(source.path, byte) if byte else None
+    return IngestOffset(source.session) if found is None else IngestOffset(source.session, Position(byte, line), *found)
+
+
+def checkpoint_session(project: Project, route: str, session: str, transcript: Path, reason: str) -> bool:
+    """Make a checkpoint of the new part of a session's log that belongs to a route. Returns whether one was made;
+    raises what `checkpoint` does.
+    """
+    close_routes(project, route, session, transcript)
+    begin = ingest_offset(project, route, session, open_transcript(transcript)).position
+    run = session_registry.load(project, session).run
+    return _checkpointed(project, route, transcript, reason, begin=begin, run=run, restart=True)
+
+
+def _checkpointed(project: Project, route: str, source: Path | Transcript, reason: str, **how: Any) -> bool:
+    """Call `checkpoint`. Returns whether one was made; raises what it does."""
+    from ralf.checkpointing.flow import checkpoint  # only who makes one pays for it
+
+    return bool(checkpoint(route, source, root=project.root, reason=reason, **how).checkpoints)
+
+
+def close_routes(project: Project, route: str, session: str, transcript: Path) -> None:
+    """Make the missing last checkpoints of the routes that a session has left before this one. Busy if another process
+    holds one of them for too long. What a damaged route cannot take goes to the next.
+    """
+    found = session_registry.load(project, session)
+    for left, border in found.left:
+        if left == route:
+            return
+        with locks.held(lock(project, left), f"{left}: its checkpoint", _PATIENCE), suppress(Damaged):
+            source = open_transcript(transcript)
+            if is_owed(project, source, left, border):
+                begin = ingest_offset(project, left, session, source).position
+                _checkpointed(project, left, transcript, "route-change", begin=begin, run=found.run)
+
+
+def is_owed(project: Project, source: Transcript, route: str, border: int) -> bool:
+    """Returns whether a route that a session has left lacks something of what lies before the border. A log that was
+    replaced since has no border.
+    """
+    if not cleaning.is_valid(route):
+        return False
+    stand = offsets.ingest_offset(project, route, source.session)
+    return stand.position.byte < border and offsets.is_unchanged(stand, source)
+
+
+def lock(project: Project, route: str) -> Path:
+    """Returns the lock that a hook's checkpoint of a route holds."""
+    return project.folder / "locks" / "hooks" / f"{route}.lock"
+
+
+# ---- a process of its own ----
+
+
+Why = Literal["due", "task-completed", "session-end", "compaction", "route-change", "run-begun", "run-ended"]
+"""Why a checkpoint is made. `due`: a look found it due, and the next look would again; else the event is the reason."""
+
+_OF_RUNS = ("run-begun", "run-ended")
+_QUIET = "quiet"
+
+
+def start(session: Session, why: Why) -> bool:
+    """Start a process that makes a checkpoint of the new part of a session's transcript. Returns whether it did.
+
+    It does not without a transcript, for a session that has no route and has not worked, and if another process is at
+    the route's checkpoint and another look will come. OSError, NotImplementedError: no process could be started.
+    """
+    from ralf_integrations.hooks import prompt_intent  # most looks start nothing
+
+    return prompt_intent.name_by_work(session) and start_for(session, session.route, why)
+
+
+def start_for(session: Session, route: str, why: Why) -> bool:
+    """Do what `start` does, for a route that the session has left."""
+    source, payload = session.transcript, session.payload
+    if source is None or (why == "due" and _is_taken(session.project, route)):
+        return False
+    spawn(session.project, route, payload.session, payload.client, why, [source.path])
+    return True
+
+
+def spawn(
+    project: Project,
+    route: str,
+    session: str,
+    client: str,
+    why: Why,
+    transcripts: Iterable[Path],
+    *,
+    quiet: bool = False,
+) -> int:
+    """Start a process that makes checkpoints of transcripts, one after the other, and return its id. Its exit status is
+    0 for success; an error goes to the error log, unless `quiet`. OSError, NotImplementedError: none was started.
+    """
+    arguments = [str(project.root), route, session, client, why, _QUIET if quiet else "", *map(str, transcripts)]
+    return processes.start(__name__, __file__, arguments)
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Run `make` in the process, within its limits, with an exit status."""
+    limit_work()
+    if not make(arguments):
+        raise SystemExit(1)
+
+
+def make(arguments: Sequence[str]) -> bool:
+    """Make the checkpoints that `ROOT ROUTE SESSION CLIENT WHY QUIET TRANSCRIPT…` ask for. Whether all went well."""
+    root, route, session, client, why, quiet, *transcripts = arguments
+    os.chdir("/")
+    project = projects.find(root)
+    try:
+        for transcript in transcripts:
+            work(project, route, session, client, Path(transcript), why)
+    except (Exception, Exhausted) as error:  # noqa: BLE001  # nobody looks on: the next hook says it
+        if quiet != _QUIET:
+            error_log.add(project, f"checkpoint of {route}", error)
+        return False
+    return True
+
+
+def work(project: Project, route: str, session: str, client: str, transcript: Path, why: str) -> bool:
+    """Make a checkpoint of the new part of a transcript if one is due, or for another reason. Returns whether it did.
+
+    One process at a time works on a route; the second one looks again at what the first one left.
+    """
+    try:
+        with locks.held(lock(project, route), f"{route}: its checkpoint", 0 if why == "due" else _PATIENCE):
+            if why == "due":
+                return _make_due(project, route, session, client, transcript)
+            if why in _OF_RUNS:
+                return _take_run(project, route, transcript, why)
+            return checkpoint_session(project, route, session, transcript, why)
+    except Busy:
+        if why == "due":
+            return False  # somebody is at it, or writes faster than we do: the next look sees
+        raise
+
+
+def _take_run(project: Project, route: str, folder: Path, why: str) -> bool:
+    """Import the folder of a run. An error in one folder does not keep the others from being imported."""
+    from ralf.transcripts.notes import session_of
+
+    with suppress(RalfError, OSError):
+        logged = session_registry.worked_in(project, route, session_of(folder, project.root))
+        source = open_transcript(folder, root=project.root, logged=logged)
+        return _checkpointed(project, route, source, why)
+    return False
+
+
+def _make_due(project: Project, route: str, session: str, client: str, transcript: Path) -> bool:
+    """Make the checkpoints that are due by an exact count, and write the hint for the next look."""
+    settings, made = config.of(project), False
+    source = open_transcript(transcript)
+    close_routes(project, route, session, transcript)
+    scale = usage.last_scale(project, session)
+    while True:
+        found = session_registry.load(project, session)
+        stand = ingest_offset(project, route, session, source)
+        look = usage.look(
+            source, stand, settings, CLIENTS[client], known=found.window, compacted=found.compacts, scale=None
+        )
+        scale = look.scale or scale
+        if not look.due:
+            break
+        if not _checkpointed(project, route, transcript, look.due, begin=stand.position, run=found.run, restart=True):
+            break
+        made = True
+    usage.write_next_hint(project, session, transcript, look, settings=settings, told=found.told, scale=scale)
+    return made
+
+
+def _is_taken(project: Project, route: str) -> bool:
+    try:
+        with locks.held(lock(project, route), route, 0):
+            return False
+    except Busy:
+        return True
+
+
+# ---- waiting for it, but never longer than a hook may ----
+
+
+BYTES_PER_SECOND = 400_000
+"""Bytes of a transcript that a checkpoint processes at least, on a slow machine with nothing loaded yet."""
+
+
+def wait(session: Session, reason: Why, seconds: float) -> bool:
+    """Make a checkpoint of the new part of a session's transcript. Returns whether all of it is in a checkpoint now.
+
+    reason   as in `checkpoint`
+    seconds  to wait; where there is too much for that, nothing is begun
+
+    False: it goes on behind the client's back, it failed (`error_log`), or the next hook has to do it. OSError,
+    NotImplementedError: no process could be started.
+    """
+    from ralf_integrations.hooks import prompt_intent  # few hooks wait for a checkpoint
+
+    if session.transcript is None or not prompt_intent.name_by_work(session):
+        return False
+    return wait_for(session.project, session.route, session.transcript.path, session.payload.session, reason, seconds)
+
+
+def wait_for(
+    project: Project,
+    route: str,
+    transcript: Path,
+    session: str,
+    reason: Why,
+    seconds: float,
+    *,
+    patience: float = 0.0,
+    quiet: bool = False,
+) -> bool:
+    """Do what `wait` does, for any session of a project.
+
+    patience  seconds to wait where the machine has more to do than this; 0: no more than `seconds`
+    quiet     nobody is told of what went wrong
+    """
+    source = open_transcript(transcript)
+    new = source.size() - ingest_offset(project, route, session, source).position.byte
+    if new <= 0:
+        return True
+    if new > seconds * BYTES_PER_SECOND:
+        return False
+    # A process of its own, so that no lock, disk or text keeps the client waiting: a thread at work on an expression
+    # would let no other one run. What it has not acknowledged when it is given up is still owed, and it goes on.
+    child = spawn(project, route, session, "", reason, [transcript], quiet=quiet)
+    return processes.status_within(child, max(seconds, patience)) == 0
+
+
+# ---- how much work the process may do: no text keeps one busy for ever ----
+
+
+CPU_SECONDS = 900
+"""Seconds of processor time. Work is linear in the text: this is some hundred megabytes of a transcript."""
+
+_GRACE = 30  # seconds after which the system kills it
+
+
+class Exhausted(BaseException):
+    """The process has used its processor time. Not an `Exception`: code at work must not catch it as one of its own."""
+
+
+def limit_work(seconds: int = CPU_SECONDS) -> None:
+    """Raise `Exhausted` in the main thread after so much processor time, and again each second; then the system ends
+    the process. Segments that were acknowledged are kept, all else is still due.
+    """
+
+    def exhausted(*_: object) -> None:
+        raise Exhausted(f"took more than {seconds:,} s of processor time; what is not taken yet is still due")
+
+    import resource
+    import signal  # only the process that does the work needs them
+
+    with suppress(ValueError, OSError):  # a lower limit is in force, and holds
+        signal.signal(signal.SIGXCPU, exhausted)
+        resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + _GRACE))
+
+
+# ---- a session that goes on with another route ----
+
+
+LEFT_ROUTE_SECONDS = 2.0
+"""Seconds that a hook waits for the last checkpoint of the route that was left."""
+
+_LONGEST_LINE = 8 << 20  # bytes at the end of a log in which the last line's beginning is looked for
+
+
+def leave_route(session: Session) -> None:
+    """Close the segment of the route that the session has left since its last hook, if it is one that has anything of
+    the session: else what was said before belongs to the new one, too. At the session's end nothing is waited for.
+    """
+    left, source = session.known.route, session.readable
+    if source is None:
+        return
+    owed = [one for one in session.known.left if is_owed(session.project, source, *one)]
+    session.note(left=tuple(owed))
+    if not cleaning.is_valid(left) or left == session.route:
+        return
+    if not ingest_offset(session.project, left, session.payload.session, source).position.byte:
+        return
+    session.note(routes=tuple(dict.fromkeys((*session.known.routes, left))))
+    session_registry.save(session.project, session.known)
+    border = _end_of_lines(source.path)
+    if session.payload.event != "session-end":
+        found = (session.project, left, source.path, session.payload.session)
+        if wait_for(*found, "route-change", LEFT_ROUTE_SECONDS):
+            return
+    session.note(left=(*(one for one in owed if one[0] != left), (left, border)))
+    session_registry.save(session.project, session.known)  # before anybody makes another one
+    start_for(session, left, "route-change")
+
+
+def _end_of_lines(path: Path) -> int:
+    """Returns the end of a log's last whole line."""
+    with open_regular(path) as file:
+        size = file.seek(0, os.SEEK_END)
+        begin = max(0, size - _LONGEST_LINE)
+        file.seek(begin)
+        found = file.read(size - begin).rfind(b"\n")
+    return begin + found + 1 if found >= 0 else size
+
+
+# ---- what the events of a session's work do ----
+
+
+def tools_used(session: Session) -> Answer:
+    """Start the checkpoint that is due and return: the agent does not wait. The hint says when the next look is."""
+    look = look_at(session)
+    if look is None:
+        usage.write_hint(session.project, session.payload.session, session.payload.transcript, size=0, until=0)
+        return Answer()
+    told, now = usage.mark_reached(session.settings, look, session.known.told)
+    word = usage.mark_text(session.settings, look, told) if now else ""
+    back = told < session.known.told
+    if not takes_context(session.payload):
+        told, word, back = session.known.told, "", False
+    if told != session.known.told:
+        session.note(told=told)
+    if word:
+        from ralf_integrations.hooks import handover  # few looks have something to say
+
+        how = handover.words(config.typed(usage.route_commands(session.route), session.project.command))
+        word = session.hand("pressure", f"{word}\n{how}")
+    elif back:
+        word = session.hand("pressure", usage.TAKEN_BACK)
+    apply_look(session, look)
+    return Answer(context=word)
+
+
+def look_at(session: Session) -> Look | None:
+    """Look at the session; None while there is no transcript."""
+    source = session.transcript
+    if source is None:
+        return None
+    scale = usage.factor(usage.last_scale(session.project, session.payload.session))
+    payload = session.payload
+    stand = ingest_offset(session.project, session.route, payload.session, source)
+    found = session.known
+    look = usage.look(
+        source, stand, session.settings, payload.sender, known=found.window, compacted=found.compacts, scale=scale
+    )
+    if (look.window, look.compacted) != (found.window, found.compacts):
+        session.note(window=look.window, compacts=look.compacted)
+    return look
+
+
+def apply_look(session: Session, look: Look) -> None:
+    """Write the hint for the next look, and start the checkpoint that is due; it writes a better hint."""
+    project, payload = session.project, session.payload
+    told, scale = session.known.told, usage.last_scale(project, payload.session)
+    usage.write_next_hint(
+        project, payload.session, payload.transcript, look, settings=session.settings, told=told, scale=scale
+    )
+    if look.due:
+        start(session, "due")
+
+
+# ---- the end of a task, a turn, a session ----
+
+
+HEADLESS_SECONDS = 2.0
+"""Seconds that a headless run which stops may wait for its checkpoint."""
+
+
+def task_completed(session: Session) -> Answer:
+    """The client says that a task is complete."""
+    _start(session, "task-completed")
+    return Answer()
+
+
+def stopped(session: Session) -> Answer:
+    """The agent has stopped: for good in a headless run, which ends with it; else until the person goes on."""
+    if session.payload.sender.is_headless(session.payload.transcript):
+        if not wait(session, "session-end", HEADLESS_SECONDS):
+            _start(session, "session-end")
+    elif (look := look_at(session)) is not None:
+        apply_look(session, look)
+    return Answer()
+
+
+def session_ended(session: Session) -> Answer:
+    """The session is over. A client waits for a second or two at the most, so nothing is waited for here."""
+    session.note(ended=True)
+    _start(session, "session-end")
+    return Answer()
+
+
+def _start(session: Session, why: Why) -> None:
+    source = session.transcript
+    if source is not None and source.path.stat().st_size > session.standing.position.byte:
+        start(session, why)

@@ -1,0 +1,99 @@
+"""The errors of hooks and of the processes they start: a bounded log, and one line that the next answer shows, once.
+
+A hook must not break the client, so this is the only place where its errors are seen.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from contextlib import suppress
+from pathlib import Path
+
+from ralf.errors import RalfError
+from ralf.project import Project
+from ralf.redact import redactor_for
+from ralf.storage.files import content_of, open_single_link
+from ralf.text.cleaning import clean, one_line
+
+MOST = 64 << 10
+"""Bytes that the log has at most."""
+
+_LONGEST = 400  # characters of a line
+_UNREADABLE = (RalfError, OSError)
+
+
+def log(project: Project) -> Path:
+    """Returns the log's path. It has a line for each error, oldest first, with its time (UTC)."""
+    return project.cache / "hooks.log"
+
+
+def add(project: Project, where: str, error: BaseException) -> None:
+    """Log an error. Never raises; secrets are redacted, or the message is left out."""
+    what = _what(project, error)
+    line = f"{where}: {what}"
+    with suppress(*_UNREADABLE):
+        path = log(project)
+        project.make_room(path, prepare=True)
+        before = _content(path)
+        is_new = f": {what}\n" not in before  # another event may have met the same
+        entry = f"{time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime())} {line}\n"
+        if len(before.encode()) + len(entry.encode()) > MOST:
+            half = before[-MOST // 4 :]
+            with open(path, "w", opener=open_single_link, encoding="utf-8") as file:
+                file.write(half[half.find("\n") + 1 :] + entry)
+        else:
+            with open(path, "a", opener=open_single_link, encoding="utf-8") as file:
+                file.write(entry)
+        if is_new:
+            with open(_unsaid(project), "w", opener=open_single_link, encoding="utf-8") as file:
+                file.write(line)
+
+
+def take_unsaid(project: Project) -> str:
+    """Returns the line to show, "" for none. Of several hooks at the same time one gets it."""
+    path = _unsaid(project)
+    mine = path.with_name(f"{path.name}.{os.getpid()}")
+    try:
+        path.rename(mine)
+    except OSError:
+        return ""
+    try:
+        line = one_line(clean(_content(mine)))
+    finally:
+        with suppress(OSError):
+            mine.unlink()
+    return f"ralf: {line} (more in {log(project)})" if line else ""
+
+
+def _what(project: Project, error: BaseException) -> str:
+    if isinstance(error, RalfError):
+        what = f"{error}" + (f"; {error.hint}" if error.hint else "")
+    else:
+        what = f"{type(error).__name__} at {_place(error)}: {error}"
+    try:
+        what = redactor_for(project).text(clean(what))
+    except Exception:  # noqa: BLE001  # the configuration may be what is wrong
+        what = str(error) if isinstance(error, RalfError) else f"{type(error).__name__} at {_place(error)}"
+    return one_line(clean(what))[:_LONGEST]
+
+
+def _place(error: BaseException) -> str:
+    """The module and line that raised it."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    if trace is None:
+        return "?"
+    return f"{Path(trace.tb_frame.f_code.co_filename).name}:{trace.tb_lineno}"
+
+
+def _content(path: Path) -> str:
+    try:
+        return content_of(path, most=2 * MOST).decode("utf-8", "replace")
+    except OSError:
+        return ""
+
+
+def _unsaid(project: Project) -> Path:
+    return project.cache / "hooks.unsaid"

@@ -1,0 +1,172 @@
+"""What a client tells a hook, in one shape, and what the hook answers.
+
+An answer is JSON with no key that the event's contract does not list, and no longer than the client takes: Claude Code
+turns a text of more than 10,000 characters into a file's name and a preview, without an error; Codex cuts it in the
+middle, and refuses an answer with a key that it does not know.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ralf.text.cleaning import clean, one_line, trimmed
+from ralf_integrations.client import CLIENTS, OTHER, Client, Event, Hook
+
+_LONGEST = 1_000_000  # characters of one text
+
+
+@dataclass(frozen=True, slots=True)
+class Payload:
+    """One call of a hook.
+
+    client      who calls, by name (`sender` is its record)
+    name        its name of the event, which an answer has to repeat
+    event       what has happened
+    session     the session's id, as the client wrote it: text, never a path
+    transcript  where the client writes its session log; None where it did not say. It need not be there yet
+    cwd         the session's working directory, None where it did not say
+    source      session-start: startup, resume, clear, compact or fork
+    prompt      prompt: what was typed
+    trigger     compactions: manual or auto
+    summary     after-compaction: what the client's window now begins with
+    reason      session-end: as the client says
+    agent       of whom this is, where it is not the session itself: a subagent, or the compaction
+    again       stopped: whether the agent goes on because a hook has stopped it before
+    """
+
+    client: str
+    name: str
+    event: Event
+    session: str
+    transcript: Path | None = None
+    cwd: Path | None = None
+    source: str = ""
+    prompt: str = ""
+    trigger: str = ""
+    summary: str = ""
+    reason: str = ""
+    agent: str = ""
+    again: bool = False
+
+    @property
+    def sender(self) -> Client:
+        """What ralf knows of the client."""
+        return CLIENTS[self.client]
+
+    @property
+    def hook(self) -> Hook:
+        """What ralf knows of the client's event."""
+        return self.sender.hooks.get(self.name, OTHER)
+
+
+def parse(name: str, data: bytes, client: str) -> Payload | None:
+    """What a hook got on its standard input; None where nothing can be made of it. Never an error."""
+    try:
+        tree = json.loads(data)
+    except (ValueError, RecursionError):
+        return None
+    session = _text(tree, "session_id") if isinstance(tree, dict) else ""
+    if not session:
+        return None
+    agent, summary = _text(tree, "agent_id"), _text(tree, "compact_summary")
+    if name == "SubagentStop":  # of all subagents, the one that has compacted the window has no type
+        ends_compaction = tree.get("agent_type") == ""
+        agent = "" if ends_compaction else agent or "subagent"
+        summary = _text(tree, "last_assistant_message") if ends_compaction else ""
+    return Payload(
+        client=client,
+        name=name,
+        event=CLIENTS[client].hooks.get(name, OTHER).event,
+        session=session,
+        transcript=_path(tree, "transcript_path"),
+        cwd=_path(tree, "cwd"),
+        source=_text(tree, "source"),
+        prompt=_text(tree, "prompt"),
+        trigger=_text(tree, "trigger"),
+        summary=summary,
+        reason=_text(tree, "reason"),
+        agent=agent,
+        again=tree.get("stop_hook_active") is True,
+    )
+
+
+def _text(tree: Mapping[str, Any], key: str) -> str:
+    value = tree.get(key)
+    return value[:_LONGEST] if isinstance(value, str) else ""
+
+
+def _path(tree: Mapping[str, Any], key: str) -> Path | None:
+    text = _text(tree, key)
+    try:
+        path = Path(os.fsdecode(os.fsencode(text))) if text and "\0" not in text else None
+    except UnicodeEncodeError:  # half a character: no file has such a name
+        return None
+    return path if path is not None and path.is_absolute() else None
+
+
+# ---- the answer ----
+
+LIMIT = 10_000
+"""Characters that an answer's text may have in any client."""
+
+_LONGEST_NOTICE = 600  # characters
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a hook has to say; all of it "" for nothing.
+
+    context   for the model, at most LIMIT characters (`fitted`)
+    notice    one line for the person; what it quotes is cleaned and cut when it is written
+    steering  what the client's own summary of its window is to keep; taken before a compaction, by a client that
+              `takes_steering`
+    """
+
+    context: str = ""
+    notice: str = ""
+    steering: str = ""
+
+
+def takes_context(payload: Payload) -> bool:
+    """Whether an answer to this event can hand the model a text."""
+    return payload.hook.context
+
+
+def takes_notice(payload: Payload) -> bool:
+    """Whether an answer to this event can show the person a line that is seen: the last one is not."""
+    return payload.event != "session-end" and payload.hook.notice
+
+
+def written(answer: Answer, payload: Payload) -> str:
+    """The standard output that says an answer to a client, "" for nothing to say."""
+    if answer.steering and payload.sender.takes_steering and payload.event == "before-compaction":
+        return fitted(answer.steering, "")  # plain text there; JSON would be steering, too
+    tree: dict[str, object] = {}
+    if answer.notice and payload.hook.notice:
+        tree["systemMessage"] = trimmed(one_line(clean(answer.notice)), _LONGEST_NOTICE)
+    if answer.context and takes_context(payload):
+        context = fitted(answer.context, "")
+        tree["hookSpecificOutput"] = {"hookEventName": payload.name, "additionalContext": context}
+    return json.dumps(tree, ensure_ascii=True) if tree else ""
+
+
+def fitted(text: str, ending: str) -> str:
+    """`text` within LIMIT characters: cut at the end of a line, with `ending` behind it, which says where the rest is.
+
+    Characters as JavaScript counts them: one outside the basic plane is two.
+    """
+    if length(text) <= LIMIT:
+        return text
+    room = LIMIT - length(ending) - 1
+    kept = text.encode("utf-16-le", "surrogatepass")[: 2 * room].decode("utf-16-le", "ignore")
+    return f"{kept[: kept.rfind(chr(10)) + 1] or kept}{ending}"
+
+
+def length(text: str) -> int:
+    """Characters as JavaScript counts them."""
+    return len(text.encode("utf-16-le", "surrogatepass")) // 2

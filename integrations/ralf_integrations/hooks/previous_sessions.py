@@ -1,0 +1,322 @@
+"""The sessions and runs before this one: which are over, what of them is in no checkpoint yet, which of them a person
+means who wants to go on, and which of them a fork began with. A live session's work is never touched, and never
+handed to another.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from collections.abc import Callable, Container, Iterable
+from contextlib import suppress
+from dataclasses import replace
+from datetime import UTC, datetime
+from functools import cache, partial
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from ralf import extensions, routing
+from ralf.errors import RalfError
+from ralf.project import Project
+from ralf.route import offsets
+from ralf.storage import git_files, processes
+from ralf.text import cleaning
+from ralf.transcripts.lines import open_regular, read_lines
+from ralf.transcripts.reader import Transcript, open_transcript, requests
+from ralf_integrations.hooks import checkpoints, prompt_intent, session_registry
+from ralf_integrations.hooks.checkpoints import Why
+from ralf_integrations.hooks.handover import age, context_of, line
+from ralf_integrations.hooks.session import Session
+from ralf_integrations.hooks.session_registry import KnownSession
+
+SECONDS = 2.0
+"""Of work on what dead sessions have left, for which one that starts waits."""
+
+_PATIENCE = 8.0  # seconds that it waits for that at the most, where the machine has more to do
+
+_LEAST = 0.5  # seconds without which none is begun
+_MOST_TRIED = 3  # of sessions that may have left nothing
+_MOST_ASKED = 10  # of routes that are looked at for words
+_SHORTEST_WORD = 4  # letters of a word that tells what work is about
+_WORD = re.compile(r"[^\W_]+")
+_MOST_TOLD = 4  # routes that are offered in words
+
+
+def ended_sessions(project: Project, route: str, but: str) -> list[KnownSession]:
+    """The sessions of a route that are over, the one that was seen last first; `but` is left out."""
+    return [found for found in _over(project, but) if found.route == route and not found.unnamed]
+
+
+def catch_up(project: Project, route: str, but: str) -> list[KnownSession]:
+    """Take into a route what its dead sessions have left, in a time that a person can wait; those for which it was too
+    much, or whose transcript cannot be read. The session `but` is left alone.
+    """
+    deadline = time.monotonic() + SECONDS
+    left = []
+    for found in ended_sessions(project, route, but):
+        try:
+            size = Path(found.transcript).stat().st_size if found.transcript else 0
+            if size in (0, found.taken, offsets.ingest_offset(project, route, found.session).position.byte):
+                continue  # one that has become shorter was replaced
+            seconds = deadline - time.monotonic()
+            if seconds < _LEAST or not _is_its_log(found) or not _take(project, found, seconds):
+                left.append(found)
+                continue
+        except (RalfError, OSError):  # what is wrong with it is no business of a session that begins
+            continue
+        session_registry.save(project, replace(found, taken=size))
+    return left
+
+
+def sessions_meant(session: Session, about: str = "") -> list[KnownSession]:
+    """The sessions that a person may mean who wants to go on, where the session has no route of its own yet: one for
+    each route, all of this worktree and over; those whose client was killed first, then the ones seen last. What they
+    have left is taken in, and the first of them has something to hand over.
+
+    about  words for the work that is meant: only routes that have them, "" for any
+    """
+    found = _left_here(session)
+    if about:
+        found = [one for one in found[:_MOST_ASKED] if _is_about(session, one, about)]
+    for number, one in enumerate(found[:_MOST_TRIED]):
+        catch_up(session.project, one.route, session.payload.session)
+        if context_of(session.project, one.route) is not None:
+            return found[number:]
+    return []
+
+
+def left_work_line(session: Session) -> str:
+    """The line about the work that was interrupted in this worktree, for a session that has no route; "" for none."""
+    found = sessions_meant(session)
+    return line(session, found[0].route, said=sentences_about(found)) if found else ""
+
+
+def _left_here(session: Session) -> list[KnownSession]:
+    everyone = list(session_registry.all_sessions(session.project))
+    place = cache(partial(_place, session))
+    here = place(session.worktree)
+    by_route: dict[str, KnownSession] = {}
+    for known in _over(session.project, session.payload.session):
+        one = _with_route(session.project, known) if place(known.worktree) == here else None
+        if one is None or (one.route == session.route and session.has_route):
+            continue
+        if one.transcript or routing.known(session.project, one.route) is not None:
+            by_route.setdefault(one.route, one)
+    busy = {one.route for one in everyone if session_registry.is_live(one)}
+    known_routes = {one.route for one in everyone} | by_route.keys()
+    found = [*by_route.values(), *_files_here(session, here, known_routes)]
+    found.sort(key=lambda one: (one.ended, -one.seen))
+    return [one for one in found if one.route not in busy]
+
+
+def _with_route(project: Project, known: KnownSession) -> KnownSession | None:
+    """A session that is over with the route that its work has, None where it has not worked: it is not asked again."""
+    route = prompt_intent.route_of_ended(project, known)
+    if route != known.route:
+        known = replace(known, route=route, unnamed=False)
+        session_registry.save(project, known)
+    return known if route else None
+
+
+def _files_here(session: Session, here: Path, known: Container[str]) -> list[KnownSession]:
+    """Routes on which no session has worked, but whose file says that work is under way: the person wrote it here, or
+    has accepted it. Only for the worktree in which the files lie.
+    """
+    if here != _place(session, str(session.project.folder)):
+        return []
+    files = {}
+    for route in routing.names_of(session.project):
+        if route not in known:
+            with suppress(OSError):
+                files[route] = session.project.route_file(route).stat().st_mtime
+    found = []
+    for route in sorted(files, key=lambda route: -files[route])[:_MOST_TRIED]:
+        with suppress(RalfError, OSError):
+            context = context_of(session.project, route)
+            if (
+                context is not None
+                and context.active_work.work_status == "in_progress"
+                and not any(entry.session for entry in context.checkpoint_history)
+            ):
+                found.append(KnownSession("", route=route, worktree=session.worktree, seen=files[route]))
+    return found
+
+
+def _place(session: Session, folder: str) -> Path:
+    """The worktree in which a folder lies; outside of git the project, or the folder itself."""
+    path = Path(os.path.realpath(folder))
+    if (top := git_files.worktree(path)) is not None:
+        return top
+    root = Path(os.path.realpath(session.project.root))
+    return root if path.is_relative_to(root) else path
+
+
+def _is_about(session: Session, one: KnownSession, about: str) -> bool:
+    """Whether at least half of the words that tell the work stand in a route's name, goal or requests."""
+    words = {word for word in _WORD.findall(about.casefold()) if len(word) >= _SHORTEST_WORD}
+    texts = [one.route]
+    with suppress(RalfError, OSError):
+        if (context := context_of(session.project, one.route)) is not None:
+            texts += [context.goal, *(fact.request for fact in context.facts.requests)]
+        if one.transcript:
+            texts += requests(open_transcript(Path(one.transcript)))
+    there = set(_WORD.findall(" ".join(texts).casefold()))
+    return bool(words) and 2 * len(words & there) >= len(words)
+
+
+def sentences_about(found: list[KnownSession]) -> list[str]:
+    """What is to be said of the sessions that may be meant, of which the first one is."""
+    return [last_session_text(found[0]), other_work_text(found[1:])]
+
+
+def last_session_text(found: KnownSession) -> str:
+    """A session that is over, in words."""
+    if not found.session:
+        return f"Its file was written {age(found.seen)}."
+    how = "ended" if found.ended else "was interrupted"
+    return f"Its last session {how} {age(found.seen)}.{_origin_text(found)}"
+
+
+def _origin_text(found: KnownSession) -> str:
+    """What the route of a session went on from, in words."""
+    before = [route for route in (*found.routes, *found.briefed) if route != found.route]
+    return f" It went on from {before[-1]}: `ralf context show {before[-1]} --brief`." if before else ""
+
+
+def other_work_text(found: list[KnownSession]) -> str:
+    """Routes of sessions that are over, in words; "" for none."""
+    routes = [f"{one.route} ({'ended' if one.ended else 'interrupted'} {age(one.seen)})" for one in found[:_MOST_TOLD]]
+    return f"Other work that was left here: {', '.join(routes)}; `ralf context show ROUTE --brief`." if routes else ""
+
+
+def untaken_text(left: list[KnownSession]) -> str:
+    """What could not be taken of dead sessions, in words; "" for nothing."""
+    if not left:
+        return ""
+    what = "A session of it" if len(left) == 1 else f"{len(left)} sessions of it"
+    return f"{what} left work that is in no checkpoint yet: `ralf context checkpoint {left[0].route}` takes it in."
+
+
+def _over(project: Project, but: str) -> list[KnownSession]:
+    """The sessions that are over, but one, the one seen last first."""
+    found = [
+        one
+        for one in session_registry.all_sessions(project)
+        if one.session != but and cleaning.is_valid(one.route) and not session_registry.is_live(one)
+    ]
+    return sorted(found, key=lambda one: -one.seen)
+
+
+def _is_its_log(found: KnownSession) -> bool:
+    """Whether a transcript is what it is remembered to be."""
+    source = open_transcript(Path(found.transcript))
+    return source.session == found.session and source.format != "text"
+
+
+def _take(project: Project, found: KnownSession, seconds: float) -> bool:
+    transcript = Path(found.transcript)
+    with suppress(FileNotFoundError):
+        return checkpoints.wait_for(
+            *(project, found.route, transcript, found.session, "session-end", seconds),
+            patience=_PATIENCE,
+            quiet=True,
+        )
+    return False
+
+
+# ---- forks: a log that begins with all that another session has said ----
+
+# Claude Code writes the log of a fork with its first answer, so that its first hooks see none. Records that are copied
+# keep their times: they are those before the fork began.
+
+_TIME = re.compile(rb'"timestamp":\s?"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[.\d]*Z)"')
+_MOST_LOOKED_AT = 50  # sessions, the one that was seen last first
+_FIRST_EVENTS = 20
+
+
+def note_fork(session: Session) -> None:
+    """Note that the session is a fork that starts now."""
+    now = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    session.note(forked=now)
+
+
+def find_origin(session: Session) -> None:
+    """Once the log is there: find the session that it is a fork of, and let it go on with that one's route, behind what
+    that one has said. A fork of a session of which nothing is remembered is a session like any other.
+    """
+    known, source = session.known, session.readable
+    if not known.forked or source is None:
+        return
+    origin = _fork_origin(session, source)
+    session.note(forked="")
+    if origin is None:
+        return
+    begins = _copied(source.path, known.forked.encode())
+    session.note(origin=origin.session, begins=begins)
+    session_registry.save(session.project, session.known)  # before anybody takes a part of it
+    if not session.has_route and (route := prompt_intent.route_of_ended(session.project, origin)):
+        session.use(route)
+        session.note(route=route)  # it has left none
+
+
+def _fork_origin(session: Session, source: Transcript) -> KnownSession | None:
+    wanted = _first_events(source)
+    others = (one for one in session_registry.all_sessions(session.project) if one.session != session.payload.session)
+    for one in islice(sorted(others, key=lambda one: -one.seen), _MOST_LOOKED_AT):
+        with suppress(RalfError, OSError):
+            if one.transcript and not wanted.isdisjoint(_first_events(open_transcript(Path(one.transcript)))):
+                return one
+    return None
+
+
+def _first_events(source: Transcript) -> set[tuple[str, str]]:
+    """What was said and called first, and when: no two sessions have one alike that was not copied. Not all of a log's
+    first records are copied, and a fork has a prompt of its own before them.
+    """
+    return {(event.text, event.timestamp) for event in islice(source.events(), _FIRST_EVENTS) if event.timestamp}
+
+
+def _copied(path: Path, since: bytes) -> tuple[int, int]:
+    """Bytes and lines of a log up to the end of the last record that is older than the fork."""
+    byte = line = 0
+    with open_regular(path) as file:
+        for record in read_lines(file):
+            times = _TIME.findall(record.data)
+            if times and max(times) < since:
+                byte, line = record.end, record.number + 1
+            elif times and byte:
+                break
+    return byte, line
+
+
+# ---- runs of a loop ----
+
+
+RUN_SECONDS = 8.0
+"""That a session which starts waits for what earlier runs have left; what takes longer goes on behind it."""
+
+
+def catch_up_runs(session: Session) -> None:
+    """Take into the session's route what earlier runs of it have left: those that were killed have told nobody. What is
+    wrong with one of their folders is no business of a session that begins.
+    """
+    if not session.project.run:
+        return
+    _take_runs(session, lambda runs: runs.earlier_folders(session.project, session.route), "run-ended")
+
+
+def note_run(session: Session) -> None:
+    """Write down that our run has begun, so that it counts even where it is killed before it says a word."""
+    _take_runs(session, lambda runs: filter(None, [runs.current_folder(session.project.root)]), "run-begun")
+
+
+def _take_runs(session: Session, folders_of: Callable[[Any], Iterable[Path]], why: Why) -> None:
+    """Take folders of runs in, in a process of its own, for which a session that starts waits no longer than it may."""
+    with suppress(RalfError, OSError):
+        asked = extensions.ask(extensions.RUNS, folders_of)
+        paths = [folder.absolute() for folders in asked for folder in folders]
+        if paths:
+            child = checkpoints.spawn(session.project, session.route, "", "", why, paths, quiet=True)
+            processes.status_within(child, RUN_SECONDS)

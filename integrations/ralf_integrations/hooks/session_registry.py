@@ -1,0 +1,268 @@
+"""The registry of sessions that hooks have seen, one small file each in the cache, for the next hook, `health` and the
+next session; and whether a session's client still runs. Losing it loses no checkpoint: transcripts and the journal say
+what is missing.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import asdict, dataclass, fields, replace
+from pathlib import Path
+from typing import Any
+
+from ralf.project import Project
+from ralf.route import offsets
+from ralf.storage import durable
+from ralf.storage.files import content_of
+from ralf.text import cleaning
+from ralf.transcripts import locate
+from ralf_integrations.client import Client
+
+_MOST_HANDED = 64
+_UNTOLD = 3_600  # seconds
+_END_OF_TIME = 2**36  # seconds since 1970 that a date can still tell
+_PATHS = ("transcript", "worktree")
+_PLAIN = {"str": str, "int": int, "bool": bool}
+
+
+@dataclass(frozen=True, slots=True)
+class Handed:
+    """A text that was handed to the model: what `receipts` looks for in the transcript.
+
+    event   the client's name of the event that handed it over
+    what    line, brief, pressure, survived, notice
+    digest  the text's sha256; `size` its characters, `start` its first characters
+    at      bytes of the transcript that lay before it
+    """
+
+    event: str
+    what: str
+    digest: str
+    size: int
+    start: str
+    at: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class KnownSession:
+    """What is known of a session.
+
+    session     the client's id of it
+    client      claude-code, codex or gemini
+    transcript  its session log, "" where unknown, or no log of a client's own session folder (`clientlogs`)
+    route       the route that it was seen to work on last
+    worktree    the directory in which it began
+    pid, born   the client's process, and when that began (`/proc/PID/stat`, clock ticks); 0 where unknown
+    machine     where that process is one (`processes.machine`), "" where unknown
+    seen        when a hook called last, seconds since 1970: for people, and for telling silence; order is never by it
+    told        the highest percent of pressure that the agent was told of since its window was last emptied
+    routes      those that it was on before, and that have a checkpoint of it
+    left        of these, the ones whose last checkpoint nobody has waited for: each with the byte of the transcript up
+                to which that has to go before another route takes anything
+    window      size of the client's window in tokens, as far as a look has found it; 0 where unknown
+    compacts    tokens in it at which the client compacted it by itself last, as it told; 0 where it has not
+    briefed     routes whose brief it was handed since its window was last emptied
+    handed      what it was handed, newest last
+    ended       the client said that the session is over
+    compacted   its window was compacted or cleared, so that it does not hold all that the session has done
+    compaction  how far its newest compaction has come: see `compacting`
+    waiting     a text that the next hook hands over which can
+    run         the run of a loop in which it is, "" for none
+    owed        the brief of its run's route, which its first prompt may hold
+    forked      when it began as a fork of a session that is not known yet, "" where it is none, or that one is known
+    origin      the session of which it is a fork, "" for none
+    begins      bytes and lines at the beginning of its transcript that are that session's
+    unnamed     a prompt of it was seen, and none yet of which a route's name can be made
+    taken       bytes of its transcript that were taken into its route after it ended, or hold nothing for it
+    """
+
+    session: str
+    client: str = ""
+    transcript: str = ""
+    route: str = ""
+    worktree: str = ""
+    pid: int = 0
+    born: int = 0
+    machine: str = ""
+    seen: float = 0.0
+    told: int = 0
+    routes: tuple[str, ...] = ()
+    left: tuple[tuple[str, int], ...] = ()
+    window: int = 0
+    compacts: int = 0
+    briefed: tuple[str, ...] = ()
+    handed: tuple[Handed, ...] = ()
+    ended: bool = False
+    compacted: bool = False
+    compaction: str = ""
+    waiting: str = ""
+    run: str = ""
+    owed: str = ""
+    forked: str = ""
+    origin: str = ""
+    begins: tuple[int, int] = (0, 0)
+    unnamed: bool = False
+    taken: int = 0
+
+    def with_handed(self, handed: Handed) -> KnownSession:
+        """The same, with one more text that was handed over."""
+        return replace(self, handed=(*self.handed, handed)[-_MOST_HANDED:])
+
+
+def folder(project: Project) -> Path:
+    """Returns the folder of the registry."""
+    return project.cache / "hooks"
+
+
+def load(project: Project, session: str) -> KnownSession:
+    """Returns what is known of a session: only its id if there is no file, or it cannot be read."""
+    return _read(_path(project, session)) or KnownSession(session)
+
+
+def all_sessions(project: Project) -> Iterator[KnownSession]:
+    """Yields every known session, in no particular order."""
+    with suppress(OSError):
+        for path in folder(project).glob("*.json"):
+            if (known := _read(path)) is not None:
+                yield known
+
+
+def worked_in(project: Project, route: str, run: str) -> bool:
+    """Returns whether a route has something of the log of a session in this run of a loop."""
+    found = (known for known in all_sessions(project) if run and known.run == run)
+    return any(offsets.ingest_offset(project, route, known.session).position.byte for known in found)
+
+
+def save(project: Project, known: KnownSession) -> None:
+    """Keep a session for the next hook. A cache that cannot be written costs knowledge, not data."""
+    with suppress(OSError):
+        path = _path(project, known.session)
+        project.make_room(path, prepare=True)
+        durable.write(path, json.dumps(asdict(known)).encode())
+
+
+def is_live(known: KnownSession) -> bool:
+    """Whether a session's client still runs, as far as its process tells. One on another machine, in another container,
+    or whose process nobody knows counts as running for an hour after its last hook.
+    """
+    if known.ended or is_running(known.pid, known.born):
+        return not known.ended
+    is_told = not known.machine or (known.pid and known.machine == machine())
+    return not is_told and time.time() - known.seen < _UNTOLD
+
+
+def drop_hint(project: Project, session: str) -> None:
+    """Delete a session's hint, so that its next hook looks."""
+    with suppress(OSError):
+        (folder(project) / f"{cleaning.slug(session)}.next").unlink()
+
+
+def _path(project: Project, session: str) -> Path:
+    return folder(project) / f"{cleaning.slug(session)}.json"
+
+
+def _read(path: Path) -> KnownSession | None:
+    try:
+        tree = json.loads(content_of(path))
+        return _made(tree)
+    except (OSError, ValueError, TypeError, RecursionError, AttributeError):
+        return None
+
+
+def _made(tree: dict[str, Any]) -> KnownSession:
+    """TypeError, or another of those above, for what is no such tree."""
+    values = _plain_fields(KnownSession, tree)
+    for name in _PATHS:
+        if b"\0" in os.fsencode(values.get(name, "")):  # UnicodeEncodeError for half a character
+            raise ValueError(name)
+    if not locate.is_own(values.get("transcript", "")):
+        values["transcript"] = ""
+    for name in ("briefed", "routes"):
+        values[name] = tuple(str(route) for route in values.get(name, ()))
+    values["left"] = tuple((str(route), int(byte)) for route, byte in values.get("left", ()))
+    byte, line = map(int, values.get("begins", (0, 0)))
+    values["begins"] = (max(0, byte), max(0, line))
+    values["seen"] = float(values.get("seen", 0.0))
+    if not 0 <= values["seen"] < _END_OF_TIME:
+        raise ValueError("seen")
+    values["handed"] = tuple(Handed(**_plain_fields(Handed, one)) for one in values.get("handed", ()))
+    return KnownSession(**values)
+
+
+def _plain_fields(cls: type[Any], tree: dict[str, Any]) -> dict[str, Any]:
+    """The fields of a dataclass that a tree holds; an error for text, a flag or a number of another type than its, and
+    for a negative number.
+    """
+    kinds = {field.name: _PLAIN.get(str(field.type)) for field in fields(cls)}
+    values = {name: tree[name] for name in kinds if name in tree}
+    for name, value in values.items():
+        kind = kinds[name]
+        if kind is not None and (type(value) is not kind or (kind is int and tree[name] < 0)):
+            raise TypeError(name)
+    return values
+
+
+# ---- the process of a client: a number alone may be another process's by now ----
+
+
+_BETWEEN = frozenset(
+    "sh ash bash rbash dash zsh fish ksh mksh csh tcsh nu pwsh xonsh elvish busybox env timeout nice".split()
+)
+"""Names of processes that stand between a client and its hook."""
+
+_MOST_BETWEEN = 8
+
+
+def client_process(client: Client) -> tuple[int, int]:
+    """The process of the client that calls us, and when that began; zeros where that cannot be told."""
+    process = client.process()
+    if not process:
+        process = os.getppid()
+        for _ in range(_MOST_BETWEEN):
+            name, parent, _ = _stat(process)
+            if name not in _BETWEEN:
+                break
+            process = parent
+    began = process_start(process)
+    return (process, began) if process > 1 and began else (0, 0)
+
+
+def machine() -> str:
+    """The machine, and on it the space of process numbers that we see: a container has one of its own."""
+    try:
+        space = str(Path("/proc/self/ns/pid").readlink())
+    except OSError:
+        space = ""
+    return f"{os.uname().nodename} {space}"
+
+
+def process_start(process: int) -> int:
+    """When a process began, in clock ticks since the machine did; 0 for one that is gone, or only waits to be reaped,
+    or where the system does not say.
+    """
+    return _stat(process)[2]
+
+
+def process_parent(process: int) -> int:
+    """The process that started another, 0 where that cannot be told."""
+    return _stat(process)[1]
+
+
+def is_running(process: int, began: int) -> bool:
+    """Returns whether the process that began at that time still runs."""
+    return process > 0 and began > 0 and process_start(process) == began
+
+
+def _stat(process: int) -> tuple[str, int, int]:
+    """A process's name, its parent, and when it began."""
+    try:
+        text = Path(f"/proc/{process}/stat").read_bytes().decode("utf-8", "replace")
+        name, _, rest = text.partition("(")[2].rpartition(")")
+        found = rest.split()
+        return name, int(found[1]), 0 if found[0] in "ZX" else int(found[19])
+    except (OSError, ValueError, IndexError):
+        return "", 0, 0

@@ -1,0 +1,150 @@
+"""Two stores in memory, the plainest that keep the contract of `ralf.storage.port`: a pattern for another store.
+
+`SixMethods` has what every store must have, `MemoryStore` also finds, replaces and lists. Stores of the same folder
+share what they keep, as those of several processes do on a disk.
+"""
+
+# ruff: noqa: D102  # what a method does stands in the port
+
+from __future__ import annotations
+
+import hashlib
+import io
+import re
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from itertools import count
+from pathlib import Path
+from typing import BinaryIO
+
+from ralf.errors import BlobNotFound, Conflict, UnknownToken, UsageError
+from ralf.storage.port import Blob, Digest, Entry, Properties, Token
+from ralf.text import cleaning
+
+_DIGEST = re.compile(r"[0-9a-f]{64}", re.ASCII)
+
+
+class _Kept:
+    """What the stores of one folder share."""
+
+    def __init__(self) -> None:
+        self.lock = threading.RLock()
+        self.streams: dict[str, list[Entry]] = {}
+        self.blobs: dict[Digest, tuple[bytes, float]] = {}
+        self.tokens = count(1)
+
+
+class SixMethods:
+    """A store that can append, read and keep blobs. Contract: `ralf.storage.port.Store`.
+
+    check  is not asked: nothing is put into a file
+    """
+
+    folders: dict[Path, _Kept] = {}  # noqa: RUF012  # for as long as the process lives
+
+    def __init__(self, folder: Path, *, check: Callable[[Path], None] = lambda _: None) -> None:
+        self._kept = self.folders.setdefault(folder, _Kept())
+
+    @property
+    def properties(self) -> Properties:
+        return Properties()
+
+    def append(self, stream: str, record: bytes, *, id: str, after: Token | None) -> Token:  # noqa: A002
+        if b"\n" in record:
+            raise UsageError(stream, "a record is one line")
+        with self._kept.lock:
+            entries = self._kept.streams.get(_checked(stream), [])
+            for entry in entries:
+                if entry.id == id:
+                    return entry.token
+            head = self.head(stream)
+            if head != after:
+                raise Conflict(stream, head)
+            token = f"token-{next(self._kept.tokens)}"
+            self._kept.streams[stream] = [*entries, Entry(token, id, record)]  # whoever reads has the old list
+            return token
+
+    def read(self, stream: str, *, after: Token | None = None) -> Iterator[Entry]:
+        entries = self._kept.streams.get(_checked(stream), [])
+        start = 0 if after is None else _place(stream, entries, after) + 1
+        yield from entries[start:]
+
+    def head(self, stream: str) -> Token | None:
+        entries = self._kept.streams.get(_checked(stream))
+        return entries[-1].token if entries else None
+
+    def streams(self, prefix: str) -> Iterator[str]:
+        yield from [stream for stream in list(self._kept.streams) if stream.startswith(prefix)]
+
+    def put_blob(self, chunks: Iterable[bytes]) -> Digest:
+        content = b"".join(chunks)
+        digest = hashlib.sha256(content).hexdigest()
+        self._kept.blobs[digest] = content, time.time()
+        return digest
+
+    def open_blob(self, digest: Digest) -> BinaryIO:
+        if not _DIGEST.fullmatch(digest):
+            raise UsageError(ascii(digest), "not a digest")
+        if digest not in self._kept.blobs:
+            raise BlobNotFound(digest, "no such blob")
+        return io.BytesIO(self._kept.blobs[digest][0])
+
+
+class MemoryStore(SixMethods):
+    """A store that also finds one record, replaces records, and lists blobs."""
+
+    @property
+    def properties(self) -> Properties:
+        return Properties(lookup=self, replace=self, heap=self)
+
+    def entry(self, stream: str, token: Token) -> Entry:
+        entries = self._kept.streams.get(_checked(stream), [])
+        return entries[_place(stream, entries, token)]
+
+    def replace(self, stream: str, change: Callable[[Entry], bytes]) -> int:
+        with self._kept.lock:
+            entries = self._kept.streams.get(_checked(stream), [])
+            records = [change(entry) for entry in entries]
+            if any(b"\n" in record for record in records):
+                raise UsageError(stream, "a record is one line")
+            changed = sum(record != entry.record for record, entry in zip(records, entries, strict=True))
+            if changed:
+                self._kept.streams[stream] = [
+                    Entry(f"token-{next(self._kept.tokens)}", entry.id, record)
+                    for record, entry in zip(records, entries, strict=True)
+                ]
+            return changed
+
+    def drop(self, stream: str) -> None:
+        self._kept.streams.pop(_checked(stream), None)
+
+    def has_blob(self, digest: Digest) -> bool:
+        try:
+            self.open_blob(digest).close()
+        except BlobNotFound:
+            return False
+        return True
+
+    def blobs(self) -> Iterator[Blob]:
+        yield from [Blob(digest, len(content), put) for digest, (content, put) in list(self._kept.blobs.items())]
+
+    def drop_blob(self, digest: Digest) -> None:
+        if self.has_blob(digest):
+            self._kept.blobs.pop(digest, None)
+
+    def sweep(self) -> int:
+        return 0
+
+
+def _checked(stream: str) -> str:
+    if not all(map(cleaning.is_valid, stream.split("/"))):
+        raise UsageError(ascii(stream), "refused as a stream name")
+    return stream
+
+
+def _place(stream: str, entries: list[Entry], token: Token) -> int:
+    for number, entry in enumerate(entries):
+        if entry.token == token:
+            return number
+    raise UnknownToken(stream, "no such place in this stream")

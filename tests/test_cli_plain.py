@@ -1,0 +1,99 @@
+"""`ralf context list` and `show` in a pipe: answered without click, as click's command line answers them."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import ralf
+import storekit
+from storekit import route_file
+
+PLAIN = [sys.executable, "-m", "ralf_cli"]
+COMMANDS = [sys.executable, "-c", "from ralf_cli.main import run; run()"]
+
+
+@pytest.fixture
+def made(tmp_path: Path) -> Path:
+    for route, text in (("tide", "Log the tides <!-- here -->"), ("gates", "Open the gates")):
+        ralf.record_decision(route, text, rationale="we need both → always", root=tmp_path)
+    return tmp_path
+
+
+def answered(command: list[str], root: Path, *arguments: str) -> tuple[int, bytes, bytes]:
+    environment = storekit.environment(root)
+    done = subprocess.run(
+        [*command, *arguments], cwd=root, env=environment, capture_output=True, timeout=storekit.HANGS
+    )
+    return done.returncode, done.stdout, done.stderr
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["list"],
+        ["list", "--json"],
+        ["show", "tide"],
+        ["show", "TIDE"],
+        ["show", "tide", "--max-tokens", "120"],
+        ["show", "tide", "--max-tokens", "3"],
+        ["show", "tide", "--max-tokens", "-1"],
+        ["show", "tide", "--brief"],
+        ["show", "none"],
+        ["show", "../x"],
+        ["show", "--help"],
+        ["shows", "tide"],
+    ],
+)
+def test_the_two_ways_to_an_answer_print_the_same(made: Path, arguments: list[str]) -> None:
+    plain = answered(PLAIN, made, "context", *arguments)
+    assert plain == answered(COMMANDS, made, "context", *arguments)
+    assert plain[0] in (0, 2, 3)
+
+
+def test_a_damaged_file_and_a_stray_are_told_in_both_ways(made: Path) -> None:
+    route_file(made, "tide").write_text("---\nnothing\n")
+    route_file(made, "tide").with_name("tide (conflicted copy).md").write_text("x")
+    for arguments in (["list"], ["show", "tide"], ["show", "gates"]):
+        assert answered(PLAIN, made, "context", *arguments) == answered(COMMANDS, made, "context", *arguments)
+
+
+def test_no_route_is_told_in_both_ways(tmp_path: Path) -> None:
+    assert answered(PLAIN, tmp_path, "context", "list") == answered(COMMANDS, tmp_path, "context", "list")
+
+
+@pytest.mark.parametrize("arguments", [["list"], ["show", "tide"], ["show", "tide", "--max-tokens", "120"]])
+def test_a_plain_list_and_show_load_no_click(made: Path, arguments: list[str]) -> None:
+    status, printed, told = answered(
+        [sys.executable, "-X", "importtime", "-m", "ralf_cli"], made, "context", *arguments
+    )
+    assert (status, printed[:17]) == (0, b"<!-- ralf:context")
+    assert {b"click", b"rich", b"yaml", b"tiktoken"}.isdisjoint(
+        line.rpartition(b"|")[2].strip() for line in told.split(b"\n")
+    )
+
+
+def test_a_reader_that_goes_away_is_no_error(made: Path) -> None:
+    piped = f"{sys.executable} -m ralf_cli context show tide | head -c 1"
+    done = subprocess.run(
+        ["bash", "-c", f"set -o pipefail; {piped}"],  # noqa: S607
+        cwd=made,
+        env=storekit.environment(made),
+        capture_output=True,
+        timeout=storekit.HANGS,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"<", b"")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
+@pytest.mark.parametrize("command", [PLAIN, COMMANDS])
+def test_a_full_disk_behind_the_output_is_told(made: Path, command: list[str]) -> None:
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run(
+            [*command, "context", "list"], cwd=made, env=storekit.environment(made), stdout=full, stderr=subprocess.PIPE
+        )
+    assert done.returncode == 1
+    assert done.stderr.startswith(b"error: standard output: No space left on device\n")

@@ -1,0 +1,259 @@
+"""Extensions: what another distribution registers is used where ralf's own answers end, and can break nothing else."""
+
+from __future__ import annotations
+
+import sys
+import tomllib
+import zipfile
+from collections.abc import Iterator
+from importlib.metadata import entry_points
+from pathlib import Path
+
+import pytest
+
+import handingkit
+import ralf
+import storekit
+from ralf import environment, extensions, routing
+from ralf.errors import DamagedTranscript, UsageError
+from ralf.project import Project
+from ralf.transcripts.reader import open_transcript
+
+CORE = storekit.SOURCE / "context" / "ralf"
+HARBOUR = """
+import os
+from pathlib import Path
+
+from ralf.errors import DamagedTranscript
+from ralf.transcripts.notes import Notes, note, session_of
+
+
+def read(path, head, *, root, logged):
+    if head is not None:
+        if not head.data.startswith(b"HARBOUR\\0"):
+            return None
+        return Notes(path, session_of(path, root), [note("The binary log names the lighthouse.")], format="harbour")
+    if not (path / "pilot.txt").exists():
+        raise DamagedTranscript(path, "holds no pilot.txt")
+    words = (path / "pilot.txt").read_text()
+    fields = {"decision": {"decision": "Moor at the east quay", "rationale": "the west one silts up"}}
+    return Notes(path, session_of(path, root), [note(words, path="pilot.txt", line=1, **fields)], format="harbour")
+
+
+def route(root):
+    named = os.environ.get("HARBOUR_BERTH", "")
+    return (named, "$HARBOUR_BERTH") if named else None
+
+
+class Runs:
+    variable_prefixes = ("HARBOUR_",)
+
+    def current_run(self, root):
+        return os.environ.get("HARBOUR_WATCH", "")
+
+    def current_folder(self, root):
+        return None
+
+    def earlier_folders(self, project, route):
+        return [Path(project.root, "watches", route)]
+
+
+runs = Runs()
+"""
+ENTRY_POINTS = """
+[console_scripts]
+harbour = harbour:main
+
+# what follows is for ralf
+[ralf.transcripts]
+harbour = harbour:read
+
+[ralf.route_rules]
+harbour=harbour : route
+[ralf.runs]
+harbour = harbour:runs [quay]
+[ralf_integrations.blackbox5.runs.others]
+none = harbour:nothing
+"""
+PATHS = {
+    "harbour.py": HARBOUR,
+    "harbour_pilot-1.0.dist-info/METADATA": "Metadata-Version: 2.1\nName: harbour-pilot\nVersion: 1.0\n",
+    "harbour_pilot-1.0.dist-info/entry_points.txt": ENTRY_POINTS,
+}
+
+
+def forget() -> None:
+    extensions._installed.cache_clear()
+    extensions._loaded.cache_clear()
+    extensions.problems.clear()
+    sys.modules.pop("harbour", None)
+
+
+@pytest.fixture
+def fresh() -> Iterator[None]:
+    forget()
+    yield
+    forget()
+
+
+def installed(site: Path, **others: str) -> Path:
+    """A folder as pip leaves it that has put a distribution there; `others`: the contents of files, instead."""
+    for name, text in (PATHS | {f"{name}.py": text for name, text in others.items()}).items():
+        (site / name).parent.mkdir(parents=True, exist_ok=True)
+        (site / name).write_text(text)
+    return site
+
+
+def project_in(folder: Path) -> Project:
+    folder.mkdir()
+    return handingkit.project(folder)
+
+
+@pytest.fixture
+def harbour(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fresh: None) -> None:
+    monkeypatch.syspath_prepend(str(installed(tmp_path / "site")))
+    forget()
+
+
+def test_a_folder_that_only_an_extension_reads_becomes_a_checkpoint(harbour: None, tmp_path: Path) -> None:
+    project = project_in(tmp_path / "p")
+    watch = project.root / "watches" / "first"
+    watch.mkdir(parents=True)
+    (watch / "pilot.txt").write_text("The pilot has brought the tanker in.")
+    report = ralf.checkpoint("quay", watch, root=project.root)
+    assert report.checkpoints and extensions.problems == []
+    found = ralf.get_context("quay", root=project.root)
+    assert [one.decision for one in found.decisions] == ["Moor at the east quay"]
+    assert found.checkpoint_history[0].session == "watches/first"
+
+
+def test_a_file_of_no_known_client_is_shown_to_extensions_before_it_is_refused(harbour: None, tmp_path: Path) -> None:
+    log, other = tmp_path / "watch.log", tmp_path / "other.log"
+    log.write_bytes(b"HARBOUR\0\1\2")
+    other.write_bytes(b"\0\1\2")
+    assert open_transcript(log).format == "harbour"
+    with pytest.raises(DamagedTranscript, match="is binary, not a transcript"):
+        open_transcript(other)
+
+
+def test_a_folder_that_nobody_reads_is_refused_in_the_words_of_the_first_reader(harbour: None, tmp_path: Path) -> None:
+    (tmp_path / "nothing").mkdir()
+    with pytest.raises(DamagedTranscript, match="is a directory, but no run's"):
+        open_transcript(tmp_path / "nothing")
+    with pytest.raises(DamagedTranscript, match=r"nothing: is a directory"):
+        open_transcript(tmp_path / "nothing", as_text=True)
+
+
+def test_an_extension_s_rule_chooses_the_route_after_a_named_one_and_before_the_session_s(
+    harbour: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project = project_in(tmp_path / "p")
+    routing.use(project, "chosen", session="")
+    assert routing.choose(project, session="") == ("chosen", routing.CHOSEN)
+    monkeypatch.setenv("HARBOUR_BERTH", "berth-9")
+    assert routing.choose(project, session="") == ("berth-9", "$HARBOUR_BERTH")
+    assert routing.choose(project, session="").is_chosen
+    assert routing.choose(project, "named").route == "named"
+    monkeypatch.setenv("BB5_TASK_ID", "TASK-5")  # blackbox5 comes before harbour
+    assert routing.choose(project, session="") == ("TASK-5", "$BB5_TASK_ID")
+    monkeypatch.delenv("BB5_TASK_ID")
+    monkeypatch.setenv("HARBOUR_BERTH", "../x")
+    with pytest.raises(UsageError, match="refused as a route name"):
+        routing.choose(project, session="")
+
+
+def test_an_extension_s_run_is_the_one_that_we_are_part_of(
+    harbour: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project = project_in(tmp_path / "p")
+    assert project.run == ""
+    monkeypatch.setenv("HARBOUR_WATCH", "watches/second")
+    monkeypatch.setenv("BB5_ROUTE", "x")
+    assert project.run == "watches/second"
+    assert not {"HARBOUR_WATCH", "BB5_ROUTE"} & set(environment.of_a_model())
+    left = [
+        list(folders) for folders in extensions.ask(extensions.RUNS, lambda runs: runs.earlier_folders(project, "quay"))
+    ]
+    assert left == [[], [project.root / "watches" / "quay"]]
+
+
+BROKEN = "def read(*_, **__): raise ValueError('silted up')\ndef route(root): return 5 / 0\nruns = object()\n"
+
+
+def test_an_extension_that_fails_is_told_and_passed_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fresh: None
+) -> None:
+    monkeypatch.syspath_prepend(str(installed(tmp_path / "site", harbour=BROKEN)))
+    forget()
+    project = project_in(tmp_path / "p")
+    folder = tmp_path / "p" / "runs" / "run-0001"
+    folder.mkdir(parents=True)
+    monkeypatch.setenv("RALF_RUN_DIR", str(folder))
+    assert open_transcript(folder).format == "run folder"  # blackbox5 is asked first
+    assert routing.choose(project).rule == routing.DEFAULT
+    assert project.run == "runs/run-0001"
+    assert routing.choose(project).rule == routing.DEFAULT
+    with pytest.raises(DamagedTranscript):
+        open_transcript(tmp_path / "site")
+    assert not [name for name in environment.of_a_model() if name.startswith("BB5_")]
+    assert sorted(map(str, extensions.problems)) == [
+        "extension harbour of ralf.route_rules: ZeroDivisionError: division by zero",
+        "extension harbour of ralf.runs: AttributeError: 'object' object has no attribute 'variable_prefixes'",
+        "extension harbour of ralf.transcripts: ValueError: silted up",
+    ]
+
+
+def test_an_extension_that_cannot_be_loaded_is_a_warning_of_the_command_that_needs_it(tmp_path: Path) -> None:
+    site = installed(tmp_path / "site", harbour="import tugboat_that_is_nowhere\n")
+    project = project_in(tmp_path / "p")
+    path = {"PYTHONPATH": f"{site}:{storekit.environment(tmp_path).get('PYTHONPATH', '')}"}
+    ran = storekit.process("route", cwd=project.root, **path)
+    said = "ModuleNotFoundError: No module named 'tugboat_that_is_nowhere'"
+    assert (ran.status, ran.err) == (0, f"warning: extension harbour of ralf.route_rules: {said}\n")
+    assert "warning" not in storekit.process("context", "list", cwd=project.root, **path).err
+
+
+@pytest.mark.parametrize("archived", [False, True])
+def test_the_entry_points_are_those_that_importlib_finds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fresh: None, archived: bool
+) -> None:
+    site = installed(tmp_path / "site")
+    if archived:
+        with zipfile.ZipFile(tmp_path / "site.zip", "w") as archive:
+            for path in sorted(site.rglob("*")):
+                archive.write(path, path.relative_to(site))
+        site = tmp_path / "site.zip"
+    monkeypatch.syspath_prepend(str(site))
+    forget()
+    expected = {(one.group, one.name, one.value) for group in extensions.GROUPS for one in entry_points(group=group)}
+    assert extensions._installed() == expected
+    assert len([one for one in expected if one[1] == "harbour"]) == 3
+
+
+def test_the_doors_declare_what_the_distribution_does() -> None:
+    declared = tomllib.loads((storekit.SOURCE / "pyproject.toml").read_text())["project"]["entry-points"]
+    flat = {(group, name, value) for group, named in declared.items() for name, value in named.items()}
+    assert flat == extensions._declared
+
+
+NEEDS_NONE = """
+import sys, ralf
+ralf.record_decision("quay", "Moor at the east quay", root=".")
+ralf.get_context("quay", root=".").render()
+ralf.list_routes(root=".")
+assert not {"importlib.metadata", "ralf_integrations"} & set(sys.modules)
+from ralf import extensions
+assert not extensions._installed.cache_info().currsize
+"""
+
+
+def test_a_route_that_is_named_is_written_and_read_without_asking_any_extension(tmp_path: Path) -> None:
+    project = project_in(tmp_path / "p")
+    assert storekit.finished([storekit.start(NEEDS_NONE, cwd=project.root)]) == [""]
+
+
+def test_no_module_of_the_core_names_blackbox5() -> None:
+    foreign = ("blackbox5", "bb5", "runfolder", "run_folder")
+    texts = {path: path.read_text().casefold() for path in CORE.rglob("*.py")}
+    assert len(texts) > 30
+    assert [str(path) for path, text in texts.items() if any(name in text for name in foreign)] == []
