@@ -65,7 +65,7 @@ def test_each_thread_reads_the_route_that_it_asks_for(tmp_path: Path) -> None:
 
 
 def test_an_item_has_its_own_text_though_another_thread_makes_room(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(codec.ById, "_MOST", 16)
+    monkeypatch.setattr(codec, "_MOST_KNOWN", 16)
 
     def look(name: int) -> None:
         for number in range(3_000):

@@ -5,6 +5,7 @@ writes only what reads back as it was.
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -13,10 +14,11 @@ from hypothesis import example, given, settings, strategies as st
 
 from contexts import contexts, key, mapping, quick, text, trees
 from examples import examples
-from ralf.format import guarded_yaml
-from ralf.format.codec import dump_yaml as dump, shallow, to_tree
+from ralf.format import guarded_yaml, routefile
+from ralf.format.codec import BadTree, dump_yaml as dump, from_tree, shallow, to_tree
 from ralf.format.guarded_yaml import BadYaml, load
-from ralf.model import RouteContext
+from ralf.model import BODY, Decision, RouteContext
+from ralf.text import tokens
 from ralf.text.cleaning import clean
 
 LAUGHS = 'a: &a ["lol"]\n' + "".join(f"{chr(98 + n)}: &{chr(98 + n)} [{f'*{chr(97 + n)},' * 9}]\n" for n in range(8))
@@ -326,3 +328,45 @@ def test_a_list_with_strange_lines_in_it_is_read_or_refused(
 def test_dataclasses_in_lists_are_written_as_their_trees_are(context: RouteContext) -> None:
     assert dump(shallow(context)) == dump(to_tree(context))
     assert dump(shallow(context)) == dump(to_tree(context))  # now from what was written
+
+
+@given(contexts, _EDITS)
+@example(RouteContext(decisions=(Decision(extra={"n": 1.5e300}), Decision(extra={"n": 10**17}))), [])
+@example(RouteContext(decisions=(Decision(decision="b"), Decision(decision="d\ne"))), [(2, "i", "  - a: |\n      u")])
+@example(RouteContext(decisions=(Decision(decision='"'), Decision(id="c"), Decision(id="e"))), [(0, "i", 'x: "')])
+@settings(quick, max_examples=examples(300))
+def test_decisions_that_stand_as_they_were_written_are_read_as_if_for_the_first_time(
+    context: RouteContext, edits: list[tuple[int, str, str]]
+) -> None:
+    tree = shallow(context)
+    tree.pop(BODY, None)
+    lines = dump(tree).split("\n")
+    for place, how, line in edits:
+        at = min(place, len(lines))
+        lines[at : at + (how != "i")] = [] if how == "d" else [line]
+    front = "\n".join(lines)
+
+    def parsed(load: Callable[[str], Any]) -> object:
+        try:
+            return repr(to_tree(from_tree(RouteContext, load(front))))
+        except (BadYaml, BadTree) as error:
+            return str(error), getattr(error, "line", 0)
+
+    assert parsed(routefile._loaded) == parsed(load)
+
+
+def test_of_many_decisions_only_those_that_are_new_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    written = tuple(Decision(id=f"DEC-{number}", decision="x" * 50) for number in range(50))
+    front = dump(shallow(RouteContext(decisions=written)))
+    lengths: list[int] = []
+    monkeypatch.setattr(guarded_yaml, "load", lambda text: (lengths.append(len(text)), load(text))[1])
+    *known, new = routefile._loaded(front + '  - id: "DEC-50"\n    decision: "new"\n')["decisions"]
+    assert (known, new["id"]) == ([*written], "DEC-50")
+    assert sum(lengths) < len(front) / 4
+
+
+@given(contexts)
+@settings(quick, max_examples=examples(100))
+def test_what_a_file_takes_is_the_same_by_its_items_as_by_its_text(context: RouteContext) -> None:
+    pieces = routefile._pieces(context)
+    assert routefile.estimate(context) == sum(map(tokens.estimate, pieces)) + pieces.count("")

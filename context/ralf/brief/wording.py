@@ -10,7 +10,7 @@ from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
 from ralf.format import merge
-from ralf.format.codec import Tree, to_tree
+from ralf.format.codec import Tree, shared, to_tree
 from ralf.format.merge import find
 from ralf.model import BODY, FEW_ENTRIES, ActiveWork, Body, Checkpoint, Decision, Facts, RouteContext
 from ralf.text.cleaning import clean, one_line, prose, trimmed
@@ -540,7 +540,7 @@ def settled(before: RouteContext, after: RouteContext) -> RouteContext:
     """`after`, the route one record later, without the entries whose field has got another value by it."""
     if not before.unresolved:
         return after
-    was, now = to_tree(before), to_tree(after)
+    was, now = shared(before), shared(after)
     left = tuple(
         entry
         for entry in after.unresolved

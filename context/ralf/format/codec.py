@@ -8,10 +8,10 @@ import re
 import sys
 import types
 import typing
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import MISSING, fields
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 from operator import attrgetter
 from typing import Any, Generic, NamedTuple, TypeVar
 
@@ -22,6 +22,8 @@ Tree = dict[str, Any]
 _DIGITS = 18
 
 _LONGEST_NUMBER, _MOST = 32, 1e18
+
+_MOST_KNOWN = 4_096  # items of which something is remembered: a route file holds a few hundred
 
 _SCALARS = frozenset((str, int, bool, float, type(None)))
 
@@ -41,22 +43,31 @@ class ById(Generic[T]):
     that a file holds only a few items are new.
     """
 
-    _MOST = 4_096
-
     def __init__(self, make: Callable[[Any], T]) -> None:
         self._make = make
-        self._made: dict[int, tuple[Any, T]] = {}  # by id: the object, which keeps its id, and what was made of it
+        self._known: tuple[dict[int, T], dict[int, Any]] = {}, {}  # by id: what was made; the object, to keep its id
 
-    def of(self, items: Iterable[Any]) -> list[T]:
-        """What is made of each of some objects that do not change."""
-        made = self._made
-        return [(made.get(id(item)) or self._remember(item))[1] for item in items]
+    def of(self, items: Sequence[Any]) -> list[T]:
+        """What is made of each of some objects that do not change; None is made of none."""
+        found: list[Any] = [*map(self._known[0].get, map(id, items))]
+        if None in found:
+            pairs = zip(items, found, strict=True)
+            found = [self.know(item, self._make(item)) if made is None else made for item, made in pairs]
+        return found
 
-    def _remember(self, item: Any) -> tuple[Any, T]:
-        if len(self._made) >= self._MOST:
-            self._made = {}  # not emptied: another thread may be looking
-        known = self._made[id(item)] = (item, self._make(item))
-        return known
+    def know(self, item: Any, made: T) -> T:
+        """Remember what is made of an object."""
+        if len(self._known[0]) >= _MOST_KNOWN:
+            self._known = {}, {}  # not emptied: another thread may be looking
+        known, alive = self._known
+        alive[id(item)] = item
+        return known.setdefault(id(item), made)
+
+    def know_all(self, items: Sequence[Any], made: Sequence[T]) -> None:
+        """Remember what is made of each of some objects; ValueError where there are not as many."""
+        for item, one in zip(items, made, strict=True):
+            if id(item) not in self._known[0]:
+                self.know(item, one)
 
 
 class Items(list[str]):
@@ -80,12 +91,19 @@ def shallow(value: Any) -> Tree:
     return _tree(value, list)
 
 
+def shared(value: Any) -> Tree:
+    """As `to_tree`, but the trees of dataclasses in lists are remembered, and nobody's to change: two contexts with an
+    item in common have its tree in common.
+    """
+    return _tree(value, _trees.of)
+
+
 def _tree(value: Any, of_items: Callable[[tuple[Any, ...]], list[Any]]) -> Tree:
     keys, defaults, values = _shape(value.__class__).written
     always = getattr(value, "always_written", ())
     tree: Tree = {}
     for key, default, inner in zip(keys, defaults, values(value), strict=True):
-        if inner != default or (always and key in always):
+        if (inner is not default and inner != default) or (always and key in always):
             tree[key] = inner if inner.__class__ in _SCALARS else _plain(inner, of_items)
     tree.update(getattr(value, "extra", ()))
     return tree
@@ -127,10 +145,44 @@ def _plain(value: Any, of_items: Callable[[tuple[Any, ...]], list[Any]]) -> Any:
 
 _texts = ById(lambda item: json.dumps(to_tree(item), ensure_ascii=False))
 
+_known_texts: dict[type, dict[str, Any]] = {}
 
-@lru_cache(maxsize=4096)
-def _item_of(cls: Any, text: str) -> Any:
-    return from_tree(cls, json.loads(text))
+
+def _items_of(cls: type, texts: Items) -> tuple[Any, ...]:
+    known = _known_texts.setdefault(cls, {})
+    found = [*map(known.get, texts)]
+    if not all(found):
+        for place, text in enumerate(texts):
+            if found[place] is None:
+                item = found[place] = _remember(known, text, from_tree(cls, json.loads(text)))
+                _texts.know(item, text)
+    return tuple(found)
+
+
+def _tree_of(item: Any) -> Tree:
+    tree = to_tree(item)
+    _remember(_sources, id(tree), (tree, item))
+    return tree
+
+
+_trees = ById(_tree_of)
+
+_sources: dict[int, tuple[Tree, Any]] = {}
+
+
+def _known_item(cls: Any, tree: Any, at: tuple[str, ...]) -> Any:
+    """What `from_tree` makes of an item; of a tree of `shared` the object that it is of, about which more is known."""
+    if tree.__class__ is cls:
+        return tree
+    source = _sources.get(id(tree))
+    return source[1] if source is not None and source[1].__class__ is cls else from_tree(cls, tree, at)
+
+
+def _remember(known: dict[Any, T], key: object, value: T) -> T:
+    if len(known) >= _MOST_KNOWN:
+        known.clear()
+    known[key] = value
+    return value
 
 
 _Read = Callable[[Any, tuple[str, ...]], Any]
@@ -179,7 +231,7 @@ def _reader(hint: Any) -> Any:
         return _SCALAR_READERS[hint]
     if typing.get_origin(hint) is tuple:
         cls = typing.get_args(hint)[0]
-        item = _reader(cls)
+        item = partial(_known_item, cls) if _is_dataclass(cls) else _reader(cls)
         return lambda value, at: _items(value, at, cls, item)
     if isinstance(hint, types.UnionType):  # X | None
         return _reader(next(arg for arg in typing.get_args(hint) if arg is not type(None)))
@@ -226,7 +278,7 @@ def _items(value: object, at: tuple[str, ...], cls: Any, item: _Read) -> tuple[A
     if not isinstance(value, list):
         raise BadTree(at, "a list", value)
     if value.__class__ is Items:
-        return tuple(_item_of(cls, text) for text in value)
+        return _items_of(cls, value)
     return tuple(item(inner, (*at, str(number))) for number, inner in enumerate(value, start=1))
 
 
@@ -336,7 +388,39 @@ def _list_lines(items: list[Any], indent: str, compact: bool) -> list[str]:
 
 @lru_cache(maxsize=16)
 def _lines_at(indent: str, compact: bool) -> ById[str]:
-    return ById(lambda item: "\n".join(_item_lines(to_tree(item), indent, compact)))
+    def lines_of(item: Any) -> str:
+        tree = to_tree(item)
+        lines = "\n".join(_item_lines(tree, indent, compact))
+        if indent == _INDENT and not compact and _is_exact(tree):
+            _remember(_written, lines, item)
+        return lines
+
+    return ById(lines_of)
+
+
+_written: dict[str, Any] = {}
+
+
+def written_item(lines: str) -> Any:
+    """The dataclass that was written as these lines, as an item of a top-level list; None if none was here."""
+    return _written.get(lines)
+
+
+def _is_exact(tree: Any) -> bool:
+    """Whether a tree is read as it was written: a number that is not canonical is read as text."""
+    if isinstance(tree, dict | list):
+        return all(map(_is_exact, tree.values() if isinstance(tree, dict) else tree))
+    return not isinstance(tree, int | float) or meaning(_inline(tree)) == tree
+
+
+def _size(item: Any) -> int:
+    from ralf.text import tokens  # here: a read needs no estimate
+
+    return tokens.estimate(yaml_pieces({"decisions": [item]})[1])
+
+
+sizes = ById(_size)
+"""About how many tokens each item of a top-level list takes in the file."""
 
 
 def _is_dataclass(item: object) -> bool:

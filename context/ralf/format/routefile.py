@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import re
 from codecs import BOM_UTF8
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from functools import lru_cache
 from math import inf
 from typing import TYPE_CHECKING, Any
 
 from ralf.errors import DamagedRouteFile, LaterRouteFile
-from ralf.format.codec import BadTree, Tree, from_tree, shallow, yaml_pieces
+from ralf.format.codec import BadTree, Tree, from_tree, shallow, sizes, written_item, yaml_pieces
 from ralf.model import BODY, FORMAT_VERSION, Comment, RouteContext, Section
 from ralf.text import tokens
 from ralf.text.cleaning import clean, one_line, trimmed
@@ -88,8 +90,6 @@ def _front_matter(text: str, front: str) -> Tree:
     import frontmatter
     from frontmatter.default_handlers import BaseHandler
 
-    from ralf.format import guarded_yaml
-
     class Guarded(BaseHandler):
         FM_BOUNDARY = re.compile(rf"(?m)^{FENCE}$")
 
@@ -97,10 +97,41 @@ def _front_matter(text: str, front: str) -> Tree:
             return front, ""
 
         def load(self, fm: str, **_: object) -> dict[str, Any]:
-            return guarded_yaml.load(fm)
+            return _loaded(fm)
 
     tree, _ = frontmatter.parse(text, handler=Guarded())
     return tree
+
+
+_LISTED = re.compile(r"(?m)^decisions:\n(  - [^\n]*\n(?:(?:  [^\n]*)?\n)*+)(?![ \t])")
+
+_NEXT_ITEM = re.compile(r"\n(?=  - )")
+
+
+def _loaded(front: str) -> Tree:
+    """What the guarded loader reads. Decisions that stand as they were written here are not read again, but taken as
+    the objects that they were.
+
+    The list is taken out, and each other decision is read by itself: whatever would make something else of them (a
+    quotation that is open, a second key) makes an error of one, or leaves the mark in another place. Then all is read.
+    """
+    from ralf.format import guarded_yaml
+
+    listed = _LISTED.search(front)
+    texts = _NEXT_ITEM.split(listed[1][:-1]) if listed else []
+    known = [*map(written_item, texts)]
+    mostly = len(known) <= guarded_yaml.MAX_ITEMS and 2 * sum(map(bool, known)) > len(known)
+    if listed and mostly and len(front) <= guarded_yaml.MAX_BYTES:
+        mark = f"list-{os.urandom(8).hex()}"
+        with suppress(guarded_yaml.BadYaml, KeyError):
+            tree = guarded_yaml.load(f"{front[: listed.start()]}decisions: [{mark}]\n{front[listed.end() :]}")
+            made = [
+                guarded_yaml.load(f"decisions:\n{text}\n")["decisions"] if item is None else [item]
+                for text, item in zip(texts, known, strict=True)
+            ]
+            if tree.get("decisions") == [mark] and all(isinstance(one, list) and len(one) == 1 for one in made):
+                return tree | {"decisions": [item for (item,) in made]}
+    return guarded_yaml.load(front)
 
 
 def _check_version(version: str, where: object) -> None:
@@ -244,11 +275,13 @@ def render(context: RouteContext) -> str:
 
 def estimate(context: RouteContext) -> int:
     """About how many tokens the route file has: what `tokens.estimate` says of its text."""
-    pieces = _pieces(context)
-    return sum(map(_estimate, pieces)) + pieces.count("")  # a line break, too, where there is no more
+    pieces = _pieces(replace(context, decisions=context.decisions[:1]))
+    breaks = pieces.count("")  # a line break, too, where there is no more
+    return sum(map(_estimate, pieces)) + breaks + sum(sizes.of(context.decisions[1:]))
 
 
-_estimate = lru_cache(maxsize=1024)(tokens.estimate)  # a fold measures the file after each record
+# A fold measures the file after each record.
+_estimate = lru_cache(maxsize=1024)(tokens.estimate)
 
 
 def _pieces(context: RouteContext) -> list[str]:
@@ -299,7 +332,7 @@ def _sections(sections: tuple[Section, ...]) -> Iterator[str]:
 # Not `(?:[^"]|\\.)*`: that keeps every character on a stack, 80 MB for a long scalar.
 _QUOTED = re.compile(r""""[^"\\\n]*(?:\\.[^"\\\n]*)*"|'[^'\n]*(?:''[^'\n]*)*'""")
 
-_MARK = re.compile(r"(?m)(?:^|(?<=[ \t]))#")
+_MARK = re.compile(r"#(?<![^ \t\n].)")
 
 _INDICATOR = re.compile(r"[|>][-+0-9]*")
 
@@ -310,7 +343,7 @@ _Span = tuple[int, int]
 
 def found(front: str) -> dict[str, str]:
     """The comments of front matter that can be loaded, by the top-level key above which they stand, "" for the end."""
-    if "#" not in front or not _MARK.search(_QUOTED.sub('""', front)):
+    if not _MARK.search(front) or not _MARK.search(_QUOTED.sub('""', front)):
         return {}  # as are nearly all
     covered, keys = _covered(front)
     lines = front.split("\n")

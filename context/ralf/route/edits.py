@@ -5,12 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import lru_cache
 from typing import Any
 
 from ralf.brief import wording
 from ralf.format import merge
-from ralf.format.codec import Tree, from_tree, to_tree
+from ralf.format.codec import ById, Tree, from_tree, shared, to_tree
 from ralf.model import MOST_SOURCES, Decision, RouteContext, Section, Tombstone
 from ralf.route import cap
 from ralf.text.cleaning import one_line
@@ -38,9 +37,9 @@ def labelled(context: RouteContext, kind: str, payload: Mapping[str, Any]) -> Ma
     active: dict[str, list[Decision]] = {}
     taken: set[str] = set()
     if not all(item.get("id") for item in items):  # else they have been labelled, and nothing need be looked up
-        for decision in context.decisions:
+        for decision, words in zip(context.decisions, _said.of(context.decisions), strict=True):
             if decision.status == "active":
-                active.setdefault(said(decision), []).append(decision)
+                active.setdefault(words, []).append(decision)
         taken = {known.id for known in context.decisions}
     count = context.context_checkpoint.decision_count
     made = []
@@ -97,12 +96,10 @@ def _linked(item: Mapping[str, Any], labels: Mapping[str, str]) -> dict[str, Any
 
 def said(decision: Decision) -> str:
     """What a decision says, white space and case aside."""
-    return _words(decision.decision)
+    return one_line(decision.decision).casefold()
 
 
-@lru_cache(maxsize=4096)  # each write asks it of every decision
-def _words(text: str) -> str:
-    return one_line(text).casefold()
+_said = ById(said)  # each write asks it of every decision
 
 
 def with_decision(context: RouteContext, decision: Decision) -> RouteContext:
@@ -209,15 +206,15 @@ def changes_of_edit(
               changed is told under `unresolved`, too
     is_known  whether a change was taken in before: then it is none, whatever became of it
     """
-    edited: Tree = to_tree(_unclashing(base, theirs, newest or base))
-    original = to_tree(base)
+    edited: Tree = shared(_unclashing(base, theirs, newest or base))
+    original = shared(base)
     for key in (*_BOOKKEEPING, "decision_count"):
         for tree in (edited, original):
             tree.get("context_checkpoint", {}).pop(key, None)
     changes = merge.diff(original, edited)
     if newest is None:
         return changes
-    now = to_tree(newest)
+    now = shared(newest)
     changes = [change for change in merge.open_changes(changes, now) if not is_known(change)]
     return changes + wording.of_edit(original, now, changes)
 

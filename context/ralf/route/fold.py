@@ -11,7 +11,7 @@ from typing import Any
 from ralf.brief import wording
 from ralf.facts.progress import combine, count_attempt, with_documents, with_run
 from ralf.format import merge
-from ralf.format.codec import from_tree, to_tree
+from ralf.format.codec import from_tree, shared
 from ralf.model import (
     FORMAT_VERSION,
     ActiveWork,
@@ -218,7 +218,7 @@ def _forget(context: RouteContext, payload: Mapping[str, Any]) -> RouteContext:
 
 
 def _edit(context: RouteContext, payload: Mapping[str, Any]) -> RouteContext:
-    edited = from_tree(RouteContext, merge.apply(to_tree(context), payload.get("changes", ())))
+    edited = from_tree(RouteContext, merge.apply(shared(context), payload.get("changes", ())))
     by_person = payload.get("origin", "human-edit") == "human-edit"
     if by_person and edited.goal != context.goal and edited.goal_origin == context.goal_origin:
         edited = replace(edited, goal_origin="")  # it is the person's now
@@ -265,7 +265,7 @@ def next_number(context: RouteContext) -> int:
 def apply_revert(context: RouteContext, payload: Mapping[str, Any]) -> RouteContext:
     """The context with its content put back, and a checkpoint of its own that says so."""
     header = context.context_checkpoint
-    tree = merge.apply(to_tree(context), payload.get("changes", ()))
+    tree = merge.apply(shared(context), payload.get("changes", ()))
     purged = {stone.get("id") for stone in tree.get("forgotten", ())}
     back = from_tree(RouteContext, tree)
     back = replace(back, decisions=tuple(item for item in back.decisions if item.id not in purged))

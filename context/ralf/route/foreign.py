@@ -11,8 +11,9 @@ from functools import cached_property
 from ralf.brief import wording
 from ralf.errors import Damaged, DamagedJournal, DamagedRouteFile, NotFound, UnknownToken
 from ralf.format import merge
-from ralf.format.codec import outline, to_tree
+from ralf.format.codec import outline, shared
 from ralf.format.merge import Change
+from ralf.format.routefile import render
 from ralf.model import BODY, RouteContext
 from ralf.project import Project
 from ralf.route import cap, edits, fold, state as states
@@ -291,6 +292,7 @@ def with_other_file(project: Project, route: str, state: State, content: bytes, 
     recorded = state.recorded
     if any(digest == known for _, known in state.renders):
         return with_older(project, route, replace(state, status="stale", behind=True), digest)
+    render(recorded)  # decisions that stand in the file as they are written need not be read
     try:
         found = states.parse_file(project, route, content)
     except DamagedRouteFile as error:
@@ -427,7 +429,7 @@ def _with_theirs(
         return replace(state, brought=state.content or b"")
     theirs, found = edits.labelled_alike(theirs, found)
     changes = edits.changes_of_edit(theirs, found, state.recorded, is_known)
-    mixed = {one.at for one in merge.conflicts(to_tree(theirs), to_tree(state.recorded), changes)}
+    mixed = {one.at for one in merge.conflicts(shared(theirs), shared(state.recorded), changes)}
     own = (one for one in changes if "order" not in one and one.get("removed") != "empty")
     return replace(state, changes=tuple(one for one in own if tuple(one["at"]) not in mixed and _is_content(one)))
 

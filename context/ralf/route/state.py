@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from ralf.errors import DamagedRouteFile, UnreadableRouteFile
-from ralf.format.codec import Items, from_tree, outline
+from ralf.format.codec import Items, from_tree, outline, sizes
 from ralf.model import Counts, RouteContext, Tombstone
 from ralf.project import Project
 from ralf.storage import files
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 # It begins with a checksum and names the journal record that it ends with. One that is missing, damaged or of another
 # journal is ignored.
 
-VERSION = 6
+VERSION = 7
 
 
 KEPT_RENDERS = 16
@@ -78,6 +78,7 @@ def load(cache: Path, route: str) -> Snapshot | None:
         if tree["v"] != VERSION:
             return None
         context = from_tree(RouteContext, tree["context"])
+        sizes.know_all(context.decisions, _whole_numbers(tree["sizes"]))
         context = replace(context, counts=_counts_of(json.loads(counts)), dropped=_stones_of(dropped))
         renders = tuple((int(revision), str(digest)) for revision, digest in tree["renders"])
         return Snapshot(str(tree["token"]), context, renders)
@@ -97,6 +98,7 @@ def save(cache: Path, route: str, snapshot: Snapshot, *, shown: bool = True) -> 
         "v": VERSION,
         "token": snapshot.token,
         "renders": [list(render) for render in snapshot.renders],
+        "sizes": sizes.of(snapshot.context.decisions),
         "context": outline(replace(snapshot.context, dropped=())),
     }
     path = path_of(cache, route)
@@ -122,7 +124,12 @@ def with_sum(content: bytes) -> bytes:
 
 
 def _counts_of(tree: dict[str, int]) -> Counts:
-    if not {int}.issuperset(map(type, tree.values())):
+    _whole_numbers(list(tree.values()))
+    return tree
+
+
+def _whole_numbers(tree: list[int]) -> list[int]:
+    if not {int}.issuperset(map(type, tree)):
         raise ValueError("a count is a whole number")
     return tree
 
