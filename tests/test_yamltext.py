@@ -17,7 +17,7 @@ from examples import examples
 from ralf.format import guarded_yaml, routefile
 from ralf.format.codec import BadTree, dump_yaml as dump, from_tree, shallow, to_tree
 from ralf.format.guarded_yaml import BadYaml, load
-from ralf.model import BODY, Decision, RouteContext
+from ralf.model import BODY, Decision, RouteContext, Tombstone
 from ralf.text import tokens
 from ralf.text.cleaning import clean
 
@@ -353,6 +353,12 @@ def test_decisions_that_stand_as_they_were_written_are_read_as_if_for_the_first_
             return str(error), getattr(error, "line", 0)
 
     assert parsed(routefile._loaded) == parsed(load)
+
+
+def test_what_another_list_has_in_the_same_lines_is_no_decision() -> None:
+    written = dump(shallow(RouteContext(dropped=(Tombstone("DEC-987"),))))
+    front = written.replace("dropped:", "decisions:")
+    assert from_tree(RouteContext, routefile._loaded(front)).decisions == (Decision("DEC-987"),)
 
 
 def test_of_many_decisions_only_those_that_are_new_are_read(monkeypatch: pytest.MonkeyPatch) -> None:

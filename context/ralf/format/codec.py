@@ -392,18 +392,18 @@ def _lines_at(indent: str, compact: bool) -> ById[str]:
         tree = to_tree(item)
         lines = "\n".join(_item_lines(tree, indent, compact))
         if indent == _INDENT and not compact and _is_exact(tree):
-            _remember(_written, lines, item)
+            _remember(_written, (item.__class__, lines), item)
         return lines
 
     return ById(lines_of)
 
 
-_written: dict[str, Any] = {}
+_written: dict[tuple[type, str], Any] = {}
 
 
-def written_item(lines: str) -> Any:
+def written_item(cls: type[T], lines: str) -> T | None:
     """The dataclass that was written as these lines, as an item of a top-level list; None if none was here."""
-    return _written.get(lines)
+    return _written.get((cls, lines))
 
 
 def _is_exact(tree: Any) -> bool:

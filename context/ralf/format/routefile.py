@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from ralf.errors import DamagedRouteFile, LaterRouteFile
 from ralf.format.codec import BadTree, Tree, from_tree, shallow, sizes, written_item, yaml_pieces
-from ralf.model import BODY, FORMAT_VERSION, Comment, RouteContext, Section
+from ralf.model import BODY, FORMAT_VERSION, Comment, Decision, RouteContext, Section
 from ralf.text import tokens
 from ralf.text.cleaning import clean, one_line, trimmed
 
@@ -119,7 +119,7 @@ def _loaded(front: str) -> Tree:
 
     listed = _LISTED.search(front)
     texts = _NEXT_ITEM.split(listed[1][:-1]) if listed else []
-    known = [*map(written_item, texts)]
+    known = [written_item(Decision, text) for text in texts]
     mostly = len(known) <= guarded_yaml.MAX_ITEMS and 2 * sum(map(bool, known)) > len(known)
     if listed and mostly and len(front) <= guarded_yaml.MAX_BYTES:
         mark = f"list-{os.urandom(8).hex()}"
