@@ -457,16 +457,19 @@ def one(world: World, seed: int, number: int, report: Report, only: str = "") ->
     report.cases[kind] += 1
     failure = ""
     begun = time.process_time()
-    signal.setitimer(signal.ITIMER_PROF, MOST_CPU)
-    signal.setitimer(signal.ITIMER_REAL, MOST_WAIT)
     try:
-        (KINDS | UNGUARDED)[kind].run(world, rng, data)
+        signal.setitimer(signal.ITIMER_PROF, MOST_CPU)
+        signal.setitimer(signal.ITIMER_REAL, MOST_WAIT)
+        try:
+            (KINDS | UNGUARDED)[kind].run(world, rng, data)
+        finally:  # within the outer `try`: a signal that arrives here, at the case's end, is a Hang too
+            signal.setitimer(signal.ITIMER_PROF, 0)
+            signal.setitimer(signal.ITIMER_REAL, 0)
     except (RalfError, guarded_yaml.BadYaml):
         report.refused[kind] += 1
     except (Exception, Hang) as error:  # this is what is looked for
         failure = "".join(traceback.format_exception(error)[-4:])
     finally:
-        signal.setitimer(signal.ITIMER_PROF, 0)
         signal.setitimer(signal.ITIMER_REAL, 0)
     took = time.process_time() - begun
     report.slowest = max(report.slowest, took)
