@@ -24,15 +24,15 @@ _HEADINGS = {
 }
 
 
-@click.command(short_help="List what happened to a route, newest first.")
+@click.command(short_help="List a route's history, newest first.")
 @with_route()
 @click.option("-n", "limit", type=click.IntRange(min=1), metavar="N", help="Only the newest N.")
 @with_root
 @with_json
 def log(route: str, limit: int | None, root: str | None, as_json: bool) -> None:
-    """List what happened to ROUTE, newest first: checkpoints, decisions, edits, reverts and all other records.
+    """List the history of ROUTE, newest first: checkpoints, decisions, edits, reverts and all other records.
 
-    The first column is the revision: `r12` names it to diff and revert.
+    The first column is the revision; pass it to diff and revert as `r12`.
 
     \b
     Examples:
@@ -41,7 +41,7 @@ def log(route: str, limit: int | None, root: str | None, as_json: bool) -> None:
       ralf context log TASK-001 --json
 
     \b
-    Exit status: 0 · 2 refused name · 3 no such route · 4 the journal is damaged
+    Exit status: 0 · 2 invalid name · 3 no such route · 4 damaged journal
     """
     from ralf.history.log import log as events_of
     from ralf_cli.output import emit_json, fields_of, say, table
@@ -66,7 +66,8 @@ def diff(route: str, a: str | None, b: str | None, root: str | None, as_json: bo
     """Show what changed in ROUTE from A to B: decisions, work, facts, sections.
 
     A and B are checkpoints (cp-003, 3), revisions (r12) or now. Without A: the checkpoint before the newest; without
-    B: now. What the file has only moved out to keep to its size has not changed. --json adds the changes as data.
+    B: now. Content evicted only because of the size limit does not count as a change. --json adds the changes as
+    data.
 
     \b
     Examples:
@@ -75,7 +76,7 @@ def diff(route: str, a: str | None, b: str | None, root: str | None, as_json: bo
       ralf context diff TASK-001 r12 --json
 
     \b
-    Exit status: 0, also when nothing changed · 2 refused name · 3 no such route, checkpoint or revision ·
+    Exit status: 0, even if nothing changed · 2 invalid name · 3 no such route, checkpoint or revision ·
     4 damaged data
     """
     from ralf.route.history import diff as difference_of
@@ -92,30 +93,30 @@ def diff(route: str, a: str | None, b: str | None, root: str | None, as_json: bo
         say("nothing changed")
 
 
-@click.command(short_help="Give a route the content of an earlier checkpoint.")
+@click.command(short_help="Restore a route to an earlier checkpoint.")
 @with_route("to", "CP|rN")
 @click.option("--because", metavar="WHY", default="", help="The reason; recorded.")
-@click.option("--dry-run", is_flag=True, help="Only show what would change.")
+@click.option("--dry-run", is_flag=True, help="Only show the changes.")
 @with_root
 @with_json
 @click.pass_context
 def revert(
     ctx: click.Context, route: str, to: str, because: str, dry_run: bool, root: str | None, as_json: bool
 ) -> None:
-    """Give ROUTE the content that it had right after a checkpoint (cp-002, 2) or revision (r12).
+    """Restore ROUTE to its content right after a checkpoint (cp-002, 2) or revision (r12).
 
-    Decisions, work, goal, facts, sections and notes go back; what came since stays in the journal. The revert is a
-    checkpoint of its own and can be reverted. Transcripts are not read again; what an agent says again later may
-    come again: `drop` is for what must not.
+    Restores decisions, work, goal, facts, sections and notes; later records stay in the journal. The revert is
+    itself a checkpoint and can be reverted. Transcripts are not read again, but a decision that an agent states
+    again is recorded again; use `drop` to prevent that.
 
     \b
     Examples:
       ralf context revert TASK-001 cp-002 --dry-run
-      ralf context revert TASK-001 cp-002 --because "cp-003 took in a web page"
+      ralf context revert TASK-001 cp-002 --because "cp-003 recorded a web page"
       ralf context revert TASK-001 r12
 
     \b
-    Exit status: 0, also when there was nothing to do · 1 unwritable, disk full · 2 refused name ·
+    Exit status: 0, even if there was nothing to do · 1 unwritable, disk full · 2 invalid name ·
     3 no such route, checkpoint or revision · 4 damaged data · 5 busy
     """
     from ralf.format.codec import to_tree

@@ -21,17 +21,17 @@ _AT_A_KEYBOARD = frozenset(
 """Editors that wait for a person's keys, and hang, or fail, where there are none."""
 
 
-@click.command(short_help="Open a route file in your editor, and take it in.")
+@click.command(short_help="Edit a route file in $EDITOR.")
 @with_route()
 @with_root
 @with_json
 @click.pass_context
 def edit(ctx: click.Context, route: str, root: str | None, as_json: bool) -> None:
-    """Open the route file of ROUTE in your editor ($VISUAL, else $EDITOR), and take in what you changed at once.
+    """Edit the route file of ROUTE in $VISUAL or $EDITOR, and merge your changes when the editor exits.
 
-    Any other editor does as well, at any moment: then the next write takes it in. A decision that you take out is
-    dropped (see drop). A file that cannot be read afterwards is not written over; on a terminal you may go on editing.
-    Without a terminal an editor that needs one is refused: change the file itself.
+    You can also edit the file directly at any time; the next write picks up your changes. Deleting a decision drops
+    it (see drop). An invalid file is never overwritten; on a terminal you can continue editing. Without a terminal,
+    an editor that needs one is refused: edit the file directly.
 
     \b
     Examples:
@@ -39,7 +39,7 @@ def edit(ctx: click.Context, route: str, root: str | None, as_json: bool) -> Non
       EDITOR=nano ralf context edit TASK-001
 
     \b
-    Exit status: 0, also when nothing changed · 1 the editor cannot be started, or failed · 2 refused name ·
+    Exit status: 0, even if nothing changed · 1 the editor cannot be started, or failed · 2 invalid name ·
     3 no such route · 4 the file cannot be read (nothing is lost) · 5 busy
     """
     from ralf.route import corrections
@@ -108,16 +108,16 @@ def _run_editor(opened: Opened) -> None:
         raise RalfError(command, what, f"ralf context edit {opened.route}")
 
 
-@click.command(short_help="Drop a decision for good.")
+@click.command(short_help="Permanently drop a decision.")
 @with_route("id")
-@click.option("--because", metavar="WHY", default="", help="The reason; kept in the record.")
+@click.option("--because", metavar="WHY", default="", help="The reason; recorded.")
 @with_root
 @with_json
 def drop(route: str, id: str, because: str, root: str | None, as_json: bool) -> None:  # noqa: A002
-    """Drop the decision ID of ROUTE for good.
+    """Permanently drop the decision ID of ROUTE.
 
-    It leaves what is in force and what a fresh agent reads, and no transcript and no model brings it back, however it
-    is said there. Its words stay in the journal (`forget` purges them). `decide` with the same text brings it back.
+    It is removed from the active decisions and will not be re-created from transcripts or models, whatever the
+    wording. Its text stays in the journal (`forget` erases it). `decide` with the same text restores it.
 
     \b
     Examples:
@@ -125,7 +125,7 @@ def drop(route: str, id: str, because: str, root: str | None, as_json: bool) -> 
       ralf context drop TASK-001 dec-3 --because "it was only a guess"
 
     \b
-    Exit status: 0, also when it was dropped before · 1 unwritable, disk full · 2 refused name ·
+    Exit status: 0, even if it was already dropped · 1 unwritable, disk full · 2 invalid name ·
     3 no such route or decision · 4 damaged journal · 5 busy
     """
     from ralf.format.codec import to_tree
@@ -141,12 +141,12 @@ def drop(route: str, id: str, because: str, root: str | None, as_json: bool) -> 
     click.echo(f"{dropped.route}: {dropped.decision.id} {said}: {one_line(dropped.decision.decision)}")
 
 
-@click.command(short_help="Purge words from the whole store.")
+@click.command(short_help="Erase text from the entire store.")
 @click.argument("route")
 @click.argument("id", required=False)
-@click.option("--text", metavar="TEXT", help="This text instead, wherever it stands; - reads it from stdin.")
-@click.option("--dry-run", is_flag=True, help="Only say what would be touched.")
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--text", metavar="TEXT", help="Erase this text wherever it appears; - reads it from stdin.")
+@click.option("--dry-run", is_flag=True, help="Only list what would be erased.")
+@click.option("--yes", is_flag=True, help="Skip confirmation.")
 @with_root
 @with_json
 @click.pass_context
@@ -160,15 +160,15 @@ def forget(
     root: str | None,
     as_json: bool,
 ) -> None:
-    """Purge the words of ROUTE's decision or checkpoint ID, or a text, from the whole store; without either, all of
-    ROUTE.
+    """Erase the text of ROUTE's decision or checkpoint ID, or any text, from the entire store; without either, all
+    of ROUTE.
 
-    Every record of every route, evidence, route files, archives, caches and the search index are purged, and read back.
-    It cannot be undone. Case, white space, Markdown, NFC or NFD, JSON's escapes, percent encoding and HTML's entities
-    do not hide the words; base64, hexadecimal, double encoding and other spellings do. Out of its reach: git history,
-    backups, and the client's own transcripts: a text that one says again is taken again, unless `redact_patterns` in
-    config.yaml keeps it out. A secret is better piped in with `--text -`, so that it does not stand in the shell's
-    history.
+    Erases it from the records of every route, evidence, route files, archives, caches and the search index, and
+    reads them back to verify. This cannot be undone. The text is found regardless of case, white space, Markdown,
+    NFC or NFD, JSON escapes, percent encoding and HTML entities, but not in base64, hexadecimal, double encoding or
+    other spellings. It cannot reach git history, backups or the client's transcripts; if the text appears again in
+    a transcript it is recorded again unless `redact_patterns` in config.yaml excludes it. Pipe secrets in with
+    `--text -` to keep them out of your shell history.
 
     \b
     Examples:
@@ -178,8 +178,8 @@ def forget(
       ralf context forget TASK-001 --yes
 
     \b
-    Exit status: 0, also when nothing held the words · 1 unwritable; the words still stand somewhere (it says where) ·
-    2 refused name, a text too short, not confirmed · 3 no such route or item · 4 damaged data (nothing is purged) ·
+    Exit status: 0, even if nothing held the words · 1 unwritable; some copies remain (they are listed) ·
+    2 invalid name, text too short, not confirmed · 3 no such route or item · 4 damaged data (nothing is erased) ·
     5 busy
     """
     from ralf_cli.output import emit_json, fields_of, say

@@ -7,17 +7,17 @@ import click
 from ralf_cli.options import with_json, with_root
 
 
-@click.command(short_help="Look at the installation, and say what to do.")
+@click.command(short_help="Check the installation and suggest fixes.")
 @with_root
 @with_json
 @click.pass_context
 def doctor(ctx: click.Context, root: str | None, as_json: bool) -> None:
-    """Look at the installation from end to end, and say what to do.
+    """Check the installation from end to end and suggest fixes.
 
-    Is this project opted in; do the clients' settings call ralf, and does the command that they name answer (it is
-    tried in a project of its own); which versions are there; does the client trust the hooks; have they called,
-    complained, and has what they handed over arrived; when does the client delete its transcripts; is the store whole.
-    Nothing is changed, and nothing is run that the repository could have brought.
+    Checks whether the project is enabled, whether the clients' settings call ralf and the configured command works
+    (tried in a temporary project), the versions, whether the client trusts the hooks, whether they were called,
+    logged errors, and delivered their text, when the client deletes its transcripts, and the store's integrity.
+    Changes nothing and never executes code from the repository.
 
     \b
     Examples:
@@ -25,7 +25,7 @@ def doctor(ctx: click.Context, root: str | None, as_json: bool) -> None:
       ralf doctor --json
 
     \b
-    Exit status: 0, also with warnings · 1 there is a problem · 2 no such directory
+    Exit status: 0, even with warnings · 1 there is a problem · 2 no such directory
     """
     from ralf import project
     from ralf.text.cleaning import clean

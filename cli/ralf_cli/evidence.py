@@ -15,15 +15,15 @@ if TYPE_CHECKING:
 _SHOWN = 1_200  # characters of one message that are printed
 
 
-@click.command(short_help="Show the transcript lines behind a claim.")
+@click.command(short_help="Show the transcript lines behind a decision or checkpoint.")
 @with_route("id")
 @with_root
 @with_json
 @click.pass_context
 def why(ctx: click.Context, route: str, id: str, root: str | None, as_json: bool) -> None:  # noqa: A002
-    """Show the transcript lines behind a claim of ROUTE: a decision or a checkpoint.
+    """Show the transcript lines behind a decision or a checkpoint of ROUTE.
 
-    The transcript itself is not needed. Long messages are cut; --json has them whole.
+    Works without the transcript. Long messages are truncated; use --json for full text.
 
     \b
     Examples:
@@ -32,8 +32,8 @@ def why(ctx: click.Context, route: str, id: str, root: str | None, as_json: bool
       ralf context why TASK-001 DEC-003 --json
 
     \b
-    Exit status: 0, also for a claim that no transcript holds, such as a decision recorded by hand · 2 refused name ·
-    3 no such route or claim, or its evidence was pruned (session, lines and hash are printed) · 4 damaged data
+    Exit status: 0, even for a claim without a transcript, such as a decision recorded by hand · 2 invalid name ·
+    3 no such route or ID, or its evidence was pruned (session, lines and hash are printed) · 4 damaged data
     """
     import ralf
     from ralf_cli.output import emit_json, fields_of
@@ -50,19 +50,22 @@ def why(ctx: click.Context, route: str, id: str, root: str | None, as_json: bool
 
 
 @click.command(short_help="Remove old transcript text behind checkpoints.")
-@click.option("--older-than", metavar="AGE", help="Evidence of segments that ended so long ago: 90d, 12h, 4w.")
-@click.option("--keep-under", metavar="SIZE", help="The oldest evidence, until what is left takes less: 500MB, 2GB.")
-@click.option("--dry-run", is_flag=True, help="Only say what would go. This is what happens without --yes.")
-@click.option("--yes", is_flag=True, help="Remove it.")
+@click.option("--older-than", metavar="AGE", help="Evidence of segments older than this, e.g. 90d, 12h, 4w.")
+@click.option(
+    "--keep-under", metavar="SIZE", help="The oldest evidence, until the rest is smaller than this, e.g. 500MB, 2GB."
+)
+@click.option("--dry-run", is_flag=True, help="Only list what would be removed (the default without --yes).")
+@click.option("--yes", is_flag=True, help="Remove the listed evidence.")
 @with_root
 @with_json
 def prune(
     older_than: str | None, keep_under: str | None, dry_run: bool, yes: bool, root: str | None, as_json: bool
 ) -> None:
-    """Remove old evidence: the transcript text behind checkpoints. Without --yes nothing is removed.
+    """Remove old evidence: the transcript text behind checkpoints. Removes nothing without --yes.
 
-    Decisions, facts, checkpoints and journals stay whole. The newest checkpoint of each route keeps its evidence. What
-    is not given is as configured: evidence_days, evidence_size. Evidence that no checkpoint needs goes, too.
+    Decisions, facts, checkpoints and journals stay complete. The newest checkpoint of each route keeps its
+    evidence. Missing options default to the configuration (evidence_days, evidence_size). Evidence that no
+    checkpoint refers to is removed, too.
 
     \b
     Examples:
@@ -71,8 +74,8 @@ def prune(
       ralf context prune --keep-under 500MB --yes
 
     \b
-    Exit status: 0, also when there was nothing to remove · 1 unwritable · 2 no age or size ·
-    4 a journal is damaged (nothing is removed)
+    Exit status: 0, even if there was nothing to remove · 1 unwritable · 2 neither age nor size given ·
+    4 damaged journal (nothing is removed)
     """
     from ralf.route import archive
     from ralf_cli.output import emit_json, fields_of, say, table

@@ -21,29 +21,29 @@ _ID = 8  # characters of a session's id, at the least
 _STEP = 5  # percent of a window that are worth a line
 
 
-@click.command(short_help="Show every session: how full, when saved, what is wrong.")
-@click.option("--watch", is_flag=True, help="Look again and again; in a pipe, a line for each change.")
+@click.command(short_help="Show every session: window usage, last checkpoint, problems.")
+@click.option("--watch", is_flag=True, help="Refresh continuously (one line per change when piped).")
 @click.option(
     "--interval",
     type=click.FloatRange(min=0.2),
     default=5.0,
     show_default=True,
     metavar="S",
-    help="Seconds from one look to the next.",
+    help="Seconds between refreshes.",
 )
-@click.option("--route", metavar="ROUTE", help="Only the sessions that work on this route.")
-@click.option("--all", "everything", is_flag=True, help="Also those that have not stirred for a day.")
-@click.option("--nudge", is_flag=True, help="Leave a notice to each session that crosses the mark of pressure.")
+@click.option("--route", metavar="ROUTE", help="Only sessions that work on this route.")
+@click.option("--all", "everything", is_flag=True, help="Include sessions idle for more than a day.")
+@click.option("--nudge", is_flag=True, help="Send a notice to each session whose pressure crosses the threshold.")
 @with_root
 @with_json_alone
 def health(
     watch: bool, interval: float, route: str | None, everything: bool, nudge: bool, root: str | None, as_json: bool
 ) -> None:
-    """Show every session of this project: tokens in its window, pressure, growth, minutes to the next checkpoint and to
-    the compaction, when it was last checkpointed, what it is at, and what is wrong.
+    """Show every session of this project: tokens in its window, pressure, growth, minutes to the next checkpoint
+    and to compaction, its last checkpoint, its current task, and problems.
 
-    Sessions that hooks have seen, and those that the client keeps, that stirred within a day. Nothing is changed, but
-    for the notices of --nudge. Figures of time are projections. The marks: health_* in config.yaml.
+    Lists sessions known from hooks or from the client's logs and active in the last 24 hours. Read-only except for
+    --nudge. Times are estimates. The thresholds are health_* in config.yaml.
 
     \b
     Examples:
@@ -52,7 +52,7 @@ def health(
       ralf health --watch --nudge
 
     \b
-    Exit status: 0, also with warnings · 2 refused name, bad configuration · 4 damaged configuration ·
+    Exit status: 0, even with warnings · 2 invalid name, bad configuration · 4 damaged configuration ·
     130 stopped from the keyboard
     """
     from ralf import project as projects

@@ -5,27 +5,27 @@ from __future__ import annotations
 import click
 
 
-@click.command(short_help="Answer a client's hook; called by its settings.")
+@click.command(short_help="Handle a client hook (called by the client, not by you).")
 @click.argument("event")
 @click.option(
     "--client",
     type=click.Choice(["claude-code", "codex", "gemini"]),
-    help="Who calls. Default: told by what it sends, and by the environment.",
+    help="The calling client. Default: detected from its input and the environment.",
 )
 def hook(event: str, client: str | None) -> None:
-    """Answer a client's hook: its JSON on standard input, ours (or nothing) on standard output.
+    """Handle a client hook: reads the client's JSON from standard input, writes JSON or nothing to standard output.
 
-    EVENT is the client's name of it. For settings that are shared, and for the plugin; what `ralf init --client` writes
-    into a project's local settings does the same faster. Does nothing in projects that have not opted in (`ralf init`),
-    and where `ralf off` was said. Errors never reach the client: they are in hooks.log in the store's cache, and
-    each is shown once.
+    EVENT is the client's name for the event. Shared settings and the plugin call this command; the command that
+    `ralf init --client` writes into a project's local settings does the same faster. No-op in projects without
+    `ralf init` or after `ralf off`. Errors never reach the client: they are logged to hooks.log in the store's
+    cache, and each is shown once.
 
     \b
     Examples:
       ralf hook PostToolBatch --client claude-code
 
     \b
-    Exit status: 0, whatever happens · 1 no such client, no event named (2 would block the client)
+    Exit status: 0 always, except 1 for an unknown client or a missing event (2 would block the client)
     """
     from ralf_integrations.hooks import instant
 

@@ -49,26 +49,25 @@ class Plan:
             self.todo.append(do)
 
 
-@click.command(short_help="Opt this project in; install or remove a client's hooks.")
+@click.command(short_help="Enable ralf in this project; install or remove client hooks.")
 @click.option(
     "--client",
     type=click.Choice((*CLIENTS, *_ONE_FILE_EACH)),
-    help="Install its hooks; agents-md: a section of AGENTS.md; ralf: of the RALF loop's prompts, and a script.",
+    help="Install the client's hooks; agents-md: a section of AGENTS.md; "
+    "ralf: a section of the RALF loop's prompts, and a script.",
 )
-@click.option(
-    "--shared", is_flag=True, help="In the settings that the repository shares; they call `ralf` on the PATH."
-)
-@click.option("--plugin", metavar="DIR", help="Write Claude Code's plugin into a folder, instead of settings.")
-@click.option("--existing", is_flag=True, help="Checkpoint the client's existing sessions of this project, too.")
+@click.option("--shared", is_flag=True, help="Write to the repository's shared settings, which call `ralf` from PATH.")
+@click.option("--plugin", metavar="DIR", help="Write a Claude Code plugin into DIR instead of changing settings.")
+@click.option("--existing", is_flag=True, help="Also checkpoint the client's existing sessions of this project.")
 @click.option(
     "--summarizer",
     type=click.Choice(["claude", "codex"]),
-    help="Have this login improve each checkpoint: costs tokens.",
+    help="Let this client improve each checkpoint (uses tokens on your account).",
 )
-@click.option("--share", is_flag=True, help="Let git see the route files, and nothing else of the folder.")
-@click.option("--uninstall", is_flag=True, help="Take it out again; routes and journals stay.")
-@click.option("--dry-run", is_flag=True, help="Say what would be done, and do nothing.")
-@click.option("--yes", is_flag=True, help="Do not ask. Never spends anything by itself.")
+@click.option("--share", is_flag=True, help="Let git track the route files, and nothing else in the folder.")
+@click.option("--uninstall", is_flag=True, help="Uninstall; keeps routes and journals.")
+@click.option("--dry-run", is_flag=True, help="Show what would be done without doing it.")
+@click.option("--yes", is_flag=True, help="Skip confirmation (never enables paid features).")
 @with_root
 @with_json_alone
 def init(
@@ -84,13 +83,13 @@ def init(
     root: str | None,
     as_json: bool,
 ) -> None:
-    """Opt this project in: hooks run, and routes are kept, only where this was done.
+    """Enable ralf in this project. Hooks run only in projects where this was done.
 
-    Writes one folder, .autonomous/context/, hidden from git. With --client also the client's settings of this
-    project: the change is shown, and asked for; other tools' hooks and every other byte stay, and --uninstall gives
-    the file back as it was. Done twice it changes nothing. Routes can be read and checkpointed without it.
+    Creates one folder, .autonomous/context/, hidden from git. With --client, it also changes the client's settings
+    of this project: the change is shown and must be confirmed. Everything else in the file is left untouched,
+    --uninstall restores it, and running it twice is a no-op. Routes can be read and checkpointed without it.
 
-    Without --client, --uninstall opts the project out and takes out all that was installed from here.
+    Without --client, --uninstall disables ralf in the project and removes everything installed from it.
 
     \b
     Examples:
@@ -101,8 +100,8 @@ def init(
       ralf init --client claude-code --uninstall
 
     \b
-    Exit status: 0 · 1 a folder cannot be written · 2 no such directory, settings that cannot be changed, an environment
-    that is swept away · 5 the settings changed meanwhile
+    Exit status: 0 · 1 a folder cannot be written · 2 no such directory, unreadable settings, a temporary
+    environment · 5 the settings changed meanwhile
     """
     from ralf import environment, project as projects
     from ralf.errors import UsageError

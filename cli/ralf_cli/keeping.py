@@ -14,18 +14,18 @@ if TYPE_CHECKING:
 _NOTES = 20  # that are printed: old evidence that was pruned is a note a checkpoint
 
 
-@click.command(short_help="Check that all that is kept is whole; mend it.")
+@click.command(short_help="Verify the store's integrity; optionally repair it.")
 @click.argument("route", required=False)
-@click.option("--repair", is_flag=True, help="Mend what is damaged, and say what was done.")
+@click.option("--repair", is_flag=True, help="Repair the damage and report each repair.")
 @with_root
 @with_json
 @click.pass_context
 def verify(ctx: click.Context, route: str | None, repair: bool, root: str | None, as_json: bool) -> None:
-    """Check all that is kept of ROUTE, or of the project: records, route files, caches, evidence, archives.
+    """Verify the integrity of ROUTE or of the whole project: records, route files, caches, evidence, archives.
 
-    What a crash leaves behind is no damage: an end of a journal that was never acknowledged, a route file that is not
-    up to date, a temporary file. A repair works from the journal. It never removes the only copy of anything: what
-    cannot be read moves to the folder damaged/ of the store, and the journal says what is lost.
+    Leftovers of a crash (unacknowledged journal tail, stale route file, temporary files) are not damage. A repair
+    works from the journal. It never removes the only copy of anything: unreadable files move to the store's folder
+    damaged/, and the journal records the loss.
 
     \b
     Examples:
@@ -33,7 +33,7 @@ def verify(ctx: click.Context, route: str | None, repair: bool, root: str | None
       ralf context verify TASK-001 --repair
 
     \b
-    Exit status: 0 nothing is damaged (any more) · 1 unwritable, disk full · 2 refused name · 3 no such route ·
+    Exit status: 0 no damage (left) · 1 unwritable, disk full · 2 invalid name · 3 no such route ·
     4 damaged data · 5 busy
     """
     from ralf.maintenance import repair as repairs, verify as verifying
@@ -88,21 +88,21 @@ def _so_many(count: int, noun: str) -> str:
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
-@click.command(short_help="Move what is old to compressed files.")
+@click.command(short_help="Archive old records.")
 @click.argument("route", required=False)
-@click.option("--older-than", metavar="AGE", help="What ended so long ago: 90d, 12h, 4w. Default: as configured.")
-@click.option("--dry-run", is_flag=True, help="Only say what would move.")
+@click.option("--older-than", metavar="AGE", help="Older than this, e.g. 90d, 12h, 4w. Default: as configured.")
+@click.option("--dry-run", is_flag=True, help="Only show what would be archived.")
 @with_root
 @with_json
 @click.pass_context
 def archive(
     ctx: click.Context, route: str | None, older_than: str | None, dry_run: bool, root: str | None, as_json: bool
 ) -> None:
-    """Move what is old to the archive: checkpoints and the transcript text behind them, compressed.
+    """Archive old checkpoints and the transcript text behind them in compressed form.
 
-    A little of that moves by itself at each checkpoint; this moves all of it, of ROUTE or of all routes. Nothing is
-    lost and nothing changes: every command reads the archive. The newest 20 records of a route stay. The age is as
-    configured: archive_days, 90 by default, 0 for never.
+    Each checkpoint archives a little automatically; this command archives everything that is old enough, in ROUTE
+    or in all routes. Nothing is lost; every command reads archived data transparently. The newest 20 records of a
+    route stay. The default age is archive_days in the configuration, 90 days unless set, 0 for never.
 
     \b
     Examples:
@@ -110,8 +110,8 @@ def archive(
       ralf context archive TASK-001 --older-than 30d
 
     \b
-    Exit status: 0, also when there was nothing to move · 1 unwritable, disk full · 2 refused name, no age ·
-    3 no such route · 4 damaged data (the other routes are done) · 5 busy
+    Exit status: 0, even if there was nothing to move · 1 unwritable, disk full · 2 invalid name, no age ·
+    3 no such route · 4 damaged data (all other routes are archived) · 5 busy
     """
     from ralf.route import archive as archives
     from ralf_cli.output import emit_json, fields_of, table

@@ -79,15 +79,15 @@ class _Main(LazyGroup):
 
 
 @click.group(cls=_Main, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
-@click.option("--root", metavar="DIR", help="The project directory. Default: found from here upwards.")
+@click.option("--root", metavar="DIR", help="The project directory. Default: nearest enclosing project.")
 @click.option("--load-context", metavar="ROUTE", help="Print what `ralf context show ROUTE` prints.")
 @click.version_option(__version__, prog_name="ralf", message="%(prog)s %(version)s")
 @click.pass_context
 def main(ctx: click.Context, root: str | None, load_context: str | None) -> None:
-    """Keep what a long-running coding agent must not forget.
+    """Long-term memory for coding agents.
 
     ralf keeps, per route (a unit of work, usually a task), one Markdown file with its decisions and their reasons,
-    its active work and its compressed history. Without a command it prints the status.
+    its active work and its compressed history. Without a command, ralf prints the status.
 
     \b
     Examples:
@@ -96,8 +96,8 @@ def main(ctx: click.Context, root: str | None, load_context: str | None) -> None
       ralf context show TASK-001 --max-tokens 2500
 
     \b
-    Exit status: 0 done, also when there was nothing to do · 1 failed (unwritable, disk full) · 2 usage, refused name ·
-    3 not found (route, transcript, id) · 4 damaged data · 5 busy or conflict
+    Exit status: 0 success (including nothing to do) · 1 failed (unwritable, disk full) ·
+    2 usage error or invalid name · 3 not found (route, transcript, id) · 4 damaged data · 5 busy or conflict
     """
     ctx.obj = root
     if load_context is not None:

@@ -9,13 +9,13 @@ import click
 from ralf_cli.options import with_root
 
 
-@click.command(short_help="Serve routes by the Model Context Protocol.")
+@click.command(short_help="Run an MCP server for this project's routes.")
 @with_root
 def mcp(root: str | None) -> None:
-    """Serve this project's routes to an agent, by the Model Context Protocol on standard input and output.
+    """Run an MCP (Model Context Protocol) server for this project's routes on standard input and output.
 
     Tools: get_context, search, list_routes, record_decision, checkpoint, use_route. Resources: ralf://routes and
-    ralf://route/ROUTE. A prompt: resume. Ends when its input does. Needs the extra mcp.
+    ralf://route/ROUTE. Prompt: resume. Exits on EOF. Requires the extra `mcp`.
 
     \b
     Examples:
@@ -24,7 +24,7 @@ def mcp(root: str | None) -> None:
       ralf --root /srv/tide mcp
 
     \b
-    Exit status: 0 its input ended · 1 the extra is not installed · 2 no such directory
+    Exit status: 0 end of input · 1 the extra is not installed · 2 no such directory
     """
     from ralf import project
     from ralf.errors import RalfError

@@ -22,30 +22,30 @@ _WITH_SESSIONS = tuple(client.name for client in CLIENTS.values() if client.sess
 _MOST_ROWS = 40  # of files that came to nothing
 
 
-@click.command(short_help="Take over what another tool has kept.")
+@click.command(short_help="Import history from another tool.")
 @click.argument("source", type=click.Choice((*SOURCES, *_WITH_SESSIONS)), metavar="SOURCE")
 @click.argument("path", required=False, type=click.Path())
-@click.option("--dry-run", is_flag=True, help="Only say what would go where; write nothing.")
-@click.option("--since", metavar="WHEN", help="Of a client's sessions, those written to since then: 30d, 2026-02-01.")
+@click.option("--dry-run", is_flag=True, help="Only show what would be imported where.")
+@click.option("--since", metavar="WHEN", help="Only client sessions written to since then, e.g. 30d, 2026-02-01.")
 @with_root
 @with_json
 @click.pass_context
 def migrate(
     ctx: click.Context, source: str, path: str | None, dry_run: bool, since: str | None, root: str | None, as_json: bool
 ) -> None:
-    """Take over what SOURCE has kept, from the project or from PATH, as checkpoints of the routes that it is of.
+    """Import SOURCE's history from the project or PATH as checkpoints.
 
     \b
-    timeline-memory    timeline-memory.md, an agent's long-term memory, in both its shapes
+    timeline-memory    timeline-memory.md, an agent's long-term memory, in both formats
     decision-registry  decision_registry.yaml, a project's or a run's
     decisions-md       DECISIONS.md
     ralf-context       RALF-CONTEXT.md
-    run-folders        the folders that runs of the RALF loop leave
-    pilot-checkpoint   checkpoint.json of Pilot, and its history
-    claude-code, codex sessions of this project from before (PATH is not for them)
+    run-folders        run folders of the RALF loop
+    pilot-checkpoint   checkpoint.json of Pilot and its history
+    claude-code, codex existing sessions of this project (PATH does not apply)
 
-    A route is the task's, else the agent's. Sources are only read, and what was taken once is not taken again. The
-    table says what became of every file; what became of every field, the file that is named below it, and --json.
+    Each record goes to the route of its task, else of its agent. Sources are only read, and imports are idempotent.
+    The table reports what happened to each file; the account file and --json report each field.
 
     \b
     Examples:
@@ -55,8 +55,8 @@ def migrate(
       ralf migrate claude-code --since 30d
 
     \b
-    Exit status: 0 every file is accounted for, also when there was nothing · 1 unwritable, disk full · 2 usage ·
-    3 no such PATH · 4 files that cannot be read were listed, and the others taken · 5 busy
+    Exit status: 0 every file is accounted for, even if there was none · 1 unwritable, disk full · 2 usage ·
+    3 no such PATH · 4 unreadable files were listed, all others imported · 5 busy
     """
     if source in _WITH_SESSIONS:
         if path is not None:

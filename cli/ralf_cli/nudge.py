@@ -9,18 +9,18 @@ from ralf_cli.options import with_json, with_root
 _LEAST = 4  # characters of a session's id by which it is told from others
 
 
-@click.command(short_help="Leave a notice to a session.")
+@click.command(short_help="Send a notice to a running session.")
 @click.argument("text")
-@click.option("--session", metavar="ID", help="The session, or 4 characters or more of the beginning of its id.")
-@click.option("--route", metavar="ROUTE", help="All sessions that work on this route and are not over.")
-@click.option("--from", "sender", metavar="NAME", default="ralf nudge", show_default=True, help="Who says it.")
+@click.option("--session", metavar="ID", help="The session's id, or at least its first 4 characters.")
+@click.option("--route", metavar="ROUTE", help="All running sessions that work on this route.")
+@click.option("--from", "sender", metavar="NAME", default="ralf nudge", show_default=True, help="The sender's name.")
 @with_root
 @with_json
 def nudge(text: str, session: str | None, route: str | None, sender: str, root: str | None, as_json: bool) -> None:
-    """Leave the notice TEXT to a session: its next hook hands it to the agent, once.
+    """Send the notice TEXT to a session: its next hook passes it to the agent, once.
 
-    It stands in the fence that says that it is a note and no instruction, with the name of who says it. At most 8,000
-    characters; secrets are redacted.
+    It is delivered inside the "data, not instructions" fence, with the sender's name. At most 8,000 characters;
+    secrets are redacted.
 
     \b
     Examples:
@@ -29,7 +29,7 @@ def nudge(text: str, session: str | None, route: str | None, sender: str, root: 
       ralf nudge "Release at noon: finish the step and hand over" --route TASK-001
 
     \b
-    Exit status: 0 · 1 unwritable, disk full · 2 no session or route named, refused name, no text, too long ·
+    Exit status: 0 · 1 unwritable, disk full · 2 no session or route named, invalid name, no text, too long ·
     3 no such session, none on the route · 5 busy
     """
     from ralf import project as projects

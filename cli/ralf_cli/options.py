@@ -18,7 +18,7 @@ def with_root(command: F) -> F:
         return value if value is not None else ctx.find_root().obj
 
     return click.option(
-        "--root", metavar="DIR", callback=fall_back, help="The project directory. Default: found from here upwards."
+        "--root", metavar="DIR", callback=fall_back, help="The project directory. Default: nearest enclosing project."
     )(command)
 
 
@@ -39,7 +39,7 @@ def with_json(command: F) -> F:
 
 def with_json_alone(command: F) -> F:
     """Add `--json`; the command gets `as_json`, and sees to the fence itself: it prints bit by bit, or asks."""
-    return click.option("--json", "as_json", is_flag=True, help="Print JSON, with the field names of the Python API.")(
+    return click.option("--json", "as_json", is_flag=True, help="Print JSON with the field names of the Python API.")(
         command
     )
 

@@ -15,18 +15,18 @@ _STATE = ("assignments", "queue", "decisions", "channels", "goal")
 _FIGURES = ("tokens", "window")
 
 
-@click.command(short_help="Keep an orchestrator's own state in a route.")
+@click.command(short_help="Store an orchestrator's state in a route.")
 @click.argument("route")
-@click.option("--now", is_flag=True, help="Checkpoint it whatever the pressure is.")
+@click.option("--now", is_flag=True, help="Checkpoint regardless of the pressure.")
 @with_root
 def orchestrator(route: str, now: bool, root: str | None) -> None:
-    """Keep an orchestrator's own state in ROUTE: JSON on standard input, JSON on standard output.
+    """Store an orchestrator's state in ROUTE: JSON on standard input, JSON on standard output.
 
-    Takes {"assignments": {NAME: TASK}, "queue": [TASK], "decisions": [TEXT or {"decision", "rationale"}], "channels":
-    {NAME: HEALTH}, "goal": TEXT, "tokens": N, "window": N}, each of them optional; without tokens and window it needs
-    --now. When the window is 70 % full, and at each further 5 points, the state is checkpointed; a fresh orchestrator
-    reads it with `ralf context show ROUTE --brief`. Says {"checkpointed", "percent", "checkpoint_id", "tokens_since",
-    "updates_since"}; the counters start anew after a checkpoint.
+    Reads {"assignments": {NAME: TASK}, "queue": [TASK], "decisions": [TEXT or {"decision", "rationale"}], "channels":
+    {NAME: HEALTH}, "goal": TEXT, "tokens": N, "window": N}, all optional; without tokens and window, --now is
+    required. The state is checkpointed when the window is 70 % full and at every further 5 points; a fresh
+    orchestrator reads it with `ralf context show ROUTE --brief`. Prints {"checkpointed", "percent", "checkpoint_id",
+    "tokens_since", "updates_since"}; a checkpoint resets the counters.
 
     \b
     Examples:
@@ -34,7 +34,7 @@ def orchestrator(route: str, now: bool, root: str | None) -> None:
       ralf orchestrator pm --now < state.json
 
     \b
-    Exit status: 0 · 1 unwritable, disk full · 2 refused name, input that is none · 4 damaged data · 5 busy
+    Exit status: 0 · 1 unwritable, disk full · 2 invalid name, invalid input · 4 damaged data · 5 busy
     """
     from ralf.errors import UsageError
     from ralf_cli.output import emit_json, fields_of

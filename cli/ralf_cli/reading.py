@@ -24,7 +24,7 @@ SECTIONS = ("goal", "work", "decisions", "facts", "history")
 
 
 @click.command("list", short_help="List the routes, the newest checkpoint first.")
-@click.option("--cost", is_flag=True, help="What models have cost each route; their own words, or an estimate (~).")
+@click.option("--cost", is_flag=True, help="Model cost per route, as reported by the provider or estimated (~).")
 @with_root
 @with_json
 @click.pass_context
@@ -38,7 +38,7 @@ def list_(ctx: click.Context, cost: bool, root: str | None, as_json: bool) -> No
       ralf context list --json
 
     \b
-    Exit status: 0, also without any route · 4 a route file is damaged (the others are listed)
+    Exit status: 0, even without any route · 4 a route file is damaged (the others are listed)
     """
     import ralf
     from ralf import project as projects, routing
@@ -97,11 +97,11 @@ def _list_cost(routes: list[str], root: str | None, *, as_json: bool) -> None:
 @click.command(short_help="Show the context of a route.")
 @with_route()
 @click.option("--max-tokens", type=click.IntRange(min=0), metavar="N", help="Hard limit: at most N o200k_base tokens.")
-@click.option("--brief", is_flag=True, help=f"Only what a fresh agent needs first; at most {BRIEF_TOKENS:,} tokens.")
+@click.option("--brief", is_flag=True, help=f"The short version for a fresh agent; at most {BRIEF_TOKENS:,} tokens.")
 @click.option("--section", type=click.Choice(SECTIONS), help="Only this part.")
-@click.option("--at", metavar="CP", help="As it was after this checkpoint, e.g. cp-002.")
-@click.option("--loss", is_flag=True, help="What each checkpoint kept, merged and dropped, and where that is found.")
-@click.option("--query", metavar="WORDS", help="Keep what is relevant to these words, when not all fits.")
+@click.option("--at", metavar="CP", help="The state right after this checkpoint, e.g. cp-002.")
+@click.option("--loss", is_flag=True, help="What each checkpoint kept, merged or dropped, and where to find it.")
+@click.option("--query", metavar="WORDS", help="Prefer content relevant to these words when space is short.")
 @with_root
 @with_json_alone
 def show(
@@ -115,10 +115,10 @@ def show(
     root: str | None,
     as_json: bool,
 ) -> None:
-    """Show the context of ROUTE: goal, where things stand, what comes next, decisions, facts, history.
+    """Show the context of ROUTE: goal, current state, next steps, decisions, facts, history.
 
-    Open files that changed or went since the last checkpoint are marked, and work that no checkpoint covers is told.
-    --json keeps to --section, --brief and --max-tokens; `left_out` counts what had no room.
+    Marks open files changed or deleted since the last checkpoint, and reports work not yet checkpointed. --json
+    respects --section, --brief and --max-tokens; `left_out` counts the omitted items.
 
     \b
     Examples:
@@ -130,7 +130,7 @@ def show(
       ralf context show TASK-001 --loss
 
     \b
-    Exit status: 0 · 2 refused name · 3 no such route or checkpoint · 4 damaged data (what can be served is printed)
+    Exit status: 0 · 2 invalid name · 3 no such route or checkpoint · 4 damaged data (the readable part is printed)
     """
     import ralf
 
@@ -209,7 +209,7 @@ def search(query: str, route: str | None, limit: int, root: str | None, as_json:
       ralf context search cursor --route TASK-001 -k 10
 
     \b
-    Exit status: 0, also when nothing is found · 2 refused name · 3 no such route
+    Exit status: 0, even if nothing is found · 2 invalid name · 3 no such route
     """
     import ralf
     from ralf_cli.output import emit_json, fields_of

@@ -21,20 +21,20 @@ class _Route(click.Group):
         return super().resolve_command(ctx, args)
 
 
-@click.group(cls=_Route, invoke_without_command=True, short_help="Show the route that is meant; `use` chooses one.")
+@click.group(cls=_Route, invoke_without_command=True, short_help="Show or set the current route.")
 @with_root
 @with_json
 @click.pass_context
 def route(ctx: click.Context, root: str | None, as_json: bool) -> None:
-    """Show the route that is meant when none is given, and the rule that chose it.
+    """Show the current route, which commands use if none is given, and the rule that chose it.
 
     \b
-    First match: BB5_ROUTE, RALF_TASK_ID, BB5_TASK_ID in the environment; the task of the loop's run that this is part
-    of (RALF_RUN_DIR, RALF_RUN_ID); `ralf route use`; the git branch, unless it is the main one; a name made of the
-    session's first request, by its hook; `default`. `route_by` in config.yaml leaves out the branch, the request, or
-    both. On a terminal the session is the newest one of the project. A route that nobody has chosen, and that has
-    nothing of the session, gives way to the one that has. Commands of `ralf context` take this route where ROUTE is
-    left out, and say so.
+    First match: BB5_ROUTE, RALF_TASK_ID, BB5_TASK_ID in the environment; the task of the loop's current run
+    (RALF_RUN_DIR, RALF_RUN_ID); `ralf route use`; the git branch, unless it is the main one; a name derived from
+    the session's first request, set by its hook; `default`. `route_by` in config.yaml disables the branch, the
+    request, or both. On a terminal the session is the project's newest one. If the session already has checkpoints
+    in a route, that route takes precedence over one that was not chosen explicitly. Commands of `ralf context` use
+    this route if ROUTE is omitted, and print its name.
 
     \b
     Examples:
@@ -42,7 +42,7 @@ def route(ctx: click.Context, root: str | None, as_json: bool) -> None:
       ralf route use TASK-001
 
     \b
-    Exit status: 0 · 2 refused name
+    Exit status: 0 · 2 invalid name
     """
     from ralf import project as projects
     from ralf.checkpointing.progress import meant
@@ -57,21 +57,22 @@ def route(ctx: click.Context, root: str | None, as_json: bool) -> None:
         click.echo(f"{choice.route}  ({choice.rule})")
 
 
-@route.command(short_help="Choose the route of this session.")
+@route.command(short_help="Set the route of this session.")
 @click.argument("name")
 @with_root
 def use(name: str, root: str | None) -> None:
-    """Choose the route of the session in which a client runs this; on a terminal, that of this project's commands.
+    """Set the route of the session that runs this command; on a terminal, the route that this project's commands
+    use.
 
-    On a terminal it changes no session: run it in one (`! ralf route use NAME` in Claude Code), start one with
-    RALF_TASK_ID=NAME, or say `--load-context NAME` in a prompt.
+    Running it in a terminal does not affect agent sessions; to do that, run it in the session (`! ralf route use
+    NAME` in Claude Code), start the session with RALF_TASK_ID=NAME, or write `--load-context NAME` in a prompt.
 
     \b
     Examples:
       ralf route use TASK-001
 
     \b
-    Exit status: 0 · 1 the folder cannot be written · 2 refused name
+    Exit status: 0 · 1 the folder cannot be written · 2 invalid name
     """
     from ralf import environment, project as projects, routing
     from ralf_cli.output import handed_over, say

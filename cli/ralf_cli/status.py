@@ -13,12 +13,13 @@ if TYPE_CHECKING:
     from ralf.checkpointing.progress import Status
 
 
-@click.command(short_help="Show where this project stands: route, checkpoints, tokens.")
-@click.option("--route", metavar="ROUTE", help="Look at this route. Default: the route of this session.")
+@click.command(short_help="Show the current route, its checkpoints and tokens.")
+@click.option("--route", metavar="ROUTE", help="Show this route. Default: the session's route.")
 @with_root
 @with_json
 def status(route: str | None, root: str | None, as_json: bool) -> None:
-    """Show the route, which rule chose it, the last checkpoint, other routes, the tokens to the next and the last hook.
+    """Show the current route and why it was chosen, the last checkpoint, tokens until the next one, the last hook
+    call, and other routes.
 
     \b
     Examples:
@@ -26,7 +27,7 @@ def status(route: str | None, root: str | None, as_json: bool) -> None:
       ralf status --json
 
     \b
-    Exit status: 0 · 2 refused name, bad configuration · 4 damaged data
+    Exit status: 0 · 2 invalid name, bad configuration · 4 damaged data
     """
     from ralf import project as projects
     from ralf.checkpointing.progress import status as look

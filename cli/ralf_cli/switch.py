@@ -7,10 +7,10 @@ import click
 from ralf_cli.options import with_root
 
 
-@click.command(short_help="Switch the hooks on again in this project.")
+@click.command(short_help="Enable the hooks in this project again.")
 @with_root
 def on(root: str | None) -> None:
-    """Switch the hooks on in this project, where `ralf off` has switched them off.
+    """Enable the hooks in this project after `ralf off`.
 
     \b
     Examples:
@@ -22,12 +22,12 @@ def on(root: str | None) -> None:
     _switch(root, on=True)
 
 
-@click.command(short_help="Switch the hooks off in this project.")
+@click.command(short_help="Disable the hooks in this project.")
 @with_root
 def off(root: str | None) -> None:
-    """Switch the hooks off in this project: clients go on calling them, and they do nothing.
+    """Disable the hooks in this project; clients still call them, but they do nothing.
 
-    Changes one line of config.yaml; all else works as before.
+    Changes one line of config.yaml; everything else works as before.
 
     \b
     Examples:

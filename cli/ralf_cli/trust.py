@@ -17,18 +17,18 @@ _MOST_LINES = 200  # of one route that are shown
 _CHANGED = "was changed since it was shown: not accepted"
 
 
-@click.command(short_help="Show what came from elsewhere, and accept it on a terminal.")
+@click.command(short_help="Show content from other machines, and accept it on a terminal.")
 @click.argument("route", required=False)
-@click.option("--diff", is_flag=True, help="Show the route files as a diff against what is yours.")
+@click.option("--diff", is_flag=True, help="Show the route files as a diff against your own records.")
 @with_root
 @with_json
 def trust(route: str | None, diff: bool, root: str | None, as_json: bool) -> None:
-    """Show what of the store your ralf did not write, and accept it: a cloned repository's routes, a pulled change of a
-    shared route file, a project that was moved, the store of an earlier version.
+    """Show the parts of the store that your ralf did not write, and accept them: routes of a cloned repository, a
+    pulled change to a shared route file, a moved project, the store of an earlier version.
 
-    With ROUTE it is about that route, whose items become yours as imported ones. Without it, records that your own ralf
-    wrote before (an earlier version, another path) can be taken as they are. Until then agents are never handed any of
-    it by a hook. It is accepted on a terminal alone, by a person: never under an agent.
+    With ROUTE, accepts that route; its items are marked as imported. Without ROUTE, records that your own ralf
+    wrote earlier (an older version, another path) can be accepted unchanged. Until then hooks never inject any of
+    it. Only a person can accept it, on a terminal; never an agent.
 
     \b
     Examples:
@@ -36,7 +36,7 @@ def trust(route: str | None, diff: bool, root: str | None, as_json: bool) -> Non
       ralf context trust TASK-001 --diff
 
     \b
-    Exit status: 0, also when there is nothing to accept · 2 nobody is there to accept it, refused name ·
+    Exit status: 0, even if there is nothing to accept · 2 not on a terminal, invalid name ·
     3 no such route · 5 busy
     """
     from ralf import project as projects, routing

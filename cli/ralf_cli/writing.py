@@ -22,30 +22,33 @@ _as_text = click.option(
     "--as",
     "read_as",
     type=click.Choice(["text"]),
-    help="Read a file that is no session as a document: nothing in it was said by you, and it makes no rule.",
+    help="Read a file that is not a session log as a document: nothing in it counts as your words or makes a rule.",
 )
 _again = click.option(
-    "--again", is_flag=True, help="Take a session that another route has already, from its beginning: it is in both."
+    "--again",
+    is_flag=True,
+    help="Checkpoint a session that belongs to another route from its beginning, so that both routes have it.",
 )
 _LARGE = 5_000_000  # bytes from which a checkpoint takes long enough for a progress bar
 
 
-@click.command(short_help="Take in what is new in a transcript.")
+@click.command(short_help="Checkpoint new transcript content.")
 @with_route()
 @click.option(
     "--transcript",
     metavar="PATH",
-    help="The session log, or a run folder of the RALF loop. Default: this project's newest session.",
+    help="The session log, or a run folder of the RALF loop. Default: the project's newest session.",
 )
 @click.option(
     "--summarizer",
     metavar="NAME",
-    help="extractive (embedded), or a model that improves it now: claude, codex, llm, command. Default: as configured.",
+    help="extractive (built in), or a model that improves the checkpoint now: claude, codex, llm, command. "
+    "Default: as configured.",
 )
-@click.option("--keep", metavar="TEXT", multiple=True, help="What has to be kept, in a few words. May be repeated.")
+@click.option("--keep", metavar="TEXT", multiple=True, help="Hints about what to keep. May be repeated.")
 @_as_text
 @_again
-@click.option("--restart", is_flag=True, help="Read the transcript from its beginning (it was replaced).")
+@click.option("--restart", is_flag=True, help="Read the transcript from its beginning (if it was replaced).")
 @with_root
 @with_json
 @click.pass_context
@@ -61,13 +64,13 @@ def checkpoint(
     root: str | None,
     as_json: bool,
 ) -> None:
-    """Take what is new in a transcript and write a checkpoint to ROUTE for each segment of it.
+    """Checkpoint new transcript content: write a checkpoint to ROUTE for each new segment.
 
-    Without anything new nothing is written. A session that another route has already is refused without --again; on a
-    terminal you are asked. Otherwise ROUTE is the session's route from then on, unless one was chosen. A model costs
-    tokens, and is asked only where it is named here or in config.local.yaml; what it took is printed, recorded and
-    summed in `ralf status`. Named here, with nothing new, it improves the newest checkpoint. When it fails, the
-    embedded checkpoint stands.
+    Writes nothing if there is no new content. A session that belongs to another route is refused without --again;
+    on a terminal you are asked. Otherwise ROUTE becomes the session's route, unless one was set. A model costs
+    tokens and is used only if named here or in config.local.yaml; its usage is printed, recorded and summed in
+    `ralf status`. If a model is named here and there is no new content, it improves the newest checkpoint. If the
+    model fails, the built-in checkpoint is kept.
 
     \b
     Examples:
@@ -78,7 +81,7 @@ def checkpoint(
       ralf context checkpoint TASK-001 --summarizer claude --keep "the migration plan"
 
     \b
-    Exit status: 0, also when nothing was new · 1 unwritable, disk full · 2 refused name · 3 no transcript ·
+    Exit status: 0, even if nothing was new · 1 unwritable, disk full · 2 invalid name · 3 no transcript ·
     4 no session, damaged transcript or route file · 5 busy; the transcript shrank or was replaced
     """
     import ralf
@@ -116,15 +119,15 @@ def checkpoint(
         ctx.exit(4)
 
 
-@click.command(short_help="Follow a transcript, a checkpoint each time it is due.")
+@click.command(short_help="Follow a transcript and checkpoint as needed.")
 @with_route()
-@click.option("--transcript", metavar="FILE", help="The session log. Default: this project's newest session.")
+@click.option("--transcript", metavar="FILE", help="The session log. Default: the project's newest session.")
 @_as_text
 @_again
 @click.option(
     "--every", type=click.IntRange(min=1), metavar="N", help="Tokens between checkpoints. Default: as configured."
 )
-@click.option("--once", is_flag=True, help="Look once at what is there, then stop.")
+@click.option("--once", is_flag=True, help="Check once, then exit.")
 @with_root
 @with_json_alone
 @click.pass_context
@@ -139,7 +142,7 @@ def watch(
     root: str | None,
     as_json: bool,
 ) -> None:
-    """Follow a growing transcript and write a checkpoint to ROUTE each time that one falls due.
+    """Follow a growing transcript and write a checkpoint to ROUTE whenever one is due.
 
     \b
     Examples:
@@ -147,7 +150,7 @@ def watch(
       ralf context watch TASK-001 --every 30000 --once
 
     \b
-    Exit status: 0 · 1 unwritable, disk full · 2 refused name · 3 no transcript ·
+    Exit status: 0 · 1 unwritable, disk full · 2 invalid name · 3 no transcript ·
     4 no session, damaged transcript or route file · 5 busy · 130 stopped from the keyboard
     """
     from ralf.checkpointing.progress import watch as follow
@@ -170,14 +173,14 @@ def watch(
         ctx.exit(4)
 
 
-@click.command(short_help="Record a decision, its reason, and what was rejected.")
+@click.command(short_help="Record a decision with its reason and rejected options.")
 @with_route("text")
 @click.option("--because", metavar="WHY", default="", help="The reason.")
 @click.option(
-    "--instead-of", metavar="OPTION", multiple=True, help='What was rejected, as "option: why not". May be repeated.'
+    "--instead-of", metavar="OPTION", multiple=True, help='A rejected option, as "option: why not". May be repeated.'
 )
 @click.option("--supersedes", metavar="ID", help="The decision that this one replaces, e.g. DEC-003.")
-@click.option("--rule", is_flag=True, help="A standing rule: kept verbatim, never folded.")
+@click.option("--rule", is_flag=True, help="A standing rule: kept verbatim, never condensed.")
 @click.option(
     "--origin", type=click.Choice(["user", "agent"]), help="Who decided. Default: agent in a client's shell, else user."
 )
@@ -196,7 +199,7 @@ def decide(
     root: str | None,
     as_json: bool,
 ) -> None:
-    """Record the decision TEXT in ROUTE, with its reason and what was rejected.
+    """Record the decision TEXT in ROUTE with its reason and rejected options.
 
     \b
     Examples:
@@ -205,7 +208,7 @@ def decide(
       ralf context decide TASK-001 "Never push to main" --rule
 
     \b
-    Exit status: 0 · 1 unwritable, disk full · 2 refused name, no text · 3 nothing to supersede ·
+    Exit status: 0 · 1 unwritable, disk full · 2 invalid name, no text · 3 nothing to supersede ·
     4 damaged route file (the decision is in the journal) · 5 busy
     """
     import ralf

@@ -164,7 +164,7 @@ class Tools:
         return routing.names_of(self._project)
 
     def use(self, route: str) -> Used:
-        """Choose the route of this session."""
+        """Set the route of this session."""
         project = self._project
         session = caller.session(project)
         found = routing.known(project, route)
