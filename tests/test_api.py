@@ -61,7 +61,7 @@ def test_a_read_within_a_budget_loads_neither_yaml_nor_the_tokenizer(tmp_path: P
     assert python(code, tmp_path) == "[]\n"
 
 
-def test_a_checkpoint_that_finds_nothing_new_loads_neither_the_summariser_nor_the_tokenizer(tmp_path: Path) -> None:
+def test_a_checkpoint_with_nothing_new_loads_neither_summariser_nor_tokenizer(tmp_path: Path) -> None:
     (tmp_path / "talk.jsonl").write_bytes(b"".join(EXAMPLE.read_bytes().splitlines(keepends=True)[:20]))
     assert ralf.checkpoint("tide", tmp_path / "talk.jsonl", root=tmp_path).checkpoints
     code = (

@@ -68,7 +68,7 @@ def test_what_is_no_regular_file_is_refused(
         files.read(tmp_path / "x")
 
 
-def test_a_file_that_the_kernel_hands_out_in_pieces_is_read_whole_and_never_beyond_what_is_asked_for(
+def test_a_file_read_in_pieces_is_read_whole_and_never_beyond_the_limit(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     content, pread = path.read_bytes(), os.pread
@@ -153,7 +153,7 @@ def _no_exchange(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("_no_exchange")
-def test_where_names_cannot_be_exchanged_what_is_displaced_is_handed_back_all_the_same(path: Path) -> None:
+def test_displaced_content_is_returned_even_where_names_cannot_be_exchanged(path: Path) -> None:
     displaced = durable.exchange(path, b"new", digest(b"something else"))
     assert displaced is not None
     assert (path.read_bytes(), path.stat().st_nlink, displaced.content) == (b"new", 1, OLD)
@@ -166,7 +166,7 @@ def test_where_names_cannot_be_exchanged_what_is_displaced_is_handed_back_all_th
 
 @pytest.mark.usefixtures("_no_exchange")
 @pytest.mark.parametrize("known", [OLD, b"something else"])
-def test_what_is_saved_while_no_file_is_there_is_displaced_and_what_was_there_before_is_kept(
+def test_a_save_while_no_file_exists_is_displaced_and_the_earlier_content_is_kept(
     path: Path, monkeypatch: pytest.MonkeyPatch, known: bytes
 ) -> None:
     link, calls = os.link, []
@@ -186,7 +186,7 @@ def test_what_is_saved_while_no_file_is_there_is_displaced_and_what_was_there_be
 
 
 @pytest.mark.usefixtures("_no_exchange")
-def test_where_names_can_be_neither_exchanged_nor_linked_the_file_is_left_and_that_is_said(
+def test_a_file_whose_name_can_be_neither_exchanged_nor_linked_is_left_and_reported(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refusing(source: str, target: str) -> None:
@@ -198,7 +198,7 @@ def test_where_names_can_be_neither_exchanged_nor_linked_the_file_is_left_and_th
     assert (path.read_bytes(), hidden(path)) == (OLD, [])
 
 
-def test_where_the_kernel_cannot_tell_what_is_saved_meanwhile_is_taken_when_it_is_whole(
+def test_a_save_during_a_write_is_merged_when_whole_where_the_kernel_cannot_tell(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delattr("fcntl.F_SETLEASE")
@@ -212,7 +212,7 @@ def test_where_the_kernel_cannot_tell_what_is_saved_meanwhile_is_taken_when_it_i
     assert path.read_bytes() == b"a save"
 
 
-def test_a_link_that_appears_at_the_last_moment_is_taken_away_and_what_it_names_left_alone(path: Path) -> None:
+def test_a_link_that_appears_at_the_last_moment_is_removed_and_its_target_left_alone(path: Path) -> None:
     named = path.rename(path.with_name("named"))
     path.symlink_to(named)
     old = named.read_bytes()
@@ -281,7 +281,7 @@ def test_a_file_is_written_under_a_name_without_a_folder_too(path: Path, monkeyp
     assert (path.read_bytes(), hidden(path)) == (b"newest", [])
 
 
-def test_what_killed_writers_of_a_file_left_goes_with_its_next_write_and_what_a_live_one_has_stays(
+def test_files_of_killed_writers_go_with_the_next_write_and_those_of_live_ones_stay(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(durable, "_BORN", 0.0)

@@ -470,7 +470,7 @@ def test_a_list_names_the_damaged_route_file_after_the_good_ones(cli: Cli, proje
 
 
 @pytest.mark.parametrize("kind", DAMAGES)
-def test_what_is_written_while_the_route_file_is_damaged_is_acknowledged_and_shows_when_it_is_mended(
+def test_writes_to_a_damaged_route_file_are_acknowledged_and_shown_after_its_repair(
     cli: Cli, project: Path, kind: str
 ) -> None:
     good = route_file(project, "bad").read_bytes()
@@ -665,7 +665,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize("name", REFUSED, ids=ascii)
-def test_a_refused_route_name_is_refused_by_every_command_before_a_path_is_made_of_it(
+def test_a_refused_route_name_is_refused_by_every_command_before_it_becomes_a_path(
     cli: Cli, project: Path, tmp_path: Path, name: str
 ) -> None:
     before, beside = kept_bytes(project, cache=True), sorted(path.name for path in tmp_path.iterdir())

@@ -187,7 +187,7 @@ def test_decisions_that_share_a_label_fold_one_by_one() -> None:
     assert [decision.decision for decision in found.decisions] == [d.decision for d in same[-len(found.decisions) :]]
 
 
-def test_an_old_active_decision_keeps_what_was_decided_and_by_whom_when_its_details_fold() -> None:
+def test_an_old_active_decision_keeps_its_text_and_speaker_when_its_details_fold() -> None:
     source = model.Source("a-session", 3, 4, "0123456789abcdef")
     whole = [
         Decision(f"DEC-{k:03d}", timestamp="2026-02-07", decision=f"{k} {WORDS}", rationale=WORDS, source=source)

@@ -62,7 +62,7 @@ def words(before: RouteContext, after: RouteContext) -> list[tuple[str, str, str
 
 @given(contexts, contexts)
 @settings(quick, max_examples=examples(25))
-def test_any_two_contexts_are_told_apart_on_single_lines_and_in_the_order_of_subjects(one: Any, other: Any) -> None:
+def test_any_two_contexts_differ_by_single_lines_in_the_order_of_subjects(one: Any, other: Any) -> None:
     told = in_words(one, other)
     assert [SUBJECTS.index(t.subject) for t in told] == sorted(SUBJECTS.index(t.subject) for t in told)
     assert all("\n" not in t.text and len(t.text) < 2_000 for t in told)

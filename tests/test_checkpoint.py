@@ -48,7 +48,7 @@ def session(tmp_path: Path) -> Path:
     return tmp_path / "session.jsonl"
 
 
-def test_unpaired_surrogates_in_what_tools_were_given_or_in_a_file_name_stop_no_checkpoint(tmp_path: Path) -> None:
+def test_unpaired_surrogates_in_tool_input_or_a_file_name_stop_no_checkpoint(tmp_path: Path) -> None:
     def call(number: int, tool: str, given: object) -> str:
         block = {"type": "tool_use", "id": f"t{number}", "name": tool, "input": given}
         answer = {"type": "tool_result", "tool_use_id": f"t{number}", "content": "done"}
@@ -77,7 +77,7 @@ def test_170_000_tokens_give_four_checkpoints_of_at_most_50_000(made: Path) -> N
     assert context.total_tokens_consumed == sum(entry.tokens for entry in context.checkpoints)
 
 
-def test_a_yes_in_the_next_checkpoint_answers_the_offer_with_which_the_last_one_ended(tmp_path: Path) -> None:
+def test_a_yes_in_the_next_checkpoint_answers_the_offer_that_ended_the_last_one(tmp_path: Path) -> None:
     session = tmp_path / "session.jsonl"
 
     def say(number: int, who: str, text: str) -> None:
@@ -135,7 +135,7 @@ def test_30_000_tokens_more_are_one_checkpoint_more(project: Path) -> None:
     assert checkpoints_of(project, "tide")[-1][2] == (project / "session.jsonl").stat().st_size
 
 
-def test_without_the_cache_nothing_is_written_anew_and_what_is_new_gives_the_same_bytes(
+def test_without_the_cache_nothing_is_rewritten_and_new_content_gives_the_same_bytes(
     project: Path, tmp_path: Path
 ) -> None:
     before = kept_bytes(project)
@@ -295,9 +295,7 @@ def test_a_transcript_that_shrank_is_reported_and_nothing_is_written(session: Pa
     assert kept_bytes(tmp_path) == before
 
 
-def test_a_transcript_replaced_under_the_same_session_is_reported_and_nothing_is_written(
-    session: Path, tmp_path: Path
-) -> None:
+def test_a_transcript_replaced_under_the_same_session_is_reported_and_not_read(session: Path, tmp_path: Path) -> None:
     ralf.checkpoint("tide", session, root=tmp_path)
     before = kept_bytes(tmp_path)
     session.write_text(storekit.lines_of(5_000, first=100)[0])
@@ -413,7 +411,7 @@ def test_a_torn_last_record_was_never_acknowledged_and_its_segment_is_taken_agai
     assert journal.read_bytes() == content
 
 
-def test_a_deleted_journal_leaves_the_route_file_readable_and_taken_in_by_the_next_write(project: Path) -> None:
+def test_a_route_file_without_its_journal_stays_readable_and_the_next_write_reads_it(project: Path) -> None:
     context = ralf.get_context("tide", root=project)
     storekit.journal_file(project, "tide").unlink()
     assert ralf.get_context("tide", root=project) == context

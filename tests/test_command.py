@@ -48,7 +48,7 @@ def test_a_prompt_that_nobody_reads_does_no_harm() -> None:
     assert program("print('{}')").ask("x" * 5_000_000, {}, ENVIRONMENT)[0] == {}
 
 
-def test_the_schema_is_there_as_text_and_as_a_file_and_the_answer_may_be_written_to_one() -> None:
+def test_the_schema_exists_as_text_and_as_a_file_and_the_answer_may_go_to_a_file() -> None:
     code = (
         "import sys, json; a = sys.argv; assert json.load(open(a[1])) == json.loads(a[2]); open(a[3], 'w').write(a[2])"
     )

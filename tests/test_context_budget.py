@@ -182,7 +182,7 @@ def test_it_works_as_a_file_from_any_directory_and_through_a_link(tmp_path: Path
     assert done.stdout == "warning\n", done.stderr
 
 
-def test_a_python_without_our_libraries_still_counts_and_says_why_no_checkpoint_is_made(
+def test_a_python_without_our_libraries_counts_and_says_why_no_checkpoint_is_made(
     tmp_path: Path, run_dir: Path, session: Path
 ) -> None:
     args = ["check", "--run-dir", str(run_dir), "--tokens", "150000", "--route", ROUTE, "--transcript", str(session)]
@@ -442,7 +442,7 @@ def test_a_checkpoint_that_fails_stops_nothing_and_is_tried_again(
     assert counts(tmp_path) == 1
 
 
-def test_nothing_is_made_in_a_folder_that_is_no_project_nor_where_it_was_switched_off(
+def test_nothing_is_made_in_a_folder_that_is_no_project_or_is_switched_off(
     tmp_path: Path, run_dir: Path, session: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     away = tmp_path.parent / f"{tmp_path.name}-away"
@@ -502,7 +502,7 @@ class Theirs:
             callback()
 
 
-def test_attached_to_the_existing_class_it_makes_one_checkpoint_per_crossing_and_calls_what_was_there(
+def test_attached_to_an_existing_class_it_checkpoints_each_crossing_and_calls_it(
     tmp_path: Path, run_dir: Path, session: Path
 ) -> None:
     theirs = Theirs(run_dir)

@@ -165,9 +165,7 @@ def _foreign_python(tmp_path: Path, *args: object, cwd: Path) -> storekit.Ran:
     return storekit.Ran(done.returncode, done.stdout, done.stderr)
 
 
-def test_any_python_runs_context_checkpoint_create_with_the_python_that_ralf_is_installed_in(
-    tree: Path, tmp_path: Path
-) -> None:
+def test_context_checkpoint_create_runs_under_any_python_with_the_python_of_ralf(tree: Path, tmp_path: Path) -> None:
     log = storekit.session_log(tmp_path, tree, "s-9")
     storekit.write_session(log, 1_000, "s-9")
     create = ("create", "--route", "api-refactoring", "--tokens", "50000")
@@ -230,7 +228,7 @@ def test_drop_ins_leave_what_is_somebody_elses_alone_and_are_removed_without_a_t
     assert [path.read_text() for path in folder.iterdir()] == ["print('the old one')\n"]
 
 
-def test_get_context_of_an_imported_context_reader_is_the_route_of_the_project_that_is_meant(tree: Path) -> None:
+def test_get_context_of_an_imported_context_reader_is_the_current_projects_route(tree: Path) -> None:
     reader = importlib.import_module("context_reader")
     assert Path(reader.__file__ or "").parent == tree
     context = reader.get_context(ROUTE)
@@ -315,7 +313,7 @@ def test_what_cannot_be_saved_is_refused_and_loses_nothing(project: Path) -> Non
     assert "Keep port 8081" in path.read_text() and 'route: "TASK-NEW"' in path.read_text()
 
 
-def test_an_imported_context_summarizer_sums_up_a_session_or_a_text_and_writes_nothing(
+def test_an_imported_context_summarizer_sums_up_a_session_or_text_and_writes_nothing(
     tree: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     summarizer = importlib.import_module("context_summarizer")

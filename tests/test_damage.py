@@ -17,7 +17,7 @@ def test_a_repair_that_removes_what_it_cannot_read_is_caught() -> None:
         damage.run(9)
 
 
-def test_a_record_is_kept_apart_from_the_garbage_behind_it_and_the_garbage_has_to_be_kept_too() -> None:
+def test_a_record_is_kept_apart_from_the_garbage_behind_it_which_is_kept_too() -> None:
     record = framed("one", b'{"n":1}').removesuffix(b"\n")
     torn = record + b"\0" * 40
     assert damage._pieces_are_kept([torn], record + b" and elsewhere " + b"\0" * 40)

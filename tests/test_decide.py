@@ -85,7 +85,7 @@ def test_nothing_to_supersede_makes_no_route(tmp_path: Path) -> None:
     assert ralf.list_routes(root=tmp_path) == []
 
 
-def test_a_decision_that_was_folded_out_of_the_file_can_be_superseded_by_its_label_once(tmp_path: Path) -> None:
+def test_a_decision_folded_out_of_the_file_can_be_superseded_by_its_label_once(tmp_path: Path) -> None:
     for number in range(16):
         ralf.record_decision("tide", f"Decision {number}: " + f"word{number} and others " * 500, root=tmp_path)
     context = ralf.get_context("tide", root=tmp_path)

@@ -58,7 +58,7 @@ def test_a_choice_with_a_cue_is_a_decision_with_its_reason_and_what_was_rejected
     assert (found.kind, found.origin, found.status) == ("decision", "agent", "active")
 
 
-def test_the_steps_of_a_plan_are_no_decisions_and_no_reasons_but_what_is_chosen_in_one_is() -> None:
+def test_the_steps_of_a_plan_are_neither_decisions_nor_reasons_but_a_choice_in_it_is() -> None:
     found = only(
         ("user", "The orchard's tables are to go from CSV to SQLite."),
         ("agent", "Step 1 of 4: look at what is there."),
@@ -412,7 +412,7 @@ Run the tests rather than trust them.
 """
 
 
-def test_an_approved_plan_is_one_decision_with_its_steps_and_those_choices_that_turn_something_down() -> None:
+def test_an_approved_plan_is_one_decision_with_steps_and_choices_that_reject() -> None:
     whole, choice = decided(*called("ExitPlanMode", {"plan": PLAN}, "User has approved your plan."))
     assert whole.decision.startswith("Read the index once: Open the index in `open_field()`; Drop `read_index()`")
     assert whole.rationale == "Every picker opens the index by itself, so a field is read ten times."
@@ -455,7 +455,7 @@ def test_a_change_of_mind_about_something_else_supersedes_nothing() -> None:
     assert found.supersedes == ""
 
 
-def test_a_decision_replaced_within_the_segment_is_no_longer_active_and_both_name_each_other() -> None:
+def test_a_decision_replaced_within_its_segment_is_inactive_and_both_link_each_other() -> None:
     first, second = decided(
         ("agent", "For the harvest store we use Postgres."),
         ("agent", "Instead of Postgres we now use SQLite for the harvest store."),

@@ -300,7 +300,7 @@ def test_a_document_of_many_things_has_the_decisions_that_it_calls_so() -> None:
     ]
 
 
-def test_a_decisions_tree_has_its_label_by_the_session_and_what_the_model_has_no_field_for() -> None:
+def test_a_decision_tree_has_the_sessions_label_and_fields_unknown_to_the_model() -> None:
     first = decisions_in(NUMBERED)[0]
     assert decision_tree(first, "runs/executor/run-0007", origin="import") == {
         "decision": "Storage of Sessions: SQLite in WAL mode",
@@ -321,7 +321,7 @@ PIECES = (
 
 
 @given(st.lists(st.sampled_from(PIECES) | st.text(alphabet="#*-:|`<> 1aD.()[]→", max_size=40), max_size=14))
-def test_whatever_stands_around_it_a_decision_is_read_without_an_error_and_within_its_lines(before: list[str]) -> None:
+def test_a_decision_is_read_without_error_and_within_its_lines_in_any_surroundings(before: list[str]) -> None:
     lines = [*before, "", "# Decisions", "", "## D-9: Read twice", "", "**Rationale:** The gauge drifts", ""]
     found = decisions_in("\n".join(lines))
     assert found or any(line.count("`") > 2 for line in before)  # a fence that never ends goes to the end
@@ -348,7 +348,7 @@ def test_whatever_stands_around_it_a_decision_is_read_without_an_error_and_withi
         ("skeleton__run-20260209_163419-TASK-001-B-design-interfaces", 0),
     ],
 )
-def test_the_decisions_of_real_runs_are_counted_right_and_each_has_its_choice_and_reason(run: str, count: int) -> None:
+def test_decisions_of_real_runs_are_counted_right_and_have_their_choice_and_reason(run: str, count: int) -> None:
     found = decisions_in((REAL / "runs" / run / "DECISIONS.md").read_text())
     assert len(found) == count
     assert all(one.text and one.rationale and one.label for one in found if one.title != "Analysis Over Planning")

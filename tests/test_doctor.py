@@ -185,7 +185,7 @@ def test_a_ralf_of_the_path_that_may_be_another_program_is_not_run(project: Proj
     assert not witness.exists()
 
 
-def test_with_the_plugin_alone_nothing_advises_hooks_beside_it_and_init_installs_none(
+def test_with_the_plugin_alone_no_advice_on_hooks_is_given_and_init_installs_none(
     project: Project, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     settings = Path(os.environ["CLAUDE_CONFIG_DIR"]) / "settings.json"

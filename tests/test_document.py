@@ -163,7 +163,7 @@ def test_a_very_long_line_and_a_very_long_text_come_back() -> None:
     assert again(context) == context
 
 
-def test_every_checkpoint_s_place_in_the_order_of_sections_is_kept_and_the_highest_number_is_current() -> None:
+def test_each_checkpoint_keeps_its_place_in_the_sections_and_the_highest_is_current() -> None:
     sections = (Section(2, "b", "- b"), Section(3, "c", "- c"), Section(None, "Notes", "mine"), Section(1, "", ""))
     content = render(RouteContext(body=Body(sections=sections)))
     assert read(content).body.sections == sections

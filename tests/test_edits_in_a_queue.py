@@ -85,7 +85,7 @@ def test_a_decision_that_a_person_wrote_into_the_file_can_be_superseded(
     assert decisions(root, waits)[BY_HAND].superseded_by == made.id
 
 
-def test_what_a_person_linked_to_a_label_that_was_given_meanwhile_is_linked_to_their_decision(
+def test_a_persons_link_to_a_label_given_meanwhile_points_to_their_decision(
     root: Path, path: Path, waits: list[bool]
 ) -> None:
     before = path.read_bytes()
@@ -128,7 +128,7 @@ def test_what_a_person_took_out_of_the_file_is_not_decided_again_by_an_agent(roo
         ralf.record_decision(ROUTE, "Store ledger rows in partitions per month", origin="agent", root=root)
 
 
-def test_a_file_that_is_opened_in_an_editor_shows_what_a_person_saved_while_it_was_written(
+def test_a_file_opened_in_an_editor_shows_what_a_person_saved_during_the_write(
     root: Path, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     exchange, saved = durable.exchange, []

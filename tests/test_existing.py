@@ -216,7 +216,7 @@ def test_a_past_session_gets_the_route_that_its_hook_would_have_given_it(project
     assert by_look(project) == tuple(routing.choose(project, session="s-1"))
 
 
-def test_a_past_session_that_began_with_a_greeting_is_named_after_what_was_asked_next(project: Project) -> None:
+def test_a_past_session_that_began_with_a_greeting_is_named_after_the_next_request(project: Project) -> None:
     handingkit.project(project.root)
     log = project.root / "there.jsonl"
     handingkit.log(log, "s-1", ("user", "hi"), ("says", "Hello!"), ("user", REQUEST))

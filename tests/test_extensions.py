@@ -144,7 +144,7 @@ def test_a_folder_that_nobody_reads_is_refused_in_the_words_of_the_first_reader(
         open_transcript(tmp_path / "nothing", as_text=True)
 
 
-def test_an_extension_s_rule_chooses_the_route_after_a_named_one_and_before_the_session_s(
+def test_an_extensions_rule_chooses_the_route_after_a_named_one_before_the_sessions(
     harbour: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     project = project_in(tmp_path / "p")
@@ -203,7 +203,7 @@ def test_an_extension_that_fails_is_told_and_passed_over(
     ]
 
 
-def test_an_extension_that_cannot_be_loaded_is_a_warning_of_the_command_that_needs_it(tmp_path: Path) -> None:
+def test_an_extension_that_cannot_load_is_a_warning_of_the_command_that_needs_it(tmp_path: Path) -> None:
     site = installed(tmp_path / "site", harbour="import tugboat_that_is_nowhere\n")
     project = project_in(tmp_path / "p")
     path = {"PYTHONPATH": f"{site}:{storekit.environment(tmp_path).get('PYTHONPATH', '')}"}

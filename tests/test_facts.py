@@ -237,7 +237,7 @@ def test_a_long_command_loses_only_its_middle_and_says_how_much(session: Session
     assert len(fact.command) - len(" … ") + fact.omitted == len(command)
 
 
-def test_a_long_command_that_passed_is_kept_in_brief_and_is_the_same_when_it_fails_later(session: Session) -> None:
+def test_a_long_passed_command_is_kept_in_brief_and_is_the_same_when_it_fails_later(session: Session) -> None:
     command = "echo " + "pear " * 300 + "end"
     session.bash(command)
     (brief,) = session.extract().facts.commands

@@ -115,7 +115,7 @@ def test_no_bit_of_a_line_flips_unseen(store: FileStore, journal: Path) -> None:
                 list(store.read(STREAM))
 
 
-def test_lines_of_earlier_versions_which_have_no_sum_of_their_frame_are_read_and_kept(
+def test_lines_of_earlier_versions_without_a_sum_of_their_frame_are_read_and_kept(
     store: FileStore, journal: Path
 ) -> None:
     filled(store, 3)
@@ -268,7 +268,7 @@ def test_a_damaged_last_record_has_a_place_that_a_writer_can_go_on_from(store: F
     assert [entry.token for entry in store.read(STREAM, after=head)] == [token]
 
 
-def test_an_index_whose_writer_died_in_the_middle_of_an_entry_is_that_of_the_journal_again(
+def test_an_index_whose_writer_died_inside_an_entry_equals_that_of_the_journal_again(
     store: FileStore, journal: Path, index: Path
 ) -> None:
     tokens = filled(store, 3)

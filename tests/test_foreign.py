@@ -209,7 +209,7 @@ def test_a_template_that_was_copied_with_journal_and_caches_is_foreign(theirs: P
 
 
 @pytest.mark.parametrize("shift", [-60.0, 3600.0, -1e9], ids=["from before", "with a time to come", "of an archive"])
-def test_a_file_without_a_journal_is_foreign_where_it_was_not_written_there_since_the_user_had_opted_in(
+def test_a_file_without_journal_is_foreign_unless_written_there_since_opting_in(
     tmp_path: Path, users: Users, shift: float
 ) -> None:
     optin.init(Project(tmp_path), share=False)
@@ -225,9 +225,7 @@ def test_a_file_without_a_journal_is_foreign_where_it_was_not_written_there_sinc
     assert said(tmp_path) == ["Use FastAPI over Flask", MINE]
 
 
-def test_a_file_without_a_journal_is_the_persons_where_they_wrote_it_since_they_opted_in(
-    tmp_path: Path, users: Users
-) -> None:
+def test_a_file_without_journal_is_the_persons_if_written_there_since_opting_in(tmp_path: Path, users: Users) -> None:
     optin.init(Project(tmp_path), share=False)
     route_file(tmp_path, ROUTE).parent.mkdir(exist_ok=True)
     route_file(tmp_path, ROUTE).write_text(V100, encoding="utf-8")
@@ -443,7 +441,7 @@ def statuses(root: Path) -> dict[str, str]:
     return {item.decision: item.status for item in found}
 
 
-def test_what_a_colleague_dropped_or_changed_is_said_and_stays_so_when_it_is_accepted(passed_on: Path) -> None:
+def test_what_a_colleague_dropped_or_changed_is_reported_and_survives_acceptance(passed_on: Path) -> None:
     assert notes_hold(passed_on, "zqx105 at last", "[dropped", MINE)
     ralf.record_decision(ROUTE, "ykm301 meanwhile", root=passed_on)
     done = adoption.accept_route(Project(passed_on), ROUTE)
@@ -544,7 +542,7 @@ def test_a_forget_purges_foreign_words_and_makes_the_rest_nobodys(
     assert said(clone) == [MINE, "after"]
 
 
-def test_a_file_that_the_person_has_accepted_stays_theirs_when_words_are_purged_from_it(tmp_path: Path) -> None:
+def test_an_accepted_file_stays_the_persons_when_words_are_purged_from_it(tmp_path: Path) -> None:
     ralf.record_decision("other", MINE, root=tmp_path)
     path = route_file(tmp_path, ROUTE)
     path.write_text(V100, encoding="utf-8")

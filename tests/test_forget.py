@@ -352,7 +352,7 @@ def test_archived_records_and_evidence_are_purged_too(root: Path) -> None:
     verify(root)
 
 
-def test_a_part_of_the_archive_that_a_killed_forget_left_is_gone_when_it_is_done_again(root: Path) -> None:
+def test_an_archive_part_that_a_killed_forget_left_is_gone_when_it_is_repeated(root: Path) -> None:
     """Of what it held nobody knows the words any more."""
     project = projects.find(root)
     project.store.properties.archive.archive(journal.stream_of(ROUTE), list(journal.read(project.store, ROUTE))[-1][0])
@@ -413,7 +413,7 @@ def test_what_a_repair_kept_of_a_damaged_compressed_file_is_purged_too(root: Pat
     assert b"We use the third key" in kept[0].read_bytes() or what == "a part of a journal"
 
 
-def test_a_file_that_is_too_large_to_be_looked_through_is_not_said_to_be_free_of_the_words(tmp_path: Path) -> None:
+def test_a_file_too_large_to_search_is_not_reported_as_free_of_the_words(tmp_path: Path) -> None:
     large = tmp_path / "large"
     large.touch()
     os.truncate(large, files.MAX_BYTES + 1)
@@ -487,7 +487,7 @@ def test_the_file_is_made_without_the_words_though_other_writers_wait(
     assert places(root, WORDS) == []
 
 
-def test_words_do_not_come_back_from_a_file_that_a_killed_forget_left_when_the_cache_goes_too(
+def test_words_in_a_file_left_by_a_killed_forget_do_not_return_without_the_cache(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The newest record tells that file's hash: it is ours, but not what the route comes to any more."""

@@ -148,9 +148,7 @@ def test_it_may_be_begun_anew(root: Path) -> None:
 
 
 @pytest.mark.parametrize("place", range(1, 40, 3))
-def test_killed_at_any_moment_it_leaves_a_store_that_reads_and_is_completed_by_the_same_call(
-    root: Path, place: int
-) -> None:
+def test_a_store_killed_at_any_moment_reads_and_is_completed_by_the_same_call(root: Path, place: int) -> None:
     child = os.fork()
     if not child:
         killed_at(place)

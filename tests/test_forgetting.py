@@ -11,7 +11,7 @@ def test_no_word_of_a_few_random_items_is_left() -> None:
 
 
 @pytest.mark.slow(seconds=40)
-def test_no_word_of_two_hundred_random_items_is_left_and_a_killed_forget_is_completed() -> None:
+def test_no_word_of_two_hundred_items_is_left_and_a_killed_forget_is_completed() -> None:
     came_to = forget.run(200)
     assert came_to["failed"] == []
     assert int(str(came_to["killed"])) > 20

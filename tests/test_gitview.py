@@ -134,7 +134,7 @@ def test_a_reader_keeps_nothing_where_git_would_see_it(repository: Path) -> None
     assert (context_of(repository) / "cache").exists()
 
 
-def test_a_gitignore_in_routes_cannot_show_more_than_route_files_nor_is_a_persons_removed(repository: Path) -> None:
+def test_a_gitignore_in_routes_shows_only_route_files_and_a_persons_own_is_kept(repository: Path) -> None:
     optin.init(Project(repository), share=True)
     work(repository)
     nested = context_of(repository) / "routes" / ".gitignore"

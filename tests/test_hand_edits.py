@@ -185,7 +185,7 @@ def test_an_edit_made_on_an_older_revision_is_merged(project: Path, kind: str) -
     assert holds(ralf.get_context("tide", root=project))
 
 
-def test_a_decision_added_by_hand_under_a_label_that_was_given_meanwhile_gets_another(project: Path) -> None:
+def test_a_decision_added_by_hand_under_a_label_taken_meanwhile_gets_another(project: Path) -> None:
     opened = route_file(project, "tide").read_bytes()
     given = ralf.record_decision("tide", "Decided meanwhile", root=project).id
     route_file(project, "tide").write_bytes(opened)
@@ -254,7 +254,7 @@ def test_an_edit_that_was_undone_before_any_file_showed_it_stays_undone(project:
     assert found.get("Number from zero") == (None if undo == "revert" else "dropped")
 
 
-def test_who_goes_on_in_a_file_that_was_taken_in_does_not_bring_back_what_was_undone_of_it(project: Path) -> None:
+def test_an_editor_with_an_already_merged_file_does_not_bring_back_what_was_undone(project: Path) -> None:
     """An editor that does not load the file anew has all in it that was saved from there before."""
     edit(project, "\ndecisions:", "\nfirst: true\ndecisions:")
     stale = route_file(project, "tide").read_text()
@@ -352,7 +352,7 @@ HEADERS: dict[str, Callable[[str], str]] = {
 
 
 @pytest.mark.parametrize("fails", [durable.CannotReplace("no way"), OSError(28, "No space left on device")])
-def test_a_file_that_could_not_be_written_is_not_taken_for_an_older_one_that_was_put_back(
+def test_a_file_whose_write_failed_is_not_taken_for_an_older_one_put_back(
     project: Path, monkeypatch: pytest.MonkeyPatch, fails: OSError
 ) -> None:
     def exchange(*_: object) -> None:
@@ -408,7 +408,7 @@ def test_another_routes_file_that_is_copied_over_this_one_is_named_and_mixes_not
     assert (context_of(project) / "damaged" / "routes" / "tide.md").read_bytes() == brought
 
 
-def test_next_steps_and_blockers_written_by_hand_stay_until_the_person_takes_them_out(project: Path) -> None:
+def test_next_steps_and_blockers_written_by_hand_stay_until_the_person_removes_them(project: Path) -> None:
     own = '  next_steps:\n    - "Ask Ada"\n  blockers:\n    - "No key"\n  todos:\n    - {content: "Call Bo"}\n'
     text = re.sub(r"  (?:next_steps|blockers|todos):\n(?:    .*\n)+", "", route_file(project, "tide").read_text())
     route_file(project, "tide").write_text(text.replace("\nactive_work:\n", f"\nactive_work:\n{own}"))
@@ -438,7 +438,7 @@ def test_a_decision_written_by_hand_gets_the_next_label_and_says_where_it_comes_
     assert len({decision.id for decision in context.decisions}) == len(context.decisions)
 
 
-def test_a_decision_deleted_by_hand_stays_deleted_when_its_words_come_again_in_old_segments(project: Path) -> None:
+def test_a_decision_deleted_by_hand_stays_deleted_when_old_segments_repeat_it(project: Path) -> None:
     EDITS["a decision that is taken away"][0](project)
     for _ in range(3):
         write(project)

@@ -129,7 +129,7 @@ def test_pressure_growth_and_projections_come_from_the_clients_own_figures(here:
     assert found.state == "working" and not found.warnings
 
 
-def test_after_a_compaction_the_window_is_what_the_client_says_and_growth_starts_anew(here: Project) -> None:
+def test_after_a_compaction_the_client_sets_the_window_and_growth_starts_anew(here: Project) -> None:
     log = log_of(here, "s-1").says(-9, 150_000).says(-8, 180_000).compacts(-7, 20_000)
     assert only(here).tokens == 20_000
     log.says(-6, 24_000).says(-4, 28_000)
@@ -267,7 +267,7 @@ def test_ended_and_killed_are_told_apart_and_what_a_killed_one_has_not_saved_is_
 # ---- which sessions ----
 
 
-def test_sessions_that_the_client_keeps_are_told_of_and_those_of_other_projects_are_not(here: Project) -> None:
+def test_sessions_that_the_client_keeps_are_listed_but_not_other_projects_ones(here: Project) -> None:
     slug = "".join(c if c.isalnum() else "-" for c in str(here.root))
     folder = here.root.parent / ".claude" / "projects"
     Log(folder / slug / "mine.jsonl", "mine").says(-1, 9_000)
@@ -439,9 +439,7 @@ def test_the_command_prints_a_table_its_warnings_and_json(ralf_cli: Cli) -> None
     assert session["percent"] == 75.0 and session["warnings"][0]["rule"] == "pressure"
 
 
-def test_a_notice_is_left_to_a_session_by_the_beginning_of_its_id_or_to_all_of_a_route(
-    ralf_cli: Cli, here: Project
-) -> None:
+def test_a_notice_goes_to_a_session_by_id_prefix_or_to_all_sessions_of_a_route(ralf_cli: Cli, here: Project) -> None:
     session_registry.save(here, KnownSession("3f2a91-22", route="tide", seen=time.time()))
     assert ralf_cli("nudge", "Read it again", "--session", "3f2a", "--from", "Ana").status == 0
     assert [(notice.sender, notice.text) for notice in inbox.waiting(here, "3f2a91-22")] == [("Ana", "Read it again")]

@@ -77,7 +77,7 @@ def test_a_checkpoint_of_an_earlier_version_is_found_without_the_cache(root: Pat
     assert cli("context", "checkpoint").lines == ["api: nothing new"]
 
 
-def test_a_session_is_refused_by_a_second_route_without_a_terminal_and_taken_with_again(root: Path, cli: Run) -> None:
+def test_a_second_route_refuses_a_session_without_a_terminal_unless_again_is_given(root: Path, cli: Run) -> None:
     assert cli("context", "checkpoint", "api").status == 0
     for command in ("checkpoint", "watch"):
         refused = cli("context", command, "other", *(("--once", "--every", 500) if command == "watch" else ()))

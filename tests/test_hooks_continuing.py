@@ -41,9 +41,7 @@ def lived(root: Path, session: str, prompt: str, *turns: tuple[str, object], **f
 
 
 @pytest.mark.parametrize("greeting", ["hi", "Guten Morgen", "hajde dalje", "你好", "what's next?"])
-def test_a_greeting_is_told_of_interrupted_work_in_one_line_and_changes_nothing_of_it(
-    project: Path, greeting: str
-) -> None:
+def test_a_greeting_gets_one_line_on_interrupted_work_and_changes_nothing_of_it(project: Path, greeting: str) -> None:
     killed(project)
     assert f"Context available for {ROUTE}" in handingkit.start("greeting", project)
     assert handingkit.prompt("greeting", project, greeting) == ""
@@ -118,7 +116,7 @@ def test_work_that_the_wish_names_comes_before_what_is_newer(project: Path) -> N
     assert GOAL in handingkit.prompt("new", project, "Please carry on with the old columns of the harbour")
 
 
-def test_work_that_the_wish_names_and_nobody_knows_brings_no_brief_and_makes_no_route_yet(project: Path) -> None:
+def test_unknown_work_named_in_a_wish_brings_no_brief_and_makes_no_route_yet(project: Path) -> None:
     killed(project)
     text = handingkit.prompt("new", project, "Please carry on with the login page")
     assert f"Context available for {ROUTE}" in text
@@ -139,7 +137,7 @@ def test_a_route_whose_session_was_handed_another_one_says_where_it_came_from(pr
     assert f"It went on from {ROUTE}" in handingkit.prompt("new", project, "continue")
 
 
-def test_a_file_that_the_person_wrote_is_gone_on_with_though_no_session_has_worked_on_it(tmp_path: Path) -> None:
+def test_a_file_that_the_person_wrote_is_continued_though_no_session_worked_on_it(tmp_path: Path) -> None:
     handingkit.project(tmp_path)
     path = storekit.route_file(tmp_path, "api-refactoring")
     path.parent.mkdir(exist_ok=True)

@@ -73,7 +73,7 @@ def test_what_was_killed_is_still_due_and_nothing_else_is_stored(rig: Rig) -> No
     assert tokens > 1_000  # all of the session: no part of it was stored, and none was passed over
 
 
-def test_a_process_that_a_hook_has_started_ends_when_it_has_done_all_the_work_that_it_may() -> None:
+def test_a_process_that_a_hook_started_ends_when_its_work_is_done() -> None:
     code = (
         "from ralf_integrations.hooks.checkpoints import Exhausted, limit_work\n"
         "import re\n"

@@ -137,7 +137,7 @@ def test_a_hook_that_is_killed_right_after_its_answer_has_nothing_handed_over_tw
     assert inbox.waiting(rig.project, rig.session) == []
 
 
-def test_what_the_client_has_not_taken_of_a_killed_hook_comes_again_under_the_same_mark(rig: Rig) -> None:
+def test_unread_output_of_a_killed_hook_comes_again_under_the_same_mark(rig: Rig) -> None:
     rig.hook()
     nudge(rig, "The schema has changed.")
     first = killed(rig, "after")

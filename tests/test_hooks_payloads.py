@@ -77,7 +77,7 @@ def rig(tmp_path: Path) -> Rig:
 
 
 @pytest.mark.parametrize("sample", SAMPLES)
-def test_what_clients_send_is_understood_and_answered_only_where_something_is_to_be_said(rig: Rig, sample: str) -> None:
+def test_client_events_are_understood_and_answered_only_if_there_is_something_to_say(rig: Rig, sample: str) -> None:
     rig.client, fields = SAMPLES[sample]
     name = fields["hook_event_name"]
     understood = parse(name, rig.payload(name, **fields), rig.client)
@@ -186,9 +186,7 @@ def test_every_event_of_every_client_has_a_meaning() -> None:
 
 
 @pytest.mark.parametrize("elsewhere", ["notes.txt", "../private.jsonl", "linked"])
-def test_a_transcript_outside_the_clients_own_folders_is_left_alone_and_that_is_said_once(
-    rig: Rig, elsewhere: str
-) -> None:
+def test_a_transcript_outside_the_clients_folders_is_left_alone_and_reported_once(rig: Rig, elsewhere: str) -> None:
     private = rig.root / elsewhere
     if elsewhere == "linked":
         target = rig.root / "private.txt"

@@ -64,7 +64,7 @@ def test_a_session_that_was_killed_before_its_first_checkpoint_is_gone_on_with(p
     assert route_of(project, "second") == (route, routing.CHOSEN)
 
 
-def test_of_several_that_were_left_here_the_interrupted_one_comes_and_the_others_are_offered_in_words(
+def test_of_several_sessions_the_interrupted_one_comes_and_others_are_offered(
     project: Path,
 ) -> None:
     ralf.record_decision("other-work", "WORD-OF-THE-OTHER", root=project)
@@ -116,9 +116,7 @@ def test_an_unknown_route_is_answered_with_the_closest_names(project: Path) -> N
 
 
 @pytest.mark.parametrize("character", ["x", "\U0001f600"])
-def test_an_unknown_route_of_any_length_is_answered_in_a_whole_fence_that_says_where_all_routes_are(
-    project: Path, character: str
-) -> None:
+def test_an_unknown_route_of_any_length_gets_a_whole_fence_that_lists_routes(project: Path, character: str) -> None:
     text = handingkit.prompt("new", project, f"--load-context a-b{character * 12_000}")
     assert length(text) <= LIMIT
     assert outside(text) == ""
@@ -160,7 +158,7 @@ def test_the_first_request_is_the_logs_where_hooks_came_later(project: Path) -> 
     assert route_of(project, "new")[0].startswith("rewrite-the-gauge")
 
 
-def test_a_greeting_that_stands_in_the_log_leaves_the_name_to_the_first_request_behind_it(project: Path) -> None:
+def test_a_logged_greeting_leaves_the_name_to_the_first_request_after_it(project: Path) -> None:
     handingkit.log(handingkit.kept(project, "new"), "new", ("user", "hi"), ("says", "Hello! What is it today?"))
     handingkit.prompt("new", project, REQUEST)
     assert route_of(project, "new")[0].startswith("rewrite-the-gauge")

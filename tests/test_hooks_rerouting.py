@@ -59,7 +59,7 @@ def test_a_change_of_route_ends_the_segment_which_belongs_to_the_one_before(rig:
     assert verify.verify(root=rig.root).findings == ()
 
 
-def test_what_is_too_much_to_wait_for_at_a_change_of_route_is_taken_by_the_one_before_alone(
+def test_work_too_long_to_wait_for_at_a_change_of_route_goes_to_the_old_route_alone(
     rig: Rig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(checkpoints, "LEFT_ROUTE_SECONDS", 0.01)
@@ -76,7 +76,7 @@ def test_what_is_too_much_to_wait_for_at_a_change_of_route_is_taken_by_the_one_b
     assert spans(rig, "B")[-1][1] == end
 
 
-def test_where_the_route_before_has_nothing_of_the_session_all_of_it_goes_to_the_new_one(rig: Rig) -> None:
+def test_a_session_without_content_in_its_old_route_goes_wholly_to_the_new_one(rig: Rig) -> None:
     go_on(rig, 1_000)
     use(rig, "B")
     end = go_on(rig, 500)

@@ -31,7 +31,7 @@ def whole(text: str) -> str:
 
 
 @pytest.mark.usefixtures("on_route")
-def test_a_session_whose_environment_names_the_route_gets_goal_step_decisions_files_failures_and_next_steps(
+def test_a_session_with_a_named_route_gets_goal_step_decisions_files_and_failures(
     project: Path,
 ) -> None:
     text = whole(handingkit.start("new", project))
@@ -70,7 +70,7 @@ def test_step_zero_and_completed_steps_survive(project: Path) -> None:
     assert "done: step 0: Read it → 72 stations" in text
 
 
-def test_a_session_without_a_route_of_its_own_is_told_in_a_line_of_what_was_interrupted_here(project: Path) -> None:
+def test_a_session_without_a_route_gets_one_line_on_work_interrupted_here(project: Path) -> None:
     handingkit.remembered(project, "old", route=ROUTE, worktree=str(project), seen=1.0)
     text = whole(handingkit.start("new", project))
     assert f"Context available for {ROUTE} (1 checkpoint, last " in text
@@ -103,7 +103,7 @@ def test_the_configuration_says_how_much_is_handed_over(project: Path, mode: str
 
 
 @pytest.mark.usefixtures("on_route")
-def test_a_resumed_session_gets_nothing_of_its_own_work_and_a_line_where_others_have_gone_on(project: Path) -> None:
+def test_a_resumed_session_gets_none_of_its_own_work_and_one_line_if_others_went_on(project: Path) -> None:
     assert handingkit.start("old", project, "resume") == ""
     shutil.copy(handingkit.kept(project, "old"), handingkit.kept(project, "s"))
     text = handingkit.start("other", project, "resume")
@@ -195,9 +195,7 @@ def test_a_remembered_transcript_that_is_another_file_is_not_read(project: Path,
 
 @pytest.mark.usefixtures("on_route")
 @pytest.mark.parametrize("live", [1, 2, 20])
-def test_with_live_sessions_beside_it_a_session_gets_its_own_route_and_no_word_of_theirs(
-    project: Path, live: int
-) -> None:
+def test_beside_live_sessions_a_session_gets_its_own_route_and_no_word_of_theirs(project: Path, live: int) -> None:
     with handingkit.process() as (pid, born):
         for number in range(live):
             route = f"live-route-{number}"
@@ -292,7 +290,7 @@ def test_a_memory_of_another_version_keeps_what_is_understood(tmp_path: Path) ->
 
 
 @pytest.mark.usefixtures("on_route")
-def test_five_megabytes_of_context_stay_within_what_the_client_takes_and_say_what_is_left_out(tmp_path: Path) -> None:
+def test_five_megabytes_of_context_fit_the_clients_limit_and_name_what_is_left_out(tmp_path: Path) -> None:
     from dataclasses import replace
 
     from ralf.model import Decision, PathFact, RequestFact, Section

@@ -57,7 +57,7 @@ def test_codex_and_the_single_event_of_claude_do_the_same(rig: Rig) -> None:
     ("variable", "value"),
     [("PYTHONPATH", "."), ("PYTHONPATH", ":/nowhere"), ("PYTHONHOME", "/nowhere"), ("PYTHONHASHSEED", "none")],
 )
-def test_what_the_environment_tells_python_stops_no_checkpoint_and_runs_nothing_of_the_project(
+def test_the_environments_python_settings_stop_no_checkpoint_and_run_no_project_code(
     rig: Rig, variable: str, value: str
 ) -> None:
     for name in ("json", "re", "ralf", "sitecustomize"):

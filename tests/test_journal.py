@@ -125,14 +125,14 @@ def test_a_payload_with_half_a_surrogate_pair_is_refused_before_anything_is_writ
     assert list(journal.read(store, ROUTE)) == []
 
 
-def test_a_payload_that_was_changed_is_not_intact_unless_its_record_says_that_it_was_purged() -> None:
+def test_a_changed_payload_is_not_intact_unless_its_record_says_that_it_was_purged() -> None:
     record = journal.sealed(Record(1, "x", {"said": "a secret"}))
     changed = replace(record, payload={"said": "[forgotten]"})
     assert not journal.is_intact(changed)
     assert journal.is_intact(replace(changed, purged=True))
 
 
-def test_the_name_of_a_history_depends_on_kinds_and_digests_but_not_on_words_that_were_purged() -> None:
+def test_a_historys_name_depends_on_kinds_and_digests_but_not_on_purged_words() -> None:
     record = journal.sealed(Record(3, "x", {"said": "a secret"}))
     purged = replace(record, payload={"said": "[forgotten]"}, purged=True)
     name = fold.lineage("r2-before", record)
@@ -169,9 +169,7 @@ MALFORMED: dict[str, tuple[str, dict[str, Any]]] = {
 
 
 @pytest.mark.parametrize("case", MALFORMED)
-def test_a_record_whose_payload_is_not_what_its_kind_holds_is_told_as_damage_by_whoever_reads_it(
-    tmp_path: Path, case: str
-) -> None:
+def test_a_record_whose_payload_does_not_fit_its_kind_is_reported_as_damage(tmp_path: Path, case: str) -> None:
     ralf.record_decision("tide", "Keep the old columns", root=tmp_path)
     store = project.find(tmp_path).store
     kind, payload = MALFORMED[case]

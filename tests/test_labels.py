@@ -126,7 +126,7 @@ def test_every_labelled_sentence_gets_a_verdict_in_its_place() -> None:
     assert [str(v.sentence) for v in labelled.precision_and_recall()] == [str(row) for row in labelled.rows()]
 
 
-def test_what_is_listed_of_the_sentences_in_own_words_is_real_and_most_of_what_is_real_is_listed() -> None:
+def test_sentences_listed_as_own_words_are_real_and_most_real_ones_are_listed() -> None:
     agreement = Agreement.of(labelled.own_precision_and_recall())
     assert agreement.precision >= 0.9
     assert agreement.recall >= 0.75

@@ -33,7 +33,7 @@ def test_an_expression_that_is_only_matched_at_the_beginning_is_tried_there_alon
     assert grown(expression(r"\w+=", anchored=True), 32_000) is None
 
 
-def test_the_pumps_of_an_expression_are_the_same_each_time_and_lead_up_to_what_is_repeated() -> None:
+def test_the_pumps_of_an_expression_are_stable_and_lead_up_to_what_is_repeated() -> None:
     pattern = r"yes|error\s*(?:\[\w+\])?\s*[:(]"
     assert cases(pattern, 0) == cases(pattern, 0)
     assert ("error", " ") in cases(pattern, 0)
@@ -69,5 +69,5 @@ def test_a_checkpoint_of_hostile_text_takes_about_as_long_as_one_of_kind_text() 
 
 @pytest.mark.slow(seconds=20)
 @pytest.mark.parametrize("place", list(hostile.PLACES))
-def test_wherever_hostile_text_stands_a_checkpoint_takes_about_as_long_as_one_of_kind_text(place: str) -> None:
+def test_hostile_text_at_any_place_takes_about_as_long_as_kind_text(place: str) -> None:
     assert hostile.faults(place, hostile.PUMPS, 100_000, redacted=False) == []

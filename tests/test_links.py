@@ -228,7 +228,7 @@ def test_the_check_sees_a_reader_that_follows_and_a_writer_that_writes_through(m
 # ---- the way to the store ----
 
 
-def test_a_store_that_is_a_link_out_of_the_project_is_refused_unless_the_project_was_named(
+def test_a_store_linked_out_of_the_project_is_refused_unless_the_project_was_named(
     made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for part in (".autonomous", ".autonomous/context"):
@@ -260,7 +260,7 @@ def test_a_store_that_is_a_link_within_the_project_is_the_projects(
     [None, "gitdir: elsewhere", "/nowhere/.git\n", "\0", "x" * 200_000],
     ids=["none", "words", "other", "NUL", "long"],
 )
-def test_a_git_file_that_points_at_a_repository_which_knows_nothing_of_it_leads_nowhere(
+def test_a_git_file_that_points_at_a_repository_unaware_of_it_leads_nowhere(
     made: Path, tmp_path: Path, back: str | None
 ) -> None:
     administrative = tmp_path / "theirs" / ".git" / "worktrees" / "x"

@@ -350,7 +350,7 @@ def test_a_run_whose_documents_were_written_since_git_saw_them_is_its_agents(
 
 
 @pytest.mark.parametrize("is_committed", [True, False])
-def test_no_document_of_a_run_speaks_as_the_user_and_none_that_git_has_brought_makes_a_rule(
+def test_no_document_of_a_run_speaks_as_the_user_and_none_from_git_makes_a_rule(
     project: Project, is_committed: bool
 ) -> None:
     folder = a_run(project, 1)

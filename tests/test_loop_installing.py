@@ -166,7 +166,7 @@ def test_a_section_of_another_version_is_replaced(tree: Path, root: Path, run: R
     assert prompt.read_text() == PROMPT
 
 
-def test_of_two_projects_of_a_tree_the_one_that_is_taken_out_leaves_the_other_its_prompts(
+def test_uninstalling_one_of_two_projects_of_a_tree_leaves_the_other_its_prompts(
     tree: Path, root: Path, run: Run
 ) -> None:
     before = state(tree)
@@ -216,7 +216,7 @@ def test_the_launcher_of_the_same_name_is_told_from_this_command(tree: Path, tmp
     assert not interpreter.is_launcher(tmp_path / "missing")
 
 
-def test_init_and_doctor_say_that_the_launcher_is_another_program_and_do_not_start_it(
+def test_init_and_doctor_report_a_launcher_of_another_program_and_never_start_it(
     tree: Path, root: Path, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tree / "bin" / "ralf").write_text(f"{LAUNCHER}\ntouch {tree / 'started'}\n")

@@ -52,12 +52,12 @@ def test_every_item_is_counted_once(
     assert loss.from_record(json.loads(json.dumps(loss.to_record(losses)))) == losses
 
 
-def test_what_is_seen_again_is_merged_and_what_is_not_given_back_is_dropped_with_its_lines() -> None:
+def test_repeated_items_are_merged_and_items_not_restored_are_dropped_with_lines() -> None:
     lines = [Item("paths", "a.py", 1), Item("paths", "a.py", 2), *(Item("paths", "b.py", n) for n in (9, 5, 4, 3))]
     assert loss.account(lines, Words("read: a.py"), (), ()) == (Loss("paths", 1, 1, 4, "3-5, 9"),)
 
 
-def test_a_decision_that_the_route_has_is_merged_and_the_sentences_of_a_listed_one_are_too() -> None:
+def test_a_known_decision_is_merged_and_so_are_the_sentences_of_a_listed_one() -> None:
     sentences = [Item("decisions", "We use sqlite instead of files.", 3), Item("decisions", "Never ever do that.", 4)]
     listed = [Decision(decision="We use sqlite instead of files."), Decision(decision="Ask first")]
     words = Words.of(listed)

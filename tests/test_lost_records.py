@@ -129,7 +129,7 @@ def test_a_journal_that_went_on_after_it_was_cut_keeps_its_own_under_their_label
     assert len({label for label, _ in found.values()}) == len(found)
 
 
-def test_a_journal_without_any_record_left_is_begun_anew_from_the_file_and_that_is_said(project: Path) -> None:
+def test_a_journal_without_any_record_is_rebuilt_from_the_file_and_reported(project: Path) -> None:
     before = said(ralf.get_context("tide", root=project))
     journal_file(project, "tide").write_bytes(b"")
     assert verify(root=project).damaged

@@ -177,7 +177,7 @@ def test_an_item_that_came_meanwhile_stays_behind_the_one_that_it_stood_behind()
     assert "".join(item["content"] for item in merge(base, ours, turned).tree["todos"]) == "cnabx"
 
 
-def test_a_field_of_an_item_that_is_gone_cannot_be_set_and_is_reported_with_its_new_value() -> None:
+def test_a_field_of_a_removed_item_cannot_be_set_and_is_reported_with_its_new_value() -> None:
     base = {"decisions": [{"id": "DEC-001", "decision": "d"}, {"id": "DEC-002"}]}
     ours = {"decisions": [{"id": "DEC-002"}]}
     merged = merge(base, ours, {"decisions": [{"id": "DEC-001", "decision": "e"}, {"id": "DEC-002"}]})

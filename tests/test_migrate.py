@@ -403,7 +403,7 @@ def test_a_memory_in_yaml_becomes_the_work_of_its_agents_route(tmp_path: Path) -
     assert ralf.search("it is short", root=tmp_path)
 
 
-def test_an_empty_history_invents_nothing_and_examples_in_comments_are_not_to_be_found(tmp_path: Path) -> None:
+def test_an_empty_history_invents_nothing_and_examples_in_comments_are_not_found(tmp_path: Path) -> None:
     put(tmp_path, "timeline-memory.md", WORKER)
     report = migrate("timeline-memory", root=tmp_path)
     assert report.decisions == 0
@@ -426,7 +426,7 @@ def test_a_filled_history_becomes_checkpoints_and_what_an_analyst_decided_a_deci
     assert decision.extra["label"] == "timeline-memory.md#run-20260204-001"
 
 
-def test_a_memory_in_markdown_goes_to_its_task_and_only_the_queue_and_the_assignment_are_state(tmp_path: Path) -> None:
+def test_a_markdown_memory_goes_to_its_task_and_only_queue_and_assignment_are_state(tmp_path: Path) -> None:
     put(tmp_path, "agents/ssot-fix/auditor-worker/memory/timeline-memory.md", AUDITOR)
     report = migrate("timeline-memory", root=tmp_path).files[0]
     assert (report.routes, report.rule, report.shape) == (("TASK-TIDE-003B",), "the task", "family B")
@@ -512,7 +512,7 @@ def test_runs_may_be_a_list_or_stand_under_their_ids(history: str, tmp_path: Pat
     assert (decision.decision, decision.extra["label"]) == ("defer P-001", "timeline-memory.md#run-20260204-001")
 
 
-def test_of_a_memory_that_is_damaged_in_one_place_the_rest_is_taken_and_the_place_said(tmp_path: Path) -> None:
+def test_a_memory_damaged_in_one_place_is_read_otherwise_and_the_place_reported(tmp_path: Path) -> None:
     broken = HISTORY.replace('decision: "defer"', "completion_status: completed")
     head, tail = WORKER.split("reading_history:\n")
     text = head + broken + tail[tail.index("\ncurrent_context") :].replace("  backlog: []", "  backlog: [")
@@ -584,7 +584,7 @@ def test_of_a_view_that_ralf_has_put_there_the_original_is_read(tmp_path: Path) 
 # ---- decisions ----
 
 
-def test_entries_of_a_projects_registry_stay_apart_and_are_found_by_title_reason_and_label(tmp_path: Path) -> None:
+def test_entries_of_a_registry_stay_apart_and_are_found_by_title_reason_and_label(tmp_path: Path) -> None:
     put(tmp_path, ".autonomous/decisions/decision_registry.yaml", REGISTRY)
     report = migrate("decision-registry", root=tmp_path)
     assert (report.decisions, report.routes) == (2, ("planner",))
@@ -617,7 +617,7 @@ decisions:
 """
 
 
-def test_a_decision_that_a_registry_has_with_and_without_its_number_is_one_with_both_labels(tmp_path: Path) -> None:
+def test_a_registry_decision_with_and_without_its_number_is_one_with_both_labels(tmp_path: Path) -> None:
     put(tmp_path, "decision_registry.yaml", TOLD_TWICE)
     (report,) = migrate("decision-registry", root=tmp_path).files
     assert report.decisions == 5
@@ -651,7 +651,7 @@ def test_a_document_that_a_registry_names_is_read_anew_each_time(tmp_path: Path)
     assert decided("half of it") == ["Scope: half of it"]
 
 
-def test_of_a_registry_that_is_damaged_in_one_place_the_rest_is_taken_and_the_place_said(tmp_path: Path) -> None:
+def test_a_registry_damaged_in_one_place_is_read_otherwise_and_the_place_reported(tmp_path: Path) -> None:
     put(tmp_path, "decision_registry.yaml", f"{REGISTRY}- id: [DEC-0003\n")
     (report,) = migrate("decision-registry", root=tmp_path).files
     assert (report.outcome, report.decisions) == ("unreadable", 2)
@@ -661,7 +661,7 @@ def test_of_a_registry_that_is_damaged_in_one_place_the_rest_is_taken_and_the_pl
     assert migrate("decision-registry", root=tmp_path).written == 0
 
 
-def test_the_text_of_an_entry_comes_from_the_file_that_it_was_made_of_where_that_is_still_there(tmp_path: Path) -> None:
+def test_the_text_of_an_entry_comes_from_its_source_file_while_that_exists(tmp_path: Path) -> None:
     root = tmp_path / "5-project-memory" / "tide"
     put(root, ".autonomous/decisions/decision_registry.yaml", REGISTRY)
     put(root, "runs/planner/run-0002/DECISIONS.md", "## Decision 1: Analysis Scope\n\n**Decision:** Half of it\n")
@@ -694,7 +694,7 @@ def test_an_empty_registry_makes_no_route(text: str, tmp_path: Path) -> None:
     assert ralf.list_routes(root=tmp_path) == []
 
 
-def test_a_page_of_decisions_goes_to_the_task_that_it_names_and_the_rest_of_it_is_evidence(tmp_path: Path) -> None:
+def test_a_page_of_decisions_goes_to_the_task_it_names_and_the_rest_is_evidence(tmp_path: Path) -> None:
     put(tmp_path, "runs/executor/run-0042/DECISIONS.md", DECISIONS)
     (report,) = migrate("decisions-md", root=tmp_path).files
     (decision,) = ralf.get_context("TASK-42", root=tmp_path).decisions
@@ -725,7 +725,7 @@ def test_a_skeleton_of_decisions_makes_no_route(text: str, tmp_path: Path) -> No
 # ---- RALF-CONTEXT.md ----
 
 
-def test_the_page_of_a_loop_tells_what_comes_next_what_was_found_and_what_was_decided(tmp_path: Path) -> None:
+def test_the_page_of_a_loop_shows_next_steps_findings_and_decisions(tmp_path: Path) -> None:
     put(tmp_path, "RALF-CONTEXT.md", CONTEXT)
     (report,) = migrate("ralf-context", root=tmp_path).files
     context = ralf.get_context("planner", root=tmp_path)
@@ -803,7 +803,7 @@ def test_runs_go_to_their_tasks_and_those_that_wrote_nothing_only_count(tmp_path
     assert {field.fate for field in empty.fields} == {"left"}
 
 
-def test_runs_are_found_below_documents_and_other_runs_and_a_folder_of_another_kind_is_none(tmp_path: Path) -> None:
+def test_runs_are_found_below_documents_and_other_runs_but_not_in_other_folders(tmp_path: Path) -> None:
     (tmp_path / ".autonomous").mkdir()
     for place in ("", "tasks/TASK-7", "tasks/TASK-7/runs.migrated/run-0001", "runs/run-0002", "runs/run-0002/run-0003"):
         put(

@@ -49,7 +49,7 @@ def test_a_quick_write_is_private_whatever_the_umask(tmp_path: Path) -> None:
     assert stat.S_IMODE((tmp_path / ".autonomous").stat().st_mode) == 0o700
 
 
-def test_the_folder_of_an_earlier_store_is_tightened_at_the_next_write_and_not_by_reading(tmp_path: Path) -> None:
+def test_the_folder_of_an_earlier_store_is_tightened_by_a_write_and_not_by_reading(tmp_path: Path) -> None:
     ralf.record_decision("tide", "Use centimetres", root=tmp_path)
     store = context_of(tmp_path)
     store.chmod(0o755)
@@ -62,9 +62,7 @@ def test_the_folder_of_an_earlier_store_is_tightened_at_the_next_write_and_not_b
 
 
 @pytest.mark.parametrize("mode", [0o600, 0o644, 0o640, 0o660, 0o666])
-def test_a_route_file_keeps_the_mode_that_a_person_set_but_for_everybodys_right_to_write(
-    tmp_path: Path, mode: int
-) -> None:
+def test_a_route_file_keeps_the_mode_that_a_person_set_except_write_for_everybody(tmp_path: Path, mode: int) -> None:
     ralf.record_decision("tide", "Use centimetres", root=tmp_path)
     route_file(tmp_path, "tide").chmod(mode)
     with umask(0):
@@ -107,7 +105,7 @@ def test_commands_read_a_store_that_cannot_be_written(tmp_path: Path) -> None:
     assert Project(root).folder == context_of(root)
 
 
-def test_a_route_file_that_may_not_be_read_is_served_from_the_journal_and_left_as_it_is(tmp_path: Path) -> None:
+def test_an_unreadable_route_file_is_served_from_the_journal_and_left_as_it_is(tmp_path: Path) -> None:
     ralf.record_decision("tide", "Use centimetres", root=tmp_path)
     path = route_file(tmp_path, "tide")
     path.chmod(0)

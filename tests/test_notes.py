@@ -36,7 +36,7 @@ def _decided(text: str = "## D-9: Keep WAL mode", **fields: object) -> Event:
     return note(text, path=f"{SESSION}/DECISIONS.md", line=12, decision={**WAL, **fields})
 
 
-def test_a_decision_in_the_fields_of_a_note_is_kept_with_its_place_and_its_name_there(tmp_path: Path) -> None:
+def test_a_decision_in_the_fields_of_a_note_keeps_its_place_and_its_label(tmp_path: Path) -> None:
     _take(tmp_path, _decided(reversibility="HIGH"))
     (decision,) = ralf.get_context(ROUTE, root=tmp_path).decisions
     assert (decision.id, decision.decision, decision.origin) == ("DEC-001", "Keep WAL mode", "import")
@@ -135,7 +135,7 @@ def test_a_note_says_where_the_work_stands_and_what_was_done(tmp_path: Path) -> 
     assert context.body.sections[0].title == "Run 18"
 
 
-def test_a_document_has_no_say_in_labels_links_and_pins_and_values_of_another_kind_are_left_out(tmp_path: Path) -> None:
+def test_a_document_sets_no_labels_links_or_pins_and_wrong_types_are_left_out(tmp_path: Path) -> None:
     ours = {"id": "DEC-900", "pinned": True, "supersedes": "DEC-001", "source": {"session": "x"}, "status": "APPROVED"}
     odd = {"rationale": {"a": 1}, "alternatives": ["one", {"two": 2}], "origin": "root", "kind": "law"}
     _take(tmp_path, _decided(**ours, **odd), note("odd", work={"plan_step": "x", "attempts": 99}, facts=["no"]))
@@ -147,7 +147,7 @@ def test_a_document_has_no_say_in_labels_links_and_pins_and_values_of_another_ki
     assert context.active_work.plan_step is None
 
 
-def test_decisions_of_the_same_words_and_other_reasons_are_two_where_their_documents_number_them(
+def test_decisions_with_the_same_words_and_other_reasons_are_two_where_numbered(
     tmp_path: Path,
 ) -> None:
     scope = {"decision": "Analysis Scope"}
@@ -168,7 +168,7 @@ def test_a_decision_is_found_by_the_name_that_its_document_gives_it(tmp_path: Pa
     assert [hit.id for hit in hits if hit.kind == "decision"] == ["DEC-001"]
 
 
-def test_a_decision_that_a_person_dropped_stays_dropped_when_its_document_is_rewritten(tmp_path: Path) -> None:
+def test_a_dropped_decision_stays_dropped_when_its_document_is_rewritten(tmp_path: Path) -> None:
     _take(tmp_path, _decided())
     drop(ROUTE, "DEC-001", root=tmp_path)
     _take(tmp_path, _decided("## D-9: Keep WAL mode, all the same"))

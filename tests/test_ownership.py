@@ -145,7 +145,7 @@ def test_a_foreign_record_stays_foreign_when_it_is_rewritten(tmp_path: Path) -> 
 # ---- hooks ----
 
 
-def test_settings_that_came_with_a_repository_opt_nothing_in_and_the_person_is_told_once(tmp_path: Path) -> None:
+def test_settings_that_came_with_a_repository_enable_nothing_and_are_reported_once(tmp_path: Path) -> None:
     root = tmp_path / "clone"
     context_of(root).mkdir(parents=True)
     (context_of(root) / "config.yaml").write_text("inject: brief\n")
@@ -364,9 +364,7 @@ def test_settings_that_git_tracks_opt_nobody_in_though_the_store_is_adopted(earl
     assert not owner.has_opted_in and not config.is_believed(Project(earlier))
 
 
-def test_the_store_of_an_earlier_version_is_adopted_where_the_users_own_logs_prove_it(
-    earlier: Path, own_logs: Path
-) -> None:
+def test_an_earlier_versions_store_is_adopted_where_the_users_own_logs_prove_it(earlier: Path, own_logs: Path) -> None:
     said = started(earlier)
     assert said.notice == ""
     owner = Project(earlier).owner
@@ -425,7 +423,7 @@ def test_patterns_of_a_store_that_waits_stay_in_force(earlier: Path) -> None:
     assert "ACME-1" not in str(records_of(earlier, "tide"))
 
 
-def test_a_project_that_was_moved_is_known_by_its_seals_and_taken_over_when_the_person_says_so(tmp_path: Path) -> None:
+def test_a_moved_project_is_known_by_its_seals_and_adopted_when_the_person_agrees(tmp_path: Path) -> None:
     before, after = tmp_path / "before", tmp_path / "after"
     before.mkdir()
     optin.init(Project(before), share=False)

@@ -193,7 +193,7 @@ def test_what_a_person_tells_of_somebody_else_is_no_rule(tmp_path: Path, text: s
     assert [decision for decision in taken(tmp_path, text).decisions if decision.kind == "rule"] == []
 
 
-def test_a_long_request_loses_of_a_paste_its_middle_and_of_a_persons_own_words_nothing(tmp_path: Path) -> None:
+def test_a_long_request_loses_the_middle_of_a_paste_but_no_words_of_the_person(tmp_path: Path) -> None:
     own = [f"Part {number} of what I want is that the reader keeps column {number}." for number in range(30)]
     text = "\n\n".join([*own[:15], "```\n" + "output of a tool\n" * 300 + "```", *own[15:]])
     (request,) = taken(tmp_path, text).facts.requests

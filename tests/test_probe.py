@@ -32,7 +32,7 @@ def kinds_of(found: list[Item]) -> dict[str, list[str]]:
 # ---- what a segment holds ----
 
 
-def test_files_commands_errors_tests_and_commits_are_read_from_calls_and_their_results() -> None:
+def test_files_commands_errors_tests_and_commits_are_read_from_calls_and_results() -> None:
     made = Talk()
     made.use("Read", {"file_path": "/srv/made/src/a.py"}, "text")
     made.use("Edit", {"file_path": "/etc/hosts", "old_string": "a"}, "no such text", failed=True)

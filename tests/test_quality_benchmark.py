@@ -39,7 +39,7 @@ def test_a_file_that_is_no_session_is_left_out_with_the_reason(tmp_path: Path) -
     assert done.stderr.startswith(f"left out: {path}: ")
 
 
-def test_a_name_is_needed_when_it_was_known_before_and_is_used_before_it_is_shown_again() -> None:
+def test_a_name_is_needed_when_it_was_known_and_is_used_before_it_is_shown_again() -> None:
     sys.path.insert(0, str(ROOT / "benchmarks"))
     try:
         from quality import needs

@@ -230,7 +230,7 @@ def test_what_follows_a_cut_secret_is_counted_over_several_checkpoints() -> None
         "SharedAccessKey=eto0EFHYqGjtw1hmkFgwD2",
     ],
 )
-def test_what_would_be_a_secret_with_more_behind_it_is_one_at_an_end_after_which_anything_may_come(end: str) -> None:
+def test_a_secret_that_needs_more_text_is_one_at_an_end_that_anything_may_follow(end: str) -> None:
     shown, _ = REDACTOR.events([result(f"log\n{end}")])
     assert MARKER.search(shown[0].text)
 
@@ -314,7 +314,7 @@ def test_a_persons_edit_is_redacted_when_it_is_taken_in(tmp_path: Path) -> None:
     assert PASSWORD.encode() not in stored(tmp_path)
 
 
-def test_a_secret_that_an_editor_saves_again_and_again_stays_in_no_file_that_was_displaced(tmp_path: Path) -> None:
+def test_a_secret_that_an_editor_saves_repeatedly_stays_in_no_displaced_file(tmp_path: Path) -> None:
     ralf.record_decision("tide", "We keep the table in one file.", root=tmp_path)
     path = tmp_path / ".autonomous" / "context" / "routes" / "tide.md"
     theirs = path.read_text().replace("one file", f"one file, A_PASSWORD={PASSWORD}")
@@ -327,9 +327,7 @@ def test_a_secret_that_an_editor_saves_again_and_again_stays_in_no_file_that_was
 
 
 @pytest.mark.parametrize("edit", ["password: {0}", "password: >-\n  {0}", "db:\n  password:\n    {0}"])
-def test_a_value_that_its_key_calls_a_secret_is_redacted_in_a_persons_edit_and_taken_in_once(
-    tmp_path: Path, edit: str
-) -> None:
+def test_a_value_whose_key_names_a_secret_is_redacted_in_an_edit_and_merged_once(tmp_path: Path, edit: str) -> None:
     ralf.record_decision("tide", "We keep the table in one file.", root=tmp_path)
     path = tmp_path / ".autonomous" / "context" / "routes" / "tide.md"
     theirs = path.read_text().replace("\ndecisions:", f"\n{edit.format(PASSWORD)}\ndecisions:", 1)
@@ -365,9 +363,7 @@ def test_a_persons_edit_is_redacted_when_a_repair_takes_it_in(tmp_path: Path) ->
         'note: "the password =\n  {word}"',
     ],
 )
-def test_a_secret_that_only_the_value_shows_and_no_line_stays_in_no_file_that_was_displaced(
-    tmp_path: Path, edit: str
-) -> None:
+def test_a_secret_visible_only_in_the_value_stays_in_no_displaced_file(tmp_path: Path, edit: str) -> None:
     token, word = f"ghp_{'a1B2c3D4e5F6' * 3}", "tH7zQp9LmX2vKd4R"
     ralf.record_decision("tide", "We keep the table in one file.", root=tmp_path)
     path = tmp_path / ".autonomous" / "context" / "routes" / "tide.md"
@@ -462,7 +458,7 @@ def test_many_short_texts_of_a_kind_take_as_long_each_as_few_do() -> None:
 # ---- one look for many ----
 
 
-def test_an_expression_that_looks_at_each_beginning_once_matches_what_the_plain_alternatives_do() -> None:
+def test_an_expression_with_shared_beginnings_matches_like_plain_alternatives() -> None:
     words = [literal for one in formats.FORMATS for literal in one.literals]
     quick, plain = re.compile(engine.any_of(words)), re.compile("|".join(map(re.escape, words)))
     text = " ".join([*words, *(word[1:] for word in words), *(word[:-1] for word in words)])

@@ -183,7 +183,7 @@ def test_pruning_touches_nothing_but_blobs_and_the_search_index(project: Path) -
     assert {name: content for name, content in before.items() if name in after} == after
 
 
-def test_after_pruning_why_names_the_place_and_search_finds_the_decision_but_not_the_words(project: Path) -> None:
+def test_after_pruning_why_names_the_place_and_search_finds_only_the_decision(project: Path) -> None:
     asked = "level part_1 1 cm, station 1"
     first = {hit.kind for hit in ralf.search(asked, route="tide", root=project, limit=20) if hit.id == "cp-001"}
     assert "evidence" in first

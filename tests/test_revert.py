@@ -102,7 +102,7 @@ def test_a_revert_of_a_revert_is_the_identity_but_for_their_own_entries(project:
     assert [entry.checkpoint_id for entry in now(project).checkpoints][-1] == "cp-005"
 
 
-def test_what_a_poisoned_checkpoint_brought_is_gone_from_file_brief_and_active_search_and_log_still_tells(
+def test_a_poisoned_checkpoint_is_gone_from_file_brief_and_search_but_not_the_log(
     project: Path,
 ) -> None:
     assert POISON in now(project).render()

@@ -71,7 +71,7 @@ def store(tmp_path: Path) -> FileStore:
 
 
 @pytest.mark.parametrize("delay", [0.0, 0.006, 0.012, 0.025])
-def test_a_rewrite_that_is_killed_did_all_or_nothing_and_done_again_leaves_nothing_behind(
+def test_a_killed_rewrite_did_all_or_nothing_and_leaves_nothing_when_repeated(
     store: FileStore, tmp_path: Path, delay: float
 ) -> None:
     killed(REWRITE, tmp_path, delay)
@@ -181,7 +181,7 @@ def repair_twice(root: Path, monkeypatch: pytest.MonkeyPatch, owner: object, nam
     repair(root=root)
 
 
-def test_a_repair_that_dies_before_an_archive_is_written_anew_leaves_what_can_be_read_of_it_in_place(
+def test_a_repair_that_dies_before_an_archive_is_rewritten_leaves_the_readable_part(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = FileStore(context_of(tmp_path))
@@ -198,7 +198,7 @@ def test_a_repair_that_dies_before_an_archive_is_written_anew_leaves_what_can_be
     assert [one.read_bytes() for one in kept.iterdir()] == [content]
 
 
-def test_a_repair_that_dies_before_a_journal_is_written_anew_leaves_each_part_in_place(
+def test_a_repair_that_dies_before_a_journal_is_rewritten_leaves_each_part_in_place(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for number in range(6):

@@ -276,7 +276,7 @@ def test_no_more_than_four_places_of_a_decision_are_remembered() -> None:
     assert [place.first_line for place in decision.further_sources] == [1, 2, 3]
 
 
-def test_a_known_decision_that_was_taken_back_is_reversed_and_names_what_took_its_place() -> None:
+def test_a_known_decision_taken_back_is_reversed_and_names_its_replacement() -> None:
     news = {"id": "DEC-001", "decision": "a", "status": "reversed", "superseded_by": "#2"}
     back = checkpoint(0, decisions=[news, {"decision": "undo that", "supersedes": "DEC-001"}])
     context = folded(decided("a"), ("checkpoint", back))
@@ -424,7 +424,7 @@ def test_a_snapshot_that_is_torn_damaged_or_of_another_version_counts_for_nothin
 
 @pytest.mark.parametrize("value", [["x"], {"#items": ["x"]}, "x", 1, [{"#items": ["x"], "b": [1]}], {"##items": []}])
 @pytest.mark.parametrize("at", ["top", "within", "decision"])
-def test_a_persons_keys_come_back_from_a_snapshot_as_they_are_whatever_the_cache_calls_so(
+def test_a_persons_keys_survive_a_snapshot_even_if_the_cache_uses_the_same_names(
     tmp_path: Path, value: object, at: str
 ) -> None:
     keys = {"#items": value, "##items": 2, "#body-like": 3}

@@ -139,7 +139,7 @@ def lines(root: Path) -> list[evidence.Line]:
 # ---- what a run wrote ----
 
 
-def test_a_run_folder_becomes_one_checkpoint_with_its_decisions_its_files_and_where_it_left_the_work(
+def test_a_run_folder_becomes_one_checkpoint_with_decisions_files_and_state_of_work(
     tmp_path: Path,
 ) -> None:
     report = ralf.checkpoint(ROUTE, filled(tmp_path), root=tmp_path)
@@ -183,7 +183,7 @@ def test_all_that_was_written_is_evidence_and_found_and_nothing_of_a_template_is
     assert ralf.search("why is the lock never free", root=tmp_path)
 
 
-def test_a_run_read_again_writes_nothing_and_of_one_that_goes_on_only_what_is_new_is_taken(tmp_path: Path) -> None:
+def test_a_run_read_again_writes_nothing_and_a_growing_one_adds_only_new_content(tmp_path: Path) -> None:
     folder = filled(tmp_path)
     ralf.checkpoint(ROUTE, folder, root=tmp_path)
     before = kept_bytes(tmp_path)
@@ -236,7 +236,7 @@ def test_a_registry_of_the_run_gives_the_text_of_the_chosen_option(tmp_path: Pat
     assert decision.extra["label"] == "runs/executor/run-0018#DEC-001"
 
 
-def test_what_a_client_printed_is_a_note_without_what_we_had_handed_it_and_its_promise_is_the_outcome(
+def test_a_clients_output_is_a_note_without_our_text_and_its_promise_is_the_outcome(
     tmp_path: Path,
 ) -> None:
     from ralf.text.fence import fenced
@@ -291,7 +291,7 @@ def test_one_line_of_somebody_is_something_that_was_written(tmp_path: Path, line
 
 
 @needs_real
-def test_of_the_real_runs_the_two_skeletons_give_nothing_and_every_other_one_what_it_holds(tmp_path: Path) -> None:
+def test_two_skeletons_of_the_real_runs_give_nothing_and_all_others_their_content(tmp_path: Path) -> None:
     for folder in sorted(REAL.iterdir()):
         found = reader(folder, tmp_path)
         assert found.problems == {}
@@ -575,7 +575,7 @@ _TEXTS = st.one_of(st.text(max_size=200), _WORDS.map("\n".join))
 
 
 @given(documents=st.dictionaries(st.sampled_from(_NAMES), _TEXTS, max_size=4), more=_TEXTS)
-def test_whatever_stands_in_a_run_s_documents_is_read_in_one_way_and_a_second_reading_changes_nothing(
+def test_a_runs_documents_are_read_in_one_way_and_a_second_reading_changes_nothing(
     tmp_path_factory: pytest.TempPathFactory, documents: dict[str, str], more: str
 ) -> None:
     root = tmp_path_factory.mktemp("any")

@@ -85,7 +85,7 @@ def test_each_run_counts_once_however_often_it_is_read_and_whatever_it_has_left(
     assert kept_bytes(tmp_path) == before
 
 
-def test_runs_that_wrote_nothing_count_by_the_hundred_and_the_journal_grows_by_one_small_record_each(
+def test_empty_runs_count_by_the_hundred_and_each_adds_one_small_record(
     tmp_path: Path,
 ) -> None:
     folders = [run(tmp_path, 1, task=f"{ROUTE}-{number}") for number in range(100)]
@@ -97,7 +97,7 @@ def test_runs_that_wrote_nothing_count_by_the_hundred_and_the_journal_grows_by_o
     assert journal.stat().st_size < 100 * 800
 
 
-def test_runs_that_wrote_nothing_can_be_written_down_together_and_known_ones_are_left_out(tmp_path: Path) -> None:
+def test_empty_runs_can_be_recorded_together_and_known_ones_are_left_out(tmp_path: Path) -> None:
     folders = [run(tmp_path, number) for number in range(1, 30)]
     take(tmp_path, folders[3])
     for _ in range(2):
@@ -176,7 +176,7 @@ def test_documents_that_are_of_no_run_are_no_attempt(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("order", list(itertools.permutations(range(3))))
-def test_in_whichever_order_runs_are_read_each_counts_once_and_the_latest_says_where_the_work_stands(
+def test_runs_read_in_any_order_count_once_and_the_latest_sets_the_state_of_work(
     tmp_path: Path, order: tuple[int, ...]
 ) -> None:
     folders = [run(tmp_path, number, "PARTIAL", said=f"So far came run {number} of three.") for number in (1, 2, 3)]
@@ -188,7 +188,7 @@ def test_in_whichever_order_runs_are_read_each_counts_once_and_the_latest_says_w
 # ---- progress ----
 
 
-def test_nothing_has_changed_where_no_run_changed_a_file_made_a_commit_or_was_complete(tmp_path: Path) -> None:
+def test_nothing_changed_if_no_run_changed_a_file_made_a_commit_or_was_complete(tmp_path: Path) -> None:
     folders = [run(tmp_path, 1, "PARTIAL", changed="src/tide.py"), run(tmp_path, 2, "RETRY"), run(tmp_path, 3)]
     work = take(tmp_path, *folders).active_work
     assert (work.attempts, work.last_progress, progress.idle_attempts(work)) == (3, 1, 2)
@@ -220,7 +220,7 @@ def test_the_brief_tells_what_the_last_runs_came_to_the_newest_first(tmp_path: P
     assert told[1] in context.render(300)  # the newest is the last to go
 
 
-def test_from_the_configured_number_of_attempts_on_that_changed_nothing_the_brief_warns(tmp_path: Path) -> None:
+def test_after_the_configured_number_of_attempts_without_a_change_the_brief_warns(tmp_path: Path) -> None:
     handingkit.project(tmp_path)
     warned = []
     for number in range(1, 6):
@@ -251,7 +251,7 @@ def test_what_a_run_says_of_itself_is_one_line_without_secrets_and_no_heading(tm
     assert token not in (tmp_path / ".autonomous/context/routes/TASK-7.md").read_text()
 
 
-def test_what_was_forgotten_of_a_run_s_end_does_not_come_back_when_its_folder_is_read_again(tmp_path: Path) -> None:
+def test_a_forgotten_end_of_a_run_does_not_come_back_when_its_folder_is_read_again(tmp_path: Path) -> None:
     folder = run(tmp_path, 1, "PARTIAL", said="Wilhelmina Quist has the key of the gauge.")
     take(tmp_path, folder)
     forget(ROUTE, text="Wilhelmina Quist", root=tmp_path)
@@ -282,7 +282,7 @@ def test_an_attempt_without_a_time_of_its_own_is_believed_to_be_the_newest() -> 
 # ---- which route ----
 
 
-def test_a_run_s_route_is_the_task_in_its_folder_s_name_then_that_of_its_metadata_then_what_it_claimed(
+def test_a_runs_route_is_its_folders_task_then_its_metadatas_then_what_it_claimed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     project = handingkit.project(tmp_path)
@@ -330,7 +330,7 @@ def begin(root: Path, folder: Path, name: str, monkeypatch: pytest.MonkeyPatch) 
     return handingkit.prompt(name, root, "# RALF\n\nOne task per run.")
 
 
-def test_a_run_that_begins_hears_of_those_before_it_also_of_killed_ones_and_counts_from_then_on(
+def test_a_new_run_hears_of_earlier_ones_even_killed_ones_and_counts_from_then_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     root = tmp_path / "project"
@@ -399,7 +399,7 @@ def test_what_a_sessions_log_has_told_the_folder_of_its_run_tells_no_second_time
     assert (told.outcome, told.said) == ("PARTIAL", "The gauge does not answer.")
 
 
-def test_a_killed_run_is_told_with_its_own_last_words_and_not_with_those_of_the_run_before(tmp_path: Path) -> None:
+def test_a_killed_run_is_shown_with_its_own_last_words_not_those_of_the_run_before(tmp_path: Path) -> None:
     handingkit.project(tmp_path)
     said = (("s-1", "Step 2 of 9: the loader reads the harbour now."), ("s-2", "It hangs."))
     for number, (name, words) in enumerate(said, 1):
@@ -418,7 +418,7 @@ def test_runs_of_other_tasks_beside_ours_are_not_taken(tmp_path: Path, monkeypat
     assert routing.names_of(Project(root)) == [ROUTE]
 
 
-def test_a_checkpoint_that_a_hook_has_made_in_the_background_is_of_the_run_that_the_session_is_in(
+def test_a_background_checkpoint_of_a_hook_belongs_to_the_run_of_its_session(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rig = hookkit.rig(tmp_path / "project")

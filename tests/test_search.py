@@ -535,7 +535,7 @@ def test_what_a_revert_took_back_says_so_until_it_is_brought_back(tmp_path: Path
     assert told() == {"cp-001": {""}, "cp-002": {""}, "cp-003": {""}}
 
 
-def test_a_journal_that_stands_as_it_did_is_not_opened_again_and_one_that_does_not_is(
+def test_an_unchanged_journal_is_not_opened_again_and_a_changed_one_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(filestore, "_SETTLED", 0)
@@ -555,7 +555,7 @@ def test_a_journal_that_stands_as_it_did_is_not_opened_again_and_one_that_does_n
     assert [hit.text for hit in ralf.search("Holyhead", root=tmp_path)] == []
 
 
-def test_words_that_many_documents_hold_bring_the_newest_and_older_ones_with_a_rarer_word_or_all_of_them(
+def test_common_words_find_the_newest_documents_and_older_ones_with_rarer_words(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(search, "_NEWEST", 4)

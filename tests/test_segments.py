@@ -198,7 +198,7 @@ def test_events_of_one_record_are_never_parted() -> None:
     assert sizes((("assistant", 70), ("assistant", 70)), ("assistant", 1)) == [140, 1]
 
 
-def test_a_call_that_never_gets_its_result_holds_nothing_up_once_the_agent_speaks_again() -> None:
+def test_a_call_without_a_result_holds_nothing_up_once_the_agent_speaks_again() -> None:
     assert sizes(("call", 50, "a"), ("assistant", 40), ("assistant", 40), ("assistant", 40)) == [90, 80]
 
 

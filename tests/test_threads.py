@@ -108,7 +108,7 @@ late = Late()
 """
 
 
-def test_a_decision_at_the_end_of_the_interpreter_is_recorded_and_after_it_the_error_is_ours(tmp_path: Path) -> None:
+def test_a_decision_at_interpreter_exit_is_recorded_and_later_calls_fail_clearly(tmp_path: Path) -> None:
     """Then no thread can be started, and no tokenizer loaded."""
     done = subprocess.run(
         [sys.executable, "-c", AT_THE_END, str(tmp_path)],

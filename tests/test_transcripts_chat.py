@@ -265,7 +265,7 @@ def test_a_status_in_the_first_or_last_line_of_a_commands_answer_counts(
     assert (events[-1].exit_status, events[-1].failed) == (status, bool(status))
 
 
-def test_a_status_is_believed_of_commands_and_of_fields_and_not_of_a_file_that_is_shown(tmp_path: Path) -> None:
+def test_a_status_is_believed_of_commands_and_fields_and_not_of_a_shown_file(tmp_path: Path) -> None:
     shown = {"id": "c1", "function": {"name": "view", "arguments": '{"command": "view", "path": "a"}'}}
     talk: list[dict[str, Any]] = [
         *TALK[:2],

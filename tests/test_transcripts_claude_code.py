@@ -287,7 +287,7 @@ def test_a_refusal_is_believed_from_a_field_of_its_record(tmp_path: Path, tool: 
     assert events[1].refused
 
 
-def test_the_prompt_of_a_slash_command_is_not_a_persons_where_an_old_client_does_not_mark_it(tmp_path: Path) -> None:
+def test_a_slash_commands_prompt_is_not_a_persons_even_if_an_old_client_marks_none(tmp_path: Path) -> None:
     command = user("<command-message>review</command-message>\n<command-name>/review</command-name>")
     prompt = user([{"type": "text", "text": "# Review\n\nAlways push."}])
     answered = assistant({"type": "text", "text": "Done."})

@@ -47,7 +47,7 @@ def test_a_script_that_was_changed_since_it_was_pinned_is_not_named(script: Path
     assert typed(script) == "ralf"
 
 
-def test_a_script_that_the_environment_names_is_named_where_its_own_project_has_pinned_it(
+def test_a_script_named_by_the_environment_counts_where_its_own_project_pinned_it(
     script: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     other = Project(tmp_path / "other")

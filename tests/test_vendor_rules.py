@@ -88,7 +88,7 @@ def test_the_literals_with_which_tokens_begin_are_read_off_the_expressions() -> 
     assert [rule.get("literals") for rule in made] == [["p8e-"], ["rk_live_", "rk_test_", "sk_live_", "sk_test_"], None]
 
 
-def test_a_token_of_a_vendored_rule_that_a_text_cuts_short_is_redacted_as_far_as_it_goes() -> None:
+def test_a_vendored_rules_token_that_a_text_cuts_short_is_redacted_to_the_cut() -> None:
     assert "pnu_" in engine.vendor_literals()
     assert [hit.kind for hit in borders.cut_off("the key is pnu_aB3dE6gH9j")] == ["cut-off"]
 

@@ -354,9 +354,7 @@ def test_a_damaged_blob_is_moved_aside_and_why_says_that_it_is_gone(project: Pat
     assert cli("context", "why", "tide", "cp-001").status == 3
 
 
-def test_lost_evidence_is_damage_until_a_repair_has_said_so_and_what_was_dropped_is_none(
-    project: Path, cli: Cli
-) -> None:
+def test_lost_evidence_is_damage_until_a_repair_records_it_dropped_evidence_is_not(project: Path, cli: Cli) -> None:
     blobs = sorted((context_of(project) / "blobs").glob("??/*"))
     blobs[0].unlink()
     FileStore(context_of(project)).drop_blob(blobs[1].name)
@@ -382,9 +380,7 @@ def test_evidence_that_was_dropped_and_put_again_is_missed_when_it_is_lost(proje
         blobs.put_blob([content])
 
 
-def test_whatever_flips_in_an_archive_of_evidence_is_named_and_what_can_be_read_is_kept(
-    project: Path, tmp_path: Path
-) -> None:
+def test_a_flipped_byte_in_an_archive_of_evidence_is_named_and_the_rest_is_kept(project: Path, tmp_path: Path) -> None:
     texts = {hashlib.sha256(text).hexdigest(): text for text in (b"first", b"second")}
     whole = []
     for digest, text in texts.items():
@@ -415,7 +411,7 @@ def test_a_damaged_configuration_is_named(project: Path, content: str, cli: Cli)
     assert cli("context", "verify").status == 4
 
 
-def test_a_blob_that_unpacks_to_more_than_a_blob_may_have_is_damaged_and_fills_no_memory(
+def test_a_blob_that_unpacks_beyond_the_limit_is_damaged_and_fills_no_memory(
     project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(blob_files, "LARGEST", 1 << 20)
@@ -518,9 +514,7 @@ def test_an_index_whose_writer_died_is_not_damaged_and_the_next_search_goes_on(p
     assert found(project) == []
 
 
-def test_what_the_cache_knows_of_sessions_in_a_journal_that_is_another_by_now_is_no_damage(
-    project: Path, journal: Path
-) -> None:
+def test_what_the_cache_knows_of_sessions_in_a_replaced_journal_is_no_damage(project: Path, journal: Path) -> None:
     store = FileStore(context_of(project))
     store.replace("routes/tide", lambda entry: entry.record.replace(b'"render":', b'"render" :', 1))
     assert ("cache/sessions/tide.jsonl", False) in found(project)

@@ -179,7 +179,7 @@ def _until(holds: Callable[[], object], seconds: float = storekit.HANGS) -> None
 
 @pytest.mark.slow
 @pytest.mark.parametrize("way", [signal.SIGINT, signal.SIGKILL])
-def test_a_process_that_watches_follows_a_growing_file_and_can_be_stopped_at_any_moment(
+def test_a_watching_process_follows_a_growing_file_and_can_be_stopped_any_time(
     tmp_path: Path, way: signal.Signals
 ) -> None:
     path = tmp_path / "s.jsonl"

@@ -64,7 +64,7 @@ def prune_all(root: Path) -> None:
 # ---- decisions ----
 
 
-def test_a_decision_comes_back_with_its_words_lines_and_speaker_without_the_transcript(made: Path) -> None:
+def test_a_decision_is_explained_with_words_lines_and_speaker_without_the_transcript(made: Path) -> None:
     label = label_of(made)
     reason = ralf.why("tide", label, root=made)
     assert (reason.kind, reason.claim, reason.status, reason.origin) == ("decision", CHOICE, "active", "agent")
@@ -128,7 +128,7 @@ def test_a_decision_recorded_by_hand_says_who_and_when(project: Path) -> None:
     assert reason.revision == 3
 
 
-def test_a_decision_written_into_the_file_is_explained_before_and_after_it_is_taken_in(project: Path) -> None:
+def test_a_decision_written_into_the_file_is_explained_before_and_after_the_merge(project: Path) -> None:
     path = route_file(project, "tide")
     text = path.read_text(encoding="utf-8")
     added = '  - id: "mine"\n    decision: "Ask Ada first"\n    status: "active"\n'
@@ -229,7 +229,7 @@ def test_checkpoints_are_numbered_as_in_the_file_also_after_an_import(tmp_path: 
     assert ralf.why("api-refactoring", "DEC-001", root=tmp_path).recorded == "import"
 
 
-def test_checkpoints_are_numbered_as_in_the_file_also_after_a_section_was_written_by_hand(project: Path) -> None:
+def test_checkpoints_are_numbered_as_in_the_file_even_after_a_section_by_hand(project: Path) -> None:
     path = route_file(project, "tide")
     text = path.read_text(encoding="utf-8")
     head = "## Compressed History\n\n"
@@ -275,7 +275,7 @@ def test_the_command_prints_claim_place_and_words(cli: Cli, project: Path) -> No
     assert f"line 2, agent:\n  {CHOICE}\n" in ran.out
 
 
-def test_the_command_exits_3_where_the_evidence_was_pruned_and_still_prints_the_place(cli: Cli, project: Path) -> None:
+def test_the_command_exits_3_where_evidence_was_pruned_and_still_prints_the_place(cli: Cli, project: Path) -> None:
     label = label_of(project)
     sha256 = cli("context", "why", "tide", label, "--json").json()["source"]["sha256"]
     prune_all(project)

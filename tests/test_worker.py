@@ -176,7 +176,7 @@ def test_a_worker_improves_the_newest_first_and_no_more_than_the_newest_three(pr
     assert done == newest[::-1]
 
 
-def test_three_failures_in_a_row_switch_the_model_off_and_the_next_checkpoint_says_so_once(project: Path) -> None:
+def test_three_failures_disable_the_model_and_the_next_checkpoint_says_so_once(project: Path) -> None:
     here = Project(project)
     checkpoint(project, segment_tokens=500, summarizer="extractive")
     configure(project, "dead")

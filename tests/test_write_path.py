@@ -118,9 +118,7 @@ def test_a_displaced_file_that_somebody_still_saves_into_is_left_until_they_are_
     assert hidden(path) == []
 
 
-def test_what_is_saved_into_a_file_that_was_found_before_it_was_displaced_and_opened_after_is_taken_in(
-    root: Path, path: Path
-) -> None:
+def test_a_save_into_a_file_found_before_and_opened_after_its_displacement_is_merged(root: Path, path: Path) -> None:
     """The kernel finds a file and opens it in two steps, between which a program may have to wait for its turn."""
     text, found = noted(path), os.open(path, os.O_PATH)
     ralf.record_decision(ROUTE, "Go on", root=root)
@@ -133,7 +131,7 @@ def test_what_is_saved_into_a_file_that_was_found_before_it_was_displaced_and_op
     assert "\nby_hand: true" in path.read_text(encoding="utf-8")
 
 
-def test_what_was_displaced_is_kept_for_a_moment_and_removed_by_the_next_write_after_it(root: Path, path: Path) -> None:
+def test_displaced_content_is_kept_for_a_moment_and_removed_by_a_later_write(root: Path, path: Path) -> None:
     for number in range(3):
         ralf.record_decision(ROUTE, f"Go on {number}", root=root)
     kept = looked_at(path)
@@ -178,7 +176,7 @@ def test_somebody_who_cleans_the_folder_during_a_write_stops_no_write(
     assert "Go on" in path.read_text(encoding="utf-8")
 
 
-def test_a_save_into_a_displaced_file_at_the_moment_in_which_it_is_to_be_removed_is_taken_in(
+def test_a_save_into_a_displaced_file_just_before_its_removal_is_merged(
     root: Path, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     text = noted(path)
@@ -221,7 +219,7 @@ def test_a_displaced_file_is_kept_where_the_file_servers_clock_is_a_little_ahead
     assert looked_at(path) == []
 
 
-def test_where_nobody_can_tell_whether_it_is_still_saved_into_a_displaced_file_is_kept_for_a_while(
+def test_a_displaced_file_is_kept_for_a_while_if_open_files_cannot_be_checked(
     root: Path, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delattr("fcntl.F_SETLEASE")
@@ -257,9 +255,7 @@ def saving(path: Path) -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("saving")
-def test_a_write_beside_a_slow_save_is_acknowledged_and_says_that_the_file_does_not_show_it(
-    root: Path, path: Path
-) -> None:
+def test_a_write_beside_a_slow_save_is_acknowledged_and_reports_that_it_is_not_shown(root: Path, path: Path) -> None:
     half, said = path.read_bytes(), []
     started = time.monotonic()
     ralf.record_decision(ROUTE, "Go on", root=root, warn=said.append)
@@ -287,7 +283,7 @@ def test_half_a_save_deletes_nothing_and_the_whole_of_it_is_taken_in(
 
 @pytest.mark.parametrize("up_to", ["decision: ", "\n## "], ids=["cannot be read", "can be read"])
 @pytest.mark.parametrize("when", ["before", "meanwhile"])
-def test_where_nobody_can_tell_half_a_save_is_left_to_its_editor_who_pauses_for_longer_than_a_write_waits(
+def test_half_a_save_is_left_to_an_editor_that_pauses_longer_than_a_write_waits(
     root: Path, path: Path, monkeypatch: pytest.MonkeyPatch, when: str, up_to: str
 ) -> None:
     monkeypatch.delattr("fcntl.F_SETLEASE")
@@ -328,7 +324,7 @@ def test_where_nobody_can_tell_half_a_save_is_left_to_its_editor_who_pauses_for_
     assert [name for name in path.parent.iterdir() if "displaced" in name.name] == []
 
 
-def test_a_save_that_ends_while_the_file_is_written_and_cannot_be_read_stays_in_its_place(
+def test_a_save_that_ends_unreadable_during_a_write_stays_in_its_place(
     root: Path, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     exchange, editors = durable.exchange, []
@@ -614,7 +610,7 @@ def test_beside_an_edit_nothing_is_left_to_the_next_writer(
     assert (found.extra["by_hand"], found.decisions[-1].decision) == (True, "Go on")
 
 
-def test_an_edit_that_comes_while_the_file_is_written_is_taken_in_and_left_to_the_next_writer_to_show(
+def test_an_edit_during_a_write_is_merged_and_the_next_writer_shows_it(
     root: Path, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     exchange = durable.exchange
@@ -638,7 +634,7 @@ def test_an_edit_that_comes_while_the_file_is_written_is_taken_in_and_left_to_th
     assert (found.extra["by_hand"], [item.decision for item in found.decisions][-2:]) == (True, ["Go on", "And on"])
 
 
-def test_a_file_that_is_opened_in_an_editor_shows_everything_though_other_writers_wait(
+def test_a_file_opened_in_an_editor_shows_everything_while_other_writers_wait(
     root: Path, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(locks, "is_waited_for", lambda _: True)
@@ -646,7 +642,7 @@ def test_a_file_that_is_opened_in_an_editor_shows_everything_though_other_writer
     assert open_file(ROUTE, root=root).revision == routefile.parse(path.read_bytes(), path).revision
 
 
-def test_where_a_file_cannot_be_replaced_without_losing_saves_it_is_left_and_that_is_said(
+def test_a_file_that_cannot_be_replaced_without_losing_saves_is_left_and_reported(
     root: Path, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refusing(source: str, target: str) -> None:

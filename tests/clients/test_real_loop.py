@@ -122,9 +122,7 @@ def test_a_hook_in_that_tree_hands_claude_commands_that_work_there(world: World,
     assert not (world.folder / "started").exists()
 
 
-def test_claude_is_handed_the_view_by_the_hook_of_the_old_pipeline_and_no_word_of_deprecation(
-    world: World, tree: Path
-) -> None:
+def test_the_old_pipelines_hook_gives_claude_the_view_and_no_word_of_deprecation(world: World, tree: Path) -> None:
     ralf.record_decision("scout-worker", "Scan one source a run", root=tree)
     command = "/tmp/venv/bin/python -m ralf_integrations.blackbox5.timeline_memory hook"
     hooks = {"SessionStart": [{"hooks": [{"type": "command", "command": command}]}]}
