@@ -88,7 +88,7 @@ def test_the_guide_works_word_by_word_and_its_rollback_leaves_the_tree_as_it_was
     assert changed == {"bin/ralf.md", "2-engine/instructions/ralf-executor.md"}
 
     start = "\n".join(line for line in installing.splitlines() if line.startswith(("python=", "door="))) + "\n"
-    said = typed(root, start + console(section("2. Bring")))
+    said = typed(root, start + console(section("2. Import")))
     assert len(re.findall("every field is accounted for", said)) == 4
 
     run = root / ".autonomous" / "runs" / "run-20260201_120000"
@@ -101,7 +101,7 @@ def test_the_guide_works_word_by_word_and_its_rollback_leaves_the_tree_as_it_was
     (install,) = re.findall(r"`([^`]*timeline_memory install)`", GUIDE)
     typed(root, start + install)
     assert view.read_text() != FILES["P/.autonomous/agents/scout-worker/timeline-memory.md"]
-    said = typed(root, start + console(section("5. Look")))
+    said = typed(root, start + console(section("5. Verify")))
     assert "Keep the old column" in said and "TASK-7" in said and "problem" not in said
 
     undone = re.findall(r"(?m)^\| .* \| `(.*?)`", section("Rollback"))
