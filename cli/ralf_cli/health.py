@@ -1,4 +1,4 @@
-"""`ralf health`: how full the sessions are, where they stand, and what to do about it."""
+"""`ralf health`, `ralf nudge` and `ralf orchestrator`: sessions, notices to them, and the state of an orchestrator."""
 
 from __future__ import annotations
 
@@ -7,17 +7,19 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from ralf_cli.options import with_json_alone, with_root
+from ralf_cli.options import with_json, with_json_alone, with_root
 
 if TYPE_CHECKING:
     from ralf_integrations.health.look import Health
     from ralf_integrations.health.rules import Session
 
 _ID = 8  # characters of a session's id, at the least
+
+
 _STEP = 5  # percent of a window that are worth a line
 
 
@@ -189,3 +191,142 @@ def _plain(text: str) -> str:
     from ralf.text.cleaning import clean, one_line
 
     return one_line(clean(text))
+
+
+_LEAST = 4  # characters of a session's id by which it is told from others
+
+
+@click.command(short_help="Send a notice to a running session.")
+@click.argument("text")
+@click.option("--session", metavar="ID", help="The session's id, or at least its first 4 characters.")
+@click.option("--route", metavar="ROUTE", help="All running sessions that work on this route.")
+@click.option("--from", "sender", metavar="NAME", default="ralf nudge", show_default=True, help="The sender's name.")
+@with_root
+@with_json
+def nudge(text: str, session: str | None, route: str | None, sender: str, root: str | None, as_json: bool) -> None:
+    """Send the notice TEXT to a session: its next hook passes it to the agent, once.
+
+    It is delivered inside the "data, not instructions" fence, with the sender's name. At most 8,000 characters;
+    secrets are redacted.
+
+    \b
+    Examples:
+      ralf health
+      ralf nudge "The schema has changed: read db/schema.sql again" --session 3f2a91
+      ralf nudge "Release at noon: finish the step and hand over" --route TASK-001
+
+    \b
+    Exit status: 0 · 1 unwritable, disk full · 2 no session or route named, invalid name, no text, too long ·
+    3 no such session, none on the route · 5 busy
+    """
+    from ralf import project as projects
+    from ralf_cli.output import emit_json
+    from ralf_integrations import inbox
+
+    if session is None and route is None:
+        raise click.UsageError("name the session or the route: --session ID, --route ROUTE")
+    if session is not None and route is not None:
+        raise click.UsageError("name the session or the route, not both")
+    project = projects.find(root)
+    found = _sessions(session, route, root)
+    sent = [{"session": one, "id": inbox.send(project, one, text, sender=sender)} for one in found]
+    if as_json:
+        emit_json(sent)
+    else:
+        for one in sent:
+            click.echo(f"{one['session']}: waits for its next hook")
+
+
+def _sessions(named: str | None, route: str | None, root: str | None) -> list[str]:
+    """The ids of the sessions that are meant."""
+    from ralf.errors import NotFound, UsageError
+    from ralf_integrations.health.look import known_ids, look
+
+    if route is not None:
+        going = [one for one in look(route=route, root=root).sessions if one.state not in ("ended", "killed")]
+        if not going:
+            raise NotFound(route, "no session works on it", "ralf health")
+        return [one.session for one in going]
+    known = known_ids(root)
+    if named in known:
+        return [str(named)]
+    if len(str(named)) < _LEAST:
+        raise UsageError(
+            str(named) or '""', f"is too short for a session: {_LEAST} characters of its id", "ralf health"
+        )
+    found = [one for one in known if one.startswith(str(named))]
+    if len(found) > 1:
+        raise UsageError(
+            str(named), f"begins {len(found)} sessions' ids: {', '.join(sorted(found)[:5])}", "ralf health"
+        )
+    if not found:
+        raise NotFound(str(named), "no such session of this project", "ralf health --all")
+    return found
+
+
+_MOST = 4 << 20  # bytes
+
+
+_STATE = ("assignments", "queue", "decisions", "channels", "goal")
+
+
+_FIGURES = ("tokens", "window")
+
+
+@click.command(short_help="Store an orchestrator's state in a route.")
+@click.argument("route")
+@click.option("--now", is_flag=True, help="Checkpoint regardless of the pressure.")
+@with_root
+def orchestrator(route: str, now: bool, root: str | None) -> None:
+    """Store an orchestrator's state in ROUTE: JSON on standard input, JSON on standard output.
+
+    Reads {"assignments": {NAME: TASK}, "queue": [TASK], "decisions": [TEXT or {"decision", "rationale"}], "channels":
+    {NAME: HEALTH}, "goal": TEXT, "tokens": N, "window": N}, all optional; without tokens and window, --now is
+    required. The state is checkpointed when the window is 70 % full and at every further 5 points; a fresh
+    orchestrator reads it with `ralf context show ROUTE --brief`. Prints {"checkpointed", "percent", "checkpoint_id",
+    "tokens_since", "updates_since"}; a checkpoint resets the counters.
+
+    \b
+    Examples:
+      echo '{"queue": ["TASK-002"], "tokens": 150000, "window": 200000}' | ralf orchestrator pm
+      ralf orchestrator pm --now < state.json
+
+    \b
+    Exit status: 0 · 1 unwritable, disk full · 2 invalid name, invalid input · 4 damaged data · 5 busy
+    """
+    from ralf.errors import UsageError
+    from ralf_cli.output import emit_json, fields_of
+    from ralf_integrations.orchestrator import Orchestrator
+
+    given = _given(sys.stdin.buffer.read(_MOST + 1))
+    figures = [given.get(key) for key in _FIGURES]
+    told = all(type(figure) is int for figure in figures)
+    if not told and (any(figure is not None for figure in figures) or not now):
+        what = "needs the whole numbers tokens and window"
+        raise UsageError(
+            "standard input", what, 'add "tokens": 150000, "window": 200000; or: ralf orchestrator ROUTE --now'
+        )
+    keeper = Orchestrator(route, root)
+    keeper.update(**{key: given[key] for key in _STATE if given.get(key) is not None})
+    if not now:
+        emit_json(fields_of(keeper.check_pressure(*map(int, figures))))  # type: ignore[arg-type]
+        return
+    written, label = keeper.checkpoint()
+    percent = round(100 * given["tokens"] / given["window"], 1) if told and given["window"] > 0 else None
+    emit_json({"checkpointed": written, "percent": percent, "checkpoint_id": label})
+
+
+def _given(data: bytes) -> dict[str, Any]:
+    from ralf.errors import UsageError
+
+    try:
+        tree = json.loads(data) if len(data) <= _MOST else None
+    except (ValueError, RecursionError):
+        tree = None
+    if not isinstance(tree, dict):
+        raise UsageError("standard input", "is not a JSON object, or larger than 4 MiB", "ralf orchestrator --help")
+    if unknown := sorted(tree.keys() - {*_STATE, *_FIGURES}):
+        raise UsageError(
+            "standard input", f"unknown key {unknown[0]!a}", f"known keys: {', '.join((*_STATE, *_FIGURES))}"
+        )
+    return tree

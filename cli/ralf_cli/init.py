@@ -1,4 +1,4 @@
-"""`ralf init`: opt a project in or out, and install or remove what clients need."""
+"""`ralf init`, `ralf on` and `ralf off`: enable ralf in a project, and install the hooks of its clients."""
 
 from __future__ import annotations
 
@@ -6,15 +6,17 @@ import os
 import re
 import shlex
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
 from ralf_cli.options import with_json_alone, with_root
+from ralf_cli.output import say
 from ralf_integrations.client import CLAUDE_CODE, CLIENTS
 
 if TYPE_CHECKING:
@@ -22,7 +24,11 @@ if TYPE_CHECKING:
     from ralf_integrations.clients.installation import Change, Part
 
 _ONE_FILE_EACH = ("agents-md", "ralf")
+
+
 _COMMAND = '"type": "command", '  # an entry of a client's settings that calls a hook begins so
+
+
 _EVENT = re.compile(r'[" ](\w++)(?: --client [\w-]++)?"\]?, "timeout": ')  # and ends so
 
 
@@ -140,15 +146,13 @@ def init(
     elif uninstall and client is not None and project.config_file.exists():
         say("this project stays opted in; to opt it out, too: ralf init --uninstall")
     if client is not None and not uninstall and plugin is None:
-        from ralf_cli import offers
-
         if plan.steps and not dry_run:
             for line in _notes(project, client, shared=shared):
                 say(line)
         if not dry_run:
             say("look whether all is well: ralf doctor")
-            offers.existing_sessions(project, client, wanted=existing, asks=asks, quiet=as_json)
-            offers.summarizer(project, client, wanted=summarizer, asks=asks)
+            _offer_sessions(project, client, wanted=existing, asks=asks, quiet=as_json)
+            _offer_summarizer(project, client, wanted=summarizer, asks=asks)
     elif plugin is not None:
         folder = shlex.quote(os.path.abspath(plugin))  # noqa: PTH100
         say(f"try it: claude --plugin-dir {folder}; to keep it: claude plugin marketplace add {folder}, then")
@@ -320,3 +324,134 @@ def _alike_at_once(lines: list[str]) -> Iterator[str]:
 def _plain(step: Step, *, done: bool) -> dict[str, object]:
     shown = {"diff": step.diff} if step.diff else {}
     return {"path": str(step.path), "what": step.what, "done": done, **shown}
+
+
+COSTS = "one call a checkpoint: about 8,000 to 19,000 tokens read, some 2,000 written (an estimate)"
+"""Measured on the session in `examples`: 8,055, 11,532 and 18,909 tokens in the prompts of its three checkpoints."""
+
+
+def _offer_sessions(project: Project, client: str, *, wanted: bool, asks: bool, quiet: bool) -> None:
+    """Checkpoint the client's sessions from before: where that is wanted, or said yes to; else say that it can be."""
+    known = CLIENTS.get(client)
+    if known is None or known.sessions is None or (quiet and not wanted):
+        return
+    from ralf_integrations import existing
+
+    found = existing.found(project, client)
+    if not found:
+        if wanted:
+            say("no existing sessions of this project that are not checkpointed")
+        return
+    count = f"{len(found)} existing session{'s' * (len(found) > 1)} of this project"
+    megabytes = sum(one.left for one in found) / 1e6
+    if not wanted and asks:
+        wanted = click.confirm(f"Checkpoint {count} here ({megabytes:,.1f} MB; offline, free)?", default=True, err=True)
+    elif not wanted:
+        say(f"{count} can be checkpointed (offline, free): ralf init --client {client} --existing")
+    if wanted:
+        _take(project, found)
+
+
+def _offer_summarizer(project: Project, client: str, *, wanted: str | None, asks: bool) -> None:
+    """Have the person's own login improve each checkpoint: only where it is named, or said yes to."""
+    import shutil
+
+    from ralf.refining import local_config
+
+    name = wanted or (CLIENTS[client].summarizer if client in CLIENTS else "")
+    if not name or (wanted is None and not asks):
+        return
+    title = next(known.title for known in CLIENTS.values() if known.summarizer == name)
+    if wanted is None:
+        if shutil.which(name) is None or local_config.local_config_of(project).summarizer:
+            return
+        say(f"Checkpoints are free as they are. Your {title} login can improve each in the background; {COSTS}.")
+        if not click.confirm("Have it do so?", default=False, err=True):
+            return
+    changed = local_config.choose_summarizer(project, name)
+    say(f"{project.local_config_file}: {title} improves each checkpoint{'' if changed else ', as before'}; {COSTS}")
+    say(
+        "what it takes: ralf context list --cost; a limit: daily_cap in that file; off again: remove `summarizer` there"
+    )
+
+
+def _take(project: Project, found: Sequence[Any]) -> None:
+    from ralf_integrations import existing
+
+    checkpoints, routes, problems = 0, set(), []
+    with progress_of(found) as progress:
+        for taken in existing.take(project, found, progress=progress):
+            if taken.report is None:
+                problems.append(taken)
+            else:
+                checkpoints += len(taken.report.checkpoints)
+                routes.add(taken.session.route)
+    for taken in problems:
+        say(f"warning: {taken.session.path}: left out: {taken.problem}")
+    done = f"{checkpoints:,} checkpoint{'s' * (checkpoints != 1)} in {len(routes)} route{'s' * (len(routes) != 1)}"
+    count = len(found) - len(problems)
+    say(f"{count:,} session{'s are' if count != 1 else ' is'} now {done}: ralf context list")
+
+
+@contextmanager
+def progress_of(found: Sequence[Any]) -> Iterator[Callable[[Any, int, int], None] | None]:
+    """A bar over all sessions, on a terminal."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import Progress
+
+    with Progress(console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("sessions", total=sum(session.size for session in found))
+        done: dict[str, int] = {}
+
+        def told(session: Any, read: int, _: int) -> None:
+            done[session.session] = read
+            bar.update(task, completed=sum(done.values()), description=session.route)
+
+        yield told
+
+
+@click.command(short_help="Enable the hooks in this project again.")
+@with_root
+def on(root: str | None) -> None:
+    """Enable the hooks in this project after `ralf off`.
+
+    \b
+    Examples:
+      ralf on
+
+    \b
+    Exit status: 0 · 1 the folder cannot be written · 2 not opted in · 4 damaged configuration
+    """
+    _switch(root, on=True)
+
+
+@click.command(short_help="Disable the hooks in this project.")
+@with_root
+def off(root: str | None) -> None:
+    """Disable the hooks in this project; clients still call them, but they do nothing.
+
+    Changes one line of config.yaml; everything else works as before.
+
+    \b
+    Examples:
+      ralf off
+
+    \b
+    Exit status: 0 · 1 the folder cannot be written · 2 not opted in · 4 damaged configuration
+    """
+    _switch(root, on=False)
+
+
+def _switch(root: str | None, *, on: bool) -> None:
+    from ralf import project as projects
+    from ralf.maintenance import optin
+    from ralf_cli.output import handed_over
+
+    project = projects.find(root)
+    changed = optin.switch(project, on=on)
+    state = "on" if on else "off"
+    with handed_over():
+        click.echo(f"{project.config_file}: hooks are {state}" + ("" if changed else ", as before"))

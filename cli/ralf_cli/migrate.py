@@ -201,7 +201,7 @@ def _planned(one: Any) -> dict[str, Any]:
 
 
 def _taken(project: Any, found: Sequence[Any]) -> list[dict[str, Any]]:
-    from ralf_cli.offers import progress_of
+    from ralf_cli.init import progress_of
     from ralf_integrations import existing
 
     made = []

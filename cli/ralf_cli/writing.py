@@ -1,10 +1,10 @@
-"""`ralf context checkpoint`, `watch` and `decide`: what makes and changes routes."""
+"""`ralf context checkpoint`, `watch`, `decide`, `edit` and `drop`."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,21 +14,28 @@ from ralf_cli.options import with_json, with_json_alone, with_root, with_route
 
 if TYPE_CHECKING:
     from ralf.project import Project
+    from ralf.route.corrections import Opened
     from ralf.transcripts.events import Position
     from ralf.transcripts.reader import Transcript
 
 _SESSIONS = 5_000  # of Codex's newest sessions, of all projects, that are looked at for this project's newest
+
+
 _as_text = click.option(
     "--as",
     "read_as",
     type=click.Choice(["text"]),
     help="Read a file that is not a session log as a document: nothing in it counts as your words or makes a rule.",
 )
+
+
 _again = click.option(
     "--again",
     is_flag=True,
     help="Checkpoint a session that belongs to another route from its beginning, so that both routes have it.",
 )
+
+
 _LARGE = 5_000_000  # bytes from which a checkpoint takes long enough for a progress bar
 
 
@@ -306,3 +313,129 @@ def _progress(path: Path, *, quiet: bool) -> Iterator[Callable[[int, int], None]
     with Progress(console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task(path.name, total=path.stat().st_size)
         yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+_AT_A_KEYBOARD = frozenset(
+    "ed emacs ex helix hx jed jmacs joe kak mcedit mg micro nano ne nvi nvim pico vi view vile vim vimdiff zile".split()
+)
+"""Editors that wait for a person's keys, and hang, or fail, where there are none."""
+
+
+@click.command(short_help="Edit a route file in $EDITOR.")
+@with_route()
+@with_root
+@with_json
+@click.pass_context
+def edit(ctx: click.Context, route: str, root: str | None, as_json: bool) -> None:
+    """Edit the route file of ROUTE in $VISUAL or $EDITOR, and merge your changes when the editor exits.
+
+    You can also edit the file directly at any time; the next write picks up your changes. Deleting a decision drops
+    it (see drop). An invalid file is never overwritten; on a terminal you can continue editing. Without a terminal,
+    an editor that needs one is refused: edit the file directly.
+
+    \b
+    Examples:
+      ralf context edit TASK-001
+      EDITOR=nano ralf context edit TASK-001
+
+    \b
+    Exit status: 0, even if nothing changed · 1 the editor cannot be started, or failed · 2 invalid name ·
+    3 no such route · 4 the file cannot be read (nothing is lost) · 5 busy
+    """
+    from ralf.route import corrections
+    from ralf_cli.history import emit_words
+    from ralf_cli.output import emit_json, fields_of, say
+    from ralf_cli.terminal import complain
+
+    _check_editor(route, root)
+    opened = corrections.open_file(route, root=root)
+    if opened.damage:
+        say(f"warning: {opened.damage}")
+    while True:
+        _run_editor(opened)
+        done = corrections.take_in(opened.route, since=opened.revision, root=root)
+        if not done.damage:
+            break
+        complain(done.damage, f"mend the file: ralf context edit {opened.route}")
+        if not (sys.stdin.isatty() and click.confirm("Edit it again?", default=True, err=True)):
+            ctx.exit(4)
+    for warning in done.warnings:
+        say(f"warning: {warning}")
+    if as_json:
+        emit_json(fields_of(done))
+        return
+    emit_words(done.words)
+    changed = f"taken in, revision {done.revision}" if done.words or done.changes else "nothing changed"
+    click.echo(f"{done.route}: {changed}")
+
+
+def _check_editor(route: str, root: str | None) -> None:
+    """UsageError where the editor waits for a keyboard, and there is none: an agent's shell would hang."""
+    import shlex
+    from pathlib import Path
+
+    from ralf import environment, project as projects, routing
+    from ralf.errors import UsageError
+
+    if sys.stdin.isatty() and sys.stdout.isatty():
+        return
+    command = environment.editor()
+    with suppress(ValueError):  # it is said when it is started
+        if Path(shlex.split(command)[0]).name.casefold() not in _AT_A_KEYBOARD:
+            return
+    project = projects.find(root)
+    path = project.route_file(routing.existing(project, route))
+    raise UsageError(route, f"{command} needs a terminal, and there is none", f"change the file itself: {path}")
+
+
+def _run_editor(opened: Opened) -> None:
+    """Run the person's editor on a route file and wait for it; RalfError where it fails: what it saved stays."""
+    import shlex
+    import subprocess
+
+    from ralf import environment
+    from ralf.errors import RalfError
+
+    command = environment.editor()
+    keyboard = None if sys.stdin.isatty() and sys.stdout.isatty() else subprocess.DEVNULL
+    try:
+        status = subprocess.call([*shlex.split(command), str(opened.path)], stdin=keyboard)
+    except (OSError, ValueError) as error:
+        what = f"the editor cannot be started: {getattr(error, 'strerror', None) or error}"
+        raise RalfError(command, what, "name another: export EDITOR=nano") from None
+    if status:
+        what = f"ended with status {status}; what it saved stays in {opened.path}"
+        raise RalfError(command, what, f"ralf context edit {opened.route}")
+
+
+@click.command(short_help="Permanently drop a decision.")
+@with_route("id")
+@click.option("--because", metavar="WHY", default="", help="The reason; recorded.")
+@with_root
+@with_json
+def drop(route: str, id: str, because: str, root: str | None, as_json: bool) -> None:  # noqa: A002
+    """Permanently drop the decision ID of ROUTE.
+
+    It is removed from the active decisions and will not be re-created from transcripts or models, whatever the
+    wording. Its text stays in the journal (`forget` erases it). `decide` with the same text restores it.
+
+    \b
+    Examples:
+      ralf context drop TASK-001 DEC-003
+      ralf context drop TASK-001 dec-3 --because "it was only a guess"
+
+    \b
+    Exit status: 0, even if it was already dropped · 1 unwritable, disk full · 2 invalid name ·
+    3 no such route or decision · 4 damaged journal · 5 busy
+    """
+    from ralf.format.codec import to_tree
+    from ralf.route import corrections
+    from ralf.text.cleaning import one_line
+    from ralf_cli.output import emit_json
+
+    dropped = corrections.drop(route, id, because=because, root=root)
+    if as_json:
+        emit_json({"route": dropped.route, "changed": dropped.changed, "decision": to_tree(dropped.decision)})
+        return
+    said = "dropped" if dropped.changed else "was dropped before"
+    click.echo(f"{dropped.route}: {dropped.decision.id} {said}: {one_line(dropped.decision.decision)}")

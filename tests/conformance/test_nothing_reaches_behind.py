@@ -60,7 +60,7 @@ NAMES_A_FOLDER = {
     "ralf.project": "which folders hold a file for each route or blob",
     "ralf.maintenance.verify": "which folders are walked",
     "ralf.maintenance.forget": "`blobs` is a key of its record; a repair's `damaged/` has the same folders",
-    "ralf_cli.keeping": "`blobs` is a figure of a report",
+    "ralf_cli.maintenance": "`blobs` is a figure of a report",
     "ralf_integrations.hooks.instant": "asks the size of an inbox, before anything of ours is imported",
 }
 """The modules outside the store in which the name of one of its folders stands."""

@@ -1,4 +1,4 @@
-"""`ralf context log`, `diff` and `revert`: what happened to a route, what changed by it, and how to take it back."""
+"""`ralf context log`, `diff`, `revert` and `why`: what happened to a route, and what is behind it."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ralf.text.cleaning import clean
 from ralf_cli.options import with_json, with_root, with_route
 
 if TYPE_CHECKING:
     from ralf.brief.wording import Told
+    from ralf.history.provenance import Reason
 
 _HEADINGS = {
     "goal": "Goal",
@@ -149,3 +151,77 @@ def emit_words(words: Iterable[Told]) -> None:
             click.secho(_HEADINGS.get(heading, heading), bold=True)
         name = f" {told.id}" if told.subject in ("decisions", "checkpoints", "unresolved") else ""
         click.echo(f"  {told.what}{name}: {told.text}")
+
+
+_SHOWN = 1_200  # characters of one message that are printed
+
+
+@click.command(short_help="Show the transcript lines behind a decision or checkpoint.")
+@with_route("id")
+@with_root
+@with_json
+@click.pass_context
+def why(ctx: click.Context, route: str, id: str, root: str | None, as_json: bool) -> None:  # noqa: A002
+    """Show the transcript lines behind a decision or a checkpoint of ROUTE.
+
+    Works without the transcript. Long messages are truncated; use --json for full text.
+
+    \b
+    Examples:
+      ralf context why TASK-001 DEC-003
+      ralf context why TASK-001 cp-002
+      ralf context why TASK-001 DEC-003 --json
+
+    \b
+    Exit status: 0, even for a claim without a transcript, such as a decision recorded by hand · 2 invalid name ·
+    3 no such route or ID, or its evidence was pruned (session, lines and hash are printed) · 4 damaged data
+    """
+    import ralf
+    from ralf_cli.output import emit_json, fields_of
+    from ralf_cli.terminal import complain
+
+    reason = ralf.why(route, id, root=root)
+    if as_json:
+        emit_json(fields_of(reason))
+    else:
+        _emit(reason)
+    if reason.evidence == "pruned":
+        complain(f"{reason.route}: {reason.id}: the words behind it are not kept any more", "read them in the session")
+        ctx.exit(3)
+
+
+def _emit(reason: Reason) -> None:
+    status = f" [{reason.status}]" if reason.status not in ("", "active") else ""
+    click.secho(f"{reason.route} {reason.id}{status}", bold=True, nl=False)
+    said = ", ".join(filter(None, [reason.kind, reason.origin and f"by {reason.origin}", reason.timestamp]))
+    edited = ", edited by hand since" if reason.edited else ""
+    click.echo(f"  {said}; {reason.recorded}{edited}".rstrip("; "))
+    for text in (reason.claim, reason.rationale and f"Because: {reason.rationale}"):
+        click.echo(_indented(text), nl=False)
+    for option in reason.alternatives:
+        click.echo(_indented(f"Rejected: {option}"), nl=False)
+    click.echo()
+    source = reason.source
+    if source is None:
+        click.echo(f"No transcript holds it: {reason.recorded}, revision {reason.revision}.")
+        return
+    where = f"session {source.session}, {_lines(source.first_line, source.last_line)}, sha256 {source.sha256}"
+    match = {True: "the words are unchanged", False: "THE WORDS ARE NOT THOSE THAT IT WAS TAKEN FROM"}
+    gone = "some of the words were forgotten" if reason.evidence == "purged" else "pruned"
+    click.echo(f"{where}: {gone if reason.matches is None else match[reason.matches]}")
+    for quote in reason.quotes:
+        click.echo()
+        click.secho(f"{_lines(quote.line, quote.last)}, {quote.who}:", bold=True)
+        click.echo(_indented(quote.text), nl=False)
+
+
+def _lines(first: int, last: int) -> str:
+    return f"line {first}" if last <= first else f"lines {first}-{last}"
+
+
+def _indented(text: str) -> str:
+    text = clean(text)
+    cut = len(text) - _SHOWN
+    if cut > 0:
+        text = f"{text[:_SHOWN].rstrip()}\n… {cut:,} characters more: --json"
+    return "".join(f"  {line}\n" for line in text.strip().split("\n")) if text else ""

@@ -1,0 +1,308 @@
+"""`ralf context verify`, `archive`, `prune` and `forget`: the store as a whole."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from ralf_cli.options import with_json, with_root
+
+if TYPE_CHECKING:
+    from ralf.maintenance.forget import Forgotten
+    from ralf.maintenance.verify import VerifyReport
+
+_NOTES = 20  # that are printed: old evidence that was pruned is a note a checkpoint
+
+
+@click.command(short_help="Verify the store's integrity; optionally repair it.")
+@click.argument("route", required=False)
+@click.option("--repair", is_flag=True, help="Repair the damage and report each repair.")
+@with_root
+@with_json
+@click.pass_context
+def verify(ctx: click.Context, route: str | None, repair: bool, root: str | None, as_json: bool) -> None:
+    """Verify the integrity of ROUTE or of the whole project: records, route files, caches, evidence, archives.
+
+    Leftovers of a crash (unacknowledged journal tail, stale route file, temporary files) are not damage. A repair
+    works from the journal. It never removes the only copy of anything: unreadable files move to the store's folder
+    damaged/, and the journal records the loss.
+
+    \b
+    Examples:
+      ralf context verify
+      ralf context verify TASK-001 --repair
+
+    \b
+    Exit status: 0 no damage (left) · 1 unwritable, disk full · 2 invalid name · 3 no such route ·
+    4 damaged data · 5 busy
+    """
+    from ralf.maintenance import repair as repairs, verify as verifying
+    from ralf_cli.output import emit_json, fields_of
+
+    if repair:
+        mended = repairs.repair(route, root=root)
+        report = mended.after
+        if as_json:
+            emit_json(fields_of(mended) | {"damaged": report.damaged})
+        else:
+            for done in mended.done:
+                click.echo(f"{done.path}: {done.what}")
+            _emit(report)
+    else:
+        report = verifying.verify(route, root=root)
+        if as_json:
+            emit_json(fields_of(report) | {"damaged": report.damaged})
+        else:
+            _emit(report)
+    if report.damaged:
+        ctx.exit(4)
+
+
+def _emit(report: VerifyReport) -> None:
+    from ralf_cli.output import say
+    from ralf_cli.terminal import complain
+
+    notes = [finding for finding in report.findings if not finding.damage]
+    for finding in report.findings:
+        if finding.damage:
+            hint = f"ralf context verify --repair would {finding.repair}" if finding.repair else "mend it by hand"
+            complain(f"{finding.path}: {finding.what}", hint)
+    for finding in notes[:_NOTES]:
+        say(f"note: {finding.path}: {finding.what}")
+    if len(notes) > _NOTES:
+        say(f"{len(notes) - _NOTES:,} more notes: --json")
+    damaged = sum(finding.damage for finding in report.findings)
+    looked = ", ".join(
+        _so_many(count, noun)
+        for count, noun in (
+            (len(report.routes), "route"),
+            (report.records, "record"),
+            (report.blobs, "blob"),
+            (report.archives, "archive"),
+        )
+    )
+    click.echo(f"{looked}: {f'{damaged:,} damaged' if damaged else 'all whole'}")
+
+
+def _so_many(count: int, noun: str) -> str:
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
+@click.command(short_help="Archive old records.")
+@click.argument("route", required=False)
+@click.option("--older-than", metavar="AGE", help="Older than this, e.g. 90d, 12h, 4w. Default: as configured.")
+@click.option("--dry-run", is_flag=True, help="Only show what would be archived.")
+@with_root
+@with_json
+@click.pass_context
+def archive(
+    ctx: click.Context, route: str | None, older_than: str | None, dry_run: bool, root: str | None, as_json: bool
+) -> None:
+    """Archive old checkpoints and the transcript text behind them in compressed form.
+
+    Each checkpoint archives a little automatically; this command archives everything that is old enough, in ROUTE
+    or in all routes. Nothing is lost; every command reads archived data transparently. The newest 20 records of a
+    route stay. The default age is archive_days in the configuration, 90 days unless set, 0 for never.
+
+    \b
+    Examples:
+      ralf context archive --dry-run
+      ralf context archive TASK-001 --older-than 30d
+
+    \b
+    Exit status: 0, even if there was nothing to move · 1 unwritable, disk full · 2 invalid name, no age ·
+    3 no such route · 4 damaged data (all other routes are archived) · 5 busy
+    """
+    from ralf.route import archive as archives
+    from ralf_cli.output import emit_json, fields_of, table
+    from ralf_cli.terminal import complain
+
+    report = archives.archive(route, older_than=older_than, dry_run=dry_run, root=root)
+    if as_json:
+        emit_json(fields_of(report))
+    else:
+        if report.routes:
+            rows = [
+                (one.route, one.records, one.size, f"{one.first} → {one.until}" if one.until else "-", one.blobs)
+                for one in report.routes
+            ]
+            table(("ROUTE", "RECORDS", "BYTES", "ENDED", "EVIDENCE"), rows, right=(1, 2, 4))
+        records, blobs = (sum(getattr(one, name) for one in report.routes) for name in ("records", "blobs"))
+        did = "would move" if dry_run else "moved"
+        what = f"{_so_many(records, 'record')} and the evidence of {_so_many(blobs, 'checkpoint')}"
+        click.echo(f"{did} {what} to the archive")
+    for damage in report.damaged:
+        complain(damage, "ralf context verify --repair")
+    if report.damaged:
+        ctx.exit(4)
+
+
+@click.command(short_help="Remove old transcript text behind checkpoints.")
+@click.option("--older-than", metavar="AGE", help="Evidence of segments older than this, e.g. 90d, 12h, 4w.")
+@click.option(
+    "--keep-under", metavar="SIZE", help="The oldest evidence, until the rest is smaller than this, e.g. 500MB, 2GB."
+)
+@click.option("--dry-run", is_flag=True, help="Only list what would be removed (the default without --yes).")
+@click.option("--yes", is_flag=True, help="Remove the listed evidence.")
+@with_root
+@with_json
+def prune(
+    older_than: str | None, keep_under: str | None, dry_run: bool, yes: bool, root: str | None, as_json: bool
+) -> None:
+    """Remove old evidence: the transcript text behind checkpoints. Removes nothing without --yes.
+
+    Decisions, facts, checkpoints and journals stay complete. The newest checkpoint of each route keeps its
+    evidence. Missing options default to the configuration (evidence_days, evidence_size). Evidence that no
+    checkpoint refers to is removed, too.
+
+    \b
+    Examples:
+      ralf context prune --older-than 90d
+      ralf context prune --older-than 90d --yes
+      ralf context prune --keep-under 500MB --yes
+
+    \b
+    Exit status: 0, even if there was nothing to remove · 1 unwritable · 2 neither age nor size given ·
+    4 damaged journal (nothing is removed)
+    """
+    from ralf.route import archive
+    from ralf_cli.output import emit_json, fields_of, say, table
+
+    report = archive.prune(older_than=older_than, keep_under=keep_under, remove=yes and not dry_run, root=root)
+    if as_json:
+        emit_json(fields_of(report) | {"freed": report.freed})
+        return
+    if report.pruned:
+        rows = [
+            (one.route or "-", ", ".join(one.checkpoints) or "-", one.time or "-", one.size, one.reason)
+            for one in report.pruned
+        ]
+        table(("ROUTE", "CHECKPOINT", "TIME", "BYTES", "REASON"), rows, right=(3,))
+    freed, left = f"{report.freed:,} bytes of evidence", f"{report.kept:,} stay"
+    if yes and not dry_run:
+        click.echo(f"removed {freed}; {left}")
+    else:
+        click.echo(f"would remove {freed}; {left}" + ("; run it again with --yes" if report.pruned else ""))
+    if report.just_put:
+        say(f"{report.just_put} more were put within the last ten minutes: later")
+
+
+@click.command(short_help="Erase text from the entire store.")
+@click.argument("route")
+@click.argument("id", required=False)
+@click.option("--text", metavar="TEXT", help="Erase this text wherever it appears; - reads it from stdin.")
+@click.option("--dry-run", is_flag=True, help="Only list what would be erased.")
+@click.option("--yes", is_flag=True, help="Skip confirmation.")
+@with_root
+@with_json
+@click.pass_context
+def forget(
+    ctx: click.Context,
+    route: str,
+    id: str | None,  # noqa: A002
+    text: str | None,
+    dry_run: bool,
+    yes: bool,
+    root: str | None,
+    as_json: bool,
+) -> None:
+    """Erase the text of ROUTE's decision or checkpoint ID, or any text, from the entire store; without either, all
+    of ROUTE.
+
+    Erases it from the records of every route, evidence, route files, archives, caches and the search index, and
+    reads them back to verify. This cannot be undone. The text is found regardless of case, white space, Markdown,
+    NFC or NFD, JSON escapes, percent encoding and HTML entities, but not in base64, hexadecimal, double encoding or
+    other spellings. It cannot reach git history, backups or the client's transcripts; if the text appears again in
+    a transcript it is recorded again unless `redact_patterns` in config.yaml excludes it. Pipe secrets in with
+    `--text -` to keep them out of your shell history.
+
+    \b
+    Examples:
+      ralf context forget TASK-001 DEC-003
+      ralf context forget TASK-001 cp-002 --dry-run
+      ralf context forget TASK-001 --text - --yes < secret.txt
+      ralf context forget TASK-001 --yes
+
+    \b
+    Exit status: 0, even if nothing held the words · 1 unwritable; some copies remain (they are listed) ·
+    2 invalid name, text too short, not confirmed · 3 no such route or item · 4 damaged data (nothing is erased) ·
+    5 busy
+    """
+    from ralf_cli.output import emit_json, fields_of, say
+    from ralf_cli.terminal import complain
+
+    if id is not None and text is not None:
+        raise click.UsageError("ID and --text: which of them?")
+    if text == "-":
+        text = sys.stdin.read().strip("\n")
+    if not dry_run and not yes:
+        looked = _forget(route, id, text, dry_run=True, root=root)
+        _confirm(looked)
+    done = _forget(route, id, text, dry_run=dry_run, root=root)
+    if as_json:
+        emit_json(fields_of(done))
+    else:
+        for line in _told(done):
+            click.echo(line)
+    if done.done and done.files and _is_shared(root):
+        say("routes/ is shared: commit it; git history still has what it had")
+    if done.left:
+        complain(f"{done.route}: the words still stand in {', '.join(done.left)}", "purge these by hand")
+        ctx.exit(1)
+
+
+def _forget(route: str, id: str | None, text: str | None, *, dry_run: bool, root: str | None) -> Forgotten:  # noqa: A002
+    if id is None and text is None:
+        from ralf.maintenance.forget import forget_route
+
+        return forget_route(route, dry_run=dry_run, root=root)
+    from ralf.maintenance.forget import forget
+
+    return forget(route, id, text=text, dry_run=dry_run, root=root)
+
+
+def _confirm(looked: Forgotten) -> None:
+    """Ask on a terminal; anywhere else nothing is purged that `--yes` does not say."""
+    from ralf_cli.output import say
+
+    for line in _told(looked):
+        say(line)
+    what = f"the whole route {looked.route}" if looked.whole else ", ".join(looked.ids) or "this text"
+    if not sys.stdin.isatty():
+        raise click.UsageError("nothing was forgotten: this cannot be undone, so say --yes")
+    if not click.confirm(f"Forget {what}? This cannot be undone", err=True):
+        raise click.UsageError("nothing was forgotten")
+
+
+def _told(found: Forgotten) -> list[str]:
+    """What was touched, or would be, in words, and what is not reached."""
+    from ralf.maintenance.purge import NOT_REACHED
+
+    unreached = [] if found.whole else [f"  not looked for: {', '.join(NOT_REACHED)}"]
+    if not found.touched:
+        return [f"{found.route}: nothing to forget: the words stand nowhere", *unreached]
+    what = "the whole route" if found.whole else ", ".join(found.ids) or "a text"
+    records = ", ".join(f"{count} of {route}" for route, count in sorted(found.records.items()))
+    lines = [f"{found.route}: {'forgot' if found.done else 'would forget'} {what}"]
+    if records:
+        lines.append(f"  records: {records}")
+    if found.files:
+        lines.append(f"  files: {', '.join(found.files)}")
+    if found.blobs:
+        lines.append(f"  evidence: {found.blobs}")
+    if found.caches:
+        lines.append(f"  caches: {', '.join(found.caches)}")
+    return [*lines, *unreached]
+
+
+def _is_shared(root: str | None) -> bool:
+    """Whether git sees the route files."""
+    from ralf import project as projects
+    from ralf.storage.files import content_of
+
+    try:
+        return b"!routes/" in content_of(projects.find(root).folder / ".gitignore")
+    except OSError:
+        return False
