@@ -24,11 +24,15 @@ from ralf.storage import files
 
 _BUFFER = 1 << 20
 
-_TEMPORARY = r"\.ralf-.+-[0-9a-f]{12}\.tmp"  # as `atomic` names them, too
+_HALF = r"(?P<half>[0-9a-f]{12}\.tmp)"
 
-_HIDDEN_MARK = r"(?:[0-9a-f]+-){0,2}[0-9a-f]{12}\.(?:tmp|old|seen)"
-
-_HIDDEN = rf"\.ralf-.+-{_HIDDEN_MARK}"
+_LEFT = (
+    rf"(?:{_HALF}|(?P<known>[0-9a-f]{{12}})-[0-9a-f]{{12}}\.old"
+    r"|(?P<mtime>[0-9a-f]+)-(?P<size>[0-9a-f]+)-[0-9a-f]{12}\.seen)"
+)
+"""What follows in the hidden name of a file that a writer left: half written, displaced, displaced and looked at. The
+patterns are compiled where something was left.
+"""
 
 
 def replace_durably(path: Path, chunks: Iterable[bytes], *, beside: Path | None = None) -> None:
@@ -50,7 +54,6 @@ def replace_durably(path: Path, chunks: Iterable[bytes], *, beside: Path | None 
 
 def removed(paths: Iterable[Path]) -> None:
     """Remove files for good: after a power loss none of them is back. Those that are gone already are passed over."""
-
     folders = set()
     for path in paths:
         with suppress(FileNotFoundError):
@@ -63,7 +66,6 @@ def removed(paths: Iterable[Path]) -> None:
 
 def sync_below(folder: Path) -> None:
     """Make the names in a folder and in all those below it durable, and the removals of whoever died before that."""
-
     for top, _, _ in os.walk(folder):
         with suppress(FileNotFoundError):
             sync_folder(top)
@@ -71,37 +73,43 @@ def sync_below(folder: Path) -> None:
 
 def is_temporary(name: str) -> bool:
     """Whether a file of this name is one that has not yet got its own, or never will."""
-    return re.fullmatch(_TEMPORARY, name) is not None
+    return re.fullmatch(rf"\.ralf-.+-{_HALF}", name) is not None
 
 
 def is_hidden(name: str) -> bool:
     """Whether a file is one that was to take a place, or was displaced from it: what its next writer sweeps."""
-    return re.fullmatch(_HIDDEN, name) is not None
+    return re.fullmatch(rf"\.ralf-.+-{_LEFT}", name) is not None
 
 
 def hidden_beside(path: Path) -> list[Path]:
     """The files that were to become `path`, or were displaced from it."""
-    with suppress(FileNotFoundError, NotADirectoryError):
-        ours = re.compile(rf"\.ralf-{re.escape(path.name)}-{_HIDDEN_MARK}")  # not those of a name that begins alike
-        return sorted(one for one in path.parent.iterdir() if ours.fullmatch(one.name))
-    return []
+    return sorted(Path(name) for name, _ in _left_beside(path))
+
+
+def _left_beside(path: Path) -> list[tuple[str, re.Match[str]]]:
+    """The same, with what each name says."""
+    folder, beside = _place(path)
+    begins, found = os.path.basename(beside), []
+    with suppress(FileNotFoundError, NotADirectoryError), os.scandir(folder) as entries:
+        for entry in entries:
+            left = entry.name.startswith(begins) and re.fullmatch(_LEFT, entry.name.removeprefix(begins))
+            if left:
+                found.append((beside + left[0], left))
+    return found
 
 
 def sync_parents(folder: Path, top: Path) -> None:
     """Make a new file's name durable, and those of the folders that were made for it."""
-
-    while True:
-        sync_folder(folder)
-        if folder == top or top not in folder.parents:
-            return
+    sync_folder(folder)
+    while folder != top and top in folder.parents:
         folder = folder.parent
+        sync_folder(folder)
 
 
 def _write(path: Path, chunks: Iterable[bytes]) -> None:
     """Write a new file, durable, and read it back."""
     written = hashlib.sha256()
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
-    with os.fdopen(os.open(path, flags, 0o600), "wb", buffering=_BUFFER) as file:
+    with os.fdopen(os.open(path, NEW, _MODE), "wb", buffering=_BUFFER) as file:
         for chunk in chunks:
             file.write(chunk)
             written.update(chunk)
@@ -145,14 +153,6 @@ _HASH = 12  # hexadecimal digits of one that a name holds
 GRACE = 0.25
 """Seconds that a displaced file is kept after it was looked at: a program that found it just before may open it only
 now, and no kernel tells of that one.
-"""
-
-_LEFT = (
-    rf"(?P<half>[0-9a-f]{{12}}{re.escape(TEMPORARY_SUFFIX)})|(?P<known>[0-9a-f]{{{_HASH}}})-[0-9a-f]{{12}}"
-    rf"{re.escape(ASIDE_SUFFIX)}|(?P<mtime>[0-9a-f]+)-(?P<size>[0-9a-f]+)-[0-9a-f]{{12}}{re.escape(SEEN_SUFFIX)}"
-)
-"""What follows in the name of a file that a writer left beside its own: half written, displaced, displaced and looked
-at. Compiled where something was left.
 """
 
 _BORN = 1.0  # seconds after which whoever has made a file holds its lock
@@ -253,13 +253,10 @@ def temporary_beside(path: str | Path) -> str:
 
 def remove_dead(path: Path) -> None:
     """Remove temporary files beside a file whose writers have died. Not for route files, whose writers hold a lock."""
-    folder, beside = _place(path)
-    begins = os.path.basename(beside)
-    with suppress(OSError), os.scandir(folder) as entries:
-        for entry in entries:
-            left = entry.name.startswith(begins) and re.fullmatch(_LEFT, entry.name.removeprefix(begins))
-            if left and left["half"] and not _is_young(time.time() - entry.stat(follow_symlinks=False).st_ctime, _BORN):
-                _remove_unless_held(entry.path)
+    with suppress(OSError):
+        for name, left in _left_beside(path):
+            if left["half"] and not _is_young(time.time() - os.lstat(name).st_ctime, _BORN):
+                _remove_unless_held(name)
 
 
 def _remove_unless_held(path: str) -> None:
@@ -302,7 +299,7 @@ def exchange(path: Path, content: bytes, known: str, *, mode: int | None = None)
     folder, beside = _place(path)
     target, mark = os.fspath(path), os.urandom(6).hex()
     aside = f"{beside}{known[:_HASH]}-{mark}{ASIDE_SUFFIX}"
-    try:
+    with naming(path):
         # Once it is whole it has a name that no sweep removes unseen: soon it may be a person's.
         kept, *owner = _rights_of(target)
         _make(f"{beside}{mark}{TEMPORARY_SUFFIX}", content, aside, kept if mode is None else mode, owner)
@@ -313,9 +310,6 @@ def exchange(path: Path, content: bytes, known: str, *, mode: int | None = None)
             raise
         sync_folder(folder)
         return _looked_at(aside, beside, target, content, known) if exchanged else None
-    except OSError as error:
-        _name(error, target)
-        raise
 
 
 def _rights_of(path: str) -> tuple[int, int, int]:
@@ -372,13 +366,9 @@ def naming(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        _name(error, os.fspath(path))
+        if error.filename is None:
+            error.filename = os.fspath(path)
         raise
-
-
-def _name(error: OSError, path: str) -> None:
-    if error.filename is None:
-        error.filename = path
 
 
 def sync_folder(folder: str | Path) -> None:
@@ -398,14 +388,11 @@ def sweep(path: Path, grace: float = GRACE, end: bytes = b"") -> list[DisplacedF
     grace  seconds; 0 removes all that is known, at the price of a save that comes into it in this very moment
     end    what a whole file has at its end
     """
-    folder, beside = _place(path)
-    begins, names, unseen = os.path.basename(beside), [], []
-    with suppress(FileNotFoundError), os.scandir(folder) as entries:
-        names = [entry.name for entry in entries if entry.name.startswith(begins)]
-    for name in names:
-        if left := re.fullmatch(_LEFT, name.removeprefix(begins)):
-            with suppress(OSError):  # gone, or nothing that can be read: no reason not to write
-                unseen.append(_swept(f"{beside}{left[0]}", left, beside, grace, end))
+    _, beside = _place(path)
+    unseen = []
+    for name, left in _left_beside(path):
+        with suppress(OSError):  # gone, or nothing that can be read: no reason not to write
+            unseen.append(_swept(name, left, beside, grace, end))
     return [aside for aside in unseen if aside is not None]
 
 
