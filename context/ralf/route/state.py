@@ -7,7 +7,6 @@ import hashlib
 import json
 import os
 import re
-import stat
 import zlib
 from collections import deque
 from collections.abc import Iterator, Mapping
@@ -23,7 +22,7 @@ from ralf.format.codec import Items, from_tree, outline, sizes
 from ralf.model import Counts, RouteContext, Tombstone
 from ralf.project import Project
 from ralf.storage import files
-from ralf.storage.files import content_of, not_through_a_link, open_single_link
+from ralf.storage.files import content_of, open_single_link
 from ralf.storage.journal import MALFORMED, Record
 from ralf.storage.port import Token
 
@@ -314,29 +313,29 @@ def digest_of(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
+_REFUSED = {
+    errno.EISDIR: "is a directory",
+    errno.ELOOP: "is a symbolic link, no regular file: not read",
+    **dict.fromkeys((errno.ENXIO, errno.EINVAL), "is no regular file"),
+    errno.EFBIG: f"has more than {MAX_BYTES >> 20} MiB",  # a part of it would be an edit that drops the rest
+}
+
+
 def read_file(project: Project, route: str) -> bytes | None:
     """The route file's bytes, None where there is none. DamagedRouteFile for what is no file, or too large, and
     UnreadableRouteFile for one that this user may not read.
     """
     path = project.route_file(route)
     try:
-        with open(path, "rb", opener=not_through_a_link) as file:
-            found = os.fstat(file.fileno())
-            if not stat.S_ISREG(found.st_mode):
-                raise DamagedRouteFile(path, "is no regular file", f"move it away: {path}")
-            if found.st_size > MAX_BYTES:  # a part of it, taken for the whole, would be an edit that drops the rest
-                raise DamagedRouteFile(path, f"has more than {MAX_BYTES >> 20} MiB", f"move it away: {path}")
-            return file.read(found.st_size)  # no more: room for all that is asked for is made beforehand
+        return content_of(path, most=MAX_BYTES)
     except FileNotFoundError:
         return None
-    except IsADirectoryError:
-        raise DamagedRouteFile(path, "is a directory", f"move it away: {path}") from None
     except PermissionError:
         raise UnreadableRouteFile(path, "may not be read by you", f"sudo chown {os.geteuid()} {path}") from None
     except OSError as error:
-        if error.errno not in (errno.ELOOP, errno.ENXIO):
+        what = _REFUSED.get(error.errno or 0)
+        if what is None:
             raise
-        what = "is a symbolic link, no regular file: not read" if error.errno == errno.ELOOP else "is no regular file"
         raise DamagedRouteFile(path, what, f"move it away: {path}") from None
 
 

@@ -63,11 +63,6 @@ def touch(path: Path) -> None:
     os.close(open_single_link(os.fspath(path), os.O_WRONLY | os.O_CREAT))
 
 
-def not_through_a_link(path: str, flags: int) -> int:
-    """An `opener` for `open`: as `without_waiting`, and OSError for a link."""
-    return os.open(path, flags | os.O_NONBLOCK | os.O_NOFOLLOW)
-
-
 NOT_REGULAR = (errno.ELOOP, errno.EISDIR, errno.ENXIO, errno.EINVAL)
 """Numbers of the errors that `open_regular` raises where something else than a regular file lies."""
 
@@ -214,8 +209,6 @@ def kind_of(folder: Path) -> int:
 # the lease is released. So what is read under one is no half of a save, and no writer can still hold an unlinked file
 # open.
 
-_READING = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
-
 _PAUSE = 0.001
 
 _QUIET, _QUIET_CUT = 0.03, 2.0
@@ -255,7 +248,7 @@ def read(path: str | Path, most: int = sys.maxsize, end: bytes = b"") -> Read:
 
     end  what a whole file has at its end
     """
-    descriptor = os.open(path, _READING)
+    descriptor = os.open(path, os.O_RDONLY | CAREFUL)
     try:
         closed = _lease(descriptor)
         found = os.fstat(descriptor)
