@@ -62,9 +62,7 @@ class Stream:
         with self.writing():
             files.make(self.path.parent)
             with Journal(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND) as journal:
-                if (
-                    self.parts.exists() or not self._ids.path.exists()
-                ):  # someone has put files in place here, and may have died
+                if self.parts.exists() or not self._ids.path.exists():  # a writer that replaced files may have died
                     self._sweep(journal)
                 end = journal.cut_torn_tail()
                 head = self._last_token(journal, end)
@@ -79,8 +77,7 @@ class Stream:
                 if not end:  # the name first: whoever finds records here takes it for durable
                     durable.sync_parents(self.path.parent, self._folder)
                 with durable.naming(self.path):
-                    journal.write(line, end)
-                    journal.sync(end)
+                    journal.append(line, end)
                 self._ids.add(id, end, end + len(line))
         return journal_file.token_at(end, line)
 

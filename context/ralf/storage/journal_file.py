@@ -65,10 +65,8 @@ def _sum_of_frame(begin: bytes) -> bytes:
 def token_at(offset: int, line: bytes) -> Token:
     """The token of a line at a place."""
     match = _FRAME.match(line)
-    checksum = (
-        match["sum"].decode() if match else sum_of(line[:FRAME_BYTES]).decode()
-    )  # a damaged line has a place, too
-    return f"{offset}-{checksum}"
+    checksum = match["sum"] if match else sum_of(line[:FRAME_BYTES])  # a damaged line has a place, too
+    return f"{offset}-{checksum.decode()}"
 
 
 def length_of(begin: bytes) -> int:
@@ -360,24 +358,17 @@ class Journal:
                 yield offset, line
                 offset += len(line)
 
-    def write(self, line: bytes, end: int) -> None:
-        """One write, gone on with where it was short. What a full disk took of it is undone, and the error raised, so
-        that no part of a record stays.
+    def append(self, line: bytes, end: int) -> None:
+        """Write a line behind the last one, which ends at `end`, and make it durable: the acknowledgement.
+
+        A short write is continued. If a write or the fsync fails, the line is removed and the error raised, so that no
+        part of a record stays. A failed fsync is not tried again: the kernel takes the pages for clean, so a second
+        one would succeed, and the line be lost.
         """
         try:
             written = os.write(self.descriptor, line)
             while written < len(line):
                 written += os.write(self.descriptor, line[written:])
-        except OSError:
-            self._take_back(end)
-            raise
-
-    def sync(self, end: int) -> None:
-        """The acknowledgement. When it fails nothing was promised, and it is not tried again: the line goes.
-
-        After a failure the kernel takes the pages for clean: a second fsync would succeed, and the line be lost.
-        """
-        try:
             os.fsync(self.descriptor)
         except OSError:
             self._take_back(end)
