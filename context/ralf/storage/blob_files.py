@@ -161,8 +161,6 @@ _DIGEST = re.compile(r"[0-9a-f]{64}")
 
 _ZIP = re.compile(r"\d{6}\.zip")
 
-_CHUNK = 1 << 18
-
 _BACK = "-"  # before the digest of a blob that was put again
 
 _listings: dict[Path, tuple[object, dict[Digest, Info]]] = {}
@@ -212,21 +210,21 @@ class Blobs:
         damage = None
         for path in (*self._places(digest), None, self._places(digest)[1]):  # who unpacks zip files puts them there
             try:
-                content = self._open_zipped(digest) if path is None else io.BytesIO(b"".join(verified(path, digest)))
+                content = self._zipped_bytes(digest) if path is None else verified(path, digest)
                 if content is not None:
-                    return content
+                    return io.BytesIO(content)
             except FileNotFoundError:
                 continue
             except DamagedBlob as error:
                 damage = error
         raise damage or BlobNotFound(digest, "no such blob")
 
-    def _open_zipped(self, digest: Digest) -> BinaryIO | None:
+    def _zipped_bytes(self, digest: Digest) -> bytes | None:
         """A blob's bytes in a zip file, None where there is none, however often one is replaced meanwhile."""
         while (found := self._zipped(digest)) is not None:
             path, info = found
             try:
-                return io.BytesIO(b"".join(verified_bytes(path, member(path, info))))
+                return verified_bytes(path, member(path, info))
             except (FileNotFoundError, DamagedBlob):
                 if self._zipped(digest) == found:  # no one has replaced it meanwhile
                     raise
@@ -239,7 +237,6 @@ class Blobs:
 
     def all(self) -> Iterator[Blob]:
         """See `ralf.storage.port.Heap.blobs`."""
-
         seen = set()
         for path in self.files():
             with suppress(FileNotFoundError):  # dropped meanwhile
@@ -256,7 +253,6 @@ class Blobs:
 
     def drop(self, digest: Digest) -> None:
         """See `ralf.storage.port.Heap.drop_blob`."""
-
         if self.has(digest):
             self.note_gone([digest])
         with self.archiving():
@@ -318,8 +314,7 @@ class Blobs:
                     loose, old = self._places(digest)
                     with suppress(FileNotFoundError, DamagedBlob):  # a damaged one stays where it is
                         content, put = _content(loose), loose.stat().st_mtime
-                        for _ in _unpacked(content, zlib.MAX_WBITS, loose, digest):
-                            pass
+                        _unpacked(content, zlib.MAX_WBITS, loose, digest)
                         self._place_old(old, content, put)
                         moved[loose] = len(content)
                 durable.sync_parents(self._old, self._folder)
@@ -363,12 +358,10 @@ class Blobs:
 
     def _is_whole(self, path: Path, digest: Digest) -> bool:
         """Whether a blob lies there, in a file without a second name: one that may be someone's is not touched."""
-        try:
-            for _ in verified(path, digest):
-                pass
+        with suppress(FileNotFoundError, DamagedBlob):
+            verified(path, digest)
             return path.lstat().st_nlink == 1
-        except (FileNotFoundError, DamagedBlob):
-            return False
+        return False
 
     # ---- writing ----
 
@@ -402,31 +395,26 @@ class Blobs:
         return locks.held(self._folder / "locks" / "archive.lock", "archive", timeout)
 
 
-def verified_bytes(path: Path, member: Member) -> Iterator[bytes]:
+def verified_bytes(path: Path, member: Member) -> bytes:
     """The bytes of a member of the zip file `path`; see `verified`."""
     return _unpacked(member.deflated, -zlib.MAX_WBITS, path, member.digest)
 
 
-def verified(path: Path, digest: Digest) -> Iterator[bytes]:
-    """The bytes of a blob that is not archived, in chunks; DamagedBlob, at the end, where they are not what was put."""
+def verified(path: Path, digest: Digest) -> bytes:
+    """The bytes of a blob in a file of its own; DamagedBlob where they are not what was put."""
     return _unpacked(_content(path), zlib.MAX_WBITS, path, digest)
 
 
-def _unpacked(content: bytes, kind: int, path: Path, digest: Digest) -> Iterator[bytes]:
-    """Decompress a chunk at a time, never more than a blob may have, and compare the digest."""
+def _unpacked(content: bytes, kind: int, path: Path, digest: Digest) -> bytes:
+    """Decompress no more than a blob may have, and compare the digest."""
     machine = zlib.decompressobj(kind)
-    found, size = hashlib.sha256(), 0
+    found = b""
     with suppress(zlib.error):
-        while not machine.eof:
-            chunk = machine.decompress(content, _CHUNK)
-            content = machine.unconsumed_tail
-            size += len(chunk)
-            if size > LARGEST or not (chunk or content or machine.eof):
-                break
-            found.update(chunk)
-            yield chunk
-    if not machine.eof or machine.unused_data or found.hexdigest() != digest:
+        found = machine.decompress(content, LARGEST + 1)
+    is_whole = machine.eof and not machine.unused_data and len(found) <= LARGEST
+    if not is_whole or hashlib.sha256(found).hexdigest() != digest:
         raise DamagedBlob(path, "its bytes are not those that were put", _HINT)
+    return found
 
 
 def _content(path: Path) -> bytes:
@@ -441,7 +429,6 @@ def _content(path: Path) -> bytes:
 
 def _listing(path: Path) -> dict[Digest, Info]:
     """The members of a zip file by digest."""
-
     status = path.stat()
     key = (status.st_mtime_ns, status.st_ino, status.st_size)
     if path not in _listings or _listings[path][0] != key:

@@ -435,8 +435,7 @@ class FileHealth(Health):
         for path in self._blobs.files():
             if only is None or path.name in only:
                 try:
-                    for _ in blob_files.verified(path, path.name):
-                        pass
+                    blob_files.verified(path, path.name)
                     held.add(path.name)
                 except FileNotFoundError:  # dropped or archived meanwhile
                     pass
@@ -462,8 +461,7 @@ class FileHealth(Health):
             for info in infos:
                 if only is None or info.digest in only:
                     try:
-                        for _ in blob_files.verified_bytes(path, blob_files.member(path, info)):
-                            pass
+                        blob_files.verified_bytes(path, blob_files.member(path, info))
                         held.add(info.digest)
                     except (DamagedBlob, OSError):
                         what = f"its member {info.digest[:12]} is not what was put"
@@ -565,8 +563,7 @@ def _readable(path: Path) -> list[blob_files.Member]:
         listed = [blob_files.member(path, info) for info in blob_files.listed(path)]
     for member in (*blob_files.remains(path.read_bytes()), *listed):
         with suppress(DamagedBlob):
-            for _ in blob_files.verified_bytes(path, member):
-                pass
+            blob_files.verified_bytes(path, member)
             members[member.digest] = member
     return list(members.values())
 
