@@ -4,6 +4,7 @@ stands in the repository.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shutil
 import subprocess
@@ -286,11 +287,11 @@ def test_a_path_that_only_contains_the_stores_is_not_taken_for_it(repository: Pa
 
 
 def test_names_longer_than_an_entrys_flags_can_tell_are_found(repository: Path) -> None:
-    entry = f"{STORE}/{'a/' * 2_100}b".encode()
-    flags = (0xFFF).to_bytes(2, "big")
-    assert git_files._index_entries(b"DIRC" + bytes(70) + flags + entry + b"\0", f"{STORE}/".encode()) == {
-        "a/" * 2_100 + "b"
-    }
+    name = f"{STORE}/{'a/' * 2_100}b".encode()
+    entry = bytes(60) + (0xFFF).to_bytes(2, "big") + name
+    index = b"DIRC\0\0\0\2\0\0\0\1" + entry + bytes(8 - len(entry) % 8)
+    index += hashlib.sha1(index, usedforsecurity=False).digest()
+    assert [path for path, _ in git_files._entries_below(index, f"{STORE}/".encode())] == [name]
 
 
 def test_a_repository_within_the_store_and_a_linked_worktree_are_looked_at(repository: Path, tmp_path: Path) -> None:

@@ -22,22 +22,13 @@ if TYPE_CHECKING:
 
 # ---- which files below a folder git tracks, by the indexes of the repositories around it ----
 #
-# An index of version 2 or 3 holds each path in full, so a search for the folder finds its entries. For a newer version
-# and for a split or sparse index git is asked.
-
 # A repository can hold another, bare one, beside a file, which knows of no file; and name a program that git runs.
 # Nothing is fetched, either.
 _HARDENED = ("core.fsmonitor=false", "safe.bareRepository=explicit", "protocol.allow=never")
 
 _TIMEOUT = 20  # seconds
 
-_PLAIN = (b"DIRC\0\0\0\2", b"DIRC\0\0\0\3")
-
-_SPARSE = b"sdir\0\0\0\0"
-
-_NAME_LENGTH = 0xFFF  # of an entry's flags; a longer name has all bits set
-
-_EXTENDED_FLAG = 0x4000
+_SPARSE = b"sdir\0\0\0\0"  # the extension of an index in which a folder may stand for all that is in it
 
 _MOST = 64 * 1024  # bytes of a `.git` file that are read
 
@@ -117,38 +108,10 @@ def _names(index: Index, prefix: str, environment: Mapping[str, str]) -> set[str
         if error.errno != errno.EFBIG:
             return set()  # git cannot read it either, and stages nothing
         content = b""
-    if prefix and content[:8] in _PLAIN and _SPARSE not in content and not _is_split(index.path.parent):
-        return _index_entries(content, os.fsencode(prefix))
-    return _asked_of_git(index, prefix, environment)
-
-
-def _is_split(git: Path) -> bool:
-    """Whether entries may lie in a second file, which many indexes share."""
-    with suppress(OSError):
-        return any(name.startswith("sharedindex.") for name in os.listdir(git))  # noqa: PTH208
-    return True
-
-
-def _index_entries(content: bytes, prefix: bytes) -> set[str]:
-    """The rest of each path that begins with the prefix. An entry: 40 bytes, the blob's id, flags, path, NUL.
-
-    A path that merely contains the prefix is told by the flags, which hold the path's length.
-    """
-    found = set()
-    at = content.find(prefix)
-    while at >= 0:
-        end = content.find(b"\0", at)
-        path = content[at:end]
-        flags = int.from_bytes(content[at - 2 : at], "big")
-        extended = int.from_bytes(content[at - 4 : at - 2], "big")
-        length = min(len(path), _NAME_LENGTH)
-        if flags & _NAME_LENGTH == length or (extended & _EXTENDED_FLAG and extended & _NAME_LENGTH == length):
-            found.add(os.fsdecode(path[len(prefix) :]))
-        at = content.find(prefix, at + 1)
-    return found
-
-
-def _asked_of_git(index: Index, prefix: str, environment: Mapping[str, str]) -> set[str]:
+    if _SPARSE not in content:
+        begin = os.fsencode(prefix)
+        with suppress(Unreadable):
+            return {os.fsdecode(path[len(begin) :]) for path, _ in _entries_below(content, begin)}
     import subprocess
 
     hint = f"git -C {index.top} status"
@@ -299,7 +262,7 @@ def _all_tracked(file: Path) -> Iterator[tuple[Path, Tracked]]:
         except OSError as error:
             raise Unreadable(str(error)) from None
         try:
-            tracked = list(_tracked_in(index, name))
+            tracked = [one for path, one in _entries_below(index, name) if path == name]
         except Unreadable:
             tracked = list(_asked(top, name))
         yield from ((top, one) for one in tracked)
@@ -308,26 +271,26 @@ def _all_tracked(file: Path) -> Iterator[tuple[Path, Tracked]]:
 # ---- the index ----
 
 
-def _tracked_in(index: bytes, name: bytes) -> Iterator[Tracked]:
-    """What an index has for a path. Unreadable where it does not say it by itself."""
+def _entries_below(index: bytes, prefix: bytes) -> list[tuple[bytes, Tracked]]:
+    """The entries of an index whose paths begin so. Unreadable where it does not say it by itself."""
     if len(index) < 12 + _SHA1 or index[:4] != b"DIRC":
         raise Unreadable("no index")
     version, count = struct.unpack_from(">II", index, 4)
     if version not in _VERSIONS:
         raise Unreadable(f"an index of version {version}")
-    if version < 4 and name + b"\0" not in index and _LINK not in index:
-        return  # most edits are of files that git does not know: nothing is parsed for them
+    if version < 4 and prefix not in index and _LINK not in index:
+        return []  # most files are unknown to git: nothing is parsed for them
     size = _size_of_ids(index)
     found, end = [], 12
     try:
-        for entry_name, begin, end in _entries(index, version, count, size):  # noqa: B007  # where the last one ends
-            if entry_name == name:
-                found.append(_tracked_at(index, begin, size))
+        for path, begin, end in _entries(index, version, count, size):  # noqa: B007  # where the last one ends
+            if path.startswith(prefix):
+                found.append((path, _tracked_at(index, begin, size)))
         if any(extension == _LINK for extension in _extensions(index, end, size)):
             raise Unreadable("a split index")
     except (struct.error, IndexError, ValueError):
         raise Unreadable("an index that is damaged") from None
-    yield from found
+    return found
 
 
 def _size_of_ids(index: bytes) -> int:
