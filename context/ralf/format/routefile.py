@@ -298,14 +298,8 @@ def _front(tree: Tree, noted: Mapping[str, str]) -> list[str]:
     """The front matter, each comment above its key; what was noted above a key that is gone stands at the end."""
     if not noted:
         return yaml_pieces(tree)
-    lines: list[str] = []
-    for key, value in tree.items():
-        lines += lines_of(noted, key)
-        lines += yaml_pieces({key: value})
-    for key in noted:
-        if key not in tree:
-            lines += lines_of(noted, key)
-    return lines
+    lines = [line for key, inner in tree.items() for line in (*lines_of(noted, key), *yaml_pieces({key: inner}))]
+    return lines + [line for key in noted if key not in tree for line in lines_of(noted, key)]
 
 
 def render_sections(sections: tuple[Section, ...]) -> str:
