@@ -15,7 +15,7 @@ from ralf.history.log import revert
 from ralf.maintenance.forget import forget
 from ralf.model import Decision
 from ralf.route.corrections import drop, open_file, take_in
-from ralf.storage import durable, journal, locks
+from ralf.storage import durable, files, journal
 from storekit import journal_file, records_of, route_file
 
 ROUTE = "tide"
@@ -38,7 +38,7 @@ def path(root: Path) -> Path:
 def waits(root: Path, monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     """Whether another writer waits for the route."""
     waits = [True]
-    monkeypatch.setattr(locks, "is_waited_for", lambda _: waits[0])
+    monkeypatch.setattr(files, "is_lock_awaited", lambda _: waits[0])
     return waits
 
 

@@ -22,7 +22,7 @@ import pytest
 
 from ralf.errors import BlobNotFound, Conflict, DamagedBlob, DamagedJournal
 from ralf.project import Project
-from ralf.storage import durable, journal_file, locks
+from ralf.storage import durable, files, journal_file
 from ralf.storage.filestore import FileStore, Stream
 from ralf.storage.journal_file import IdIndex, with_header
 from ralf.storage.port import Token
@@ -141,7 +141,7 @@ def test_journals_and_locks_are_for_their_owner_only(store: FileStore, journal: 
 def test_no_lock_of_a_route_is_that_of_another_ones_journal(tmp_path: Path) -> None:
     project = Project(tmp_path)
     with (
-        locks.held(project.route_lock("r.journal"), "r.journal"),
+        files.locked(project.route_lock("r.journal"), "r.journal"),
         Stream(project.folder, "routes/r").writing(timeout=0),
     ):
         pass

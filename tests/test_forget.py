@@ -22,7 +22,7 @@ from ralf.maintenance.purge import Wording, remains
 from ralf.maintenance.repair import repair
 from ralf.route import fold
 from ralf.route.write import open_route
-from ralf.storage import files, filestore, journal, locks
+from ralf.storage import files, filestore, journal
 from ralf.storage.filestore import FileStore
 from ralf.storage.journal import Record
 from ralf.storage.port import Digest, Entry, Store
@@ -482,7 +482,7 @@ def test_the_file_is_made_without_the_words_though_other_writers_wait(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Left to one of them that dies, it would bring them back, as a file that a person has changed."""
-    monkeypatch.setattr(locks, "is_waited_for", lambda _: True)
+    monkeypatch.setattr(files, "is_lock_awaited", lambda _: True)
     assert forget(ROUTE, label_of(root), root=root).left == ()
     assert places(root, WORDS) == []
 

@@ -16,7 +16,7 @@ import ralf
 import storekit
 from hookkit import Rig, answered
 from ralf import routing
-from ralf.storage import locks
+from ralf.storage import files
 from ralf_integrations.client import CODEX
 from ralf_integrations.hooks import checkpoints, session_registry
 
@@ -24,7 +24,7 @@ from ralf_integrations.hooks import checkpoints, session_registry
 @contextmanager
 def route_is_locked(rig: Rig) -> Iterator[None]:
     """Somebody holds the route's lock: whoever writes to it has to wait."""
-    with locks.held(rig.project.route_lock("default"), "the test"):
+    with files.locked(rig.project.route_lock("default"), "the test"):
         yield
 
 
@@ -82,7 +82,7 @@ def test_the_end_of_a_session_closes_its_segment_behind_the_client_s_back(rig: R
 def test_the_end_is_not_lost_where_another_hook_of_the_session_is_still_at_work(rig: Rig) -> None:
     name = hashlib.sha256(rig.session.encode()).hexdigest()[:2]
     lock = rig.project.folder / "locks" / "sessions" / f"{name}.lock"
-    with locks.held(lock, "the test"):
+    with files.locked(lock, "the test"):
         began = time.monotonic()
         answered([rig.start("SessionEnd", reason="other")])
         assert time.monotonic() - began < 1.5  # then the client kills it

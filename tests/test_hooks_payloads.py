@@ -15,7 +15,7 @@ import ralf
 import storekit
 from hookkit import CAPTURED, Rig, Said, answered
 from ralf import routing
-from ralf.storage import locks
+from ralf.storage import files
 from ralf_integrations.client import CLIENTS
 from ralf_integrations.hooks import entry
 from ralf_integrations.hooks.messages import parse
@@ -168,7 +168,7 @@ def test_no_hook_waits_a_second_longer_beside_one_of_its_session_that_stands_sti
     rig.hook(event)
     alone = time.monotonic() - began
     (lock,) = (rig.project.folder / "locks" / "sessions").glob("*.lock")
-    with locks.held(lock, "the test"):
+    with files.locked(lock, "the test"):
         began = time.monotonic()
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(rig, "settle", lambda: None)  # it would wait for the test

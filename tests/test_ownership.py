@@ -19,7 +19,7 @@ from ralf.maintenance import adoption, optin
 from ralf.project import Project
 from ralf.redact import redactor_for
 from ralf.redact.redactor import Redactor
-from ralf.storage import git_files, locks, registry
+from ralf.storage import files, git_files, registry
 from ralf_integrations.hooks import instant
 from storekit import EARLIER, context_of, copied, earlier_store, journal_file, moved, process, records_of, write_session
 
@@ -331,9 +331,9 @@ def test_nothing_is_written_while_the_project_cannot_be_registered(
     """Without the registration it would count as somebody else's."""
     path = registry.path_of(tmp_path)
     assert path is not None
-    held = locks.held
+    held = files.locked
     with held(path.parent.with_suffix(".lock"), "the test"), monkeypatch.context() as patched:
-        patched.setattr(locks, "held", lambda path, what, *_, **options: held(path, what, 0.01, **options))
+        patched.setattr(files, "locked", lambda path, what, *_, **options: held(path, what, 0.01, **options))
         with pytest.raises(Busy, match="locked by another process"):
             ralf.record_decision("tide", "Read the table first", rationale="it is small", root=tmp_path)
     assert not journal_file(tmp_path, "tide").exists()

@@ -81,10 +81,10 @@ import atexit, sys, threading
 import ralf
 from ralf import project
 from ralf.errors import RalfError
-from ralf.storage import locks
+from ralf.storage import files
 
 def hold():
-    with locks.held(project.find(sys.argv[1]).route_lock("tide"), "tide"):
+    with files.locked(project.find(sys.argv[1]).route_lock("tide"), "tide"):
         held.set()
         ended.wait()
 

@@ -23,7 +23,7 @@ from ralf.project import Project
 from ralf.refining import local_config, refine
 from ralf.route import fold
 from ralf.route.load import load_state
-from ralf.storage import filestore, journal, locks, processes
+from ralf.storage import files, filestore, journal, processes
 from ralf.storage.journal import Record
 from storekit import grow, lines_of, records_of, write_session
 
@@ -161,7 +161,7 @@ def test_while_one_worker_is_at_it_another_does_nothing(project: Path) -> None:
     configure(project, "good")
     checkpoint(project, summarizer="extractive")
     here = Project(project)
-    with locks.held(here.worker_lock("tide"), "tide"):
+    with files.locked(here.worker_lock("tide"), "tide"):
         assert refine.work(here, "tide") == []
     assert [made.failure for made in refine.work(here, "tide")] == [""]
     assert refine.work(here, "tide") == []

@@ -25,7 +25,7 @@ from ralf.format import routefile
 from ralf.maintenance.forget import forget
 from ralf.route.corrections import open_file
 from ralf.route.write import open_route
-from ralf.storage import durable, files as safe_files, locks
+from ralf.storage import durable, files as safe_files
 from storekit import AT_ONCE, HANGS, hidden, records_of, route_file
 
 ROUTE = "tide"
@@ -385,29 +385,29 @@ def test_a_queue_that_gives_no_turns_keeps_nobody_from_the_lock(tmp_path: Path, 
     lock = tmp_path / "locks" / "r.lock"
     lock.parent.mkdir()
     harm(lock.with_suffix(".queue"))
-    with locks.held(lock, "r", AT_ONCE, seen=True):
+    with safe_files.locked(lock, "r", AT_ONCE, seen=True):
         started = time.monotonic()
-        with pytest.raises(Busy), locks.held(lock, "r", 0.05, seen=True):
+        with pytest.raises(Busy), safe_files.locked(lock, "r", 0.05, seen=True):
             pass
         assert time.monotonic() - started < AT_ONCE
 
 
 def test_a_lock_that_is_held_is_waited_for_no_longer_than_said(tmp_path: Path) -> None:
     lock = tmp_path / "locks" / "r.lock"
-    with locks.held(lock, "r"):
+    with safe_files.locked(lock, "r"):
         for timeout in (0.0, 0.05):
             started = time.monotonic()
-            with pytest.raises(Busy, match="locked by another process"), locks.held(lock, "r", timeout):
+            with pytest.raises(Busy, match="locked by another process"), safe_files.locked(lock, "r", timeout):
                 pass
             assert time.monotonic() - started < AT_ONCE
 
 
 def test_whoever_gives_up_waiting_keeps_the_lock_from_nobody(tmp_path: Path) -> None:
     lock = tmp_path / "locks" / "r.lock"
-    with locks.held(lock, "r"), pytest.raises(Busy), locks.held(lock, "r", 0.02):
+    with safe_files.locked(lock, "r"), pytest.raises(Busy), safe_files.locked(lock, "r", 0.02):
         pass
     for _ in range(3):
-        with locks.held(lock, "r", HANGS):
+        with safe_files.locked(lock, "r", HANGS):
             pass
 
 
@@ -415,11 +415,11 @@ def test_those_who_wait_have_their_turn_in_order(tmp_path: Path) -> None:
     lock, turns = tmp_path / "locks" / "r.lock", []
 
     def wait(number: int) -> None:
-        with locks.held(lock, "r", HANGS):
+        with safe_files.locked(lock, "r", HANGS):
             turns.append(number)
 
     threads = [threading.Thread(target=wait, args=(number,)) for number in range(5)]
-    with locks.held(lock, "r"):
+    with safe_files.locked(lock, "r"):
         for count, thread in enumerate(threads, 1):
             thread.start()
             until_waiting(lock, count)
@@ -442,18 +442,18 @@ def test_who_gives_a_lock_back_and_wants_it_again_lets_those_who_wait_go_first(t
     lock, turns = tmp_path / "locks" / "r.lock", []
 
     def wait(number: int) -> None:
-        with locks.held(lock, "r", HANGS, seen=True):
+        with safe_files.locked(lock, "r", HANGS, seen=True):
             turns.append(number)
 
     for number in range(10):
-        with locks.held(lock, "r", HANGS, seen=True):
+        with safe_files.locked(lock, "r", HANGS, seen=True):
             waiting = threading.Thread(target=wait, args=(number,))
             waiting.start()
             until_waiting(lock, 1)
-        with locks.held(lock, "r", HANGS, seen=True):
+        with safe_files.locked(lock, "r", HANGS, seen=True):
             assert turns[number:] == [number]
         waiting.join()
-    assert not locks.is_waited_for(lock)
+    assert not safe_files.is_lock_awaited(lock)
 
 
 def test_turns_need_no_clock_that_those_who_wait_have_in_common(
@@ -463,11 +463,11 @@ def test_turns_need_no_clock_that_those_who_wait_have_in_common(
     lock, turns, clock = tmp_path / "locks" / "r.lock", [], time.monotonic_ns
 
     def wait(number: int) -> None:
-        with locks.held(lock, "r", HANGS, seen=True):
+        with safe_files.locked(lock, "r", HANGS, seen=True):
             turns.append(number)
 
     threads = [threading.Thread(target=wait, args=(number,)) for number in range(4)]
-    with locks.held(lock, "r", seen=True):
+    with safe_files.locked(lock, "r", seen=True):
         for count, thread in enumerate(threads, 1):
             ahead = (5 - count) * 10**12 if count > 1 else 0
             monkeypatch.setattr(time, "monotonic_ns", lambda ahead=ahead: clock() + ahead)
@@ -486,7 +486,7 @@ def test_who_is_killed_or_gives_up_while_waiting_is_passed_over(tmp_path: Path) 
         if not child:
             signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell has what runs behind it ignore that
             try:
-                with locks.held(lock, "r", HANGS, seen=True), turns.open("a") as file:
+                with safe_files.locked(lock, "r", HANGS, seen=True), turns.open("a") as file:
                     file.write(f"{number} ")
             except KeyboardInterrupt:
                 turns.touch()
@@ -497,7 +497,7 @@ def test_who_is_killed_or_gives_up_while_waiting_is_passed_over(tmp_path: Path) 
 
     children = []
     try:
-        with locks.held(lock, "r"):
+        with safe_files.locked(lock, "r"):
             for number in range(4):
                 children.append(wait(number))
                 until_waiting(lock, number + 1)
@@ -520,12 +520,12 @@ def test_a_process_forked_while_a_thread_writes_keeps_the_lock_from_nobody(tmp_p
     inside, forked = threading.Event(), threading.Event()
 
     def write() -> None:
-        with locks.held(lock, "r", seen=seen):
+        with safe_files.locked(lock, "r", seen=seen):
             inside.set()
             forked.wait()
 
     def give_up() -> None:
-        with pytest.raises(Busy), locks.held(lock, "r", 0.05, seen=seen):
+        with pytest.raises(Busy), safe_files.locked(lock, "r", 0.05, seen=seen):
             pass
 
     writer, waiting = threading.Thread(target=write), threading.Thread(target=give_up)
@@ -540,8 +540,8 @@ def test_a_process_forked_while_a_thread_writes_keeps_the_lock_from_nobody(tmp_p
     forked.set()
     writer.join()
     try:
-        with locks.held(lock, "r", AT_ONCE, seen=seen):
-            assert not locks.is_waited_for(lock)
+        with safe_files.locked(lock, "r", AT_ONCE, seen=seen):
+            assert not safe_files.is_lock_awaited(lock)
     finally:
         os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
@@ -552,7 +552,7 @@ def test_a_process_forked_by_who_is_killed_while_writing_keeps_the_lock_from_nob
     read, write = os.pipe()
     owner = os.fork()
     if not owner:
-        with locks.held(lock, "r", seen=True):
+        with safe_files.locked(lock, "r", seen=True):
             child = os.fork()
             if child:
                 os.write(write, str(child).encode())
@@ -561,7 +561,7 @@ def test_a_process_forked_by_who_is_killed_while_writing_keeps_the_lock_from_nob
     os.kill(owner, signal.SIGKILL)
     os.waitpid(owner, 0)
     try:
-        with locks.held(lock, "r", AT_ONCE, seen=True):
+        with safe_files.locked(lock, "r", AT_ONCE, seen=True):
             os.kill(child, 0)  # it lives
     finally:
         os.kill(child, signal.SIGKILL)
@@ -578,13 +578,13 @@ def test_a_writer_that_another_waits_for_leaves_it_to_that_one_to_show_both(
     decide = partial(ralf.record_decision, ROUTE, root=root)
     writers = [threading.Thread(target=decide, args=(text,)) for text in ("The first", "The second")]
     lock = project.find(root).route_lock(ROUTE)
-    with locks.held(lock, ROUTE):
+    with safe_files.locked(lock, ROUTE):
         for count, writer in enumerate(writers, 1):
             writer.start()
             until_waiting(lock, count)  # so that both wait when the first has its turn
     for writer in writers:
         writer.join(HANGS)
-    assert not locks.is_waited_for(lock)
+    assert not safe_files.is_lock_awaited(lock)
     assert files == [path.read_bytes()]
     assert [d.decision for d in routefile.parse(path.read_bytes(), path).decisions][-2:] == ["The first", "The second"]
 
@@ -592,7 +592,7 @@ def test_a_writer_that_another_waits_for_leaves_it_to_that_one_to_show_both(
 def test_not_more_than_a_few_records_are_left_to_the_next_writer(
     root: Path, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(locks, "is_waited_for", lambda _: True)
+    monkeypatch.setattr(safe_files, "is_lock_awaited", lambda _: True)
     shown = []
     for number in range(140):
         ralf.record_decision(ROUTE, f"Choose {number}", root=root)
@@ -603,7 +603,7 @@ def test_not_more_than_a_few_records_are_left_to_the_next_writer(
 def test_beside_an_edit_nothing_is_left_to_the_next_writer(
     root: Path, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(locks, "is_waited_for", lambda _: True)
+    monkeypatch.setattr(safe_files, "is_lock_awaited", lambda _: True)
     path.write_text(noted(path), encoding="utf-8")
     ralf.record_decision(ROUTE, "Go on", root=root)
     found = routefile.parse(path.read_bytes(), path)
@@ -637,7 +637,7 @@ def test_an_edit_during_a_write_is_merged_and_the_next_writer_shows_it(
 def test_a_file_opened_in_an_editor_shows_everything_while_other_writers_wait(
     root: Path, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(locks, "is_waited_for", lambda _: True)
+    monkeypatch.setattr(safe_files, "is_lock_awaited", lambda _: True)
     ralf.record_decision(ROUTE, "The last", root=root)
     assert open_file(ROUTE, root=root).revision == routefile.parse(path.read_bytes(), path).revision
 

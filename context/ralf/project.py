@@ -412,12 +412,12 @@ class GitView:
         raise UsageError(path, what, f"git -C {where} rm -q --cached {path.relative_to(where)}")
 
     def _put(self, path: Path, content: str) -> None:
-        from ralf.storage import durable, locks  # only who has to write pays for it
+        from ralf.storage import durable, files  # only who has to write pays for it
 
         if not os.path.lexists(path):
             durable.add(path, content.encode())  # so short that it needs no temporary file; and twice it is put right
             return
-        with locks.held(self._folder / "locks" / "ignore.lock", str(path)):
+        with files.locked(self._folder / "locks" / "ignore.lock", str(path)):
             durable.sweep(path, grace=0)
             durable.write(path, content.encode())
 

@@ -76,7 +76,7 @@ IMPORTS_THE_STORE = {
 
 OF_THE_STORE = ("blob_files", "filestore", "health", "journal_file")
 """The modules of `ralf.storage` that are the embedded store; the others are the port, files of any kind, and git's."""
-OF_ANY_FILE = ("ralf.storage.durable", "ralf.storage.files", "ralf.storage.locks")
+OF_ANY_FILE = ("ralf.storage.durable", "ralf.storage.files")
 
 
 # ---- a project without a file of the store ----

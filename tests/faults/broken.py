@@ -18,7 +18,7 @@ from unittest.mock import patch
 from ralf import project
 from ralf.errors import Busy
 from ralf.route import foreign, load
-from ralf.storage import durable, files, locks
+from ralf.storage import durable, files
 
 
 @contextmanager
@@ -79,10 +79,12 @@ def _believed(project: Any, route: str, kept: Any, head: str, recorded: Any = lo
 
 
 VARIANTS: dict[str, Callable[[], AbstractContextManager[Any]]] = {
-    "no lock": partial(_patched, (locks, "held", _unlocked)),
+    "no lock": partial(_patched, (files, "locked", _unlocked)),
     "no fsync": partial(_patched, (os, "fsync", lambda descriptor: None)),
-    "one temporary name": partial(_patched, (locks, "held", _unlocked), (durable, "exchange", _written_under_one_name)),
-    "lock by existence": partial(_patched, (locks, "held", _locked_by_a_file)),
+    "one temporary name": partial(
+        _patched, (files, "locked", _unlocked), (durable, "exchange", _written_under_one_name)
+    ),
+    "lock by existence": partial(_patched, (files, "locked", _locked_by_a_file)),
     "plain write": partial(_patched, (durable, "exchange", _written_in_place)),
     "rename": partial(_patched, (durable, "exchange", _renamed)),
     "a store that git sees": partial(

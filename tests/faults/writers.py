@@ -30,7 +30,7 @@ from unittest.mock import patch
 from tests.faults import rig
 
 import ralf
-from ralf.storage import locks
+from ralf.storage import files
 from ralf.summarize import Segment, Summary
 from ralf.summarize.extractive import named
 
@@ -198,17 +198,17 @@ def _work(root: Path, kind: str, name: str, rounds: int, seed: int, pipe: rig.Pi
 @contextmanager
 def _measured(waits: rig.Pipe) -> Iterator[None]:
     """Note how long each lock of a route was waited for."""
-    held: Callable[..., object] = locks.held
+    held: Callable[..., object] = files.locked
 
     @contextmanager
-    def measured(path: Path, what: str, timeout: float = locks.TIMEOUT, *, seen: bool = False) -> Iterator[None]:
+    def measured(path: Path, what: str, timeout: float = files.LOCK_TIMEOUT, *, seen: bool = False) -> Iterator[None]:
         started = time.monotonic()
         with held(path, what, timeout, seen=seen):  # type: ignore[attr-defined]
             if seen:  # a writer of the route
                 waits.acknowledge(f"{time.monotonic() - started:.6f}")
             yield
 
-    with patch.object(locks, "held", measured):
+    with patch.object(files, "locked", measured):
         yield
 
 

@@ -27,7 +27,7 @@ from ralf.route import edits, fold, foreign, state as states
 from ralf.route.foreign import Theirs
 from ralf.route.load import load_state, read_state
 from ralf.route.write import open_route
-from ralf.storage import durable, files, git_files, journal, locks, registry
+from ralf.storage import durable, files, git_files, journal, registry
 from ralf.storage.journal import Record
 from ralf.storage.registry import ADOPTING, UNANSWERED, Registration
 from ralf.text import cleaning
@@ -147,7 +147,7 @@ def _seal(project: Project, stream: str) -> None:
     route = stream.removeprefix("routes/")
     with ExitStack() as held:
         if route != stream and cleaning.is_valid(route):
-            held.enter_context(locks.held(project.route_lock(route), route))
+            held.enter_context(files.locked(project.route_lock(route), route))
         with suppress(DamagedJournal):  # `verify` names it; what can be read of it stays foreign
             project.store.adopt(stream)
 
@@ -253,7 +253,7 @@ def _remove_key_from_file(project: Project) -> None:
     changed stays. Busy, OSError as for any write.
     """
     path = project.local_config_file
-    with locks.held(project.folder / "locks" / "config.local.lock", str(path)):
+    with files.locked(project.folder / "locks" / "config.local.lock", str(path)):
         try:
             text = registry.read(path) or ""
         except (UsageError, Damaged):

@@ -35,7 +35,7 @@ from ralf.project import Project
 from ralf.route import foreign, history, state
 from ralf.route.load import load_state
 from ralf.route.write import open_route
-from ralf.storage import blob_files, durable, journal, locks
+from ralf.storage import blob_files, durable, files, journal
 from ralf.storage.durable import hidden_beside, removed, sync_below
 from ralf.storage.files import content_of
 from ralf.storage.port import Digest, required
@@ -259,7 +259,7 @@ class _Forgetting:
         path = self._project.route_file(route)
         rewritten = False
         for _ in range(_MOST_TRIES):
-            with locks.held(self._project.worker_lock(route), f"{route}: the model's work"):
+            with files.locked(self._project.worker_lock(route), f"{route}: the model's work"):
                 with open_route(self._project, route) as writer:
                     writer.absorb_edits()
                 if not self._rewrite(route):
@@ -286,7 +286,7 @@ class _Forgetting:
         The snapshot stays, though no place in it counts any more: it tells that the file, which shows the words until
         it is rendered anew, is ours and not a person's edit.
         """
-        with locks.held(self._project.route_lock(route), route):
+        with files.locked(self._project.route_lock(route), route):
             kept = state.load(self._project.cache, route)
             content = state.read_file(self._project, route)
             ours = kept is not None and state.digest_of(content or b"") in {digest for _, digest in kept.renders}
@@ -344,7 +344,7 @@ def _content(project: Project, digest: Digest) -> bytes:
 
 def alone(project: Project) -> AbstractContextManager[object]:
     """Hold the project's lock for forgetting: two at once would wait for each other's routes."""
-    return locks.held(project.folder / "locks" / "forget.lock", f"{project.folder}: another forget")
+    return files.locked(project.folder / "locks" / "forget.lock", f"{project.folder}: another forget")
 
 
 # --------------------
@@ -498,8 +498,8 @@ def forget_route(route: str, *, dry_run: bool = False, root: str | os.PathLike[s
         return _gone(project, found, dry_run=True)
     with (
         alone(project),
-        locks.held(project.worker_lock(found), f"{found}: the model's work"),
-        locks.held(project.route_lock(found), found),
+        files.locked(project.worker_lock(found), f"{found}: the model's work"),
+        files.locked(project.route_lock(found), found),
     ):
         return _gone(project, found, dry_run=False)
 
@@ -514,10 +514,10 @@ def _gone(project: Project, route: str, *, dry_run: bool) -> Forgotten:
     blobs = [blob.digest for blob in heap.blobs() if blob.digest in own]
     kept_blobs = _blobs_set_aside(project, own)
     count = sum(1 for _ in project.store.read(stream))
-    files, caches = list(_files(project, route)), list(_caches(project, route))
+    shown, caches = list(_files(project, route)), list(_caches(project, route))
     if not dry_run:
         durable.sweep(project.route_file(route), grace=0)
-        removed(files)
+        removed(shown)
         for digest in blobs:
             heap.drop_blob(digest)
         for path in kept_blobs:
@@ -537,7 +537,7 @@ def _gone(project: Project, route: str, *, dry_run: bool) -> Forgotten:
         done=not dry_run,
         whole=True,
         records={route: count} if count else {},
-        files=tuple(project.name_of(path) for path in [*files, *kept, *kept_blobs]),
+        files=tuple(project.name_of(path) for path in [*shown, *kept, *kept_blobs]),
         blobs=len(blobs),
         caches=tuple(project.name_of(path) for path in caches),
         left=tuple(project.name_of(path) for path in left),
@@ -557,8 +557,8 @@ def _caches(project: Project, route: str) -> Iterator[Path]:
     """
     seen = f'"route": {json.dumps(route)}'.encode()
     choices = project.cache / "chosen", project.cache / "named" / "sessions"
-    for top, folders, files in os.walk(project.cache):
-        for name in [*folders, *files]:
+    for top, folders, names in os.walk(project.cache):
+        for name in [*folders, *names]:
             path = Path(top, name)
             ours = path.parent != project.cache and name in {f"{route}{ending}" for ending in _ENDINGS}
             chosen = path.parent in choices and path.is_file() and path.read_bytes().strip() == route.encode()

@@ -22,7 +22,7 @@ from ralf.project import Project, find
 from ralf.route import edits, fold, foreign, state
 from ralf.route.history import numbers
 from ralf.route.write import open_route
-from ralf.storage import durable, files, journal as journals, journal_file, locks
+from ralf.storage import durable, files, journal as journals, journal_file
 from ralf.storage.health import ROUTES, Health, Scan, health_of
 from ralf.storage.journal import Record
 
@@ -218,7 +218,7 @@ def _route(mending: _Repair, route: str) -> None:
     project, health = mending.project, mending.health
     stream, path, own = journals.stream_of(route), project.route_file(route), False
     journal = health.journal(stream)
-    with locks.held(project.route_lock(route), route):
+    with files.locked(project.route_lock(route), route):
         with health.writing(stream):
             scan = health.scan(stream)
             findings = list(verify.findings(project, route, scan, health))

@@ -17,7 +17,7 @@ from ralf.model import RouteContext
 from ralf.project import Project
 from ralf.route import fold, foreign, history, offsets, state
 from ralf.route.load import with_file
-from ralf.storage import durable, locks
+from ralf.storage import durable, files
 from ralf.storage.files import content_of
 from ralf.storage.health import ROUTES, Finding, Health, Scan, health_of
 from ralf.storage.journal import Record, stream_of
@@ -301,7 +301,7 @@ def _route(project: Project, health: Health, route: str) -> tuple[Scan, list[Fin
     scan, found = _looked(project, health, route)
     if any(finding.damage for finding in found):
         # Where nobody can write, no lock can be had either, and none is needed.
-        with suppress(OSError, UsageError), locks.held(project.route_lock(route), route), health.writing(scan.stream):
+        with suppress(OSError, UsageError), files.locked(project.route_lock(route), route), health.writing(scan.stream):
             scan, found = _looked(project, health, route)
     if not scan.damaged:
         found += map(_left, health.left(scan))
@@ -343,8 +343,8 @@ def links(project: Project) -> Iterator[Path]:
         if top.is_symlink():
             yield top
             continue
-        for folder, folders, files in os.walk(top):
-            for one in (*folders, *files):
+        for folder, folders, names in os.walk(top):
+            for one in (*folders, *names):
                 path = Path(folder, one)
                 if path.is_symlink():
                     yield path
@@ -428,8 +428,8 @@ def _left(path: Path) -> Finding:
 def leftovers(project: Project) -> Iterator[Path]:
     """Yield temporary files of writers that died or have not finished."""
     for name in (*_KEPT, "damaged"):
-        for folder, _, files in os.walk(project.folder / name):
-            yield from (Path(folder, one) for one in sorted(files) if _is_left(one))
+        for folder, _, names in os.walk(project.folder / name):
+            yield from (Path(folder, one) for one in sorted(names) if _is_left(one))
 
 
 def _is_left(name: str) -> bool:
@@ -439,8 +439,8 @@ def _is_left(name: str) -> bool:
 def too_open(project: Project) -> Iterator[Path]:
     """Yield private files that others can read or write."""
     for name in _PRIVATE:
-        for folder, _, files in os.walk(project.folder / name):
-            for one in sorted(files):
+        for folder, _, names in os.walk(project.folder / name):
+            for one in sorted(names):
                 path = Path(folder, one)
                 with suppress(FileNotFoundError):
                     if not path.is_symlink() and not _is_left(one) and path.stat().st_mode & 0o077:

@@ -133,11 +133,11 @@ def choose_summarizer(project: Project, summarizer: str) -> bool:
     """Have a model improve each checkpoint of a project from now on; whether that changed the file. Only for who has
     said so. All else in the file stays as it is. Errors: as `of`; OSError, Busy.
     """
-    from ralf.storage import durable, locks
+    from ralf.storage import durable, files
 
     path = project.local_config_file
     project.prepare()
-    with locks.held(project.folder / "locks" / "config.local.lock", str(path)):
+    with files.locked(project.folder / "locks" / "config.local.lock", str(path)):
         if local_config_of(project).summarizer == summarizer:
             return False
         text = registry.read(path) or ""

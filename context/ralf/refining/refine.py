@@ -24,7 +24,7 @@ from ralf.route import cap, edits, fold
 from ralf.route.fold import WORK, body_of, entry_of, owed, section_of
 from ralf.route.load import load_state
 from ralf.route.write import open_route
-from ralf.storage import journal, locks, processes
+from ralf.storage import files, journal, processes
 from ralf.storage.journal import Record
 from ralf.storage.port import Token
 from ralf.summarize.command import Command, NoAnswer, Usage
@@ -391,7 +391,7 @@ def work(project: Project, route: str, *, after: Token | None = None) -> list[Re
     while _owed(project, route) and not off(project, settings):
         # What falls due while the lock is given back is seen by this loop, or by the worker that then gets the lock.
         try:
-            with locks.held(project.worker_lock(route), route, timeout=0):
+            with files.locked(project.worker_lock(route), route, timeout=0):
                 while (names := _owed(project, route)) and not off(project, settings):
                     done.append(refine(project, route, names[0], command, cap=settings.cap, after=after))
         except Busy:
@@ -406,7 +406,7 @@ def ask_now(
 
     Busy when a worker is at the route for longer than a call may take.
     """
-    with locks.held(project.worker_lock(route), f"{route}: the model's work", timeout=command.timeout):
+    with files.locked(project.worker_lock(route), f"{route}: the model's work", timeout=command.timeout):
         state = load_state(project, route)
         entries = state.recorded.checkpoint_history if state is not None else ()
         open_ = [entry.checkpoint_id for entry in entries if not entry.refines]

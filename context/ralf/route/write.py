@@ -20,7 +20,7 @@ from ralf.redact import redactor_for
 from ralf.route import edits, fold, foreign, state as states
 from ralf.route.load import read_state, with_file, without_file
 from ralf.route.state import State
-from ralf.storage import durable, files, journal, locks
+from ralf.storage import durable, files, journal
 from ralf.storage.journal import Record
 from ralf.storage.port import Token
 from ralf.text import tokens
@@ -81,7 +81,7 @@ class RouteWriter:
         self.warnings: list[str] = []
         self._absorbed = False
         self._owes = False  # the journal has more than the file shows
-        self._waited_for = locks.is_waited_for(project.route_lock(route))
+        self._waited_for = files.is_lock_awaited(project.route_lock(route))
         self._next_shows = leave and self._waited_for
         self._leaves = self._next_shows and self._may_leave(state)
 
@@ -380,7 +380,7 @@ def open_route(project: Project, route: str, *, leave: bool = True) -> Iterator[
     """
     project.prepare()
     tokens.count("a")  # opens the table of ranks before other writers have to wait for it
-    with locks.held(project.route_lock(route), route, seen=True):
+    with files.locked(project.route_lock(route), route, seen=True):
         unseen = durable.sweep(project.route_file(route), end=_END)  # dead writers' temporary files
         saving, state = _read_state(project, route)
         if state.status == "damaged" and state.token is not None:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
 from ralf.errors import BlobNotFound, DamagedBlob, UsageError
-from ralf.storage import durable, files, locks
+from ralf.storage import durable, files
 from ralf.storage.journal_file import unpacked_part
 from ralf.storage.port import Blob, Digest
 
@@ -238,7 +238,7 @@ class Blobs:
     def all(self) -> Iterator[Blob]:
         """See `ralf.storage.port.Heap.blobs`."""
         seen = set()
-        for path in self.files():
+        for path in self.paths():
             with suppress(FileNotFoundError):  # dropped meanwhile
                 status = path.lstat()
                 if path.name not in seen:
@@ -308,7 +308,7 @@ class Blobs:
         moved: dict[Path, int] = {}
         wanted = [digest for digest in dict.fromkeys(digests) if self.path_of(digest).is_file()]
         if wanted:
-            with self.archiving(locks.TIMEOUT if wait else 0.0):
+            with self.archiving(files.LOCK_TIMEOUT if wait else 0.0):
                 _sweep(self._old)
                 for digest in wanted:
                     loose, old = self._places(digest)
@@ -334,7 +334,7 @@ class Blobs:
             raise UsageError(ascii(digest), "not a digest")
         return self._top / digest[:2] / digest, self._old / digest[:2] / digest
 
-    def files(self) -> Iterator[Path]:
+    def paths(self) -> Iterator[Path]:
         """The files of all blobs, the new ones first."""
         for top in (self._top, self._old):
             for path in top.glob("??/*"):
@@ -369,7 +369,7 @@ class Blobs:
         """See `ralf.storage.port.Heap.sweep`."""
         swept = 0
         if self._top.is_dir():
-            with locks.held(self._lock, "blobs"):
+            with files.locked(self._lock, "blobs"):
                 places = (self._top, *(path for path in self._top.glob("??") if not path.is_symlink()))
                 swept += sum(map(_sweep, places))
         if self._old.is_dir():
@@ -381,7 +381,7 @@ class Blobs:
     def _putting(self) -> Iterator[None]:
         """While blobs are written, beside others who do; who is alone sweeps first what the dead have left."""
         files.make(self._lock.parent)
-        lock = locks.LockFile(self._lock)
+        lock = files.LockFile(self._lock)
         try:
             if lock.is_free():
                 _sweep(self._top)
@@ -390,9 +390,9 @@ class Blobs:
         finally:
             lock.close()
 
-    def archiving(self, timeout: float = locks.TIMEOUT) -> AbstractContextManager[None]:
+    def archiving(self, timeout: float = files.LOCK_TIMEOUT) -> AbstractContextManager[None]:
         """Hold the archive: who writes to it."""
-        return locks.held(self._folder / "locks" / "archive.lock", "archive", timeout)
+        return files.locked(self._folder / "locks" / "archive.lock", "archive", timeout)
 
 
 def verified_bytes(path: Path, member: Member) -> bytes:

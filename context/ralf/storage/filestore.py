@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 from ralf.errors import Busy, Conflict, UnknownToken, UsageError
-from ralf.storage import durable, files, journal_file, locks
+from ralf.storage import durable, files, journal_file
 from ralf.storage.journal_file import (
     LARGEST,
     Header,
@@ -126,7 +126,7 @@ class Stream:
         start = journal_file.offset_of(upto)
         if not self.path.exists():
             raise UnknownToken(self.name, "no such place in this stream")
-        with self.writing(locks.TIMEOUT if wait else 0.0), Journal(self.path, os.O_RDWR) as journal:
+        with self.writing(files.LOCK_TIMEOUT if wait else 0.0), Journal(self.path, os.O_RDWR) as journal:
             self._sweep(journal)
             line = self._line(journal, start)
             if journal_file.token_at(start, line) != upto:
@@ -199,10 +199,10 @@ class Stream:
         named = {part.file for part in header.parts}
         durable.removed(self.parts / part.file for part in before.parts if part.file not in named)
 
-    def writing(self, timeout: float = locks.TIMEOUT) -> AbstractContextManager[None]:
+    def writing(self, timeout: float = files.LOCK_TIMEOUT) -> AbstractContextManager[None]:
         """Hold the stream: who writes to its files. UsageError where they lie on a file system that is refused."""
         files.check(self._folder)
-        return locks.held(self._lock, self.name, timeout)
+        return files.locked(self._lock, self.name, timeout)
 
     def _sweep(self, journal: Journal) -> list[Path]:
         left = durable.hidden_beside(self.path)

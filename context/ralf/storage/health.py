@@ -432,7 +432,7 @@ class FileHealth(Health):
         """The digests of the blobs that are whole, and what is wrong with the others; see `Health.blobs`."""
         held: set[Digest] = set()
         found: list[Finding] = []
-        for path in self._blobs.files():
+        for path in self._blobs.paths():
             if only is None or path.name in only:
                 try:
                     blob_files.verified(path, path.name)
@@ -486,7 +486,7 @@ class FileHealth(Health):
 
     def mend_blobs(self, damaged: Container[Path], mending: Mending) -> None:
         """Move damaged blobs aside, and unpack what can be read of damaged zip files."""
-        for path in list(self._blobs.files()):
+        for path in list(self._blobs.paths()):
             if path in damaged and os.path.lexists(path):
                 mending.aside(path)
         for path in self._blobs.zip_files():

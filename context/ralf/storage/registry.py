@@ -172,16 +172,13 @@ def update(root: Path, **changes: Any) -> Registration:
 
 def _changed(root: Path, change: Callable[[Registration | None, Registration], Registration]) -> Registration:
     """What `change` makes of the project's registration and of a new one, kept under the lock of all of them."""
-    from ralf.storage import (
-        durable,
-        locks,  # loaded only by writers
-    )
+    from ralf.storage import durable  # loaded only by writers
 
     path = path_of(root)
     if path is None:
         raise FileNotFoundError(f"{root}: this user has no home folder")
     _prepare(path.parent)
-    with locks.held(path.parent.with_suffix(".lock"), str(path)):
+    with files.locked(path.parent.with_suffix(".lock"), str(path)):
         found = find(root)
         made = Registration(os.path.realpath(root), seal_key=os.urandom(32).hex(), cache=os.urandom(8).hex())
         after = change(found, made)
