@@ -17,9 +17,9 @@ from pathlib import Path
 import installed as command_on_path
 from measure import BARE, Row, commands, main, run
 
+from ralf import environment
 from ralf.maintenance import optin
 from ralf.project import Project
-from ralf.storage import processes
 from ralf_integrations.client import CLAUDE_CODE
 from ralf_integrations.hooks import entry, instant
 
@@ -147,8 +147,8 @@ def _looks(ours: _Sessions) -> Row:
         if not instant.is_idle("claude-code", _EVENT, data):
             looks += 1
             entry.run("claude-code", _EVENT, data, lambda _: None, instant.is_idle)
-            while processes.started:
-                processes.ends_within(processes.started[0], 60)
+            while environment.started:
+                environment.status_within(environment.started[0], 60)
     return Row(
         "looks until a checkpoint at 50,000 tokens, outputs of 200 to 800 bytes",
         looks,

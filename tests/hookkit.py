@@ -25,7 +25,6 @@ import storekit
 from ralf import environment
 from ralf.maintenance import optin
 from ralf.project import Project
-from ralf.storage import processes as detached
 from ralf_integrations.client import CLIENTS
 from ralf_integrations.hooks import checkpoints, entry, instant
 from ralf_integrations.hooks.messages import Payload, parse
@@ -144,7 +143,7 @@ class Rig:
                 patch.delenv(variable)
             for variable, value in self.environment.items():
                 patch.setenv(variable, value)
-            patch.setattr(detached, "start", forked)
+            patch.setattr(environment, "start_detached", forked)
             said: list[str] = []
             if not instant.is_idle(self.client, event, data):
                 entry.run(self.client, event, data, said.append, instant.is_idle)
@@ -167,7 +166,7 @@ class Rig:
     def workers(self) -> list[int]:
         """The processes that hooks of this project have started, and that still run."""
         ours = set()  # of this very process: one that has just begun does not show its arguments yet
-        for child in detached.started:
+        for child in environment.started:
             with suppress(ChildProcessError):
                 if os.waitpid(child, os.WNOHANG) == (0, 0):
                     ours.add(child)
@@ -192,15 +191,15 @@ class Rig:
 
 
 def forked(module: str, file: str, arguments: Sequence[str]) -> int:
-    """`detached.start` without a new interpreter, which would load all that this one has: that takes most of the time
-    of a small checkpoint. `Rig.run` and `Rig.start` have the real one.
+    """`environment.start_detached` without a new interpreter, which would load all that this one has: that takes most
+    of the time of a small checkpoint. `Rig.run` and `Rig.start` have the real one.
     """
     del file
     with warnings.catch_warnings(action="ignore", category=DeprecationWarning):  # the other threads wait for pytest
         child = os.fork()
     if not child:
         _work(module, arguments)
-    detached.started.append(child)
+    environment.started.append(child)
     return child
 
 

@@ -8,14 +8,14 @@ import pytest
 from tests.faults import thresholds
 
 import hookkit
-from ralf.storage import processes
+from ralf import environment
 
 
 @pytest.fixture(autouse=True)
 def _nobody_s_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     for variable in [name for name in os.environ if name.startswith(hookkit.MEANT)]:
         monkeypatch.delenv(variable)
-    monkeypatch.setattr(processes, "start", processes.start)  # the harness puts its own there
+    monkeypatch.setattr(environment, "start_detached", environment.start_detached)  # the harness puts its own there
 
 
 def test_every_threshold_of_generated_sessions_gives_one_checkpoint() -> None:

@@ -15,6 +15,7 @@ import pytest
 
 import ralf
 import storekit
+from ralf import environment
 from ralf.checkpointing.progress import status
 from ralf.maintenance import optin
 from ralf.maintenance.adoption import accept_route
@@ -23,7 +24,7 @@ from ralf.project import Project
 from ralf.refining import local_config, refine
 from ralf.route import fold
 from ralf.route.load import load_state
-from ralf.storage import files, filestore, journal, processes
+from ralf.storage import files, filestore, journal
 from ralf.storage.journal import Record
 from storekit import grow, lines_of, records_of, write_session
 
@@ -64,7 +65,7 @@ def wait(condition: Callable[[], object], seconds: float = storekit.HANGS) -> No
 def workers() -> list[int]:
     """The workers of this process that still run, itself reaping those that do not."""
     running = []
-    for child in processes.started:
+    for child in environment.started:
         try:
             done, _ = os.waitpid(child, os.WNOHANG)
         except ChildProcessError:
@@ -93,7 +94,7 @@ def _no_worker_is_left() -> Any:
     for child in workers():
         os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
-    processes.started.clear()
+    environment.started.clear()
 
 
 def test_a_configured_model_improves_the_checkpoint_in_the_background(project: Path) -> None:

@@ -44,14 +44,14 @@ from tests.faults.figures import told
 from tests.faults.kept import Kept
 
 import ralf
-from ralf import config
+from ralf import config, environment
 from ralf.errors import RalfError
 from ralf.format import guarded_yaml, routefile
 from ralf.format.codec import dump_yaml
 from ralf.project import Project
 from ralf.refining import local_config
 from ralf.route import offsets, state
-from ralf.storage import journal_file, processes
+from ralf.storage import journal_file
 from ralf.summarize import prompt
 from ralf.text import cleaning
 from ralf.transcripts.reader import open_transcript
@@ -306,7 +306,7 @@ def hook(world: World, rng: random.Random, data: bytes) -> None:
     with pytest.MonkeyPatch.context() as patch:
         for variable in [name for name in os.environ if name.startswith(("CLAUDE", "RALF_", "BB5_", "CODEX"))]:
             patch.delenv(variable)
-        patch.setattr(processes, "start", _in_this_process if rng.random() < 0.01 else lambda *_: 0)
+        patch.setattr(environment, "start_detached", _in_this_process if rng.random() < 0.01 else lambda *_: 0)
         told: list[str] = []
         if not instant.is_idle(client, event, data):
             entry.run(client, event, data, told.append, instant.is_idle)

@@ -36,10 +36,10 @@ from typing import Any
 from tests.faults import figures
 from tests.storekit import session_log
 
+from ralf import environment
 from ralf.checkpointing.due import BudgetWatcher
 from ralf.maintenance import optin
 from ralf.project import Project
-from ralf.storage import processes as detached
 from ralf.text import tokens
 from ralf_integrations.hooks import checkpoints, entry, growth, instant
 
@@ -224,7 +224,7 @@ def _one(folder: Path, number: int, seed: int, most: int, threshold: int, *, pro
     optin.init(project, share=False)
     project.config_file.write_text(f"threshold: {threshold}\n")
     if not processes:
-        detached.start = _in_this_process
+        environment.start_detached = _in_this_process
     session = _Session(root, number, seed, random.Random(f"{seed}-{number}-size").randrange(most // 4, most + 1))
     report, told, end, mark_of = Report(sessions=1), 0, 0, 0
     where = f"session {number}"
@@ -316,9 +316,9 @@ def _in_this_process(module: str, file: str, arguments: Sequence[str]) -> int:
 
 
 def _settle(root: Path) -> None:
-    while detached.started:
-        child = detached.started[0]
-        detached.status_within(child, 60)
+    while environment.started:
+        child = environment.started[0]
+        environment.status_within(child, 60)
 
 
 BROKEN = {"hints that look too far ahead": "late", "a watcher that counts what is injected": "early"}

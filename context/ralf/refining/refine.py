@@ -24,7 +24,7 @@ from ralf.route import cap, edits, fold
 from ralf.route.fold import WORK, body_of, entry_of, owed, section_of
 from ralf.route.load import load_state
 from ralf.route.write import open_route
-from ralf.storage import files, journal, processes
+from ralf.storage import files, journal
 from ralf.storage.journal import Record
 from ralf.storage.port import Token
 from ralf.summarize.command import Command, NoAnswer, Usage
@@ -352,7 +352,7 @@ def start(project: Project, route: str, *, after: Token | None = None, written: 
             entries = state.recorded.checkpoint_history[:-written] if written else ()
             first = bool(entries) and bool(entries[-1].unrefined)
             return f"{route}: {switched_off(settings.summarizer, route, reason)}" if first else ""
-        processes.start(__name__, __file__, [str(project.root), route, after or ""])
+        environment.start_detached(__name__, __file__, [str(project.root), route, after or ""])
     except (RalfError, OSError, NotImplementedError) as error:  # the last: a system without `setsid` in `posix_spawn`
         return str(error)
     return ""

@@ -13,12 +13,12 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal
 
-from ralf import config, project as projects
+from ralf import config, environment, project as projects
 from ralf.errors import Busy, Damaged, RalfError
 from ralf.project import Project
 from ralf.route import offsets
 from ralf.route.offsets import IngestOffset
-from ralf.storage import files, processes
+from ralf.storage import files
 from ralf.text import cleaning
 from ralf.transcripts import lines
 from ralf.transcripts.events import Position
@@ -144,7 +144,7 @@ def spawn(
     0 for success; an error goes to the error log, unless `quiet`. OSError, NotImplementedError: none was started.
     """
     arguments = [str(project.root), route, session, client, why, _QUIET if quiet else "", *map(str, transcripts)]
-    return processes.start(__name__, __file__, arguments)
+    return environment.start_detached(__name__, __file__, arguments)
 
 
 def main(arguments: Sequence[str]) -> None:
@@ -276,7 +276,7 @@ def wait_for(
     # A process of its own, so that no lock, disk or text keeps the client waiting: a thread at work on an expression
     # would let no other one run. What it has not acknowledged when it is given up is still owed, and it goes on.
     child = spawn(project, route, session, "", reason, [transcript], quiet=quiet)
-    return processes.status_within(child, max(seconds, patience)) == 0
+    return environment.status_within(child, max(seconds, patience)) == 0
 
 
 # ---- how much work the process may do: no text keeps one busy for ever ----

@@ -17,11 +17,11 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from ralf import extensions, routing
+from ralf import environment, extensions, routing
 from ralf.errors import RalfError
 from ralf.project import Project
 from ralf.route import offsets
-from ralf.storage import git_files, processes
+from ralf.storage import git_files
 from ralf.text import cleaning
 from ralf.transcripts.lines import open_regular, read_lines
 from ralf.transcripts.reader import Transcript, open_transcript, requests
@@ -319,4 +319,4 @@ def _take_runs(session: Session, folders_of: Callable[[Any], Iterable[Path]], wh
         paths = [folder.absolute() for folders in asked for folder in folders]
         if paths:
             child = checkpoints.spawn(session.project, session.route, "", "", why, paths, quiet=True)
-            processes.status_within(child, RUN_SECONDS)
+            environment.status_within(child, RUN_SECONDS)
