@@ -24,8 +24,8 @@ from ralf.errors import BlobNotFound, Conflict, DamagedBlob, DamagedJournal
 from ralf.project import Project
 from ralf.storage import durable, files, journal_file
 from ralf.storage.filestore import FileStore, Stream
+from ralf.storage.journal import Token
 from ralf.storage.journal_file import IdIndex, with_header
-from ralf.storage.port import Token
 from storekit import AT_ONCE, HANGS, as_modes_say
 
 STREAM = "routes/r"

@@ -24,8 +24,7 @@ from ralf.route import fold
 from ralf.route.write import open_route
 from ralf.storage import files, filestore, journal
 from ralf.storage.filestore import FileStore
-from ralf.storage.journal import Record
-from ralf.storage.port import Digest, Entry, Store
+from ralf.storage.journal import Digest, Entry, Record, Store
 from ralf.summarize import Segment, Summary
 from ralf.summarize.extractive import named
 from ralf.text.cleaning import MARK

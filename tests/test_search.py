@@ -20,8 +20,7 @@ from ralf.maintenance import optin
 from ralf.project import Project
 from ralf.route import write
 from ralf.storage import filestore, journal
-from ralf.storage.journal import Record
-from ralf.storage.port import SealedStore
+from ralf.storage.journal import Record, SealedStore
 from storekit import cache_of, copied, journal_file, known, small_disk, write_session
 
 SESSION = Path(__file__).parents[1] / "examples" / "session.jsonl"

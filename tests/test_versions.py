@@ -15,8 +15,7 @@ from ralf.maintenance.verify import verify
 from ralf.project import Project
 from ralf.route.fold import apply, empty
 from ralf.storage import journal
-from ralf.storage.journal import Record
-from ralf.storage.port import Entry
+from ralf.storage.journal import Entry, Record
 from storekit import Cli, journal_file, records_of, route_file
 
 ROUTE = "tide"

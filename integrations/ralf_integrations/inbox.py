@@ -18,8 +18,7 @@ from typing import Any
 from ralf.errors import Busy, Conflict, UnknownToken, UsageError
 from ralf.project import Project
 from ralf.redact import redactor_for
-from ralf.storage.journal import MALFORMED
-from ralf.storage.port import Entry, Token, entry_at
+from ralf.storage.journal import MALFORMED, Entry, Token, entry_at
 from ralf.text import cleaning
 from ralf.text.cleaning import clean, one_line, trimmed
 from ralf.text.fence import fenced, shown

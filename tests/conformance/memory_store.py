@@ -1,4 +1,4 @@
-"""Two stores in memory, the plainest that keep the contract of `ralf.storage.port`: a pattern for another store.
+"""Two stores in memory, the plainest that keep the contract of `ralf.storage.journal`: a pattern for another store.
 
 `SixMethods` has what every store must have, `MemoryStore` also finds, replaces and lists. Stores of the same folder
 share what they keep, as those of several processes do on a disk.
@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from ralf.errors import BlobNotFound, Conflict, UnknownToken, UsageError
-from ralf.storage.port import Blob, Digest, Entry, Properties, Token
+from ralf.storage.journal import Blob, Digest, Entry, Properties, Token
 from ralf.text import cleaning
 
 _DIGEST = re.compile(r"[0-9a-f]{64}", re.ASCII)
@@ -36,7 +36,7 @@ class _Kept:
 
 
 class SixMethods:
-    """A store that can append, read and keep blobs. Contract: `ralf.storage.port.Store`.
+    """A store that can append, read and keep blobs. Contract: `ralf.storage.journal.Store`.
 
     check  is not asked: nothing is put into a file
     """

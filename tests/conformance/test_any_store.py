@@ -1,4 +1,4 @@
-"""What every store must do. Another store is one more line in `STORES`; the words are those of `ralf.storage.port`.
+"""What every store must do. Another store is one more line in `STORES`; the words are those of `ralf.storage.journal`.
 
 A test that needs a capability runs for the stores whose `properties` name it.
 """
@@ -20,7 +20,7 @@ from examples import examples
 from ralf.errors import BlobNotFound, Conflict, NotFound, UnknownToken, UsageError
 from ralf.storage import filestore
 from ralf.storage.filestore import FileStore
-from ralf.storage.port import Entry, SealedStore, Store, Token, entry_at, has_blob
+from ralf.storage.journal import Entry, SealedStore, Store, Token, entry_at, has_blob
 
 STORES: dict[str, Callable[[Path], Store]] = {
     "FileStore": FileStore,

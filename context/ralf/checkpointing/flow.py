@@ -27,8 +27,7 @@ from ralf.route.offsets import IngestOffset, ingest_offset
 from ralf.route.state import State
 from ralf.route.write import RouteWriter, open_route
 from ralf.storage.files import content_of
-from ralf.storage.journal import stream_of
-from ralf.storage.port import Token, entry_at, has_blob
+from ralf.storage.journal import Token, entry_at, has_blob, stream_of
 from ralf.summarize import MODELS, Summarizer, check
 from ralf.text import tokens
 from ralf.text.cleaning import clean, one_line

@@ -10,7 +10,7 @@ from ralf.errors import NotFound
 from ralf.format.codec import from_tree, to_tree
 from ralf.model import Decision, RouteContext, Section
 from ralf.storage import journal
-from ralf.storage.port import Store
+from ralf.storage.journal import Store
 from ralf.text.cleaning import MARK
 from ralf.transcripts import evidence
 

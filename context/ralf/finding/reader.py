@@ -14,7 +14,7 @@ from ralf.errors import Busy, Damaged, UnknownToken, UsageError
 from ralf.model import RouteContext
 from ralf.project import Project
 from ralf.storage.files import open_regular
-from ralf.storage.port import Written, written
+from ralf.storage.journal import Written, written
 
 if TYPE_CHECKING:
     from typing import BinaryIO

@@ -19,7 +19,7 @@ from ralf.finding.documents import DECISION, FILE, ROUTE_BITS, Document, span_of
 from ralf.project import Project
 from ralf.route import cap, history
 from ralf.route.load import load_state
-from ralf.storage import journal, port
+from ralf.storage import journal
 from ralf.storage.files import open_single_link
 from ralf.storage.journal import Record, stream_of
 
@@ -258,7 +258,7 @@ class SearchIndex:
         index had all of it is not opened.
         """
         known = {row[0]: row[1:] for row in self._db.execute("select name, token, mark from route")}
-        marks = port.marks(project.store, ROUTES) if len(routes) > 1 else {}
+        marks = journal.marks(project.store, ROUTES) if len(routes) > 1 else {}
         unchanged = {}
         for route in routes:
             was, mark = known.get(route, ("", ""))

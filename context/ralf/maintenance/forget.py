@@ -38,7 +38,7 @@ from ralf.route.write import open_route
 from ralf.storage import blob_files, durable, files, journal
 from ralf.storage.durable import hidden_beside, removed, sync_below
 from ralf.storage.files import content_of
-from ralf.storage.port import Digest, required
+from ralf.storage.journal import Digest, required
 from ralf.text import cleaning
 from ralf.transcripts import evidence
 

@@ -24,8 +24,7 @@ from ralf.route.cap import tombstone
 from ralf.route.load import load_state
 from ralf.storage import blob_files, journal, journal_file
 from ralf.storage.files import MAX_BYTES, content_of
-from ralf.storage.journal import Record, understood
-from ralf.storage.port import Digest, Entry
+from ralf.storage.journal import Digest, Entry, Record, understood
 from ralf.text.cleaning import MARK
 
 # --------------------

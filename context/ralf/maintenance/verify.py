@@ -20,8 +20,7 @@ from ralf.route.load import with_file
 from ralf.storage import durable, files
 from ralf.storage.files import content_of
 from ralf.storage.health import ROUTES, Finding, Health, Scan, health_of
-from ralf.storage.journal import Record, stream_of
-from ralf.storage.port import Token, written
+from ralf.storage.journal import Record, Token, stream_of, written
 from ralf.text import cleaning
 
 # --------------------

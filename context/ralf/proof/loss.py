@@ -17,7 +17,7 @@ from ralf.proof.recall import KINDS, Item, Recall, Words
 from ralf.route import history
 from ralf.route.edits import said
 from ralf.route.fold import body_of, entry_of, section_of
-from ralf.storage.port import Digest, Store, has_blob
+from ralf.storage.journal import Digest, Store, has_blob
 from ralf.summarize import Segment, Summarizer, Summary
 from ralf.summarize.prompt import MOST_SECTION
 from ralf.summarize.verify import Support, claims

@@ -20,7 +20,7 @@ from ralf.project import Project
 from ralf.route import state
 from ralf.route.fold import IN_A_ROW
 from ralf.route.load import load_state
-from ralf.storage import port, registry
+from ralf.storage import journal, registry
 from ralf.storage.files import content_of
 from ralf.storage.journal import MALFORMED
 from ralf.summarize import MODELS
@@ -227,7 +227,7 @@ def spend_of_route(project: Project, route: str) -> Spend:
 
 def spend_of_project(project: Project) -> dict[str, Spend]:
     """What models have cost each route. Of a journal that stands as it did it is known from the time before."""
-    marks = port.marks(project.store, "routes")
+    marks = journal.marks(project.store, "routes")
     known = _remembered(project)
     found = {}
     for route in routing.names_of(project):

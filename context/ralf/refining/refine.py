@@ -25,8 +25,7 @@ from ralf.route.fold import WORK, body_of, entry_of, owed, section_of
 from ralf.route.load import load_state
 from ralf.route.write import open_route
 from ralf.storage import files, journal
-from ralf.storage.journal import Record
-from ralf.storage.port import Token
+from ralf.storage.journal import Record, Token
 from ralf.summarize.command import Command, NoAnswer, Usage
 from ralf.summarize.prompt import SCHEMA, BadAnswer, patch_of, prompt
 from ralf.summarize.verify import Amendment, Lines, Verified, verified

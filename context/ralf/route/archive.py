@@ -18,8 +18,7 @@ from ralf.errors import Busy, DamagedJournal, RalfError, UnknownToken, UsageErro
 from ralf.project import Project
 from ralf.route import history
 from ralf.storage import journal
-from ralf.storage.journal import MALFORMED, stream_of
-from ralf.storage.port import Archive, Blob, Digest, Entry, Token, entry_at, required
+from ralf.storage.journal import MALFORMED, Archive, Blob, Digest, Entry, Token, entry_at, required, stream_of
 from ralf.transcripts import evidence
 
 # ---- the archive: a little at each checkpoint (`a_little`), or all that is old (`archive`) ----

@@ -20,8 +20,7 @@ from ralf.route import cap, edits, fold, state as states
 from ralf.route.state import State
 from ralf.storage import git_files, journal, registry
 from ralf.storage.files import content_of, replace_undurably
-from ralf.storage.journal import Record
-from ralf.storage.port import Token
+from ralf.storage.journal import Record, Token
 from ralf.text import cleaning
 
 

@@ -10,7 +10,7 @@ from ralf.model import RouteContext
 from ralf.project import Project
 from ralf.route.state import Snapshot, State, damaged, digest_of, load, lost_warning, read_file, shown_by
 from ralf.storage import journal
-from ralf.storage.port import Token
+from ralf.storage.journal import Token
 
 # `fold` and `foreign` are imported lazily: a read of an untouched file with a snapshot of the newest record needs none.
 

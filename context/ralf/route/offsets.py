@@ -17,8 +17,7 @@ from ralf.errors import MEND_JOURNAL, DamagedJournal, RalfError, TranscriptChang
 from ralf.project import Project
 from ralf.storage import journal
 from ralf.storage.files import content_of, open_single_link
-from ralf.storage.journal import digest_of, runs_of
-from ralf.storage.port import Token, entry_at, written
+from ralf.storage.journal import Token, digest_of, entry_at, runs_of, written
 from ralf.text import cleaning
 from ralf.transcripts import locate
 from ralf.transcripts.events import START, Event, Position

@@ -23,8 +23,7 @@ from ralf.model import Counts, RouteContext, Tombstone
 from ralf.project import Project
 from ralf.storage import files
 from ralf.storage.files import content_of, open_single_link
-from ralf.storage.journal import MALFORMED, Record
-from ralf.storage.port import Token
+from ralf.storage.journal import MALFORMED, Record, Token
 
 if TYPE_CHECKING:
     from ralf.format.merge import Change

@@ -21,8 +21,7 @@ from ralf.route import edits, fold, foreign, state as states
 from ralf.route.load import read_state, with_file, without_file
 from ralf.route.state import State
 from ralf.storage import durable, files, journal
-from ralf.storage.journal import Record
-from ralf.storage.port import Token
+from ralf.storage.journal import Record, Token
 from ralf.text import tokens
 
 _MOST_MERGES = 8  # saves by an editor that one write absorbs

@@ -17,8 +17,8 @@ from typing import BinaryIO, NamedTuple
 
 from ralf.errors import BlobNotFound, DamagedBlob, UsageError
 from ralf.storage import durable, files
+from ralf.storage.journal import Blob, Digest
 from ralf.storage.journal_file import unpacked_part
-from ralf.storage.port import Blob, Digest
 
 # ---- zip files of old blobs, which earlier versions wrote ----
 #
@@ -182,7 +182,7 @@ class Blobs:
         self._lock = folder / "locks" / "blobs.lock"
 
     def put(self, chunks: Iterable[bytes]) -> Digest:
-        """See `ralf.storage.port.Store.put_blob`."""
+        """See `ralf.storage.journal.Store.put_blob`."""
         files.check(self._folder)
         content = b"".join(chunks)
         digest = hashlib.sha256(content).hexdigest()
@@ -206,7 +206,7 @@ class Blobs:
         return digest
 
     def open(self, digest: Digest) -> BinaryIO:
-        """See `ralf.storage.port.Store.open_blob`."""
+        """See `ralf.storage.journal.Store.open_blob`."""
         damage = None
         for path in (*self._places(digest), None, self._places(digest)[1]):  # who unpacks zip files puts them there
             try:
@@ -231,12 +231,12 @@ class Blobs:
         return None
 
     def has(self, digest: Digest) -> bool:
-        """See `ralf.storage.port.Heap.has_blob`."""
+        """See `ralf.storage.journal.Heap.has_blob`."""
         loose, old = self._places(digest)
         return loose.exists() or old.exists() or self._zipped(digest) is not None or old.exists()
 
     def all(self) -> Iterator[Blob]:
-        """See `ralf.storage.port.Heap.blobs`."""
+        """See `ralf.storage.journal.Heap.blobs`."""
         seen = set()
         for path in self.paths():
             with suppress(FileNotFoundError):  # dropped meanwhile
@@ -252,7 +252,7 @@ class Blobs:
                         yield Blob(digest, info.deflated, info.put, archived=True)
 
     def drop(self, digest: Digest) -> None:
-        """See `ralf.storage.port.Heap.drop_blob`."""
+        """See `ralf.storage.journal.Heap.drop_blob`."""
         if self.has(digest):
             self.note_gone([digest])
         with self.archiving():
@@ -304,7 +304,7 @@ class Blobs:
         return b""
 
     def archive(self, digests: Iterable[Digest], *, wait: bool = True) -> int:
-        """See `ralf.storage.port.Archive.archive_blobs`."""
+        """See `ralf.storage.journal.Archive.archive_blobs`."""
         moved: dict[Path, int] = {}
         wanted = [digest for digest in dict.fromkeys(digests) if self.path_of(digest).is_file()]
         if wanted:
@@ -366,7 +366,7 @@ class Blobs:
     # ---- writing ----
 
     def sweep(self) -> int:
-        """See `ralf.storage.port.Heap.sweep`."""
+        """See `ralf.storage.journal.Heap.sweep`."""
         swept = 0
         if self._top.is_dir():
             with files.locked(self._lock, "blobs"):

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from ralf.errors import Busy, Conflict, UnknownToken, UsageError
 from ralf.storage import durable, files, journal_file
+from ralf.storage.journal import Blob, Digest, Entry, Properties, Token, Written
 from ralf.storage.journal_file import (
     LARGEST,
     Header,
@@ -29,7 +30,6 @@ from ralf.storage.journal_file import (
     put_part,
     stray_parts,
 )
-from ralf.storage.port import Blob, Digest, Entry, Properties, Token, Written
 from ralf.text import cleaning
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ class Stream:
     # ---- writing ----
 
     def append(self, record: bytes, id: str, after: Token | None) -> Token:  # noqa: A002
-        """See `ralf.storage.port.Store.append`."""
+        """See `ralf.storage.journal.Store.append`."""
         if b"\n" in record or len(id) > _MAX_ID:
             raise UsageError(self.name, f"a record is one line, and its id has at most {_MAX_ID} characters")
         line = journal_file.framed(id, record)
@@ -82,7 +82,7 @@ class Stream:
         return journal_file.token_at(end, line)
 
     def rewrite(self, change: Callable[[Entry], bytes]) -> int:
-        """See `ralf.storage.port.Replace.replace`. What is replaced is gone from the disk when this returns."""
+        """See `ralf.storage.journal.Replace.replace`. What is replaced is gone from the disk when this returns."""
         if not self.path.exists():
             return 0
         with self.writing(), Journal(self.path, os.O_RDWR) as journal:
@@ -106,7 +106,7 @@ class Stream:
         return changed
 
     def drop(self) -> None:
-        """See `ralf.storage.port.Replace.drop`. An empty journal first: one that names lost parts would be damaged."""
+        """See `ralf.storage.journal.Replace.drop`. An empty journal first: naming lost parts would be damage."""
         if not self.path.exists() and not self.parts.exists():
             return
         with self.writing():
@@ -122,7 +122,7 @@ class Stream:
                 durable.sync_folder(self.path.parent)
 
     def archive(self, upto: Token, *, wait: bool) -> int:
-        """See `ralf.storage.port.Archive.archive`."""
+        """See `ralf.storage.journal.Archive.archive`."""
         start = journal_file.offset_of(upto)
         if not self.path.exists():
             raise UnknownToken(self.name, "no such place in this stream")
@@ -146,13 +146,13 @@ class Stream:
         return cut - header.offset
 
     def archived(self) -> Token | None:
-        """See `ralf.storage.port.Archive.archived`."""
+        """See `ralf.storage.journal.Archive.archived`."""
         with suppress(FileNotFoundError), Journal(self.path) as journal:
             return journal.header.last or None
         return None
 
     def unarchived(self) -> int:
-        """See `ralf.storage.port.Archive.unarchived`."""
+        """See `ralf.storage.journal.Archive.unarchived`."""
         try:
             return self.path.stat().st_size
         except FileNotFoundError:
@@ -216,7 +216,7 @@ class Stream:
     # ---- reading ----
 
     def read(self, after: Token | None) -> Iterator[Entry]:
-        """See `ralf.storage.port.Store.read`."""
+        """See `ralf.storage.journal.Store.read`."""
         start = journal_file.offset_of(after) if after is not None else 0
         try:
             with self._opened(start) as (journal, archived):
@@ -234,7 +234,7 @@ class Stream:
                 raise UnknownToken(self.name, "no such place in this stream") from None
 
     def entry(self, token: Token) -> Entry:
-        """See `ralf.storage.port.Lookup.entry`."""
+        """See `ralf.storage.journal.Lookup.entry`."""
         start = journal_file.offset_of(token)
         try:
             with self._opened(start) as (journal, archived):
@@ -247,7 +247,7 @@ class Stream:
         return journal_file.parsed(path, place, line)
 
     def head(self) -> Token | None:
-        """See `ralf.storage.port.Store.head`."""
+        """See `ralf.storage.journal.Store.head`."""
         with suppress(FileNotFoundError), Journal(self.path) as journal:
             return self._last_token(journal, journal.end())
         return None
@@ -330,7 +330,7 @@ _SETTLED = 2_000_000_000
 
 
 class FileStore:
-    """Keeps streams and blobs below `folder`, which need not exist yet. Contract: `ralf.storage.port.Store`.
+    """Keeps streams and blobs below `folder`, which need not exist yet. Contract: `ralf.storage.journal.Store`.
 
     check  called with the path of a file before records or blobs are put into it; what it raises is passed on
     """
@@ -348,39 +348,39 @@ class FileStore:
 
     @property
     def properties(self) -> Properties:
-        """Everything that a store can do; see `ralf.storage.port.Store.properties`."""
+        """Everything that a store can do; see `ralf.storage.journal.Store.properties`."""
         return Properties(lookup=self, replace=self, archive=self, heap=self, survey=self, files=self)
 
     # ---- streams ----
 
     def append(self, stream: str, record: bytes, *, id: str, after: Token | None) -> Token:  # noqa: A002
-        """Append one record; see `ralf.storage.port.Store.append`."""
+        """Append one record; see `ralf.storage.journal.Store.append`."""
         found = self._stream(stream)
         self._check(found.path)
         return found.append(record, id, after)
 
     def replace(self, stream: str, change: Callable[[Entry], bytes]) -> int:
-        """Replace the bytes of records; see `ralf.storage.port.Replace.replace`."""
+        """Replace the bytes of records; see `ralf.storage.journal.Replace.replace`."""
         return self._stream(stream).rewrite(change)
 
     def drop(self, stream: str) -> None:
-        """Forget a stream; see `ralf.storage.port.Replace.drop`."""
+        """Forget a stream; see `ralf.storage.journal.Replace.drop`."""
         self._stream(stream).drop()
 
     def read(self, stream: str, *, after: Token | None = None) -> Iterator[Entry]:
-        """The records after a place; see `ralf.storage.port.Store.read`."""
+        """The records after a place; see `ralf.storage.journal.Store.read`."""
         return self._stream(stream).read(after)
 
     def entry(self, stream: str, token: Token) -> Entry:
-        """The record at a place; see `ralf.storage.port.Lookup.entry`."""
+        """The record at a place; see `ralf.storage.journal.Lookup.entry`."""
         return self._stream(stream).entry(token)
 
     def head(self, stream: str) -> Token | None:
-        """The place of the newest record; see `ralf.storage.port.Store.head`."""
+        """The place of the newest record; see `ralf.storage.journal.Store.head`."""
         return self._stream(stream).head()
 
     def marks(self, folder: str) -> dict[str, str]:
-        """By stream what stays the same only while it does; see `ralf.storage.port.Survey.marks`."""
+        """By stream what stays the same only while it does; see `ralf.storage.journal.Survey.marks`."""
         settled = time.time_ns() - _SETTLED
         return {
             name: f"{one.st_ino}:{one.st_size}:{one.st_mtime_ns}:{one.st_ctime_ns}"
@@ -389,7 +389,7 @@ class FileStore:
         }
 
     def written(self, folder: str) -> dict[str, Written]:
-        """When streams were written last; see `ralf.storage.port.Survey.written`."""
+        """When streams were written last; see `ralf.storage.journal.Survey.written`."""
         return {
             name: Written(one.st_mtime_ns, max(one.st_mtime_ns, one.st_ctime_ns)) for name, one in self._stats(folder)
         }
@@ -402,7 +402,7 @@ class FileStore:
                         yield entry.name.removesuffix(_JOURNAL), entry.stat(follow_symlinks=False)
 
     def streams(self, prefix: str) -> Iterator[str]:
-        """The names of the streams that begin with `prefix`; see `ralf.storage.port.Store.streams`."""
+        """The names of the streams that begin with `prefix`; see `ralf.storage.journal.Store.streams`."""
         top = self._folder / "journal"
         for folder, inner, names in os.walk(top.joinpath(*prefix.split("/")[:-1]), onerror=_unreadable):
             above = folder[len(os.fspath(top)) + 1 :]
@@ -415,11 +415,11 @@ class FileStore:
                 yield from (above + last for last in found if (above + last).startswith(prefix))
 
     def path(self, stream: str) -> Path:
-        """A stream's journal; see `ralf.storage.port.Files.path`."""
+        """A stream's journal; see `ralf.storage.journal.Files.path`."""
         return self._stream(stream).path
 
     def size(self) -> int:
-        """The bytes of journals and blobs; see `ralf.storage.port.Files.size`."""
+        """The bytes of journals and blobs; see `ralf.storage.journal.Files.size`."""
         return sum(path.stat().st_size for name in ("journal", "blobs") for path in (self._folder / name).rglob("*"))
 
     def _stream(self, stream: str) -> Stream:
@@ -430,25 +430,25 @@ class FileStore:
         return self._streams[stream]
 
     def archive(self, stream: str, upto: Token, *, wait: bool = True) -> int:
-        """Move a stream's oldest records to the archive; see `ralf.storage.port.Archive.archive`."""
+        """Move a stream's oldest records to the archive; see `ralf.storage.journal.Archive.archive`."""
         return self._stream(stream).archive(upto, wait=wait)
 
     def archived(self, stream: str) -> Token | None:
-        """The place of the newest record in the archive; see `ralf.storage.port.Archive.archived`."""
+        """The place of the newest record in the archive; see `ralf.storage.journal.Archive.archived`."""
         return self._stream(stream).archived()
 
     def unarchived(self, stream: str) -> int:
-        """The bytes of the journal's own file; see `ralf.storage.port.Archive.unarchived`."""
+        """The bytes of the journal's own file; see `ralf.storage.journal.Archive.unarchived`."""
         return self._stream(stream).unarchived()
 
     # ---- blobs ----
 
     def put_blob(self, chunks: Iterable[bytes]) -> Digest:
-        """Keep the chunks' joined bytes; see `ralf.storage.port.Store.put_blob`."""
+        """Keep the chunks' joined bytes; see `ralf.storage.journal.Store.put_blob`."""
         return self._blobs.put(chunks)
 
     def open_blob(self, digest: Digest) -> BinaryIO:
-        """A blob's bytes; see `ralf.storage.port.Store.open_blob`."""
+        """A blob's bytes; see `ralf.storage.journal.Store.open_blob`."""
         return self._blobs.open(digest)
 
     def has_blob(self, digest: Digest) -> bool:
@@ -464,13 +464,13 @@ class FileStore:
         self._blobs.drop(digest)
 
     def archive_blobs(self, digests: Iterable[Digest], *, wait: bool = True) -> int:
-        """Move blobs to the archive; see `ralf.storage.port.Archive.archive_blobs`."""
+        """Move blobs to the archive; see `ralf.storage.journal.Archive.archive_blobs`."""
         return self._blobs.archive(digests, wait=wait)
 
     # ---- both ----
 
     def sweep(self) -> int:
-        """Remove what the dead have left; see `ralf.storage.port.Heap.sweep`."""
+        """Remove what the dead have left; see `ralf.storage.journal.Heap.sweep`."""
         swept = self._blobs.sweep()
         for name in self.streams(""):
             stream = self._stream(name)

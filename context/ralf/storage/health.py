@@ -15,8 +15,8 @@ from ralf.errors import DamagedBlob, DamagedJournal
 from ralf.storage import blob_files, files, journal, journal_file
 from ralf.storage.files import content_of
 from ralf.storage.filestore import FileStore, Stream
+from ralf.storage.journal import Digest, Entry, SealedStore, has_blob
 from ralf.storage.journal_file import Header, IdIndex, Part
-from ralf.storage.port import Digest, Entry, SealedStore, has_blob
 from ralf.text import cleaning
 
 # ---- reading a journal with its damage: goes on at the next record whose checksum is right ----
@@ -98,7 +98,7 @@ class Scan:
 def scan(stream: Stream, opened: Callable[[Entry], Entry]) -> Scan:
     """Read all of a stream; nothing is written. OSError where a file cannot be read.
 
-    opened  says of an entry whether it is foreign (`ralf.storage.port.SealedStore`)
+    opened  says of an entry whether it is foreign (`ralf.storage.journal.SealedStore`)
 
     Without the stream held a part may be gone that the journal's file still named when it was read.
     """

@@ -1,18 +1,379 @@
-"""A route's journal: its records in the store's stream, oldest first. Format: docs/format.md."""
+"""The journal of a route, and the store port: what ralf asks of whatever keeps its records and blobs.
+
+The docstrings of the port are its contract. A store has the six methods of `Store`, and names in its `properties` what
+it can do beyond them. `tests/conformance` holds every implementation to the contract; `ralf.storage.filestore` is the
+embedded one, and `tests/conformance/memory_store.py` the plainest one. `SealedStore` stands before either and tells
+this user's records from foreign ones.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import re
-from collections.abc import Iterator, Mapping
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import field, replace
-from typing import Any
+from pathlib import Path
+from typing import Any, BinaryIO, NamedTuple, Protocol, TypeVar
 
-from ralf.errors import MEND_JOURNAL, DamagedJournal, UnknownToken
-from ralf.storage.port import Entry, Store, Token, entry_at
+from ralf.errors import MEND_JOURNAL, DamagedJournal, NotFound, UnknownToken, UsageError
 from ralf.text.frozen import dataclass
+
+# ---- the port ----
+
+_Capability = TypeVar("_Capability")
+
+Token = str
+"""A place in a stream, opaque: only its store can read it. Equal tokens of one stream are the same place."""
+
+Digest = str
+"""The sha256 of a blob's content, 64 lower-case hexadecimal digits."""
+
+
+class Entry(NamedTuple):
+    """A record as it stands in a stream: its place, the id under which it was appended, its bytes, and whether it came
+    from elsewhere (`SealedStore`; a store itself cannot tell).
+    """
+
+    token: Token
+    id: str
+    record: bytes
+    foreign: bool = False
+
+
+class Blob(NamedTuple):
+    """A blob that is kept: its digest, the bytes that it takes up, when it was last put, in seconds since 1970, and
+    whether it lies in the archive.
+    """
+
+    digest: Digest
+    size: int
+    put: float
+    archived: bool = False
+
+
+class Written(NamedTuple):
+    """When a stream was written last, in nanoseconds since 1970.
+
+    written  as whoever wrote it says, or whoever copied it
+    changed  the later one of that and of when it was put where it is, which nobody can choose
+    """
+
+    written: int
+    changed: int
+
+
+class Store(Protocol):
+    """Streams of records and a heap of blobs.
+
+    A stream's name is a path of route-name-like parts, `routes/TASK-001`; the first append makes it.
+    Every method may raise Busy (try again) and OSError (unwritable, disk full): then nothing was done.
+    """
+
+    @property
+    def properties(self) -> Properties:
+        """What the store can do beyond these methods."""
+
+    def append(self, stream: str, record: bytes, *, id: str, after: Token | None) -> Token:  # noqa: A002
+        """Append one record to a stream, and return its place, once it is durable.
+
+        record  one JSON object as UTF-8 without a line break
+        id      unique within the stream: a record lands once per id, whatever `after` says; appending it again
+                changes nothing and returns the place of the first
+        after   the head that the caller saw, None for an empty stream; Conflict(head) when it is another by now
+
+        Whole or not at all: no reader ever sees a part of a record. Of two callers with the same `after` one wins.
+        """
+
+    def read(self, stream: str, *, after: Token | None = None) -> Iterator[Entry]:
+        """The records after a place, or all, oldest first; nothing for a stream that does not exist.
+
+        A record that was being written when reading began may or may not be among them. DamagedJournal when a record's
+        bytes are not those that were written, after all records before it; UnknownToken when `after` is no place of
+        this stream.
+        """
+
+    def head(self, stream: str) -> Token | None:
+        """The place of the newest record, None for an empty or missing stream. Takes no longer for a long stream."""
+
+    def streams(self, prefix: str) -> Iterator[str]:
+        """The names of all streams that begin with `prefix`, in no particular order."""
+
+    def put_blob(self, chunks: Iterable[bytes]) -> Digest:
+        """Keep the chunks' joined bytes durably and return their digest. Idempotent; `Blob.put` is now."""
+
+    def open_blob(self, digest: Digest) -> BinaryIO:
+        """A blob's bytes, verified; NotFound when there is none of this digest, Damaged when it is not what was put."""
+
+
+class Lookup(Protocol):
+    """Finds one record without reading those around it."""
+
+    def entry(self, stream: str, token: Token) -> Entry:
+        """The record at a place. UnknownToken when that is no place of this stream, DamagedJournal as in `read`."""
+
+
+class Replace(Protocol):
+    """Replaces records, and drops streams: what a forget asks for. Nothing else changes what was appended."""
+
+    def replace(self, stream: str, change: Callable[[Entry], bytes]) -> int:
+        """Replace the bytes of records, and return how many are others now; durable when this returns.
+
+        change  told each record, oldest first; returns the bytes that are to stand in its place, or its own
+
+        Ids and order stay, and nobody appends meanwhile. Whole or not at all: a reader sees all records as they were or
+        all as they are now. Nothing of what was replaced is left. Every token of the stream is void afterwards
+        (UnknownToken), unless no record changed. DamagedJournal as in `read`; what `change` raises comes through: then
+        nothing was done.
+        """
+
+    def drop(self, stream: str) -> None:
+        """Forget a stream: all its records, archived ones too; nothing happens when there is none.
+
+        Durable when this returns. Nothing of it is left, and it may be begun anew. Broken off, it has all records or
+        none, and done again it is completed.
+        """
+
+
+class Archive(Protocol):
+    """Moves old records and blobs to where they take less room."""
+
+    def archive(self, stream: str, upto: Token, *, wait: bool = True) -> int:
+        """Move the records up to and with a place to where they take less room, and return how many bytes they had.
+
+        wait  whether to wait for another writer; else Busy at once
+
+        Every method goes on as before, and tokens stay what they are. At no moment is a record in neither place, and
+        no copy counts before it has been read back. 0 when all of that was archived already. UnknownToken,
+        DamagedJournal as in `read`.
+        """
+
+    def archived(self, stream: str) -> Token | None:
+        """The place of the newest record in the archive, None where there is none."""
+
+    def unarchived(self, stream: str) -> int:
+        """About how many bytes the records have that are not in the archive. Takes no longer for a long stream."""
+
+    def archive_blobs(self, digests: Iterable[Digest], *, wait: bool = True) -> int:
+        """Move blobs to where they take less room, and return how many bytes they took before.
+
+        wait  whether to wait for somebody else who moves or drops blobs; else Busy at once
+
+        Those that are not kept, are archived or are damaged are passed over. The other methods go on as before.
+        """
+
+
+class Heap(Protocol):
+    """Lists blobs and drops them, and removes what broken-off calls have left."""
+
+    def has_blob(self, digest: Digest) -> bool:
+        """Whether a blob of this digest is kept."""
+
+    def blobs(self) -> Iterator[Blob]:
+        """Every blob that is kept, in no particular order, whole ones only."""
+
+    def drop_blob(self, digest: Digest) -> None:
+        """Forget a blob; nothing happens when there is none."""
+
+    def sweep(self) -> int:
+        """Remove what those have left who died in the middle of a call, and return how many pieces; durable.
+
+        Waits for whoever is at it, Busy when that takes too long. DamagedJournal as in `read`.
+        """
+
+
+class Survey(Protocol):
+    """Tells which of many streams have changed, without opening them."""
+
+    def marks(self, folder: str) -> Mapping[str, str]:
+        """Of the streams right below a folder (`routes`) that can tell, by their last part, a mark that is the same
+        only while the stream is; for who keeps what was made of many. Takes much less than the head of each.
+
+        One that was changed a moment ago is left out: what changed it once more might leave the same mark.
+        """
+
+    def written(self, folder: str) -> Mapping[str, Written]:
+        """When the streams right below a folder were written last, by their last part."""
+
+
+class Files(Protocol):
+    """Keeps streams and blobs in files, which git may track and a person may look at."""
+
+    def path(self, stream: str) -> Path:
+        """The file that a stream's newest records are in, or would be."""
+
+    def size(self) -> int:
+        """How many bytes the files of streams and blobs have, archived ones left out."""
+
+
+class Properties(NamedTuple):
+    """What a store can do beyond the six methods of `Store`; None for what it cannot."""
+
+    lookup: Lookup | None = None
+    replace: Replace | None = None
+    archive: Archive | None = None
+    heap: Heap | None = None
+    survey: Survey | None = None
+    files: Files | None = None
+
+
+def required(capability: _Capability | None, what: str) -> _Capability:
+    """The capability itself; UsageError for a store without it, which cannot do `what`."""
+    if capability is None:
+        raise UsageError("the store of this project", f"cannot {what}")
+    return capability
+
+
+def entry_at(store: Store, stream: str, token: Token) -> Entry:
+    """The record at a place, also of a store that can only be read in order. Errors: `Lookup.entry`."""
+    if store.properties.lookup is not None:
+        return store.properties.lookup.entry(stream, token)
+    for entry in store.read(stream):
+        if entry.token == token:
+            return entry
+    raise UnknownToken(stream, "no such place in this stream")
+
+
+def has_blob(store: Store, digest: Digest) -> bool:
+    """Whether a blob of this digest is kept, also of a store that can only open one."""
+    if store.properties.heap is not None:
+        return store.properties.heap.has_blob(digest)
+    try:
+        store.open_blob(digest).close()
+    except NotFound:
+        return False
+    return True
+
+
+def marks(store: Store, folder: str) -> Mapping[str, str]:
+    """The marks of streams, {} of a store that has none. Errors: `Survey.marks`."""
+    survey = store.properties.survey
+    return survey.marks(folder) if survey is not None else {}
+
+
+def written(store: Store, folder: str) -> Mapping[str, Written]:
+    """When the streams right below a folder were written; of a store that cannot tell it may have been just now."""
+    survey = store.properties.survey
+    if survey is not None:
+        return survey.written(folder)
+    streams = (stream.removeprefix(f"{folder}/") for stream in store.streams(f"{folder}/"))
+    return {stream: Written(0, sys.maxsize) for stream in streams if "/" not in stream}
+
+
+# ---- seals: what tells this user's records from those that came from elsewhere ----
+#
+# A seal is a keyed hash (BLAKE2b, 128 bits) of stream and record, the last member of the record's JSON object. The key
+# lies in the user's own folder.
+
+_SIZE = 16  # bytes
+
+_BEGIN, _END = b',"seal":"', b'"}'
+
+_LENGTH = len(_BEGIN) + 2 * _SIZE + len(_END)
+
+
+class SealedStore:
+    """A `Store` that seals what is appended and says of each entry whether it is foreign.
+
+    store    where the records lie
+    key      called for the key when a record is read or written; None for none: records are written without a seal
+    vouched  told a stream: whether its records without a seal are this user's, too
+    """
+
+    def __init__(self, store: Store, key: Callable[[], bytes | None], vouched: Callable[[str], bool]) -> None:
+        self._store = store
+        self._key = key
+        self._vouched = vouched
+        # The names of blobs are sums of what they hold, and stand in sealed records: nothing of them is sealed.
+        self.streams, self.put_blob, self.open_blob = store.streams, store.put_blob, store.open_blob
+
+    @property
+    def properties(self) -> Properties:
+        """What the store can do, with seals; see `Store.properties`."""
+        inner = self._store.properties
+        return inner._replace(lookup=inner.lookup and self, replace=inner.replace and self)
+
+    def _replacing(self) -> Replace:
+        return required(self._store.properties.replace, "replace records")
+
+    # ---- streams ----
+
+    def append(self, stream: str, record: bytes, *, id: str, after: Token | None) -> Token:  # noqa: A002
+        """Append one record with its seal; see `Store.append`."""
+        return self._store.append(stream, self.sealed(stream, record), id=id, after=after)
+
+    def read(self, stream: str, *, after: Token | None = None) -> Iterator[Entry]:
+        """The records after a place, without their seals; see `Store.read`."""
+        for entry in self._store.read(stream, after=after):
+            yield self.opened(stream, entry)
+
+    def entry(self, stream: str, token: Token) -> Entry:
+        """The record at a place, without its seal; see `Lookup.entry`."""
+        return self.opened(stream, entry_at(self._store, stream, token))
+
+    def replace(self, stream: str, change: Callable[[Entry], bytes]) -> int:
+        """Replace the bytes of records; a foreign one stays foreign. See `Replace.replace`."""
+
+        def changed(entry: Entry) -> bytes:
+            ours = self.opened(stream, entry)
+            made = change(ours)
+            if made == ours.record:
+                return entry.record
+            return made if ours.foreign else self.sealed(stream, made)
+
+        return self._replacing().replace(stream, changed)
+
+    def adopt(self, stream: str) -> int:
+        """Seal the records of a stream that have no seal of ours, so that they are this user's; how many there were.
+        Errors: `Replace.replace`.
+        """
+
+        def sealed(entry: Entry) -> bytes:
+            ours = self.opened(stream, entry)
+            return entry.record if ours.record != entry.record else self.sealed(stream, entry.record)
+
+        return self._replacing().replace(stream, sealed)
+
+    def head(self, stream: str) -> Token | None:
+        """The place of the newest record; see `Store.head`."""
+        return self._store.head(stream)
+
+    def drop(self, stream: str) -> None:
+        """Forget a stream; see `Replace.drop`."""
+        self._replacing().drop(stream)
+
+    # ---- seals ----
+
+    def under(self, key: bytes) -> SealedStore:
+        """The same store as the owner of another key sees it."""
+        return SealedStore(self._store, lambda: key, lambda _: False)
+
+    def sealed(self, stream: str, record: bytes) -> bytes:
+        """A record with our seal; as it is where there is no key."""
+        key = self._key()
+        if key is None or record[-1:] != b"}" or record == b"{}":
+            return record
+        return b"%s%s%s%s" % (record[:-1], _BEGIN, _seal(key, stream, record), _END)
+
+    def opened(self, stream: str, entry: Entry) -> Entry:
+        """The entry without its seal, or as it is, foreign unless its stream is vouched for."""
+        key = self._key()
+        if key is not None and entry.record[-_LENGTH : len(_BEGIN) - _LENGTH] == _BEGIN:
+            record = entry.record[:-_LENGTH] + b"}"
+            found = entry.record[len(_BEGIN) - _LENGTH : -len(_END)]
+            if found == _seal(key, stream, record):  # nobody can time a process that reads a file of theirs
+                return entry._replace(record=record)
+        return entry if self._vouched(stream) else entry._replace(foreign=True)
+
+
+def _seal(key: bytes, stream: str, record: bytes) -> bytes:
+    name = stream.encode()
+    return hashlib.blake2b(b"%d:%s%s" % (len(name), name, record), key=key, digest_size=_SIZE).hexdigest().encode()
+
+
+# ---- a route's records in the store's stream, oldest first; format: docs/format.md ----
 
 VERSION = 2
 
@@ -34,7 +395,7 @@ class Record:
     outdated  words were purged since that the file of `render` may show: it is ours, but not what the route comes to
     lineage   the name of the history up to here, in a record of version 1 that was purged; else ""
     encoded   the payload's bytes, where they are known, so that they are made once
-    foreign   this user's ralf did not write it (`ralf.storage.port.SealedStore`)
+    foreign   this user's ralf did not write it (`ralf.storage.journal.SealedStore`)
     """
 
     revision: int

@@ -20,7 +20,7 @@ from typing import BinaryIO, NamedTuple
 from ralf.errors import MEND_JOURNAL, DamagedJournal, UnknownToken
 from ralf.storage import durable, files
 from ralf.storage.files import CAREFUL, content_of, open_single_link
-from ralf.storage.port import Entry, Token
+from ralf.storage.journal import Entry, Token
 
 # ---- a line: a record in its frame, with its id, its length, and sums of both ----
 

@@ -8,7 +8,7 @@ import json
 import re
 from collections.abc import Container, Iterable, Iterator
 
-from ralf.storage.port import Digest, Store
+from ralf.storage.journal import Digest, Store
 from ralf.text.frozen import dataclass
 from ralf.transcripts.events import Event
 
