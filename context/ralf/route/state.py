@@ -102,18 +102,9 @@ def save(cache: Path, route: str, snapshot: Snapshot, *, shown: bool = True) -> 
     path = path_of(cache, route)
     temporary = path.with_name(f".{path.name}.tmp")  # one name: the next holder of the lock removes a dead writer's
     with suppress(OSError):
-        files.make(path.parent)
-        try:
-            temporary.unlink(missing_ok=True)
-            counts, dropped = _json(dict(snapshot.context.counts)), _dropped_as_json(snapshot.context.dropped)
-            content = with_sum(b"\n".join((counts, dropped, _written(tree))))
-            with open(temporary, "xb", opener=open_single_link) as file:
-                file.write(content)
-            if not shown:
-                os.utime(temporary, ns=(0, 0))
-            temporary.replace(path)
-        finally:
-            temporary.unlink(missing_ok=True)
+        counts, dropped = _json(dict(snapshot.context.counts)), _dropped_as_json(snapshot.context.dropped)
+        content = with_sum(b"\n".join((counts, dropped, _written(tree))))
+        files.replace_undurably(path, content, temporary, time_ns=None if shown else 0)
 
 
 def with_sum(content: bytes) -> bytes:

@@ -467,10 +467,8 @@ def _discard(name: str) -> None:
 
 def _remove(name: str) -> None:
     """Remove a file that may be gone."""
-    try:  # noqa: SIM105
+    with suppress(FileNotFoundError):
         os.unlink(name)
-    except FileNotFoundError:
-        pass
 
 
 def _put(source: str, target: str) -> bool:

@@ -101,16 +101,19 @@ def content_of(path: Path, *, follow: bool = False, most: int = MAX_BYTES) -> by
         return file.read(size)  # not `most`: room for all that is asked for is made beforehand
 
 
-def replace_undurably(path: Path, content: bytes, temporary: Path) -> None:
+def replace_undurably(path: Path, content: bytes, temporary: Path, *, time_ns: int | None = None) -> None:
     """Replace a file that can be made anew, whole or not at all, but not for good: nothing is synced. OSError.
 
     temporary  a name in the same folder that no other writer of the file uses at the time
+    time_ns    the time that the new file is to have; None: now
     """
     make(path.parent)
     try:
         temporary.unlink(missing_ok=True)
         with open(temporary, "xb", opener=open_single_link) as file:
             file.write(content)
+        if time_ns is not None:
+            os.utime(temporary, ns=(time_ns, time_ns))
         temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)

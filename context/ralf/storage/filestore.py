@@ -125,12 +125,12 @@ class Stream:
         """See `ralf.storage.journal.Archive.archive`."""
         start = journal_file.offset_of(upto)
         if not self.path.exists():
-            raise UnknownToken(self.name, "no such place in this stream")
+            raise self._unknown_token()
         with self.writing(files.LOCK_TIMEOUT if wait else 0.0), Journal(self.path, os.O_RDWR) as journal:
             self._sweep(journal)
             line = self._line(journal, start)
             if journal_file.token_at(start, line) != upto:
-                raise UnknownToken(self.name, "no such place in this stream")
+                raise self._unknown_token()
             journal.cut_torn_tail()
             header, cut = journal.header, start + len(line)
             if cut <= header.offset:
@@ -224,27 +224,31 @@ class Stream:
                 if after and after == journal.header.last:  # all that follows lies in the file: no part is unpacked
                     lines = self._live(journal, start)
                 elif after is not None:
-                    _, place, line = next(lines, (self.path, -1, b""))
-                    if journal_file.token_at(place, line) != after:
-                        raise UnknownToken(self.name, "no such place in this stream")
+                    self._line_of(after, lines)
                 for path, place, line in lines:
                     yield journal_file.parsed(path, place, line)
         except FileNotFoundError:
             if after is not None:
-                raise UnknownToken(self.name, "no such place in this stream") from None
+                raise self._unknown_token() from None
 
     def entry(self, token: Token) -> Entry:
         """See `ralf.storage.journal.Lookup.entry`."""
         start = journal_file.offset_of(token)
         try:
             with self._opened(start) as (journal, archived):
-                lines = chain(archived, self._live(journal, start))
-                path, place, line = next(lines, (self.path, -1, b""))
+                return journal_file.parsed(*self._line_of(token, chain(archived, self._live(journal, start))))
         except FileNotFoundError:
-            place, line = -1, b""
-        if journal_file.token_at(place, line) != token:
-            raise UnknownToken(self.name, "no such place in this stream")
-        return journal_file.parsed(path, place, line)
+            raise self._unknown_token() from None
+
+    def _line_of(self, token: Token, lines: Iterator[Line]) -> Line:
+        """The first of the lines, which is to be that of a token."""
+        found = next(lines, (self.path, -1, b""))
+        if journal_file.token_at(*found[1:]) != token:
+            raise self._unknown_token()
+        return found
+
+    def _unknown_token(self) -> UnknownToken:
+        return UnknownToken(self.name, "no such place in this stream")
 
     def head(self) -> Token | None:
         """See `ralf.storage.journal.Store.head`."""

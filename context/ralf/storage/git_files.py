@@ -394,14 +394,9 @@ def worktree(folder: Path) -> Path | None:
 
 def branch(root: Path) -> str:
     """The branch that is checked out, "" for none."""
-    for folder in (root, *root.parents):
-        git = folder / ".git"
-        if git.exists():
-            if git.is_file():
-                git = _folder_named(folder, _text_of(git))
-            head = _text_of(git / "HEAD")
-            return head.removeprefix("ref: refs/heads/") if head.startswith("ref: refs/heads/") else ""
-    return ""
+    git = next((git for _, git in _folders(root / "HEAD")), None)
+    head = _text_of(git / "HEAD") if git else ""
+    return head.removeprefix("ref: refs/heads/") if head.startswith("ref: refs/heads/") else ""
 
 
 def tracks(root: Path, path: Path) -> bool:
