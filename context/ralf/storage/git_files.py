@@ -141,7 +141,7 @@ _LINK = b"link"  # the extension of an index of which another file holds a part
 
 _VERSIONS = (2, 3, 4)
 
-_IDENT = re.compile(rb"\$Id:[^$\n]*\$")
+_IDENT = rb"\$Id:[^$\n]*\$"
 
 
 class Unreadable(Exception):
@@ -219,7 +219,7 @@ def is_stored(file: Path, content: bytes) -> bool:
 def _forms(content: bytes) -> set[bytes]:
     """The bytes that git may have for a file that holds these."""
     forms = {content, content.replace(b"\r\n", b"\n")}
-    return forms | {_IDENT.sub(b"$Id$", form) for form in forms}
+    return forms | {re.sub(_IDENT, b"$Id$", form) for form in forms}
 
 
 def _id_of(content: bytes, digits: int) -> str:

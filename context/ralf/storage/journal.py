@@ -411,7 +411,7 @@ class Record:
     foreign: bool = field(default=False, compare=False)
 
 
-_LABEL = re.compile(r"DEC-([0-9]{1,9})")
+_LABEL = r"DEC-([0-9]{1,9})"
 
 MALFORMED = (ValueError, KeyError, TypeError, AttributeError, IndexError, ArithmeticError, RecursionError)
 """What comes of a payload that no writer of ours has made."""
@@ -542,5 +542,5 @@ def _labels_given(payload: object) -> int:
         return max(map(_labels_given, payload), default=0)
     if not isinstance(payload, dict):
         return 0
-    named = [_LABEL.fullmatch(name) for name in (payload.get("id"), *payload) if isinstance(name, str)]
+    named = [re.fullmatch(_LABEL, name) for name in (payload.get("id"), *payload) if isinstance(name, str)]
     return max(0, *(int(label[1]) for label in named if label), *map(_labels_given, payload.values()))

@@ -246,8 +246,8 @@ def _hash(id: str) -> bytes:  # noqa: A002
 # begins with a header that says where its own lines begin.
 
 _BACKWARD = 64 * 1024  # how much of a journal's end is read at a time when its last line is looked for
-_HEADER = re.compile(rb'\{"header":(\{.*\}),"sha256":"([0-9a-f]{32})"\}\n')
-_PART = re.compile(r"\d{6}-[0-9a-f]{12}\.jsonl\.gz")
+_HEADER = rb'\{"header":(\{.*\}),"sha256":"([0-9a-f]{32})"\}\n'  # compiled where there is one, as are those below
+_PART = r"\d{6}-[0-9a-f]{12}\.jsonl\.gz"
 MOST = 256 << 20
 """Bytes of lines that a part is believed to have."""
 
@@ -431,13 +431,13 @@ def _header_of(path: Path, descriptor: int) -> Header:
 
 
 def _header(path: Path, line: bytes) -> Header:
-    match = _HEADER.fullmatch(line)
+    match = re.fullmatch(_HEADER, line)
     if match is not None and sum_of(match[1]) == match[2]:
         with suppress(ValueError, KeyError, TypeError, OverflowError, RecursionError):
             tree = json.loads(match[1])
             parts = tuple(Part(str(one["file"]), int(one["size"]), str(one["sha256"])) for one in tree["archived"])
             header = Header(int(tree["offset"]), len(line), parts, str(tree["last"]))
-            known = all(_PART.fullmatch(part.file) and 0 < part.size <= MOST for part in parts)
+            known = all(re.fullmatch(_PART, part.file) and 0 < part.size <= MOST for part in parts)
             if known and 0 <= header.begin <= header.offset < _FARTHEST and bool(header.last) == bool(parts):
                 return header
     raise DamagedJournal(path, "its first line is not what was written", MEND_JOURNAL)
@@ -451,8 +451,8 @@ LARGEST = 4 << 20
 _STEP = 1 << 16
 _GZIP = zlib.MAX_WBITS | 16
 _LEVEL = 6
-_HEAD = re.compile(rb'(?m)^\{"id":"')  # no list of all lines: of a hundred million there may be
-_OURS = re.compile(rf"{_PART.pattern}|\.ralf-{_PART.pattern}-[0-9a-f]{{12}}\.tmp")
+_HEAD = rb'(?m)^\{"id":"'  # no list of all lines: of a hundred million there may be
+_OURS = rf"{_PART}|\.ralf-{_PART}-[0-9a-f]{{12}}\.tmp"
 
 
 class PartGone(DamagedJournal):
@@ -550,7 +550,7 @@ def stray_parts(folder: Path, parts: Sequence[Part]) -> list[Path]:
     """
     named = {part.file for part in parts}
     with suppress(FileNotFoundError, NotADirectoryError):
-        return sorted(path for path in folder.iterdir() if _OURS.fullmatch(path.name) and path.name not in named)
+        return sorted(path for path in folder.iterdir() if re.fullmatch(_OURS, path.name) and path.name not in named)
     return []
 
 
@@ -559,7 +559,7 @@ def holds_only(path: Path, known: Container[str]) -> bool:
     to be lost: of a part that is too large to be looked through no one can say it.
     """
     content = unpacked_part(path.read_bytes(), MOST + 1) if path.suffix == ".gz" else b""
-    heads = (content[found.start() : found.start() + FRAME_BYTES] for found in _HEAD.finditer(content))
+    heads = (content[found.start() : found.start() + FRAME_BYTES] for found in re.finditer(_HEAD, content))
     return len(content) <= MOST and all(id_ is None or id_ in known for id_ in map(id_of, heads))
 
 
