@@ -349,15 +349,11 @@ def dump_yaml(tree: dict[str, Any]) -> str:
     return "".join(f"{piece}\n" for piece in yaml_pieces(tree))
 
 
-def yaml_pieces(tree: dict[str, Any]) -> list[str]:
+def yaml_pieces(tree: dict[str, Any], indent: str = "", compact: bool = False) -> list[str]:
     """What `dump_yaml` joins by line breaks: lines, and the lines of each item of a list as one text.
 
     The items may be dataclasses, as `shallow` has them.
     """
-    return _block(tree, "", False)
-
-
-def _block(tree: dict[str, Any], indent: str, compact: bool) -> list[str]:
     lines = []
     for key, value in tree.items():
         name = _key(key)
@@ -367,7 +363,7 @@ def _block(tree: dict[str, Any], indent: str, compact: bool) -> list[str]:
             if flow is not None and len(flow) <= _COMPACT_WIDTH:
                 lines.append(f"{indent}{name}: {flow}")
             else:
-                lines += [f"{indent}{name}:", *_block(value, indent + _INDENT, narrow)]
+                lines += [f"{indent}{name}:", *yaml_pieces(value, indent + _INDENT, narrow)]
         elif isinstance(value, list) and value:
             whole = _is_dataclass(value[0]) or any(isinstance(item, dict) for item in value)
             flow = None if whole else _flow(value)
@@ -436,7 +432,7 @@ def _item_lines(item: Any, indent: str, compact: bool) -> list[str]:
         return [f"{indent}- {flow}"]
     if isinstance(item, list):
         return [f"{indent}-", *_list_lines(item, indent + _INDENT, compact)]
-    inner = _block(item, indent + _INDENT, compact)
+    inner = yaml_pieces(item, indent + _INDENT, compact)
     return [f"{indent}- {inner[0].lstrip(' ')}", *inner[1:]]
 
 

@@ -59,9 +59,9 @@ def load(text: str) -> dict[str, Any]:
         mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
         what = getattr(error, "problem", None) or getattr(error, "reason", None) or str(error)
         raise BadYaml(str(what).splitlines()[0], mark.line + 1 if mark else 0) from None
-    except (ValueError, RecursionError, UnicodeError) as error:
-        if isinstance(error, BadYaml):
-            raise
+    except BadYaml:
+        raise
+    except (ValueError, RecursionError) as error:
         raise BadYaml(str(error).splitlines()[0]) from None
     finally:
         loader.dispose()

@@ -174,11 +174,8 @@ def _unnamed(stream: Stream, found: Scan) -> list[Lines]:
     unnamed = []
     for path in stray:
         if path.is_file() and not path.is_symlink() and not journal_file.holds_only(path, known):
-            lines = Lines(
-                path, list(_pieces(stream, journal_file.unpacked_part(path.read_bytes(), journal_file.MOST), 0))
-            )
-            lines.wrong = "is named by no journal, and holds records that are nowhere else"
-            unnamed.append(lines)
+            pieces = list(_pieces(stream, journal_file.unpacked_part(path.read_bytes(), journal_file.MOST), 0))
+            unnamed.append(Lines(path, pieces, "is named by no journal, and holds records that are nowhere else"))
     return unnamed
 
 
@@ -238,10 +235,8 @@ def _part(stream: Stream, part: Part, base: int) -> Lines:
     except DamagedJournal as error:
         return Lines(path, wrong=error.what)
     content = journal_file.unpacked_part(packed, part.size)
-    lines = Lines(path, list(_pieces(stream, content, base)))
-    if hashlib.sha256(packed).hexdigest() != part.sha256 or len(content) != part.size:
-        lines.wrong = "is not what was archived"
-    return lines
+    is_whole = hashlib.sha256(packed).hexdigest() == part.sha256 and len(content) == part.size
+    return Lines(path, list(_pieces(stream, content, base)), "" if is_whole else "is not what was archived")
 
 
 def _header_of_parts(folder: Path) -> Header:
@@ -391,10 +386,8 @@ class FileHealth(Health):
     def streams(self, prefix: str) -> set[str]:
         """Those with a journal, or a part of one in the archive; see `Health.streams`."""
         parts = (path.relative_to(self._archive).as_posix() for path in self._archive.glob("*/*") if path.is_dir())
-        found = [
-            stream for stream in parts if stream.startswith(prefix) and all(map(cleaning.is_valid, stream.split("/")))
-        ]
-        return super().streams(prefix) | set(found)
+        found = {name for name in parts if name.startswith(prefix) and all(map(cleaning.is_valid, name.split("/")))}
+        return super().streams(prefix) | found
 
     def journal(self, stream: str) -> Path:
         """The file of a stream's newest records."""
