@@ -1,4 +1,4 @@
-"""Durable writes: a file is replaced whole or not at all, and a save that it displaced is not lost."""
+"""Durable writes: a file is replaced whole or not at all, and a save that the write displaced is not lost."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from typing import Any, BinaryIO, NamedTuple
 from ralf.errors import Damaged
 from ralf.storage import files
 
-# ---- files that only we write: written beside the old one, read back, then renamed; and removed for good ----
+# ---- files that only ralf writes: written beside the old one, read back, then renamed; and removed for good ----
 #
-# `replace_durably` takes a stream of any length and compares what the disk holds before it replaces anything.
+# `replace_durably` takes a stream of any length and reads it back from the disk before it replaces anything.
 
 _BUFFER = 1 << 20
 
@@ -36,7 +36,7 @@ patterns are compiled where something was left.
 
 
 def replace_durably(path: Path, chunks: Iterable[bytes], *, beside: Path | None = None) -> None:
-    """Make `chunks` the content of `path`, whose folder is there. OSError, Damaged: then `path` is as it was.
+    """Make `chunks` the content of `path`, whose folder exists. OSError, Damaged: then `path` is unchanged.
 
     beside  the folder of the temporary file, on the same file system; None: that of `path`
     """
@@ -53,7 +53,7 @@ def replace_durably(path: Path, chunks: Iterable[bytes], *, beside: Path | None 
 
 
 def removed(paths: Iterable[Path]) -> None:
-    """Remove files for good: after a power loss none of them is back. Those that are gone already are passed over."""
+    """Remove files durably: none of them is back after a power loss. Missing ones are skipped."""
     folders = set()
     for path in paths:
         with suppress(FileNotFoundError):
@@ -65,29 +65,29 @@ def removed(paths: Iterable[Path]) -> None:
 
 
 def sync_below(folder: Path) -> None:
-    """Make the names in a folder and in all those below it durable, and the removals of whoever died before that."""
+    """Make the names in a folder and in all below it durable, and removals by a process that died before its sync."""
     for top, _, _ in os.walk(folder):
         with suppress(FileNotFoundError):
             sync_folder(top)
 
 
 def is_temporary(name: str) -> bool:
-    """Whether a file of this name is one that has not yet got its own, or never will."""
+    """Whether this is the name of a temporary file, which is not yet renamed or never will be."""
     return re.fullmatch(rf"\.ralf-.+-{_HALF}", name) is not None
 
 
 def is_hidden(name: str) -> bool:
-    """Whether a file is one that was to take a place, or was displaced from it: what its next writer sweeps."""
+    """Whether this is the name of a temporary or displaced file, which the next writer sweeps."""
     return re.fullmatch(rf"\.ralf-.+-{_LEFT}", name) is not None
 
 
 def hidden_beside(path: Path) -> list[Path]:
-    """The files that were to become `path`, or were displaced from it."""
+    """The temporary and displaced files of `path`."""
     return sorted(Path(name) for name, _ in _left_beside(path))
 
 
 def _left_beside(path: Path) -> list[tuple[str, re.Match[str]]]:
-    """The same, with what each name says."""
+    """Their paths, with the parts of each name."""
     folder, beside = _place(path)
     begins, found = os.path.basename(beside), []
     with suppress(FileNotFoundError, NotADirectoryError), os.scandir(folder) as entries:
@@ -99,7 +99,7 @@ def _left_beside(path: Path) -> list[tuple[str, re.Match[str]]]:
 
 
 def sync_parents(folder: Path, top: Path) -> None:
-    """Make a new file's name durable, and those of the folders that were made for it."""
+    """Make a new file's name durable, and the names of the folders that were made for it."""
     sync_folder(folder)
     while folder != top and top in folder.parents:
         folder = folder.parent
@@ -195,11 +195,11 @@ class DisplacedFile(NamedTuple):
             os.rename(self.path, f"{self.beside}{mtime:x}-{size:x}-{os.urandom(6).hex()}{SEEN_SUFFIX}")
 
     def remove(self) -> None:
-        """Forget it at once, at the price of a save that comes into it in this very moment."""
+        """Remove it at once; a save that reaches it at this very moment is lost."""
         _remove(self.path)
 
     def keep(self, path: Path) -> None:
-        """Give it a name that is seen, durably."""
+        """Rename it to a visible name, durably."""
         os.rename(self.path, path)
         sync_folder(path.parent)
 
@@ -207,7 +207,7 @@ class DisplacedFile(NamedTuple):
 def write(path: Path, content: bytes, *, mode: int = _MODE) -> None:
     """Write a file durably: temporary file in the same folder, fsync, rename, fsync of the folder.
 
-    What writers of the same file left who died is removed. OSError as it comes; the old file is then untouched and the
+    Temporary files of writers that died are removed. OSError as it comes; the old file is then untouched and the
     temporary one gone.
     """
     with naming(path):
@@ -238,7 +238,7 @@ def _writer_class() -> Any:
 
 
 def write_file(path: Path, content: bytes, *, mode: int = _MODE) -> None:
-    """Write a file that no editor races durably, whole or not at all, by `atomicwrites`. Errors as for `write`."""
+    """Write a file durably that no editor races, whole or not at all, with `atomicwrites`. Errors as for `write`."""
     with ExitStack() as held, naming(path):
         writer = _writer_class()(path, mode="wb", overwrite=True, rights=mode, held=held)
         with writer.open() as file:
@@ -247,7 +247,7 @@ def write_file(path: Path, content: bytes, *, mode: int = _MODE) -> None:
 
 
 def temporary_beside(path: str | Path) -> str:
-    """Return a name for a file that is to become `path`, which a sweep knows."""
+    """Return a name for a temporary file of `path` that a sweep recognises."""
     return f"{_place(path)[1]}{os.urandom(6).hex()}{TEMPORARY_SUFFIX}"
 
 
@@ -271,8 +271,8 @@ def _remove_unless_held(path: str) -> None:
 
 
 def add(path: Path, content: bytes) -> None:
-    """Add a few bytes to a file, made where there is none, durably. OSError also where no file lies there, or one that
-    has another name, too, under which it may be anybody's.
+    """Append a few bytes to a file durably; it is made if missing. OSError as it comes, including for anything but a
+    regular file with one name.
     """
     with naming(path):
         descriptor = files.open_single_link(os.fspath(path), os.O_WRONLY | os.O_CREAT | os.O_APPEND)
@@ -313,7 +313,7 @@ def exchange(path: Path, content: bytes, known: str, *, mode: int | None = None)
 
 
 def _rights_of(path: str) -> tuple[int, int, int]:
-    """The mode, the user and the group with which a file is written anew; -1: whoever writes it."""
+    """The mode, user and group for a new version of a file; -1: those of the writer."""
     try:
         found = os.lstat(path)
     except OSError:
@@ -324,7 +324,7 @@ def _rights_of(path: str) -> tuple[int, int, int]:
 
 
 def _give(descriptor: int, user: int, group: int) -> None:
-    """Give a new file to whom the old one belonged, as far as this user may."""
+    """Give a new file the old one's user and group, as far as this user may."""
     found = os.fstat(descriptor)
     for one in (user, -1), (-1, group):
         if one not in ((-1, -1), (found.st_uid, -1), (-1, found.st_gid)):
@@ -362,7 +362,7 @@ def _looked_at(aside: str, beside: str, target: str, content: bytes, known: str)
 
 @contextmanager
 def naming(path: Path) -> Iterator[None]:
-    """Give an OSError of the block that names no file (a write to a full disk) the name of this one."""
+    """Name this file in an OSError of the block that names none, such as a write to a full disk."""
     try:
         yield
     except OSError as error:
@@ -460,7 +460,7 @@ def _fill(descriptor: int, content: bytes) -> None:
 
 
 def _discard(name: str) -> None:
-    """Remove what an error leaves, which is the one to be told."""
+    """Remove a file after an error, which is the one to raise."""
     with suppress(OSError):
         os.unlink(name)
 

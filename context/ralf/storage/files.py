@@ -21,19 +21,17 @@ from ralf.errors import Busy, UsageError
 # ---- opening a file that anybody may have put there ----
 
 CAREFUL = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
-"""Flags with which a file is opened in whose place anybody may have put a link, or a pipe, which would wait for its
-other end.
-"""
+"""Flags for opening a path where anyone may have put a link, or a pipe, which would wait for its other end."""
 
 
 def without_waiting(path: str, flags: int) -> int:
-    """An `opener` for `open`: a pipe in the place of a file does not hang whoever reads it."""
+    """An `opener` for `open` that does not hang on a pipe."""
     return os.open(path, flags | os.O_NONBLOCK)
 
 
 def open_single_link(path: str, flags: int) -> int:
-    """An `opener` for `open`: as `without_waiting`, and OSError for a link and for a file that has a second name, which
-    may be someone's outside. A file that is to be emptied is looked at first.
+    """An `opener` for `open`: as `without_waiting`, but OSError for a link and for a file with a second name, which may
+    belong to someone else. The check comes before O_TRUNC empties the file.
     """
     descriptor = os.open(path, flags & ~os.O_TRUNC | CAREFUL, 0o600)
     try:
@@ -53,7 +51,7 @@ def _check_single(descriptor: int, path: str) -> None:
 
 
 def make_private(path: Path) -> None:
-    """Take the rights of others from a file. OSError as `open_single_link`: then nothing was changed."""
+    """Remove other users' rights to a file. OSError as `open_single_link`: then nothing was changed."""
     descriptor = open_single_link(os.fspath(path), os.O_RDONLY)
     try:
         os.fchmod(descriptor, 0o600)
@@ -67,16 +65,14 @@ def touch(path: Path) -> None:
 
 
 NOT_REGULAR = (errno.ELOOP, errno.EISDIR, errno.ENXIO, errno.EINVAL)
-"""Numbers of the errors that `open_regular` raises where something else than a regular file lies."""
+"""Error numbers that `open_regular` raises for anything but a regular file."""
 
 MAX_BYTES = 256 << 20
-"""More of a file that is read whole is never read."""
+"""The largest file that `content_of` reads."""
 
 
 def open_regular(path: str | Path, *, follow: bool = False, buffering: int = -1) -> BinaryIO:
-    """Open a regular file for reading; OSError for anything else in its place: a pipe, a device, a
-    folder, and a link unless `follow`.
-    """
+    """Open a regular file for reading; OSError for a pipe, a device, a folder, and for a link unless `follow`."""
     try:
         descriptor = os.open(path, os.O_RDONLY | CAREFUL & ~(os.O_NOFOLLOW if follow else 0))
     except OSError as error:
@@ -102,7 +98,7 @@ def content_of(path: Path, *, follow: bool = False, most: int = MAX_BYTES) -> by
 
 
 def replace_undurably(path: Path, content: bytes, temporary: Path, *, time_ns: int | None = None) -> None:
-    """Replace a file that can be made anew, whole or not at all, but not for good: nothing is synced. OSError.
+    """Replace a file that can be made anew: whole or not at all, but without fsync. OSError.
 
     temporary  a name in the same folder that no other writer of the file uses at the time
     time_ns    the time that the new file is to have; None: now
@@ -131,9 +127,9 @@ more away.
 
 
 def make(folder: Path, *, mode: int = PRIVATE) -> None:
-    """Make a folder and its missing parents, whatever the umask allows others. A folder that exists keeps its mode.
+    """Make a folder and its missing parents with this mode, whatever the umask. An existing folder keeps its mode.
 
-    OSError, also where something else than a folder lies there.
+    OSError, even if something other than a folder is there.
     """
     try:
         os.mkdir(folder, mode)  # noqa: PTH102  # `Path.mkdir` gives the parents the mode of the umask
@@ -149,7 +145,7 @@ def make(folder: Path, *, mode: int = PRIVATE) -> None:
 
 
 def tighten(folder: Path) -> None:
-    """Take the rights of others from a folder of this user; anything else is left as it is. OSError."""
+    """Remove other users' rights to a folder of this user; leave anything else as it is. OSError."""
     found = os.lstat(folder)
     if not (stat.S_ISDIR(found.st_mode) and found.st_mode & 0o077 and found.st_uid == os.geteuid()):
         return
@@ -185,9 +181,9 @@ _HINT = "keep the project on a local disk, or name a folder on one: RALF_PROJECT
 
 @cache
 def check(folder: Path) -> None:
-    """UsageError where a folder, or the nearest one above that is there, lies on a network or FUSE file system.
+    """UsageError if a folder, or its nearest existing parent, is on a network or FUSE file system.
 
-    Asked once per folder and process. Where the system cannot tell, nothing is refused.
+    Checked once per folder and process. If the system cannot tell, nothing is refused.
     """
     kind = kind_of(folder)
     if kind in REFUSED:
@@ -196,7 +192,7 @@ def check(folder: Path) -> None:
 
 
 def kind_of(folder: Path) -> int:
-    """The number of the file system on which a folder lies, or will; 0 where the system does not tell."""
+    """The statfs(2) type of the file system that a folder is, or will be, on; 0 if the system does not tell."""
     if sys.platform != "linux":
         return 0
     import ctypes  # loaded only by writers
@@ -218,8 +214,8 @@ def kind_of(folder: Path) -> int:
 _PAUSE = 0.001
 
 _QUIET, _QUIET_CUT = 0.03, 2.0
-"""Seconds without a change after which a file counts as saved where the kernel does not tell, also one without its end:
-an editor may pause in the middle of a save.
+"""Seconds without a change after which a file counts as saved if the kernel cannot tell; the second is for a file that
+lacks its end, as an editor may pause in the middle of a save.
 """
 
 
@@ -231,8 +227,8 @@ class Version(NamedTuple):
 
 
 class Read(NamedTuple):
-    """A file's bytes, whether no one was writing them (None where the kernel or file system cannot tell), which version
-    of the file they are, and whether they lack what a whole file has.
+    """A file's bytes, whether no one was writing them (None if the kernel or file system cannot tell), their version,
+    and whether the end of a whole file is missing.
     """
 
     content: bytes
@@ -242,17 +238,17 @@ class Read(NamedTuple):
 
     @property
     def may_be_half(self) -> bool:
-        """Whether someone writes it at this moment, or may: where no one can tell, whether it has just changed."""
+        """Whether a program is writing it, or may be: if the kernel cannot tell, whether it has just changed."""
         if self.closed is None:
             return abs(time.time() - self.version.mtime / 1e9) < (_QUIET_CUT if self.is_cut else _QUIET)
         return not self.closed
 
 
 def read(path: str | Path, most: int = sys.maxsize, end: bytes = b"") -> Read:
-    """The file as it is now, so many bytes at most. OSError as it comes, also where no regular file is there, or only a
-    link (ELOOP).
+    """The file as it is now, `most` bytes at most. OSError as it comes, including for anything but a regular file; a
+    link is ELOOP.
 
-    end  what a whole file has at its end
+    end  the end of a whole file
     """
     descriptor = os.open(path, os.O_RDONLY | CAREFUL)
     try:
@@ -269,8 +265,8 @@ def read(path: str | Path, most: int = sys.maxsize, end: bytes = b"") -> Read:
 
 
 def settled(path: Path, patience: float, most: int = sys.maxsize, end: bytes = b"") -> bytes | None:
-    """The file's bytes, `most` at most, once no one writes them; None when that takes longer than `patience` seconds.
-    OSError as `read`.
+    """The file's bytes, `most` at most, once no program is writing them; None if that takes longer than `patience`
+    seconds. OSError as `read`.
     """
     deadline = time.monotonic() + patience
     while (found := read(path, most, end)).may_be_half:
@@ -295,7 +291,7 @@ def _content(descriptor: int, most: int) -> bytes:
 
 
 def _lease(descriptor: int) -> bool | None:
-    """Take a read lease, which goes with the descriptor; False when someone has the file open for writing."""
+    """Take a read lease, released with the descriptor; False if a program has the file open for writing."""
     if not hasattr(fcntl, "F_SETLEASE"):
         return None
     from signal import SIGURG  # ignored by default; loaded only to read a route file
@@ -332,7 +328,7 @@ _opened: set[LockFile] = set()
 
 
 class LockFile:
-    """A lock file that is open (made if missing), of this process alone: a fork of it has the file closed."""
+    """An open lock file (made if missing) of this process alone: it is closed in a fork."""
 
     def __init__(self, path: Path) -> None:
         with _forking:
@@ -340,7 +336,7 @@ class LockFile:
             _opened.add(self)
 
     def is_free(self) -> bool:
-        """Whether no one held the lock; then it is taken."""
+        """Take the lock if no one holds it; whether it was taken."""
         try:
             fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -352,7 +348,7 @@ class LockFile:
         fcntl.flock(self._descriptor, fcntl.LOCK_SH if shared else fcntl.LOCK_EX)
 
     def close(self) -> None:
-        """Give back what is held, also where a process that was forked otherwise has the file open, too."""
+        """Release the lock, even if a process that was forked in another way has the file open, too."""
         with _forking:
             if self in _opened:
                 try:
@@ -364,7 +360,7 @@ class LockFile:
         fcntl.flock(self._descriptor, fcntl.LOCK_UN)
 
     def drop(self) -> None:
-        """Close the file alone. In a fork that gives nothing back: what is held is its parent's."""
+        """Close the file only. In a fork that releases nothing: the lock belongs to the parent."""
         _opened.discard(self)
         os.close(self._descriptor)
 
@@ -402,7 +398,7 @@ class _Turn(LockFile):
         return True
 
     def leave(self) -> None:
-        """Let those behind go on without us; for another thread than the one that waits."""
+        """Let later waiters pass; called by another thread than the waiting one."""
         with _forking:
             if self in _opened:
                 self._unlock()
@@ -427,8 +423,8 @@ def locked(path: Path, what: str, timeout: float = LOCK_TIMEOUT, *, seen: bool =
     """Hold the lock file `path` (made if missing, never deleted) for a block.
 
     what      the route or stream, for the message
-    timeout   seconds; Busy when someone else has held it all that time
-    seen      whether those who wait have turns, and the holder is to see them, as `is_lock_awaited` says
+    timeout   seconds; Busy if another process holds it all that time
+    seen      whether waiters take turns, and the holder can see them by `is_lock_awaited`
     """
     make(path.parent)
     lock = LockFile(path)
@@ -441,7 +437,7 @@ def locked(path: Path, what: str, timeout: float = LOCK_TIMEOUT, *, seen: bool =
 
 
 def is_lock_awaited(path: Path) -> bool:
-    """Whether someone waits for the lock `path`, and is to be seen; for a caller that holds it, or comes."""
+    """Whether a process waits for the lock `path` with `seen`; for its holder, or the next to ask for it."""
     try:
         descriptor = os.open(_queue_of(path), os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
     except OSError:
@@ -455,7 +451,7 @@ def is_lock_awaited(path: Path) -> bool:
 
 
 def _came(lock: LockFile, path: Path, timeout: float, seen: bool) -> bool:
-    """Whether the lock came within the time; the file is closed where it did not, or when it comes nevertheless."""
+    """Whether the lock was taken in time; if not, the file is closed, now or when the lock comes nevertheless."""
     try:
         if not (seen and timeout and is_lock_awaited(path)) and lock.is_free():
             return True
