@@ -70,7 +70,7 @@ class Member(NamedTuple):
 
 
 def listed(path: Path) -> list[Info]:
-    """What a zip file holds; DamagedBlob where it is none of ours."""
+    """The members of a zip file; DamagedBlob if ralf did not write it."""
     with path.open("rb") as file:
         size = file.seek(0, 2)
         file.seek(max(0, size - _END.size))
@@ -86,21 +86,21 @@ def listed(path: Path) -> list[Info]:
 
 
 def member(path: Path, info: Info) -> Member:
-    """A member as it stands, `info.deflated` bytes at most."""
+    """A member as stored, `info.deflated` bytes at most."""
     with path.open("rb") as file:
         file.seek(info.offset)
         return Member(info.digest, info.put, info.crc, info.size, file.read(info.deflated))
 
 
 def is_as_written(path: Path, members: Iterable[Info]) -> bool:
-    """Whether a file that lists these members is, byte for byte, what was written of them."""
+    """Whether a zip file that lists these members is byte for byte as it was written."""
     with path.open("rb") as file:
         same = all(file.read(len(chunk)) == chunk for chunk in chunks(member(path, info) for info in members))
         return same and not file.read(1)
 
 
 def remains(content: bytes) -> Iterator[Member]:
-    """The members that the bytes of a damaged zip file seem to hold, by their own headers."""
+    """The members that can be recovered from a damaged zip file by their local headers."""
     place = -1
     while (place := content.find(b"PK\3\4", place + 1)) >= 0:
         head = content[place : place + _LOCAL.size]
@@ -112,7 +112,7 @@ def remains(content: bytes) -> Iterator[Member]:
 
 
 def _directory(content: bytes, count: int) -> list[Info] | None:
-    """The members that a directory lists, None where it is none of ours."""
+    """The members that a central directory lists, None if ralf did not write it."""
     found, place = [], 0
     while place < len(content):
         head, name = content[place : place + _CENTRAL.size], content[place + _CENTRAL.size : place + _CENTRAL.size + 64]
@@ -155,7 +155,7 @@ def _seconds(date: int, clock: int) -> float:
 # ---- the blobs: one compressed file each, new ones in `blobs/`, old ones in `archive/blobs/` ----
 
 LARGEST = 256 << 20
-"""Bytes that a blob has at most: more is not taken, and not read, whatever a file makes itself out to be."""
+"""The most bytes of a blob: more is neither accepted nor read, whatever a file claims."""
 
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 
@@ -164,7 +164,7 @@ _ZIP = re.compile(r"\d{6}\.zip")
 _BACK = "-"  # before the digest of a blob that was put again
 
 _listings: dict[Path, tuple[object, dict[Digest, Info]]] = {}
-"""What the zip files hold, with what tells each from any other of its name."""
+"""The members of each zip file, with the file's time, inode and size when it was read."""
 
 
 class Blobs:
@@ -191,8 +191,8 @@ class Blobs:
             raise UsageError(path, f"a blob has at most {LARGEST:,} bytes")
         if self._is_whole(path, digest):
             with suppress(FileNotFoundError):  # archived or dropped meanwhile
-                os.utime(path)  # someone needs it now: whoever prunes must not take it for an old one
-                durable.sync_parents(path.parent, self._folder)  # who put it may have died before that
+                os.utime(path)  # it is needed now: a prune must not take it for an old one
+                durable.sync_parents(path.parent, self._folder)  # the process that put it may have died before this
                 self._note_back(digest)
                 return digest
         if path.parent.is_symlink():
@@ -220,13 +220,13 @@ class Blobs:
         raise damage or BlobNotFound(digest, "no such blob")
 
     def _zipped_bytes(self, digest: Digest) -> bytes | None:
-        """A blob's bytes in a zip file, None where there is none, however often one is replaced meanwhile."""
+        """A blob's bytes in a zip file, None if there is none, even if zip files are replaced meanwhile."""
         while (found := self._zipped(digest)) is not None:
             path, info = found
             try:
                 return verified_bytes(path, member(path, info))
             except (FileNotFoundError, DamagedBlob):
-                if self._zipped(digest) == found:  # no one has replaced it meanwhile
+                if self._zipped(digest) == found:  # not replaced meanwhile
                     raise
         return None
 
@@ -274,26 +274,26 @@ class Blobs:
         durable.removed([path])
 
     def _place_old(self, path: Path, content: bytes, put: float) -> None:
-        """Write an old blob, durable and read back, put when it was put."""
+        """Write an archived blob durably, with the time when it was put."""
         self._check(path)
         files.make(path.parent)
         durable.replace_durably(path, [content], beside=self._old)
         os.utime(path, (put, put))
 
     def note_gone(self, digests: Iterable[Digest]) -> None:
-        """Note of blobs that they are not missed: dropped on purpose, or lost, which a repair has said."""
+        """Note that blobs are gone: dropped on purpose, or reported as lost by a repair."""
         lines = "".join(f"{digest}\n" for digest in digests)
         if lines:
             files.make(self._gone.parent)
             durable.add(self._gone, lines.encode())
 
     def _note_back(self, digest: Digest) -> None:
-        """Note of a blob that was noted as gone, and is there again, that it would be missed."""
+        """Note that a blob which was noted as gone is back."""
         if digest.encode() in self._noted() and digest in self.gone():
             durable.add(self._gone, f"{_BACK}{digest}\n".encode())
 
     def gone(self) -> set[Digest]:
-        """The blobs of which that was noted, and not since that they are there again."""
+        """The blobs that were noted as gone, and not as back since."""
         lines = self._noted().decode("ascii", "replace").split()
         noted = {line.removeprefix(_BACK): not line.startswith(_BACK) for line in lines}
         return {digest for digest, is_gone in noted.items() if is_gone}
@@ -325,11 +325,11 @@ class Blobs:
     # ---- what lies where ----
 
     def path_of(self, digest: Digest) -> Path:
-        """Where a blob lies that is not archived; UsageError for what is no digest."""
+        """The path of a blob that is not archived; UsageError for anything but a digest."""
         return self._places(digest)[0]
 
     def _places(self, digest: Digest) -> tuple[Path, Path]:
-        """Where a blob lies while it is new, and when it is archived."""
+        """The paths of a blob while it is new and after it is archived."""
         if not _DIGEST.fullmatch(digest):
             raise UsageError(ascii(digest), "not a digest")
         return self._top / digest[:2] / digest, self._old / digest[:2] / digest
@@ -350,14 +350,14 @@ class Blobs:
 
     def _zipped(self, digest: Digest) -> tuple[Path, Info] | None:
         for path in reversed(self.zip_files()):
-            with suppress(DamagedBlob, FileNotFoundError):  # of one that cannot be read the others know nothing
+            with suppress(DamagedBlob, FileNotFoundError):  # one that cannot be read says nothing about the others
                 info = _listing(path).get(digest)
                 if info is not None:
                     return path, info
         return None
 
     def _is_whole(self, path: Path, digest: Digest) -> bool:
-        """Whether a blob lies there, in a file without a second name: one that may be someone's is not touched."""
+        """Whether a path holds a blob in a file with one name: another name may belong to someone else."""
         with suppress(FileNotFoundError, DamagedBlob):
             verified(path, digest)
             return path.lstat().st_nlink == 1
@@ -379,7 +379,7 @@ class Blobs:
 
     @contextmanager
     def _putting(self) -> Iterator[None]:
-        """While blobs are written, beside others who do; who is alone sweeps first what the dead have left."""
+        """Hold the blobs to write some, beside other writers; a writer that is alone first sweeps after dead ones."""
         files.make(self._lock.parent)
         lock = files.LockFile(self._lock)
         try:
@@ -391,7 +391,7 @@ class Blobs:
             lock.close()
 
     def archiving(self, timeout: float = files.LOCK_TIMEOUT) -> AbstractContextManager[None]:
-        """Hold the archive: who writes to it."""
+        """Hold the archive in order to write to it."""
         return files.locked(self._folder / "locks" / "archive.lock", "archive", timeout)
 
 
@@ -437,7 +437,7 @@ def _listing(path: Path) -> dict[Digest, Info]:
 
 
 def _sweep(folder: Path) -> int:
-    """Remove the temporary files in a folder; only for who knows that no one writes there."""
+    """Remove the temporary files in a folder; only for a caller that knows that no one writes there."""
     left = []
     with suppress(FileNotFoundError):
         left = [path for path in folder.iterdir() if durable.is_temporary(path.name)]

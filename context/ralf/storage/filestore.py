@@ -70,11 +70,11 @@ class Stream:
                     id, end, lambda at: self._known_at(journal, at), lambda at: self._all(journal, at)
                 )
                 if known is not None:
-                    os.fsync(journal.descriptor)  # who appended it may have died before that
+                    os.fsync(journal.descriptor)  # the writer that appended it may have died before its fsync
                     return journal_file.token_at(known, self._line(journal, known))
                 if head != after:
                     raise Conflict(self.name, head)
-                if not end:  # the name first: whoever finds records here takes it for durable
+                if not end:  # the name first: a reader that finds records here takes them for durable
                     durable.sync_parents(self.path.parent, self._folder)
                 with durable.naming(self.path):
                     journal.append(line, end)
@@ -136,7 +136,7 @@ class Stream:
             if cut <= header.offset:
                 return 0
             parts = list(header.parts)
-            if not parts:  # the folder's name first: whoever finds parts in it takes that for durable
+            if not parts:  # the folder's name first: a reader that finds parts in it takes them for durable
                 files.make(self.parts)
                 durable.sync_parents(self.parts, self._folder)
             for batch in self._batches(journal, cut):
@@ -159,7 +159,7 @@ class Stream:
             return 0
 
     def _batches(self, journal: Journal, cut: int) -> Iterator[list[bytes]]:
-        """The lines of the journal's file up to a place, as many at a time as a part takes."""
+        """The lines of the journal's file up to a place, in batches that fit into a part."""
         batch: list[bytes] = []
         size = 0
         for place, line in journal.lines(journal.header.offset):
@@ -174,18 +174,18 @@ class Stream:
         yield batch
 
     def replace(self, header: Header, lines: Iterable[bytes]) -> None:
-        """Make the stream one of these lines alone, for a caller that holds it and knows what is in all its parts."""
+        """Replace the whole stream by these lines, for a caller that holds it and has read all its parts."""
         self._switch(Header(), header, lines)
         durable.removed(stray_parts(self.parts, header.parts))
 
     def may_have_left(self) -> bool:
-        """Whether a dead writer may have left something."""
+        """Whether a writer that died may have left files."""
         with suppress(FileNotFoundError), Journal(self.path) as journal:
             return bool(durable.hidden_beside(self.path) or stray_parts(self.parts, journal.header.parts))
         return False
 
     def sweep(self) -> list[Path]:
-        """Remove what dead writers left, for a caller that holds the stream; the files that went."""
+        """Remove the files that dead writers left, for a caller that holds the stream; returns them."""
         try:
             with Journal(self.path) as journal:
                 return self._sweep(journal)
@@ -193,14 +193,14 @@ class Stream:
             return []
 
     def _switch(self, before: Header, header: Header, lines: Iterable[bytes]) -> None:
-        """Make the journal's file one of this header and these lines, and drop the parts that it no longer names."""
-        self._ids.drop()  # before: whoever is killed in between leaves none that is of another file
+        """Replace the journal's file by this header and these lines, and remove the parts that it no longer names."""
+        self._ids.drop()  # first: a process killed in between must not leave the index of another file
         durable.replace_durably(self.path, chain([header.line()], lines))
         named = {part.file for part in header.parts}
         durable.removed(self.parts / part.file for part in before.parts if part.file not in named)
 
     def writing(self, timeout: float = files.LOCK_TIMEOUT) -> AbstractContextManager[None]:
-        """Hold the stream: who writes to its files. UsageError where they lie on a file system that is refused."""
+        """Hold the stream in order to write to its files. UsageError on a file system that is refused."""
         files.check(self._folder)
         return files.locked(self._lock, self.name, timeout)
 
@@ -258,7 +258,7 @@ class Stream:
 
     @contextmanager
     def _opened(self, start: int) -> Iterator[tuple[Journal, Iterator[Line]]]:
-        """The journal, and the lines of its parts from a place on, both as they are at one moment."""
+        """The journal and the lines of its parts from a place on, as of the same moment."""
         header = None
         for _ in range(_MOST_TRIES):
             with Journal(self.path) as journal:
@@ -269,7 +269,7 @@ class Stream:
                 except PartGone:
                     if journal.header == header:
                         raise
-                    header = journal.header  # rewritten since: it names others by now
+                    header = journal.header  # rewritten since: it names other parts now
         raise Busy(self.name, "is rewritten again and again", "try again")
 
     def _live(self, journal: Journal, start: int) -> Iterator[Line]:
@@ -313,7 +313,7 @@ class Stream:
 
 
 def _changed(stream: str, lines: Iterable[Line], change: Callable[[Entry], bytes]) -> tuple[list[bytes], int]:
-    """Lines with the records that `change` makes of theirs, and how many are others now."""
+    """The lines with their records changed by `change`, and how many differ."""
     made, count = [], 0
     for path, place, line in lines:
         entry = journal_file.parsed(path, place, line)
@@ -330,13 +330,13 @@ def _changed(stream: str, lines: Iterable[Line], change: Callable[[Entry], bytes
 _JOURNAL = ".jsonl"
 
 _SETTLED = 2_000_000_000
-"""Nanoseconds after which nothing changes a file and leaves its times as they are: no file system counts coarser."""
+"""Nanoseconds after which every change of a file also changes its times: no file system has a coarser clock."""
 
 
 class FileStore:
     """Keeps streams and blobs below `folder`, which need not exist yet. Contract: `ralf.storage.journal.Store`.
 
-    check  called with the path of a file before records or blobs are put into it; what it raises is passed on
+    check  called with the path of a file before records or blobs are written to it; its errors are passed on
     """
 
     def __init__(self, folder: Path, *, check: Callable[[Path], None] = lambda _: None) -> None:
@@ -474,7 +474,7 @@ class FileStore:
     # ---- both ----
 
     def sweep(self) -> int:
-        """Remove what the dead have left; see `ralf.storage.journal.Heap.sweep`."""
+        """Remove the files that dead writers left; see `ralf.storage.journal.Heap.sweep`."""
         swept = self._blobs.sweep()
         for name in self.streams(""):
             stream = self._stream(name)
@@ -485,6 +485,6 @@ class FileStore:
 
 
 def _unreadable(error: OSError) -> None:
-    """Raise what keeps a folder of streams from being listed, unless it is not there."""
+    """Raise the error of listing a folder of streams, unless the folder is missing."""
     if not isinstance(error, FileNotFoundError):
         raise error

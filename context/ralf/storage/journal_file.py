@@ -143,7 +143,7 @@ _NAME = b"ids2"
 
 
 class IdIndex:
-    """The index of one journal. Only for a caller that holds the journal's lock."""
+    """The index of one journal, for a caller that holds the journal's lock."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -197,12 +197,12 @@ class IdIndex:
             file.write(_INDEX_HEADER.pack(_NAME, zlib.crc32(entry, sum_), end))
 
     def drop(self) -> None:
-        """Forget it all, as the journal was rewritten."""
+        """Remove the index, as the journal was rewritten."""
         with suppress(OSError):
             self.path.unlink(missing_ok=True)
 
     def agrees(self, known: Sequence[tuple[str, int]]) -> bool:
-        """Whether what is noted is what a journal holds, by id and place, as far as it goes."""
+        """Whether the index agrees with the ids and places of a journal, as far as it goes."""
         try:
             content = content_of(self.path)[_INDEX_HEADER.size :]
         except OSError:
@@ -220,7 +220,7 @@ class IdIndex:
             return b"", 0  # of another journal, or torn: read the journal again
         entries = content[_INDEX_HEADER.size :]
         while entries and _ENTRY.unpack_from(entries, len(entries) - _ENTRY.size)[1] >= indexed:
-            entries = entries[: -_ENTRY.size]  # whoever noted it died before the header said so: it is read again
+            entries = entries[: -_ENTRY.size]  # its writer died before it updated the header: the record is read again
         return (entries, indexed) if zlib.crc32(entries) == sum_ else (b"", 0)
 
     def _save(self, entries: bytes, end: int) -> None:
@@ -249,12 +249,12 @@ _BACKWARD = 64 * 1024  # how much of a journal's end is read at a time when its 
 _HEADER = rb'\{"header":(\{.*\}),"sha256":"([0-9a-f]{32})"\}\n'  # compiled where there is one, as are those below
 _PART = r"\d{6}-[0-9a-f]{12}\.jsonl\.gz"
 MOST = 256 << 20
-"""Bytes of lines that a part is believed to have."""
+"""The most bytes of lines that a part may claim."""
 
 _HEADER_BEGINS = b'{"header":'
 
 _FARTHEST = 10**17
-"""A place that no journal has: from there on a token would have more digits than one may have."""
+"""An offset beyond every journal: from there on a token would have too many digits."""
 
 
 class Part(NamedTuple):
@@ -322,7 +322,7 @@ class Journal:
         return self._behind_newline(os.fstat(self.descriptor).st_size)
 
     def cut_torn_tail(self) -> int:
-        """Remove a last line without its newline (it was never acknowledged); returns where the journal ends now."""
+        """Remove a last line without a newline, which was never acknowledged; returns the new end of the journal."""
         end = self.end()
         if end + self._shift != os.fstat(self.descriptor).st_size:
             os.ftruncate(self.descriptor, end + self._shift)
@@ -375,7 +375,7 @@ class Journal:
             raise
 
     def _take_back(self, end: int) -> None:
-        """Undo a line that no one was promised. Where it cannot be cut off, its newline goes: then it is none."""
+        """Undo a line that was not acknowledged. If it cannot be cut off, its newline is overwritten."""
         try:
             os.ftruncate(self.descriptor, end + self._shift)
         except OSError:
@@ -388,7 +388,7 @@ class Journal:
 
 @contextmanager
 def _reading(descriptor: int) -> Iterator[BinaryIO]:
-    """The file behind a descriptor. What goes wrong when it is closed is no one's matter: nothing was written."""
+    """The file behind a descriptor. Errors of its close are ignored, as nothing was written."""
     file = os.fdopen(os.dup(descriptor), "rb")
     try:
         yield file
@@ -446,7 +446,7 @@ def _header(path: Path, line: bytes) -> Header:
 # ---- the parts in the archive: gzip files with a journal's oldest lines, named by number and sha256 ----
 
 LARGEST = 4 << 20
-"""Bytes of lines that a part has at most, unless one line alone is longer."""
+"""The most bytes of lines in a part, unless a single line is longer."""
 
 _STEP = 1 << 16
 _GZIP = zlib.MAX_WBITS | 16
@@ -469,9 +469,9 @@ Line = tuple[Path, int, bytes]
 
 @contextmanager
 def opened_parts(folder: Path, header: Header, offset: int) -> Iterator[Iterator[Line]]:
-    """The lines of a header's parts from a place on, all parts open, so that no one can take them away.
+    """The lines of a header's parts from a place on. All parts stay open, so that none can be removed meanwhile.
 
-    PartGone where one is not there, DamagedJournal where something else lies in its place.
+    PartGone if one is missing, DamagedJournal if it is not a regular file.
     """
     with ExitStack() as stack:
         opened, start = [], header.begin
@@ -545,8 +545,8 @@ def extend_part(folder: Path, parts: list[Part], lines: Sequence[bytes]) -> None
 
 
 def stray_parts(folder: Path, parts: Sequence[Part]) -> list[Path]:
-    """What lies in a journal's folder of parts and its header does not name: parts, and files half written, of the
-    dead.
+    """The parts and temporary files in a journal's folder of parts that its header does not name: dead writers left
+    them.
     """
     named = {part.file for part in parts}
     with suppress(FileNotFoundError, NotADirectoryError):
@@ -564,7 +564,7 @@ def holds_only(path: Path, known: Container[str]) -> bool:
 
 
 def unpacked_part(packed: bytes, most: int, kind: int = _GZIP) -> bytes:
-    """What can be had of a gzip file, up to the byte where it is damaged, at most so many bytes.
+    """The content of a gzip file up to the first damaged byte, `most` bytes at most.
 
     kind  of stream, as zlib numbers them (`wbits`)
     """
