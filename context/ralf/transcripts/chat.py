@@ -7,9 +7,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from functools import partial
 from pathlib import Path
-from typing import NamedTuple
 
 from ralf.transcripts.events import (
     START,
@@ -29,6 +27,7 @@ from ralf.transcripts.events import (
 from ralf.transcripts.lines import (
     LINE_LIMIT,
     PIECE,
+    Base,
     Growing,
     Head,
     Line,
@@ -41,8 +40,6 @@ from ralf.transcripts.typed import typed
 
 LISTS = ("messages", "history", "trajectory", "conversation", "conversations")
 """Keys under which an object holds its messages."""
-
-_Make = partial[Event]
 
 _SHOWS_STATUS = re.compile(
     rb'"(?:content|text)": ?"(?:<exception>[^"\\]{0,2000}</exception>(?:\\n)?)?<returncode>'
@@ -117,21 +114,19 @@ class Chat(Growing):
         self._start(after)
         reading = _Pass(self.skipped, resumed=after.byte > 0, in_blocks=self._in_blocks)
         with open_regular(self.path, after) as file:
-            found = _from_lines(read_lines(file, after)) if self._in_lines else elements(file, after)
-            for element in found:
-                record = None if element.data is None else parsed(element.data)
-                if record is None and not element.finished:
+            for line in read_lines(file, after) if self._in_lines else elements(file, after):
+                record = None if line.cut else parsed(line.data)
+                if record is None and not line.finished:
                     self.skipped["unfinished"] += 1
                     return
-                end = Position(element.end, element.number + 1)
+                end = Position(line.end, line.number + 1)
                 if record is not None:
-                    yield from reading.events(record, Position(element.start, element.number), end)
-                elif element.data is None:
+                    yield from reading.events(record, line)
+                elif line.cut:
                     self.skipped["oversized"] += 1
-                    cut = element.end - element.start
-                    yield Event("other", "", Position(element.start, element.number), end, cut=cut)
-                elif not element.data.isspace():
-                    self._skip_malformed(element.number)
+                    yield Event("other", "", Position(line.start, line.number), end, cut=line.end - line.start)
+                elif not line.data.isspace():
+                    self._skip_malformed(line.number)
                 self.end = end
 
 
@@ -155,11 +150,6 @@ def _block_of(record: Record) -> tuple[str, Record]:
     return "\n".join(found[0]).strip(), {**record, "content": "\n".join(rest).strip()}
 
 
-def _from_lines(lines: Iterator[Line]) -> Iterator[Element]:
-    for line in lines:
-        yield Element(None if line.cut else line.data, line.start, line.end, line.number, line.finished)
-
-
 class _Pass:
     """One reading from a place to the end: which tools were called, and whether an answer is due."""
 
@@ -171,23 +161,23 @@ class _Pass:
         self._acted = resumed
         self._action = ""
 
-    def events(self, record: Record, start: Position, end: Position) -> Iterator[Event]:
+    def events(self, record: Record, line: Line) -> Iterator[Event]:
         """The events of one message."""
-        when = time_of(record.get("timestamp")) or time_of(record.get("created_at"))
-        event = partial(Event, start=start, end=end, timestamp=when, cwd=words(record.get("cwd")))
+        base = Base(record, line, words(record.get("cwd")))
+        base.timestamp = base.timestamp or time_of(record.get("created_at"))
         role = record.get("role")
         if role == "assistant":
-            yield from self._assistant(record, event)
+            yield from self._assistant(record, base)
         elif record.get("is_demo") is True:
             self.skipped["demonstration"] += 1
         elif role in ("tool", "function") or (role == "user" and self._is_observation(record)):
-            yield self._result(record, event)
+            yield self._result(record, base)
         elif role in ("user", "human"):
-            yield from self._user(record, event)
+            yield from self._user(record, base)
         else:
             self.skipped[role if isinstance(role, str) else "no role"] += 1
 
-    def _assistant(self, record: Record, event: _Make) -> Iterator[Event]:
+    def _assistant(self, record: Record, base: Base) -> Iterator[Event]:
         action, calls = words(record.get("action")), record.get("tool_calls")
         calls = [call for call in calls if isinstance(call, dict)] if isinstance(calls, list) else []
         if self._in_blocks and not calls and not action:
@@ -199,43 +189,43 @@ class _Pass:
             kind = block.get("type")
             text = words(block.get("text")) or words(block.get("thinking"))
             if kind == "tool_use":
-                yield self._call(block.get("name"), block.get("id"), block.get("input"), event)
+                yield self._call(block.get("name"), block.get("id"), block.get("input"), base)
             elif text.strip() and (text := others(text, self.skipped)):
-                yield event("thinking" if kind in ("thinking", "reasoning") else "assistant", text)
+                yield base.event("thinking" if kind in ("thinking", "reasoning") else "assistant", text)
         for call in calls:
             function = call.get("function")
             function = function if isinstance(function, dict) else call
-            yield self._call(function.get("name"), call.get("id"), function.get("arguments"), event)
+            yield self._call(function.get("name"), call.get("id"), function.get("arguments"), base)
         if self._action.strip():
-            yield self._call("bash", "", {"command": self._action.strip()}, event)
+            yield self._call("bash", "", {"command": self._action.strip()}, base)
 
-    def _call(self, name: object, call_id: object, given: object, event: _Make) -> Event:
+    def _call(self, name: object, call_id: object, given: object, base: Base) -> Event:
         if isinstance(given, str):
             given = parsed(given.encode("utf-8", "replace")) or {"arguments": given}
         taken = arguments(given)
         self._tools[words(call_id)] = words(name)
         if taken.keys() & {"command", "cmd"} and not taken.keys() & {"path", "file_path"}:
             self._commands.add(words(call_id))
-        return event("call", leaves(taken), tool=words(name), call_id=words(call_id), input=taken)
+        return base.event("call", leaves(taken), tool=words(name), call_id=words(call_id), input=taken)
 
-    def _result(self, record: Record, event: _Make) -> Event:
+    def _result(self, record: Record, base: Base) -> Event:
         ids = record.get("tool_call_ids")
         call_id = words(record.get("tool_call_id")) or (words(ids[0]) if isinstance(ids, list) and ids else "")
-        return self._answer(said(record.get("content")), call_id, record, event)
+        return self._answer(said(record.get("content")), call_id, record, base)
 
-    def _answer(self, text: str, call_id: str, record: Record, event: _Make) -> Event:
+    def _answer(self, text: str, call_id: str, record: Record, base: Base) -> Event:
         tool = self._tools.pop(call_id, "") or words(record.get("name"))
         status = status_of(text, record) if call_id in self._commands or not call_id else None
         self._commands.discard(call_id)
         failed = record.get("is_error") is True or bool(status)
-        return event(
+        return base.event(
             "result", others(text, self.skipped), tool=tool, call_id=call_id, failed=failed, exit_status=status
         )
 
-    def _user(self, record: Record, event: _Make) -> Iterator[Event]:
+    def _user(self, record: Record, base: Base) -> Iterator[Event]:
         for block in blocks(record.get("content")):
             if block.get("type") == "tool_result":
-                yield self._answer(said(block.get("content")), words(block.get("tool_use_id")), block, event)
+                yield self._answer(said(block.get("content")), words(block.get("tool_use_id")), block, base)
                 continue
             text = words(block.get("text"))
             if not text.strip() or not (text := others(text, self.skipped)):
@@ -245,7 +235,7 @@ class _Pass:
                 continue
             request = typed(text)
             if request:
-                yield event("user", request)
+                yield base.event("user", request)
             else:
                 self.skipped["machine-written"] += 1
 
@@ -273,24 +263,11 @@ _BETWEEN = re.compile(rb'[^"{}\[\]]*+(?:"' + _CHARACTERS + rb'"[^"{}\[\]]*+)*+',
 _SCALAR = re.compile(rb"[^\s,\]}]*+")
 
 
-class Element(NamedTuple):
-    """An element. `start` and `end` are bytes of the file, `number` counts the elements before it.
-
-    data      its JSON, None where it is longer than LINE_LIMIT
-    finished  whether its end is there
-    """
-
-    data: bytes | None
-    start: int
-    end: int
-    number: int
-    finished: bool = True
-
-
-def elements(file: io.BufferedReader, after: Position) -> Iterator[Element]:
+def elements(file: io.BufferedReader, after: Position) -> Iterator[Line]:
     """The elements from a place on: those of the list that the file is, or of the first list of messages in its object.
 
-    An element that has no end yet is given last, unfinished; what follows the list is not read.
+    Of an element over LINE_LIMIT nothing is held. An element that has no end yet is given last, unfinished; what
+    follows the list is not read.
     """
     values = _Values(file, after.byte)
     if after.byte == 0:
@@ -302,7 +279,8 @@ def elements(file: io.BufferedReader, after: Position) -> Iterator[Element]:
     while values.peek() not in (b"", b"]", b"}"):
         start = values.at
         data = values.take()
-        yield Element(data, start, values.at, number, values.finished)
+        cut = values.at - start if data is None else 0
+        yield Line(data or b"", start, values.at, number, cut=cut, finished=values.finished)
         number += 1
         if not values.finished:
             return

@@ -47,11 +47,13 @@ _KINDS = ((stat.S_ISDIR, "a directory"), (stat.S_ISFIFO, "a pipe"), (stat.S_ISSO
 
 
 class Line(NamedTuple):
-    """A line. `start` and `end` are bytes of the file, `number` counts the lines before it.
+    """A line of a file, or an element of a JSON list. `start` and `end` are byte offsets, `number` counts the lines
+    before it.
 
-    data  the line with its line end; of a line over LINE_LIMIT its first END_KEPT bytes
-    tail  the last END_KEPT bytes of such a line, else b""
-    cut   bytes between the two that are not held
+    data      the line with its line end; of a line over LINE_LIMIT its first END_KEPT bytes
+    tail      the last END_KEPT bytes of such a line, else b""
+    cut       bytes between the two that are not held
+    finished  whether its end is in the file
     """
 
     data: bytes
@@ -60,11 +62,7 @@ class Line(NamedTuple):
     number: int
     tail: bytes = b""
     cut: int = 0
-
-    @property
-    def finished(self) -> bool:
-        """Whether the line end is there."""
-        return bool(self.cut) or self.data.endswith(b"\n")
+    finished: bool = True
 
 
 def open_regular(path: Path, after: Position = START) -> io.BufferedReader:
@@ -117,7 +115,7 @@ def read_lines(file: io.BufferedReader, after: Position = START) -> Iterator[Lin
             yield Line(data, start, end, number)
         elif len(data) < LINE_LIMIT:
             if data.strip():
-                yield Line(data, start, start + len(data), number)
+                yield Line(data, start, start + len(data), number, finished=False)
             return
         else:
             long = _finish(file, data, start, number)
@@ -290,10 +288,8 @@ class Head:
 
     def first_bad_line(self) -> int:
         """The number of the first complete line that is no JSON object, from 1; 0 if there is none."""
-        for number, line in enumerate(self.data.split(b"\n")[:-1], 1):
-            if line.strip() and parsed(line) is None:
-                return number
-        return 0
+        lines = enumerate(self.data.split(b"\n")[:-1], 1)
+        return next((number for number, line in lines if line.strip() and parsed(line) is None), 0)
 
 
 class Records:
