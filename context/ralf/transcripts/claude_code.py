@@ -24,6 +24,7 @@ from ralf.transcripts.events import (
     leaves,
     object_in,
     said,
+    tokens_of,
     whole,
     words,
 )
@@ -62,6 +63,8 @@ _NEVER_RAN = (
 _UNTOLD = (2, 1, 175)  # the newest version known to write no `toolDenialKind`
 
 _CONTINUED = "This session is being continued from a previous conversation"
+
+_USAGE = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens", "output_tokens")
 
 _HEAD_RECORDS = 20  # records that are looked at for the branch: outside a repository none names one
 
@@ -108,6 +111,12 @@ class _Pass(Pass):
         self._queue = Queue()
         self._said = ""
         self._expands = False
+        self._readers = {
+            "assistant": self._assistant,
+            "user": self._user,
+            "queue-operation": self._queued,
+            "attachment": self._attached,
+        }
 
     def recall(self, lines: Iterable[Line]) -> None:
         """Learn from the records just before that place, without the logs of the sub-agents that ended there."""
@@ -127,36 +136,25 @@ class _Pass(Pass):
 
     def events(self, record: Record, line: Line) -> Iterator[Event]:
         """The events of one record."""
-        kind = record.get("type")
-        if not isinstance(kind, str):
-            kind = object_in(record, "message").get("role")
+        kinds = (record.get("type"), object_in(record, "message").get("role"))
+        kind = next((kind for kind in kinds if isinstance(kind, str)), "untyped")
         base = Base(record, line, words(record.get("cwd")))
         if record.get("isSidechain") is True:
             self.skipped["sidechain"] += 1
             yield from self._beside(record, base)
-            return
-        made: list[Event]
-        if kind == "assistant":
-            made = self._assistant(record, base)
-        elif kind == "user":
-            made = self._user(record, base)
-        elif kind == "queue-operation":
-            made = self._queued(record, base)
-        elif kind == "attachment":
-            made = self._attached(record, base)
+        elif kind in self._readers:
+            made = self._readers[kind](record, base)
+            if made and self.waiting:
+                if made[0].kind != "compaction":
+                    yield from self.waiting
+                self.waiting = []
+            yield from made
+        elif kind == "system" and record.get("subtype") == "compact_boundary":
+            told = object_in(record, "compactMetadata")
+            before = whole(told.get("preTokens")) if told.get("trigger") == "auto" else None
+            self.waiting = [base.event("compaction", "", window=whole(told.get("postTokens")), before=before)]
         else:
-            if kind == "system" and record.get("subtype") == "compact_boundary":
-                told = object_in(record, "compactMetadata")
-                before = whole(told.get("preTokens")) if told.get("trigger") == "auto" else None
-                self.waiting = [base.event("compaction", "", window=whole(told.get("postTokens")), before=before)]
-            else:
-                self.skipped[kind if isinstance(kind, str) else "untyped"] += 1
-            return
-        if made and self.waiting:
-            if made[0].kind != "compaction":
-                yield from self.waiting
-            self.waiting = []
-        yield from made
+            self.skipped[kind] += 1
 
     def _beside(self, record: Record, base: Base) -> Iterator[Event]:
         """What a record of a side chain in this log did: an answered call, with its answer."""
@@ -207,18 +205,15 @@ class _Pass(Pass):
             return [base.event("other", "")]
         self._said = ""
         self._expands = False
-        window = _window(message.get("usage"))
+        window = tokens_of(object_in(message, "usage"), *_USAGE)
         made = []
         for block in blocks(message.get("content")):
             kind = block.get("type")
-            if kind == "text":
-                text = words(block.get("text"))
-                if text.strip() and text != "(no content)" and (text := self.others(text)):
-                    made.append(base.event("assistant", text, window=window))
-            elif kind == "thinking":
-                text = words(block.get("thinking"))
-                if text.strip():
-                    made.append(base.event("thinking", text, window=window))
+            text = words(block.get(kind)) if kind in ("text", "thinking") else ""
+            if kind == "text" and text.strip() and text != "(no content)" and (text := self.others(text)):
+                made.append(base.event("assistant", text, window=window))
+            elif kind == "thinking" and text.strip():
+                made.append(base.event("thinking", text, window=window))
             elif isinstance(kind, str) and kind.endswith("tool_use"):
                 made.append(self._call(block, base, window))
         if not made and window is not None:
@@ -363,14 +358,6 @@ def _version(record: Record) -> tuple[int, ...]:
 
 def _origin(record: Record) -> str:
     return words(object_in(record, "origin").get("kind"))
-
-
-def _window(usage: object) -> int | None:
-    if not isinstance(usage, dict):
-        return None
-    keys = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens", "output_tokens")
-    counts = [whole(usage.get(key)) for key in keys]
-    return None if counts[0] is None else sum(count or 0 for count in counts)
 
 
 def _finished(text: str, details: Record) -> bool:

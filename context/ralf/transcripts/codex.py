@@ -12,7 +12,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from ralf.text.cleaning import clean, without_middle
+from ralf.text.cleaning import clean, one_line, without_middle
 from ralf.text.fence import besides, outside
 from ralf.transcripts import locate
 from ralf.transcripts.events import (
@@ -26,6 +26,7 @@ from ralf.transcripts.events import (
     leaves,
     object_in,
     said,
+    tokens_of,
     whole,
     words,
 )
@@ -475,7 +476,7 @@ class _Pass(Pass):
         if not text.strip() or not (others := self.others(text)):
             return
         event = base.event("assistant", others)
-        if wrapped and _same(text) not in self._announced:
+        if wrapped and one_line(text) not in self._announced:
             self.waiting = [event]
         else:
             yield event
@@ -514,8 +515,8 @@ class _Pass(Pass):
         return []
 
     def _announce(self, text: str) -> list[Event]:
-        self._announced.append(_same(text))
-        if self.waiting and _same(text) == _same(self.waiting[0].text):
+        self._announced.append(one_line(text))
+        if self.waiting and one_line(text) == one_line(self.waiting[0].text):
             return list(self._released())
         return []
 
@@ -543,7 +544,7 @@ class _Pass(Pass):
         if not text:
             self.skipped["injected"] += 1
             return []
-        key, way = _same(text), -1 if by_event else 1
+        key, way = one_line(text), -1 if by_event else 1
         met = self._met.pop(key, 0)
         if met + way:
             self._met[key] = met + way
@@ -561,9 +562,8 @@ def _unwrapped(record: Record) -> tuple[str, Record]:
 
 
 def _meta(record: Record) -> Record:
-    payload = record.get("payload")
-    if record.get("type") == "session_meta" and isinstance(payload, dict):
-        return payload
+    if record.get("type") == "session_meta":
+        return object_in(record, "payload")
     return record if _is_old_head(record) else {}
 
 
@@ -584,11 +584,6 @@ def _usage(payload: Record, base: Base) -> list[Event]:
         return []
     window = whole(last.get("total_tokens"))  # after a compaction this one alone is told
     if not window:
-        counts = [whole(last.get(key)) for key in ("input_tokens", "output_tokens")]
-        window = None if counts[0] is None else sum(count or 0 for count in counts)
+        window = tokens_of(last, "input_tokens", "output_tokens")
     capacity = whole(info.get("model_context_window")) if isinstance(info, dict) else None
     return [base.event("other", "", window=window, capacity=capacity or None)]
-
-
-def _same(text: str) -> str:
-    return " ".join(text.split())

@@ -121,6 +121,12 @@ def whole(value: object) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
 
 
+def tokens_of(usage: Record, *keys: str) -> int | None:
+    """The sum of the token counts under some keys; None where the first one is missing."""
+    counts = [whole(usage.get(key)) for key in keys]
+    return None if counts[0] is None else sum(count or 0 for count in counts)
+
+
 def said(content: object) -> str:
     """The text blocks of a content, one below the other."""
     parts = (words(block.get("text")) for block in blocks(content) if block.get("type") in _TEXTS)

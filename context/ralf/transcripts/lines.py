@@ -10,10 +10,9 @@ import re
 import stat
 from abc import ABC, abstractmethod
 from collections import Counter, deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -40,6 +39,8 @@ _TOKEN = re.compile(rb'"[^"\\]*+(?:\\(?:u[0-9a-fA-F]{4}|[^u])[^"\\]*+)*+("?)|[{}
 _INSIDE = re.compile(rb'(?:\\.|[^"\\])+', re.S)
 
 _UNESCAPED = re.compile(rb"[^\\](?=\\)|[^\\]{7}")  # ends where an escape begins, or where none can be under way
+
+_LENIENT = json.JSONDecoder(strict=False)  # allows control characters within strings
 
 _TIME = re.compile(rb'"timestamp"\s*:\s*"([^"\\]{1,64})"')
 
@@ -151,10 +152,10 @@ def _finish(file: io.BufferedReader, data: bytes, start: int, number: int) -> Li
     return Line(head, start, start + size, number, tail, max(0, size - len(head) - len(tail)))
 
 
-def restored(line: Line) -> dict[str, Any]:
-    """What can be had of the JSON object in a line over LINE_LIMIT: everything up to the long string, both of its ends.
+def restored(line: Line) -> dict[str, Any] | None:
+    """The JSON object in a line over LINE_LIMIT: everything up to the long string, and both of its ends.
 
-    Raises ValueError where the ends make no object.
+    None where the ends make no object.
     """
     head = line.data
     open_at: list[bytes] = []
@@ -171,14 +172,11 @@ def restored(line: Line) -> dict[str, Any]:
     kept = head[:end] + (b"\\n\xe2\x80\xa6\\n" + _long_end(line.tail) + b'"' if in_string else b"")
     closing = b"".join(reversed(open_at))
     for text in (kept + closing, kept + b":null" + closing):
-        try:
-            record = json.loads(text.decode("utf-8", "replace"), strict=False)
-        except ValueError:
-            continue
-        if isinstance(record, dict):
+        record = parsed(text.decode("utf-8", "replace"), _LENIENT.decode)
+        if record is not None:
             times = _TIME.findall(line.tail)
             return {"timestamp": times[-1].decode("utf-8", "replace"), **record} if times else record
-    raise ValueError("the kept ends make no record")
+    return None
 
 
 def _long_end(tail: bytes) -> bytes:
@@ -259,10 +257,7 @@ class Head:
         """The JSON object that the file is or begins with, as far as it lies in the head."""
         if not self.opening.startswith(b"{"):
             return {}
-        try:
-            return restored(Line(self.data.lstrip(), 0, len(self.data), 0))
-        except (ValueError, RecursionError):
-            return {}
+        return restored(Line(self.data.lstrip(), 0, len(self.data), 0)) or {}
 
     @cached_property
     def in_lines(self) -> bool:
@@ -293,23 +288,16 @@ class Head:
 
 
 class Records:
-    """The JSON objects among lines, each read when it is asked for: mostly the first tells all."""
+    """The JSON objects among lines, parsed as far as they are asked for: usually the first one is enough."""
 
-    def __init__(self, lines: Iterable[bytes]) -> None:
-        self._new = (record for line in lines if (record := parsed(line)) is not None)
-        self._read: list[Record] = []
+    def __init__(self, lines: Sequence[bytes]) -> None:
+        self._lines = lines
 
     def __iter__(self) -> Iterator[Record]:
-        for number in count():
-            if number == len(self._read):
-                record = next(self._new, None)
-                if record is None:
-                    return
-                self._read.append(record)
-            yield self._read[number]
+        return (record for line in self._lines if (record := parsed(line)) is not None)
 
     def __bool__(self) -> bool:
-        return next(iter(self), None) is not None
+        return any(True for _ in self)
 
 
 class Growing:
@@ -408,15 +396,9 @@ class Log(Growing):
         if line.finished and (what := reading.passed_over(line)):
             self.skipped[what] += 1
             return None
-        record: Record | None
         if line.cut:
             self.skipped["oversized"] += 1
-            try:
-                record = restored(line)
-            except (ValueError, RecursionError):
-                record = None
-        else:
-            record = parsed(line.data)
+        record = restored(line) if line.cut else parsed(line.data)
         if record is None and line.finished and not line.cut and not line.data.isspace():
             self._skip_malformed(line.number)
         return record
@@ -440,11 +422,11 @@ class Base:
         return Event(kind, text, start or self.start, self.end, self.timestamp, cwd=where, cut=self.cut, **fields)
 
 
-def parsed(data: bytes | str) -> dict[str, Any] | None:
+def parsed(data: bytes | str, decode: Callable[[str], Any] = json.loads) -> dict[str, Any] | None:
     """Return the JSON object that a line or text is, None for anything else."""
     try:
         text = data if isinstance(data, str) else data.decode("utf-8", "replace").removeprefix("\ufeff")
-        record = json.loads(text)
+        record = decode(text)
     except (ValueError, RecursionError):
         return None
     return record if isinstance(record, dict) else None

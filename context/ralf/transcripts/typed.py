@@ -7,7 +7,9 @@ from collections import deque
 from collections.abc import Mapping
 from typing import Any
 
+from ralf.text.cleaning import one_line
 from ralf.text.fence import besides, outside
+from ralf.transcripts.events import Record, object_in
 
 # ---- the tags of clients ----
 
@@ -212,7 +214,7 @@ def reason_given(text: str, feedback: object) -> str:
     return _feedback(rest) if said else ""
 
 
-def answered(text: str, details: object) -> str:
+def answered(text: str, details: Record) -> str:
     """What a person answered to the client's questions, each answer behind its question, one pair a line.
 
     text     the result
@@ -220,14 +222,9 @@ def answered(text: str, details: object) -> str:
     """
     if text.startswith(DECLINED):
         return ""
-    answers = details.get("answers") if isinstance(details, Mapping) else None
-    if (
-        isinstance(answers, Mapping)
-        and isinstance(details, Mapping)
-        and ("questions" in details or "annotations" in details)
-    ):
-        notes = details.get("annotations")
-        return "\n".join(_pairs(answers, notes if isinstance(notes, Mapping) else {}))
+    answers = details.get("answers")
+    if isinstance(answers, Mapping) and ("questions" in details or "annotations" in details):
+        return "\n".join(_pairs(answers, object_in(details, "annotations")))
     if text.startswith(_ANSWERED):
         return "\n".join(" ".join(part for part in found.groups() if part) for found in re.finditer(_ANSWER, text))
     return ""
@@ -263,13 +260,13 @@ class Queue:
 
     def put(self, text: str) -> None:
         """A text was queued."""
-        words = " ".join(text.split())
+        words = one_line(text)
         self._waiting.append(words)
         self._recent.append(words)
 
     def took(self, operation: object, text: str) -> None:
         """Texts left the queue: `remove` gave the oldest to the running turn, others send theirs as a message."""
-        words = " ".join(text.split())
+        words = one_line(text)
         if operation == "popAll":
             self._leaving.extend(self._waiting)
             self._waiting.clear()
@@ -281,7 +278,7 @@ class Queue:
 
     def again(self, text: str) -> bool:
         """Whether a message repeats queued texts, alone or joined; those that had left count for this one only."""
-        words = " ".join(text.split())
+        words = one_line(text)
         leaving, waiting = list(self._leaving), list(self._waiting)
         self._leaving.clear()
         candidates = leaving + waiting
@@ -296,7 +293,7 @@ class Queue:
 
     def handed_over(self, text: str) -> bool:
         """Whether a text that the client handed to the running turn is one that was queued in this pass."""
-        words = " ".join(text.split())
+        words = one_line(text)
         if words in self._waiting:
             self._waiting.remove(words)
         if words in self._leaving:
