@@ -6,7 +6,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from ralf.redact import engine, formats
 from ralf.redact.engine import Hit
@@ -295,8 +295,8 @@ def spans(
         again = Known(known)
         for number, event in enumerate(every):
             found[number] += again.spans(event.text)
-    merged = [_merged(its) for its in found]
-    return merged[: len(events)], _rests(following, merged[len(events) :])
+    apart = list(map(merged, found))
+    return apart[: len(events)], _rests(following, apart[len(events) :])
 
 
 def _rests(following: Sequence[Event], found: Sequence[Sequence[Span]]) -> dict[str, int]:
@@ -342,14 +342,18 @@ def _plain(end: str) -> str:
     return end[: goes_on.start(2) - 1] if goes_on is not None and goes_on[2] else end
 
 
-def _merged(spans: Iterable[Span]) -> list[Span]:
-    merged: list[Span] = []
-    for span in sorted(spans, key=lambda span: (span.start, -span.end)):
-        if merged and span.start < merged[-1].end:
-            merged[-1] = merged[-1]._replace(end=max(span.end, merged[-1].end))
+Found = TypeVar("Found", Hit, Span)
+
+
+def merged(found: Iterable[Found]) -> list[Found]:
+    """The places in order, those that overlap as one, which has the marker or the kind of the first."""
+    apart: list[Found] = []
+    for place in sorted(found, key=lambda place: (place.start, -place.end)):
+        if apart and place.start < apart[-1].end:
+            apart[-1] = apart[-1]._replace(end=max(place.end, apart[-1].end))
         else:
-            merged.append(span)
-    return merged
+            apart.append(place)
+    return apart
 
 
 class Known:
@@ -377,7 +381,7 @@ class Known:
 
     def replaced(self, text: str) -> str:
         """A text with the markers in their places."""
-        return marked(text, _merged(self.spans(text)))
+        return marked(text, merged(self.spans(text)))
 
 
 def marked(text: str, spans: Iterable[Span]) -> str:

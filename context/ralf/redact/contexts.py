@@ -8,9 +8,8 @@ from collections.abc import Callable, Collection, Generator, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import NamedTuple
 
-from ralf.redact.engine import Hit, Text, any_of
+from ralf.redact.engine import Hit, Place, Text, any_of, by_word, rules_for
 from ralf.redact.values import is_compound, is_foreign, is_mixed, is_placeholder, is_random, is_unspoken
 
 # ---- command lines and calls ----
@@ -319,11 +318,7 @@ _COMMAND_RULES: tuple[_CommandRule, ...] = (
     ),
 )
 
-_COMMANDS_BY_WORD: dict[str, list[_CommandRule]] = {}
-
-for _one in _COMMAND_RULES:
-    for _word in _one.words:
-        _COMMANDS_BY_WORD.setdefault(_word, []).append(_one)
+_COMMANDS_BY_WORD = by_word(_COMMAND_RULES, lambda rule: rule.words)
 
 COMMAND_WORDS = tuple(_COMMANDS_BY_WORD)
 """The words, in lower case, without one of which no rule finds anything."""
@@ -334,7 +329,7 @@ def find_in_commands(text: Text, there: Collection[str]) -> Iterator[Hit]:
 
     there  those of WORDS that stand in the text
     """
-    for rule in dict.fromkeys(rule for word in there for rule in _COMMANDS_BY_WORD.get(word, ())):
+    for rule in rules_for(there, _COMMANDS_BY_WORD):
         for found in rule.finditer(text.raw):
             place = next(place for place in map(found.span, range(1, found.re.groups + 1)) if place[0] >= 0)
             value = text.raw[slice(*place)]
@@ -404,11 +399,6 @@ _WRAPS = " \t\"'`*\r"
 _COLUMN_SEPARATORS = ("|", "\t", ",")
 
 
-class _Cell(NamedTuple):
-    start: int
-    end: int
-
-
 def find_in_tables(
     text: str, named: Iterable[int], kind_of: Callable[[str], str], is_secret: Callable[[str, str], bool]
 ) -> Iterator[Hit]:
@@ -438,20 +428,20 @@ def find_in_tables(
                 break
 
 
-def _cells(text: str, start: int, end: int, separator: str) -> list[_Cell]:
+def _cells(text: str, start: int, end: int, separator: str) -> list[Place]:
     """The cells of a line, without what wraps their text."""
     cells = []
     for part in text[start:end].split(separator, _MOST_CELLS):
         left = len(part) - len(part.lstrip(_WRAPS))
         size = len(part.strip(_WRAPS))
-        cells.append(_Cell(start + left, start + left + size) if size else _Cell(start, start))
+        cells.append((start + left, start + left + size) if size else (start, start))
         start += len(part) + 1
     return cells
 
 
-def _kinds(text: str, head: list[_Cell], separator: str, kind_of: Callable[[str], str]) -> dict[int, str]:
+def _kinds(text: str, head: list[Place], separator: str, kind_of: Callable[[str], str]) -> dict[int, str]:
     """The columns that a head calls secrets, with their kinds; none where the line is no head."""
-    names = [text[cell.start : cell.end] for cell in head]
+    names = [text[start:end] for start, end in head]
     told = [name for name in names if name]
     if len(told) < (3 if separator == "," else 2) or not all(map(_NAME.match, told)):
         return {}
@@ -473,9 +463,9 @@ def _below(
             if len(cells) != columns:
                 break
             for column, kind in kinds.items():
-                cell = cells[column]
-                if cell.start < cell.end and is_secret(text[cell.start : cell.end], kind):
-                    yield Hit(cell.start, cell.end, "key" if kind == "weak" else kind)
+                first, last = cells[column]
+                if first < last and is_secret(text[first:last], kind):
+                    yield Hit(first, last, "key" if kind == "weak" else kind)
         start = end + 1
     return start
 
@@ -542,11 +532,7 @@ _ANNOUNCEMENTS = (
     ),
 )
 
-_ANNOUNCEMENTS_BY_WORD: dict[str, list[_Announcement]] = {}
-
-for _announcement in _ANNOUNCEMENTS:
-    for _announcing in _announcement.words:
-        _ANNOUNCEMENTS_BY_WORD.setdefault(_announcing, []).append(_announcement)
+_ANNOUNCEMENTS_BY_WORD = by_word(_ANNOUNCEMENTS, lambda rule: rule.words)
 
 ANNOUNCEMENT_WORDS = tuple(_ANNOUNCEMENTS_BY_WORD)
 """The words, in lower case, without one of which no rule finds anything."""
@@ -557,7 +543,7 @@ def find_announced(text: Text, there: Collection[str]) -> Iterator[Hit]:
 
     there  those of WORDS that stand in the text
     """
-    for rule in dict.fromkeys(rule for word in there for rule in _ANNOUNCEMENTS_BY_WORD.get(word, ())):
+    for rule in rules_for(there, _ANNOUNCEMENTS_BY_WORD):
         for found in rule.secret.finditer(text.low):
             start, end = found.span(1)
             if rule.kind != "setup-key" or _is_key(text.raw[start:end]):

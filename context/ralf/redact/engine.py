@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache, cached_property
 from importlib.util import find_spec
 from math import log2
 from pathlib import Path
 from re import _constants as constants, _parser as parser  # type: ignore[attr-defined]  # no other module parses them
 from types import ModuleType
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 # RE2 is a compiled dependency, and not every platform has a build of it (musl has none). Without it `available()` is
 # False, the vendors' rules are not looked for, and a user's pattern runs on Python's engine only where its structure
@@ -29,6 +29,8 @@ _MEMORY = 32 << 20  # bytes that RE2 may take for one expression; a set of words
 _SMALL = 4096  # characters of a text that are looked through for words without loading RE2
 
 _WITHOUT = 16_384  # characters in all, after which RE2 is loaded for small texts, too
+
+T = TypeVar("T")
 
 Place = tuple[int, int]
 """Where a group begins and ends, in characters; (-1, -1) for a group that did not take part."""
@@ -70,8 +72,6 @@ class Text:
 
 class Expression(Protocol):
     """A compiled expression."""
-
-    groups: int
 
     def matches(self, text: Text) -> Iterator[Sequence[Place]]:
         """The matches in order, none over another, each as the places of the whole and of its groups."""
@@ -123,8 +123,6 @@ def _options(*, literal: bool = False) -> Any:
 
 
 class _Re2:
-    groups: int
-
     def __init__(self, pattern: str) -> None:
         module = _re2()
         try:
@@ -132,14 +130,13 @@ class _Re2:
         except (module.error, UnicodeEncodeError) as error:
             said = error.args[0] if error.args else error
             raise PatternError(said.decode("utf-8", "replace") if isinstance(said, bytes) else str(said)) from None
-        self.groups = self._expression.groups
 
     def matches(self, text: Text) -> Iterator[Sequence[Place]]:
         data = text.data
         plain = len(data) == len(text.raw)
         place = characters = 0  # how far the bytes were counted, and how many characters these are
         for found in self._expression.finditer(data):
-            spans = [found.span(group) for group in range(self.groups + 1)]
+            spans = [found.span(group) for group in range(self._expression.groups + 1)]
             if not plain:
                 start = spans[0][0]
                 characters += len(data[place:start].decode())
@@ -173,11 +170,10 @@ class _Bounded:
             raise PatternError(
                 "RE2 is not installed, and only an expression with small bounds on its repeats runs without"
             )
-        self.groups: int = self._expression.groups
 
     def matches(self, text: Text) -> Iterator[Sequence[Place]]:
         for found in self._expression.finditer(text.raw):
-            yield [found.span(group) for group in range(self.groups + 1)]
+            yield [found.span(group) for group in range(self._expression.groups + 1)]
 
 
 def _ways(tree: Any) -> int:
@@ -205,6 +201,20 @@ def _ways_of(operation: Any, argument: Any) -> int:
 
 
 # ---- words ----
+
+
+def by_word(rules: Iterable[T], words: Callable[[T], Iterable[str]]) -> dict[str, list[T]]:
+    """The rules under each of the words without one of which they find nothing."""
+    found: dict[str, list[T]] = {}
+    for rule in rules:
+        for word in words(rule):
+            found.setdefault(word, []).append(rule)
+    return found
+
+
+def rules_for(there: Iterable[str], rules: Mapping[str, Iterable[T]]) -> Iterable[T]:
+    """The rules of the words that a text has, each once; `rules` as `by_word` returns them."""
+    return dict.fromkeys(rule for word in there for rule in rules.get(word, ()))
 
 
 class Words:
@@ -243,6 +253,12 @@ def any_of(words: Iterable[str]) -> str:
     return "|".join(f"{re.escape(first)}(?:{'|'.join(its)})" for first, its in rests.items())
 
 
+def entropy(text: str) -> float:
+    """Shannon's entropy of a text, in bits for each character."""
+    size = len(text)
+    return -sum(many / size * log2(many / size) for many in Counter(text).values())
+
+
 _SAME = re.compile(r"(.)\1*\Z", re.S)
 
 _DISTINCT = 5  # a secret has at least as many characters that differ
@@ -271,12 +287,14 @@ _LONGEST_KIND = 40
 class VendorRule:
     """One rule of gitleaks.
 
-    kind  what the marker calls what it finds
+    kind   what the marker calls what it finds
+    words  one of them, in lower case, is in a text in which it finds something
     """
 
     def __init__(self, rule: Mapping[str, Any]) -> None:
         self._rule = rule
         self.kind: str = rule["id"][:_LONGEST_KIND]
+        self.words: Sequence[str] = rule.get("keywords", ())
 
     @cached_property
     def _expression(self) -> Expression:
@@ -291,7 +309,7 @@ class VendorRule:
         for places in self._expression.matches(text):
             start, end = self._secret(places)
             secret = text.raw[start:end]
-            if _entropy(secret) <= self._rule.get("entropy", 0) or is_sample(secret):
+            if entropy(secret) <= self._rule.get("entropy", 0) or is_sample(secret):
                 continue
             if not any(one.names(text.raw, places[0], secret) for one in (_allowed_anywhere(), *self._allowed)):
                 yield Hit(start, end, self.kind)
@@ -330,11 +348,6 @@ class _Allowed:
         return secret
 
 
-def _entropy(secret: str) -> float:
-    size = len(secret)
-    return -sum(many / size * log2(many / size) for many in Counter(secret).values())
-
-
 @cache
 def _file() -> Mapping[str, Any]:
     loaded: Mapping[str, Any] = json.loads(_FILE.read_text("utf-8"))
@@ -348,12 +361,7 @@ def _allowed_anywhere() -> _Allowed:
 
 @cache
 def _by_keyword() -> Mapping[str, Sequence[VendorRule]]:
-    found: dict[str, list[VendorRule]] = {}
-    for one in _file()["rules"]:
-        rule = VendorRule(one)
-        for keyword in one["keywords"]:
-            found.setdefault(keyword, []).append(rule)
-    return found
+    return by_word(map(VendorRule, _file()["rules"]), lambda rule: rule.words)
 
 
 @cache
@@ -380,6 +388,5 @@ def find_vendor_tokens(text: Text, there: Iterable[str]) -> Iterator[Hit]:
 
     there  the words of the rules that stand in the text
     """
-    known = _by_keyword() if available() else {}
-    for rule in dict.fromkeys(rule for word in there for rule in known.get(word, ())):
+    for rule in rules_for(there, _by_keyword() if available() else {}):
         yield from rule.find(text)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
-from ralf.redact.engine import Hit, Text, is_sample
+from ralf.redact.engine import Hit, Text, by_word, is_sample
 from ralf.redact.values import is_foreign, is_mixed, is_placeholder, is_random
 
 # ---- private keys: in armour, whole or in part, and as base64 of that ----
@@ -404,11 +404,7 @@ FORMATS: tuple[Format, ...] = (
 
 _AWS = next(one for one in FORMATS if one.kind == "aws-key-id")
 
-_BY_WORD: dict[str, list[Format]] = {}
-
-for _one in FORMATS:
-    for _literal in _one.literals:
-        _BY_WORD.setdefault(_literal.lower(), []).append(_one)
+_BY_WORD = by_word(FORMATS, lambda one: map(str.lower, one.literals))
 
 _MARKED: tuple[tuple[str, str, re.Pattern[str]], ...] = (
     ("telegram", ":AA", re.compile(r"(?<![0-9])[0-9]{8,10}:AA[A-Za-z0-9_-]{32,35}(?![A-Za-z0-9_-])")),

@@ -15,7 +15,7 @@ from hashlib import sha256
 from typing import Any
 
 from ralf.redact import borders, contexts, engine, formats, values
-from ralf.redact.borders import MARKER, Known, Span, marked
+from ralf.redact.borders import MARKER, Known, Span, marked, merged
 from ralf.redact.engine import Expression, Hit, Text, Words
 from ralf.transcripts.events import Event
 
@@ -158,15 +158,7 @@ class Redactor:
         if not found:
             return []
         known = [marker.span() for marker in MARKER.finditer(text)] if "[REDACTED:" in text else []
-        merged: list[Hit] = []
-        for hit in sorted(found, key=lambda hit: (hit.start, -hit.end)):
-            if any(hit.start < end and start < hit.end for start, end in known):
-                continue
-            if merged and hit.start < merged[-1].end:
-                merged[-1] = merged[-1]._replace(end=max(hit.end, merged[-1].end))
-            else:
-                merged.append(hit)
-        return merged
+        return merged(hit for hit in found if not any(hit.start < end and start < hit.end for start, end in known))
 
     def _of_the_user(self, text: Text) -> Iterator[Hit]:
         for pattern in self._patterns:

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from functools import lru_cache
-from math import log2
 
-from ralf.redact.engine import any_of, is_sample
+from ralf.redact.engine import any_of, entropy, is_sample
 
 # ---- names ----
 
@@ -239,8 +237,7 @@ def is_random(value: str) -> bool:
         or value.startswith("http")
     ):
         return False
-    counts = Counter(value)
-    if -sum(many / size * log2(many / size) for many in counts.values()) < _BITS:
+    if entropy(value) < _BITS:
         return False
     return _wild(value) * 2 >= size
 
