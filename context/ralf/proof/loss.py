@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -105,28 +106,23 @@ def account(
     words      what the checkpoint says
     decisions  those that it lists; `known`, the route's active ones before it, into which a repeated one is merged
     """
-    kept: dict[str, int] = {}
-    merged: dict[str, int] = {}
-    dropped: dict[str, list[int]] = {}
-    given: dict[tuple[str, str], bool] = {}
+    kept: Counter[str] = Counter()
+    merged: Counter[str] = Counter()
+    dropped: dict[str, list[int]] = {kind: [] for kind in KINDS}
+    seen: set[tuple[str, str]] = set()
     for item in items:
-        again = item.key in given
-        if not again:
-            given[item.key] = words.give_back(item)
-        if not given[item.key]:
-            dropped.setdefault(item.kind, []).append(item.line)
+        if not words.give_back(item):
+            dropped[item.kind].append(item.line)
         else:
-            counted = merged if again or item.kind == "decisions" else kept
-            counted[item.kind] = counted.get(item.kind, 0) + 1
+            counted = merged if item.key in seen or item.kind == "decisions" else kept
+            counted[item.kind] += 1
+            seen.add(item.key)
     before = set(map(said, known))
-    for decision in decisions:  # what a sentence came to is the listed decision; the sentences are merged into it
+    for decision in decisions:  # a sentence became the listed decision, and is merged into it
         counted = merged if said(decision) in before else kept
-        counted["decisions"] = counted.get("decisions", 0) + 1
-    return tuple(
-        Loss(kind, kept.get(kind, 0), merged.get(kind, 0), len(dropped.get(kind, ())), _ranges(dropped.get(kind, ())))
-        for kind in KINDS
-        if kind in kept or kind in merged or kind in dropped
-    )
+        counted["decisions"] += 1
+    losses = (Loss(kind, kept[kind], merged[kind], len(lines), _ranges(lines)) for kind, lines in dropped.items())
+    return tuple(loss for loss in losses if loss.total)
 
 
 def to_record(losses: Sequence[Loss]) -> dict[str, Any]:

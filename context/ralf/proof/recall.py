@@ -115,16 +115,12 @@ class _Reader:
         line = event.line if isinstance(event, Line) else event.start.line + 1
         if isinstance(event, Event) and event.cwd and not self._base:
             self._base = event.cwd.rstrip("/") + "/"
-        if event.kind in ("user", "assistant"):
+        if event.kind in ("user", "assistant", "note", "call"):
             self._count(event.text, line)
+        if event.kind in ("user", "assistant", "note"):
             self._tally(self._names, _NAME.findall(event.text), line)
-            yield from _message_items(event.kind, event.text, line)
-        elif event.kind == "note":
-            self._count(event.text, line)
-            self._tally(self._names, _NAME.findall(event.text), line)
-            yield from _note_items(event, line)
+            yield from (_note_items if event.kind == "note" else _message_items)(event, line)
         elif event.kind == "call":
-            self._count(event.text, line)
             if isinstance(event, Event):
                 self._calls[event.call_id] = event
             elif not is_shell(event.tool):
@@ -205,11 +201,12 @@ def _note_items(event: Event | Line, line: int) -> Iterator[Item]:
             yield Item("paths", path.strip(), line)
 
 
-def _message_items(who: str, text: str, line: int) -> Iterator[Item]:
+def _message_items(event: Event | Line, line: int) -> Iterator[Item]:
+    text = event.text
     if not text.strip():
         return
-    yield Item("requests" if who == "user" else "statements", text, line)
-    cue = _RULING if who == "user" else _CHOICE
+    kind, cue = ("requests", _RULING) if event.kind == "user" else ("statements", _CHOICE)
+    yield Item(kind, text, line)
     if cue.search(text):
         for sentence in _SENTENCE.split(text[:_LONGEST_READ]):
             if _SHORTEST <= len(sentence) <= _LONGEST and "?" not in sentence and cue.search(sentence):
@@ -401,22 +398,21 @@ def lost(context: RouteContext, text: str) -> RouteContext | None:
     to-dos and next steps, blockers, findings, the newest changed files, failed commands, unsolved errors, requests. The
     last words and outputs are left out: clients keep the end of a conversation as it is. "" gives nothing back.
     """
-    summary = _Summary(text)
-    facts = context.facts
+    words, facts = Words(text), context.facts
     changed = [path for path in facts.paths if set(path.did) - {"read"}][-_PATHS:]
     failed = [command for command in facts.commands if command.status == "failed"][-_COMMANDS:]
     unsolved = [error for error in facts.errors if not error.fixed_by]
     active = [item for item in context.decisions if item.status == "active"]
     left = replace(
         context,
-        goal="".join(summary.lacks("requests", [context.goal], str)),
-        active_work=_work_lacking(context.active_work, summary),
-        decisions=summary.lacks("decisions", active, lambda item: item.decision),
+        goal="".join(_lacking(words, "requests", [context.goal], str)),
+        active_work=_work_lacking(context.active_work, text, words),
+        decisions=_lacking(words, "decisions", active, lambda item: item.decision),
         facts=Facts(
-            paths=summary.lacks("paths", changed, lambda fact: fact.path),
-            commands=summary.lacks("commands", failed, lambda fact: fact.command),
-            errors=summary.lacks("commands", unsolved, lambda fact: fact.error),
-            requests=summary.lacks("requests", facts.requests[-_REQUESTS:], lambda fact: fact.request),
+            paths=_lacking(words, "paths", changed, lambda fact: fact.path),
+            commands=_lacking(words, "commands", failed, lambda fact: fact.command),
+            errors=_lacking(words, "commands", unsolved, lambda fact: fact.error),
+            requests=_lacking(words, "requests", facts.requests[-_REQUESTS:], lambda fact: fact.request),
         ),
         body=Body(),
         since=Since(),
@@ -426,39 +422,30 @@ def lost(context: RouteContext, text: str) -> RouteContext | None:
     return left if any(held) or left.active_work != ActiveWork() else None
 
 
-def _work_lacking(work: ActiveWork, summary: _Summary) -> ActiveWork:
+def _work_lacking(work: ActiveWork, text: str, words: Words) -> ActiveWork:
     where = ActiveWork()
-    if work.plan_step is not None and not summary.tells_step(work.plan_step):
+    if work.plan_step is not None and not re.search(rf"\bsteps?\W{{0,4}}{work.plan_step}\b", text, re.I):
         where = replace(work, last_request="", last_statement="", last_output="", attempts=None, outcome="")
     todos = [todo for todo in work.todos if todo.status != "completed"]
     return replace(
         where,
-        completed_steps=summary.lacks("to-dos", work.completed_steps, lambda step: step.description),
-        todos=summary.lacks("to-dos", todos, lambda todo: todo.content),
-        next_steps=summary.lacks("to-dos", work.next_steps, str),
-        blockers=summary.lacks("to-dos", work.blockers, str),
-        findings=summary.lacks("to-dos", work.findings, str),
-        open_files=summary.lacks("paths", work.open_files, lambda file: file.path),
+        completed_steps=_lacking(words, "to-dos", work.completed_steps, lambda step: step.description),
+        todos=_lacking(words, "to-dos", todos, lambda todo: todo.content),
+        next_steps=_lacking(words, "to-dos", work.next_steps, str),
+        blockers=_lacking(words, "to-dos", work.blockers, str),
+        findings=_lacking(words, "to-dos", work.findings, str),
+        open_files=_lacking(words, "paths", work.open_files, lambda file: file.path),
     )
 
 
-class _Summary:
-    """A text that is asked what it gives back."""
+def _lacking(words: Words, kind: str, items: Sequence[T], text_of: Callable[[T], str]) -> tuple[T, ...]:
+    """The items that the words do not give back; an item without a text is none."""
+    return tuple(item for item in items if (text := text_of(item)) and not _given_back(words, kind, text))
 
-    def __init__(self, text: str) -> None:
-        self._text = text
-        self._words = Words(text)
 
-    def lacks(self, kind: str, items: Sequence[T], said: Callable[[T], str]) -> tuple[T, ...]:
-        """Those of some items whose words, which `said` tells, it does not give back."""
-        return tuple(item for item in items if said(item) and not self._gives_back(kind, said(item)))
-
-    def tells_step(self, step: int) -> bool:
-        """Whether it names the step of the plan."""
-        return bool(re.search(rf"\bsteps?\W{{0,4}}{step}\b", self._text, re.I))
-
-    def _gives_back(self, kind: str, said: str) -> bool:
-        if self._words.give_back(Item(kind, said, 0)):
-            return True
-        name = said.rpartition("/")[2] if kind == "paths" else ""
-        return len(name) >= _SHORTEST_NAME and self._words.give_back(Item(kind, name, 0))
+def _given_back(words: Words, kind: str, text: str) -> bool:
+    """Whether the words give an item back; a path also by the name of its file."""
+    name = text.rpartition("/")[2] if kind == "paths" else ""
+    return words.give_back(Item(kind, text, 0)) or (
+        len(name) >= _SHORTEST_NAME and words.give_back(Item(kind, name, 0))
+    )
