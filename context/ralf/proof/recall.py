@@ -15,7 +15,7 @@ from ralf.model import ActiveWork, Body, Facts, RouteContext, Since
 from ralf.text.cleaning import one_line
 from ralf.text.frozen import dataclass
 from ralf.text.matcher import stands_whole
-from ralf.transcripts.events import Event
+from ralf.transcripts.events import Event, blocks, object_in
 from ralf.transcripts.evidence import Line
 
 # ---- what a segment holds ----
@@ -191,12 +191,11 @@ def _note_items(event: Event | Line, line: int) -> Iterator[Item]:
     yield Item("statements", event.text.replace("**", ""), line)
     if isinstance(event, Line):
         return
-    decision, facts = event.input.get("decision"), event.input.get("facts")
-    if isinstance(decision, Mapping) and isinstance(text := decision.get("decision"), str) and text.strip():
-        yield Item("decisions", text.strip(), line)
-    paths = facts.get("paths") if isinstance(facts, Mapping) else None
-    for entry in paths if isinstance(paths, list) else ():
-        path = entry.get("path") if isinstance(entry, Mapping) else None
+    decision = object_in(event.input, "decision").get("decision")
+    if isinstance(decision, str) and decision.strip():
+        yield Item("decisions", decision.strip(), line)
+    for entry in blocks(object_in(event.input, "facts").get("paths")):
+        path = entry.get("path")
         if isinstance(path, str) and path.strip() and "\n" not in path and len(path) < 400:
             yield Item("paths", path.strip(), line)
 

@@ -234,19 +234,16 @@ def _assigned(text: str, low: str, stems: Sequence[re.Match[str]]) -> Iterator[H
         if after is None or after.end() >= len(text):
             yield from _announced(text, low, place, stem[0])
             continue
-        name = before[len(before.rstrip(_IN_NAMES)) :] + stem[0] + after[1]
-        kind = kind_of(name, stem[0])
-        if stem[0] == "key" and name == "key":
-            kind = _kind_of_key(before, after)
-        if not kind or (
-            after["sign"] == "," and not after["closed"] and not _begins_list(low, stem.start(), before, after)
+        begun = before[len(before.rstrip(_IN_NAMES)) :]
+        name, sign = begun + stem[0] + after[1], after["sign"] or ""
+        kind = _kind_of_key(before, after) if name == "key" else kind_of(name, stem[0])
+        if (
+            not kind
+            or (sign == "," and not after["closed"] and not _begins_list(low, stem.start(), before, after))
+            or (sign.startswith(">") and not _opens_tag(before))
+            or _is_part_of_path(low, after, stem.start() - len(begun))
+            or _is_branch(low, after)
         ):
-            continue
-        if after["sign"] and after["sign"][0] == ">" and not _opens_tag(before):
-            continue
-        if _is_part_of_path(low, after, stem.start() - len(before) + len(before.rstrip(_IN_NAMES))):
-            continue
-        if _is_branch(low, after):
             continue
         trust = _trust(low, after, name, stem.start())
         if not trust:
@@ -332,14 +329,8 @@ def _is_branch(low: str, after: re.Match[str]) -> bool:
 
 def _is_part_of_path(low: str, after: re.Match[str], start: int) -> bool:
     """Whether a name is one of several that colons join: a type `A::Key`, an `arn:aws:secretsmanager:…`."""
-    if low.endswith("::", 0, start):
-        return True
-    return (
-        after["sign"] == ":"
-        and low.endswith(":", 0, start)
-        and after.end() == after.end("sign")
-        and not after["closed"]
-    )
+    joined = after["sign"] == ":" and after.end() == after.end("sign") and not after["closed"]
+    return low.endswith("::" if not joined else ":", 0, start)
 
 
 def _kind_of_key(before: str, after: re.Match[str]) -> str:
@@ -437,7 +428,8 @@ def _value(text: str, after: re.Match[str], kind: str, name: str, trust: str) ->
         if phrase is not None and is_phrase(phrase[0]):
             return Hit(start, phrase.end(), kind), phrase.end()
         cut = _CUT.search(text, start, end)
-        env = after["sign"] == "=" and _is_env(text, after, start)
+        # a line of an `.env` file or a shell's assignment: NAME=value, in capitals, without spaces
+        env = after["sign"] == "=" and text[start - 1] == "=" and text[after.start() - 1].isupper()
         if cut is not None and not (
             env and _ends_line(text, end) and cut[0] in ";,&" and "=" not in text[cut.end() : end]  # `a=1;b=2` are two
         ):
@@ -550,11 +542,6 @@ def _is_password(text: str, value: str, start: int, end: int, shown: _Shown) -> 
         return False
     ends = _ends_line(text, end) and (shown.sign != ":" or text[start - 1].isspace())
     return told or (is_chosen(value, bare=True) and (shown.trust == "option" or shown.sign == "=" or ends))
-
-
-def _is_env(text: str, after: re.Match[str], start: int) -> bool:
-    """Whether this is a line of an `.env` file or a shell's assignment: NAME=value, in capitals, without spaces."""
-    return text[start - 1] == "=" and text[after.start() - 1].isupper()
 
 
 def _ends_line(text: str, end: int) -> bool:

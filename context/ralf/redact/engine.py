@@ -11,7 +11,6 @@ from importlib.util import find_spec
 from math import log2
 from pathlib import Path
 from re import _constants as constants, _parser as parser  # type: ignore[attr-defined]  # no other module parses them
-from types import ModuleType
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 # RE2 is a compiled dependency, and not every platform has a build of it (musl has none). Without it `available()` is
@@ -106,16 +105,10 @@ def compile_users(pattern: str) -> Expression:
 # ---- RE2 ----
 
 
-@cache
-def _re2() -> ModuleType:
+def _options(*, literal: bool = False) -> Any:
     import re2
 
-    module: ModuleType = re2
-    return module
-
-
-def _options(*, literal: bool = False) -> Any:
-    options = _re2().Options()
+    options = re2.Options()
     options.log_errors = False
     options.literal = literal
     options.max_mem = _MEMORY
@@ -124,10 +117,11 @@ def _options(*, literal: bool = False) -> Any:
 
 class _Re2:
     def __init__(self, pattern: str) -> None:
-        module = _re2()
+        import re2
+
         try:
-            self._expression = module.compile(pattern, _options())
-        except (module.error, UnicodeEncodeError) as error:
+            self._expression = re2.compile(pattern, _options())
+        except (re2.error, UnicodeEncodeError) as error:
             said = error.args[0] if error.args else error
             raise PatternError(said.decode("utf-8", "replace") if isinstance(said, bytes) else str(said)) from None
 
@@ -238,7 +232,9 @@ class Words:
         self._looked += size
         if not available() or (size < _SMALL and self._looked < _WITHOUT):
             return False
-        self._set = _re2().Set.SearchSet(_options(literal=True))
+        import re2
+
+        self._set = re2.Set.SearchSet(_options(literal=True))
         for word in self._words:
             self._set.Add(word.encode())
         self._set.Compile()

@@ -324,6 +324,8 @@ _FILE = re.compile(r"[\w.+-]{1,80}\.[a-z][a-z0-9]{1,4}\Z")
 
 _IDENTIFIER = re.compile(r"[A-Za-z]+[0-9]{0,2}(?:[_.][A-Za-z]*[0-9]{0,2})+\Z|[A-Z]?[a-z]+(?:[A-Z][a-z]+)+[0-9]{0,2}\Z")
 
+_KNOWN_FORMS = (_TECHNICAL, _NUMBER, _CALL, _FILE, _IDENTIFIER)
+
 _SIGNS = re.compile(r"[!@#$%^&*?+=]")
 
 UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.I)
@@ -334,11 +336,9 @@ def is_mixed(value: str) -> bool:
     """Whether a word mixes letters with digits or signs as a person's password does, and as no word of code or prose;
     for what something calls a password.
     """
-    if len(value) < len("hunter2") or is_placeholder(value) or _TECHNICAL.match(value) or _NUMBER.match(value):
+    if len(value) < len("hunter2") or is_placeholder(value) or is_label(value):
         return False
-    if value.startswith(("/", "./", "~", "http", "-", "@", "#")) or _CALL.match(value) or is_label(value):
-        return False
-    if _FILE.match(value) or _IDENTIFIER.match(value):
+    if value.startswith(("/", "./", "~", "http", "-", "@", "#")) or any(form.match(value) for form in _KNOWN_FORMS):
         return False
     digits = sum(map(str.isdigit, value))
     letters = sum(map(str.isalpha, value))

@@ -10,7 +10,7 @@ import re
 import stat
 from abc import ABC, abstractmethod
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -288,13 +288,17 @@ class Head:
 
 
 class Records:
-    """The JSON objects among lines, parsed as far as they are asked for: usually the first one is enough."""
+    """The JSON objects among lines, each parsed once and when it is asked for: usually the first one is enough."""
 
-    def __init__(self, lines: Sequence[bytes]) -> None:
-        self._lines = lines
+    def __init__(self, lines: Iterable[bytes]) -> None:
+        self._new = (record for line in lines if (record := parsed(line)) is not None)
+        self._read: list[Record] = []
 
     def __iter__(self) -> Iterator[Record]:
-        return (record for line in self._lines if (record := parsed(line)) is not None)
+        yield from self._read
+        for record in self._new:
+            self._read.append(record)
+            yield record
 
     def __bool__(self) -> bool:
         return any(True for _ in self)
