@@ -124,16 +124,11 @@ class Redactor:
 
     def named(self, tree: Any) -> Iterator[tuple[str, str]]:
         """The values of a tree that their keys call secrets, each with its marker."""
-        if isinstance(tree, Mapping):
-            for key, item in tree.items():
-                if isinstance(item, str):
-                    if item and self._is_named(str(key), item):
-                        yield item, self.marker("secret", item)
-                else:
-                    yield from self.named(item)
-        elif isinstance(tree, list | tuple):
-            for item in tree:
+        for key, item in _items(tree):
+            if not isinstance(item, str):
                 yield from self.named(item)
+            elif item and self._is_named(key, item):
+                yield item, self.marker("secret", item)
 
     def _is_named(self, key: str, value: str) -> bool:
         """Whether a value is a secret because its key says so."""
@@ -178,14 +173,17 @@ class Redactor:
         return f"[REDACTED:{kind}:{tag}]"
 
 
-def _keys(tree: Any) -> Iterator[str]:
+def _items(tree: Any) -> list[tuple[str, Any]]:
+    """The items of an object or a list, each with its key; in a list the key is "", which names no secret."""
     if isinstance(tree, Mapping):
-        for key, item in tree.items():
-            yield str(key)
-            yield from _keys(item)
-    elif isinstance(tree, list | tuple):
-        for item in tree:
-            yield from _keys(item)
+        return [(str(key), item) for key, item in tree.items()]
+    return [("", item) for item in tree] if isinstance(tree, list | tuple) else []
+
+
+def _keys(tree: Any) -> Iterator[str]:
+    for key, item in _items(tree):
+        yield key
+        yield from _keys(item)
 
 
 def _replaced(tree: Any, secrets: Known) -> Any:

@@ -141,7 +141,8 @@ class _Pass(Pass):
         base = Base(record, line, words(record.get("cwd")))
         if record.get("isSidechain") is True:
             self.skipped["sidechain"] += 1
-            yield from self._beside(record, base)
+            agent = words(record.get("agentId")) or "sub-agent"
+            yield from side_chain_answered(self._done(record, base), agent, self._aside)
         elif kind in self._readers:
             made = self._readers[kind](record, base)
             if made and self.waiting:
@@ -155,14 +156,6 @@ class _Pass(Pass):
             self.waiting = [base.event("compaction", "", window=whole(told.get("postTokens")), before=before)]
         else:
             self.skipped[kind] += 1
-
-    def _beside(self, record: Record, base: Base) -> Iterator[Event]:
-        """What a record of a side chain in this log did: an answered call, with its answer."""
-        for event in self._done(record, base):
-            if event.kind == "call":
-                self._aside[event.call_id] = event
-            elif (call := self._aside.pop(event.call_id, None)) is not None:
-                yield from side_chain_answered([call, event], words(record.get("agentId")) or "sub-agent")
 
     def _done(self, record: Record, base: Base) -> Iterator[Event]:
         """The calls and answers of a sub-agent's record."""
@@ -185,7 +178,7 @@ class _Pass(Pass):
                 own = Base(record, line, words(record.get("cwd")))
                 own.start, own.end = base.start, base.end
                 done.extend(self._done(record, own))
-        yield from side_chain_answered(done, agent)
+        yield from side_chain_answered(done, agent, {})
 
     def _notice(self, text: str, base: Base) -> Iterator[Event]:
         """What is told where a client's notice says that a task of the background has ended."""
@@ -406,11 +399,11 @@ def side_chain_lines(log: Path, agent: str) -> Iterator[Line]:
             yield line
 
 
-def side_chain_answered(events: Iterable[Event], agent: str) -> Iterator[Event]:
-    """The calls among a sub-agent's events that have an answer, each with it and at its place, both cut to what tells
-    what was done.
+def side_chain_answered(events: Iterable[Event], agent: str, calls: dict[str, Event]) -> Iterator[Event]:
+    """The calls among a sub-agent's events that have an answer, each with its answer and at its place, both shortened.
+
+    calls  those that wait for their answer, by id; kept up to date
     """
-    calls: dict[str, Event] = {}
     for event in events:
         if event.kind == "call":
             calls[event.call_id] = event

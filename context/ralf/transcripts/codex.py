@@ -286,14 +286,11 @@ def typed_in_message(payload: Record) -> str:
     the client's texts do, is taken for the client's: such versions record what was typed as an event, too (`in_event`).
     """
     kinds = object_in(payload, "internal_chat_message_metadata_passthrough").get("content_item_kinds")
-    texts = []
-    for number, block in enumerate(blocks(payload.get("content"))):
-        text = words(block.get("text"))
-        if isinstance(kinds, list):
-            if number < len(kinds) and kinds[number] == _BY_PERSON:
-                texts.append(text)
-        elif not _is_machine_written(text.strip()):
-            texts.append(text)
+    texts = [words(block.get("text")) for block in blocks(payload.get("content"))]
+    if isinstance(kinds, list):
+        texts = [text for text, kind in zip(texts, kinds, strict=False) if kind == _BY_PERSON]
+    else:
+        texts = [text for text in texts if not _is_machine_written(text.strip())]
     return _requested("\n".join(text for text in texts if text.strip()))
 
 
@@ -569,11 +566,9 @@ def _meta(record: Record) -> Record:
 
 def _told_cwd(records: Iterable[Record]) -> str:
     """The working directory that the first records name otherwise than in a field of their own."""
-    found = first((_unwrapped(record)[1] for record in islice(records, 20)), "cwd")
-    if found:
-        return found
-    texts = (said(_unwrapped(record)[1].get("content")) for record in islice(records, 20))
-    return next((match[1] for text in texts if (match := _CWD.search(text))), "")
+    payloads = [_unwrapped(record)[1] for record in islice(records, 20)]
+    texts = (said(payload.get("content")) for payload in payloads)
+    return first(payloads, "cwd") or next((match[1] for text in texts if (match := _CWD.search(text))), "")
 
 
 def _usage(payload: Record, base: Base) -> list[Event]:

@@ -243,8 +243,7 @@ class Head:
 
     @cached_property
     def _lines(self) -> list[bytes]:
-        complete = self.data.split(b"\n")[:-1]
-        return [line for line in complete if line.strip()]
+        return [line for line in self.data.split(b"\n")[:-1] if line.strip()]
 
     @cached_property
     def records(self) -> Records:
