@@ -26,7 +26,7 @@ from synthetic import session
 import ralf
 from ralf import project, routing
 from ralf.storage import journal
-from ralf.transcripts import evidence
+from ralf.transcripts.events import read_evidence
 
 TITLE = "Search"
 
@@ -129,7 +129,7 @@ def _indexing(root: Path) -> tuple[float, float]:
     for route in routing.names_of(found):
         for _, record in journal.read(found.store, route):
             if digest := record.payload.get("evidence"):
-                size += sum(len(line.text.encode()) for line in evidence.read(found.store, digest))
+                size += sum(len(line.text.encode()) for line in read_evidence(found.store, digest))
     return seconds, size / 1e6
 
 

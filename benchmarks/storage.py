@@ -21,7 +21,7 @@ import ralf
 from ralf.proof import loss, recall as recalling
 from ralf.storage.filestore import FileStore
 from ralf.text import tokens
-from ralf.transcripts import evidence
+from ralf.transcripts.events import keep_evidence, read_evidence
 from ralf.transcripts.reader import open_transcript
 
 TITLE = "Storage"
@@ -86,9 +86,9 @@ def _measured(scratch: Path) -> dict[str, float]:
         packed += len(zlib.compress(path.read_bytes(), 6))
         events = list(open_transcript(path).events())
         store, context = FileStore(scratch / "again"), ralf.get_context(route, root=scratch)
-        digest = evidence.keep(store, events)
+        digest = keep_evidence(store, events)
         probed(lambda e=events, c=context, s=store, d=digest: _probe(e, c, s, d))  # type: ignore[misc]
-        text += sum(len(line.text.encode()) for line in read(lambda s=store, d=digest: list(evidence.read(s, d))))  # type: ignore[misc]
+        text += sum(len(line.text.encode()) for line in read(lambda s=store, d=digest: list(read_evidence(s, d))))  # type: ignore[misc]
     folder = scratch / ".autonomous" / "context"
     return {
         "tokens": taken,

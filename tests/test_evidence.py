@@ -11,9 +11,7 @@ from contexts import quick, text
 from examples import examples
 from ralf.errors import BlobNotFound, DamagedBlob
 from ralf.storage.filestore import FileStore
-from ralf.transcripts import evidence
-from ralf.transcripts.events import Event, Position
-from ralf.transcripts.evidence import Line
+from ralf.transcripts.events import Event, EvidenceLine, Position, keep_evidence, read_evidence
 
 
 @pytest.fixture
@@ -30,37 +28,39 @@ def event(line: int, words: str, kind: str = "user", tool: str = "", lines: int 
 @settings(quick, max_examples=examples(40), suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_words_come_back_with_their_lines_kind_and_tool(store: FileStore, found: list[tuple[str, str, str]]) -> None:
     events = [event(number, words, kind, tool) for number, (words, kind, tool) in enumerate(found, start=1)]
-    digest = evidence.keep(store, events)
-    assert list(evidence.read(store, digest)) == [
-        Line(number, number, kind, tool, words) for number, (words, kind, tool) in enumerate(found, start=1) if words
+    digest = keep_evidence(store, events)
+    assert list(read_evidence(store, digest)) == [
+        EvidenceLine(number, number, kind, tool, words)
+        for number, (words, kind, tool) in enumerate(found, start=1)
+        if words
     ]
-    assert evidence.keep(store, iter(events)) == digest
+    assert keep_evidence(store, iter(events)) == digest
 
 
 def test_an_event_of_several_lines_names_the_first_and_the_last(store: FileStore) -> None:
-    digest = evidence.keep(store, [event(5, "words", lines=3)])
-    assert list(evidence.read(store, digest)) == [Line(5, 7, "user", "", "words")]
+    digest = keep_evidence(store, [event(5, "words", lines=3)])
+    assert list(read_evidence(store, digest)) == [EvidenceLine(5, 7, "user", "", "words")]
 
 
 def test_only_the_lines_that_are_asked_for_are_given(store: FileStore) -> None:
-    digest = evidence.keep(store, [event(line, f"words of {line}", lines=2) for line in (1, 3, 12, 120)])
-    assert [line.text for line in evidence.read(store, digest, {3, 120, 7})] == ["words of 3", "words of 120"]
+    digest = keep_evidence(store, [event(line, f"words of {line}", lines=2) for line in (1, 3, 12, 120)])
+    assert [line.text for line in read_evidence(store, digest, {3, 120, 7})] == ["words of 3", "words of 120"]
 
 
 def test_other_words_are_other_evidence(store: FileStore) -> None:
-    digests = {evidence.keep(store, [event(line, words)]) for line in (1, 2) for words in ("a", "b")}
+    digests = {keep_evidence(store, [event(line, words)]) for line in (1, 2) for words in ("a", "b")}
     assert len(digests) == 4
 
 
 def test_no_events_are_evidence_without_lines(store: FileStore) -> None:
-    assert list(evidence.read(store, evidence.keep(store, []))) == []
+    assert list(read_evidence(store, keep_evidence(store, []))) == []
 
 
 def test_evidence_that_was_pruned_or_damaged_is_said(store: FileStore, tmp_path: Path) -> None:
-    digest = evidence.keep(store, [event(1, "words")])
+    digest = keep_evidence(store, [event(1, "words")])
     (tmp_path / "blobs" / digest[:2] / digest).write_bytes(b"x")
     with pytest.raises(DamagedBlob):
-        list(evidence.read(store, digest))
+        list(read_evidence(store, digest))
     store.drop_blob(digest)
     with pytest.raises(BlobNotFound):
-        list(evidence.read(store, digest))
+        list(read_evidence(store, digest))

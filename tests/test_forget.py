@@ -28,8 +28,7 @@ from ralf.storage.journal import Digest, Entry, Record, Store
 from ralf.summarize import Segment, Summary
 from ralf.summarize.extractive import named
 from ralf.text.cleaning import MARK
-from ralf.transcripts import evidence
-from ralf.transcripts.events import Event
+from ralf.transcripts.events import Event, keep_evidence, read_evidence
 
 ROUTE = "tide"
 WORDS = "The harbour master's key lies under the third stone"
@@ -83,7 +82,7 @@ def verify(root: Path) -> None:
             assert (context.lineage, context.decisions) == (folded.lineage, folded.decisions)
         for record in found:
             if record.payload.get("evidence"):
-                assert list(evidence.read(project.store, record.payload["evidence"]))
+                assert list(read_evidence(project.store, record.payload["evidence"]))
 
 
 def places(root: Path, *words: str) -> list[str]:
@@ -135,7 +134,7 @@ def test_the_decision_is_not_in_the_route_any_more_and_everything_else_is(root: 
 def test_what_was_said_around_it_is_kept_with_a_mark_in_its_place(root: Path) -> None:
     forget(ROUTE, label_of(root), root=root)
     (record,) = [record for record in records(root) if record.kind == "checkpoint"]
-    said = [line.text for line in evidence.read(projects.find(root).store, record.payload["evidence"])]
+    said = [line.text for line in read_evidence(projects.find(root).store, record.payload["evidence"])]
     assert f"We use the third key instead of the second.\n\nBy the way: {MARK}, so it was found." in said
 
 
@@ -463,16 +462,16 @@ def test_a_checkpoint_whose_evidence_was_forgotten_before_its_record_puts_it_aga
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     storekit.grow(root / "session.jsonl", 500, 50)
-    keep = evidence.keep
+    keeping = "ralf.checkpointing.record.keep_evidence"
 
     def kept(store: Store, events: Iterable[Event]) -> Digest:
-        monkeypatch.setattr(evidence, "keep", keep)
-        digest = keep(store, events)
+        monkeypatch.setattr(keeping, keep_evidence)
+        digest = keep_evidence(store, events)
         forget("other", text="src/part_51.py", root=root)
         assert not store.properties.heap.has_blob(digest)
         return digest
 
-    monkeypatch.setattr(evidence, "keep", kept)
+    monkeypatch.setattr(keeping, kept)
     assert len(ralf.checkpoint(ROUTE, root / "session.jsonl", root=root).checkpoints) == 1
     verify(root)
 

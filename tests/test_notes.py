@@ -14,8 +14,7 @@ from ralf.maintenance.forget import forget
 from ralf.project import Project
 from ralf.route import history
 from ralf.route.corrections import drop
-from ralf.transcripts import evidence
-from ralf.transcripts.events import Event
+from ralf.transcripts.events import Event, read_evidence
 from ralf.transcripts.notes import Notes, note, session_of
 from storekit import kept_bytes
 
@@ -75,7 +74,7 @@ def test_of_a_document_that_was_rewritten_only_what_is_new_is_taken(tmp_path: Pa
     assert made.lines == "3-4"  # behind those of the first reading
     digest = _evidence(tmp_path, -1)
     store = Project(tmp_path).store
-    assert [line.text for line in evidence.read(store, digest)] == ["It was in a hurry.", "It took two hours."]
+    assert [line.text for line in read_evidence(store, digest)] == ["It was in a hurry.", "It took two hours."]
     assert len(ralf.get_context(ROUTE, root=tmp_path).decisions) == 1
 
 
@@ -182,7 +181,7 @@ def test_two_who_take_the_same_notes_at_once_take_each_of_them_once(tmp_path: Pa
         list(pool.map(lambda _: _take(tmp_path, *events), range(4)))
     store = Project(tmp_path).store
     records = [record.payload for _, record in history.checkpoints(Project(tmp_path), ROUTE)]
-    texts = [line.text for payload in records for line in evidence.read(store, str(payload["evidence"]))]
+    texts = [line.text for payload in records for line in read_evidence(store, str(payload["evidence"]))]
     assert sorted(texts) == sorted(event.text for event in events)
 
 

@@ -17,7 +17,7 @@ from ralf.proof import loss, recall as recalling
 from ralf.proof.recall import Item, Recall, Words
 from ralf.summarize import Segment, Summary
 from ralf.summarize.extractive import Extractive
-from ralf.transcripts.evidence import Line
+from ralf.transcripts.events import EvidenceLine
 from segments_made import Talk, segment, talk
 from storekit import records_of, route_file, write_session
 
@@ -86,10 +86,10 @@ def test_what_a_person_says_in_declining_a_call_is_a_request() -> None:
 
 def test_lines_of_evidence_tell_what_was_said_and_which_files_were_named() -> None:
     lines = [
-        Line(1, 1, "user", "", "Please look at it."),
-        Line(2, 2, "call", "Read", "src/a.py"),
-        Line(3, 3, "call", "Bash", "pytest -q"),
-        Line(4, 4, "result", "Bash", "1 failed"),
+        EvidenceLine(1, 1, "user", "", "Please look at it."),
+        EvidenceLine(2, 2, "call", "Read", "src/a.py"),
+        EvidenceLine(3, 3, "call", "Bash", "pytest -q"),
+        EvidenceLine(4, 4, "result", "Bash", "1 failed"),
     ]
     assert kinds_of(recalling.seen(lines)) == {"requests": ["Please look at it."], "paths": ["src/a.py"]}
 
@@ -135,7 +135,7 @@ def test_recall_counts_distinct_items_and_is_never_rounded_up_to_one() -> None:
 def test_events_and_the_lines_of_their_evidence_can_be_measured_as_they_are() -> None:
     made = Talk()
     made.say("user", "Please look at the reader.")
-    lines = [Line(1, 1, "user", "", "Please look at the reader.")]
+    lines = [EvidenceLine(1, 1, "user", "", "Please look at the reader.")]
     for of in (made.events, lines):
         assert recalling.measure(of, "Please look at the reader.").share == 1.0
         assert recalling.measure(of, "something else").share == 0.0
@@ -317,12 +317,12 @@ def test_the_recall_stands_in_the_record_and_in_the_file(tmp_path: Path) -> None
 def test_what_only_search_gives_back_is_looked_up_in_the_evidence_that_was_written(tmp_path: Path) -> None:
     """With an evidence blob that lacks the words the figure falls: it is no foregone conclusion."""
     from ralf.storage.filestore import FileStore
-    from ralf.transcripts import evidence
+    from ralf.transcripts.events import keep_evidence
 
     store, events = FileStore(tmp_path), talk(3)
     recall = recalling.measure(recalling.seen(events), "")
-    whole = evidence.keep(store, events)
-    part = evidence.keep(store, [event for event in events if event.kind != "user"])
+    whole = keep_evidence(store, events)
+    part = keep_evidence(store, [event for event in events if event.kind != "user"])
     assert loss.with_search(store, whole, recall) == 1.0
     assert (loss.with_search(store, part, recall) or 0) < 1.0
 

@@ -15,7 +15,7 @@ from ralf.errors import DamagedTranscript, TranscriptNotFound, UsageError
 from ralf.project import Project
 from ralf.route import history
 from ralf.text.sentences import promised
-from ralf.transcripts import evidence
+from ralf.transcripts.events import EvidenceLine, read_evidence
 from ralf.transcripts.reader import open_transcript
 from ralf_integrations.blackbox5.runs import markdown
 from ralf_integrations.blackbox5.runs.folder import RunFolder, is_run, outcome_of, read_recorded, task_id
@@ -129,11 +129,11 @@ def filled(root: Path, name: str = "run-0018") -> Path:
     return run(root, name, THOUGHTS_md=THOUGHTS, RESULTS_md=RESULTS, DECISIONS_md=DECISIONS, metadata_yaml=METADATA)
 
 
-def lines(root: Path) -> list[evidence.Line]:
+def lines(root: Path) -> list[EvidenceLine]:
     """What the route's evidence holds, all of it."""
     project = Project(root)
     payloads = [record.payload for _, record in history.checkpoints(project, ROUTE)]
-    return [line for payload in payloads for line in evidence.read(project.store, str(payload["evidence"]))]
+    return [line for payload in payloads for line in read_evidence(project.store, str(payload["evidence"]))]
 
 
 # ---- what a run wrote ----

@@ -42,7 +42,7 @@ from ralf.route import corrections, history
 from ralf.route.write import open_route
 from ralf.storage import journal
 from ralf.text.cleaning import MARK
-from ralf.transcripts import evidence
+from ralf.transcripts.events import read_evidence
 
 ROUTES = ("tide", "moon", "star")
 _MEMORY = "/dev/shm"  # what is proved here does not hang on the disk
@@ -161,7 +161,7 @@ def target(root: Path, rng: random.Random) -> tuple[str, str | None, str | None,
         texts = [str(payload.get(key, "")) for payload in own for key in ("title", "text")]
         lines = [line for text in texts for line in text.split("\n") if _long(line) and not line.startswith("**")]
         return route, label, None, [line.lstrip("-> ").removeprefix("**Asked:** ") for line in lines]
-    said = [line.text for digest in digests[:1] for line in evidence.read(project.store, digest)]
+    said = [line.text for digest in digests[:1] for line in read_evidence(project.store, digest)]
     said = [text for text in said if _long(text)] or [item.decision for item in context.decisions] or [sentence(rng)]
     words = rng.choice(said).split()
     start = rng.randrange(max(1, len(words) - 6))

@@ -37,7 +37,7 @@ from ralf.maintenance import forget, purge
 from ralf.maintenance.purge import Wording
 from ralf.route import archive, fold
 from ralf.storage import durable, journal
-from ralf.transcripts import evidence
+from ralf.transcripts.events import read_evidence
 
 SESSION = Path(__file__).parents[2] / "examples" / "session.jsonl"
 MODES = ("ordered", "writeback", "journal")
@@ -281,7 +281,7 @@ def check(root: Path, marks: Sequence[str]) -> Iterator[str]:
     if "a forget" in marks and (found := purge.remains(project.folder, Wording([_WORDS]))):
         yield f"lost a forget: the words are in {found}"
     for record in records:
-        if record.kind == "checkpoint" and not list(evidence.read(project.store, record.payload["evidence"])):
+        if record.kind == "checkpoint" and not list(read_evidence(project.store, record.payload["evidence"])):
             yield f"lost the evidence of revision {record.revision}"
     path = project.route_file(ROUTE)
     if path.exists():

@@ -26,8 +26,7 @@ from ralf.summarize import Segment, Summarizer, Summary
 from ralf.text import tokens
 from ralf.text.cleaning import one_line, trimmed
 from ralf.text.sentences import promised
-from ralf.transcripts import evidence
-from ralf.transcripts.events import Event
+from ralf.transcripts.events import Event, keep_evidence
 from ralf.transcripts.lines import Fingerprint
 from ralf.transcripts.reader import Transcript
 
@@ -83,7 +82,7 @@ class RecordBuilder:
         segment = self._segment(piece, offset, context, extracted)
         seen = recall.seen(piece.events)
         proved = loss.summed_up(segment, self.summarizer, seen)
-        digest = evidence.keep(self.project.store, piece.events)
+        digest = keep_evidence(self.project.store, piece.events)
         mark = (
             self.source.mark(piece.end)
             if not notes

@@ -12,7 +12,7 @@ from ralf.model import Decision, RouteContext, Section
 from ralf.storage import journal
 from ralf.storage.journal import Store
 from ralf.text.cleaning import MARK
-from ralf.transcripts import evidence
+from ralf.transcripts.events import EvidenceLine, read_evidence
 
 ROUTE_BITS = 32
 
@@ -61,11 +61,11 @@ def of_checkpoint(store: Store, payload: Mapping[str, Any], label: str) -> Itera
     yield _section(label, payload)._replace(session=session, first=first, last=last)
     for text in _facts(payload.get("facts", {})):
         yield Document("fact", label, text, said=False, session=session, first=first, last=last)
-    messages: list[evidence.Line] = []
+    messages: list[EvidenceLine] = []
     digest = str(payload.get("evidence", ""))
     if digest:
         with suppress(NotFound):  # pruned
-            for line in evidence.read(store, digest):
+            for line in read_evidence(store, digest):
                 said = line.kind in _SAID
                 if said:
                     messages.append(line)
@@ -175,7 +175,7 @@ def _section(label: str, payload: Mapping[str, Any]) -> Document:
     return Document("checkpoint", label, f"{payload.get('title', '')}\n{payload.get('text', '')}")
 
 
-def _said_around(decision: Decision, messages: Sequence[evidence.Line]) -> str:
+def _said_around(decision: Decision, messages: Sequence[EvidenceLine]) -> str:
     """The messages in which a decision stands, the one before and the one after, each cut."""
     source = decision.source
     if source is None:

@@ -19,8 +19,7 @@ from ralf.route import history
 from ralf.route.load import load_state
 from ralf.storage.journal import Record, understood
 from ralf.text.cleaning import MARK
-from ralf.transcripts import evidence
-from ralf.transcripts.evidence import Line
+from ralf.transcripts.events import EvidenceLine, read_evidence
 
 _MOST_MESSAGES = 8  # that one claim rests on
 
@@ -142,7 +141,7 @@ def _quoted(project: Project, reason: Reason, source: Source, records: Iterable[
         try:
             lines = [
                 line
-                for line in evidence.read(project.store, str(payload.get("evidence", "")))
+                for line in read_evidence(project.store, str(payload.get("evidence", "")))
                 if source.first_line <= line.line and line.last <= source.last_line
             ]
         except BlobNotFound:
@@ -164,7 +163,7 @@ def _covers(payload: Mapping[str, Any], source: Source) -> bool:
     return within and span.get("session", "") == source.session
 
 
-def _hashed(lines: Sequence[Line], sha256: str) -> list[Quote]:
+def _hashed(lines: Sequence[EvidenceLine], sha256: str) -> list[Quote]:
     """The messages that, joined by line breaks, have this hash; [] where there are none.
 
     A claim may rest on a message and the answer to it, so that not every line between its first and its last says it.
@@ -188,7 +187,7 @@ def _some_of(said: Sequence[Quote]) -> Iterator[Sequence[Quote]]:
         yield from combinations(said[:_MOST_LOOKED_AT], size)
 
 
-def _spoken(line: Line) -> Iterator[Quote]:
+def _spoken(line: EvidenceLine) -> Iterator[Quote]:
     """What a person or the agent says in an event."""
     if line.kind in ("user", "assistant", "note"):
         yield _quote(line)
@@ -226,13 +225,13 @@ def _checkpoint(project: Project, route: str, label: str, records: Sequence[tupl
     if not digest:
         return reason
     try:
-        lines = list(evidence.read(project.store, digest))
+        lines = list(read_evidence(project.store, digest))
     except BlobNotFound:
         return reason
     return replace(reason, evidence="kept", matches=True, quotes=tuple(_behind(text, lines)))
 
 
-def _behind(text: str, lines: Sequence[Line]) -> Iterator[Quote]:
+def _behind(text: str, lines: Sequence[EvidenceLine]) -> Iterator[Quote]:
     """The messages whose words a section uses."""
     words = Words(text)
     for line in lines:
@@ -242,7 +241,7 @@ def _behind(text: str, lines: Sequence[Line]) -> Iterator[Quote]:
                 yield quote
 
 
-def _quote(line: Line) -> Quote:
+def _quote(line: EvidenceLine) -> Quote:
     who = {
         "user": "user",
         "assistant": "agent",

@@ -40,7 +40,7 @@ from ralf.storage.durable import hidden_beside, removed, sync_below
 from ralf.storage.files import content_of
 from ralf.storage.journal import Digest, required
 from ralf.text import cleaning
-from ralf.transcripts import evidence
+from ralf.transcripts.events import digests_in, named_digests
 
 # --------------------
 # Forget an item or a text.
@@ -143,7 +143,7 @@ class _Forgetting:
 
     def looked_at(self) -> Forgotten:
         """Report what would be touched."""
-        self._find_blobs(evidence.named(self._store))
+        self._find_blobs(named_digests(self._store))
         for stream in self._store.streams(""):
             if changed := self._changed(stream):
                 self._records[_route_of(stream)] = changed
@@ -159,7 +159,7 @@ class _Forgetting:
         return self._report(dropped, done=True)
 
     def _purge_all(self) -> None:
-        named = evidence.named(self._store)
+        named = named_digests(self._store)
         self._find_blobs(named)
         held = [
             stream for stream in sorted(self._store.streams("")) if self._changed(stream) or self._is_in_file(stream)
@@ -180,7 +180,7 @@ class _Forgetting:
                 self._files.append(self._project.name_of(path))
         if self._store.head(self._stream) is not None:
             self._purge(self._stream)
-        now = evidence.named(self._store)
+        now = named_digests(self._store)
         for digest in (*self._digests, *self._gone, *broken_off):
             if now.get(digest, set()) <= named.get(digest, set()):  # else a checkpoint has come that needs it
                 self._heap.drop_blob(digest)
@@ -431,7 +431,7 @@ def _digests_named(paths: Iterable[Path]) -> set[Digest]:
     for path in paths:
         with suppress(OSError):
             content = content_of(path)
-            found |= {digest for part in (content, *unpacked(content)) for digest in evidence.digests_in(part)}
+            found |= {digest for part in (content, *unpacked(content)) for digest in digests_in(part)}
     return found
 
 
@@ -507,7 +507,7 @@ def forget_route(route: str, *, dry_run: bool = False, root: str | os.PathLike[s
 def _gone(project: Project, route: str, *, dry_run: bool) -> Forgotten:
     stream, properties = journal.stream_of(route), project.store.properties
     heap, replacing = required(properties.heap, "drop blobs"), required(properties.replace, "drop streams")
-    named = evidence.named(project.store)
+    named = named_digests(project.store)
     kept = _set_aside(project, route)
     lost = _digests_named(kept) - named.keys()  # of records that were damaged
     own = lost | {digest for digest, streams in named.items() if streams == {stream}}

@@ -23,7 +23,7 @@ from ralf.summarize import Segment, Summarizer, Summary
 from ralf.summarize.prompt import MOST_SECTION
 from ralf.summarize.verify import Support, claims
 from ralf.text.cleaning import one_line
-from ralf.transcripts import evidence
+from ralf.transcripts.events import read_evidence
 
 # ---- the loss report ----
 
@@ -358,7 +358,7 @@ def with_search(store: Store, digest: Digest, recall: Recall) -> float | None:
         return None
     lines: dict[int, list[str]] = {}
     if recall.missing:
-        for line in evidence.read(store, digest, {item.line for item in recall.missing}):
+        for line in read_evidence(store, digest, {item.line for item in recall.missing}):
             lines.setdefault(line.line, []).append(one_line(line.text))
     found = ((recalling.beginning(item.text), lines.get(item.line, ())) for item in recall.missing)
     held = sum(any(beginning in text for text in texts) for beginning, texts in found)

@@ -15,8 +15,7 @@ from ralf.model import ActiveWork, Body, Facts, RouteContext, Since
 from ralf.text.cleaning import one_line
 from ralf.text.frozen import dataclass
 from ralf.text.matcher import stands_whole
-from ralf.transcripts.events import Event, blocks, object_in
-from ralf.transcripts.evidence import Line
+from ralf.transcripts.events import Event, EvidenceLine, blocks, object_in
 
 # ---- what a segment holds ----
 
@@ -88,7 +87,7 @@ class Item:
         return self.kind, self.text[:2_000].strip()
 
 
-def seen(events: Iterable[Event | Line]) -> list[Item]:
+def seen(events: Iterable[Event | EvidenceLine]) -> list[Item]:
     """Every item of a segment, each time that it occurs; once at the end: to-dos, as the list stood then, and names and
     numbers, which count only where they recur.
 
@@ -110,9 +109,9 @@ class _Reader:
         self._todos: dict[str, int] = {}
         self._first: dict[str, int] = {}
 
-    def take(self, event: Event | Line) -> Iterator[Item]:
+    def take(self, event: Event | EvidenceLine) -> Iterator[Item]:
         """The items of one event."""
-        line = event.line if isinstance(event, Line) else event.start.line + 1
+        line = event.line if isinstance(event, EvidenceLine) else event.start.line + 1
         if isinstance(event, Event) and event.cwd and not self._base:
             self._base = event.cwd.rstrip("/") + "/"
         if event.kind in ("user", "assistant", "note", "call"):
@@ -186,10 +185,10 @@ class _Reader:
                 yield Item("paths", path.strip().removeprefix(self._base or "\0"), line)
 
 
-def _note_items(event: Event | Line, line: int) -> Iterator[Item]:
+def _note_items(event: Event | EvidenceLine, line: int) -> Iterator[Item]:
     """What a note says, and what stands in its fields: nothing of its prose is a decision."""
     yield Item("statements", event.text.replace("**", ""), line)
-    if isinstance(event, Line):
+    if isinstance(event, EvidenceLine):
         return
     decision = object_in(event.input, "decision").get("decision")
     if isinstance(decision, str) and decision.strip():
@@ -200,7 +199,7 @@ def _note_items(event: Event | Line, line: int) -> Iterator[Item]:
             yield Item("paths", path.strip(), line)
 
 
-def _message_items(event: Event | Line, line: int) -> Iterator[Item]:
+def _message_items(event: Event | EvidenceLine, line: int) -> Iterator[Item]:
     text = event.text
     if not text.strip():
         return
@@ -324,7 +323,7 @@ class Words:
 
 
 def measure(
-    of: Iterable[Event | Line] | Sequence[Item], words: Words | str, *, kinds: Sequence[str] = PROBED
+    of: Iterable[Event | EvidenceLine] | Sequence[Item], words: Words | str, *, kinds: Sequence[str] = PROBED
 ) -> Recall:
     """How much of a segment the words of its checkpoint give back.
 

@@ -30,7 +30,7 @@ from ralf.summarize.command import Command, NoAnswer, Usage
 from ralf.summarize.prompt import SCHEMA, BadAnswer, patch_of, prompt
 from ralf.summarize.verify import Amendment, Lines, Verified, verified
 from ralf.text import tokens
-from ralf.transcripts import evidence
+from ralf.transcripts.events import EvidenceLine, read_evidence
 
 # --------------------
 # Asks a model to improve an acknowledged checkpoint, drops unsupported items, and appends the rest as a record.
@@ -101,7 +101,7 @@ class _Refining:
                     return self._failed(spent)
             seen = self._context()
             record = self._record(seen, after)
-            said = list(evidence.read(self._project.store, str(record.payload.get("evidence", ""))))
+            said = list(read_evidence(self._project.store, str(record.payload.get("evidence", ""))))
             found = self._asked(seen, record, said)
             if not found:
                 return self._failed(f"nothing that the lines bear out: {found.dropped} items thrown away")
@@ -139,7 +139,7 @@ class _Refining:
                 return found
         raise NoAnswer("the journal has no record of this checkpoint: it was imported")
 
-    def _asked(self, seen: RouteContext, record: Record, said: list[evidence.Line]) -> Verified:
+    def _asked(self, seen: RouteContext, record: Record, said: list[EvidenceLine]) -> Verified:
         payload = record.payload
         current = [item for item in seen.decisions if item.status == "active"]
         text = prompt(

@@ -19,7 +19,7 @@ from ralf.project import Project
 from ralf.route import history
 from ralf.storage import journal
 from ralf.storage.journal import MALFORMED, Archive, Blob, Digest, Entry, Token, entry_at, required, stream_of
-from ralf.transcripts import evidence
+from ralf.transcripts.events import named_digests
 
 # ---- the archive: a little at each checkpoint (`a_little`), or all that is old (`archive`) ----
 
@@ -405,7 +405,7 @@ def _uses(project: Project) -> tuple[dict[Digest, list[_Use]], set[Digest]]:
                 time_ = str((*record.payload.get("period", ()), "", "")[1])
             use = _Use(route, label, time_, _seconds(time_), label == checkpoints[-1][0])
             uses.setdefault(str(record.payload.get("evidence", "")), []).append(use)
-    return uses, set(evidence.named(project.store))
+    return uses, set(named_digests(project.store))
 
 
 def _seconds(time_: str) -> float | None:

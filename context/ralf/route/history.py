@@ -21,7 +21,7 @@ from ralf.route.cap import is_bare
 from ralf.route.load import load_state
 from ralf.storage import journal
 from ralf.storage.journal import Record
-from ralf.transcripts import evidence
+from ralf.transcripts.events import read_evidence
 
 # ---- a route at an earlier moment ----
 
@@ -133,7 +133,7 @@ def texts_of(project: Project, route: str, session: str) -> Iterator[str]:
     for _, record in checkpoints(project, route):
         if record.payload.get("source", {}).get("session") == session:
             with suppress(NotFound):
-                yield from (line.text for line in evidence.read(project.store, str(record.payload.get("evidence", ""))))
+                yield from (line.text for line in read_evidence(project.store, str(record.payload.get("evidence", ""))))
 
 
 def undone(project: Project, route: str) -> set[str]:

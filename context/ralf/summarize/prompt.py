@@ -10,7 +10,7 @@ from typing import Any
 
 from ralf.model import ActiveWork, Decision
 from ralf.text.cleaning import clean, one_line, trimmed, without_middle
-from ralf.transcripts.evidence import Line
+from ralf.transcripts.events import EvidenceLine
 
 # ---- the answer ----
 
@@ -252,7 +252,7 @@ to say.
 
 
 def prompt(
-    lines: Iterable[Line],
+    lines: Iterable[EvidenceLine],
     *,
     schema: Mapping[str, Any],
     facts: Mapping[str, Any],
@@ -296,7 +296,7 @@ def fence_for(text: str) -> str:
     return f"=====DATA-{digest[:24]}====="
 
 
-def _masked(line: Line) -> dict[str, Any]:
+def _masked(line: EvidenceLine) -> dict[str, Any]:
     where = {"lines": [line.line, line.last]}
     if line.kind == "result":
         first = next((one_line(part) for part in line.text.split("\n") if part.strip()), "")

@@ -14,7 +14,7 @@ from ralf.model import SHA256_DIGITS, Decision, Source
 from ralf.summarize.prompt import MOST_SECTION, Change, Item, NewDecision, Patch
 from ralf.text.cleaning import one_line
 from ralf.text.matcher import stands_whole
-from ralf.transcripts.evidence import Line
+from ralf.transcripts.events import EvidenceLine
 
 # ---- what lines bear out ----
 
@@ -82,8 +82,8 @@ _STEM = 5  # characters that two forms of a word share
 class Lines:
     """The text of a segment's events by their lines in the transcript."""
 
-    def __init__(self, lines: Iterable[Line]) -> None:
-        self._lines: Sequence[Line] = sorted(lines, key=lambda line: (line.line, line.last))
+    def __init__(self, lines: Iterable[EvidenceLine]) -> None:
+        self._lines: Sequence[EvidenceLine] = sorted(lines, key=lambda line: (line.line, line.last))
         self._starts = [line.line for line in self._lines]
         self._longest = max((line.last - line.line for line in self._lines), default=0)
 
@@ -97,7 +97,7 @@ class Lines:
         """The last line, 0 for no text."""
         return max((line.last for line in self._lines), default=0)
 
-    def within(self, first: int, last: int, margin: int = MARGIN) -> list[Line]:
+    def within(self, first: int, last: int, margin: int = MARGIN) -> list[EvidenceLine]:
         """The events between two lines, a margin included; [] for lines that are not there."""
         if not self.first <= first <= last <= self.last:
             return []
@@ -378,7 +378,7 @@ class _Verifier:
 
     # ---- decisions: only what people and the agent said can be one ----
 
-    def _messages(self, first: int, last: int) -> tuple[list[Line], Support, Support]:
+    def _messages(self, first: int, last: int) -> tuple[list[EvidenceLine], Support, Support]:
         """The messages of a decision's lines; what they say; and that with the calls between them."""
         if last - first > MOST_LINES:
             return [], Support(()), Support(())
@@ -469,14 +469,14 @@ class _Verifier:
     def _speaks_of(self, known: Decision, prose: Support, text: str) -> bool:
         return max(prose.share(known.decision), Support([text]).share(known.decision) if text else 0) >= ABOUT
 
-    def _origin(self, spoken: Sequence[Line], text: str) -> str:
+    def _origin(self, spoken: Sequence[EvidenceLine], text: str) -> str:
         """Who said it: the message that has most of its words, the later one of two."""
         if self._imported:
             return "import"
         best = max(enumerate(spoken), key=lambda found: (Support([found[1].text]).share(text), found[0]))[1]
         return "user" if best.kind == "user" else "agent"
 
-    def _source(self, spoken: Sequence[Line]) -> Source:
+    def _source(self, spoken: Sequence[EvidenceLine]) -> Source:
         text = "\n".join(line.text for line in spoken)
         return Source(
             self._session,

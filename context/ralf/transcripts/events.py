@@ -1,14 +1,18 @@
-"""The one event model that every transcript reader produces, and the content of clients' messages."""
+"""The event model that every transcript reader produces, the content of messages, and the evidence made of events."""
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import field
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from ralf.text.cleaning import clean
 from ralf.text.frozen import dataclass
+
+if TYPE_CHECKING:
+    from ralf.storage.journal import Digest, Store
 
 Kind = Literal["user", "assistant", "thinking", "call", "result", "compaction", "note", "other"]
 """What an event is.
@@ -226,3 +230,69 @@ def status_of(text: str, record: Record) -> int | None:
 def is_observation(text: str) -> bool:
     """Whether a text is how mini-swe-agent shows the answer of a command."""
     return _OBSERVATION.match(text) is not None
+
+
+# ---- evidence: the redacted text of a segment's events with their line numbers, by which a claim can be traced ----
+
+
+@dataclass(frozen=True, slots=True)
+class EvidenceLine:
+    """One event of a segment: its first and last line in the transcript, from 1, its kind, the tool, and its text."""
+
+    line: int
+    last: int
+    kind: str
+    tool: str
+    text: str
+
+
+def keep_evidence(store: Store, events: Iterable[Event]) -> Digest:
+    """Keep the events' text as a blob; the same events give the same digest."""
+    return store.put_blob(_evidence_line(event) for event in events if event.text)
+
+
+def read_evidence(store: Store, digest: Digest, only: Container[int] | None = None) -> Iterator[EvidenceLine]:
+    """The lines of a segment's evidence; with `only`, those that begin at these lines of the transcript.
+
+    Raises BlobNotFound where it was pruned, DamagedBlob where its bytes have changed.
+    """
+    with store.open_blob(digest) as file:
+        for line in file:
+            if only is None or _number(line) in only:
+                yield EvidenceLine(**json.loads(line))
+
+
+def named_digests(store: Store) -> dict[Digest, set[str]]:
+    """The digests that records name, each with the streams of those records. Raises DamagedJournal."""
+    found: dict[Digest, set[str]] = {}
+    for stream in store.streams(""):
+        for entry in store.read(stream):
+            for digest in digests_in(entry.record):
+                found.setdefault(digest, set()).add(stream)
+    return found
+
+
+def digests_in(content: bytes) -> set[Digest]:
+    """The strings in some bytes that may be digests of blobs."""
+    return {match.decode() for match in _DIGEST.findall(content)}
+
+
+def _number(line: bytes) -> int:
+    """Where a line of evidence begins in the transcript, read off its first key: most are not wanted, so not parsed."""
+    return int(line[len(_LINE_KEY) : line.index(b",")])
+
+
+_LINE_KEY = b'{"line":'
+
+_DIGEST = re.compile(rb'"([0-9a-f]{64})"')
+
+
+def _evidence_line(event: Event) -> bytes:
+    line = {
+        "line": event.start.line + 1,
+        "last": event.end.line,
+        "kind": event.kind,
+        "tool": event.tool,
+        "text": event.text,
+    }
+    return json.dumps(line, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
