@@ -16,7 +16,8 @@ import storekit
 from ralf import environment, routing
 from ralf.project import Project
 from ralf.text import cleaning
-from ralf.transcripts import locate
+from ralf.transcripts.events import session_of_log
+from ralf.transcripts.reader import logs_of_codex, newest_logs
 from ralf_integrations import existing
 
 REQUEST = "Move the tide table to SQLite"
@@ -68,9 +69,9 @@ def test_codex_sessions_of_a_project_are_those_that_worked_in_it_or_below(projec
     context = r.message("user", f"<environment_context>\n  <cwd>{project.root}</cwd>\n</environment_context>")
     first = r.write(here.with_name(f"rollout-2025-08-01T07-36-57-{r.SESSION}.jsonl"), head, context["payload"])
     os.utime(first, (1, 1))
-    assert locate.newest_first(project) == [newest, here, below, first]
-    assert [path for _, path in locate.of_codex(project, most=1)] == []  # the newest day's last one is a subagent's
-    assert [locate.session_of(path)[-1] for path in (newest, here, first)] == ["9", "3", "8"]
+    assert newest_logs(project) == [newest, here, below, first]
+    assert [path for _, path in logs_of_codex(project, most=1)] == []  # the newest day's last one is a subagent's
+    assert [session_of_log(path)[-1] for path in (newest, here, first)] == ["9", "3", "8"]
 
 
 def test_what_is_no_rollout_in_the_place_of_one_is_passed_by(project: Project) -> None:
@@ -81,7 +82,7 @@ def test_what_is_no_rollout_in_the_place_of_one_is_passed_by(project: Project) -
     good.with_name("rollout-torn.jsonl").write_bytes(b'{"type":"session_meta","payload":{"cwd":"\xff\\u12')
     good.with_name("notes.txt").write_text(f'"cwd":"{project.root}"')
     (good.parents[1] / "31").write_text("no folder")
-    assert locate.newest_first(project) == [good]
+    assert newest_logs(project) == [good]
 
 
 def test_a_running_codex_tells_which_session_a_route_is_chosen_for(

@@ -14,7 +14,7 @@ from ralf import project, routing
 from ralf.errors import UsageError
 from ralf.project import Project
 from ralf.text import cleaning
-from ralf.transcripts import locate
+from ralf.transcripts.reader import newest_logs
 from storekit import configure, context_of, records_of
 
 
@@ -285,12 +285,12 @@ def test_sessions_of_this_project_are_found_newest_first(tmp_path: Path) -> None
     root.mkdir()
     name = "".join(c if c.isascii() and c.isalnum() else "-" for c in str(root))
     folder = tmp_path / "client" / "projects" / name
-    assert locate.newest_first(Project(root)) == []
+    assert newest_logs(Project(root)) == []
     folder.mkdir(parents=True)
     for number, file in enumerate(("b.jsonl", "a.jsonl", "c.txt")):
         (folder / file).write_text("{}")
         os.utime(folder / file, (number, number))
-    assert [path.name for path in locate.newest_first(Project(root))] == ["a.jsonl", "b.jsonl"]
+    assert [path.name for path in newest_logs(Project(root))] == ["a.jsonl", "b.jsonl"]
 
 
 def test_a_user_without_a_home_has_no_sessions_and_reads_as_anybody(
@@ -302,7 +302,7 @@ def test_a_user_without_a_home_has_no_sessions_and_reads_as_anybody(
     monkeypatch.delenv("HOME", raising=False)
     monkeypatch.setattr(os, "getuid", lambda: 54_321)
     ralf.record_decision("tide", "Keep the old columns", root=tmp_path)
-    assert locate.newest_first(Project(tmp_path)) == []
+    assert newest_logs(Project(tmp_path)) == []
     assert len(ralf.get_context("tide", root=tmp_path).decisions) == 1
 
 
@@ -314,4 +314,4 @@ def test_a_session_that_goes_while_its_project_is_looked_through_is_none(tmp_pat
     folder.mkdir(parents=True)
     (folder / "a.jsonl").write_text("{}")
     (folder / "gone.jsonl").symlink_to(folder / "nothing")
-    assert [path.name for path in locate.newest_first(Project(root))] == ["a.jsonl"]
+    assert [path.name for path in newest_logs(Project(root))] == ["a.jsonl"]

@@ -275,12 +275,12 @@ def _begin(project: Project, route: str, source: Transcript, *, again: bool) -> 
 def _transcript(named: str | None, root: str | None) -> Path:
     from ralf import project as projects
     from ralf.errors import TranscriptNotFound
-    from ralf.transcripts import locate
+    from ralf.transcripts.reader import newest_logs
 
     if named is not None:
         return _named(Path(named))
     project = projects.find(root)
-    found = locate.newest_first(project, most=_SESSIONS)
+    found = newest_logs(project, most=_SESSIONS)
     if not found:
         ctx = click.get_current_context()
         hint = f"{ctx.command_path} {ctx.params['route']} --transcript FILE"
@@ -293,9 +293,9 @@ def _named(path: Path) -> Path:
     the repository told it to take in would speak as the user.
     """
     from ralf.errors import UsageError
-    from ralf.transcripts import locate
+    from ralf.transcripts.reader import is_own_log
 
-    if _who() == "agent" and not path.is_dir() and not locate.is_own(path):
+    if _who() == "agent" and not path.is_dir() and not is_own_log(path):
         what = "is no session log of this user's clients, and an agent runs this: not read"
         raise UsageError(path, what, "a person names any other file in a terminal of their own")
     return path

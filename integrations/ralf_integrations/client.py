@@ -161,15 +161,15 @@ class Client:
 
 
 def _sessions_of_claude_code(project: Project) -> Iterable[tuple[float, Path]]:
-    from ralf.transcripts import locate  # no hook looks for them
+    from ralf.transcripts.reader import logs_of_claude_code  # no hook looks for them
 
-    return locate.of_claude_code(project)
+    return logs_of_claude_code(project)
 
 
 def _sessions_of_codex(project: Project) -> Iterable[tuple[float, Path]]:
-    from ralf.transcripts import locate  # no hook looks for them
+    from ralf.transcripts.reader import logs_of_codex  # no hook looks for them
 
-    return locate.of_codex(project, most=_MOST_CODEX)
+    return logs_of_codex(project, most=_MOST_CODEX)
 
 
 def _codex_is_headless(rollout: Path | None) -> bool:

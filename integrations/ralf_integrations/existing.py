@@ -17,9 +17,8 @@ from ralf.redact.redactor import Redactor
 from ralf.route import offsets
 from ralf.routing import Choice
 from ralf.summarize.extractive import Extractive
-from ralf.transcripts import reader
 from ralf.transcripts.events import Position
-from ralf.transcripts.reader import Transcript, open_transcript, requests
+from ralf.transcripts.reader import Transcript, estimate_since, open_transcript, requests
 from ralf_integrations.client import CLIENTS
 from ralf_integrations.hooks import prompt_intent
 
@@ -75,7 +74,7 @@ def found(project: Project, client: str | None = None) -> tuple[Existing, ...]:
 
 def tokens_left(session: Existing) -> int:
     """An estimate of the o200k_base tokens that are not taken of a session. Reads all of it; raises as reading does."""
-    return reader.estimate_since(open_transcript(session.path), session.after)
+    return estimate_since(open_transcript(session.path), session.after)
 
 
 def take(

@@ -10,7 +10,7 @@ from kit import CODEX, World, call, why_not
 
 import ralf
 from ralf.facts.facts import extract
-from ralf.transcripts import locate
+from ralf.transcripts.events import session_of_log
 from ralf.transcripts.reader import open_transcript
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(bool(why_not()), reason=why_not() or "-")]
@@ -50,7 +50,7 @@ def test_a_rollout_of_the_real_client_is_read_found_and_taken(world: World) -> N
     transcript = open_transcript(path)
     events = list(transcript.events())
     assert (transcript.format, transcript.cwd) == ("codex", str(kit.INSIDE))
-    assert transcript.session == locate.session_of(path) and transcript.end.byte == path.stat().st_size
+    assert transcript.session == session_of_log(path) and transcript.end.byte == path.stat().st_size
     told = [(event.kind, event.text) for event in events]
     assert [text for kind, text in told if kind == "user"] == [REQUEST]
     assert [text for kind, text in told if kind == "assistant"] == [CHOICE, "Write it.", "It goes on.", "All done."]

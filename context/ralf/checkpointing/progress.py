@@ -20,9 +20,8 @@ from ralf.route.fold import owed
 from ralf.route.load import load_state
 from ralf.routing import Choice
 from ralf.text import tokens
-from ralf.transcripts import locate, reader
-from ralf.transcripts.events import Position
-from ralf.transcripts.reader import counted, open_transcript
+from ralf.transcripts.events import Position, session_of_log
+from ralf.transcripts.reader import counted, estimate_since, newest_logs, open_transcript
 
 # --------------------
 # Follows a growing transcript.
@@ -214,10 +213,10 @@ def meant(project: Project, named: str | None = None) -> Choice:
         return choice
     session = environment.session()
     if not session:
-        newest = locate.newest_first(project)[:1]
+        newest = newest_logs(project)[:1]
         if not newest:
             return choice
-        session = locate.session_of(newest[0])
+        session = session_of_log(newest[0])
         choice = routing.choose(project, session=session)
         with suppress(RalfError):  # checkpoints name the session as the log does
             session = open_transcript(newest[0]).session
@@ -243,7 +242,7 @@ def _model(project: Project, route: str) -> tuple[str, str, Spend]:
 
 def _newest_session(project: Project, route: str) -> tuple[Path | None, int | None, str, str]:
     """The newest session, its tokens since its last checkpoint, the other route that has it, and what is wrong."""
-    found = locate.newest_first(project)
+    found = newest_logs(project)
     if not found:
         return None, None, "", ""
     holder = ""
@@ -252,7 +251,7 @@ def _newest_session(project: Project, route: str) -> tuple[Path | None, int | No
         after = offsets.ingest_offset(project, route, source.session).position
         if not after.byte:
             holder, after = offsets.of_session(project, source.session, but=route)
-        since = reader.estimate_since(source, after)
+        since = estimate_since(source, after)
     except RalfError as error:
         return found[0], None, holder, str(error)
     return found[0], since, holder, ""

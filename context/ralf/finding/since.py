@@ -21,7 +21,8 @@ from ralf.model import RouteContext, Since
 from ralf.project import Project
 from ralf.route import offsets
 from ralf.storage.files import content_of, open_regular, replace_undurably
-from ralf.transcripts import locate
+from ralf.transcripts.events import session_of_log
+from ralf.transcripts.reader import estimate_since, newest_logs, open_transcript
 
 CHANGED, GONE = "changed since the checkpoint", "gone since the checkpoint"
 
@@ -113,19 +114,16 @@ def _cached(project: Project, route: str) -> Path:
 def _uncovered(project: Project, context: RouteContext) -> tuple[int, int | None]:
     if not any(entry.session for entry in context.checkpoint_history):
         return 0, None
-    from ralf.transcripts import reader  # few routes that are shown have a session that goes on
-    from ralf.transcripts.reader import open_transcript
-
     try:
-        found = locate.newest_first(project)[:_SESSIONS]
+        found = newest_logs(project)[:_SESSIONS]
     except OSError:
         return 0, None
     for path in found:
         with suppress(OSError, RalfError):
-            position = offsets.ingest_offset(project, context.route, locate.session_of(path)).position
+            position = offsets.ingest_offset(project, context.route, session_of_log(path)).position
             size = path.stat().st_size
             if 0 < position.byte < size:
-                tokens = reader.estimate_since(open_transcript(path), position, most=_READ)
+                tokens = estimate_since(open_transcript(path), position, most=_READ)
                 return tokens, _minutes(path, size, context.last_checkpoint)
     return 0, None
 

@@ -32,7 +32,8 @@ from ralf.storage.journal import Record
 from ralf.storage.registry import ADOPTING, UNANSWERED, Registration
 from ralf.text import cleaning
 from ralf.text.fence import shown
-from ralf.transcripts import lines, locate
+from ralf.transcripts import lines
+from ralf.transcripts.reader import log_of_session
 
 if TYPE_CHECKING:
     from ralf.project import Project
@@ -189,7 +190,7 @@ def _proof(project: Project) -> str:
     for tried, (session, head, size) in enumerate(_sessions(project)):
         if tried == _MOST_SESSIONS:
             break
-        path = locate.of_session(session, most=_MOST_ROLLOUTS)
+        path = log_of_session(session, most=_MOST_ROLLOUTS)
         if path is None:
             continue
         with suppress(OSError):

@@ -19,9 +19,8 @@ from ralf.storage import journal
 from ralf.storage.files import content_of, open_single_link
 from ralf.storage.journal import Token, digest_of, entry_at, runs_of, written
 from ralf.text import cleaning
-from ralf.transcripts import locate
-from ralf.transcripts.events import START, Event, Position
-from ralf.transcripts.reader import Transcript
+from ralf.transcripts.events import START, Event, Position, session_of_log
+from ralf.transcripts.reader import Transcript, is_own_log
 
 # ---- offsets in the cache: a line a checkpoint, each with a sum of all before it ----
 #
@@ -405,9 +404,9 @@ def keep(project: Project, route: str, source: Transcript) -> None:
     """Make a route that has taken a session its route, for the hooks and for every look, unless one was chosen, or the
     rules name it anyway. Only a log in a client's own folder counts.
     """
-    if source.rewritten or source.origin == "import" or not locate.is_own(source.path):
+    if source.rewritten or source.origin == "import" or not is_own_log(source.path):
         return  # any other file may say that it is any session
-    for session in {source.session, locate.session_of(source.path)}:  # a log that was resumed has another name
+    for session in {source.session, session_of_log(source.path)}:  # a log that was resumed has another name
         choice = routing.choose(project, session=session)
         if not choice.is_chosen and choice.route != route:
             with suppress(OSError):  # what counts is in the journal

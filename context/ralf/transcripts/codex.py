@@ -14,7 +14,6 @@ from typing import Any
 
 from ralf.text.cleaning import clean, one_line, without_middle
 from ralf.text.fence import besides, outside
-from ralf.transcripts import locate
 from ralf.transcripts.events import (
     START,
     Event,
@@ -26,6 +25,7 @@ from ralf.transcripts.events import (
     leaves,
     object_in,
     said,
+    session_of_log,
     tokens_of,
     whole,
     words,
@@ -391,7 +391,7 @@ class Codex(Log):
         meta = next((found for record in records if (found := _meta(record))), {})
         super().__init__(
             path,
-            session=words(meta.get("id")) or locate.session_of(path),
+            session=words(meta.get("id")) or session_of_log(path),
             cwd=words(meta.get("cwd")) or _told_cwd(records),
             branch=words(object_in(meta, "git").get("branch")),
         )

@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from ralf.text.cleaning import clean
@@ -186,6 +187,18 @@ def object_in(record: Record, key: str) -> Record:
 def first(records: Iterable[Record], key: str) -> str:
     """The first string that a record has under a key, "" if none has."""
     return next((found for record in records if (found := words(record.get(key)))), "")
+
+
+# ---- the session that a log is of, by its file name ----
+
+
+_ROLLOUT = re.compile(r"rollout-.+-([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\Z")
+
+
+def session_of_log(path: Path) -> str:
+    """The session that a client's log is of, as its reader would say, told by its name."""
+    rollout = _ROLLOUT.match(path.stem)
+    return rollout[1] if rollout else clean(path.stem)
 
 
 # ---- the exit status that the text or record of an answer tells, where the log has no field for it ----

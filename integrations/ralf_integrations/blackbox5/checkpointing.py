@@ -22,8 +22,7 @@ from ralf.route import offsets
 from ralf.storage import durable, files
 from ralf.storage.files import content_of
 from ralf.text.cleaning import clean, one_line, without_middle
-from ralf.transcripts import locate
-from ralf.transcripts.reader import open_transcript
+from ralf.transcripts.reader import log_of_session, newest_logs, open_transcript
 from ralf_integrations import environment
 
 if TYPE_CHECKING:
@@ -284,8 +283,8 @@ def usage(project: Project) -> Usage:
 
 def _session(project: Project) -> Path | None:
     """The log of the session that calls us, wherever it was started; where none says so, this project's newest."""
-    own = locate.of_session(current_session(), most=_SESSIONS)
-    return own or next(iter(locate.newest_first(project, most=_SESSIONS)), None)
+    own = log_of_session(current_session(), most=_SESSIONS)
+    return own or next(iter(newest_logs(project, most=_SESSIONS)), None)
 
 
 # ---- the tree and its prompts ----

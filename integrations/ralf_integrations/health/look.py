@@ -26,9 +26,8 @@ from ralf.route.load import load_state
 from ralf.storage import durable
 from ralf.storage.files import content_of
 from ralf.text import cleaning
-from ralf.transcripts import locate
-from ralf.transcripts.events import Position
-from ralf.transcripts.reader import open_transcript
+from ralf.transcripts.events import Position, session_of_log
+from ralf.transcripts.reader import newest_logs, open_transcript
 from ralf_integrations import inbox
 from ralf_integrations.health import rules, tail
 from ralf_integrations.health.rules import Session
@@ -116,7 +115,7 @@ class _Looking:
                 logs.add(os.path.realpath(path))
             if everything or self._now - stirred < RECENT or session_registry.is_live(one):
                 found.append((one, path, stirred))
-        for path in locate.newest_first(self._project):
+        for path in newest_logs(self._project):
             stirred = _written(path)
             if os.path.realpath(path) not in logs and (everything or self._now - stirred < RECENT):
                 found.append((KnownSession(""), path, stirred))
@@ -169,7 +168,7 @@ class _Looking:
 
     def _route(self, one: KnownSession, path: Path | None, session: str) -> str:
         """The route of a session, as `ralf status` tells it; the one that a hook saw, unless another was chosen."""
-        own = one.session or (locate.session_of(path) if path is not None else "")
+        own = one.session or (session_of_log(path) if path is not None else "")
         choice = routing.choose(self._project, session=own)
         if one.route and not choice.is_chosen:
             choice = routing.Choice(one.route, choice.rule)

@@ -26,7 +26,7 @@ from ralf.storage import files, registry
 from ralf.storage.files import open_single_link
 from ralf.text import cleaning
 from ralf.text.cleaning import clean, one_line
-from ralf.transcripts import locate
+from ralf.transcripts.reader import is_own_log
 from ralf_integrations import environment
 from ralf_integrations.client import CLAUDE_CODE, CLIENTS, CODEX, GEMINI, Client
 from ralf_integrations.hooks import checkpoints, error_log, session_registry, usage
@@ -131,7 +131,7 @@ def _with_own_log(payload: Payload, project: Project) -> Payload:
     """The payload; without its transcript where that is no log in a session folder of the user's clients, which is then
     said once: whoever calls may name any file.
     """
-    if payload.transcript is None or locate.is_own(payload.transcript):
+    if payload.transcript is None or is_own_log(payload.transcript):
         return payload
     what = "is no session log in a folder of this user's clients: not read"
     error_log.add(project, payload.name, UsageError(payload.transcript, what, "ralf doctor"))

@@ -19,7 +19,7 @@ from ralf.route import offsets
 from ralf.storage import durable
 from ralf.storage.files import content_of
 from ralf.text import cleaning
-from ralf.transcripts import locate
+from ralf.transcripts.reader import is_own_log
 from ralf_integrations.client import Client
 
 _MOST_HANDED = 64
@@ -179,7 +179,7 @@ def _made(tree: dict[str, Any]) -> KnownSession:
     for name in _PATHS:
         if b"\0" in os.fsencode(values.get(name, "")):  # UnicodeEncodeError for half a character
             raise ValueError(name)
-    if not locate.is_own(values.get("transcript", "")):
+    if not is_own_log(values.get("transcript", "")):
         values["transcript"] = ""
     for name in ("briefed", "routes"):
         values[name] = tuple(str(route) for route in values.get(name, ()))

@@ -16,8 +16,7 @@ from ralf.project import Project
 from ralf.route import offsets
 from ralf.text.cleaning import clean, one_line, trimmed
 from ralf.text.fence import fenced, shown
-from ralf.transcripts import locate
-from ralf.transcripts.reader import open_transcript
+from ralf.transcripts.reader import newest_logs, open_transcript
 from ralf_integrations.hooks import session_registry
 from ralf_integrations.mcp import answers, caller
 from ralf_integrations.mcp.answers import (
@@ -197,7 +196,7 @@ class Tools:
         without being asked, or because a page told it to, and what it calls for is kept.
         """
         project = self._project
-        kept = locate.newest_first(project)
+        kept = newest_logs(project)
         seen = {one.session: Path(one.transcript) for one in session_registry.all_sessions(project) if one.transcript}
         if named is None:
             session = caller.session(project)
