@@ -61,8 +61,10 @@ def compiled(path: Path, patterns: Sequence[str]) -> list[Expression]:
         try:
             made.append(engine.compile_users(text))
         except engine.PatternError as error:
-            syntax = "patterns have RE2's syntax: no lookaround, no backreference"
-            bounds = "or install google-re2; without it patterns need small bounds: [a-z]{8,64}"
-            hint = f"mend or remove it; {syntax}" if engine.available() else f"mend or remove it, {bounds}"
+            hint = (
+                "mend or remove it; patterns have RE2's syntax: no lookaround, no backreference"
+                if engine.available()
+                else "mend or remove it, or install google-re2; without it patterns need small bounds: [a-z]{8,64}"
+            )
             raise UsageError(path, f"redact_patterns: {text!r} cannot be used: {error}", hint) from None
     return made

@@ -6,10 +6,9 @@ import re
 from bisect import bisect_right
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import pairwise
 
-from ralf.redact.engine import Hit, Place, Text, any_of, by_word, rules_for
+from ralf.redact.engine import Hit, Place, Text, any_of, by_word, pattern, rules_for
 from ralf.redact.values import is_compound, is_foreign, is_mixed, is_placeholder, is_random, is_unspoken
 
 # ---- command lines and calls ----
@@ -44,34 +43,26 @@ _SEPARATORS = re.compile(r"[\n|;]")
 
 
 @dataclass(frozen=True, eq=False)
-class _CommandRule:
-    """Where a secret stands in a command. Compiled at first need: rules are many, and a text has words of few.
+class _Rule:
+    """Where a secret stands in a command.
 
-    words   one of them, in lower case, is in a text where it stands
-    finds   finds it, as a regular expression: the group that took part
-    behind  what stands before it in the same command, "" for anything; looked for second, for it is many words
-    sure    whatever stands there is a secret, not only what looks like one
+    words  separated by "|": one of them, in lower case, is in a text where it stands
+    finds  finds it, as a regular expression: the group that took part
+    after  matches what precedes it in the same command, "" for anything; searched second, for it has many words
+    sure   any value there is a secret, even one that does not look random
     """
 
-    words: tuple[str, ...]
+    words: str
     finds: str
-    behind: str
-    sure: bool
-
-    @cached_property
-    def _secret(self) -> re.Pattern[str]:
-        return re.compile(self.finds)
-
-    @cached_property
-    def _before(self) -> re.Pattern[str] | None:
-        return re.compile(self.behind) if self.behind else None
+    after: str = ""
+    sure: bool = True
 
     def finditer(self, text: str) -> Iterator[re.Match[str]]:
         """Where it stands."""
         ends: list[int] = []
-        for found in self._secret.finditer(text):
-            if self._before is not None:
-                ends = ends or [program.end() for program in self._before.finditer(text)] or [len(text)]
+        for found in pattern(self.finds).finditer(text):
+            if self.after:
+                ends = ends or [program.end() for program in pattern(self.after).finditer(text)] or [len(text)]
                 start = found.start()
                 end = ends[bisect_right(ends, start) - 1]
                 if not end <= start <= end + _MOST_BETWEEN or _SEPARATORS.search(text, end, start):
@@ -79,15 +70,9 @@ class _CommandRule:
             yield found
 
 
-def _rule(words: str, secret: str, *, after: str = "", sure: bool = True) -> _CommandRule:
-    return _CommandRule(tuple(words.split("|")), secret, after, sure)
-
-
-def _option(
-    programs: str, option: str, *, value: str = rf"[ =]?{_VALUE}", words: str = "", sure: bool = True
-) -> _CommandRule:
+def _option(programs: str, option: str, *, value: str = rf"[ =]?{_VALUE}", words: str = "", sure: bool = True) -> _Rule:
     """An option of some programs."""
-    return _rule(words or programs, rf"\s(?:{option}){value}", after=rf"\b(?:{programs})\b", sure=sure)
+    return _Rule(words or programs, rf"\s(?:{option}){value}", after=rf"\b(?:{programs})\b", sure=sure)
 
 
 _TAKES = (
@@ -113,15 +98,15 @@ def _words_of(calls: str) -> str:
     return "|".join(dict.fromkeys(f"{call.lower()}(" for call in calls.split("|")))
 
 
-_COMMAND_RULES: tuple[_CommandRule, ...] = (
+_COMMAND_RULES: tuple[_Rule, ...] = (
     # programs and their options
     _option("curl|wget", "-u|--user|-U|--proxy-user", value=_WITH_USER),
-    _rule("curl", rf"{WRAP}\s*(?:-u|--user){_WITH_USER}"),
+    _Rule("curl", rf"{WRAP}\s*(?:-u|--user){_WITH_USER}"),
     _option("curl", "-b|--cookie", value=r"[ =]?['\"]?[\w.%-]{1,80}=([^\n\"'`\\]{4,4096})"),
     _option("http|https|xh|xhs", "-a|--auth", value=_WITH_USER, words="http |https |xh |xhs "),
     _option("mysql|mysqldump|mysqladmin|mariadb|mariadb-dump|mysqlimport", "-p", value=_VALUE, words="mysql|mariadb"),
     _option("mongo(?:sh|dump|restore|export|import|stat|top|files)?", "-p", words="mongo"),
-    _rule(
+    _Rule(
         "login",
         rf"\s-p[ =]?{_VALUE}",
         after=r"\b(?:docker|podman|helm|buildah|skopeo|nerdctl|crane|oras|oc|az|cf)\b[^\n|;]{0,60}\blogin\b",
@@ -160,19 +145,19 @@ _COMMAND_RULES: tuple[_CommandRule, ...] = (
         words="supabase|mosquitto|x11vnc|xcrun",
         sure=False,
     ),
-    _rule(
+    _Rule(
         " -pw | -gp| -ap | -upw| -opw| -hmac| -passwd|input_pw|_pw ",
         rf"\s(?:-(?:pw|gp|ap|upw|opw|hmac|passwd)|(?:input|owner|user)_pw)[ =]{_VALUE}",
         sure=False,
     ),
-    _rule(
+    _Rule(
         "secret|keyvault|ssm |kv put|parameter",
         rf"\s(?:--?(?:b|value|body|secret-string|data|text)[ =]?|value=){_VALUE}",
         after=r"\b(?:secrets?|keyvault|ssm|kv|put-parameter|secretsmanager|variable)\b",
         sure=False,
     ),
     # what a verb takes
-    _rule(
+    _Rule(
         "unlock|unseal|obscure|setapikey|set-user-password|reset-admin-password|user add|user:password|service install|"
         "luksopen|set-default-token|acl set-agent-token|kv put",
         r"\b(?:unlock|unseal|obscure|setapikey|set-user-password|reset-admin-password|user add|user:password|"
@@ -180,145 +165,145 @@ _COMMAND_RULES: tuple[_CommandRule, ...] = (
         rf"[ ](?:[\w@./][\w@./-]{{0,60}}[ ]){{0,2}}(?!-){_VALUE}",
         sure=False,
     ),
-    _rule(
+    _Rule(
         "snyk auth|turso auth|hf auth|netlify auth|wandb login|bw login|auth token",
         rf"\b[a-z]{{2,12}}\s+(?:auth(?:\s+token)?|login)\s+(?:\S{{1,60}}\s+)?{_VALUE}",
         sure=False,
     ),
-    _rule("rclone", rf"\brclone\s+config\b[^\n|;]{{0,150}}\s(?:pass|password|token|secret_access_key)[ =]{_VALUE}"),
-    _rule("isql", rf"\bisql\s+(?:-\w+\s+){{0,3}}[\w.-]{{1,40}}\s+[\w.-]{{1,40}}\s+{_VALUE}", sure=False),
-    _rule(":pserver:|:ext:", r":(?:pserver|ext):[\w.-]{1,40}:([^\s@:'\"]{2,128})@"),
-    _rule(
+    _Rule("rclone", rf"\brclone\s+config\b[^\n|;]{{0,150}}\s(?:pass|password|token|secret_access_key)[ =]{_VALUE}"),
+    _Rule("isql", rf"\bisql\s+(?:-\w+\s+){{0,3}}[\w.-]{{1,40}}\s+[\w.-]{{1,40}}\s+{_VALUE}", sure=False),
+    _Rule(":pserver:|:ext:", r":(?:pserver|ext):[\w.-]{1,40}:([^\s@:'\"]{2,128})@"),
+    _Rule(
         "<(echo|<(printf",
         r"<\((?:echo|printf)\s(?:-\w{1,3}\s)?[\"'](?:[^\"'\n\\]{1,64}\\n)?([^\"'\n\\]{2,256})[\"'\\]",
         sure=False,
     ),
-    _rule("task.setvariable", r"task\.setvariable\s+variable=[^\]\n]{1,100}\]([^\s'\"]{4,512})", sure=False),
-    _rule(
+    _Rule("task.setvariable", r"task\.setvariable\s+variable=[^\]\n]{1,100}\]([^\s'\"]{4,512})", sure=False),
+    _Rule(
         "github-oauth|gitlab-token|gitlab-oauth|bitbucket-oauth",
         r"(?:github|gitlab|bitbucket)-(?:oauth|token)[\"'.\\:\s{]{1,12}[\w.-]{1,80}\\*[\"']?[:\s]{1,3}\\*[\"']?([\w.+/=-]{8,256})",
         sure=False,
     ),
-    _rule(
+    _Rule(
         ":5432:|:*:*:|pgpass",
         r"(?m)^[\w.*-]{1,100}:(?:[0-9]{2,5}|\*):[\w*.-]{1,60}:[\w*.-]{1,60}:(\S{4,200})$",
         sure=False,
     ),
-    _rule(
+    _Rule(
         "login:|credentials:|account:|user:|username:|creds:",
         rf"(?i:\b(?:login|credentials|creds|account|user(?:name)?)):\s{{0,4}}[\w.@-]{{1,60}}(?:\s/\s|\s?:\s?|,\s){_VALUE}",
         sure=False,
     ),
-    _rule("pass:", rf"\s-pass(?:word|in|out)?\s+['\"]?pass:['\"]?({_PLAIN})"),
-    _rule("-storepass|-keypass|storepass", rf"-(?:(?:src|dest)?store|(?:src|dest)?key)pass\s+{_VALUE}"),
-    _rule(" -u ", rf"\s-U\s+['\"]?[\w.\\/-]{{1,64}}%({_PLAIN})"),
-    _rule("--from-literal", rf"--from-literal[ =]['\"]?[\w.-]{{1,80}}=['\"]?({_PLAIN})"),
-    _rule("--plaintext|--arg ", rf"--(?:plaintext|arg\s+\w{{1,30}})[ =]{_VALUE}", sure=False),
-    _rule("--key|--apikey|--api-key", rf"\s--(?:api-?)?key[ =]{_VALUE}", sure=False),
-    _rule(
+    _Rule("pass:", rf"\s-pass(?:word|in|out)?\s+['\"]?pass:['\"]?({_PLAIN})"),
+    _Rule("-storepass|-keypass|storepass", rf"-(?:(?:src|dest)?store|(?:src|dest)?key)pass\s+{_VALUE}"),
+    _Rule(" -u ", rf"\s-U\s+['\"]?[\w.\\/-]{{1,64}}%({_PLAIN})"),
+    _Rule("--from-literal", rf"--from-literal[ =]['\"]?[\w.-]{{1,80}}=['\"]?({_PLAIN})"),
+    _Rule("--plaintext|--arg ", rf"--(?:plaintext|arg\s+\w{{1,30}})[ =]{_VALUE}", sure=False),
+    _Rule("--key|--apikey|--api-key", rf"\s--(?:api-?)?key[ =]{_VALUE}", sure=False),
+    _Rule(
         " -p| -w| /p",
         rf"\s(?:-[pPwW][ =]?|/p(?:ass(?:word)?)?:){_VALUE}",
         after=r"\s(?:-u|-U|-l|-D|--user(?:name)?|--login|-user(?:name)?|/u(?:ser)?:)[ =]?['\"]?[\w.@\\/-]{1,80}",
         sure=False,
     ),
-    _rule(
+    _Rule(
         "--user|creds|--auth|-u ",
         rf"\s--?(?:u|user|userpass|auth|(?:[a-z]{{1,6}}-)?creds|credentials|login|proxy-user){_WITH_USER}",
         sure=False,
     ),
     # what stands at a place of its own
-    _rule(
+    _Rule(
         "htpasswd",
         rf"htpasswd\s+(?:-[a-zA-Z0-9]+\s+){{0,4}}-[a-zA-Z]*b[a-zA-Z]*\s+(?:-[a-zA-Z0-9]+\s+){{0,4}}(?:[^\s-]\S{{0,200}}\s+)?[^\s-]\S{{0,100}}\s+{_VALUE}",
         sure=False,
     ),
-    _rule(
+    _Rule(
         "mkpasswd|openssl passwd|hash-password",
         r"(?:mkpasswd|openssl\s+passwd|hash-password)\s+"
         rf"(?:-{{1,2}}[\w-]{{1,20}}(?:[ =](?!-)[\w-]{{1,20}}(?=\s))?\s+){{0,4}}{_VALUE}",
         sure=False,
     ),
-    _rule(
+    _Rule(
         "add_user|change_password|authenticate_user",
         rf"(?:add_user|change_password|authenticate_user)\s+\S{{1,80}}\s+{_VALUE}",
         sure=False,
     ),
-    _rule(
+    _Rule(
         "alias set|config host add",
         rf"(?:alias\s+set|config\s+host\s+add)\s+\S{{1,80}}\s+https?://\S{{1,200}}\s+\S{{1,128}}\s+{_VALUE}",
     ),
-    _rule("http-basic.|pypi-token.", rf"(?:http-basic\.\S{{1,80}}\s+\S{{1,80}}|pypi-token\.\S{{1,80}})\s+{_VALUE}"),
-    _rule(
+    _Rule("http-basic.|pypi-token.", rf"(?:http-basic\.\S{{1,80}}\s+\S{{1,80}}|pypi-token\.\S{{1,80}})\s+{_VALUE}"),
+    _Rule(
         "sqlplus|impdp|expdp|sqlldr|rman|sqlcl",
         r"\b(?:sqlplus|impdp|expdp|sqlldr|rman|sqlcl)\b[^\n|;]{0,60}?\s['\"]?\w{1,60}/([^\s@'\"/]{2,128})",
     ),
-    _rule("net use", r"\bnet\s+use\b[^\n|;]{0,100}?\s(?![/*])([^\s\\/:'\"]{4,128})\s+/user:", sure=False),
-    _rule("/user:", rf"/user:\S{{1,80}}\s+(?!/)({_PLAIN})", sure=False),
-    _rule(
+    _Rule("net use", r"\bnet\s+use\b[^\n|;]{0,100}?\s(?![/*])([^\s\\/:'\"]{4,128})\s+/user:", sure=False),
+    _Rule("/user:", rf"/user:\S{{1,80}}\s+(?!/)({_PLAIN})", sure=False),
+    _Rule(
         " login",
         rf"\b(?:vault|cargo|npm|fly|flyctl|doppler|railway|hf|huggingface-cli|wandb|snyk|sentry-cli|gh|glab|supabase|netlify|vercel|turso|ngrok)\s+(?:auth\s+)?login\s+(?:-\S{{1,30}}\s+)?(?:token=)?{_VALUE}",
         sure=False,
     ),
-    _rule("net user", rf"\bnet\s+user\s+\S{{1,80}}\s+(?!/){_VALUE}", sure=False),
-    _rule("wpa_passphrase", rf"wpa_passphrase\s+{_STRING_OR_WORD}\s+{_VALUE}"),
-    _rule("encrypt_string", rf"encrypt_string\s+(?:--[\w-]{{1,30}}[ =]\S{{1,60}}\s+){{0,3}}{_QUOTED}"),
-    _rule("add-authtoken|authtoken", rf"authtoken\s+{_VALUE}", sure=False),
-    _rule("--encrypt", rf"--encrypt\s+{_VALUE}\s", sure=False),
-    _rule("--encrypt", rf"--encrypt\s+\S{{2,256}}\s+{_VALUE}\s", sure=False),
-    _rule("community", rf"\bcommunity\s+{_VALUE}", sure=False),
-    _rule(
+    _Rule("net user", rf"\bnet\s+user\s+\S{{1,80}}\s+(?!/){_VALUE}", sure=False),
+    _Rule("wpa_passphrase", rf"wpa_passphrase\s+{_STRING_OR_WORD}\s+{_VALUE}"),
+    _Rule("encrypt_string", rf"encrypt_string\s+(?:--[\w-]{{1,30}}[ =]\S{{1,60}}\s+){{0,3}}{_QUOTED}"),
+    _Rule("add-authtoken|authtoken", rf"authtoken\s+{_VALUE}", sure=False),
+    _Rule("--encrypt", rf"--encrypt\s+{_VALUE}\s", sure=False),
+    _Rule("--encrypt", rf"--encrypt\s+\S{{2,256}}\s+{_VALUE}\s", sure=False),
+    _Rule("community", rf"\bcommunity\s+{_VALUE}", sure=False),
+    _Rule(
         "|".join(f"{name} {digit}" for name in ("secret", "password") for digit in "0123456789"),
         rf"\b(?:secret|password)\s+[0-9]{{1,2}}\s+({_PLAIN})",
         sure=False,
     ),
     # pipes and here-strings
-    _rule(
+    _Rule(
         "echo|printf",
         rf"{_ECHO}(?:'(?:[\w.-]{{1,64}}:)?([^'\n|\\]{{2,256}})(?:\\n[^'\n]{{0,260}})?'|\"(?:[\w.-]{{1,64}}:)?([^\"\n|\\]{{2,256}})(?:\\n[^\"\n]{{0,260}})?\"|(?:[\w.-]{{1,64}}:)?({_PLAIN}))\s*\|\s*(?=[^\n|]{{0,200}}?{_TAKES})",
     ),
-    _rule(
+    _Rule(
         "echo|printf",
         rf"{_ECHO}['\"]?{_VALUE}['\"]?\s*\|\s*(?=[^\n|]{{0,200}}?(?:\benv\b|_(?:PASS|PASSWD|PASSWORD|PWD|PW|KEY|TOKEN|SECRET)\b))",
         sure=False,
     ),
-    _rule("passw", rf"echo\s+({_PLAIN})(?=;\s*echo\s[^\n|]{{1,260}}\|[^\n|]{{0,80}}passw|\)\s*\|[^\n|]{{0,80}}passw)"),
-    _rule(
+    _Rule("passw", rf"echo\s+({_PLAIN})(?=;\s*echo\s[^\n|]{{1,260}}\|[^\n|]{{0,80}}passw|\)\s*\|[^\n|]{{0,80}}passw)"),
+    _Rule(
         "passw", rf"{_ECHO}['\"][^'\"\n\\]{{2,256}}\\n([^'\"\n\\]{{2,256}})(?:\\n)?['\"]\s*\|\s*[^\n|]{{0,200}}passw"
     ),
-    _rule(
+    _Rule(
         "<<<",
         rf"{_TAKES}[^\n|;]{{0,120}}?<<<\s*(?:'(?:[\w.-]{{1,64}}:)?([^'\n]{{2,256}})'|\"(?:[\w.-]{{1,64}}:)?([^\"\n]{{2,256}})\"|({_PLAIN}))",
     ),
-    _rule("send |send_", r"\bsend(?:_slow|_user)?\s+(?:--\s+)?[\"'{]([^\"'\n\\}]{2,256})\\+[rn]", sure=False),
+    _Rule("send |send_", r"\bsend(?:_slow|_user)?\s+(?:--\s+)?[\"'{]([^\"'\n\\}]{2,256})\\+[rn]", sure=False),
     # SQL
-    _rule("identified", rf"IDENTIFIED\s+(?:WITH\s+\w{{1,40}}\s+)?BY\s+(?:PASSWORD\s+)?{_QUOTED}"),
-    _rule("identified", rf"[Ii]dentified\s+(?:with\s+\w{{1,40}}\s+)?by\s+(?:password\s+)?{_QUOTED}", sure=False),
+    _Rule("identified", rf"IDENTIFIED\s+(?:WITH\s+\w{{1,40}}\s+)?BY\s+(?:PASSWORD\s+)?{_QUOTED}"),
+    _Rule("identified", rf"[Ii]dentified\s+(?:with\s+\w{{1,40}}\s+)?by\s+(?:password\s+)?{_QUOTED}", sure=False),
     # calls
-    _rule(
+    _Rule(
         "auth=|auth =|auth:",
         rf"\b(?:auth|basic_auth|basicAuth|http_auth)\s*[=:]\s*[(\[]\s*{_STRING}\s*,\s*[rb]?{_QUOTED}\s*[)\]]",
         sure=False,
     ),
-    _rule(
+    _Rule(
         _words_of(_CALLS),
         rf"(?:{any_of(_CALLS.split('|'))})\(\s*(?:[^()\n'\"]{{0,60}}(?:{_STRING})?,\s*)?{_STRING}\s*,\s*[rb]?{_QUOTED}\s*[,)]",
         sure=False,
     ),
-    _rule(_words_of(_HASHES), rf"(?:{any_of(_HASHES.split('|'))})\(\s*[rb]?{_QUOTED}\s*[,)]", sure=False),
-    _rule(
+    _Rule(_words_of(_HASHES), rf"(?:{any_of(_HASHES.split('|'))})\(\s*[rb]?{_QUOTED}\s*[,)]", sure=False),
+    _Rule(
         ".fill(|.type(|.press_seq|.pressseq|.send_keys(|.sendkeys(|.setvalue(|.set_value(|.typetext(|.inputtext(",
         rf"\.(?:fill|type|press_sequentially|pressSequentially|send_keys|sendKeys|setValue|set_value|typeText|inputText)\(\s*{_QUOTED}",
         after="(?i:passw|passphrase|passcode|secret)",
     ),
-    _rule("convertto-securestring", rf"(?i:ConvertTo-SecureString)\s+(?:-\w{{1,20}}\s+){{0,3}}{_QUOTED}"),
-    _rule("password(", rf"PASSWORD\(\s*{_QUOTED}"),
-    _rule(
+    _Rule("convertto-securestring", rf"(?i:ConvertTo-SecureString)\s+(?:-\w{{1,20}}\s+){{0,3}}{_QUOTED}"),
+    _Rule("password(", rf"PASSWORD\(\s*{_QUOTED}"),
+    _Rule(
         ".fill(|.type(|.press_seq|.pressseq",
         rf"\.(?:fill|type|press_sequentially|pressSequentially)\(\s*(?=['\"][^'\"\n]{{0,60}}(?:passw|pwd|pass|secret|token|otp|pin)){_STRING}\s*,\s*{_QUOTED}",
     ),
 )
 
-_COMMANDS_BY_WORD = by_word(_COMMAND_RULES, lambda rule: rule.words)
+_COMMANDS_BY_WORD = by_word(_COMMAND_RULES, lambda rule: rule.words.split("|"))
 
 COMMAND_WORDS = tuple(_COMMANDS_BY_WORD)
 """The words, in lower case, without one of which no rule finds anything."""
@@ -475,7 +460,7 @@ def _below(
 
 @dataclass(frozen=True, eq=False)
 class _Announcement:
-    """What is announced. Compiled at first need.
+    """A secret that a text announces.
 
     kind    what the marker calls it
     words   one of them, in lower case, is in a text that announces it
@@ -485,11 +470,6 @@ class _Announcement:
     kind: str
     words: tuple[str, ...]
     finds: str
-
-    @cached_property
-    def secret(self) -> re.Pattern[str]:
-        """Matches what is announced."""
-        return re.compile(self.finds)
 
 
 _JOINED = r"[\"'`*]{0,3}(?:[ \t]*[:=]|[ \t]+(?:is|was|are))?[ \t]*(?:\r?\n[ \t]*){0,2}[\"'`]?"
@@ -544,7 +524,7 @@ def find_announced(text: Text, there: Collection[str]) -> Iterator[Hit]:
     there  those of WORDS that stand in the text
     """
     for rule in rules_for(there, _ANNOUNCEMENTS_BY_WORD):
-        for found in rule.secret.finditer(text.low):
+        for found in pattern(rule.finds).finditer(text.low):
             start, end = found.span(1)
             if rule.kind != "setup-key" or _is_key(text.raw[start:end]):
                 yield Hit(start, end - (len(found[1]) - len(found[1].rstrip())), rule.kind)

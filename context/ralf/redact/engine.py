@@ -241,6 +241,12 @@ class Words:
         return True
 
 
+@cache
+def pattern(text: str) -> re.Pattern[str]:
+    """Compile a regular expression of a rule, at first need: rules are many, and few of them are asked for a text."""
+    return re.compile(text)
+
+
 def any_of(words: Iterable[str]) -> str:
     """A regular expression that matches the first of some words, as `a|b|c` does, but looks at each beginning once."""
     rests: dict[str, list[str]] = {}
@@ -356,20 +362,15 @@ def _allowed_anywhere() -> _Allowed:
 
 
 @cache
-def _by_keyword() -> Mapping[str, Sequence[VendorRule]]:
+def vendor_rules() -> Mapping[str, Sequence[VendorRule]]:
+    """The rules by keyword."""
     return by_word(map(VendorRule, _file()["rules"]), lambda rule: rule.words)
-
-
-@cache
-def vendor_rules() -> Sequence[VendorRule]:
-    """The rules, in the file's order."""
-    return tuple(dict.fromkeys(rule for its in _by_keyword().values() for rule in its))
 
 
 @cache
 def vendor_words() -> Sequence[str]:
     """The words, in lower case, without one of which no rule finds anything; none where RE2 is not installed."""
-    return tuple(_by_keyword()) if available() else ()
+    return tuple(vendor_rules()) if available() else ()
 
 
 @cache
@@ -384,5 +385,5 @@ def find_vendor_tokens(text: Text, there: Iterable[str]) -> Iterator[Hit]:
 
     there  the words of the rules that stand in the text
     """
-    for rule in rules_for(there, _by_keyword() if available() else {}):
+    for rule in rules_for(there, vendor_rules() if available() else {}):
         yield from rule.find(text)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
-from ralf.redact.engine import Hit, Text, by_word, is_sample
+from ralf.redact.engine import Hit, Text, by_word, is_sample, pattern
 from ralf.redact.values import is_foreign, is_mixed, is_placeholder, is_random
 
 # ---- private keys: in armour, whole or in part, and as base64 of that ----
@@ -235,16 +235,9 @@ class Format:
     def starts(self) -> dict[str, re.Pattern[str]]:
         """By literal in lower case, what finds it; at once with what follows it where that is short, for syllables are
         among them. One literal is found several times as fast as one of two.
-
-        Compiled at first need, like `body`: formats are many, and a text has few.
         """
         ahead = "" if any(sign in self.follows for sign in (",}", "*", "+)")) else f"(?={self.follows})"
         return {literal.lower(): re.compile(re.escape(literal) + ahead) for literal in self.literals}
-
-    @cached_property
-    def body(self) -> re.Pattern[str]:
-        """Matches what follows one."""
-        return re.compile(self.follows)
 
 
 def _format(
@@ -455,9 +448,9 @@ def find_formats(text: Text, there: Collection[str]) -> Iterator[Hit]:
     for word in there:
         for one in _BY_WORD.get(word, ()):
             yield from _of_format(text.raw, one, one.starts[word])
-    for kind, literal, pattern in _MARKED:
+    for kind, literal, finds in _MARKED:
         if literal.lower() in there:
-            yield from (Hit(*found.span(found.lastindex or 0), kind) for found in pattern.finditer(text.raw))
+            yield from (Hit(*found.span(found.lastindex or 0), kind) for found in finds.finditer(text.raw))
     if not _OF_KEYS.isdisjoint(there):
         yield from (Hit(*place, "private-key") for place in find_private_keys(text.raw))
     if "://" in there:
@@ -478,7 +471,7 @@ def _of_format(text: str, one: Format, begins: re.Pattern[str]) -> Iterator[Hit]
         start, place = begun.span()
         if text[start].isalnum() and not _begins(text, start, alone=one.alone):
             continue
-        found = one.body.match(text, place)
+        found = pattern(one.follows).match(text, place)
         if found is None:
             continue
         place = found.end()

@@ -271,7 +271,8 @@ def read_evidence(store: Store, digest: Digest, only: Container[int] | None = No
     """
     with store.open_blob(digest) as file:
         for line in file:
-            if only is None or _number(line) in only:
+            # the number is read off the first key: most lines are not wanted, so they are not parsed
+            if only is None or int(line[len(_LINE_KEY) : line.index(b",")]) in only:
                 yield EvidenceLine(**json.loads(line))
 
 
@@ -288,11 +289,6 @@ def named_digests(store: Store) -> dict[Digest, set[str]]:
 def digests_in(content: bytes) -> set[Digest]:
     """The strings in some bytes that may be digests of blobs."""
     return {match.decode() for match in _DIGEST.findall(content)}
-
-
-def _number(line: bytes) -> int:
-    """Where a line of evidence begins in the transcript, read off its first key: most are not wanted, so not parsed."""
-    return int(line[len(_LINE_KEY) : line.index(b",")])
 
 
 _LINE_KEY = b'{"line":'
