@@ -355,9 +355,8 @@ def _origin(record: Record) -> str:
 
 def _finished(text: str, details: Record) -> bool:
     """Whether a command that did not fail ended with status 0: not in the background, its status not explained away."""
-    if details.get("backgroundTaskId") or details.get("returnCodeInterpretation"):
-        return False
-    return not text.startswith("Command running in background")
+    elsewhere = details.get("backgroundTaskId") or details.get("returnCodeInterpretation")
+    return not elsewhere and not text.startswith("Command running in background")
 
 
 # ---- sub-agents: side chains within a log, and logs of their own beside it ----

@@ -212,14 +212,13 @@ class Calls:
         """A command of which an event tells: one that a script ran, or the end of one in the background."""
         id_, status = words(item.get("id")), whole(item.get("exit_code"))
         text = self._others(without_middle(words(item.get("aggregated_output")), *_OUTPUT_KEPT)[0])
-        failed = bool(status) or item.get("status") == "failed"
         result = base.event(
             "result",
             text,
             tool="exec_command",
             call_id=id_,
             exit_status=status,
-            failed=failed,
+            failed=bool(status) or item.get("status") == "failed",
             refused=item.get("status") == "declined",
         )
         process = next((name for name, call in self._running.items() if call == id_), None)

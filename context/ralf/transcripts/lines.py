@@ -100,8 +100,8 @@ def open_regular(path: Path, after: Position = START) -> io.BufferedReader:
 def read_lines(file: io.BufferedReader, after: Position = START) -> Iterator[Line]:
     """The lines of a file opened at `after`.
 
-    A last line without line end is given, too (`finished` is false), unless it is over LINE_LIMIT. Who takes it for
-    whole may go on at its end: the line end that arrives later is not another line.
+    A last line without line end is yielded, too (`finished` is false), unless it is over LINE_LIMIT. A caller that
+    consumes it may continue at its end: the line end that arrives later is not another line.
     """
     start, number = after.byte, after.line
     if start:
@@ -134,8 +134,7 @@ def lines_before(file: io.BufferedReader, after: Position) -> list[Line]:
         return []
     start = max(0, after.byte - END_KEPT)
     file.seek(start)
-    data = file.read(after.byte - start)
-    whole = data.split(b"\n")[1 if start else 0 :]
+    whole = file.read(after.byte - start).split(b"\n")[1 if start else 0 :]
     file.seek(after.byte)
     return [Line(line + b"\n", after.byte, after.byte, after.line) for line in whole]
 

@@ -210,8 +210,7 @@ def reason_given(text: str, feedback: object) -> str:
     """
     if isinstance(feedback, str) and feedback.strip():
         return _feedback(feedback)
-    _, said, rest = text.partition(_SAID) if text.startswith(DECLINED) else ("", "", "")
-    return _feedback(rest) if said else ""
+    return _feedback(text.partition(_SAID)[2]) if text.startswith(DECLINED) else ""
 
 
 def answered(text: str, details: Record) -> str:
@@ -230,13 +229,12 @@ def answered(text: str, details: Record) -> str:
     return ""
 
 
-def _pairs(answers: Mapping[Any, Any], notes: Mapping[Any, Any]) -> list[str]:
+def _pairs(answers: Mapping[str, Any], notes: Record) -> list[str]:
     pairs = []
     for question in [*answers, *(q for q in notes if q not in answers)]:
-        answer, note = answers.get(question), notes.get(question)
+        answer, remark = answers.get(question), object_in(notes, question).get("notes")
         if isinstance(answer, list):
             answer = ", ".join(part for part in answer if isinstance(part, str))
-        remark = note.get("notes") if isinstance(note, Mapping) else None
         said = [part.strip() for part in (answer, remark) if isinstance(part, str) and part.strip()]
         if said:
             pairs.append(" ".join([str(question), *said]))
