@@ -271,9 +271,7 @@ def _opens_nothing(low: str, place: int, before: str, stem: str) -> bool:
         return False
     rest = _REST.match(low, place)
     name = before[len(before.rstrip(_IN_NAMES)) :] + stem + (rest[0] if rest else "")
-    if name == "key":
-        return _SORTS.match(low, place) is not None
-    return not kind_of(name, stem)
+    return _SORTS.match(low, place) is not None if name == "key" else not kind_of(name, stem)
 
 
 _TOLD = re.compile(

@@ -269,9 +269,8 @@ _DISTINCT = 5  # a secret has at least as many characters that differ
 def is_sample(token: str) -> bool:
     """Whether a token of the right shape is one of documentation: AKIAIOSFODNN7EXAMPLE, ghp_xxxxxxxx."""
     low = token.lower()
-    if len(set(low)) < _DISTINCT and (len(token) > len("12345678") or _SAME.match(low)):
-        return True
-    return "example" in low or "xxxxx" in low
+    repeats = len(set(low)) < _DISTINCT and (len(token) > len("12345678") or _SAME.match(low) is not None)
+    return repeats or "example" in low or "xxxxx" in low
 
 
 # ---- the rules of vendors ----

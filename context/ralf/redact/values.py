@@ -237,9 +237,7 @@ def is_random(value: str) -> bool:
         or value.startswith("http")
     ):
         return False
-    if entropy(value) < _BITS:
-        return False
-    return _wild(value) * 2 >= size
+    return entropy(value) >= _BITS and _wild(value) * 2 >= size
 
 
 def _wild(value: str) -> int:
@@ -324,8 +322,6 @@ _FILE = re.compile(r"[\w.+-]{1,80}\.[a-z][a-z0-9]{1,4}\Z")
 
 _IDENTIFIER = re.compile(r"[A-Za-z]+[0-9]{0,2}(?:[_.][A-Za-z]*[0-9]{0,2})+\Z|[A-Z]?[a-z]+(?:[A-Z][a-z]+)+[0-9]{0,2}\Z")
 
-_KNOWN_FORMS = (_TECHNICAL, _NUMBER, _CALL, _FILE, _IDENTIFIER)
-
 _SIGNS = re.compile(r"[!@#$%^&*?+=]")
 
 UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.I)
@@ -338,14 +334,15 @@ def is_mixed(value: str) -> bool:
     """
     if len(value) < len("hunter2") or is_placeholder(value) or is_label(value):
         return False
-    if value.startswith(("/", "./", "~", "http", "-", "@", "#")) or any(form.match(value) for form in _KNOWN_FORMS):
+    if value.startswith(("/", "./", "~", "http", "-", "@", "#")):
+        return False
+    if any(form.match(value) for form in (_TECHNICAL, _NUMBER, _CALL, _FILE, _IDENTIFIER)):
         return False
     digits = sum(map(str.isdigit, value))
     letters = sum(map(str.isalpha, value))
     signs = len(value) - digits - letters
-    if not digits or letters < len("abc") or ("/" in value and not _SIGNS.search(value)):
-        return False
-    if value[:-1].isalpha():  # a name and a number
+    is_numbered_name = value[:-1].isalpha()
+    if not digits or letters < len("abc") or ("/" in value and not _SIGNS.search(value)) or is_numbered_name:
         return False
     return digits >= len("12") or signs > 0 or (value.upper() != value != value.lower())
 
@@ -419,9 +416,13 @@ def is_phrase(value: str) -> bool:
 @lru_cache(2048)
 def is_unspoken(value: str) -> bool:
     """Whether a value without separators mixes letters and digits as no word does; for what is known to be a secret."""
-    if len(value) < len("0123456789abcdef") or is_placeholder(value) or not value.isalnum():
-        return False
-    return len(_DIGITS.findall(value)) > 1 and any(map(str.isalpha, value))
+    return (
+        len(value) >= len("0123456789abcdef")
+        and not is_placeholder(value)
+        and value.isalnum()
+        and len(_DIGITS.findall(value)) > 1
+        and any(map(str.isalpha, value))
+    )
 
 
 @lru_cache(2048)
@@ -429,6 +430,10 @@ def is_credential(value: str) -> bool:
     """Whether what stands where only a credential can is one, and no variable or placeholder: of letters of both cases
     and a digit.
     """
-    if len(value) < len("0123456789abcdef0123") or is_placeholder(value) or _NAME.match(value):
-        return False
-    return value.upper() != value != value.lower() and _DIGITS.search(value) is not None
+    return (
+        len(value) >= len("0123456789abcdef0123")
+        and not is_placeholder(value)
+        and not _NAME.match(value)
+        and value.upper() != value != value.lower()
+        and _DIGITS.search(value) is not None
+    )

@@ -82,9 +82,7 @@ def _may_be_messages(head: Head) -> bool:
 
 def _holds_messages(value: object, whole: bool) -> bool:
     """Whether a list is one of messages. Where the head does not hold the `whole` file, another list may be."""
-    if not isinstance(value, list):
-        return False
-    return not value or not whole or (isinstance(value[0], dict) and "role" in value[0])
+    return isinstance(value, list) and (not value or not whole or (isinstance(value[0], dict) and "role" in value[0]))
 
 
 def _is_message(record: Record) -> bool:
@@ -243,11 +241,12 @@ class _Pass:
         """Whether a user's message is what an action of the agent answered. The first one never is."""
         if self._in_blocks and self._acted:
             return is_observation(said(record.get("content")))
-        if "agent" not in record or not self._acted:
-            return False
-        if self._action or record.get("message_type") == "observation":
-            return True
-        return said(record.get("content")).rstrip().endswith("bash-$")
+        shown = self._action or record.get("message_type") == "observation"
+        return (
+            "agent" in record
+            and self._acted
+            and (bool(shown) or said(record.get("content")).rstrip().endswith("bash-$"))
+        )
 
 
 # ---- the elements of a JSON list in a file, one at a time: the file is never held whole ----

@@ -439,6 +439,5 @@ def side_chain_report(details: Record) -> str:
 
 def side_chain_launched(details: Record) -> str:
     """The task that goes on in the background behind an answer; "" for none."""
-    if task := words(details.get("backgroundTaskId")):
-        return task
-    return words(details.get("agentId")) if details.get("status") in ("async_launched", "launched") else ""
+    agent = words(details.get("agentId")) if details.get("status") in ("async_launched", "launched") else ""
+    return words(details.get("backgroundTaskId")) or agent

@@ -329,9 +329,7 @@ def _requested(text: str) -> str:
 
 
 def _is_machine_written(text: str) -> bool:
-    if text.startswith("<"):
-        return bool(_OPENED.match(text) or _WRAPPED.match(text))
-    return text.startswith(_MACHINE)
+    return bool(text.startswith(_MACHINE) or _OPENED.match(text) or _WRAPPED.match(text))
 
 
 # ---- records: one for each item of the conversation and for each event of the client ----
@@ -371,9 +369,8 @@ def reader(path: Path, head: Head) -> Codex | None:
 def _is_ours(record: Record) -> bool:
     if isinstance(record.get("payload"), dict):
         return words(record.get("type")) in _WRAPPERS
-    if record.get("type") == "session_meta":
-        return True  # a first record that is longer than the head
-    return record.get("record_type") == "state" or _is_old_head(record)
+    longer_than_head = record.get("type") == "session_meta"
+    return longer_than_head or record.get("record_type") == "state" or _is_old_head(record)
 
 
 def _is_old_head(record: Record) -> bool:

@@ -219,9 +219,8 @@ def is_own_log(path: str | os.PathLike[str]) -> bool:
         return True
     except (OSError, ValueError):
         return False
-    if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid():
-        return False
-    return not git_files.tracks(Path(folder), Path(real))  # a repository can lie around the session folder
+    is_users = stat.S_ISREG(found.st_mode) and found.st_uid == os.geteuid()
+    return is_users and not git_files.tracks(Path(folder), Path(real))  # a repository can contain the session folder
 
 
 def _session_folders() -> tuple[str, ...]:
