@@ -9,9 +9,10 @@ request keeps it all the same.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import groupby
+from typing import NamedTuple
 
 from ralf.facts import pastewords
 from ralf.text.cleaning import without_middle
@@ -32,6 +33,8 @@ _INDENTED = re.compile(r"(?: {4}|\t)\s{0,99}+\S")
 _ITEM = re.compile(r"\s{0,99}+(?:[-*+•]|\(?(?:\d{1,3}|[a-zA-Z])[.):])\s")
 
 _TAG = re.compile(r"<([a-zA-Z][\w.:-]*)(?:\s[^<>]*)?>")
+
+_CLOSING = re.compile(r"</([a-zA-Z][\w.:-]*)\s*>")
 
 _INLINE = frozenset(("a", "b", "br", "code", "em", "i", "kbd", "mark", "small", "span", "strong", "sub", "sup", "u"))
 
@@ -170,16 +173,31 @@ def _language(text: str) -> str:
     return name if most >= 4 and most >= 2 * second and len(said) >= 8 else ""
 
 
+class _Paragraph(NamedTuple):
+    """A paragraph of a message: its first line, the line behind its last, and its text."""
+
+    begin: int
+    end: int
+    text: str
+
+
+def _paragraphs(lines: Sequence[str]) -> list[_Paragraph]:
+    runs = groupby(range(len(lines)), lambda number: bool(lines[number].strip()))
+    ranges = [(numbers[0], numbers[-1] + 1) for filled, run in runs if filled and (numbers := [*run])]
+    return [_Paragraph(begin, end, "\n".join(lines[begin:end])) for begin, end in ranges]
+
+
 class _Message:
     """The lines of a message, which of them are pasted, and which of these show it themselves (`sure`)."""
 
     def __init__(self, lines: Sequence[str]) -> None:
         self.lines = lines
+        self._paragraphs = _paragraphs(lines)
         self.pasted = [False] * len(lines)
         self._fences()
         self._tags()
         self._quotations()
-        self._each(_QUOTED.match)
+        self.pasted = [known or bool(_QUOTED.match(line)) for known, line in zip(self.pasted, lines, strict=True)]
         self._indented()
         self._cut_out()
         self._framed()
@@ -190,18 +208,27 @@ class _Message:
         self._signed()
         self._in_another_language()
         first = min(self._endless(), default=len(lines))
-        parts = self._paragraphs()
-        if not any(self.pasted) and (
-            len(parts) < 3 or first >= parts[-2][0]
-        ):  # nothing else shows where a paste begins
+        near_end = len(self._paragraphs) < 3 or first >= self._paragraphs[-2].begin
+        if near_end and not any(self.pasted):  # nothing else shows where a paste begins
             self._asked_about()
             self._titled()
             self._beside_a_question()
         self._mark(first, self._closing(first) - 1)
 
     def _mark(self, first: int, last: int) -> None:
-        for number in range(first, last + 1):
-            self.pasted[number] = True
+        self.pasted[first : last + 1] = [True] * (last + 1 - first)
+
+    def _mark_all(self, parts: Iterable[_Paragraph]) -> None:
+        for part in parts:
+            self._mark(part.begin, part.end - 1)
+
+    def _unmarked(self) -> Iterator[tuple[int, str]]:
+        """The lines with text that are not known to be pasted yet, with their numbers."""
+        return ((n, line) for n, line in enumerate(self.lines) if line.strip() and not self.pasted[n])
+
+    def _last_of_paragraph(self, number: int) -> int:
+        """The last line of the paragraph in which a line with text stands."""
+        return next(part.end for part in self._paragraphs if part.end > number) - 1
 
     def _closing(self, first: int) -> int:
         """The first line of the paragraph in which a person asks, behind a paste that shows no end, else the number of
@@ -210,8 +237,7 @@ class _Message:
         opening = "\n".join(
             line for line, is_pasted in zip(self.lines[:first], self.pasted, strict=False) if not is_pasted
         )
-        (*_, (begin, end)) = self._paragraphs() or [(0, 0)]
-        text = "\n".join(self.lines[begin:end])
+        begin, _, text = self._paragraphs[-1] if self._paragraphs else (0, 0, "")
         before = self.lines[self._before(begin)] if begin else ""
         if (
             begin <= first
@@ -240,104 +266,72 @@ class _Message:
         ended = len(before.split()) <= _LAST_WORDS and not before.rstrip().endswith((".", "?", ":"))
         return begin if ended or not letter or self.pasted[self._before(begin)] else len(self.lines)
 
-    def _paragraphs(self) -> list[tuple[int, int]]:
-        """The paragraphs: the first line of each, and the line behind its last."""
-        found: list[tuple[int, int]] = []
-        for number, line in enumerate(self.lines):
-            if not line.strip():
-                continue
-            if found and found[-1][1] == number:
-                found[-1] = (found[-1][0], number + 1)
-            else:
-                found.append((number, number + 1))
-        return found
-
     def _signed(self) -> None:
         """A letter that is signed, where more follows: from its greeting, else from the message's beginning."""
-        signed = [n for n, line in enumerate(self.lines) if pastewords.SIGNED.match(line) and not self.pasted[n]]
+        signed = [n for n, line in self._unmarked() if pastewords.SIGNED.match(line)]
         if not signed:
             return
-        end = next((n for n in range(signed[-1], len(self.lines)) if not self.lines[n].strip()), len(self.lines))
-        after = self._after(end - 1)
+        last = self._last_of_paragraph(signed[-1])
+        after = self._after(last)
         if after < len(self.lines) and self.lines[after].lstrip()[:2].lower() != "ps":
             greeted = (n for n in range(signed[0]) if pastewords.GREETING.match(self.lines[n]))
-            self._mark(next(greeted, 0), end - 1)
+            self._mark(next(greeted, 0), last)
 
     def _asked_about(self) -> None:
         """All but the first or the last paragraph, where that asks about a text and in no other a person speaks."""
-        parts = self._paragraphs()
-        texts = ["\n".join(self.lines[begin:end]) for begin, end in parts]
-        for place in (0, len(parts) - 1) if len(parts) > 1 else ():
-            others = [text for number, text in enumerate(texts) if number != place]
-            if len(texts[place].split()) > pastewords.ASKED_ABOUT or any(
-                pastewords.SPEAKS.search(text) for text in others
-            ):
+        parts = self._paragraphs
+        for part in (parts[0], parts[-1]) if len(parts) > 1 else ():
+            others = [other for other in parts if other is not part]
+            spoken = any(pastewords.SPEAKS.search(other.text) for other in others)
+            if spoken or len(part.text.split()) > pastewords.ASKED_ABOUT:
                 continue
-            points = pastewords.POINTS_AT(texts[place]) and not any(pastewords.OF_US(text) for text in others)
-            if points or pastewords.ABOUT_A_TEXT(texts[place]):
-                for number, (begin, end) in enumerate(parts):
-                    if number != place:
-                        self._mark(begin, end - 1)
+            points = pastewords.POINTS_AT(part.text) and not any(pastewords.OF_US(other.text) for other in others)
+            if points or pastewords.ABOUT_A_TEXT(part.text):
+                self._mark_all(others)
                 return
 
     def _titled(self) -> None:
         """What begins as a page or a numbered part does, up to the last paragraph, in which a person asks."""
-        parts = self._paragraphs()
-        if len(parts) < 2 or any(self.pasted) or not pastewords.TITLE.match(self.lines[parts[0][0]]):
+        parts = self._paragraphs
+        if len(parts) < 2 or any(self.pasted) or not pastewords.TITLE.match(self.lines[parts[0].begin]):
             return
-        begin, end = parts[-1]
-        if pastewords.ASKS_ME.search("\n".join(self.lines[begin:end])):
-            block = "\n".join(self.lines[:begin])
-            if not pastewords.SPEAKS.search(block):
-                self._mark(0, begin - 1)
+        block = "\n".join(self.lines[: parts[-1].begin])
+        if pastewords.ASKS_ME.search(parts[-1].text) and not pastewords.SPEAKS.search(block):
+            self._mark(0, parts[-1].begin - 1)
 
     def _beside_a_question(self) -> None:
         """What stands beside a first or last paragraph that asks, where it is more than a rule or two and no list that
         the person calls theirs: all of it, where nobody speaks of themselves in it or asks for something; of a message
         of two or three paragraphs each in which nobody does, or beside which others are asked about.
         """
-        parts = self._paragraphs()
+        parts = self._paragraphs
         if len(parts) < 2 or any(self.pasted):
             return
-        texts = ["\n".join(self.lines[begin:end]) for begin, end in parts]
-        edges = {0, len(parts) - 1}
-        asking = {
-            n for n in edges if pastewords.ASKS_ME.search(texts[n]) and not pastewords.GREETS_MANY.match(texts[n])
-        }
-        rest = [n for n in range(len(parts)) if n not in asking]
-        if not asking or any(pastewords.OWN_LIST(texts[n]) for n in rest):
+        edges = (parts[0], parts[-1])
+        asking = [p for p in edges if pastewords.ASKS_ME.search(p.text) and not pastewords.GREETS_MANY.match(p.text)]
+        rest = [p for p in parts if p not in asking]
+        if not asking or any(pastewords.OWN_LIST(p.text) for p in rest):
             return
-        spoken = {n for n in rest if pastewords.OWN_VOICE.search(texts[n])}
-        others = any(pastewords.OF_SOMEBODY(texts[n]) for n in asking)
-        if spoken or any(pastewords.ASKS_ME.search(texts[n]) for n in rest):
-            long = [n for n in rest if len(texts[n].split()) > pastewords.RULE_OR_TWO]
-            rest = [n for n in long if others or n not in spoken] if len(parts) < 4 else []
-        elif sum(len(texts[n].split()) for n in rest) <= pastewords.RULE_OR_TWO:
+        spoken = [p for p in rest if pastewords.OWN_VOICE.search(p.text)]
+        others = any(pastewords.OF_SOMEBODY(p.text) for p in asking)
+        if spoken or any(pastewords.ASKS_ME.search(p.text) for p in rest):
+            long = [p for p in rest if len(p.text.split()) > pastewords.RULE_OR_TWO]
+            rest = [p for p in long if others or p not in spoken] if len(parts) < 4 else []
+        elif sum(len(p.text.split()) for p in rest) <= pastewords.RULE_OR_TWO:
             return
-        for n in rest:
-            self._mark(parts[n][0], parts[n][1] - 1)
+        self._mark_all(rest)
 
     def _in_another_language(self) -> None:
         """Paragraphs in another language than that of the paragraph that asks."""
-        parts = [(begin, end) for begin, end in self._paragraphs() if not all(self.pasted[begin:end])]
-        spoken = [_language("\n".join(self.lines[begin:end])) for begin, end in parts]
+        parts = [part for part in self._paragraphs if not all(self.pasted[part.begin : part.end])]
+        spoken = [_language(part.text) for part in parts]
         if len(set(filter(None, spoken))) < 2:
             return
-        asking = [
-            n
-            for n, (begin, end) in enumerate(parts)
-            if spoken[n] and pastewords.ASKS_ME.search("\n".join(self.lines[begin:end]))
-        ]
+        asking = [n for n, part in enumerate(parts) if spoken[n] and pastewords.ASKS_ME.search(part.text)]
         edges = [n for n in asking if n in (0, len(parts) - 1)] or asking
         if edges:
-            for number, (begin, end) in enumerate(parts):
-                if spoken[number] not in ("", spoken[edges[0]]):
-                    self._mark(begin, end - 1)
-
-    def _each(self, is_pasted: Callable[[str], object]) -> None:
-        for number, line in enumerate(self.lines):
-            if is_pasted(line):
-                self.pasted[number] = True
+            own = ("", spoken[edges[0]])
+            self._mark_all(part for part, language in zip(parts, spoken, strict=True) if language not in own)
 
     # ---- pastes that end ----
 
@@ -358,31 +352,19 @@ class _Message:
 
     def _tags(self) -> None:
         """Tags, each to the last closing tag of its name."""
-        closings = {}
-        for number, line in enumerate(self.lines):
-            for name in re.findall(r"</([a-zA-Z][\w.:-]*)\s*>", line):
-                closings[name] = number
-        at = 0
-        for number, line in enumerate(self.lines):
-            if number < at or self.pasted[number]:
-                continue
+        closings = {name: number for number, line in enumerate(self.lines) for name in _CLOSING.findall(line)}
+        for number, line in self._unmarked():
             names = [name for name in _TAG.findall(line) if name.lower() not in _INLINE]
-            ends = [closings[name] for name in names if closings.get(name, -1) >= number]
-            if ends:
-                at = max(ends) + 1
-                self._mark(number, at - 1)
+            self._mark(number, max((closings.get(name, -1) for name in names), default=-1))
 
     def _quotations(self) -> None:
         """Paragraphs in quotation marks: from one at a line's beginning to the last one at a line's end."""
-        for number, line in enumerate(self.lines):
-            mark = line.lstrip()[:1]
-            if mark not in _QUOTES or self.pasted[number]:
-                continue
-            ends = tuple(_QUOTES[mark])
-            closed = [n for n in range(number, len(self.lines)) if self.lines[n].rstrip(" .,;").endswith(ends)]
-            if closed and (closed[-1] > number or len(line.split()) > 3):
-                self._mark(number, closed[-1])
-            return
+        for number, line in self._unmarked():
+            if ends := tuple(_QUOTES.get(line.lstrip()[0], "")):
+                closed = [n for n in range(number, len(self.lines)) if self.lines[n].rstrip(" .,;").endswith(ends)]
+                if closed and (closed[-1] > number or len(line.split()) > 3):
+                    self._mark(number, closed[-1])
+                return
 
     def _indented(self) -> None:
         """Blocks that are set in, other than what continues a list; a message that is set in as a whole is none."""
@@ -391,19 +373,17 @@ class _Message:
             return
         in_list = False
         for number, line in enumerate(self.lines):
-            if not line.strip():
-                continue
-            if not _INDENTED.match(line):
+            if _INDENTED.match(line):
+                self.pasted[number] |= not in_list
+            elif line.strip():
                 in_list = bool(_ITEM.match(line)) or (in_list and line.startswith(" "))
-            elif not in_list:
-                self.pasted[number] = True
 
     def _framed(self) -> None:
         """Frames of dashes, equals signs or stars below an announcement, to the last line of the same sign."""
         last = {found[1] or found[2]: n for n, line in enumerate(self.lines) if (found := _RULED.match(line))}
-        for number, line in enumerate(self.lines):
+        for number, line in self._unmarked():
             found = _RULED.match(line)
-            if found is None or self.pasted[number]:
+            if found is None:
                 continue
             sign = found[1] or found[2]
             before = self._before(number)
@@ -427,22 +407,17 @@ class _Message:
 
     def _rows(self) -> None:
         """Rows that each begin with a time, a level or a nickname, and what stands between the first and the last."""
-        rows = [n for n, line in enumerate(self.lines) if _STAMPED.match(line) and not self.pasted[n]]
+        rows = [n for n, line in self._unmarked() if _STAMPED.match(line)]
         if rows:
             self._mark(rows[0], rows[-1])
 
     def _printed(self) -> None:
         """What a program printed: from its first line to the end of that paragraph; JSON to its last bracket."""
         closed = max((n for n, line in enumerate(self.lines) if line.rstrip(" ,;").endswith(("}", "]"))), default=-1)
-        for number, line in enumerate(self.lines):
-            if self.pasted[number] or not _SHOWN.match(line):
-                continue
-            end = number
-            while end + 1 < len(self.lines) and self.lines[end + 1].strip():
-                end += 1
-            if line.lstrip()[:1] in "{[":
-                end = max(end, closed)
-            self._mark(number, end)
+        for number, line in self._unmarked():
+            if _SHOWN.match(line):
+                last = self._last_of_paragraph(number)
+                self._mark(number, max(last, closed) if line.lstrip()[0] in "{[" else last)
 
     # ---- pastes without an end ----
 
@@ -450,9 +425,7 @@ class _Message:
         """The lines from which a mail, a conversation or something announced goes to the end."""
         names: dict[str, list[int]] = {}
         talks, begun = self._talks(), False
-        for number, line in enumerate(self.lines):
-            if self.pasted[number] or not line.strip():
-                continue
+        for number, line in self._unmarked():
             mail = _SENDER.match(line) or (_HEADER.match(line) and self._header_beside(number))
             talk = _POSTED.match(line) or (talks and _ROLE.match(line))
             if mail or talk or pastewords.WIKI.match(line) or (begun and pastewords.GREETING.match(line)):
@@ -491,8 +464,7 @@ class _Message:
                 return
 
     def _header_beside(self, number: int) -> bool:
-        near = [n for n in (number - 1, number + 1) if 0 <= n < len(self.lines)]
-        return any(_HEADER.match(self.lines[n]) for n in near)
+        return any(_HEADER.match(self.lines[n]) for n in (number - 1, number + 1) if 0 <= n < len(self.lines))
 
     def _talks(self) -> bool:
         """Whether lines begin with at least one speaker, of whom an agent is one, or two."""
