@@ -34,7 +34,7 @@ _FUNCTION = re.compile(r"\bdef (\w{1,60})\([ \t]?(\w{1,60})")
 
 _TARGET = rf"(?:(?:pathlib\.)?Path\([ \t]?)?(?:{_LITERAL}|(\w{{1,60}}))[ \t]?\)?"
 
-_OPENED = re.compile(rf"""\bopen\([ \t]?{_TARGET}[ \t]?,[ \t]?(?:mode=)?["'](\w{{1,3}}\+?\w?)["']""")
+_OPENED = re.compile(rf"""\bopen\([ \t]?{_TARGET}[ \t]?,[ \t]?(?:mode=)?["'](?=[\w+]*?[wax+])\w{{1,3}}\+?\w?["']""")
 
 _WRITTEN = re.compile(rf"""(?<![\w."'(]){_TARGET}\.(?:write_text|write_bytes|touch|open\([ \t]?(?:mode=)?["'][wax])""")
 
@@ -46,6 +46,9 @@ _DELETED = re.compile(
 _CALLED = re.compile(rf"\b(\w{{1,60}})\([ \t]?{_LITERAL}")
 
 _READ = re.compile(rf"\bopen\([ \t]?{_TARGET}[ \t]?\)|(?<![\w.\"'(]){_TARGET}\.read_(?:text|bytes)\(")
+
+_DEEDS = ((_OPENED, "edited"), (_WRITTEN, "edited"), (_DELETED, "deleted"), (_READ, "read"))
+"""What calls in Python do to a file: an odd group of each pattern is its path, an even one a name for it."""
 
 _IN_NODE = re.compile(rf"\b(?:writeFileSync|writeFile|appendFileSync|appendFile|File\.write)\([ \t]?{_LITERAL}")
 
@@ -68,28 +71,16 @@ def touched_by_script(program: str, script: str) -> Iterator[tuple[str, str]]:
         yield from ((match[1], "edited") for match in _IN_PATCH.finditer(script) if match[1] != "/dev/null")
 
 
-def _of_python(script: str) -> Iterator[tuple[str, str]]:
+def _of_python(script: str) -> Iterable[tuple[str, str]]:
+    """What is done to the files that literals, or names, stand for; each file once."""
     meant = _meanings(script)
-    done: dict[str, None] = {}
-    for match in _OPENED.finditer(script):
-        if set(match[3]) & set("wax+"):
-            yield from _named(match[1], match[2], meant, "edited", done)
-    for match in _WRITTEN.finditer(script):
-        yield from _named(match[1], match[2], meant, "edited", done)
-    for match in _DELETED.finditer(script):
-        yield from _named(match[1] or match[3], match[2] or match[4], meant, "deleted", done)
-    for match in _READ.finditer(script):
-        yield from _named(match[1] or match[3], match[2] or match[4], meant, "read", done)
-
-
-def _named(
-    literal: str | None, name: str | None, meant: dict[str, list[str]], did: str, done: dict[str, None]
-) -> Iterator[tuple[str, str]]:
-    """What is done to the files that a literal, or a name, stands for; each file once."""
-    for path in [literal] if literal else meant.get(name or "", ()):
-        if path not in done:
-            done[path] = None
-            yield path, did
+    done: dict[str, str] = {}
+    for pattern, did in _DEEDS:
+        for match in pattern.finditer(script):
+            group = match.lastindex or 0
+            for path in [match[group]] if group % 2 else meant.get(match[group], ()):
+                done.setdefault(path, did)
+    return done.items()
 
 
 def _meanings(script: str) -> dict[str, list[str]]:
@@ -258,9 +249,7 @@ def _looks(simple: Simple) -> bool:
     if any(name != "/dev/null" for name in simple.writes):
         return False
     words = simple.words
-    if not words:
-        return True
-    name, rest = words[0].rpartition("/")[2], words[1:]
+    name, rest = words[0].rpartition("/")[2] if words else "true", words[1:]
     if name == "git":
         while len(rest) > 2 and rest[0] in ("-C", "-c"):
             rest = rest[2:]
@@ -285,11 +274,12 @@ def _operands(words: tuple[str, ...]) -> list[str]:
     return [w for w in words if not w.startswith("-")]
 
 
+_INLINE = {"sed": re.compile(r"-[nErsz]*i\S*|--in-place\S*"), "perl": re.compile(r"-[a-z0-9]*i\S*")}
+
+
 def _in_place(name: str, words: tuple[str, ...]) -> list[str]:
     """The files that `sed -i` or `perl -i` rewrites."""
-    inline = name == "sed" and any(re.fullmatch(r"-[nErsz]*i\S*|--in-place\S*", w) for w in words)
-    inline = inline or (name == "perl" and any(re.fullmatch(r"-[a-z0-9]*i\S*", w) for w in words))
-    if not inline:
+    if name not in _INLINE or not any(_INLINE[name].fullmatch(word) for word in words):
         return []
     files: list[str] = []
     script, skip = False, False
@@ -305,6 +295,9 @@ def _in_place(name: str, words: tuple[str, ...]) -> list[str]:
     return files
 
 
+_ALL_OPERANDS = {"rm": "deleted", "unlink": "deleted", "tee": "edited"}
+
+
 def _touched(simple: Simple) -> Iterator[tuple[str, str]]:
     words = simple.words
     while words and words[0] in ("sudo", "command", "time", "then", "do", "else"):
@@ -318,13 +311,13 @@ def _touched(simple: Simple) -> Iterator[tuple[str, str]]:
         return
     name, rest = words[0].rpartition("/")[2], words[1:]
     yield from touched_by_script(name, _script(name, rest, simple.document))
-    if name == "git" and rest and rest[0] in ("rm", "mv"):
+    if name == "git" and rest[:1] in (("rm",), ("mv",)):
         name, rest = rest[0], rest[1:]
-        if "--cached" in rest or "-n" in rest or "--dry-run" in rest:
+        if {"--cached", "-n", "--dry-run"} & set(rest):
             return
     operands = _operands(rest)
-    if name in ("rm", "unlink"):
-        yield from ((one, "deleted") for one in operands)
+    if name in _ALL_OPERANDS:
+        yield from ((one, _ALL_OPERANDS[name]) for one in operands)
     elif name == "mv":
         if len(operands) < 2 or any(w.startswith(("-t", "--target")) for w in rest):
             return
@@ -332,8 +325,6 @@ def _touched(simple: Simple) -> Iterator[tuple[str, str]]:
         last = operands[-1].rpartition("/")[2]
         if len(operands) == 2 and "." in last.strip("."):  # otherwise the target may be a folder
             yield operands[-1], "created"
-    elif name == "tee":
-        yield from ((one, "edited") for one in operands)
     elif name in ("cat", "head", "tail", "nl", "less", "bat"):
         yield from ((one, "read") for one in operands if re.search(r"\.\w", one))
     elif name in ("sed", "perl"):
@@ -377,10 +368,8 @@ _PATCH_DID = {"Add File": "created", "Update File": "edited", "Delete File": "de
 
 def patched(text: str) -> list[tuple[str, str]]:
     """(path, what was done to it) from the headers of an `apply_patch` envelope; a file that was moved is gone."""
-    if "*** Begin Patch" not in text:
-        return []
     found: list[tuple[str, str]] = []
-    for match in _PATCHED.finditer(text):
+    for match in _PATCHED.finditer(text) if "*** Begin Patch" in text else ():
         if match[1] == "Move to" and found and found[-1][1] == "edited":
             found[-1] = (found[-1][0], "deleted")
         found.append((match[2].strip(), _PATCH_DID[match[1]]))
@@ -437,10 +426,8 @@ def changed(arguments: Mapping[str, Any]) -> list[tuple[str, str]]:
     for path, change in changes.items() if isinstance(changes, Mapping) else ():
         did = _CHANGES.get(str(change.get("type"))) if isinstance(change, Mapping) else None
         moved = change.get("move_path") if did else None
-        if did and isinstance(moved, str) and moved:
-            found += [(path, "deleted"), (moved, "created")]
-        elif did:
-            found.append((path, did))
+        if did:
+            found += [(path, "deleted"), (moved, "created")] if isinstance(moved, str) and moved else [(path, did)]
     return found
 
 
