@@ -63,22 +63,20 @@ _HARMLESS = re.compile(
 )
 
 
+_MOST_LINES, _LONGEST_LINE = 4_001, 4_000  # lines of an output, and characters of one, that are read
+
+
 def error_line(output: str) -> str:
     """The first line of a failed command's output that names an error; "" where none does."""
     weak = place = ""
-    for number, line in enumerate(output.splitlines()):
-        line = line.strip()
-        if number > 4000:
-            break
-        if not line or len(line) > 4000 or _HARMLESS.search(line):
+    for line in map(str.strip, output.splitlines()[:_MOST_LINES]):
+        if not line or len(line) > _LONGEST_LINE or _HARMLESS.search(line):
             continue
         at_place = _PLACE.match(line)
         if _STRONG.search(line) or (at_place and (_WEAK.search(line) or _AMISS.search(line))):
             return line
-        if not weak and _WEAK.search(line):
-            weak = line
-        if not place and at_place:
-            place = line
+        weak = weak or (line if _WEAK.search(line) else "")
+        place = place or (line if at_place else "")
     return weak or place
 
 
@@ -89,9 +87,8 @@ _COMMITS = re.compile(r"\bgit\b[^\n]{0,200}?\b(?:commit|merge|cherry-pick|revert
 
 def commits(command: str, output: str) -> list[tuple[str, str]]:
     """(hash, message) of the commits that a command made, as git reported them."""
-    if not _COMMITS.search(command):
-        return []
-    return [(match[1], match[2].strip()) for match in _COMMIT.finditer(output)]
+    made = _COMMIT.finditer(output) if _COMMITS.search(command) else ()
+    return [(match[1], match[2].strip()) for match in made]
 
 
 _TESTING = re.compile(
@@ -132,14 +129,11 @@ def test_result(command: str, output: str) -> str:
         return ""
     found: dict[str, list[str]] = {}
     for line in output.splitlines():
-        if len(line) < 600:
-            match = _SUMMARY.search(line.rstrip())
-            if match is not None and match.lastgroup is not None:
-                found.setdefault(match.lastgroup, []).append(" ".join(match[match.lastgroup].split()))
-    if "unittest" in found and not any(line.startswith("Ran") for line in found["unittest"]):
-        del found["unittest"]
-    if "gofail" in found:
-        found.pop("go", None)
+        match = _SUMMARY.search(line.rstrip()) if len(line) < 600 else None
+        if match is not None and match.lastgroup is not None:
+            found.setdefault(match.lastgroup, []).append(one_line(match[match.lastgroup]))
+    if not any(line.startswith("Ran") for line in found.get("unittest", ())):
+        found.pop("unittest", None)
     if not found:
         return ""
     kind = "gofail" if "gofail" in found else next(reversed(found))
@@ -220,13 +214,14 @@ def _same(command: str) -> str:
     return " ".join(command.replace(" 2>&1", "").split())
 
 
+_LOOKS = re.compile(r"(?:ls|cat|grep|rg|head|tail|find|echo|pwd|git (?:status|log|diff|show|branch))\b")
+
+
 def _fix(since: _Since) -> str:
     if since.changed:
         return "edited " + ", ".join(list(since.changed)[-_FIXES:])
-    for ran in reversed(since.ran):
-        if not re.match(r"(?:ls|cat|grep|rg|head|tail|find|echo|pwd|git (?:status|log|diff|show|branch))\b", ran):
-            return "ran " + trimmed(ran.split("\n")[0], 160)
-    return "passed when run again"
+    ran = next((command for command in reversed(since.ran) if not _LOOKS.match(command)), "")
+    return "ran " + trimmed(ran.split("\n")[0], 160) if ran else "passed when run again"
 
 
 def _put_last(found: dict[_Key, _Value], key: _Key, value: _Value) -> None:
@@ -290,18 +285,16 @@ def extract(
     events = tuple(events)
     for event in events:
         reader.take(event)
-    found = reader.result()
-    names = commands.rank_names(events, [fact.path for fact in found.facts.paths])
-    decisions = progress.note_decisions(events, session, origin)
-    return replace(found, facts=replace(found.facts, names=names), decisions=decisions)
+    names = commands.rank_names(events, list(reader.paths))
+    return reader.result(names, progress.note_decisions(events, session, origin))
 
 
 def _command_fact(text: str, result: Event) -> CommandFact:
     """A command as it is kept: one that failed at length, one that passed in brief."""
+    most, ends = (_LONG_FAILED, _FAILED_KEPT) if result.failed else (LONG_PASSED, _PASSED_KEPT)
+    kept, omitted = without_middle(text, *ends) if len(text) > most else (text, 0)
     if result.failed:
-        kept, omitted = without_middle(text, *_FAILED_KEPT) if len(text) > _LONG_FAILED else (text, 0)
         return CommandFact(kept, "failed", result.exit_status, 1, 1, result.timestamp, omitted)
-    kept, omitted = without_middle(text, *_PASSED_KEPT) if len(text) > LONG_PASSED else (text, 0)
     return CommandFact(kept, omitted=omitted)
 
 
@@ -354,7 +347,7 @@ class _Reader:
         elif event.kind == "note":
             self._noted(event)
 
-    def result(self) -> Extracted:
+    def result(self, names: tuple[str, ...], decisions: tuple[Decision, ...]) -> Extracted:
         facts = Facts(
             paths=tuple(self.paths.values()),
             commands=tuple(self.commands.values()),
@@ -362,17 +355,17 @@ class _Reader:
             commits=tuple(self.commits.values()),
             tests=tuple(self.tests.values()),
             requests=tuple(self.requests.values()),
+            names=names,
         )
-        work = self.todos.renew(self.work)
         work = replace(
-            work,
+            self.todos.renew(self.work),
             open_files=tuple(self.open.values())[-_OPEN_FILES:],
             last_request=self._last_request(),
             last_output=self.unanswered,
             outcome=self.outcome,
             running=tuple(self.running.values())[-_RUNNING:],
         )
-        return Extracted(facts, work, tuple(self.calls.values()))
+        return Extracted(facts, work, tuple(self.calls.values()), decisions)
 
     # ---- what people said ----
 
@@ -388,11 +381,8 @@ class _Reader:
             return
         kept, cut = _request_kept(text)
         _put_last(self.requests, (kept, cut), RequestFact(kept, omitted=cut))
-        if len(text) >= SUBSTANTIAL or not (self.asked or self.work.last_request):
-            self.asked = kept
-        else:
-            before = (self.asked or self.work.last_request).split("\n")
-            self.asked = "\n".join([*before, *text.split("\n")])
+        before = self.asked or self.work.last_request
+        self.asked = kept if len(text) >= SUBSTANTIAL or not before else f"{before}\n{text}"
 
     def _last_request(self) -> str:
         text = self.asked or self.work.last_request
@@ -463,12 +453,11 @@ class _Reader:
         self.commands[same_command(new)] = again(old, new) if old else new
         for commit, message in commits(text, result.text):
             _put_last(self.commits, commit, CommitFact(commit, message, time))
-        said = test_result(text, result.text)
+        said, named = test_result(text, result.text), trimmed(text, NAMED)
         if said:
-            named = trimmed(text, NAMED)
             _put_last(self.tests, named, TestFact(named, said, time))
         if result.failed:
-            self.troubles.failed(error_line(result.text), trimmed(text, NAMED), time)
+            self.troubles.failed(error_line(result.text), named, time)
             return
         for name, done in commands.patched(text):
             self._touched(self._relative(name, call.cwd), done, time)
@@ -480,7 +469,7 @@ class _Reader:
             if "?" not in folder and (path in self.paths or name.startswith(("/", "~")) or at_home):
                 self._touched(path, done, time)
         if said and says_failed(said):  # a pipe swallowed the exit status
-            self.troubles.failed(error_line(result.text), trimmed(text, NAMED), time)
+            self.troubles.failed(error_line(result.text), named, time)
         else:
             self.troubles.passed(text, time)
 
@@ -488,10 +477,8 @@ class _Reader:
         path = path.strip()
         if not path.startswith(("/", "~", "\\")) and path[1:2] != ":":
             path = posixpath.normpath(posixpath.join(cwd, path))
-        for separator in ("/", "\\"):
-            if self.base and path.startswith(self.base + separator):
-                return path[len(self.base) + 1 :]
-        return path
+        inside = bool(self.base) and path.startswith((f"{self.base}/", f"{self.base}\\"))
+        return path[len(self.base) + 1 :] if inside else path
 
     def _touched(self, path: str, did: str, time: str) -> None:
         old = self.paths.pop(path, None)
