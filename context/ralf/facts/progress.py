@@ -55,9 +55,8 @@ def count_attempt(
     session  that of the stretch; one that is not in `history`, the checkpoints before, begins a new attempt
     known    the route's facts before the stretch, `new` those of the stretch
     """
-    attempt = 1 if work.attempts is None else work.attempts
-    if history and session and all(entry.session != session for entry in history):
-        attempt += 1
+    another = bool(history and session) and all(entry.session != session for entry in history)
+    attempt = (1 if work.attempts is None else work.attempts) + another
     progress = attempt if has_progressed(known, new) else work.last_progress
     return replace(work, attempts=attempt if attempt > 1 else work.attempts or None, last_progress=progress)
 
@@ -108,8 +107,7 @@ def run_tree(run: Attempt, redactor: Redactor) -> dict[str, Any]:
 
 def is_newest(work: ActiveWork, run: Attempt) -> bool:
     """Whether no later run is known: only then is what one says of the work still so."""
-    others = (one for one in work.last_runs if one.run != run.run)
-    return not run.timestamp or all(one.timestamp <= run.timestamp for one in others)
+    return not run.timestamp or all(one.timestamp <= run.timestamp for one in work.last_runs if one.run != run.run)
 
 
 def has_progressed(known: Facts, new: Facts) -> bool:
@@ -147,7 +145,7 @@ def describe_run(run: Attempt, *, ours: bool = False) -> str:
     if ours and not run.outcome:
         return f"attempt {run.number} ({run.run}): this one"
     number = f"attempt {run.number} " if run.number is not None else ""
-    return ": ".join(filter(None, (f"{number}({run.run})", run.outcome or (UNSAID if not run.said else ""), run.said)))
+    return ": ".join(filter(None, (f"{number}({run.run})", run.outcome or ("" if run.said else UNSAID), run.said)))
 
 
 def idle_warning(work: ActiveWork, most: int) -> str:
@@ -266,11 +264,8 @@ def note_decisions(events: Iterable[Event], session: str, origin: str) -> tuple[
 
 def note_work(event: Event, known: ActiveWork) -> ActiveWork:
     """The work, with what a note says of it; how often it was tried is not for a note to say."""
-    told = _mapping(event, "work")
-    if not told:
-        return known
-    said = _fitting({key: value for key, value in told.items() if key not in _COUNTED}, ActiveWork)
-    return from_tree(ActiveWork, {**to_tree(known), **said})
+    told = {key: value for key, value in _mapping(event, "work").items() if key not in _COUNTED}
+    return from_tree(ActiveWork, {**to_tree(known), **_fitting(told, ActiveWork)}) if told else known
 
 
 def note_facts(event: Event) -> Facts:
@@ -402,15 +397,10 @@ class TodoList:
 
     def take(self, call: Event, result: Event) -> None:
         """Follow one answered call."""
-        name = _flat(call.tool)
-        if result.failed or not self.is_mine(call.tool):
-            return
-        if name in _WHOLE:
-            listed = next(
-                (call.input[k] for k in ("todos", "plan", "items") if isinstance(call.input.get(k), list)), None
-            )
-            if listed is not None:
-                self._set(_todos(listed))
+        name = "" if result.failed else _flat(call.tool)
+        lists = [call.input[key] for key in ("todos", "plan", "items") if isinstance(call.input.get(key), list)]
+        if name in _WHOLE and lists:
+            self._set(_todos(lists[0]))
         elif name == "taskcreate":
             number = _NUMBER.search(result.text)
             subject = str(call.input.get("subject") or call.input.get("description") or "").strip()
@@ -418,9 +408,9 @@ class TodoList:
                 self._put(Todo(subject, "pending", number[1] if number else ""))
         elif name == "taskupdate":
             self._update(call.input)
-        else:
+        elif name == "tasklist":
             listed = _LISTED.finditer(result.text)
-            self._set([self._known(m[1], _without_blockers(m[3]), m[2]) for m in listed] or self.todos)
+            self._set([_todo(_without_blockers(m[3]), m[2], m[1]) for m in listed] or self.todos)
 
     def said(self, text: str) -> None:
         """Follow what the agent says of its place in a plan, at the beginning of a line: "Step 7 of 10: pack",
@@ -458,14 +448,13 @@ class TodoList:
             for number, todo in enumerate(self.todos, 1)
             if todo.status == "completed"
         )
-        current = next((n for n, todo in enumerate(self.todos, 1) if todo.status == "in_progress"), None)
-        current = current or next((n for n, todo in enumerate(self.todos, 1) if todo.status == "pending"), None)
-        total = len(self.todos)
+        states, total = [todo.status for todo in self.todos], len(self.todos) or None
+        current = next((states.index(state) + 1 for state in ("in_progress", "pending") if state in states), total)
         return replace(
             work,
             todos=tuple(self.todos),
-            plan_step=current or total or None,
-            total_steps=total or None,
+            plan_step=current,
+            total_steps=total,
             completed_steps=done,
         )
 
@@ -478,47 +467,40 @@ class TodoList:
             done = self.todos and all(old.status == "completed" for old in self.todos) and todo.id == "1"
             self._set([todo] if done else [*self.todos, todo])
 
-    def _known(self, number: str, content: str, status: str) -> Todo:
-        return Todo(content.strip(), _STATUSES.get(status.lower(), "pending"), number)
-
     def _update(self, arguments: Mapping[str, Any]) -> None:
         number = str(arguments.get("taskId") or arguments.get("task_id") or arguments.get("id") or "").lstrip("#")
         status = str(arguments.get("status") or "").lower()
         subject = str(arguments.get("subject") or "").strip()
-        if status in ("deleted", "cancelled", "canceled"):
-            self._set([todo for todo in self.todos if todo.id != number])
-            return
-        self._set(
-            [
-                replace(todo, status=_STATUSES.get(status, todo.status), content=subject or todo.content)
-                if todo.id == number
-                else todo
-                for todo in self.todos
-            ]
+        gone = status in ("deleted", "cancelled", "canceled")
+        changed = (
+            replace(todo, status=_STATUSES.get(status, todo.status), content=subject or todo.content)
+            if todo.id == number
+            else todo
+            for todo in self.todos
+            if todo.id != number or not gone
         )
+        self._set([*changed])
+
+
+def _todo(content: str, status: object = None, number: object = None) -> Todo:
+    return Todo(content.strip(), _STATUSES.get(str(status or "").lower(), "pending"), str(number or ""))
 
 
 def _todos(listed: Sequence[Any]) -> list[Todo]:
-    found = []
-    for item in listed:
-        if isinstance(item, Mapping):
-            content = next(
-                (item[k] for k in ("content", "step", "subject", "title", "text") if isinstance(item.get(k), str)), ""
-            )
-            status = _STATUSES.get(str(item.get("status") or "").lower(), "pending")
-            if content.strip():
-                found.append(Todo(content.strip(), status, str(item.get("id") or "")))
-        elif isinstance(item, str) and item.strip():
-            found.append(Todo(item.strip()))
-    return found
+    items = [{"content": item} if isinstance(item, str) else item for item in listed]
+    todos = [_todo(_content(item), item.get("status"), item.get("id")) for item in items if isinstance(item, Mapping)]
+    return [todo for todo in todos if todo.content]
+
+
+def _content(item: Mapping[str, Any]) -> str:
+    keys = ("content", "step", "subject", "title", "text")
+    return next((item[key] for key in keys if isinstance(item.get(key), str)), "")
 
 
 def _without_blockers(content: str) -> str:
     """What a line of a list says, without the tasks at its end that it waits for."""
-    if not content.endswith("]"):
-        return content
     place = content.find(_BLOCKED, content.rfind("]", 0, -1) + 1)
-    return content[:place] if place > 0 else content
+    return content[:place] if place > 0 and content.endswith("]") else content
 
 
 def _result(work: ActiveWork, content: str) -> str:
