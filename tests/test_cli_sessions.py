@@ -23,7 +23,7 @@ from typing import Any
 import pytest
 
 import storekit
-from ralf.text.fence import OWN_OUTPUT, outside
+from ralf.text.cleaning import OWN_OUTPUT, outside
 
 SESSIONS = Path(__file__).parent / "sessions"
 UPDATE = os.environ.get("RALF_UPDATE_SESSIONS") == "1"

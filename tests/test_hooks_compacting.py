@@ -12,7 +12,7 @@ import ralf
 import storekit
 from handingkit import DECISIONS, GOAL, ROUTE
 from ralf.project import Project
-from ralf.text.fence import outside
+from ralf.text.cleaning import outside
 from ralf.transcripts.reader import open_transcript
 from ralf_integrations.hooks import entry, receipts, session_registry
 from ralf_integrations.hooks.messages import LIMIT, Answer, length

@@ -13,7 +13,7 @@ import storekit
 from handingkit import GOAL, ROUTE
 from ralf import routing
 from ralf.project import Project
-from ralf.text.fence import outside
+from ralf.text.cleaning import outside
 from ralf_integrations.hooks.messages import LIMIT, length
 
 made, home = handingkit.made, handingkit.home

@@ -15,7 +15,7 @@ import storekit
 from handingkit import DECISIONS, GOAL, ROUTE
 from ralf import routing
 from ralf.project import Project
-from ralf.text.fence import OWN_OUTPUT, outside
+from ralf.text.cleaning import OWN_OUTPUT, outside
 from ralf_integrations.hooks import session_registry
 from ralf_integrations.hooks.messages import LIMIT, length
 

@@ -19,7 +19,8 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 import ralf
 import storekit
 from ralf import project as projects, routing
-from ralf.text import fence, tokens
+from ralf.text import tokens
+from ralf.text.cleaning import OWN_OUTPUT, outside
 from ralf_integrations.hooks import session_registry
 from ralf_integrations.hooks.session_registry import KnownSession
 
@@ -73,7 +74,7 @@ def refused(root: Path, tool: str, *words: str, **arguments: Any) -> None:
     assert result.is_error, result
     text = text_of(result)
     assert "\nhint: " in text and "Traceback" not in text and all(word in text for word in words), text
-    assert re.fullmatch("The call failed: [a-z ]+\\.", fence.outside(text)), text
+    assert re.fullmatch("The call failed: [a-z ]+\\.", outside(text)), text
 
 
 # ---- tools ----
@@ -96,8 +97,8 @@ def test_what_is_read_is_fenced_and_within_its_budget(made: Path, tool: str, bud
     text = text_of(result)
     assert result.structured_content["text"] == text
     assert tokens.count(text) <= budget and len(text) <= 4 * budget
-    assert text.startswith(fence.OWN_OUTPUT)
-    assert "tide" not in fence.outside(f"x\n{text}\ny")
+    assert text.startswith(OWN_OUTPUT)
+    assert "tide" not in outside(f"x\n{text}\ny")
 
 
 @pytest.mark.parametrize("budget", [300, 2_500])
@@ -293,7 +294,7 @@ def test_each_route_is_a_resource_and_only_their_list_is_listed(made: Path) -> N
         assert template.uri_template == "ralf://route/{route}"
         for uri in ("ralf://routes", "ralf://route/harbour", "ralf://route/tide"):
             (content,) = (await client.read_resource(uri)).contents
-            assert content.text.startswith(fence.OWN_OUTPUT) and content.mime_type == "text/markdown"
+            assert content.text.startswith(OWN_OUTPUT) and content.mime_type == "text/markdown"
             assert tokens.count(content.text) <= 2_550
         for uri in ("ralf://route/tyde", "ralf://route/..%2F..%2Fetc", "ralf://nothing"):
             with pytest.raises(MCPError, match=r"\AThe call failed: [a-z ]+\.\n<!-- ralf:context"):
@@ -307,7 +308,7 @@ def test_the_prompt_resumes_a_route(made: Path) -> None:
         (prompt,) = (await client.list_prompts()).prompts
         assert [argument.name for argument in prompt.arguments] == ["route"]
         (message,) = (await client.get_prompt("resume", {"route": "tide"})).messages
-        said = fence.outside(message.content.text)
+        said = outside(message.content.text)
         assert said.startswith("Carry on with the route") and "tide" not in said
         assert "batch size" in message.content.text
         with pytest.raises(MCPError, match="hint: "):

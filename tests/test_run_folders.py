@@ -239,7 +239,7 @@ def test_a_registry_of_the_run_gives_the_text_of_the_chosen_option(tmp_path: Pat
 def test_a_clients_output_is_a_note_without_our_text_and_its_promise_is_the_outcome(
     tmp_path: Path,
 ) -> None:
-    from ralf.text.fence import fenced
+    from ralf.text.cleaning import fenced
 
     said = f"{fenced('<promise>FAILED</promise> was the last outcome')}\nThe parser reads both headers now.\n"
     folder = run(tmp_path, claude_output="")

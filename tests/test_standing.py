@@ -6,14 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from ralf.text import fence
-from ralf.text.fence import besides
+from ralf.text.cleaning import besides, fenced
 from ralf.transcripts import codex
 from ralf.transcripts.typed import typed
 from ralf_integrations.blackbox5 import installing
 
 PROMPT = "# RALF\n\nOne task per run. Never push to main.\n"
-BRIEF = fence.fenced("# Context of TASK-7\n")
+BRIEF = fenced("# Context of TASK-7\n")
 
 
 def installed(prompt: str) -> str:

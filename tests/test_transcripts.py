@@ -13,8 +13,7 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 import rollouts as r
 from examples import examples
 from ralf.errors import Damaged, DamagedTranscript, RalfError, TranscriptChanged, TranscriptNotFound, UsageError
-from ralf.text.cleaning import clean
-from ralf.text.fence import OWN_OUTPUT
+from ralf.text.cleaning import OWN_OUTPUT, clean
 from ralf.transcripts.events import START, Event, Position
 from ralf.transcripts.reader import Transcript, open_transcript
 

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 from examples import examples
-from ralf.text.fence import OWN_OUTPUT
+from ralf.text.cleaning import OWN_OUTPUT
 from ralf.transcripts.events import START, Event, Position
 from ralf.transcripts.reader import Transcript, open_transcript
 

@@ -11,8 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 from examples import examples
-from ralf.text.cleaning import clean
-from ralf.text.fence import OWN_OUTPUT
+from ralf.text.cleaning import OWN_OUTPUT, clean
 from ralf.transcripts.events import Event, Position
 from ralf.transcripts.reader import Transcript, open_transcript
 

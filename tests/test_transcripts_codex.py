@@ -17,7 +17,7 @@ from examples import examples
 from ralf.checkpointing.due import BudgetWatcher
 from ralf.config import Limits
 from ralf.facts.facts import Extracted, extract
-from ralf.text.fence import fenced
+from ralf.text.cleaning import fenced
 from ralf.transcripts.events import START, Event, Position
 from ralf.transcripts.lines import LINE_LIMIT
 from ralf.transcripts.reader import Transcript, open_transcript

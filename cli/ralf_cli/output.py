@@ -35,7 +35,7 @@ def handed_over() -> Iterator[None]:
     if sys.stdout.isatty() or isinstance(sys.stdout, StringIO):
         yield
         return
-    from ralf.text.fence import fenced, shown
+    from ralf.text.cleaning import fenced, shown
 
     held = StringIO()
     try:

@@ -61,7 +61,7 @@ def _answer(arguments: Sequence[str]) -> str:
 def _list() -> str:
     import ralf
     from ralf import project, routing
-    from ralf.text.fence import fenced, shown
+    from ralf.text.cleaning import fenced, shown
 
     routes = ralf.list_routes()
     if any(route.damage for route in routes) or not routes or routing.strays(project.find()):

@@ -20,8 +20,7 @@ from ralf.project import Project
 from ralf.redact import redactor_for
 from ralf.storage.journal import MALFORMED, Entry, Token, entry_at
 from ralf.text import cleaning
-from ralf.text.cleaning import clean, one_line, trimmed
-from ralf.text.fence import fenced, shown
+from ralf.text.cleaning import clean, fenced, one_line, shown, trimmed
 
 LONGEST = 8_000
 """Characters that a notice has at most: with its fence it fits what a hook may answer."""

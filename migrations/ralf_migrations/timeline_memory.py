@@ -16,7 +16,7 @@ from typing import Any
 from ralf.format import guarded_yaml
 from ralf.model import Attempt
 from ralf.text import cleaning
-from ralf.text.fence import OWN_OUTPUT
+from ralf.text.cleaning import OWN_OUTPUT
 from ralf.transcripts.events import Event
 from ralf.transcripts.notes import note
 from ralf_integrations.blackbox5.runs import handwritten, markdown

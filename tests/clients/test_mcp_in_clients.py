@@ -11,7 +11,7 @@ from kit import CLAUDE, CODEX, World, said, tool, why_not
 
 import ralf
 import storekit
-from ralf.text import fence
+from ralf.text.cleaning import OWN_OUTPUT
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(bool(why_not()), reason=why_not() or "-")]
 
@@ -36,7 +36,7 @@ def test_claude_reads_a_route_and_records_a_decision(world: World) -> None:
     done = world.run(f"{CLAUDE} --mcp-config /tmp/run/mcp.json -p 'Carry on'", {"main": steps})
     assert done.status == 0, done.err + done.out
     sent = world.asked()[-1]
-    assert sent.count(fence.OWN_OUTPUT) == 6, sent  # the fence's two lines, in each of the three answers
+    assert sent.count(OWN_OUTPUT) == 6, sent  # the fence's two lines, in each of the three answers
     assert "We use batch size 10 instead of 11." in sent
     assert "recorded in tide as DEC-005" in sent
     assert 'hint: get_context(route="tide")' in sent

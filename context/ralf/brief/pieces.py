@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 from ralf import config
 from ralf.brief import wording
 from ralf.facts.progress import SUBSTANTIAL, describe_attempts, describe_run
-from ralf.text.cleaning import one_line, trimmed
-from ralf.text.fence import shown
+from ralf.text.cleaning import one_line, shown, trimmed
 from ralf.text.frozen import dataclass
 from ralf.text.matcher import stands_whole
 

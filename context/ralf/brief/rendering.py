@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 
 from ralf import config
 from ralf.brief.pieces import REORDERED_FROM, Piece, pieces, ways
-from ralf.text import fence
-from ralf.text.cleaning import Word, one_line
+from ralf.text import cleaning
+from ralf.text.cleaning import FENCE_TOKENS, SHORT_FENCE_TOKENS, Word, fence_characters, one_line, shown
 from ralf.text.matcher import likeness, words
 
 if TYPE_CHECKING:
@@ -47,20 +47,20 @@ def render(
     section     only this part: brief (what comes before the history), resume (what a session is handed that goes on
                 with the work), goal, work, decisions, facts or history
     fenced      between two lines that say that this is data, not instructions, and that no content can forge
-                (`ralf.text.fence`); they count within `max_tokens`, and a budget too small for them gives ""
+                (`ralf.text.cleaning`); they count within `max_tokens`, and a budget too small for them gives ""
     """
     max_tokens = context.budget if max_tokens is None else max_tokens
     parts = list(pieces(context, section))
     if max_tokens is None:
         text = _joined(parts) + _closing(context, {}, short=False)
-        return fence.fenced(text) if fenced else text
-    short = max_tokens // 3 < fence.TOKENS
+        return cleaning.fenced(text) if fenced else text
+    short = max_tokens // 3 < FENCE_TOKENS
     tokens, characters = max(0, max_tokens), CHARACTERS_PER_TOKEN * max(0, max_tokens)
     if fenced:
-        tokens -= fence.SHORT_TOKENS if short else fence.TOKENS
-        characters -= fence.characters(short=short)
+        tokens -= SHORT_FENCE_TOKENS if short else FENCE_TOKENS
+        characters -= fence_characters(short=short)
     text = _Budget(tokens, characters, context.counts).fit(context, parts, _terms(context, query or context.query))
-    return fence.fenced(text, short=short) if fenced else text
+    return cleaning.fenced(text, short=short) if fenced else text
 
 
 def counted(context: RouteContext) -> dict[str, int]:
@@ -229,7 +229,7 @@ _NOUNS = ("reason", "decision", "fact", "line", "section", "request")
 
 def _closing(context: RouteContext, left_out: dict[str, int], *, short: bool) -> str:
     """What is not in the text, and how to get it."""
-    route = fence.shown(one_line(context.route))
+    route = shown(one_line(context.route))
     if short:
         return config.typed(f"_(cut: `ralf context show {route}`)_\n", context.command)
     folded = context.folded

@@ -31,7 +31,7 @@ from ralf.storage import durable, files, git_files, journal, registry
 from ralf.storage.journal import Record
 from ralf.storage.registry import ADOPTING, UNANSWERED, Registration
 from ralf.text import cleaning
-from ralf.text.fence import shown
+from ralf.text.cleaning import shown
 from ralf.transcripts import lines
 from ralf.transcripts.reader import log_of_session
 

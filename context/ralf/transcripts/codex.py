@@ -12,8 +12,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from ralf.text.cleaning import clean, one_line, without_middle
-from ralf.text.fence import besides, outside
+from ralf.text.cleaning import besides, clean, one_line, outside, without_middle
 from ralf.transcripts.events import (
     START,
     Event,

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ralf.errors import DamagedTranscript, RalfError, TranscriptChanged, TranscriptNotFound, UsageError
-from ralf.text.fence import outside
+from ralf.text.cleaning import outside
 from ralf.transcripts.events import START, Event, Kind, Position, Record, time_of, words
 
 if TYPE_CHECKING:

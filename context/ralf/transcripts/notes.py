@@ -14,8 +14,7 @@ from typing import Any
 
 from ralf.errors import DamagedTranscript
 from ralf.model import Attempt
-from ralf.text.cleaning import clean
-from ralf.text.fence import OWN_OUTPUT
+from ralf.text.cleaning import OWN_OUTPUT, clean
 from ralf.transcripts.events import START, Event, Position, arguments
 from ralf.transcripts.lines import END_KEPT, Fingerprint, Growing, Head, Line, open_regular, read_lines
 

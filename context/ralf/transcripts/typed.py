@@ -7,8 +7,7 @@ from collections import deque
 from collections.abc import Mapping
 from typing import Any
 
-from ralf.text.cleaning import one_line
-from ralf.text.fence import besides, outside
+from ralf.text.cleaning import besides, one_line, outside
 from ralf.transcripts.events import Record, object_in
 
 # ---- the tags of clients ----

@@ -32,7 +32,7 @@ if __package__ != "ralf_integrations.blackbox5":  # run, or linked to: nobody ha
 import ralf
 from ralf.errors import RalfError, RouteNotFound
 from ralf.format.codec import to_tree
-from ralf.text.fence import fenced, shown
+from ralf.text.cleaning import fenced, shown
 from ralf_integrations.blackbox5 import checkpointing
 from ralf_integrations.blackbox5.checkpointing import complain, put
 

@@ -32,8 +32,7 @@ from ralf.redact import redactor_for
 from ralf.summarize import Segment
 from ralf.summarize.extractive import named
 from ralf.text import tokens
-from ralf.text.cleaning import clean, one_line
-from ralf.text.fence import fenced, shown
+from ralf.text.cleaning import clean, fenced, one_line, shown
 from ralf.transcripts.events import START, Event
 from ralf.transcripts.reader import open_transcript
 from ralf_integrations.blackbox5 import checkpointing

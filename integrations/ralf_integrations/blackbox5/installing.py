@@ -17,7 +17,7 @@ from ralf.config import NAME
 from ralf.errors import UsageError
 from ralf.project import Project
 from ralf.storage.files import content_of
-from ralf.text.fence import BEGIN, END
+from ralf.text.cleaning import BEGIN, END
 from ralf_integrations import environment, texts
 from ralf_integrations.blackbox5.checkpointing import ENGINE, MEMORY
 from ralf_integrations.clients import installation, interpreter

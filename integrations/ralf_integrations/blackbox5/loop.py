@@ -32,8 +32,7 @@ from ralf.routing import DEFAULT
 from ralf.storage import durable, files
 from ralf.storage.files import content_of, without_waiting
 from ralf.text import cleaning
-from ralf.text.cleaning import clean
-from ralf.text.fence import fenced, outside, shown
+from ralf.text.cleaning import clean, fenced, outside, shown
 from ralf.text.sentences import promised
 from ralf.transcripts.notes import session_of
 from ralf_integrations import environment

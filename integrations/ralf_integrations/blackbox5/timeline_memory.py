@@ -35,8 +35,8 @@ from ralf.model import Checkpoint, RouteContext
 from ralf.project import Project
 from ralf.storage import durable, files
 from ralf.storage.files import content_of, touch
-from ralf.text import cleaning, fence
-from ralf.text.cleaning import one_line, trimmed
+from ralf.text import cleaning
+from ralf.text.cleaning import OWN_OUTPUT, fenced, one_line, shown, trimmed
 from ralf_integrations import environment
 from ralf_integrations.blackbox5 import checkpointing
 from ralf_integrations.blackbox5.checkpointing import complain, typed
@@ -70,7 +70,7 @@ def view(project: Project, agent: str, route: str = "", *, instead: str = "") ->
         f"**Updated:** {context.last_checkpoint}\n\n---\n\n"
     )
     brief = context.render(_TOKENS, section="brief", fenced=False)
-    return fence.fenced(fence.shown(f"{head}```yaml\n{state}\n```\n\n---\n\n") + brief)
+    return fenced(shown(f"{head}```yaml\n{state}\n```\n\n---\n\n") + brief)
 
 
 def _state(context: RouteContext, who: str) -> dict[str, Any]:
@@ -265,13 +265,13 @@ def _view_of(project: Project, place: Place) -> bytes:
 
 
 def _is_view(content: bytes) -> bool:
-    return content.startswith(fence.OWN_OUTPUT.encode())
+    return content.startswith(OWN_OUTPUT.encode())
 
 
 def _is_whole(content: bytes) -> bool:
     """Whether a view is as we wrote it: its fence names the sum of what stands in it."""
     text = content.decode("utf-8", "replace")
-    return text == fence.fenced("".join(text.splitlines(keepends=True)[1:-1]))
+    return text == fenced("".join(text.splitlines(keepends=True)[1:-1]))
 
 
 def _files(project: Project) -> Iterator[Path]:

@@ -18,7 +18,8 @@ from ralf.finding.reader import get_context
 from ralf.model import RouteContext
 from ralf.project import Project
 from ralf.route.load import load_state
-from ralf.text import fence, tokens
+from ralf.text import tokens
+from ralf.text.cleaning import FENCE_TOKENS, fence_characters, fenced, shown
 from ralf_integrations.hooks import prompt_intent
 from ralf_integrations.hooks.messages import LIMIT, length
 from ralf_integrations.hooks.session import Session
@@ -72,12 +73,12 @@ def within(context: RouteContext, most: int, *, ending: str, beginning: str = ""
     """A context in the fence, with sentences of ours around it, in at most so many tokens, and no more than LIMIT
     characters; "" where they hold next to nothing.
     """
-    before = f"{fence.shown(beginning)}\n" if beginning else ""
-    behind = f"_{fence.shown(config.typed(ending, context.command))}_\n" if ending else ""
-    ours = len(before) + len(behind) + fence.characters()
-    room = min(most - fence.TOKENS - tokens.estimate(before + behind), (LIMIT - ours) // CHARACTERS_PER_TOKEN)
+    before = f"{shown(beginning)}\n" if beginning else ""
+    behind = f"_{shown(config.typed(ending, context.command))}_\n" if ending else ""
+    ours = len(before) + len(behind) + fence_characters()
+    room = min(most - FENCE_TOKENS - tokens.estimate(before + behind), (LIMIT - ours) // CHARACTERS_PER_TOKEN)
     while room >= _FEWEST:
-        text = fence.fenced(f"{before}{context.render(room, section='resume', fenced=False)}{behind}")
+        text = fenced(f"{before}{context.render(room, section='resume', fenced=False)}{behind}")
         if length(text) <= LIMIT:
             return text
         room = room * 9 // 10  # characters outside the basic plane count twice
@@ -111,7 +112,7 @@ def nothing(route: str) -> str:
 
 def words(text: str) -> str:
     """Words of ours in the fence, within LIMIT: none of their characters counts more than twice."""
-    return fence.fenced(fence.shown(text)[: LIMIT // 2 - fence.characters(short=True)], short=True)
+    return fenced(shown(text)[: LIMIT // 2 - fence_characters(short=True)], short=True)
 
 
 def age(time: str | float) -> str:
@@ -120,7 +121,7 @@ def age(time: str | float) -> str:
     with suppress(ValueError):
         moment = moment or datetime.fromisoformat(str(time) if _ZONE.search(str(time)) else f"{time}Z")
     if moment is None:
-        return fence.shown(str(time)) or "at an unknown time"
+        return shown(str(time)) or "at an unknown time"
     seconds = (datetime.now(UTC) - moment).total_seconds()
     for size, unit in _SECONDS:
         if seconds >= size:

@@ -6,8 +6,7 @@ from contextlib import suppress
 
 from ralf import config, routing
 from ralf.errors import Damaged
-from ralf.text import fence
-from ralf.text.cleaning import trimmed
+from ralf.text.cleaning import besides, outside, trimmed
 from ralf_integrations.hooks import handover, previous_sessions, prompt_intent, session_registry, usage
 from ralf_integrations.hooks.messages import Answer
 from ralf_integrations.hooks.prompt_intent import Wish
@@ -103,7 +102,7 @@ def prompted(session: Session) -> Answer:
     """
     if session.known.owed:
         return _of_run(session)
-    prompt = fence.besides(fence.outside(session.payload.prompt))
+    prompt = besides(outside(session.payload.prompt))
     wish = prompt_intent.read(prompt, routing.names_of(session.project))
     if (session.settings.inject == "off" and wish.kind != "load") or (session.known.forked and wish.kind == "continue"):
         wish = Wish()
@@ -148,7 +147,7 @@ def _of_run(session: Session) -> Answer:
     text, route = session.known.owed, session.route
     session.note(owed="", briefed=tuple(dict.fromkeys((*session.known.briefed, route))))
     prompt = session.payload.prompt
-    is_there = any(words in prompt and words not in fence.outside(prompt) for words in handover.beginnings(route))
+    is_there = any(words in prompt and words not in outside(prompt) for words in handover.beginnings(route))
     return Answer() if is_there else Answer(context=session.hand("brief", text))
 
 

@@ -18,8 +18,7 @@ from ralf.finding.reader import RouteSummary
 from ralf.finding.search import SearchHit
 from ralf.routing import BRANCH
 from ralf.text import tokens
-from ralf.text.cleaning import clean, one_line, trimmed
-from ralf.text.fence import TOKENS, characters, fenced, shown
+from ralf.text.cleaning import FENCE_TOKENS, clean, fence_characters, fenced, one_line, shown, trimmed
 
 
 @dataclass(frozen=True)
@@ -199,8 +198,8 @@ def short(text: str) -> str:
 
 def fitting(texts: Sequence[str], max_tokens: int) -> list[str]:
     """The first texts that fit a budget with their fence; at least a part of the first."""
-    left = max_tokens - TOKENS - 20  # and the closing line
-    room = CHARACTERS_PER_TOKEN * left - characters()
+    left = max_tokens - FENCE_TOKENS - 20  # and the closing line
+    room = CHARACTERS_PER_TOKEN * left - fence_characters()
     kept: list[str] = []
     for text in texts:
         cut = text if kept else _cut(text, left, room)

@@ -14,8 +14,7 @@ from ralf.finding.reader import RouteSummary
 from ralf.finding.search import SearchHit
 from ralf.project import Project
 from ralf.route import offsets
-from ralf.text.cleaning import clean, one_line, trimmed
-from ralf.text.fence import fenced, shown
+from ralf.text.cleaning import clean, fenced, one_line, shown, trimmed
 from ralf.transcripts.reader import newest_logs, open_transcript
 from ralf_integrations.hooks import session_registry
 from ralf_integrations.mcp import answers, caller

@@ -17,8 +17,7 @@ from typing import Any
 from ralf.errors import DamagedTranscript, RalfError, TranscriptNotFound
 from ralf.format.guarded_yaml import BadYaml
 from ralf.model import Attempt
-from ralf.text.cleaning import clean, one_line, trimmed
-from ralf.text.fence import outside
+from ralf.text.cleaning import clean, one_line, outside, trimmed
 from ralf.text.sentences import promised, sentences
 from ralf.transcripts.events import Event
 from ralf.transcripts.notes import Notes, note, session_of
