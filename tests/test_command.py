@@ -12,8 +12,8 @@ import pytest
 
 from ralf.errors import UsageError
 from ralf.summarize import command
+from ralf.summarize.answer import SCHEMA
 from ralf.summarize.command import PRESETS, Command, NoAnswer, Printed, Usage, named
-from ralf.summarize.prompt import SCHEMA
 from storekit import HANGS
 
 MODEL = Path(__file__).parent / "clients" / "model.py"

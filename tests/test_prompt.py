@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from ralf.model import ActiveWork, Decision
-from ralf.summarize.prompt import SCHEMA, BadAnswer, fence_for, misfit, patch_of, prompt
+from ralf.summarize.answer import SCHEMA, BadAnswer, misfit, patch_of
+from ralf.summarize.command import fence_for, prompt
 from ralf.transcripts.events import EvidenceLine
 from storekit import NO_ANSWER
 

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from ralf.model import Decision
-from ralf.summarize.prompt import Change, Item, NewDecision, Patch
-from ralf.summarize.verify import Lines, Support, Verified, claims, openers, verified
+from ralf.summarize.answer import Change, Item, Lines, NewDecision, Patch, Verified, verified
+from ralf.text.sentences import Support, claims, openers
 from ralf.transcripts.events import EvidenceLine
 
 USER = "Keep the old columns of the tide table. Never push to main."

@@ -52,7 +52,7 @@ from ralf.project import Project
 from ralf.refining import local_config
 from ralf.route import offsets, state
 from ralf.storage import journal_file
-from ralf.summarize import prompt
+from ralf.summarize import answer as answers
 from ralf.text import cleaning
 from ralf.transcripts.reader import open_transcript
 from ralf_integrations.hooks import checkpoints, entry, instant
@@ -292,8 +292,8 @@ def answer(_: World, __: random.Random, data: bytes) -> None:
     except (ValueError, RecursionError):
         return
     try:
-        prompt.patch_of(tree)
-    except prompt.BadAnswer as error:
+        answers.patch_of(tree)
+    except answers.BadAnswer as error:
         raise RalfError("answer", str(error)) from None
 
 

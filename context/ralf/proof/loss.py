@@ -20,9 +20,9 @@ from ralf.route.edits import said
 from ralf.route.fold import body_of, entry_of, section_of
 from ralf.storage.journal import Digest, Store, has_blob
 from ralf.summarize import Segment, Summarizer, Summary
-from ralf.summarize.prompt import MOST_SECTION
-from ralf.summarize.verify import Support, claims
+from ralf.summarize.answer import MOST_SECTION
 from ralf.text.cleaning import one_line
+from ralf.text.sentences import Support, claims
 from ralf.transcripts.events import read_evidence
 
 # ---- the loss report ----

@@ -26,9 +26,8 @@ from ralf.route.load import load_state
 from ralf.route.write import open_route
 from ralf.storage import files, journal
 from ralf.storage.journal import Record, Token
-from ralf.summarize.command import Command, NoAnswer, Usage
-from ralf.summarize.prompt import SCHEMA, BadAnswer, patch_of, prompt
-from ralf.summarize.verify import Amendment, Lines, Verified, verified
+from ralf.summarize.answer import SCHEMA, Amendment, BadAnswer, Lines, Verified, patch_of, verified
+from ralf.summarize.command import Command, NoAnswer, Usage, prompt
 from ralf.text import tokens
 from ralf.transcripts.events import EvidenceLine, read_evidence
 

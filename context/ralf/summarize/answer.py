@@ -1,4 +1,4 @@
-"""What of a model's answer its lines bear out; the rest is thrown away and counted."""
+"""Reads a model's answer, and keeps what the lines that it names bear out; the rest is thrown away and counted."""
 
 from __future__ import annotations
 
@@ -8,13 +8,204 @@ from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Literal
+from itertools import accumulate
+from typing import Any, Literal
 
 from ralf.model import SHA256_DIGITS, Decision, Source
-from ralf.summarize.prompt import MOST_SECTION, Change, Item, NewDecision, Patch
-from ralf.text.cleaning import one_line
-from ralf.text.matcher import stands_whole
+from ralf.text.cleaning import clean, one_line, trimmed
+from ralf.text.sentences import Support, openers
 from ralf.transcripts.events import EvidenceLine
+
+# ---- the answer ----
+
+MOST_TEXT = 500  # characters of one text
+
+MOST_ITEMS = 40  # of each list
+
+MOST_SECTION = 4_400  # characters of a section, as many as the embedded summariser takes
+
+
+def _object(**properties: Any) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "additionalProperties": False,
+        "required": list(properties),
+        "properties": properties,
+    }
+
+
+def _list(items: Mapping[str, Any]) -> dict[str, Any]:
+    return {"type": "array", "items": items}
+
+
+_TEXT = {"type": "string"}
+
+_LINES = _object(first={"type": "integer"}, last={"type": "integer"})
+
+_ITEM = _object(text=_TEXT, lines=_LINES)
+
+_OPTION = _object(option=_TEXT, why_not=_TEXT)
+
+KINDS = ("decision", "rule", "failed-approach")
+
+CHANGES = ("changed", "superseded", "reversed")
+
+SCHEMA: dict[str, Any] = _object(
+    title=_TEXT,
+    section=_list(_ITEM),
+    decisions=_list(
+        _object(
+            kind={"type": "string", "enum": list(KINDS)},
+            decision=_TEXT,
+            reason=_TEXT,
+            rejected=_list(_OPTION),
+            supersedes=_TEXT,
+            lines=_LINES,
+        )
+    ),
+    changes=_list(
+        _object(
+            id=_TEXT,
+            change={"type": "string", "enum": list(CHANGES)},
+            replaced_by=_TEXT,
+            reason=_TEXT,
+            rejected=_list(_OPTION),
+            lines=_LINES,
+        )
+    ),
+    active_work=_object(next_steps=_list(_ITEM), blockers=_list(_ITEM), findings=_list(_ITEM)),
+)
+"""The answer's schema: closed, every property required, "" and [] for nothing, so that providers with a strict mode
+(which allows no optional property) take it as it stands.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One line of text, and the first and last line of the transcript that say so."""
+
+    text: str
+    first: int
+    last: int
+
+
+@dataclass(frozen=True, slots=True)
+class NewDecision:
+    """A decision that the current list does not have; `supersedes` is the label of the one that it replaces."""
+
+    kind: str
+    decision: str
+    reason: str
+    rejected: tuple[str, ...]
+    supersedes: str
+    first: int
+    last: int
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What happened to a decision of the current list: changed (its reason or options), superseded, reversed."""
+
+    id: str
+    change: str
+    replaced_by: str
+    reason: str
+    rejected: tuple[str, ...]
+    first: int
+    last: int
+
+
+@dataclass(frozen=True, slots=True)
+class Patch:
+    """A model's answer."""
+
+    title: str
+    section: tuple[Item, ...]
+    decisions: tuple[NewDecision, ...]
+    changes: tuple[Change, ...]
+    work: Mapping[str, tuple[Item, ...]]
+
+
+class BadAnswer(ValueError):
+    """An answer that does not fit the schema; the message says where and why."""
+
+
+def patch_of(tree: object) -> Patch:
+    """The patch that an answer holds; BadAnswer when it does not fit the schema."""
+    wrong = misfit(tree, SCHEMA)
+    if wrong:
+        raise BadAnswer(wrong)
+    assert isinstance(tree, dict)  # noqa: S101  # the schema has just said so
+    return Patch(
+        title=_text(tree["title"]),
+        section=_items(tree["section"]),
+        decisions=tuple(
+            NewDecision(
+                item["kind"],
+                _text(item["decision"]),
+                _text(item["reason"]),
+                _options(item["rejected"]),
+                _text(item["supersedes"]),
+                item["lines"]["first"],
+                item["lines"]["last"],
+            )
+            for item in tree["decisions"][:MOST_ITEMS]
+        ),
+        changes=tuple(
+            Change(
+                _text(item["id"]),
+                item["change"],
+                _text(item["replaced_by"]),
+                _text(item["reason"]),
+                _options(item["rejected"]),
+                item["lines"]["first"],
+                item["lines"]["last"],
+            )
+            for item in tree["changes"][:MOST_ITEMS]
+        ),
+        work={key: _items(value) for key, value in tree["active_work"].items()},
+    )
+
+
+_TYPES = {
+    "object": (dict, "object"),
+    "array": (list, "list"),
+    "integer": (int, "whole number"),
+    "string": (str, "text"),
+}
+
+
+def misfit(value: object, schema: Mapping[str, Any], at: str = "the answer") -> str:
+    """Where and why a value does not fit a schema of objects, arrays, strings and integers; "" when it does."""
+    kind, name = _TYPES[schema["type"]]
+    if not isinstance(value, kind) or isinstance(value, bool):
+        return f"{at} is no {name}"
+    if isinstance(value, dict):
+        known = schema["properties"]
+        odd = [f"{at} has no {name!r}" for name in known if name not in value]
+        odd += [f"{at} has {name!r}, which is not asked for" for name in value if name not in known]
+        odd += [wrong for name in known if name in value if (wrong := misfit(value[name], known[name], f"{at}.{name}"))]
+        return odd[0][:200] if odd else ""
+    if isinstance(value, list):
+        wrongs = (misfit(item, schema["items"], f"{at}[{place}]") for place, item in enumerate(value))
+        return next((wrong for wrong in wrongs if wrong), "")
+    choices = schema.get("enum", [value])
+    return "" if value in choices else f"{at} is none of {', '.join(choices)}"
+
+
+def _text(value: str) -> str:
+    return trimmed(one_line(clean(value)), MOST_TEXT)
+
+
+def _items(values: list[Any]) -> tuple[Item, ...]:
+    made = (Item(_text(item["text"]), item["lines"]["first"], item["lines"]["last"]) for item in values[:MOST_ITEMS])
+    return tuple(item for item in made if item.text)
+
+
+def _options(values: list[Any]) -> tuple[str, ...]:
+    found = ((_text(item["option"]), _text(item["why_not"])) for item in values[:MOST_ITEMS])
+    return tuple(f"{option}: {why}" if why else option for option, why in found if option)
+
 
 # ---- what lines bear out ----
 
@@ -26,58 +217,6 @@ PROSE = ("user", "assistant")
 Where = Literal["prose", "said", "all"]
 """What of the lines counts: what people and the agent said, that and the agent's calls, or all."""
 
-_QUOTED = re.compile(r"`([^`]+)`")
-
-_EDGES = ".,;:!?…()[]{}<>\"'*_“”‘’«»|—–"  # noqa: RUF001  # typographic quotes and dashes are what is stripped
-
-_PLAIN = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]{1,2})?\Z")  # noqa: RUF001  # an apostrophe
-
-_NUMBER = re.compile(r"(?<![\w.])\d[\d,]*(?:\.\d+)?(?![\w])")
-
-_WORD = re.compile(r"[^\W\d_]+")
-
-_CASELESS = re.compile("[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
-
-_DENIAL = re.compile(r"\b(?:not|never|cannot|no longer)\b|n['’]t\b", re.I)  # noqa: RUF001  # an apostrophe
-
-_NEGATIVE = re.compile(
-    r"\b(?:not|never|no|none|nothing|cannot|without|avoid\w*|dropp?\w*|remov\w*|reject\w*|instead|rather|stop\w*|fail\w*)\b"
-    r"|n['’]t\b",  # noqa: RUF001  # an apostrophe
-    re.I,
-)
-
-_SENTENCE = re.compile(r"(?:^|[.!?:;]\s+|\s[—–-]\s)[\"'(*]*([^\W\d_]+)", re.M)  # noqa: RUF001
-
-_STOP = frozenset(
-    """
-    about above after again against because been before being below between both could does doing down during each
-    from further have having here into itself just more most once only other over same should some such than that
-    their them then there these they this those through under until very were what when where which while with would
-    will your also used uses using make made need needs must instead rather chose choose chosen decided decision
-    agent user work next step
-    """.split()
-)
-
-_OPENERS = _STOP | frozenset(
-    """
-    the and but for its our all any one two yes let now never always add adopt allow apply ask avoid build call change
-    check choose commit copy create delete do drop fix follow go have implement keep leave let make merge move name open
-    pass pin prefer put read remove rename replace return revert run say send set show skip split start stop store take
-    tell test try turn update use wait wants write
-    """.split()
-)
-"""Words that open a sentence without being a name."""
-
-_HUMP = re.compile(r"[^\W\d_](?=[A-Z][a-z])|[a-z](?=[A-Z])")
-
-_FORM = re.compile(r"(?:ed|ing|ly)\Z")
-
-_CUT = re.compile(r"(?<=[.!?;])\s+|\n+")
-
-_REACH = 4  # words that a "not" speaks of
-
-_STEM = 5  # characters that two forms of a word share
-
 
 class Lines:
     """The text of a segment's events by their lines in the transcript."""
@@ -85,21 +224,12 @@ class Lines:
     def __init__(self, lines: Iterable[EvidenceLine]) -> None:
         self._lines: Sequence[EvidenceLine] = sorted(lines, key=lambda line: (line.line, line.last))
         self._starts = [line.line for line in self._lines]
+        self._last = max((line.last for line in self._lines), default=0)
         self._longest = max((line.last - line.line for line in self._lines), default=0)
-
-    @property
-    def first(self) -> int:
-        """The first line, 0 for no text."""
-        return self._lines[0].line if self._lines else 0
-
-    @property
-    def last(self) -> int:
-        """The last line, 0 for no text."""
-        return max((line.last for line in self._lines), default=0)
 
     def within(self, first: int, last: int, margin: int = MARGIN) -> list[EvidenceLine]:
         """The events between two lines, a margin included; [] for lines that are not there."""
-        if not self.first <= first <= last <= self.last:
+        if not self._starts or not self._starts[0] <= first <= last <= self._last:
             return []
         start = bisect_left(self._starts, first - margin - self._longest)
         stop = bisect_left(self._starts, last + margin + 1)
@@ -119,156 +249,6 @@ class Lines:
     def whole_said(self) -> Support:
         """The same without what tools printed."""
         return Support(line.text for line in self._lines if line.kind in (*PROSE, "call", "note"))
-
-
-class Support:
-    """A text that a claim is held against."""
-
-    def __init__(self, texts: Iterable[str]) -> None:
-        self._parts = tuple(texts)
-        self._text = one_line("\n".join(self._parts))
-
-    def __bool__(self) -> bool:
-        return bool(self._text)
-
-    @cached_property
-    def _folded(self) -> str:
-        return self._text.casefold()
-
-    @cached_property
-    def _sentences(self) -> tuple[str, ...]:
-        return tuple(sentence for part in self._parts for sentence in _CUT.split(part) if sentence.strip())
-
-    @cached_property
-    def _numbers(self) -> Mapping[str, frozenset[str]]:
-        """Each number with the words that stand beside it."""
-        found: dict[str, frozenset[str]] = {}
-        for sentence in self._sentences:
-            for number in _NUMBER.findall(sentence):
-                plain = number.replace(",", "")
-                found[plain] = found.get(plain, frozenset()) | _all_units(sentence)
-        return found
-
-    @cached_property
-    def _units(self) -> frozenset[str]:
-        return _all_units(self._text)
-
-    def missing(self, text: str, beyond: Support | None = None) -> list[str]:
-        """The names, paths and numbers of a text that do not stand here; a number has to stand with a word of it.
-
-        beyond  where a proper noun or an abbreviation, which is no path, number or identifier, may stand as well
-        """
-        words = _all_units(text)
-        missing = [claim for claim in claims(text) if not self._has(claim, words)]
-        if beyond is None:
-            return missing
-        return [claim for claim in missing if not _is_word(claim) or not beyond.knows(claim)]
-
-    def missing_of(self, wanted: Iterable[str]) -> list[str]:
-        """Those of some names, paths and numbers that do not stand here."""
-        return [claim for claim in wanted if not self._has(claim, frozenset())]
-
-    def share(self, text: str) -> float:
-        """The share of a text's words that stand here, in any form; 1 for a text without words of its own."""
-        wanted = _all_units(text)
-        return len(wanted & self._units) / len(wanted) if wanted else 1.0
-
-    def bears_out(self, text: str, least: float, beyond: Support | None = None) -> bool:
-        """Whether every name of a text and this share of its words stand here, and both say yes, or both no."""
-        if not self or self.missing(text, beyond) or self.share(text) < least or self.denies(text):
-            return False
-        if not _DENIAL.search(text):
-            return True
-        denied, near = _denied_units(_DENIAL, text), self._nearest(text)
-        if not denied:  # short names only: that something is denied has to do
-            return any(_NEGATIVE.search(sentence) for sentence in near)
-        return any(denied & _denied_units(_NEGATIVE, sentence) for sentence in near)
-
-    def denies(self, text: str) -> bool:
-        """Whether what comes nearest to a text here says no to a word that the text says yes to."""
-        if _NEGATIVE.search(text):
-            return False
-        return any(_denied_units(_DENIAL, sentence) & _all_units(text) for sentence in self._nearest(text)[:1])
-
-    def knows(self, word: str) -> bool:
-        """Whether a word stands here, in whatever letters."""
-        return stands_whole(word.casefold(), self._folded)
-
-    def uses(self, word: str) -> bool:
-        """Whether a word stands here in small letters, in any form: then it is no name."""
-        stem = re.escape(word.lower().rstrip("s"))
-        return re.search(rf"(?<!\w){stem}(?:e?s|e?d|ing|e?r|e?rs|ly|ion|ions)?(?!\w)", self._text) is not None
-
-    def _nearest(self, text: str) -> list[str]:
-        """The two sentences that have most of a text's words, best first."""
-        wanted = _all_units(text)
-        return sorted(self._sentences, key=lambda sentence: -len(wanted & _all_units(sentence)))[:2]
-
-    def _has(self, claim: str, words: frozenset[str]) -> bool:
-        if _NUMBER.fullmatch(claim):
-            beside = self._numbers.get(claim.replace(",", ""))
-            return beside is not None and (not words or not words.isdisjoint(beside))
-        if _is_word(claim):
-            return stands_whole(claim.casefold(), self._folded)
-        return stands_whole(claim, self._text)
-
-
-def claims(text: str) -> list[str]:
-    """What of a text can be true or false by itself: quoted code, paths, names, numbers and proper nouns, each once.
-
-    A name is any word that is not made of letters alone, or has a capital where no sentence begins.
-    """
-    found = [one_line(quoted).strip().removesuffix("()") for quoted in _QUOTED.findall(text)]
-    rest = _QUOTED.sub(" ", text)
-    openings = {match.start(1) for match in _SENTENCE.finditer(rest)}
-    for match in re.finditer(r"\S+", rest):
-        token = re.sub(r"(?:['’]s|\(\))\Z", "", match.group().strip(_EDGES))  # noqa: RUF001  # an apostrophe
-        if not token:
-            continue
-        at = match.start() + match.group().index(token)
-        parts = token.split("-")
-        if all(_PLAIN.match(part) for part in parts):
-            opens = at in openings
-            found += [
-                part
-                for place, part in enumerate(parts)
-                if len(part) > 1
-                and (part[1:] != part[1:].lower() or (part[:1] != part[:1].lower() and not (opens and not place)))
-            ]
-        elif any(character.isalnum() for character in token):
-            found.append(token)
-    return [claim for claim in dict.fromkeys(found) if claim]
-
-
-def _is_word(claim: str) -> bool:
-    return _PLAIN.match(claim) is not None and _HUMP.search(claim) is None
-
-
-def openers(text: str) -> list[str]:
-    """The words with a capital that open a sentence and may be names: nobody can tell by the capital."""
-    found = _SENTENCE.findall(_QUOTED.sub(" ", text))
-    return [
-        word
-        for word in found
-        if word[0] != word[0].lower() and word.casefold() not in _OPENERS and not _FORM.search(word) and len(word) > 2
-    ]
-
-
-def _denied_units(word: re.Pattern[str], text: str) -> frozenset[str]:
-    """The words that a "not" in a text speaks of: the few behind it."""
-    behind = (" ".join(text[found.end() :].split()[:_REACH]) for found in word.finditer(text))
-    return frozenset(unit for words in behind for unit in _all_units(words))
-
-
-def _all_units(text: str) -> frozenset[str]:
-    return frozenset(unit for word in _WORD.findall(text) for unit in _units_of(word))
-
-
-def _units_of(word: str) -> Iterable[str]:
-    folded = word.casefold()
-    if _CASELESS.search(word):  # written without spaces: its pairs of characters
-        return [folded[place : place + 2] for place in range(max(1, len(folded) - 1))]
-    return [] if len(folded) < 4 or folded in _STOP else [folded[:_STEM]]
 
 
 # ---- what is left of an answer ----
@@ -343,20 +323,13 @@ class _Verifier:
         if title and not self._borne_out(title, self._lines.whole, REPORT):
             title = ""
             self._dropped += 1
-        section = self._reported(patch.section)
-        text: list[str] = []
-        room = MOST_SECTION
-        for line in section:
-            room -= len(line) + 3
-            if room < 0:
-                self._dropped += 1
-            else:
-                text.append(f"- {line}")
-        decisions = [made for item in patch.decisions if (made := self._decision(item)) is not None]
-        self._dropped += len(decisions[MOST_DECISIONS:])
-        decisions = decisions[:MOST_DECISIONS]
-        changed = [amended for item in patch.changes if (amended := self._change(item)) is not None]
-        amendments = {item.id: item for item in changed}
+        section = [f"- {line}" for line in self._reported(patch.section)]
+        ends = accumulate(len(line) + 1 for line in section)
+        text = [line for line, end in zip(section, ends, strict=True) if end <= MOST_SECTION]
+        made = [decision for decision in map(self._decision, patch.decisions) if decision is not None]
+        decisions = made[:MOST_DECISIONS]
+        self._dropped += len(section) - len(text) + len(made) - len(decisions)
+        amendments = {item.id: item for item in map(self._change, patch.changes) if item is not None}
         # The next agent does what it reads here, so that no tool's output may be the only one to say so.
         work = {key: tuple(self._reported(items, said=key == "next_steps")) for key, items in patch.work.items()}
         kept = bool(title) + len(text) + len(decisions) + len(amendments) + sum(map(len, work.values()))
@@ -403,13 +376,10 @@ class _Verifier:
             return None  # known: neither kept nor wrong
         origin = self._origin(spoken, text)
         kind = item.kind if item.kind != "rule" or origin == "user" else "decision"
-        replaced = self._current.get(item.supersedes)
-        supersedes = ""
-        if item.supersedes:
-            if replaced is not None and _may_change(replaced, origin) and self._speaks_of(replaced, prose, text):
-                supersedes = replaced.id
-            else:
-                self._dropped += 1
+        replaced = self._current.get(item.supersedes) if item.supersedes else None
+        if replaced is None or not (_may_change(replaced, origin) and self._speaks_of(replaced, prose, text)):
+            self._dropped += bool(item.supersedes)
+            replaced = None
         return Decision(
             kind=kind,
             pinned=kind == "rule",
@@ -417,7 +387,7 @@ class _Verifier:
             decision=text,
             rationale=self._reason(item.reason, said),
             alternatives=tuple(option for option in item.rejected if self._holds(option, said)),
-            supersedes=supersedes,
+            supersedes=replaced.id if replaced is not None else "",
             source=self._source(spoken),
             origin=origin,
         )
@@ -454,10 +424,9 @@ class _Verifier:
         return text if text and self._holds(text, said) else ""
 
     def _holds(self, text: str, said: Support) -> bool:
-        if self._borne_out(text, said, REASON, said=True):
-            return True
-        self._dropped += 1
-        return False
+        holds = self._borne_out(text, said, REASON, said=True)
+        self._dropped += not holds
+        return holds
 
     def _borne_out(self, text: str, support: Support, least: float, *, said: bool = False) -> bool:
         """Whether a text holds; `said`: nothing that a tool printed counts."""
