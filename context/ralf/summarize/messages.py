@@ -6,6 +6,7 @@ import hashlib
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import takewhile
 from typing import Any, Literal
 
 from ralf.facts import pasted
@@ -103,9 +104,8 @@ def whole_of(message: Message) -> str:
     to look at, or at which step it is.
     """
     words = sum(len(sentence.text.split()) for sentence in message.said)
-    if not 4 <= words <= _SHORT or message.declined or says_place(message.said):
-        return ""
-    if any(english.is_question(s.text) or english.looks_around(s.text) for s in message.said):
+    asks = not 4 <= words <= _SHORT or message.declined or says_place(message.said)
+    if asks or any(english.is_question(s.text) or english.looks_around(s.text) for s in message.said):
         return ""
     return joined(sentence.text for sentence in message.said)
 
@@ -115,13 +115,11 @@ def around(
 ) -> str:
     """The sentences next to one that hold its reason, up to the first behind it of which `but` says that it is none."""
     place = said.index(sentence)
-    kept: list[str] = []
-    if place and english.gives_reason(said[place - 1].text) and not english.looks_around(said[place - 1].text):
-        kept.append(said[place - 1].text)
+    before = [s.text for s in said[max(0, place - 1) : place]]
+    kept = [text for text in before if english.gives_reason(text) and not english.looks_around(text)]
     for number, following in enumerate(said[place + 1 : place + 5]):
-        if "?" in following.text or english.looks_around(following.text) or following.kind == "heading":
-            break
-        if but(following.text):
+        text = following.text
+        if "?" in text or english.looks_around(text) or following.kind == "heading" or but(text):
             break
         near = following.paragraph == sentence.paragraph or (following.kind == "item" and sentence.kind != "item")
         if english.gives_reason(following.text) or (near and number < 3):
@@ -145,13 +143,11 @@ def clip(text: str, words: int) -> str:
 def join(texts: Sequence[str], words: int) -> str:
     """As many of the texts, in order and each once, as fit into so many words."""
     kept: list[str] = []
-    room = words
-    for text in dict.fromkeys(texts):
+    for text in filter(None, dict.fromkeys(texts)):
         size = len(text.split())
-        if not text or room <= 0:
-            continue
-        kept.append(text if size <= room else clip(text, room))
-        room -= size
+        if words > 0:
+            kept.append(text if size <= words else clip(text, words))
+        words -= size
     return joined(kept)
 
 
@@ -220,20 +216,10 @@ def own_sentences(said: Sequence[Sentence]) -> list[Sentence]:
         if told is None or _CONCLUDES.search(sentence.text, told.end()):
             kept.append(sentence)
         elif told["how"] != "that":
-            quoting.add(sentence.paragraph)
-            quoting.update(_items_below(said, sentence))
+            behind = (other for other in said if other.paragraph > sentence.paragraph)
+            below = takewhile(lambda other: other.kind == "item", behind)
+            quoting.update((sentence.paragraph, *(item.paragraph for item in below)))
     return kept
-
-
-def _items_below(said: Sequence[Sentence], lead: Sentence) -> list[int]:
-    """The paragraphs of the items that stand right below a sentence."""
-    below = []
-    for sentence in said:
-        if sentence.paragraph > lead.paragraph:
-            if sentence.kind != "item":
-                break
-            below.append(sentence.paragraph)
-    return below
 
 
 # ---- lead-ins ----
@@ -314,14 +300,12 @@ def lead_in_section(text: str) -> str:
 
 def without_lead_in(said: Sequence[Sentence]) -> tuple[bool, list[Sentence]]:
     """The sentences of a message without its lead-in, and whether that announces a decision."""
-    if not said:
-        return False, []
-    first, rest = said[0], list(said[1:])
-    clause = _CLAUSE.match(first.text)
+    rest = list(said[1:])
+    clause = _CLAUSE.match(said[0].text) if said else None
     if clause is not None and is_lead_in(clause[1]):
-        return announces(clause[1]), [replace(first, text=first.text[clause.end() :]), *rest]
-    if rest and rest[0].kind == "text" and is_lead_in(first.text):
-        return announces(first.text), rest
+        return announces(clause[1]), [replace(said[0], text=said[0].text[clause.end() :]), *rest]
+    if rest and rest[0].kind == "text" and is_lead_in(said[0].text):
+        return announces(said[0].text), rest
     return False, list(said)
 
 
@@ -333,19 +317,17 @@ def says_place(said: Sequence[Sentence]) -> bool:
 def behind_place(said: Sequence[Sentence]) -> list[Sentence]:
     """The sentences of such a message without that; of any other, all."""
     place = _PLACE.match(said[0].text) if said else None
-    if place is None:
-        return list(said)
-    first = replace(said[0], text=said[0].text[place.end() :])
-    return [first, *said[1:]] if first.text else list(said[1:])
+    text = said[0].text[place.end() :] if place else ""
+    return [*([replace(said[0], text=text)] if text else []), *said[bool(place) :]]
 
 
 def is_lead_in(text: str) -> bool:
     """Whether a clause has no content of its own: short, it names nothing, and reports nothing."""
-    if len(text.split()) > _MOST_WORDS or _CONCRETE.search(text) or _REPORTS(text) or english.is_question(text):
+    if len(text.split()) > _MOST_WORDS or _CONCRETE.search(text) or _REPORTS(text):
         return False
-    if english.looks_around(text) or english.is_status(text):
+    if english.is_question(text) or english.looks_around(text) or english.is_status(text):
         return False
-    return announces(text) or (len(content_words(_plain(text))) <= 2 and not english.narrates(text))
+    return announces(text) or (_says_little(text) and not english.narrates(text))
 
 
 def reacts(text: str) -> bool:
@@ -355,13 +337,12 @@ def reacts(text: str) -> bool:
 
 def announces(text: str) -> bool:
     """Whether a clause says that something is decided, and not what."""
-    if not _DECIDES(text) or _REPORTS(text):
-        return False
-    return len(content_words(_plain(_DECIDES.sub("", text)))) <= 2
+    return _DECIDES(text) and not _REPORTS(text) and _says_little(_DECIDES.sub("", text))
 
 
-def _plain(text: str) -> str:
-    return text[:1].lower() + text[1:]
+def _says_little(text: str) -> bool:
+    """Whether a clause, whose first word is no name, has at most two words that say what it is about."""
+    return len(content_words(text[:1].lower() + text[1:])) <= 2
 
 
 # ---- exchanges ----
@@ -425,10 +406,8 @@ def exchanges(events: Sequence[Event]) -> list[Exchange]:
             out.append(Exchange(event.text, []))
             continue
         for voice, text in _texts(event):
-            said = sentences(text[:LONGEST])
-            if said:
-                if not out:
-                    out.append(Exchange("", []))
+            if said := sentences(text[:LONGEST]):
+                out = out or [Exchange("", [])]
                 out[-1].statements.append(Statement(voice, event, said))
     return out
 
@@ -458,16 +437,13 @@ def _written(tool: str, arguments: Mapping[str, Any]) -> Iterator[str]:
             yield from _heredocs(command)
             yield from (match[1] or match[2] for match in _MESSAGE.finditer(command))
         return
+    keys: tuple[str, ...] = _PROSE_KEYS
     if any(_DOCUMENT(str(arguments.get(key, ""))) for key in _FILE_KEYS):
-        keys: tuple[str, ...] = _CONTENT_KEYS
+        keys = _CONTENT_KEYS
     elif any(key in arguments for key in (*_FILE_KEYS, "pattern", "todos", "prompt")):
         return
-    else:
-        keys = _PROSE_KEYS
-    for key in keys:
-        text = arguments.get(key)
-        if isinstance(text, str) and len(text) >= _LEAST:
-            yield text
+    texts = map(arguments.get, keys)
+    yield from (text for text in texts if isinstance(text, str) and len(text) >= _LEAST)
 
 
 def _heredocs(command: str) -> Iterator[str]:
