@@ -101,23 +101,16 @@ def states_design(texts: Sequence[str], *, orders: bool = False) -> int:
     """
     opening = texts[0] if texts else ""
     texts = [text for text in texts if len(text.split()) > 2] if len(texts) > 1 else list(texts)
-    if not texts:
-        return 0
-    first = texts[0]
-    words = len(first.split())
+    first = texts[0] if texts else ""
     least = 4 if len(texts) == 1 and not _FINDS(first) else 6
-    if words < least or words > 90 or english.is_question(first) or _TALKS(first) or _REPORTS(first):
+    if not least <= len(first.split()) <= 90 or english.is_question(first) or _TALKS(first) or _REPORTS(first):
         return 0
     if any(english.looks_around(text) for text in texts):
         return 0
-    if (is_imperative(first) or _PROPOSAL(first)) and not _CONTINUES.match(first):
+    continues = _CONTINUES.match(first) is not None
+    if (is_imperative(first) or _PROPOSAL(first)) and not continues:
         return english.ENOUGH
-    if (
-        orders
-        or _DISCOVERS.match(opening)
-        or _CONTINUES.match(first)
-        or any(_TALKS(text) or _REPORTS(text) for text in texts)
-    ):
+    if orders or continues or _DISCOVERS.match(opening) or any(_TALKS(text) or _REPORTS(text) for text in texts):
         return 0
     if english.guesses(first, len(first)) or _WAS(first) or (len(texts) == 1 and first.endswith(":")):
         return 0
@@ -132,9 +125,8 @@ def assigns(text: str) -> bool:
 def may_follow(texts: Sequence[str]) -> bool:
     """Whether a message can be what was announced as decided: it asks nothing, and does not go on to look around."""
     first = texts[0] if texts else ""
-    if len(first.split()) < 5 or first.endswith(":") or _SPEAKS.match(first):
-        return False
-    return not any(english.is_question(text) or english.looks_around(text) for text in texts)
+    ends = len(first.split()) < 5 or first.endswith(":") or _SPEAKS.match(first)
+    return not (ends or any(english.is_question(text) or english.looks_around(text) for text in texts))
 
 
 # ---- the English of failures ----
@@ -166,12 +158,14 @@ _WENT_WRONG = AnyOf(
 _EXCLAIMS = AnyOf(r"(?:sorry|wait|oops|ugh|damn)\b")
 
 
+_SUPPOSES = AnyOf(r"\b(?:if|would|could|might|may)\b")
+
+
 def failed(text: str) -> bool:
     """Whether a sentence says that something was tried and why it did not work."""
-    words = len(text.split())
-    if words < 6 or words > 80 or _EXCLAIMS.match(text) or english.is_question(text) or english.looks_around(text):
+    if not 6 <= len(text.split()) <= 80 or _EXCLAIMS.match(text) or english.is_question(text):
         return False
-    return _FAILED(text) and not re.search(r"\b(?:if|would|could|might|may)\b", text, re.I)
+    return _FAILED(text) and not english.looks_around(text) and not _SUPPOSES(text)
 
 
 def went_wrong(text: str) -> bool:
@@ -316,9 +310,7 @@ def _states(said: Sequence[Sentence], *, announced: bool = False, led: bool = Fa
 def _done_again(message: Message, said: Sequence[Sentence]) -> Decision | None:
     """What the agent found wrong with what it did before it does it again another way."""
     for place, sentence in enumerate(said if message.does else ()):
-        if not redoes(sentence.text):
-            continue
-        grounds = _grounds(said, place)
+        grounds = _grounds(said, place) if redoes(sentence.text) else []
         if grounds and went_wrong(grounds[-1]):
             return _failure(joined([grounds[-1], sentence.text.rstrip(":")]), join(grounds[:-1], REASON_WORDS))
     return None
@@ -363,11 +355,8 @@ def _grounds(said: Sequence[Sentence], place: int) -> list[str]:
 
 def _whole(said: Sequence[Sentence], place: int) -> tuple[str, str, tuple[str, ...]]:
     """Decision, reason and rejected options of a short message that is about one decision."""
-    rest = [s for s in said[place:] if not english.looks_around(s.text) and not s.text.endswith("?")]
-    if len(rest) > 1 and english.is_lead_in(rest[0].text):
-        rest = rest[1:]
-    if not rest:
-        rest = [said[place]]
+    told = [s for s in said[place:] if not english.looks_around(s.text) and not s.text.endswith("?")]
+    rest = told[len(told) > 1 and english.is_lead_in(told[0].text) :] or [said[place]]
     options: list[str] = []
     chosen: list[str] = []
     reasons: list[str] = []

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import accumulate, groupby, takewhile
 from typing import Any
 
 from ralf.model import Decision
@@ -39,28 +40,18 @@ def reply_of(replies: Sequence[Message], answered: str) -> str:
     return _best(sorted(told, key=lambda one: (-one[0], one[1])), room_beside(answered))
 
 
-def _best(ranked: Iterable[tuple[float, int, str]], room: int) -> str:
+def _best(ranked: Sequence[tuple[float, int, str]], room: int) -> str:
     """Of (score, place, text) of sentences, best first, those that fit into so many words, in their order."""
-    kept: list[tuple[int, str]] = []
-    left = room
-    for _, place, text in ranked:
-        if left < 8:
-            break
-        kept.append((place, text))
-        left -= len(text.split())
+    spent = accumulate((len(text.split()) for _, _, text in ranked), initial=0)
+    kept = [(place, text) for (_, place, text), words in zip(ranked, spent, strict=False) if room - words >= 8]
     return join([text for _, text in sorted(kept)], room)
 
 
 def offer_before(said_by_all: Sequence[Message], place: int) -> Message | None:
     """What the message at `place` answers: the agent's last one that asks or proposes something, else its last."""
-    before: list[Message] = []
-    for message in reversed(said_by_all[max(0, place - 3) : place]):
-        if message.who != "agent":
-            break
-        before.append(message)
-    return next(
-        (m for m in before if any("?" in s.text or agent_decisions.recommends(s.text) for s in m.said[-8:])), None
-    ) or (before[0] if before else None)
+    before = [*takewhile(lambda message: message.who == "agent", reversed(said_by_all[max(0, place - 3) : place]))]
+    asking = (m for m in before if any("?" in s.text or agent_decisions.recommends(s.text) for s in m.said[-8:]))
+    return next(asking, before[0] if before else None)
 
 
 def before_question(offered: Message | None) -> str:
@@ -68,14 +59,9 @@ def before_question(offered: Message | None) -> str:
     if offered is None or not any("?" in s.text for s in offered.said[-4:]):
         return ""
     told = [s.text for s in offered.said if "?" not in s.text and not english.looks_around(s.text)]
-    kept: list[str] = []
-    room = REASON_WORDS
-    for text in reversed(told):
-        room -= len(text.split())
-        if room < 0 and kept:
-            break
-        kept.append(text)
-    return join(kept[::-1], REASON_WORDS)
+    words = accumulate(len(text.split()) for text in reversed(told))
+    most = max(1, sum(size <= REASON_WORDS for size in words))
+    return join(told[-most:], REASON_WORDS)
 
 
 def referent(text: str, offered: Message | None) -> str:
@@ -97,12 +83,8 @@ def referent(text: str, offered: Message | None) -> str:
 
 def listed_after(said: Sequence[Sentence], sentence: Sentence) -> list[Sentence]:
     """The items of the list that a sentence introduces."""
-    listed: list[Sentence] = []
-    for following in said[said.index(sentence) + 1 :]:
-        if following.kind != "item" or len(listed) == _LISTED:
-            break
-        listed.append(following)
-    return listed
+    behind = said[said.index(sentence) + 1 :][:_LISTED]
+    return [*takewhile(lambda following: following.kind == "item", behind)]
 
 
 def options_of(said: Sequence[Sentence]) -> dict[str, str]:
@@ -131,9 +113,10 @@ _NAMED = re.compile(
 
 def _decides(reply: Message, answered: str) -> bool:
     """Whether a reply holds a decision of its own, and not how the one that it answers is carried out."""
-    if len(content_words(reply.text) & content_words(answered)) >= 2:
-        return False
-    return any(score >= english.ENOUGH for score, _, _ in agent_decisions.agent_decisions(reply))
+    found = (
+        agent_decisions.agent_decisions(reply) if len(content_words(reply.text) & content_words(answered)) < 2 else ()
+    )
+    return any(score >= english.ENOUGH for score, _, _ in found)
 
 
 # ---- answers to an offer ----
@@ -176,17 +159,9 @@ def accepted_decision(
             decision=text, rationale=join([_about(waiting, text), reply_of(replies, text)], room_beside(text))
         )
     offer = next((text for text in reversed(offers) if text), "")
-    if offer:
-        text = clip(offer, DECISION_WORDS)
-    elif proposed:
-        last = proposed[-1]
-        first = proposed[-2:] if len(proposed) > 1 and proposed[-2].paragraph == last.paragraph else [last]
-        listed = listed_after(offered.said, last) if last.text.endswith(":") else []
-        named = _OPTION.search(last.text)  # "I'd go with option 1": what it says
-        option = options_of(offered.said).get(named[1].lower(), "") if named else ""
-        text = clip(option, DECISION_WORDS) or span(offered.said, [*first, *listed], DECISION_WORDS)
-    else:
+    if not offer and not proposed:
         return None
+    text = clip(offer, DECISION_WORDS) if offer else _proposal(offered, proposed)
     meant = referent(text, offered)
     text = f"{text} ({clip(meant, REASON_WORDS)})" if meant and meant not in text else text
     question = _question(offered) if len(text.split()) < 30 else ""
@@ -194,6 +169,16 @@ def accepted_decision(
         decision=text,
         rationale=join([own, question, _about(waiting, text), reply_of(replies, text)], room_beside(text)),
     )
+
+
+def _proposal(offered: Message, proposed: Sequence[Sentence]) -> str:
+    """What the agent proposed last, with the list that it introduces."""
+    last = proposed[-1]
+    first = [s for s in proposed[-2:] if s.paragraph == last.paragraph]
+    listed = listed_after(offered.said, last) if last.text.endswith(":") else []
+    named = _OPTION.search(last.text)  # "I'd go with option 1": what it says
+    option = options_of(offered.said).get(named[1].lower(), "") if named else ""
+    return clip(option, DECISION_WORDS) or span(offered.said, [*first, *listed], DECISION_WORDS)
 
 
 _OPTION = re.compile(r"\boption (\d|[a-e])\b", re.IGNORECASE)
@@ -273,14 +258,14 @@ def tool_decisions(events: Sequence[Event]) -> Made:
 # ---- questions ----
 
 
+def _mappings(items: object) -> list[dict[str, Any]]:
+    return [item for item in items[:_MOST_ASKED] if isinstance(item, dict)] if isinstance(items, list) else []
+
+
 def _answers(asked: Mapping[str, Any], answer: str) -> list[Decision]:
     """What was chosen of each question's options; a free answer stands as it was given."""
-    questions, answer = asked.get("questions"), answer[:_LONGEST_ANSWER]
-    if not isinstance(questions, list):
-        return []
-    asked_of = [
-        one for one in questions[:_MOST_ASKED] if isinstance(one, dict) and isinstance(one.get("question"), str)
-    ]
+    answer = answer[:_LONGEST_ANSWER]
+    asked_of = [one for one in _mappings(asked.get("questions")) if isinstance(one.get("question"), str)]
     places = [answer.find(str(one["question"])) for one in asked_of]
     decisions = []
     for one, place in zip(asked_of, places, strict=True):
@@ -290,27 +275,21 @@ def _answers(asked: Mapping[str, Any], answer: str) -> list[Decision]:
         given = answer[start : min((p for p in places if p > place), default=len(answer))]
         options = {
             str(option.get("label", "")): plain(str(option.get("description", "")))
-            for option in _option_list(one.get("options"))
-            if isinstance(option, dict) and option.get("label")
+            for option in _mappings(one.get("options"))
+            if option.get("label")
         }
         chosen = [label for label in options if label in given]
         free = _FREE.search(given)
-        if chosen:
-            text = "; ".join(f"{label}: {options[label]}" if options[label] else label for label in chosen)
-        elif free:
-            text = plain(free[1])
-        else:
+        if not chosen and not free:
             continue
+        told = "; ".join(f"{label}: {options[label]}" if options[label] else label for label in chosen)
+        text = told or plain(free[1] if free else "")
         rejected = tuple(clip(label, 12) for label in options if label not in chosen)[:4]
         asking = clip(plain(one["question"]), REASON_WORDS)
         decisions.append(
             Decision(decision=clip(text, DECISION_WORDS), rationale=asking, alternatives=rejected, origin="user")
         )
     return decisions
-
-
-def _option_list(options: object) -> list[Any]:
-    return options[:_MOST_ASKED] if isinstance(options, list) else []
 
 
 # ---- plans ----
@@ -358,16 +337,12 @@ def of_plan(text: str) -> list[Decision]:
 def _parts(said: Sequence[Sentence]) -> Iterator[tuple[str, list[Sentence]]]:
     """The sentences of a plan under their headings."""
     heading = ""
-    part: list[Sentence] = []
-    for sentence in said:
-        if sentence.kind == "heading":
-            if part:
-                yield heading, part
-            heading, part = sentence.text, []
+    for is_heading, run in groupby(said, lambda sentence: sentence.kind == "heading"):
+        part = [*run]
+        if is_heading:
+            heading = part[-1].text
         else:
-            part.append(sentence)
-    if part:
-        yield heading, part
+            yield heading, part
 
 
 def _steps(parts: Sequence[tuple[str, list[Sentence]]]) -> list[str]:
@@ -462,10 +437,9 @@ def _own_words(message: Message, said: Sequence[Sentence], offered: Message | No
     suggested = [s for s in telling if english.suggests(s.text)]
     chosen = [s for s in telling if scores[s] > 0 or s in suggested]
     if message.declined:
-        if not telling or words < 3:
+        doubtful = not best and any(english.doubts(s.text) for s in telling)  # "lol, I guess"
+        if not telling or words < 3 or doubtful:
             return []
-        if not best and any(english.doubts(s.text) for s in telling):
-            return []  # "lol, I guess"
         best, chosen = best + 3, chosen or telling
     else:
         if best:
@@ -487,8 +461,7 @@ def _own_words(message: Message, said: Sequence[Sentence], offered: Message | No
     meant = clip(referent(text, offered), _MEANT)
     if not meant and english.leans(text) and not english.says_something(text):
         return []
-    text += f" ({meant})" if meant else ""
-    text = clip(text, DECISION_WORDS + 10)
+    text = clip(f"{text} ({meant})" if meant else text, DECISION_WORDS + 10)
     options = (message.declined,) if message.declined else tuple(english.rejected(text))
     context = before_question(offered) if words < 12 and not message.declined else ""
     beside = [s.text for s in said if english.asks(s.text) and len(s.text.split()) <= 15 and s.text not in text]
@@ -519,8 +492,6 @@ def _conceded(message: Message, said: Sequence[Sentence], replies: Sequence[Mess
 def _replies(said_by_all: Sequence[Message], place: int) -> list[Message]:
     """What the agent said next, until the person spoke again; nothing where it left that much unanswered."""
     ahead = range(place + 1, len(said_by_all))
-    begins = next((n for n in ahead[:_UNANSWERED] if said_by_all[n].who == "agent"), None)
-    if begins is None:
-        return []
+    begins = next((n for n in ahead[:_UNANSWERED] if said_by_all[n].who == "agent"), len(said_by_all))
     ends = next((n for n in range(begins, len(said_by_all)) if said_by_all[n].who != "agent"), None)
     return list(said_by_all[begins:ends])
