@@ -7,13 +7,24 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from heapq import heapify, heappop, heappush
+from itertools import accumulate, groupby
 from math import log2
 
 from ralf.facts.commands import names_in
 from ralf.facts.progress import combine
 from ralf.model import ActiveWork, Decision, Facts, Tombstone
 from ralf.summarize import Segment, Summarizer, Summary, agent_decisions, check, english, messages, user_decisions
-from ralf.summarize.messages import LONGEST, Exchange, Statement, Voice, exchanges, messages_in, source, whole_of
+from ralf.summarize.messages import (
+    LONGEST,
+    Exchange,
+    Message,
+    Statement,
+    Voice,
+    exchanges,
+    messages_in,
+    source,
+    whole_of,
+)
 from ralf.summarize.supersession import linked
 from ralf.text.cleaning import one_line, trimmed
 from ralf.text.matcher import AnyOf
@@ -46,23 +57,26 @@ def find_decisions(
     for place, message in enumerate(told):
         if message in asked:
             continue
-        text = whole_of(message)
-        if text:
-            at, when = source(session, [message]), message.event.timestamp
-            whole.append(Decision(decision=text, timestamp=when, source=at, origin=message.who))
+        if text := whole_of(message):
+            whole.append(_stamped(Decision(decision=text, origin=message.who), session, [message]))
         last = told[place - 1] if place and told[place - 1].who == "agent" else None
         if message.who == "user":
             made += user_decisions.user_decisions(told, place)
         else:
             made += agent_decisions.verdicts(message) or agent_decisions.agent_decisions(message, last)
-    found: list[tuple[int, Decision]] = []
-    for score, decision, sources in sorted(made, key=lambda one: one[2][0].event.start.line):
-        if score >= english.ENOUGH:
-            sources = [one for one in sources if one not in asked]  # a claim rests on lines of its own segment
-            stamped = replace(decision, timestamp=sources[-1].event.timestamp, source=source(session, sources))
-            found.append((score, stamped))
-    best = sorted(range(len(found)), key=lambda n: (-found[n][0], -n))[:_MOST]
-    return tuple(linked([found[n][1] for n in sorted(best)], known, whole, dropped))
+    enough = [one for one in made if one[0] >= english.ENOUGH]
+    enough.sort(key=lambda one: one[2][0].event.start.line)
+    best = sorted(range(len(enough)), key=lambda n: (-enough[n][0], -n))[:_MOST]
+    found = []
+    for _, decision, sources in map(enough.__getitem__, sorted(best)):
+        own = [one for one in sources if one not in asked]  # a claim rests on lines of its own segment
+        found.append(_stamped(decision, session, own))
+    return tuple(linked(found, known, whole, dropped))
+
+
+def _stamped(decision: Decision, session: str, said: Sequence[Message]) -> Decision:
+    """The decision with its place in the session, and the time of the last of the messages in which it stands."""
+    return replace(decision, timestamp=said[-1].event.timestamp, source=source(session, said))
 
 
 # ---- the section ----
@@ -140,9 +154,7 @@ def lines_of(exchanges: Sequence[Exchange], room: int, *, keep: Sequence[str] = 
     told = one_line("\n".join((told, *wanted))).casefold()
     candidates = [_without_repeats(candidate, told) for candidate in _candidates(exchanges)]
     kept = _chosen(candidates, room - spent)
-    texts: dict[tuple[int, int], list[str]] = {}
-    for at in sorted(kept):
-        texts.setdefault(at[:2], []).append(kept[at])
+    texts = {at: [kept[place] for place in places] for at, places in groupby(sorted(kept), lambda place: place[:2])}
     for number, exchange in enumerate(exchanges):
         if number in asked:
             out.append(asked[number])
@@ -172,21 +184,16 @@ def tells(sentence: Sentence) -> bool:
 def _kept_on_request(exchanges: Sequence[Exchange], hints: Sequence[str], room: int) -> list[str]:
     """The sentences that touch a hint, the newest that fit, in their order."""
     wanted = [words for hint in hints if (words := _content(hint))]
-    found: dict[str, None] = {}
-    for exchange in exchanges if wanted else ():
-        for said in (sentences(exchange.request[:LONGEST]), *(s.said for s in exchange.statements)):
-            for sentence in said:
-                if any(_touches(sentence.text, words) for words in wanted):
-                    text = trimmed(sentence.text, _SENTENCE)
-                    found.pop(text, None)
-                    found[text] = None
-    kept: list[str] = []
-    for text in reversed(found):
-        room -= len(text) + len("- kept on request: \n")
-        if room < 0:
-            break
-        kept.append(text)
-    return kept[::-1]
+    said = (
+        sentence
+        for exchange in (exchanges if wanted else ())
+        for part in (sentences(exchange.request[:LONGEST]), *(s.said for s in exchange.statements))
+        for sentence in part
+    )
+    touched = [trimmed(s.text, _SENTENCE) for s in said if any(_touches(s.text, words) for words in wanted)]
+    newest = [*dict.fromkeys(reversed(touched))]
+    sizes = accumulate(len(text) + len("- kept on request: \n") for text in newest)
+    return newest[: sum(size <= room for size in sizes)][::-1]
 
 
 def _content(text: str) -> frozenset[str]:
@@ -233,9 +240,8 @@ def _chosen(candidates: Sequence[_Candidate], room: int) -> dict[tuple[int, int,
 
 def _without_repeats(candidate: _Candidate, told: str) -> _Candidate:
     """The candidate, worth nothing where it says what stands elsewhere: then it fills what room is left."""
-    if one_line(candidate.text).rstrip(".…").casefold() in told:
-        return replace(candidate, score=0.0, terms=frozenset())
-    return candidate
+    again = one_line(candidate.text).rstrip(".…").casefold() in told
+    return replace(candidate, score=0.0, terms=frozenset()) if again else candidate
 
 
 def _worth_now(candidate: _Candidate, weight: Mapping[str, float], covered: set[str]) -> float:
@@ -257,14 +263,14 @@ def _candidates(exchanges: Sequence[Exchange]) -> Iterator[_Candidate]:
 
 
 def _worth(sentence: Sentence, voice: Voice) -> bool:
-    if voice == "wrote" and sentence.kind == "heading":
-        return len(sentence.text) > _LEAST
-    if not tells(sentence):
-        return False
     text = sentence.text
+    if voice == "wrote" and sentence.kind == "heading":
+        return len(text) > _LEAST
+    if not tells(sentence) or (voice in ("noted", "thought") and text.endswith(":")):
+        return False
     if voice == "noted":
-        return (sentence.kind != "item" or len(text) > _NOTED_LEAST) and not text.endswith(":")
-    return voice != "thought" or (not text.endswith(":") and not _UNSURE(text) and any(names_in(text)))
+        return sentence.kind != "item" or len(text) > _NOTED_LEAST
+    return voice != "thought" or (not _UNSURE(text) and any(names_in(text)))
 
 
 def _score(text: str) -> float:
@@ -329,11 +335,9 @@ class Extractive:
         lines = lines_of(talk, room, keep=segment.keep, told=told)
         if not lines and not talk_only:
             lines = briefly(talk, room) or _counted(segment.noted)
-        if not lines:
-            lines = ["- Nothing worth keeping was said in this segment."]
         return Summary(
             title=_noted_title(segment) or _title(talk, segment.active_work),
-            text="\n".join(lines),
+            text="\n".join(lines or ["- Nothing worth keeping was said in this segment."]),
             decisions=found,
             active_work=_work(segment.active_work, talk) if talk_only else segment.active_work,
             key_events=_key_events(segment, found),
@@ -436,10 +440,9 @@ def _status(work: ActiveWork, statement: str, said: str, open_todos: bool) -> st
 
 def _statement(statement: Statement) -> str:
     """A message that says something: as it stands where it is short, else the sentences of it that tell."""
-    text = joined(sentence.text for sentence in statement.said if tells(sentence))
+    text, whole = joined(s.text for s in statement.said if tells(s)), statement.event.text.strip()
     if len(text) < _TELLING:
         return ""
-    whole = statement.event.text.strip()
     return whole if len(whole) <= _STATEMENT else trimmed(text, _STATEMENT)
 
 
