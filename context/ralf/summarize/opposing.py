@@ -88,8 +88,8 @@ def _assigned(text: str) -> frozenset[tuple[tuple[str, ...], frozenset[str]]]:
     """(what, the words of its value) of each thing that a text sets, names or puts somewhere."""
     found = [(_concepts(match[1]), {_concept(match[2])}) for match in _SETS.finditer(text)]
     found += [(("name", _concept(match[1])), {_concept(match[2])}) for match in _NAMES.finditer(text)]
-    for match in (*_PUTS.finditer(text), *_LIES.finditer(text)):
-        found.append((("place", *_concepts(match[1])[-1:]), set(_concepts(match[2]))))
+    places = (*_PUTS.finditer(text), *_LIES.finditer(text))
+    found += [(("place", *_concepts(match[1])[-1:]), set(_concepts(match[2]))) for match in places]
     return frozenset(
         (what, frozenset(value)) for what, value in found if value and len(what) + (what[:1] != ("place",)) > 1
     )
@@ -194,9 +194,7 @@ def _is_comparable(text: str) -> bool:
 
 def keys(text: str) -> frozenset[str]:
     """By which a decision is found again by another that may oppose it: its concepts, and questions with one answer."""
-    if not _is_comparable(text):
-        return frozenset()
-    reading = read(text)
+    reading = read(text) if _is_comparable(text) else Reading()
     answers = (f"?{kind.name}" for kind in reading.chosen if kind.mark == "!")
     return frozenset(reading.concepts).union(answers)
 
@@ -204,9 +202,7 @@ def keys(text: str) -> frozenset[str]:
 def likeness(new: str, old: str) -> float:
     """How sure it is, from 0 to 1, that `new` takes the place of `old`."""
     subject, choice = signs(new, old)
-    if not subject or not choice:
-        return 0.0
-    return _sure(SUBJECT, subject) * _sure(CHOICE, choice)
+    return _sure(SUBJECT, subject) * _sure(CHOICE, choice) if subject and choice else 0.0
 
 
 def _sure(weights: dict[str, float], found: frozenset[str]) -> float:
@@ -264,8 +260,8 @@ class _Pair:
             self._apart |= apart
             values |= mine | others
         self._chosen = {concept(flat(piece)) for value in values for piece in (value, *value.split("-"))}
-        self._values = set(self._chosen)
-        self._values |= {one for one in after.concepts & before.concepts if self._is_of_other_names(one)}
+        same = {one for one in after.concepts & before.concepts if self._is_of_other_names(one)}
+        self._values = self._chosen | same
 
     def is_related(self) -> frozenset[str]:
         """The signs of one subject."""
@@ -311,17 +307,13 @@ class _Pair:
     def differ_in_one(self) -> bool:
         """Whether both say the same, but for the choice or the number: "retry 3 times", "retry 5 times"."""
         after, before = self._after, self._before
-        if "adds" in after.cues:
-            return False
         mine, others = after.concepts - self._chosen, before.concepts - self._chosen
         if not mine or not others or min(len(mine - others), len(others - mine)) or len(mine ^ others) > _BESIDE:
             return False
-        if bool(after.denied) != bool(before.denied):
+        if "adds" in after.cues or bool(after.denied) != bool(before.denied):
             return False
-        if self._opposed:
-            return True
-        if len(after.numbers) != 1 or len(before.numbers) != 1:
-            return False
+        if self._opposed or len(after.numbers) != 1 or len(before.numbers) != 1:
+            return bool(self._opposed)
         one, two = after.numbers[0], before.numbers[0]
         return one.value != two.value and bool(
             one.measures & two.measures or one.counts & two.counts or not one.is_word
@@ -376,12 +368,10 @@ class _Pair:
             refused = after.refused.get(kind, set())
             taken = {one for one, is_reason in mine.items() if not is_reason} - theirs.keys() - refused
             left = {one for one, is_reason in theirs.items() if not is_reason}
-            if not taken or not left:
-                continue
-            if left - mine.keys():
-                yield kind, taken, left, False
-            elif any(after.clause[kind, one] != after.clause[kind, other] for one, other in product(taken, left)):
-                yield kind, taken, left, True
+            again = left <= mine.keys()
+            clauses = ((after.clause[kind, one], after.clause[kind, other]) for one, other in product(taken, left))
+            if taken and left and (not again or any(one != other for one, other in clauses)):
+                yield kind, taken, left, again
 
     @cached_property
     def _kinds(self) -> frozenset[str]:
@@ -428,16 +418,13 @@ class _Pair:
 
     def _counts(self) -> frozenset[str]:
         """Whether both give a number for the same, and not the same one."""
-        count = False
-        for mine, others in product(self._after.numbers, self._before.numbers):
-            if mine.in_reason or others.value == mine.value:
-                continue
-            if mine.measures & others.measures:
-                special = self._is_special and self._topic(self._after) <= self._before.concepts
-                return _found({"another measure": special})
-            counted = mine.counts & others.counts
-            count |= bool(counted - tables().attributes - tables().general)
-        return _found({"another count": count})
+        numbers = product(self._after.numbers, self._before.numbers)
+        differ = [(one, two) for one, two in numbers if not one.in_reason and two.value != one.value]
+        if any(one.measures & two.measures for one, two in differ):
+            special = self._is_special and self._topic(self._after) <= self._before.concepts
+            return _found({"another measure": special})
+        counted = (one.counts & two.counts for one, two in differ)
+        return _found({"another count": any(words - tables().attributes - tables().general for words in counted)})
 
     @cached_property
     def _bounds(self) -> frozenset[str]:
@@ -447,9 +434,8 @@ class _Pair:
 
     def _permits_otherwise(self) -> bool:
         """Whether one forbids, or wants to be asked, and the other allows."""
-        if not self._meet:
-            return False
-        mine, others, bound = self._after.cues, self._before.cues, {"forbids", "asks"}
-        if "permits" in mine and "forbids" not in mine and others & bound:
-            return True
-        return bool("permits" in others and "forbids" not in others and mine & bound)
+        mine, others = self._after.cues, self._before.cues
+        return self._meet and any(
+            "permits" in one and "forbids" not in one and not other.isdisjoint(("forbids", "asks"))
+            for one, other in ((mine, others), (others, mine))
+        )

@@ -89,10 +89,8 @@ def may_replace(text: str) -> bool:
 
 def replaces(new: str, old: str) -> bool:
     """Whether `new` puts another thing in the place of what `old` chose for the same subject."""
-    if not may_replace(new):
-        return False
     old = _choice(old)
-    subjects = phrases(new) & phrases(old)
+    subjects = phrases(new) & phrases(old) if may_replace(new) else frozenset()
     if not subjects:
         return False
     after, before = _all_words(new), _all_words(old)
@@ -100,24 +98,19 @@ def replaces(new: str, old: str) -> bool:
     if max(len(after - plain), len(before - plain)) > _MOST_NAMED:
         return False
     brought = frozenset(word for word in after - before - plain if not _turns(word))
-    if not brought:
-        return False
-    if any(_other_phrase(word, new, old) for word in after & before):
+    if not brought or any(_other_phrase(word, new, old) for word in after & before):
         return False
     denied = frozenset[str]().union(*replaced_terms(old))  # what it turned away from it did not choose
     turned = frozenset[str]().union(*replaced_terms(new))
     if turned and turned <= denied:  # nor does the new one, and that is all that it says against
         return False
-    for subject in subjects:
-        chosen = before.difference(subject, denied) - plain
-        turned_from = chosen & after
-        if (
-            0 < len(turned_from) <= _MOST_CHOSEN
-            and len(turned_from) * 3 >= len(chosen)
-            and _turns_from(new, turned_from, brought)
-        ):
-            return True
-    return False
+    chosen = (before.difference(subject, denied) - plain for subject in subjects)
+    return any(
+        0 < len(words & after) <= _MOST_CHOSEN
+        and len(words & after) * 3 >= len(words)
+        and _turns_from(new, words & after, brought)
+        for words in chosen
+    )
 
 
 @lru_cache(maxsize=2048)
@@ -133,14 +126,11 @@ def _turns_from(text: str, old: frozenset[str], new: frozenset[str]) -> bool:
     if re.search(rf"\b{_STAYS}\W+(?:\w+\W+){{0,3}}?(?:{mine})|\b(?:{mine})\W+(?:\w+\W+){{0,2}}?{_STAYS}\b", text, re.I):
         return False
     terms = replaced_terms(text)
-    if any(term & old for term in terms):
-        return True
-    if any(term <= new for term in terms):
+    if any(term & old or term <= new for term in terms):
+        return any(term & old for term in terms)
+    now = () if _TURNS_AWAY(text) else filter(_FROM_NOW, _CLAUSE_ENDS.split(text))
+    if any(content_words(clause) & old for clause in now):  # "now" alone: the old thing stands apart from it
         return False
-    if not _TURNS_AWAY(text):  # "now" alone: the old thing stands apart from it
-        clauses = [clause for clause in _CLAUSE_ENDS.split(text) if _FROM_NOW(clause)]
-        if any(content_words(clause) & old for clause in clauses):
-            return False
     return not re.search(rf"\b(?:{mine})`?,? {_JOINS} (?:an? |the )?`?(?:{others})", text, re.I)  # one more beside it
 
 
@@ -252,17 +242,14 @@ def linked(
     """
     pool = _Pool([one for one in known if one.id])
     tombstoned: list[Decision] = []
-    replacing_lines: dict[
-        int, frozenset[str]
-    ] = {}  # lines of messages that replace something as a whole, with their words
+    replacing_lines: dict[int, frozenset[str]] = {}  # of messages that replace something as a whole: their words
     candidates = sorted(
         [*((1, one) for one in found), *((0, one) for one in said)], key=lambda one: (_line(one[1]), one[0])
     )
     for listed, new in candidates:
-        if not listed and new.origin != "user" and not may_replace(new.decision):
-            continue
-        if content_words(new.decision) <= replacing_lines.get(_line(new), frozenset()):
-            continue  # a part of it
+        says = listed or new.origin == "user" or may_replace(new.decision)
+        if not says or content_words(new.decision) <= replacing_lines.get(_line(new), frozenset()):
+            continue  # or a part of it
         if cover(dropped, new):
             tombstoned.append(new)
             continue
@@ -385,12 +372,6 @@ class _Pool:
         ]
 
 
-def _one_message(new: Decision, old: Decision) -> bool:
-    if new.source is None or old.source is None:
-        return False
-    return (new.source.session, new.source.first_line) == (old.source.session, old.source.first_line)
-
-
 def _line(decision: Decision) -> int:
     return decision.source.first_line if decision.source is not None else 0
 
@@ -409,10 +390,15 @@ def _related(words: frozenset[str], old: Decision, before: frozenset[str]) -> bo
     return shared >= 2 or (shared == 1 and len(content_words(old.decision)) <= 3)
 
 
-def _near(new: Decision, old: Decision) -> bool:
+def _behind(new: Decision, old: Decision) -> int | None:
+    """How many lines behind the older one a decision stands in its session; None where it stands in another."""
     if new.source is None or old.source is None or new.source.session != old.source.session:
-        return False
-    return 0 < new.source.first_line - old.source.first_line <= _NEAR
+        return None
+    return new.source.first_line - old.source.first_line
+
+
+def _near(new: Decision, old: Decision) -> bool:
+    return 0 < (_behind(new, old) or 0) <= _NEAR
 
 
 def _status(new: Decision, score: int) -> str:
@@ -430,9 +416,8 @@ def _restates(new: Decision, old: Decision) -> bool:
         return False
     words, before = affirmed(new.decision), affirmed(old.decision)
     least, shared = min(len(words), len(before)), len(words & before)
-    if alike(words, before):
-        return not takes_back(new.decision) or takes_back(old.decision)
-    if least >= _MANY and shared * 4 >= least * 3 and new.origin == old.origin and _near(new, old):
+    follows = least >= _MANY and shared * 4 >= least * 3 and new.origin == old.origin and _near(new, old)
+    if follows or alike(words, before):
         return not takes_back(new.decision) or takes_back(old.decision)
     if len(words) >= 2 and words <= before and _near(new, old) and leans(new.decision):
         return not takes_back(new.decision)  # "let's do this as a separate one"
@@ -443,9 +428,8 @@ def _restates(new: Decision, old: Decision) -> bool:
 
 
 def _merged(old: Decision, new: Decision) -> Decision:
-    sources = [old.source, *old.further_sources]
     further = old.further_sources
-    if new.source is not None and new.source not in sources:
+    if new.source is not None and new.source not in (old.source, *further):
         further = (*further, new.source)[: MOST_SOURCES - 1]
     return replace(
         old,
@@ -475,7 +459,7 @@ def _replaced_by(new: Decision, old: Decision, opposed: bool) -> int:
     if "failed-approach" in (new.kind, old.kind) or (old.kind == "rule" and new.origin != "user"):
         return 0
     before, words, chosen = content_words(old.decision), content_words(new.decision), affirmed(old.decision)
-    if not _one_message(new, old) and (opposed or replaces(new.decision, old.decision)):
+    if _behind(new, old) != 0 and (opposed or replaces(new.decision, old.decision)):
         return _BY_SUBJECT + 10 * len(before & words) // max(len(before), 1)
     said = _REFERENT.sub("", new.decision)
     if new.origin == "user" and takes_back(said) and len(content_words(said)) <= 2:
