@@ -95,17 +95,14 @@ _REJECTED = re.compile(
 )
 
 
+_NAMES_ONE = re.compile(r"(?:a|an|the|in|on|via|by|with|using|from)\b|`", re.I)
+
+
 def rejected(text: str) -> list[str]:
     """The options that a sentence turns down, in its own words."""
-    found = []
-    for match in _REJECTED.finditer(text):
-        option = (match[1] or match[2]).strip()
-        strong = not match.group().lower().startswith(("not", "and not"))
-        if option.count("`") % 2 == 0 and (
-            strong or re.match(r"(?:a|an|the|in|on|via|by|with|using|from)\b|`", option, re.I)
-        ):
-            found.append(option)
-    return found[:3]
+    found = (((match[1] or match[2]).strip(), match.group().lower()) for match in _REJECTED.finditer(text))
+    named = [one for one, said in found if not said.startswith(("not", "and not")) or _NAMES_ONE.match(one)]
+    return [option for option in named if option.count("`") % 2 == 0][:3]
 
 
 # ---- choices of an agent ----
@@ -333,10 +330,8 @@ def picked(text: str) -> tuple[str, ...]:
     if nth is not None:
         return (_PLACES[nth[1].lower()],)
     match = _PICKED.match(text.strip())
-    if match is None:
-        return ()
     # A letter may be an article ("a test …"): it counts by itself, or as a capital with a comma or a stop.
-    if match[1].isalpha() and not _LETTER.match(text.strip()):
+    if match is None or (match[1].isalpha() and not _LETTER.match(text.strip())):
         return ()
     return tuple(mark.lower() for mark in match.groups() if mark)
 
@@ -501,17 +496,12 @@ _ERRAND_REQUEST = AnyOf(
 
 def is_rule(text: str) -> bool:
     """Whether a sentence of a person orders or forbids in general."""
-    words = len(text.split())
-    if words < 3 or words > 80:
+    if not 3 <= len(text.split()) <= 80:
         return False
-    if _DECLARES(text):
-        return True
-    if is_question(text) or doubts(text):
-        return False
-    if _FORBIDS(text) or _ANNOUNCES.match(text):
-        return True
-    orders = _ORDERS(text) or _DIRECTS(text) or _SHAPES(text) or _STARTS(text)
-    return bool(_STANDING(text) and orders and not _TELLS(text))
+    if _DECLARES(text) or is_question(text) or doubts(text):
+        return _DECLARES(text)
+    orders = _STANDING(text) and (_ORDERS(text) or _DIRECTS(text) or _SHAPES(text) or _STARTS(text))
+    return bool(_FORBIDS(text) or _ANNOUNCES.match(text) or (orders and not _TELLS(text)))
 
 
 def is_order(text: str) -> bool:
@@ -521,9 +511,8 @@ def is_order(text: str) -> bool:
 
 def is_standing(text: str) -> bool:
     """Whether a rule holds for good, and not only for what is being done at the moment."""
-    if _ANNOUNCES.match(text) or _DECLARES(text) or _STANDING(text):
-        return True
-    return _FORBIDS(text) and not is_for_now(text) and len(text.split()) >= 4
+    forbids = _FORBIDS(text) and not is_for_now(text) and len(text.split()) >= 4
+    return forbids or bool(_ANNOUNCES.match(text)) or _DECLARES(text) or _STANDING(text)
 
 
 def user_score(text: str) -> int:

@@ -437,22 +437,17 @@ def outright(said: Sequence[Sentence]) -> list[Sentence]:
     """The sentences of a short message that say themselves, or of which it is said, that they hold for good."""
     standing = _standing(said)
     found = []
-    for place, (sentence, weight_of) in enumerate(zip(said, _weights(said, standing), strict=True)):
-        signs_of = signs(sentence.text, standing=standing[place]) or []
-        for_good = standing[place] or "ever" in signs_of
-        if weight_of >= SURE and for_good and _FOR_ONCE.isdisjoint(signs_of) and _OF_RULES.intersection(signs_of):
+    for sentence, is_standing, weighs in zip(said, standing, _weights(said, standing), strict=True):
+        known = signs(sentence.text, standing=is_standing) or [] if weighs >= SURE else []
+        if (is_standing or "ever" in known) and _FOR_ONCE.isdisjoint(known) and _OF_RULES.intersection(known):
             found.append(sentence)
     return found
 
 
 def parts(said: Sequence[Sentence]) -> list[Sentence]:
     """The sentences, and in the place of a long one what stands between its semicolons: several rules in a row."""
-    found = []
-    for sentence in said:
-        long = len(sentence.text.split()) > _LONG
-        texts = sentence.text.split("; ") if long else [sentence.text]
-        found += [replace(sentence, text=text.strip()) for text in texts if text.strip()]
-    return found
+    cut = ((s, s.text.split("; ") if len(s.text.split()) > _LONG else [s.text]) for s in said)
+    return [replace(sentence, text=text.strip()) for sentence, texts in cut for text in texts if text.strip()]
 
 
 def _orders(sentence: Sentence) -> bool:
@@ -518,10 +513,8 @@ def _standing(said: Sequence[Sentence]) -> list[bool]:
 
 def _mark_before(said: Sequence[Sentence], place: int, standing: list[bool]) -> None:
     """Mark what "that goes for all work" speaks of: the sentences before it in its paragraph."""
-    for before in reversed(range(place)):
-        if said[before].paragraph != said[place].paragraph:
-            break
-        standing[before] = True
+    for before in range(place):
+        standing[before] |= said[before].paragraph == said[place].paragraph
 
 
 def _says_of_itself(text: str) -> bool:
@@ -552,27 +545,26 @@ def signs(text: str, *, item: bool = False, standing: bool = False) -> list[str]
     said, text = text, _ASIDE.sub("", unquoted(text))
     if len(text.split()) < _LEAST or is_question(text) or text.endswith(":"):
         return None
-    whole = ["any"]
-    whole += ["quotes"] if text.count("…") > said.count("…") else []
-    whole += ["looks back"] if _LOOKS_BACK(text) else []
-    whole += ["in a part about work"] if standing else []
-    whole += ["item"] if item else []
-    whole += ["once"] if _ONCE(text) and not _NOT_ONCE(text) else []
-    whole += ["if ever"] if _IF_EVER(text) else []
+    whole = {
+        "any": True,
+        "quotes": text.count("…") > said.count("…"),
+        "looks back": _LOOKS_BACK(text),
+        "in a part about work": standing,
+        "item": item,
+        "once": _ONCE(text) and not _NOT_ONCE(text),
+        "if ever": _IF_EVER(text),
+    }
     clauses = [text, *(clause for clause in _CLAUSES.split(text) if len(clause.split()) >= _LEAST)]
-    return [*whole, *max(map(_signs_of, clauses), key=lambda found: sum(_WEIGHTS[sign] for sign in found))]
+    heaviest = max(map(_signs_of, clauses), key=lambda found: sum(_WEIGHTS[sign] for sign in found))
+    return [*(sign for sign, speaks in whole.items() if speaks), *heaviest]
 
 
 @lru_cache(maxsize=4_096)  # the same sentence is asked about three times
 def _signs_of(clause: str) -> tuple[str, ...]:
     clause = _DESCRIBES.sub("", clause.strip())
-    if len(clause.split()) > _MOST:
-        return ()
-    found = [sign for sign, is_in in _SIGNS.items() if is_in(clause)]
-    if len(clause.split()) <= _FEW:
-        found.append("short")
-        if _THIS_ONE(clause):
-            found.append("this one")
-    if "tells" in found and ("ever" in found or "forbids" in found):
-        found.append("tells a rule")
+    words = len(clause.split())
+    found = [sign for sign, is_in in _SIGNS.items() if words <= _MOST and is_in(clause)]
+    found += ["short"] if words <= _FEW else []
+    found += ["this one"] if words <= _FEW and _THIS_ONE(clause) else []
+    found += ["tells a rule"] if "tells" in found and ("ever" in found or "forbids" in found) else []
     return tuple(found)
