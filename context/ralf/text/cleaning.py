@@ -6,6 +6,7 @@ import hashlib
 import re
 import unicodedata
 from functools import cache
+from itertools import accumulate
 from typing import NamedTuple
 
 from ralf.errors import UsageError
@@ -127,11 +128,10 @@ def prose(text: str) -> str:
         if found := _ITEM.match(line):
             if parts and not parts[-1].rstrip(" *_`").endswith(_ENDS):
                 parts[-1] = f"{parts[-1].rstrip()};"
-            parts.append((found["number"] or "") + found["text"])
+            line = (found["number"] or "") + found["text"]
         elif found := _TITLE.match(line):
-            parts.append(found["text"] if found["text"].endswith(_ENDS) else f"{found['text'].rstrip()}:")
-        else:
-            parts.append(line)
+            line = found["text"] if found["text"].endswith(_ENDS) else f"{found['text'].rstrip()}:"
+        parts.append(line)
     return one_line(" ".join(parts))
 
 
@@ -156,9 +156,7 @@ def without_middle(text: str, head: int, tail: int) -> tuple[str, int]:
     first = _head(text, head)
     start = text.find(" ", len(text) - tail, len(text) - tail // 2) + 1 or len(text) - tail
     lone = [match.start() for match in _LONE.finditer(text, start)]
-    if len(lone) % 2:
-        start = lone[0] + 1
-    last = text[start:].lstrip()
+    last = text[lone[0] + 1 if len(lone) % 2 else start :].lstrip()
     return f"{first} {_MARK} {last}", len(text) - len(first) - len(last)
 
 
@@ -315,12 +313,8 @@ def readable(text: str, most: int = 40) -> str:
     """
     plain = unicodedata.normalize("NFKD", text[:_READ]).encode("ascii", "ignore").decode().lower()
     words = re.findall(r"[a-z0-9]+", _POLITE.sub("", plain.replace("'", "")))
-    name = ""
-    for word in words:
-        longer = f"{name}-{word}" if name else word
-        if len(longer) > most:
-            break
-        name = longer
+    ends = accumulate(len(word) + 1 for word in words)
+    name = "-".join(words[: sum(end <= most + 1 for end in ends)])
     return name if name.count("-") and is_valid(name) else ""
 
 

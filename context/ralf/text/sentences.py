@@ -87,24 +87,17 @@ def sentences(text: str) -> tuple[Sentence, ...]:
     for line in text.split("\n"):
         opened = _FENCE.match(line)
         if fence:
-            if opened and opened[1].startswith(fence):
-                fence = ""
-            continue
-        if opened:
+            fence = "" if opened and opened[1].startswith(fence) else fence
+        elif opened:
             close()
             fence = opened[1][:3]
-            continue
-        if not line.strip():
+        elif not line.strip():
             close()
-            continue
-        item = _ITEM.match(line)
-        heading = _HEADING.match(line)
-        if heading or (_BOLD_LINE.match(line) and not item):
+        elif (heading := _HEADING.match(line)) or (_BOLD_LINE.match(line) and not _ITEM.match(line)):
             close()
             found.append(Sentence(plain(heading[1] if heading else line), "heading", "", paragraph))
             paragraph += 1
-            continue
-        if item:
+        elif item := _ITEM.match(line):
             close()
             kind, mark = "item", (item[2] or "-").lower()
             block.append(line[item.end() :])
@@ -136,18 +129,13 @@ def split(text: str) -> list[str]:
     for match in _END.finditer(text):
         end = match.end()
         signs += text.count("`", counted, end)
-        counted = end
-        if match.group()[0] == ":" or signs % 2:
-            continue
-        if _ABBREVIATED.search(text[max(start, match.start() - 12) : match.start() + 1]):
-            continue
-        if _is_mark(text, start, match.start() + 1, end):
-            continue
+        counted, sign, place = end, match.group(), match.start() + 1
         # "ok. do it" ends a sentence; "panic! within", "the ? operator" and "so... do it" do not.
-        if text[end : end + 1].islower() and (match.group()[0] != "." or match.group().startswith("..")):
-            continue
-        found.append(text[start:end].strip())
-        start, signs = end, 0
+        goes_on = sign[0] == ":" or (text[end : end + 1].islower() and (sign[0] != "." or sign.startswith("..")))
+        abbreviated = goes_on or signs % 2 or _ABBREVIATED.search(text[max(start, place - 13) : place])
+        if not abbreviated and not _is_mark(text, start, place, end):
+            found.append(text[start:end].strip())
+            start, signs = end, 0
     rest = text[start:].strip()
     return [*found, rest] if rest else found
 
@@ -155,11 +143,9 @@ def split(text: str) -> list[str]:
 def _is_mark(text: str, start: int, place: int, end: int) -> bool:
     """Whether the full stop before a place belongs to a number: of a list within the paragraph, or to an ordinal."""
     numbered = _NUMBER.search(text, max(start, place - 4), place)
-    if numbered is None:
-        return False
-    before = _BEFORE_NUMBER.search(text, max(start, place - 40), place)
-    if before is None:
-        return True
+    before = _BEFORE_NUMBER.search(text, max(start, place - 40), place) if numbered else None
+    if numbered is None or before is None:
+        return numbered is not None
     listed = int(numbered[1]) > 1 and f"{int(numbered[1]) - 1}. " in text[:place]
     return listed or before[1].lower() in _ORDINAL or _MONTH.match(text, end) is not None
 
@@ -365,8 +351,6 @@ def claims(text: str) -> list[str]:
     openings = {match.start(1) for match in _SENTENCE.finditer(rest)}
     for match in re.finditer(r"\S+", rest):
         token = re.sub(r"(?:['’]s|\(\))\Z", "", match.group().strip(_EDGES))  # noqa: RUF001  # an apostrophe
-        if not token:
-            continue
         at = match.start() + match.group().index(token)
         parts = token.split("-")
         if all(_PLAIN.match(part) for part in parts):
