@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import inspect
 import itertools
 import json
@@ -104,6 +105,12 @@ def test_the_modules_can_still_be_imported_by_name(tmp_path: Path) -> None:
         "print(flow.checkpoint is ralf.checkpoint, ralf.SearchHit is SearchHit)"
     )
     assert python(code, tmp_path) == "True True\n"
+
+
+def test_the_former_name_of_the_summarisers_still_works_and_warns() -> None:
+    with pytest.warns(DeprecationWarning, match=r"ralf\.summarize\b"):
+        former = importlib.import_module("ralf.summarizers")
+    assert former.Summary is importlib.import_module("ralf.summarize").Summary
 
 
 CORE = Path(ralf.__file__).parent
