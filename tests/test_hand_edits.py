@@ -619,7 +619,7 @@ def _rewrite_last_render(root: Path, digest: str) -> None:
         token = journal.append(project.store, "tide", made, id=f"id-{number}", after=token)
     assert token is not None
     context = fold((record for _, record in found), empty("tide"))
-    state.save(project.cache, "tide", state.Snapshot(token, context, ((context.revision, digest),)))
+    state.save_snapshot(project.cache, "tide", state.Snapshot(token, context, ((context.revision, digest),)))
     assert path_of(project.cache, "tide").exists()
 
 

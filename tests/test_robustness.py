@@ -302,7 +302,7 @@ def test_a_snapshot_with_items_that_nobody_wrote_counts_for_nothing(
     path.write_bytes(state.with_sum(b"\n".join((counts, dropped, json.dumps(tree).encode(), *texts))))
     tracemalloc.start()
     try:
-        assert state.load(cache_of(tmp_path), "r") is None
+        assert state.load_snapshot(cache_of(tmp_path), "r") is None
         assert tracemalloc.get_traced_memory()[1] < 100 << 20
     finally:
         tracemalloc.stop()

@@ -99,8 +99,8 @@ def test_a_fold_that_is_broken_off_anywhere_and_taken_up_comes_to_the_same(
     place = data.draw(st.integers(0, len(found)))
     cache = tmp_path_factory.mktemp("cache")
     before = fold(found[:place], empty(ROUTE))
-    state.save(cache, ROUTE, Snapshot("token", before, ((place, "digest"),)))
-    kept = state.load(cache, ROUTE)
+    state.save_snapshot(cache, ROUTE, Snapshot("token", before, ((place, "digest"),)))
+    kept = state.load_snapshot(cache, ROUTE)
     assert kept is not None
     assert kept.context == before
     assert fold(found[place:], kept.context) == whole
@@ -393,9 +393,9 @@ def test_a_decision_that_a_person_wrote_gets_a_label_and_its_origin() -> None:
 
 def test_a_snapshot_that_is_torn_damaged_or_of_another_version_counts_for_nothing(tmp_path: Path) -> None:
     context = replace(folded(decided("a")), counts={"k": 3})
-    assert state.load(tmp_path, ROUTE) is None
-    state.save(tmp_path, ROUTE, Snapshot("t", context, tuple((n, f"d{n}") for n in range(20))))
-    kept = state.load(tmp_path, ROUTE)
+    assert state.load_snapshot(tmp_path, ROUTE) is None
+    state.save_snapshot(tmp_path, ROUTE, Snapshot("t", context, tuple((n, f"d{n}") for n in range(20))))
+    kept = state.load_snapshot(tmp_path, ROUTE)
     assert kept is not None
     assert (kept.context, kept.context.counts, kept.token) == (context, {"k": 3}, "t")
     assert kept.renders[-1] == (19, "d19")
@@ -419,7 +419,7 @@ def test_a_snapshot_that_is_torn_damaged_or_of_another_version_counts_for_nothin
         state.with_sum(b"{}\n[]\n{%s}" % version),
     ):
         path.write_bytes(torn)
-        assert state.load(tmp_path, ROUTE) is None
+        assert state.load_snapshot(tmp_path, ROUTE) is None
 
 
 @pytest.mark.parametrize("value", [["x"], {"#items": ["x"]}, "x", 1, [{"#items": ["x"], "b": [1]}], {"##items": []}])
@@ -433,9 +433,9 @@ def test_a_persons_keys_survive_a_snapshot_even_if_the_cache_uses_the_same_names
         context = replace(context, decisions=(replace(context.decisions[0], extra={"mine": keys, **keys}),))
     else:
         context = replace(context, extra=keys if at == "top" else {"mine": keys})
-    state.save(tmp_path, ROUTE, Snapshot("t", context))
+    state.save_snapshot(tmp_path, ROUTE, Snapshot("t", context))
     state.keep_shown(tmp_path, ROUTE, context, "0-a")
-    kept = state.load(tmp_path, ROUTE)
+    kept = state.load_snapshot(tmp_path, ROUTE)
     assert kept is not None
     assert kept.context == context
     assert state.shown_at(tmp_path, ROUTE, context.revision) == Snapshot("0-a", context)
@@ -443,7 +443,7 @@ def test_a_persons_keys_survive_a_snapshot_even_if_the_cache_uses_the_same_names
 
 def test_a_snapshot_is_not_taken_for_another_of_the_same_file_number_size_and_time(tmp_path: Path) -> None:
     context = folded(decided("a"))
-    state.save(tmp_path, ROUTE, Snapshot("token-1", context, ((1, "one"),)), shown=False)
+    state.save_snapshot(tmp_path, ROUTE, Snapshot("token-1", context, ((1, "one"),)), shown=False)
     path = state.path_of(tmp_path, ROUTE)
     before = path.stat()
     _, _, summed = path.read_bytes().partition(b"\n")
@@ -451,15 +451,15 @@ def test_a_snapshot_is_not_taken_for_another_of_the_same_file_number_size_and_ti
     os.utime(path, ns=(0, 0))
     after = path.stat()
     assert (before.st_ino, before.st_size, before.st_mtime_ns) == (after.st_ino, after.st_size, after.st_mtime_ns)
-    kept = state.load(tmp_path, ROUTE)
+    kept = state.load_snapshot(tmp_path, ROUTE)
     assert kept is not None
     assert (kept.token, kept.renders) == ("token-2", ((1, "two"),))
 
 
 def test_a_cache_that_cannot_be_written_is_no_error(tmp_path: Path) -> None:
     (tmp_path / "routes").write_text("in the way")
-    state.save(tmp_path, ROUTE, Snapshot("t", empty(ROUTE)))
-    assert state.load(tmp_path, ROUTE) is None
+    state.save_snapshot(tmp_path, ROUTE, Snapshot("t", empty(ROUTE)))
+    assert state.load_snapshot(tmp_path, ROUTE) is None
 
 
 def test_open_files_of_the_last_segment_replace_the_older_ones() -> None:

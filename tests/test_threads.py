@@ -56,7 +56,7 @@ def test_each_thread_reads_the_route_that_it_asks_for(tmp_path: Path) -> None:
     def read(route: str) -> None:
         content = project.route_file(route).read_bytes()
         for _ in range(3_000):
-            kept = state.load(project.cache, route)
+            kept = state.load_snapshot(project.cache, route)
             assert kept is not None
             context = state.parse_file(project, route, content)
             assert {kept.context.route, context.route} == {route}

@@ -25,7 +25,7 @@ from ralf.model import BODY, RouteContext
 from ralf.redact import redactor_for
 from ralf.route import edits, fold, foreign, state as states
 from ralf.route.foreign import Theirs
-from ralf.route.load import load_state, read_state
+from ralf.route.state import load_state, read_state
 from ralf.route.write import open_route
 from ralf.storage import durable, files, git_files, journal, registry
 from ralf.storage.journal import Record
@@ -319,7 +319,7 @@ class Accepted:
 def look_at_foreign(project: Project, route: str) -> ForeignPart | None:
     """What is foreign in a route, None for nothing, and for a route that there is not. Changes nothing.
 
-    DamagedRouteFile, DamagedJournal as `state.load`; Busy, OSError.
+    DamagedRouteFile, DamagedJournal as `state.load_state`; Busy, OSError.
     """
     state = load_state(project, route)
     if state is None or not state.context.foreign:

@@ -33,7 +33,7 @@ from ralf.maintenance.purge import (
 from ralf.model import RouteContext
 from ralf.project import Project
 from ralf.route import foreign, history, state
-from ralf.route.load import load_state
+from ralf.route.state import load_state
 from ralf.route.write import open_route
 from ralf.storage import blob_files, durable, files, journal
 from ralf.storage.durable import hidden_beside, removed, sync_below
@@ -287,7 +287,7 @@ class _Forgetting:
         it is rendered anew, is ours and not a person's edit.
         """
         with files.locked(self._project.route_lock(route), route):
-            kept = state.load(self._project.cache, route)
+            kept = state.load_snapshot(self._project.cache, route)
             content = state.read_file(self._project, route)
             ours = kept is not None and state.digest_of(content or b"") in {digest for _, digest in kept.renders}
             if content and not ours and not _is_apart(self._project, route):

@@ -16,7 +16,6 @@ from ralf.format.routefile import parse
 from ralf.model import RouteContext
 from ralf.project import Project
 from ralf.route import fold, foreign, history, offsets, state
-from ralf.route.load import with_file
 from ralf.storage import durable, files
 from ralf.storage.files import content_of
 from ralf.storage.health import ROUTES, Finding, Health, Scan, health_of
@@ -44,7 +43,7 @@ def findings(project: Project, route: str, scan: Scan, health: Health) -> Iterat
         return
     pieces = scan.whole()
     records = [(piece.entry.token, piece.record) for piece in pieces if piece.entry and piece.record]
-    kept = state.load(project.cache, route)
+    kept = state.load_snapshot(project.cache, route)
     context, remembered = fold.empty(route), None
     try:
         for token, record in records:
@@ -145,14 +144,14 @@ def _file(
         yield Finding(path, f"is the file of the route {found.route}", "move it to damaged/, and write it anew")
     elif not records:
         own = foreign.is_own(project, route, content)
-        if own and found.revision and state.load(project.cache, route) is not None:
+        if own and found.revision and state.load_snapshot(project.cache, route) is not None:
             yield Finding(journal_path, f"has no record, and the route file shows revision {found.revision}", _TAKE_IN)
             return
         what = "has no journal: the next write takes it in as it stands" if own else f"is {_FOREIGN}"
         yield Finding(path, what, damage=False)
     else:
         recorded = state.State(context, context, records[-1][0], content, "missing")
-        shown = with_file(project, route, recorded, content)
+        shown = state.with_file(project, route, recorded, content)
         if shown.lost:
             what = f"ends at revision {context.revision}, and the route file shows {shown.lost}: records are lost"
             yield Finding(journal_path, what, _TAKE_IN)

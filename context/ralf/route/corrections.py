@@ -21,7 +21,7 @@ from ralf.redact import redactor_for
 from ralf.route import cap, edits, history, state
 from ralf.route.cap import is_buried, tombstone
 from ralf.route.edits import labelled, said as words_of
-from ralf.route.load import load_state
+from ralf.route.state import load_state
 from ralf.route.write import open_route
 from ralf.storage import journal
 from ralf.text import cleaning

@@ -184,7 +184,7 @@ def is_edit(project: Project, route: str, content: bytes, found: RouteContext) -
 
     found  what the file says
     """
-    kept, shown = states.load(project.cache, route), states.shown_at(project.cache, route, found.revision)
+    kept, shown = states.load_snapshot(project.cache, route), states.shown_at(project.cache, route, found.revision)
     lineages = {known.context.lineage for known in (kept, shown) if known is not None}
     return found.lineage in lineages - {""} and brought(project, route, content) is None
 
@@ -226,7 +226,7 @@ def _read(project: Project, route: str) -> list[str]:
 
 
 def _is_remembered(project: Project, route: str, digest: str) -> bool:
-    kept = states.load(project.cache, route)
+    kept = states.load_snapshot(project.cache, route)
     if kept is not None and any(digest == known for _, known in kept.renders):
         return True
     return digest in _read(project, route)
@@ -266,7 +266,7 @@ def without_journal(project: Project, route: str, content: bytes) -> State:
     """The state of a route that has a file and no journal."""
     context = states.with_route(states.parse_file(project, route, content), route)
     if is_own(project, route, content):
-        is_lost = context.revision > 0 and states.load(project.cache, route) is not None
+        is_lost = context.revision > 0 and states.load_snapshot(project.cache, route) is not None
         lost = context.revision if is_lost else 0
         return State(context, fold.empty(route), None, content, "own", lost=lost)
     return State(context, fold.empty(route), None, content, "foreign", brought=content)

@@ -18,8 +18,7 @@ from ralf.model import RouteContext
 from ralf.project import Project
 from ralf.redact import redactor_for
 from ralf.route import edits, fold, foreign, state as states
-from ralf.route.load import read_state, with_file, without_file
-from ralf.route.state import State
+from ralf.route.state import State, read_state, with_file, without_file
 from ralf.storage import durable, files, journal
 from ralf.storage.journal import Record, Token
 from ralf.text import tokens
@@ -164,7 +163,7 @@ class RouteWriter:
                     context = replace(context, counts=rendering.counted(context))
             kept = states.Snapshot(self.token, context, tuple(self._renders))
             shown = self._stands and (self.context.revision, self._digest) in self._renders
-            states.save(self._project.cache, self._route, kept, shown=shown)
+            states.save_snapshot(self._project.cache, self._route, kept, shown=shown)
 
     def close(self) -> None:
         """Render the file if it is behind the journal, and save the snapshot, even after an error in between.
