@@ -13,7 +13,6 @@ import hookkit
 import ralf
 from ralf import routing
 from ralf.errors import RalfError
-from ralf.history.log import revert
 from ralf.maintenance import optin
 from ralf.maintenance.forget import forget
 from ralf.maintenance.repair import repair
@@ -21,6 +20,7 @@ from ralf.maintenance.verify import verify
 from ralf.project import Project
 from ralf.refining import local_config
 from ralf.route import archive
+from ralf.route.corrections import revert
 from ralf_integrations import inbox
 from ralf_integrations.blackbox5 import budget, checkpointing, installing, loop
 from ralf_integrations.client import CLIENTS

@@ -16,7 +16,6 @@ from examples import examples
 from ralf.brief.wording import SUBJECTS, Told, in_words, place, value
 from ralf.format import merge
 from ralf.format.codec import to_tree
-from ralf.history.log import log
 from ralf.model import (
     BODY,
     ActiveWork,
@@ -31,7 +30,7 @@ from ralf.model import (
     Section,
     Todo,
 )
-from ralf.route.history import context_at, diff
+from ralf.route.history import context_at, diff, log
 from storekit import V100, copied, grow, route_file, write_session
 
 

@@ -262,9 +262,9 @@ def _fields(value: Any) -> set[str]:
 def test_json_of_every_command_parses_and_has_the_names_of_the_api(scratch: Path) -> None:
     import ralf
     from ralf.checkpointing.progress import Status
-    from ralf.history.log import Event, Reverted
     from ralf.proof.loss import Loss, LossReport
-    from ralf.route.history import Difference
+    from ralf.route.corrections import Reverted
+    from ralf.route.history import Difference, Event
 
     def found(*args: object) -> Any:
         ran = storekit.process(*args, "--json", cwd=scratch)

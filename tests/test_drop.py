@@ -19,12 +19,12 @@ from ralf.finding.documents import statuses
 from ralf.format import merge
 from ralf.format.codec import to_tree
 from ralf.format.routefile import parse
-from ralf.history.log import log
 from ralf.maintenance import adoption, optin
 from ralf.maintenance.verify import verify
 from ralf.model import Decision
 from ralf.project import Project
 from ralf.route import cap, corrections, edits, fold, history
+from ralf.route.history import log
 from ralf.storage import journal
 from ralf.storage.journal import Record
 from ralf.summarize.extractive import find_decisions

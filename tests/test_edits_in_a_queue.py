@@ -11,10 +11,9 @@ import pytest
 import ralf
 from ralf.errors import UsageError
 from ralf.format import routefile
-from ralf.history.log import revert
 from ralf.maintenance.forget import forget
 from ralf.model import Decision
-from ralf.route.corrections import drop, open_file, take_in
+from ralf.route.corrections import drop, open_file, revert, take_in
 from ralf.storage import durable, files, journal
 from storekit import journal_file, records_of, route_file
 

@@ -19,16 +19,15 @@ import ralf
 from ralf.brief import wording
 from ralf.errors import Busy, DamagedJournal, NotFound
 from ralf.format.routefile import parse
-from ralf.history.log import log, revert
-from ralf.history.provenance import FOREIGN, why
 from ralf.maintenance import adoption, optin
 from ralf.maintenance.forget import forget
 from ralf.maintenance.repair import repair
 from ralf.maintenance.verify import verify
 from ralf.project import Project
+from ralf.proof.provenance import FOREIGN, why
 from ralf.route import foreign as foreign_parts
-from ralf.route.corrections import drop
-from ralf.route.history import diff
+from ralf.route.corrections import drop, revert
+from ralf.route.history import diff, log
 from ralf.storage import git_files, journal, registry
 from ralf.storage.git_files import blob_in_index
 from storekit import V100, Cli, context_of, journal_file, records_of, route_file, write_session

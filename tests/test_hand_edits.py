@@ -18,12 +18,11 @@ import ralf
 import ralf.errors
 import storekit
 from ralf.format import routefile
-from ralf.history.log import revert
 from ralf.maintenance import optin
 from ralf.maintenance.adoption import accept_route
 from ralf.project import Project
 from ralf.route import corrections, state
-from ralf.route.corrections import drop
+from ralf.route.corrections import drop, revert
 from ralf.route.write import RouteWriter, open_route
 from ralf.storage import durable
 from storekit import V100, context_of, grow, kept_bytes, records_of, route_file, write_session

@@ -18,11 +18,11 @@ from contexts import mapping, quick, text
 from examples import examples
 from ralf import project
 from ralf.errors import Conflict, DamagedJournal
-from ralf.history.log import log
-from ralf.history.provenance import why
 from ralf.maintenance.forget import forget
 from ralf.maintenance.repair import repair
+from ralf.proof.provenance import why
 from ralf.route import fold
+from ralf.route.history import log
 from ralf.storage import journal
 from ralf.storage.filestore import FileStore
 from ralf.storage.journal import Record

@@ -14,9 +14,9 @@ import ralf
 import storekit
 from ralf import project
 from ralf.errors import Busy, UsageError
-from ralf.history.log import log, revert
 from ralf.maintenance.verify import verify
-from ralf.route.history import diff
+from ralf.route.corrections import revert
+from ralf.route.history import diff, log
 from ralf_integrations.orchestrator import Orchestrator, SelfCheckpoint
 
 ROUTE = "pm"

@@ -15,11 +15,12 @@ import ralf.errors
 import storekit
 from ralf.format import routefile
 from ralf.format.codec import to_tree
-from ralf.history.log import Reverted, log, revert, without_reverts
 from ralf.project import Project
 from ralf.refining.refine import refine
 from ralf.route import history
+from ralf.route.corrections import Reverted, revert, without_reverts
 from ralf.route.fold import owed
+from ralf.route.history import log
 from ralf.summarize.command import Command
 from storekit import checkpoints_of, context_of, grow, kept_bytes, records_of, route_file, write_session
 
@@ -178,7 +179,7 @@ def test_a_model_that_was_busy_with_a_checkpoint_that_is_undone_brings_nothing_b
     said = {"first": line, "last": line}
     words = "Carry the tide table over to the new reader"
     item = {"kind": "decision", "decision": words, "reason": "", "rejected": [], "supersedes": "", "lines": said}
-    meanwhile = "from ralf.history.log import revert; revert('tide', 'cp-002', root=sys.argv[2])"
+    meanwhile = "from ralf.route.corrections import revert; revert('tide', 'cp-002', root=sys.argv[2])"
     code = f"import sys\n{meanwhile}\nsys.stdin.read(); print(sys.argv[1])"
     answer = json.dumps({**storekit.NO_ANSWER, "decisions": [item]})
     model = Command("command", (sys.executable, "-c", code, answer, str(project)), timeout=20)

@@ -262,7 +262,7 @@ def test_a_forgotten_end_of_a_run_does_not_come_back_when_its_folder_is_read_aga
 
 
 def test_the_log_tells_of_attempts_and_a_person_may_edit_them(tmp_path: Path) -> None:
-    from ralf.history.log import log
+    from ralf.route.history import log
 
     take(tmp_path, run(tmp_path, 1), run(tmp_path, 2, "PARTIAL"))
     assert [(one.kind, one.text) for one in log(ROUTE, root=tmp_path)][-1] == ("attempt", "ended without a word")

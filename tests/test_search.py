@@ -15,10 +15,10 @@ import ralf
 from ralf.errors import Busy, RouteNotFound, UsageError
 from ralf.finding import search, search_index
 from ralf.finding.search_index import SearchIndex
-from ralf.history.log import revert
 from ralf.maintenance import optin
 from ralf.project import Project
 from ralf.route import write
+from ralf.route.corrections import revert
 from ralf.storage import filestore, journal
 from ralf.storage.journal import Record, SealedStore
 from storekit import cache_of, copied, journal_file, known, small_disk, write_session

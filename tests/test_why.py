@@ -13,7 +13,7 @@ import ralf
 from labelled import DATA
 from ralf import project as projects
 from ralf.errors import DamagedBlob, NotFound, RouteNotFound
-from ralf.history.provenance import Quote
+from ralf.proof.provenance import Quote
 from ralf.route import history
 from storekit import Cli, checkpoints_of, context_of, copied, records_of, route_file, write_session
 

@@ -12,7 +12,7 @@ from ralf_cli.options import with_json, with_root, with_route
 
 if TYPE_CHECKING:
     from ralf.brief.wording import Told
-    from ralf.history.provenance import Reason
+    from ralf.proof.provenance import Reason
 
 _HEADINGS = {
     "goal": "Goal",
@@ -45,7 +45,7 @@ def log(route: str, limit: int | None, root: str | None, as_json: bool) -> None:
     \b
     Exit status: 0 · 2 invalid name · 3 no such route · 4 damaged journal
     """
-    from ralf.history.log import log as events_of
+    from ralf.route.history import log as events_of
     from ralf_cli.output import emit_json, fields_of, say, table
 
     events = events_of(route, limit=limit, root=root)
@@ -122,7 +122,7 @@ def revert(
     3 no such route, checkpoint or revision · 4 damaged data · 5 busy
     """
     from ralf.format.codec import to_tree
-    from ralf.history.log import revert as revert_to
+    from ralf.route.corrections import revert as revert_to
     from ralf_cli.output import emit_json, fields_of, say
     from ralf_cli.terminal import complain
 

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
         list_routes as list_routes,
     )
     from ralf.finding.search import SearchHit as SearchHit, search as search
-    from ralf.history.log import log as log, revert as revert
-    from ralf.history.provenance import Reason as Reason, why as why
     from ralf.maintenance.adoption import accept_route as accept_route
     from ralf.maintenance.forget import forget as forget, forget_route as forget_route
     from ralf.maintenance.optin import init as init, switch as switch, uninstall as uninstall
@@ -32,15 +30,17 @@ if TYPE_CHECKING:
     from ralf.model import Decision as Decision, RouteContext as RouteContext
     from ralf.project import find as find
     from ralf.proof.loss import loss_reports as loss_reports
+    from ralf.proof.provenance import Reason as Reason, why as why
     from ralf.route.archive import archive as archive, prune as prune
     from ralf.route.corrections import (
         change as change,
         drop as drop,
         open_file as open_file,
         record_decision as record_decision,
+        revert as revert,
         take_in as take_in,
     )
-    from ralf.route.history import context_at as context_at, diff as diff
+    from ralf.route.history import context_at as context_at, diff as diff, log as log
     from ralf.routing import use as use
 
 
@@ -62,15 +62,13 @@ def __getattr__(name: str) -> Any:
         from ralf.checkpointing import progress as home
     elif name in ("search", "SearchHit"):
         from ralf.finding import search as home
-    elif name in ("log", "revert"):
-        from ralf.history import log as home
     elif name in ("why", "Reason"):
-        from ralf.history import provenance as home
-    elif name in ("context_at", "diff"):
+        from ralf.proof import provenance as home
+    elif name in ("context_at", "diff", "log"):
         from ralf.route import history as home
     elif name == "loss_reports":
         from ralf.proof import loss as home
-    elif name in ("record_decision", "drop", "open_file", "take_in", "change"):
+    elif name in ("record_decision", "drop", "open_file", "take_in", "change", "revert"):
         from ralf.route import corrections as home
     elif name in ("archive", "prune"):
         from ralf.route import archive as home

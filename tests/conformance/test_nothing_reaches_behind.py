@@ -20,12 +20,11 @@ import ralf
 from ralf import project as projects
 from ralf.checkpointing import progress
 from ralf.errors import UsageError
-from ralf.history import log
 from ralf.maintenance.forget import forget, forget_route
 from ralf.maintenance.repair import repair
 from ralf.maintenance.verify import verify
 from ralf.project import Project
-from ralf.route import archive, corrections
+from ralf.route import archive, corrections, history
 from ralf_integrations import doctor
 from storekit import PACKAGES, context_of, grow, route_file, write_session
 
@@ -106,7 +105,7 @@ def used(root: Path) -> str:
     assert [hit.kind for hit in ralf.search("tests/test_part_4.py", root=root)] == ["evidence"]
     assert ralf.why("tide", "DEC-001", root=root).evidence
     assert corrections.drop("tide", label, because="not needed", root=root).decision.id == label
-    assert log.log("tide", root=root)[0].revision > context.revision
+    assert history.log("tide", root=root)[0].revision > context.revision
     file.unlink()
     assert "batch size" in ralf.get_context("tide", root=root).render()
     assert progress.status(Project(root)).routes == 2

@@ -35,7 +35,6 @@ from tests.faults.kept import Kept
 
 import ralf
 from ralf.errors import RalfError
-from ralf.history import log
 from ralf.maintenance import repair
 from ralf.route import archive, corrections
 from ralf.storage import durable
@@ -86,7 +85,7 @@ def _drop(root: Path, _: rig.Acknowledge) -> None:
 
 
 def _revert(root: Path, _: rig.Acknowledge) -> None:
-    log.revert(rig.ROUTE, "r1", root=root)
+    corrections.revert(rig.ROUTE, "r1", root=root)
 
 
 def _archive(root: Path, _: rig.Acknowledge) -> None:

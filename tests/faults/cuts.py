@@ -25,11 +25,10 @@ import ralf
 from ralf import project
 from ralf.errors import RalfError
 from ralf.format import routefile
-from ralf.history.log import revert
 from ralf.maintenance import optin
 from ralf.maintenance.repair import repair
 from ralf.maintenance.verify import verify
-from ralf.route.corrections import drop
+from ralf.route.corrections import drop, revert
 
 KINDS = ("with the newer cache", "with the older cache", "with any cache", "without a cache")
 _RECORDS = 12

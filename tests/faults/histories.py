@@ -23,9 +23,8 @@ from tests.faults.figures import told
 from ralf.brief import wording
 from ralf.format import merge, routefile
 from ralf.format.codec import to_tree
-from ralf.history import log
 from ralf.model import BODY, RouteContext, Section
-from ralf.route import edits, fold
+from ralf.route import corrections, edits, fold
 from ralf.storage.journal import Record
 
 _WORDS = ("use tabs", "keep the columns", "never push", "one file", "a server", "---", "## x", "é → 日", "batch 10", "")
@@ -171,7 +170,9 @@ class History:
 
     def revert(self, then: RouteContext) -> RouteContext:
         """Revert to what the route was."""
-        payload = log.revert_payload(self.now, then, f"r{then.revision}", because=self._words(), timestamp="2026-03-02")
+        payload = corrections.revert_payload(
+            self.now, then, f"r{then.revision}", because=self._words(), timestamp="2026-03-02"
+        )
         return self.add(fold.REVERT, payload)
 
     def _words(self) -> str:
@@ -264,7 +265,7 @@ def _decision(words: str) -> Any:
 
 
 def _content(context: RouteContext) -> str:
-    tree = to_tree(log.without_reverts(context))
+    tree = to_tree(corrections.without_reverts(context))
     tree.pop("context_checkpoint", None)
     return _exact(tree)
 
@@ -283,7 +284,7 @@ def _forgetful(kept: Callable[[merge.Change], bool]) -> Any:
 
 
 def _without_sections() -> Any:
-    real = log.changes_back
+    real = corrections.changes_back
     return "reversion.changes_back", lambda now, then: [c for c in real(now, then) if c["at"][:1] != [BODY]]
 
 
@@ -300,7 +301,7 @@ def broken(name: str) -> Iterator[None]:
     """What is under test, broken in one of these ways."""
     place, instead = BROKEN[name]()
     module, attribute = (
-        {"merge": merge, "reversion": log, "unresolved": wording}[place.split(".")[0]],
+        {"merge": merge, "reversion": corrections, "unresolved": wording}[place.split(".")[0]],
         place.split(".")[1],
     )
     real = getattr(module, attribute)

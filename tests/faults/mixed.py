@@ -29,11 +29,11 @@ from tests.faults.forget import _found_in
 import ralf
 from ralf import project
 from ralf.errors import Busy, NotFound, RalfError
-from ralf.history.log import revert
 from ralf.maintenance.forget import forget
 from ralf.maintenance.repair import repair
 from ralf.maintenance.verify import verify
 from ralf.route import archive, corrections, history
+from ralf.route.corrections import revert
 
 ROUTES = ("TASK-1", "TASK-2")
 WORKERS = 6

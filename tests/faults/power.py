@@ -32,10 +32,9 @@ import ralf
 from ralf import project as projects
 from ralf.errors import RalfError
 from ralf.format import routefile
-from ralf.history import log
 from ralf.maintenance import forget, purge
 from ralf.maintenance.purge import Wording
-from ralf.route import archive, fold
+from ralf.route import archive, corrections, fold
 from ralf.storage import durable, journal
 from ralf.transcripts.events import read_evidence
 
@@ -132,7 +131,7 @@ def ordinary_work(root: Path, acknowledged: Callable[[str], None]) -> None:
         ralf.record_decision(ROUTE, f"Name the lock {number}", root=root)
         acknowledged(f"decision Name the lock {number}")
     archive.archive(ROUTE, older_than="0d", root=root)
-    log.revert(ROUTE, "r1", root=root)
+    corrections.revert(ROUTE, "r1", root=root)
     acknowledged("a revert")
     ralf.record_decision(ROUTE, f"Ask {_WORDS}", rationale="to be forgotten", root=root)
     ralf.search(_WORDS, root=root)

@@ -10,7 +10,6 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -26,7 +25,7 @@ from ralf.redact import redactor_for
 from ralf.route import edits, fold, foreign, state as states
 from ralf.route.foreign import Theirs
 from ralf.route.state import load_state, read_state
-from ralf.route.write import open_route
+from ralf.route.write import open_route, utc_now
 from ralf.storage import durable, files, git_files, journal, registry
 from ralf.storage.journal import Record
 from ralf.storage.registry import ADOPTING, UNANSWERED, Registration
@@ -381,8 +380,7 @@ def _payload(project: Project, route: str, state: State, theirs: Theirs) -> tupl
         document = _imported(to_tree(context))
         return "import", {"document": redactor_for(project).tree(document), "accepts": True, "joins": _joined(theirs)}
     changes = [states.redacted(project, one) for one in _with_origins(changes)]
-    taken = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    kept = {"timestamp": taken, "origin": ORIGIN, "changes": changes, "accepts": True, "joins": _joined(theirs)}
+    kept = {"timestamp": utc_now(), "origin": ORIGIN, "changes": changes, "accepts": True, "joins": _joined(theirs)}
     return "edit", kept
 
 

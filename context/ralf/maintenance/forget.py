@@ -10,7 +10,6 @@ import shutil
 from collections.abc import Container, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from pathlib import Path
 
 from ralf import project as projects, routing
@@ -34,7 +33,7 @@ from ralf.model import RouteContext
 from ralf.project import Project
 from ralf.route import foreign, history, state
 from ralf.route.state import load_state
-from ralf.route.write import open_route
+from ralf.route.write import open_route, utc_now
 from ralf.storage import blob_files, durable, files, journal
 from ralf.storage.durable import hidden_beside, removed, sync_below
 from ralf.storage.files import content_of
@@ -221,7 +220,7 @@ class _Forgetting:
                 "ids": [label] if label else [],
                 "tombstones": [to_tree(stone) for stone in self._target.stones],
                 "blobs": sorted(digest[:_DIGITS] for digest in old),
-                "timestamp": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+                "timestamp": utc_now(),
             }
             with open_route(self._project, self._route) as writer:
                 writer.absorb_edits()

@@ -1,4 +1,4 @@
-"""What a person or an agent records by hand: decisions, edits taken in, and drops."""
+"""What a person or an agent records by hand: decisions, edits of the file, drops and reverts."""
 
 from __future__ import annotations
 
@@ -6,26 +6,28 @@ import os
 import uuid
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from ralf import project as projects, routing
 from ralf.brief.wording import Told
 from ralf.errors import Busy, NotFound, UsageError
-from ralf.format.codec import BadTree, from_tree, to_tree
+from ralf.format import merge
+from ralf.format.codec import BadTree, Tree, from_tree, to_tree
 from ralf.format.merge import Change
-from ralf.model import Decision, RouteContext
+from ralf.model import Checkpoint, Decision, RouteContext
 from ralf.project import Project
 from ralf.redact import redactor_for
-from ralf.route import cap, edits, history, state
+from ralf.route import cap, edits, fold, history, state
 from ralf.route.cap import is_buried, tombstone
 from ralf.route.edits import labelled, said as words_of
+from ralf.route.history import Difference
 from ralf.route.state import load_state
-from ralf.route.write import open_route
+from ralf.route.write import open_route, utc_now
 from ralf.storage import journal
+from ralf.storage.journal import Record
 from ralf.text import cleaning
-from ralf.text.cleaning import clean
+from ralf.text.cleaning import clean, one_line
 
 # ---- recording a decision by hand ----
 
@@ -77,7 +79,7 @@ def record_decision(
     made = Decision(
         kind=kind,
         pinned=pinned,
-        timestamp=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        timestamp=utc_now(),
         decision=redacted(said),
         rationale=redacted(clean(rationale).strip()),
         alternatives=tuple(redacted(text) for item in alternatives if (text := clean(item).strip())),
@@ -245,8 +247,7 @@ def change(route: str, fields: Mapping[str, Any], *, root: str | os.PathLike[str
             for one in edits.changes_of_edit(base, state.with_route(edited, found), writer.context)
         ]
         if changes:
-            taken = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-            payload = {"timestamp": taken, "changes": changes, "origin": "agent"}
+            payload = {"timestamp": utc_now(), "changes": changes, "origin": "agent"}
             writer.append("edit", payload, id=f"change-{uuid.uuid4().hex}")
             writer.render_file()
     return project.route_file(found)
@@ -306,7 +307,7 @@ def drop(route: str, id: str, *, because: str = "", root: str | os.PathLike[str]
         payload = {
             "tombstone": to_tree(tombstone(decision)),
             "because": clean(because).strip(),
-            "timestamp": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+            "timestamp": utc_now(),
         }
         writer.append("drop", payload, id=f"drop-{decision.id}-{writer.context.revision}")
         writer.render_file()
@@ -319,3 +320,126 @@ def decision_of(project: Project, context: RouteContext, label: str) -> Decision
         if item.id.casefold() == label.casefold():
             return item
     return history.decision_of(project, context.route, label)
+
+
+# ---- revert: a new record and a new checkpoint, never a removal ----
+
+
+@dataclass(frozen=True, slots=True)
+class Reverted:
+    """What a revert came to.
+
+    checkpoint  the new checkpoint that says so; None where nothing was done: a dry run, or the route is so already
+    to          what it went back to: `cp-002` or `r12`
+    difference  what changed by it, or would change
+    warnings    what the caller should know of; `damage`: what is wrong with the route file, which then stays as it is
+    """
+
+    route: str
+    to: str
+    checkpoint: Checkpoint | None
+    difference: Difference
+    warnings: tuple[str, ...] = ()
+    damage: str = ""
+
+
+def revert(
+    route: str,
+    to: str,
+    *,
+    because: str = "",
+    dry_run: bool = False,
+    root: str | os.PathLike[str] | None = None,
+) -> Reverted:
+    """Give a route the content that it had right after a checkpoint or revision; durable when this returns.
+
+    to       `cp-002`, `2`, or `r12`; `because`: why
+    dry_run  only say what would change
+
+    Edits that wait in the route file are taken in first, so that the journal has them. What was taken of transcripts is
+    not taken again, no label is given twice, and all that is undone stays in the journal: a revert to the revision
+    before this one brings it back. Raises RouteNotFound, NotFound (no such checkpoint or revision), UsageError (a
+    refused name), Busy, DamagedJournal, OSError.
+    """
+    project = projects.find(root)
+    found = routing.existing(project, cleaning.check(route))
+    moment = history.label(to)
+    if dry_run:
+        then = history.contexts_at(project, found, [moment])[moment]
+        now = history.at_present(project, found)
+        payload = revert_payload(now, then, moment, because=because, timestamp=utc_now())
+        would = fold.apply(now, Record(now.revision + 1, fold.REVERT, payload))
+        told = history.between(project, found, (history.NOW, now), (moment, now if is_as(now, then) else would))
+        return Reverted(found, moment, None, told)
+    with open_route(project, found) as writer:
+        writer.absorb_edits()
+        then = history.contexts_at(project, found, [moment])[moment]
+        now = writer.context
+        if is_as(now, then):
+            told = history.between(project, found, (history.NOW, now), (moment, now))
+            return Reverted(found, moment, None, told, tuple(writer.warnings), writer.damage)
+        payload = revert_payload(now, then, moment, because=because, timestamp=utc_now())
+        after = writer.append(fold.REVERT, payload, id=f"revert-{now.revision}-{then.revision}")
+        writer.render_file()
+        warnings, damage = tuple(writer.warnings), writer.damage
+    told = history.between(project, found, (f"r{now.revision}", now), (f"r{after.revision}", after))
+    return Reverted(found, moment, after.checkpoint_history[-1], told, warnings, damage)
+
+
+_STAYS = ("context_checkpoint", "forgotten")
+"""What is no content: the books, and what was purged, which no revert brings back."""
+
+
+def revert_payload(
+    now: RouteContext, then: RouteContext, moment: str, *, because: str, timestamp: str
+) -> dict[str, Any]:
+    """The record that gives `now` the content of `then`, which is named by `moment`: `cp-002` or `r12`."""
+    named = f"checkpoint {int(moment[3:])}" if moment.startswith("cp-") else f"revision {then.revision}"
+    because = one_line(clean(because))
+    return {
+        "to": moment,
+        "to_revision": then.revision,
+        "number": fold.next_number(now),
+        "timestamp": timestamp,
+        "title": f"Reverted to {named}",
+        "because": because,
+        "text": _text(now, then, because),
+        "changes": changes_back(now, then),
+    }
+
+
+def _text(now: RouteContext, then: RouteContext, because: str) -> str:
+    """The section of a revert. It names what went and came, and repeats none of it: that may be why it went."""
+    lines = [f"- Because: {because}"] if because else []
+    for word, before, after in (("Undone", now, then), ("Back", then, now)):
+        entries = {entry.checkpoint_id for entry in after.checkpoint_history}
+        decisions = {item.id for item in after.decisions}
+        found = [entry.checkpoint_id for entry in before.checkpoint_history if entry.checkpoint_id not in entries]
+        found += [item.id for item in before.decisions if item.id not in decisions]
+        if found:
+            lines.append(f"- {word}: {', '.join(map(one_line, found))}")
+    lines.append(f"- To take this back: `ralf context revert {now.route} r{now.revision}`")
+    return "\n".join(lines)
+
+
+def changes_back(now: RouteContext, then: RouteContext) -> list[merge.Change]:
+    """The changes that give `now` the content of `then`; how the file is written down (line ends) is no content."""
+    layout = {name: getattr(now.body, name) for name in ("bom", "crlf") if hasattr(now.body, name)}
+    return merge.diff(_content(now), _content(replace(then, body=replace(then.body, **layout))))
+
+
+def is_as(now: RouteContext, then: RouteContext) -> bool:
+    """Whether two contexts hold the same but for what reverts say of themselves."""
+    return not changes_back(without_reverts(now), without_reverts(then))
+
+
+def without_reverts(context: RouteContext) -> RouteContext:
+    """A context without the entries and sections of its reverts."""
+    own = {entry.checkpoint_id for entry in context.checkpoint_history if entry.reason == fold.REVERT}
+    sections = tuple(s for s in context.body.sections if s.number is None or f"cp-{s.number:03d}" not in own)
+    entries = tuple(entry for entry in context.checkpoint_history if entry.checkpoint_id not in own)
+    return replace(context, checkpoint_history=entries, body=replace(context.body, sections=sections))
+
+
+def _content(context: RouteContext) -> Tree:
+    return {key: inner for key, inner in to_tree(context).items() if key not in _STAYS}

@@ -1,17 +1,19 @@
-"""A route at earlier moments of its journal, and what changed between two of them."""
+"""A route's history: its earlier moments, what changed between two of them, and its records in words."""
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
 from ralf import project as projects, routing
-from ralf.brief.wording import Told, in_words
+from ralf.brief import wording
+from ralf.brief.wording import Told, in_words, place, value
 from ralf.errors import NotFound
+from ralf.facts.progress import UNSAID
 from ralf.format import merge
 from ralf.format.codec import Tree, from_tree, to_tree
 from ralf.model import BODY, Decision, RouteContext
@@ -273,3 +275,136 @@ def _whole(project: Project, route: str, context: RouteContext, other: RouteCont
     told = {name: from_tree(Decision, tree) for name, tree in trees.items() if tree}
     kept = tuple(told.pop(item.id, item) for item in context.decisions)
     return replace(context, decisions=(*told.values(), *kept))
+
+
+# ---- the log: the records in words ----
+
+
+_MOST_NAMED = 4  # places of an edit, or decisions of a checkpoint, that are named
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One record of a route.
+
+    kind   checkpoint, refinement, unrefined, decision, edit, drop, forget, revert, import …
+    id     what it brought or is about: cp-002, DEC-003, "" for nothing that has a label
+    time   ISO 8601, "" where the record has none
+    who    user, agent, human-edit, import, or the name of a model
+    text   what it brought, on one line
+    foreign  this user's ralf did not write the record: of what stands in it only that is told
+    """
+
+    revision: int
+    kind: str
+    id: str
+    time: str
+    who: str
+    text: str
+    foreign: bool = False
+
+
+def log(route: str, *, limit: int | None = None, root: str | os.PathLike[str] | None = None) -> list[Event]:
+    """What happened to a route, newest first; `limit`: the newest so many.
+
+    Reads the whole journal. Raises RouteNotFound, UsageError (a refused name), DamagedJournal.
+    """
+    project = projects.find(root)
+    found = routing.existing(project, route)
+    words: dict[str, str] = {}
+    with journal.understood(found):
+        events = [_event(label, record, words) for label, record in records(project, found)]
+    return events[::-1][:limit]
+
+
+def _event(label: str, record: Record, words: dict[str, str]) -> Event:
+    """What a record brought; `words`: of each decision so far, by its label, added to."""
+    if record.foreign:
+        return Event(record.revision, "foreign", "", "", wording.ORIGIN, wording.LABEL, foreign=True)
+    id_, time, who, text = _brought(record.kind, record.payload, label)
+    if record.kind == "drop":
+        text = _joined(words.get(id_, ""), text, by=": ")
+    words.update(_decisions(record.payload))
+    return Event(record.revision, record.kind, id_, time, who, value(text) if text else "")
+
+
+def _brought(kind: str, payload: Mapping[str, Any], label: str) -> tuple[str, str, str, str]:
+    """The id, time, author and text of an event."""
+    time, title, because = (str(payload.get(key, "")) for key in ("timestamp", "title", "because"))
+    of_model = (str(payload.get(key, "")) for key in ("refines", "called", "summarizer"))
+    match kind:
+        case "checkpoint":
+            ended = str((*payload.get("period", ()), "", "")[1])
+            return label, ended, "agent", _joined(title, _named("decided", payload.get("decisions", ())))
+        case "refinement":
+            changed = _named("changed", payload.get("amended", ()))
+            text = _joined(title, _named("decided", payload.get("decisions", ())), changed)
+            return *of_model, f"improved: {text}"  # type: ignore[return-value]
+        case "unrefined":
+            return *of_model, f"not improved: {payload.get('reason', '')}"  # type: ignore[return-value]
+        case "attempt":
+            runs = payload.get("attempts") or [{}]
+            told = [str(run.get("outcome") or "") or ("" if run.get("said") else UNSAID) for run in runs]
+            said = str(runs[0].get("said") or "") if len(runs) == 1 else ""
+            return _few([str(run.get("run", "")) for run in runs]), time, "agent", _joined(_few(told), said, by=": ")
+        case "decision":
+            item = payload.get("decision") or {}
+            replaces = f" (replaces {item['supersedes']})" if item.get("supersedes") else ""
+            label, time, who, text = (str(item.get(key, "")) for key in ("id", "timestamp", "origin", "decision"))
+            return label, time, who, text + replaces
+        case "edit":
+            lost = "what the file still showed of lost records: " if payload.get("lost") else ""
+            changed = "; ".join(_places(payload.get("changes", ())))
+            return "", time, str(payload.get("origin") or "human-edit"), lost + changed
+        case "import":
+            document = payload.get("document", {})
+            header = document.get("context_checkpoint", {})
+            text = f"{len(document.get('decisions', ()))} decisions, {header.get('checkpoint_count', 0)} checkpoints"
+            return "", str(header.get("last_checkpoint", "")), "import", text
+        case "revert":
+            return label, time, "user", title + (f": {because}" if because else "")
+        case "drop":
+            return str(payload.get("tombstone", {}).get("id", "")), time, "user", because
+        case "forget":
+            ids = _few([str(one) for one in payload.get("ids", ())])
+            return ids, time, "user", "its words were purged" if ids else "a text was purged"
+        case _:  # there are no words for this kind: what its payload says of itself
+            named = payload.get("id") or payload.get("ids") or ""
+            ids = _few([str(one) for one in named]) if isinstance(named, list) else str(named)
+            return ids, time, str(payload.get("origin", "")), because
+
+
+def _joined(*parts: str, by: str = "; ") -> str:
+    return by.join(filter(None, parts))
+
+
+def _places(changes: Any) -> Iterator[str]:
+    """What an edit changed, each item or field once, the first few by name."""
+    places: dict[str, str] = {}
+    for change in changes:
+        at = [str(key) for key in change["at"]]
+        if "order" not in change and change.get("removed") != "empty":
+            done = "added " if len(at) == 2 and at[0] == "decisions" else ""
+            places.setdefault(place(at), "removed " if change.get("removed") else done)
+    told = [f"{done}{name}" for name, done in places.items()] or ["order of lists"]
+    yield from told[:_MOST_NAMED]
+    if len(told) > _MOST_NAMED:
+        yield f"and {len(told) - _MOST_NAMED} more"
+
+
+def _decisions(payload: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """The decisions that a record brings: label and words."""
+    document = payload.get("document") or {}
+    for item in (*payload.get("decisions", ()), *document.get("decisions", ()), payload.get("decision") or {}):
+        if item:
+            yield str(item.get("id", "")), str(item.get("decision", ""))
+
+
+def _named(done: str, items: Iterable[Mapping[str, Any]]) -> str:
+    labels = [str(item.get("id", "")) for item in items]
+    return f"{done} {_few(labels)}" if labels else ""
+
+
+def _few(names: list[str]) -> str:
+    more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
+    return ", ".join(names[:_MOST_NAMED]) + more

@@ -38,6 +38,11 @@ _KEPT = "what was written is in the journal, which is read"
 _MOST_OWED = 64  # records that writers leave to the next one to render: half a second of uninterrupted writing
 
 
+def utc_now() -> str:
+    """The time as records have it."""
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
 class RouteWriter:
     """Writes to a route whose lock is held; made by `open_route`.
 
@@ -328,9 +333,8 @@ class RouteWriter:
 
     def _record_edit(self, state: State) -> None:
         digest = states.digest_of(state.content or b"")
-        taken = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         changes = [states.redacted(self._project, one) for one in state.changes]
-        payload: dict[str, Any] = {"timestamp": taken, "changes": changes, **_lost(state)}
+        payload: dict[str, Any] = {"timestamp": utc_now(), "changes": changes, **_lost(state)}
         if state.base not in (0, self.context.revision):  # else it is the record before this one
             payload["base"] = state.base
         if state.undoes:

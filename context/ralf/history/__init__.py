@@ -1,1 +1,0 @@
-"""What happened to a route: its log, the way back, and the transcript lines behind a claim."""
