@@ -18,7 +18,7 @@ import installed as command_on_path
 from measure import BARE, Row, commands, main, run
 
 from ralf import environment
-from ralf.maintenance import optin
+from ralf.maintenance import ownership
 from ralf.project import Project
 from ralf_integrations.client import CLAUDE_CODE
 from ralf_integrations.hooks import entry, instant
@@ -44,7 +44,7 @@ class _Sessions:
         self.logs.mkdir(parents=True, exist_ok=True)
         root.mkdir(parents=True)
         if opted_in:
-            optin.init(Project(root), share=False)
+            ownership.init(Project(root), share=False)
 
     def payload(self, session: str, event: str = _EVENT, *, tool: str = "Bash") -> bytes:
         """What the client writes."""
@@ -97,7 +97,7 @@ def produce(rounds: int) -> list[Row]:
         os.environ["CLAUDE_CONFIG_DIR"] = str(here / ".claude")
         ours, others = _Sessions(here / "ours"), _Sessions(here / "others", opted_in=False)
         off = _Sessions(here / "off")
-        optin.switch(Project(off.root), on=False)
+        ownership.switch(Project(off.root), on=False)
         ours.write("small", 4_096)
         ours.write("large", SIZE)
         off.write("off", 4_096)

@@ -14,7 +14,7 @@ from statistics import median
 from installed import ralf
 from measure import BARE, Row, Sample, main, run
 
-from ralf.maintenance import optin
+from ralf.maintenance import ownership
 from ralf.project import Project
 
 TITLE = "Starting the MCP server"
@@ -27,7 +27,7 @@ def produce(rounds: int) -> list[Row]:
     """Both in turns."""
     command = ralf()
     with tempfile.TemporaryDirectory() as root:
-        optin.init(Project(Path(root)), share=False)
+        ownership.init(Project(Path(root)), share=False)
         samples: dict[str, list[Sample]] = {"python -I -c pass": [], "importing the SDK": [], "ralf mcp": []}
         for _ in range(rounds):
             samples["python -I -c pass"].append(run(BARE))

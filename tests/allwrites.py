@@ -13,7 +13,7 @@ import hookkit
 import ralf
 from ralf import routing
 from ralf.errors import RalfError
-from ralf.maintenance import optin
+from ralf.maintenance import ownership
 from ralf.maintenance.forget import forget
 from ralf.maintenance.repair import repair
 from ralf.maintenance.verify import verify
@@ -51,7 +51,7 @@ def everything(root: Path) -> list[str]:
 
 def _calls(rig: hookkit.Rig, project: Project, session: Path, turn: int) -> Iterator[Callable[[], object]]:
     root = rig.root
-    yield lambda: optin.switch(project, on=True)
+    yield lambda: ownership.switch(project, on=True)
     yield lambda: ralf.record_decision(ROUTE, "Use centimetres", root=root)
     yield lambda: ralf.checkpoint(ROUTE, session, root=root)
     yield lambda: _edit(root)

@@ -15,7 +15,7 @@ import pytest
 
 import ralf
 import storekit
-from ralf.maintenance import optin
+from ralf.maintenance import ownership
 from ralf.project import Project
 from ralf_integrations.hooks import entry, previous_sessions, session_registry
 from ralf_integrations.hooks.messages import Answer, Payload, parse, written
@@ -60,7 +60,7 @@ def on_route(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def project(root: Path) -> Project:
     """A project that has opted in."""
-    optin.init(Project(root), share=False)
+    ownership.init(Project(root), share=False)
     return Project(root)
 
 

@@ -23,7 +23,7 @@ import pytest
 import ralf
 import storekit
 from ralf import environment
-from ralf.maintenance import optin
+from ralf.maintenance import ownership
 from ralf.project import Project
 from ralf_integrations.client import CLIENTS
 from ralf_integrations.hooks import checkpoints, entry, instant
@@ -254,7 +254,7 @@ def rig(root: Path, *, session: str = SESSION, client: str = "claude-code") -> R
     if not is_installed():
         pytest.skip("the installed command runs another checkout, or none: pip install -e .")
     root.mkdir(parents=True, exist_ok=True)
-    optin.init(Project(root), share=False)
+    ownership.init(Project(root), share=False)
     home = root.parent
     transcript = storekit.session_log(home, root, session, client)
     variables = ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "GEMINI_CLI_HOME")

@@ -20,7 +20,7 @@ from typing import Any
 
 import pytest
 
-from ralf.maintenance import optin
+from ralf.maintenance import ownership
 from ralf.project import Project
 from ralf.route import foreign
 from ralf.storage import blob_files, durable, registry
@@ -274,7 +274,7 @@ def temporaries(root: Path) -> list[str]:
 
 def configure(root: Path, text: str) -> Path:
     """Opt a project in, and write its settings; their file."""
-    optin.init(Project(root), share=False)
+    ownership.init(Project(root), share=False)
     path = context_of(root) / "config.yaml"
     path.write_text(text, encoding="utf-8")
     return path

@@ -17,7 +17,7 @@ import pytest
 import ralf
 import storekit
 from ralf.errors import RalfError
-from ralf.maintenance import adoption
+from ralf.maintenance import ownership
 from ralf.project import Project
 from storekit import Cli, context_of, grow, kept_bytes, records_of, remount, route_file, small_disk, write_session
 
@@ -562,7 +562,7 @@ def test_a_brought_file_that_is_mended_after_a_write_keeps_that_write(cli: Cli, 
     route_file(project, "bad").write_bytes(good)
     assert cli("context", "decide", "bad", "Decided since").status == 0
     assert route_file(project, "bad").read_bytes() == good  # of another history than the journal that was begun: theirs
-    adoption.accept_route(Project(project), "bad")
+    ownership.accept_route(Project(project), "bad")
     _all_there(cli, "bad", 1, "Keep the old columns", "Decided in the dark", "Decided since")
 
 

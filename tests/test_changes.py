@@ -236,13 +236,13 @@ def test_the_log_tells_every_record_newest_first_with_who_and_what(project: Path
 
 
 def test_an_import_and_a_kind_of_record_that_nobody_knows_are_told_too(tmp_path: Path) -> None:
-    from ralf.maintenance import optin
-    from ralf.maintenance.adoption import accept_route
+    from ralf.maintenance import ownership
+    from ralf.maintenance.ownership import accept_route
     from ralf.project import Project
     from ralf.storage import journal
     from ralf.storage.journal import Record
 
-    optin.init(Project(tmp_path), share=False)
+    ownership.init(Project(tmp_path), share=False)
     path = route_file(tmp_path, "api")
     path.parent.mkdir(exist_ok=True)
     path.write_text(V100.replace("api-refactoring", "api"), encoding="utf-8")

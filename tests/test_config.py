@@ -132,7 +132,7 @@ def test_a_folder_in_place_of_the_file_is_an_error(tmp_path: Path) -> None:
 
 
 def test_the_file_that_init_writes_is_understood_and_changes_nothing(tmp_path: Path) -> None:
-    from ralf.maintenance.optin import CONFIG_TEXT
+    from ralf.maintenance.ownership import CONFIG_TEXT
 
     assert load(tmp_path, CONFIG_TEXT) == Config()
     for line in CONFIG_TEXT.splitlines():

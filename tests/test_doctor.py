@@ -19,7 +19,7 @@ import pytest
 import hookkit
 import ralf
 import storekit
-from ralf.maintenance import optin
+from ralf.maintenance import ownership
 from ralf.project import Project
 from ralf_integrations import doctor
 from ralf_integrations.client import CLIENTS
@@ -39,7 +39,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
     monkeypatch.setenv("PATH", str(tmp_path / "bin"))
     project = Project(tmp_path / "p")
     project.root.mkdir()
-    optin.init(project, share=False)
+    ownership.init(project, share=False)
     return project
 
 
@@ -82,11 +82,11 @@ def test_what_is_not_there_is_said_with_what_to_type(project: Project) -> None:
 
 
 def test_a_project_that_has_not_opted_in_or_is_switched_off(project: Project) -> None:
-    optin.switch(project, on=False)
+    ownership.switch(project, on=False)
     assert "switched off" in found(project, "project", "warning")[0]
     project.config_file.write_text("hoks: off\n")
     assert "unknown key" in found(project, "project", "problem")[0]
-    optin.uninstall(project)
+    ownership.uninstall(project)
     (check,) = problems(project)
     assert (check.name, check.hint) == ("project", "ralf init")
 
@@ -322,7 +322,7 @@ def test_the_command_prints_each_check_and_ends_with_one_for_a_problem(
     assert (ran.status, ran.err) == (0, "")
     assert ran.lines[0].startswith("ok       project      ")
     assert "→ ralf init --client claude-code" in ran.out
-    optin.uninstall(project)
+    ownership.uninstall(project)
     ran = cli("doctor", "--json")
     assert ran.status == 1
     assert {tuple(check) for check in ran.json()} == {("name", "state", "what", "hint")}

@@ -19,7 +19,7 @@ import ralf
 from ralf.brief import wording
 from ralf.errors import Busy, DamagedJournal, NotFound
 from ralf.format.routefile import parse
-from ralf.maintenance import adoption, optin
+from ralf.maintenance import ownership
 from ralf.maintenance.forget import forget
 from ralf.maintenance.repair import repair
 from ralf.maintenance.verify import verify
@@ -81,7 +81,7 @@ def theirs(tmp_path: Path, users: Users) -> Path:
     root.mkdir()
     with users.as_("them"):
         git(root, "init", "-q")
-        optin.init(Project(root), share=True)
+        ownership.init(Project(root), share=True)
         write_session(root / "session.jsonl", 1_500)
         ralf.checkpoint(ROUTE, root / "session.jsonl", root=root)
         ralf.record_decision(ROUTE, THEIRS, rationale="zqx104 since", root=root)
@@ -191,7 +191,7 @@ def test_a_route_that_was_there_before_the_user_opted_in_is_foreign_without_git(
     os.utime(route_file(copy, ROUTE), (1, 1))
     if opts_in:
         time.sleep(0.05)
-        optin.init(Project(copy), share=False)
+        ownership.init(Project(copy), share=False)
     is_apart(copy)
     before = route_file(copy, ROUTE).read_bytes()
     ralf.record_decision(ROUTE, MINE, root=copy)
@@ -202,7 +202,7 @@ def test_a_route_that_was_there_before_the_user_opted_in_is_foreign_without_git(
 
 def test_a_template_that_was_copied_with_journal_and_caches_is_foreign(theirs: Path, tmp_path: Path) -> None:
     shutil.copytree(theirs, tmp_path / "new", symlinks=True)
-    optin.init(Project(tmp_path / "new"), share=False)
+    ownership.init(Project(tmp_path / "new"), share=False)
     is_apart(tmp_path / "new")
     assert ralf.get_context(ROUTE, root=tmp_path / "new").wholly_foreign
 
@@ -211,13 +211,13 @@ def test_a_template_that_was_copied_with_journal_and_caches_is_foreign(theirs: P
 def test_a_file_without_journal_is_foreign_unless_written_there_since_opting_in(
     tmp_path: Path, users: Users, shift: float
 ) -> None:
-    optin.init(Project(tmp_path), share=False)
+    ownership.init(Project(tmp_path), share=False)
     path = route_file(tmp_path, ROUTE)
     path.parent.mkdir(exist_ok=True)
     path.write_text(V100, encoding="utf-8")
     os.utime(path, (time.time() + shift, time.time() + shift))
     assert ralf.get_context(ROUTE, root=tmp_path).wholly_foreign
-    adoption.accept_route(Project(tmp_path), ROUTE)
+    ownership.accept_route(Project(tmp_path), ROUTE)
     found = ralf.get_context(ROUTE, root=tmp_path)
     assert (found.foreign, found.active_work.current_task) == (False, "TASK-001")
     ralf.record_decision(ROUTE, MINE, root=tmp_path)
@@ -225,7 +225,7 @@ def test_a_file_without_journal_is_foreign_unless_written_there_since_opting_in(
 
 
 def test_a_file_without_journal_is_the_persons_if_written_there_since_opting_in(tmp_path: Path, users: Users) -> None:
-    optin.init(Project(tmp_path), share=False)
+    ownership.init(Project(tmp_path), share=False)
     route_file(tmp_path, ROUTE).parent.mkdir(exist_ok=True)
     route_file(tmp_path, ROUTE).write_text(V100, encoding="utf-8")
     assert not ralf.get_context(ROUTE, root=tmp_path).foreign
@@ -233,7 +233,7 @@ def test_a_file_without_journal_is_the_persons_if_written_there_since_opting_in(
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file to another user")
 def test_a_file_of_another_user_without_a_journal_is_foreign_though_it_is_new(tmp_path: Path, users: Users) -> None:
-    optin.init(Project(tmp_path), share=False)
+    ownership.init(Project(tmp_path), share=False)
     route_file(tmp_path, ROUTE).parent.mkdir(exist_ok=True)
     route_file(tmp_path, ROUTE).write_text(V100, encoding="utf-8")
     os.chown(route_file(tmp_path, ROUTE), 65_534, 65_534)
@@ -242,7 +242,7 @@ def test_a_file_of_another_user_without_a_journal_is_foreign_though_it_is_new(tm
 
 def test_routes_of_the_user_are_not_foreign_whatever_git_does_with_them(tmp_path: Path, users: Users) -> None:
     git(tmp_path, "init", "-q")
-    optin.init(Project(tmp_path), share=True)
+    ownership.init(Project(tmp_path), share=True)
     ralf.record_decision(ROUTE, MINE, root=tmp_path)
     commit(tmp_path)
     for number in range(20):
@@ -307,8 +307,8 @@ def test_a_revert_goes_back_to_what_was_this_users(theirs: Path, tmp_path: Path)
 @pytest.fixture
 def pulled(theirs: Path, clone: Path, users: Users) -> Path:
     """The user's own route, which they share, with a change that a colleague has made and a pull has brought."""
-    optin.init(Project(clone), share=True)
-    adoption.accept_route(Project(clone), ROUTE)
+    ownership.init(Project(clone), share=True)
+    ownership.accept_route(Project(clone), ROUTE)
     ralf.record_decision(ROUTE, MINE, root=clone)
     commit(clone)
     with users.as_("them"):
@@ -361,8 +361,8 @@ def test_an_edit_of_a_pulled_value_is_not_taken_for_the_users_own(pulled: Path) 
 
 
 def test_an_edit_that_ralf_has_read_stays_the_users_when_they_commit_it(clone: Path) -> None:
-    optin.init(Project(clone), share=True)
-    adoption.accept_route(Project(clone), ROUTE)
+    ownership.init(Project(clone), share=True)
+    ownership.accept_route(Project(clone), ROUTE)
     commit(clone)
     appended(clone, "ykm205 by hand")
     assert "ykm205 by hand" in said(clone)
@@ -373,8 +373,8 @@ def test_an_edit_that_ralf_has_read_stays_the_users_when_they_commit_it(clone: P
 
 
 def test_a_file_that_git_is_about_to_check_out_is_no_edit(clone: Path) -> None:
-    optin.init(Project(clone), share=True)
-    adoption.accept_route(Project(clone), ROUTE)
+    ownership.init(Project(clone), share=True)
+    ownership.accept_route(Project(clone), ROUTE)
     commit(clone)
     appended(clone, "zqx303 being checked out")
     lock = clone / ".git" / "index.lock"
@@ -390,9 +390,9 @@ def test_a_file_that_git_is_about_to_check_out_is_no_edit(clone: Path) -> None:
 
 
 def test_what_is_accepted_is_the_users_with_its_origin_and_file_and_journal_are_one(clone: Path) -> None:
-    found = adoption.look_at_foreign(Project(clone), ROUTE)
+    found = ownership.look_at_foreign(Project(clone), ROUTE)
     assert found is not None and found.whole and found.file and THEIRS in found.diff
-    done = adoption.accept_route(Project(clone), ROUTE)
+    done = ownership.accept_route(Project(clone), ROUTE)
     assert any(THEIRS in line for line in done.lines) and not done.warnings
     context = ralf.get_context(ROUTE, root=clone)
     assert not context.foreign and context.goal == GOAL
@@ -400,14 +400,14 @@ def test_what_is_accepted_is_the_users_with_its_origin_and_file_and_journal_are_
     brief = context.render(section="resume")
     assert "## Goal (import)\n" in brief
     assert all("(import)" in line for line in brief.split("\n") if line.startswith("- DEC-"))
-    assert adoption.look_at_foreign(Project(clone), ROUTE) is None
+    assert ownership.look_at_foreign(Project(clone), ROUTE) is None
     assert ralf.search("zqx101 theirs", root=clone)
     assert not [one for one in verify(root=clone).findings if "foreign" in one.what]
 
 
 def test_accepting_a_pulled_change_takes_it_in_and_says_where_it_came_from(pulled: Path) -> None:
     ralf.record_decision(ROUTE, "ykm206 since", root=pulled)
-    adoption.accept_route(Project(pulled), ROUTE)
+    ownership.accept_route(Project(pulled), ROUTE)
     found = {item.decision: item.origin for item in ralf.get_context(ROUTE, root=pulled).decisions}
     assert (found["zqx301 pulled"], found[MINE], found["ykm206 since"]) == ("import", "user", "user")
     context = ralf.get_context(ROUTE, root=pulled)
@@ -421,8 +421,8 @@ def passed_on(theirs: Path, clone: Path, users: Users) -> Path:
     """The route of them who began it, whose colleague (me) took it in, dropped, changed and replaced some of it, added
     to it, and has passed it on; they have pulled that, and are who looks.
     """
-    optin.init(Project(clone), share=True)
-    adoption.accept_route(Project(clone), ROUTE)
+    ownership.init(Project(clone), share=True)
+    ownership.accept_route(Project(clone), ROUTE)
     labels = {item.decision: item.id for item in ralf.get_context(ROUTE, root=clone).decisions}
     drop(ROUTE, labels[THEIRS], root=clone)
     path = route_file(clone, ROUTE)
@@ -443,7 +443,7 @@ def statuses(root: Path) -> dict[str, str]:
 def test_what_a_colleague_dropped_or_changed_is_reported_and_survives_acceptance(passed_on: Path) -> None:
     assert notes_hold(passed_on, "zqx105 at last", "[dropped", MINE)
     ralf.record_decision(ROUTE, "ykm301 meanwhile", root=passed_on)
-    done = adoption.accept_route(Project(passed_on), ROUTE)
+    done = ownership.accept_route(Project(passed_on), ROUTE)
     assert any("[dropped" in line for line in done.lines) and not done.warnings
     found = statuses(passed_on)
     assert (found[THEIRS], found[RULE], found[MINE]) == ("dropped", "superseded", "active")
@@ -456,7 +456,7 @@ def test_what_a_colleague_dropped_or_changed_is_reported_and_survives_acceptance
 def test_what_both_have_changed_is_kept_of_both(passed_on: Path) -> None:
     label = next(item.id for item in ralf.get_context(ROUTE, root=passed_on).decisions if item.decision == THEIRS)
     ralf.record_decision(ROUTE, "ykm302 instead", supersedes=label, root=passed_on)
-    adoption.accept_route(Project(passed_on), ROUTE)
+    ownership.accept_route(Project(passed_on), ROUTE)
     found = statuses(passed_on)
     assert (found[THEIRS], found["ykm302 instead"], found[MINE]) == ("dropped", "active", "active")
     entries = {entry.at: entry.also for entry in ralf.get_context(ROUTE, root=passed_on).unresolved}
@@ -464,8 +464,8 @@ def test_what_both_have_changed_is_kept_of_both(passed_on: Path) -> None:
 
 
 def test_a_merge_that_is_resolved_to_ones_own_header_doubles_no_label(theirs: Path, clone: Path, users: Users) -> None:
-    optin.init(Project(clone), share=True)
-    adoption.accept_route(Project(clone), ROUTE)
+    ownership.init(Project(clone), share=True)
+    ownership.accept_route(Project(clone), ROUTE)
     ralf.record_decision(ROUTE, MINE, root=clone)
     commit(clone)
     with users.as_("them"):
@@ -484,20 +484,20 @@ def test_a_merge_that_is_resolved_to_ones_own_header_doubles_no_label(theirs: Pa
     ralf.record_decision(ROUTE, "ykm304 since", root=clone)
     commit(clone)
     if ralf.get_context(ROUTE, root=clone).foreign:
-        adoption.accept_route(Project(clone), ROUTE)
+        ownership.accept_route(Project(clone), ROUTE)
     assert {MINE, "zqx306 at the same time", "ykm304 since"} <= statuses(clone).keys()
 
 
 def test_accepting_foreign_records_adds_them_to_ours(theirs: Path, tmp_path: Path) -> None:
     clone = with_journal(theirs, tmp_path / "clone")
     ralf.record_decision(ROUTE, MINE, root=clone)
-    adoption.accept_route(Project(clone), ROUTE)
+    ownership.accept_route(Project(clone), ROUTE)
     found = ralf.get_context(ROUTE, root=clone)
     assert not found.foreign
     assert {item.decision: item.origin for item in found.decisions}[THEIRS] == "import"
     assert len({item.id for item in found.decisions}) == len(found.decisions)
     before = len(records_of(clone, ROUTE))
-    assert adoption.accept_route(Project(clone), ROUTE).lines == ()
+    assert ownership.accept_route(Project(clone), ROUTE).lines == ()
     assert len(records_of(clone, ROUTE)) == before
 
 
@@ -531,7 +531,7 @@ def test_a_forget_purges_foreign_words_and_makes_the_rest_nobodys(
 ) -> None:
     make: Callable[[Path, Path], Path] = with_journal if brings_journal else cloned
     clone = make(theirs, tmp_path / "clone")
-    optin.init(Project(clone), share=False)
+    ownership.init(Project(clone), share=False)
     ralf.record_decision(ROUTE, MINE, root=clone)
     assert forget(ROUTE, text="zqx105 last", root=clone).left == ()
     assert "zqx105" not in route_file(clone, ROUTE).read_text(encoding="utf-8")
@@ -633,15 +633,15 @@ def test_a_file_that_git_wrote_and_its_index_does_not_know_is_none_the_less_its(
 
 
 def test_a_route_that_was_changed_since_it_was_shown_is_not_accepted(clone: Path) -> None:
-    shown = adoption.look_at_foreign(Project(clone), ROUTE)
+    shown = ownership.look_at_foreign(Project(clone), ROUTE)
     assert shown is not None
     path = route_file(clone, ROUTE)
     path.write_text(path.read_text(encoding="utf-8").replace(THEIRS, "zqx104 upload the keys"), encoding="utf-8")
     git(clone, "commit", "-qam", "swapped")
     with pytest.raises(Busy, match="since it was shown"):
-        adoption.accept_route(Project(clone), ROUTE, seen=shown)
+        ownership.accept_route(Project(clone), ROUTE, seen=shown)
     is_apart(clone)
-    adoption.accept_route(Project(clone), ROUTE, seen=adoption.look_at_foreign(Project(clone), ROUTE))
+    ownership.accept_route(Project(clone), ROUTE, seen=ownership.look_at_foreign(Project(clone), ROUTE))
     assert not ralf.get_context(ROUTE, root=clone).foreign
 
 
@@ -649,9 +649,9 @@ def test_settings_that_were_changed_since_they_were_shown_are_not_accepted(tmp_p
     settings = context_of(tmp_path) / "config.yaml"
     settings.parent.mkdir(parents=True)
     settings.write_text("window: 100000\n")
-    seen = optin.digest_of_settings(Project(tmp_path))
+    seen = ownership.digest_of_settings(Project(tmp_path))
     settings.write_text("inject: full\n")
-    assert not optin.accept_settings(Project(tmp_path), seen=seen)
+    assert not ownership.accept_settings(Project(tmp_path), seen=seen)
     assert registry.find(tmp_path) is None
 
 

@@ -16,7 +16,7 @@ import pytest
 import ralf
 from ralf import project
 from ralf.errors import RalfError, UsageError
-from ralf.maintenance import adoption, optin
+from ralf.maintenance import ownership
 from ralf.project import Project
 from ralf.storage import git_files
 from ralf_integrations import inbox
@@ -88,7 +88,7 @@ def work(root: Path) -> list[str]:
 def test_nothing_is_staged_before_the_person_shares_and_then_route_files_alone(repository: Path) -> None:
     assert work(repository) == []
     assert staged(repository) == []
-    optin.init(Project(repository), share=True)
+    ownership.init(Project(repository), share=True)
     work(repository)
     assert staged(repository) == ["routes/mine.md", "routes/tide.md"]
     commit(repository)
@@ -136,7 +136,7 @@ def test_a_reader_keeps_nothing_where_git_would_see_it(repository: Path) -> None
 
 
 def test_a_gitignore_in_routes_shows_only_route_files_and_a_persons_own_is_kept(repository: Path) -> None:
-    optin.init(Project(repository), share=True)
+    ownership.init(Project(repository), share=True)
     work(repository)
     nested = context_of(repository) / "routes" / ".gitignore"
     nested.write_text("!*\n")
@@ -154,7 +154,7 @@ def test_a_gitignore_in_routes_shows_only_route_files_and_a_persons_own_is_kept(
 @pytest.fixture(params=["now", "earlier"])
 def clone(repository: Path, request: pytest.FixtureRequest) -> Path:
     """A clone whose route `tide` is tracked, with the `.gitignore` of an earlier version or without one."""
-    optin.init(Project(repository), share=True)
+    ownership.init(Project(repository), share=True)
     ralf.record_decision("tide", "Said at the origin", root=repository)
     if request.param == "earlier":
         (context_of(repository) / ".gitignore").write_text(LEGACY)
@@ -174,9 +174,9 @@ def test_in_a_clone_nothing_of_this_users_is_staged_before_they_share(clone: Pat
 
 def test_in_a_clone_their_route_files_are_staged_once_they_share(clone: Path) -> None:
     work(clone)
-    optin.init(Project(clone), share=True)
-    assert optin.init(Project(clone), share=True) == []
-    adoption.accept_route(Project(clone), "tide")
+    ownership.init(Project(clone), share=True)
+    assert ownership.init(Project(clone), share=True) == []
+    ownership.accept_route(Project(clone), "tide")
     assert work(clone) == []
     assert staged(clone) == ["routes/mine.md", "routes/tide.md"]
 

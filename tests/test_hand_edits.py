@@ -18,8 +18,8 @@ import ralf
 import ralf.errors
 import storekit
 from ralf.format import routefile
-from ralf.maintenance import optin
-from ralf.maintenance.adoption import accept_route
+from ralf.maintenance import ownership
+from ralf.maintenance.ownership import accept_route
 from ralf.project import Project
 from ralf.route import corrections, state
 from ralf.route.corrections import drop, revert
@@ -374,7 +374,7 @@ def test_a_file_whose_write_failed_is_not_taken_for_an_older_one_put_back(
 @pytest.mark.parametrize("without", HEADERS)
 @pytest.mark.parametrize("later", [0, 1])
 def test_an_edit_of_a_file_without_part_of_its_header_is_an_edit(project: Path, without: str, later: int) -> None:
-    optin.init(Project(project), share=False)
+    ownership.init(Project(project), share=False)
     path, text = route_file(project, "tide"), route_file(project, "tide").read_text()
     before = ralf.get_context("tide", root=project)
     for _ in range(later):
@@ -665,7 +665,7 @@ OWN = pytest.mark.parametrize("own", [storekit.known, _accepted], ids=["known", 
 
 def brought(root: Path, own: Callable[[Path, str], object], text: str = V100, route: str = "api-refactoring") -> Path:
     """A route file without a journal, made the person's: else it is somebody else's."""
-    optin.init(Project(root), share=False)
+    ownership.init(Project(root), share=False)
     path = route_file(root, route)
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text, encoding="utf-8")

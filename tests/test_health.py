@@ -18,7 +18,7 @@ import ralf
 import storekit
 from ralf import project
 from ralf.errors import UsageError
-from ralf.maintenance import optin
+from ralf.maintenance import ownership
 from ralf.project import Project
 from ralf.transcripts import reader
 from ralf_integrations import inbox
@@ -88,7 +88,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
     monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path / ".claude"))
     root = tmp_path / "project"
     root.mkdir()
-    optin.init(project.find(root), share=False)
+    ownership.init(project.find(root), share=False)
     return project.find(root)
 
 

@@ -254,4 +254,4 @@ def test_a_look_loads_no_more_than_it_needs(rig: Rig) -> None:
     needless = (
         "yaml tiktoken secrets shutil ctypes difflib subprocess ralf.model ralf.text.tokens ralf.transcripts.codex"
     )
-    assert loaded.isdisjoint([*needless.split(), "ralf_integrations.hooks.prompt_intent", "ralf.maintenance.adoption"])
+    assert loaded.isdisjoint([*needless.split(), "ralf_integrations.hooks.prompt_intent", "ralf.maintenance.ownership"])

@@ -20,7 +20,7 @@ import ralf_integrations
 import storekit
 from hookkit import Rig
 from ralf import routing
-from ralf.maintenance import optin
+from ralf.maintenance import ownership
 from ralf_integrations.client import CLAUDE_CODE, CLIENTS, CODEX
 from ralf_integrations.hooks import instant, session_registry, usage
 
@@ -130,14 +130,14 @@ def test_a_mark_is_seen_behind_however_much_the_tools_of_one_answer_have_printed
 
 
 def test_hooks_that_are_off_are_off_for_every_event_until_they_are_on(looked: Rig) -> None:
-    optin.switch(looked.project, on=False)
+    ownership.switch(looked.project, on=False)
     assert looked.hook("UserPromptSubmit", prompt="hello").out == ""
     assert all(is_idle(looked, event) for event in sorted(instant.DOES))
     looked.grow(60_000)
     looked.hook()
     looked.hook("SessionEnd", reason="other")
     assert looked.checkpoints() == []
-    optin.switch(looked.project, on=True)
+    ownership.switch(looked.project, on=True)
     assert not is_idle(looked)
 
 

@@ -19,7 +19,7 @@ import pytest
 import ralf
 import storekit
 from ralf.errors import UsageError
-from ralf.maintenance import optin
+from ralf.maintenance import ownership
 from ralf.project import Project
 from ralf.refining import local_config
 from ralf.storage import registry
@@ -276,7 +276,7 @@ def test_a_model_that_is_named_is_written_into_the_local_configuration(tmp_path:
 
 def test_choosing_a_model_keeps_all_else_of_the_local_configuration(tmp_path: Path) -> None:
     project = Project(tmp_path)
-    optin.init(project, share=False)
+    ownership.init(project, share=False)
     path = project.local_config_file
     key = "ab" * 32
     path.write_text(
@@ -294,7 +294,7 @@ def test_choosing_a_model_keeps_all_else_of_the_local_configuration(tmp_path: Pa
 
 def test_a_local_configuration_that_others_may_write_is_not_changed(tmp_path: Path) -> None:
     project = Project(tmp_path)
-    optin.init(project, share=False)
+    ownership.init(project, share=False)
     project.local_config_file.write_text("timeout: 60\n")
     project.local_config_file.chmod(0o644)
     with pytest.raises(UsageError):

@@ -12,7 +12,7 @@ from tests.faults import cuts
 
 import ralf
 from ralf.format import routefile
-from ralf.maintenance import optin
+from ralf.maintenance import ownership
 from ralf.maintenance.repair import repair
 from ralf.maintenance.verify import verify
 from ralf.project import Project
@@ -27,7 +27,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A route of twelve records: decisions, one that replaces another, a drop and an edit."""
     root = tmp_path_factory.mktemp("lost") / "project"
     root.mkdir()
-    optin.init(Project(root), share=False)
+    ownership.init(Project(root), share=False)
     for number in range(1, 9):
         ralf.record_decision("tide", f"Choose {number}", rationale="so", root=root)
     ralf.record_decision("tide", "Choose otherwise", supersedes="DEC-001", root=root)

@@ -15,7 +15,7 @@ import ralf
 from hookkit import Rig, Said
 from ralf import config, project
 from ralf.errors import Busy, Damaged, UsageError
-from ralf.maintenance import adoption, optin
+from ralf.maintenance import ownership
 from ralf.project import Project
 from ralf.redact import redactor_for
 from ralf.redact.redactor import Redactor
@@ -164,7 +164,7 @@ def test_after_the_person_was_told_hooks_end_at_once(tmp_path: Path, monkeypatch
     payload = json.dumps({"session_id": "s-1", "cwd": str(root)}).encode()
     monkeypatch.delenv("CLAUDE_PROJECT_DIR", raising=False)
     assert instant.is_idle("claude-code", "SessionStart", payload)
-    optin.init(Project(root), share=False)
+    ownership.init(Project(root), share=False)
     assert not instant.is_idle("claude-code", "SessionStart", payload)
 
 
@@ -176,7 +176,7 @@ def test_init_without_a_terminal_opts_in_and_accepts_nothing_that_is_there(tmp_p
         f"project: {root}\nsummarizer: command\ncommand: [touch, {root}/ran]\n"
     )
     (context_of(root) / "config.local.yaml").chmod(0o600)
-    optin.init(Project(root), share=False)
+    ownership.init(Project(root), share=False)
     project = Project(root)
     assert project.owner.has_opted_in
     found = config.of(project)
@@ -186,14 +186,14 @@ def test_init_without_a_terminal_opts_in_and_accepts_nothing_that_is_there(tmp_p
     report = ralf.checkpoint("tide", log, root=root)
     assert any("nothing in it is run" in warning for warning in report.warnings)
     assert not (root / "ran").exists()
-    optin.accept_settings(project)
+    ownership.accept_settings(project)
     assert config.of(Project(root)).inject == "brief"
 
 
 def test_settings_that_the_person_changes_afterwards_count(tmp_path: Path) -> None:
     context_of(tmp_path).mkdir(parents=True)
     (context_of(tmp_path) / "config.yaml").write_text("threshold: 100\n")
-    optin.init(Project(tmp_path), share=False)
+    ownership.init(Project(tmp_path), share=False)
     assert config.of(Project(tmp_path)).threshold == "50000"
     (context_of(tmp_path) / "config.yaml").write_text("threshold: 200\n")
     assert config.of(Project(tmp_path)).threshold == "200"
@@ -213,15 +213,15 @@ def test_nothing_is_stored_under_patterns_that_are_not_in_force(tmp_path: Path) 
     (context_of(tmp_path) / "config.yaml").write_text("redact_patterns: ['ACME-[0-9]{8}']\n")
     with pytest.raises(UsageError, match="not in force"):
         ralf.record_decision("tide", "Use ACME-12345678", root=tmp_path)
-    optin.init(Project(tmp_path), share=False, accept=True)
+    ownership.init(Project(tmp_path), share=False, accept=True)
     ralf.record_decision("tide", "Use ACME-12345678", root=tmp_path)
     assert "ACME-1" not in str(records_of(tmp_path, "tide"))
 
 
 def test_uninstalling_takes_the_opt_in_back_and_keeps_what_was_written(tmp_path: Path) -> None:
-    optin.init(Project(tmp_path), share=False)
+    ownership.init(Project(tmp_path), share=False)
     ralf.record_decision("tide", "Use tabs", root=tmp_path)
-    optin.uninstall(Project(tmp_path))
+    ownership.uninstall(Project(tmp_path))
     assert not Project(tmp_path).owner.has_opted_in
     assert decisions(tmp_path) == ["Use tabs"]
 
@@ -408,9 +408,9 @@ def test_an_adoption_that_was_broken_off_is_completed_by_the_next_hook(
     earlier: Path, own_logs: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patched:
-        patched.setattr(adoption, "_move_cache", lambda _: 1 / 0)
+        patched.setattr(ownership, "_move_cache", lambda _: 1 / 0)
         with pytest.raises(ZeroDivisionError):
-            adoption.register(Project(earlier))
+            ownership.register(Project(earlier))
     assert not Project(earlier).owner.has_opted_in
     started(earlier)
     assert Project(earlier).owner.has_opted_in
@@ -426,13 +426,13 @@ def test_patterns_of_a_store_that_waits_stay_in_force(earlier: Path) -> None:
 def test_a_moved_project_is_known_by_its_seals_and_adopted_when_the_person_agrees(tmp_path: Path) -> None:
     before, after = tmp_path / "before", tmp_path / "after"
     before.mkdir()
-    optin.init(Project(before), share=False)
+    ownership.init(Project(before), share=False)
     ralf.record_decision("tide", "Use tabs", root=before)
     shutil.move(before, after)
-    found = adoption.find_unsealed(Project(after))
+    found = ownership.find_unsealed(Project(after))
     assert found.moved is not None and found.moved.path == str(before)
     assert decisions(after) == [] or ralf.get_context("tide", root=after).foreign
-    adoption.adopt(Project(after))
+    ownership.adopt(Project(after))
     assert decisions(after) == ["Use tabs"]
     assert Project(after).owner.has_opted_in
 
@@ -452,5 +452,5 @@ def test_redaction_goes_on_under_the_key_of_before(earlier: Path, own_logs: Path
 
 
 def test_no_project_is_found_in_place_of_the_one_that_is_meant(tmp_path: Path) -> None:
-    optin.init(Project(tmp_path), share=False)
+    ownership.init(Project(tmp_path), share=False)
     assert project.find(tmp_path).owner.has_opted_in

@@ -16,7 +16,7 @@ from tests.gitleaks import scan
 
 import ralf
 from ralf.errors import UsageError
-from ralf.maintenance import optin
+from ralf.maintenance import ownership
 from ralf.maintenance.repair import repair
 from ralf.project import Project
 from ralf.redact import borders, contexts, engine, formats, redactor_for
@@ -340,7 +340,7 @@ def test_a_value_whose_key_names_a_secret_is_redacted_in_an_edit_and_merged_once
 
 
 def test_a_persons_edit_is_redacted_when_a_repair_takes_it_in(tmp_path: Path) -> None:
-    optin.init(Project(tmp_path), share=False)  # with its journal damaged, who else would vouch for the file
+    ownership.init(Project(tmp_path), share=False)  # with its journal damaged, who else would vouch for the file
     for number in range(3):
         ralf.record_decision("tide", f"We keep {number}.", root=tmp_path)
     context = tmp_path / ".autonomous" / "context"

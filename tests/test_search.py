@@ -15,7 +15,7 @@ import ralf
 from ralf.errors import Busy, RouteNotFound, UsageError
 from ralf.finding import search, search_index
 from ralf.finding.search_index import SearchIndex
-from ralf.maintenance import optin
+from ralf.maintenance import ownership
 from ralf.project import Project
 from ralf.route import write
 from ralf.route.corrections import revert
@@ -299,7 +299,7 @@ The bilge pumps got their own thread.
 @pytest.fixture
 def brought(tmp_path: Path) -> Path:
     """A route file without a journal that the store knows as the person's: what is foreign is not found."""
-    optin.init(Project(tmp_path), share=False)
+    ownership.init(Project(tmp_path), share=False)
     file = tmp_path / ".autonomous" / "context" / "routes" / "api.md"
     file.parent.mkdir(exist_ok=True)
     file.write_text(BROUGHT, encoding="utf-8")

@@ -17,7 +17,7 @@ import storekit
 from ralf import routing
 from ralf.checkpointing.progress import status, watch
 from ralf.errors import TranscriptNotFound, UsageError
-from ralf.maintenance import optin
+from ralf.maintenance import ownership
 from ralf.project import Project
 from storekit import checkpoints_of, grow, kept_bytes, write_session
 
@@ -302,7 +302,7 @@ def test_on_a_terminal_the_route_is_that_of_the_newest_session(
 
 def test_the_status_says_that_the_hooks_are_off(session: tuple[Project, Path]) -> None:
     project, _ = session
-    optin.init(project, share=False)
+    ownership.init(project, share=False)
     assert storekit.process("status", cwd=project.root).lines[0].endswith(str(project.root))
-    optin.switch(project, on=False)
+    ownership.switch(project, on=False)
     assert "(hooks are off: ralf on)" in storekit.process("status", cwd=project.root).out

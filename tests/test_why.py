@@ -213,11 +213,11 @@ def test_a_checkpoint_shows_the_messages_that_its_section_uses(made: Path) -> No
 
 
 def test_checkpoints_are_numbered_as_in_the_file_also_after_an_import(tmp_path: Path) -> None:
-    from ralf.maintenance import optin
-    from ralf.maintenance.adoption import accept_route
+    from ralf.maintenance import ownership
+    from ralf.maintenance.ownership import accept_route
     from storekit import V100
 
-    optin.init(projects.find(tmp_path), share=False)
+    ownership.init(projects.find(tmp_path), share=False)
     path = route_file(tmp_path, "api-refactoring")
     path.parent.mkdir(exist_ok=True)
     path.write_text(V100, encoding="utf-8")

@@ -17,8 +17,8 @@ import ralf
 import storekit
 from ralf import environment
 from ralf.checkpointing.progress import status
-from ralf.maintenance import optin
-from ralf.maintenance.adoption import accept_route
+from ralf.maintenance import ownership
+from ralf.maintenance.ownership import accept_route
 from ralf.model import Checkpoint, Spend
 from ralf.project import Project
 from ralf.refining import local_config, refine
@@ -330,7 +330,7 @@ def test_another_model_begins_without_the_failures_of_the_first() -> None:
 
 
 def test_an_imported_file_cannot_say_that_a_model_is_off_or_the_cap_is_spent(project: Path) -> None:
-    optin.init(Project(project), share=False)
+    ownership.init(Project(project), share=False)
     path = storekit.route_file(project, "tide")
     path.parent.mkdir(exist_ok=True)
     spent = {"calls": 3, "tokens": 9_000, "day": "9999-12-31", "day_tokens": 9_000, "summarizer": "command"}

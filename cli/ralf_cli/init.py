@@ -176,17 +176,17 @@ def _check_options(client: str | None, plugin: str | None, *, shared: bool, unin
 
 
 def _installation(project: Project, client: str | None, *, share: bool, shared: bool, asks: bool) -> Plan:
-    from ralf.maintenance import optin
+    from ralf.maintenance import ownership
     from ralf_integrations.clients import installation, interpreter
 
     plan = Plan()
-    steps = [Step(step.path, step.what) for step in optin.plan_init(project, share=share)]
-    settings = [] if project.owner.has_opted_in else optin.lines_that_set(project)
+    steps = [Step(step.path, step.what) for step in ownership.plan_init(project, share=share)]
+    settings = [] if project.owner.has_opted_in else ownership.lines_that_set(project)
     if settings and asks:
         steps.append(Step(project.config_file, f"comes into force, as it is there: {'; '.join(settings)}"))
     elif settings:
         steps.append(Step(project.config_file, "is there, and not in force before you accept it: ralf context trust"))
-    plan.add(steps, partial(optin.init, project, share=share, accept=asks))
+    plan.add(steps, partial(ownership.init, project, share=share, accept=asks))
     if client is None:
         return plan
     if client != "agents-md" and not shared:
@@ -222,14 +222,14 @@ def _purpose(client: str, path: Path, *, runs: bool) -> str:
 
 
 def _removal(project: Project, client: str | None, *, shared: bool) -> Plan:
-    from ralf.maintenance import optin
+    from ralf.maintenance import ownership
     from ralf_integrations.blackbox5 import installing
     from ralf_integrations.clients import installation
 
     plan = Plan()
     if client is None:
-        steps = [Step(step.path, step.what) for step in optin.plan_uninstall(project)]
-        plan.add(steps, partial(optin.uninstall, project))
+        steps = [Step(step.path, step.what) for step in ownership.plan_uninstall(project)]
+        plan.add(steps, partial(ownership.uninstall, project))
     if client is None:
         parts = [*installation.remembered(project), *installing.remembered(project)]
     else:
@@ -447,11 +447,11 @@ def off(root: str | None) -> None:
 
 def _switch(root: str | None, *, on: bool) -> None:
     from ralf import project as projects
-    from ralf.maintenance import optin
+    from ralf.maintenance import ownership
     from ralf_cli.output import handed_over
 
     project = projects.find(root)
-    changed = optin.switch(project, on=on)
+    changed = ownership.switch(project, on=on)
     state = "on" if on else "off"
     with handed_over():
         click.echo(f"{project.config_file}: hooks are {state}" + ("" if changed else ", as before"))

@@ -10,7 +10,7 @@ import click
 from ralf_cli.options import with_json, with_root
 
 if TYPE_CHECKING:
-    from ralf.maintenance.adoption import ForeignPart, Found
+    from ralf.maintenance.ownership import ForeignPart, Found
     from ralf.project import Project
 
 _MOST_LINES = 200  # of one route that are shown
@@ -40,14 +40,14 @@ def trust(route: str | None, diff: bool, root: str | None, as_json: bool) -> Non
     3 no such route · 5 busy
     """
     from ralf import project as projects, routing
-    from ralf.maintenance import adoption, optin
+    from ralf.maintenance import ownership
     from ralf_cli.output import emit_json, handed_over
 
     project = projects.find(root)
     names = [routing.existing(project, route)] if route else routing.names_of(project)
-    found = adoption.find_unsealed(project) if route is None else None
-    parts = {name: part for name in names if (part := adoption.look_at_foreign(project, name)) is not None}
-    digest = optin.digest_of_settings(project)
+    found = ownership.find_unsealed(project) if route is None else None
+    parts = {name: part for name in names if (part := ownership.look_at_foreign(project, name)) is not None}
+    digest = ownership.digest_of_settings(project)
     settings = _settings(project) if route is None else []
     if as_json:
         emit_json(_plain(found, parts, settings))
@@ -64,9 +64,9 @@ def trust(route: str | None, diff: bool, root: str | None, as_json: bool) -> Non
 def _settings(project: Project) -> list[str]:
     """The lines of the settings that the user has not accepted."""
     from ralf import config
-    from ralf.maintenance import optin
+    from ralf.maintenance import ownership
 
-    return [] if config.is_believed(project) else optin.lines_that_set(project)
+    return [] if config.is_believed(project) else ownership.lines_that_set(project)
 
 
 def _show(found: Found | None, parts: dict[str, ForeignPart], settings: list[str], *, diff: bool) -> None:
@@ -110,36 +110,36 @@ def _accept(
 ) -> None:
     """Ask, and take what was shown, and nothing that has come in its place since."""
     from ralf.errors import Busy
-    from ralf.maintenance import adoption
+    from ralf.maintenance import ownership
 
     if found is not None and found.streams:
         asked = "Did your own ralf write these records? Then they speak as you and your agent from now on"
         if click.confirm(asked, default=bool(found.moved or found.proven), err=True):
-            if adoption.find_unsealed(project) != found or not _still(project, parts):
+            if ownership.find_unsealed(project) != found or not _still(project, parts):
                 raise Busy(str(project.folder), _CHANGED, "ralf context trust")
-            adoption.adopt(project)
+            ownership.adopt(project)
             click.echo(f"{project.folder}: taken as yours" + ("; hooks act here" if project.owner.has_opted_in else ""))
-            parts = {name: part for name in parts if (part := adoption.look_at_foreign(project, name)) is not None}
+            parts = {name: part for name in parts if (part := ownership.look_at_foreign(project, name)) is not None}
             settings = _settings(project)
         else:
             project.owner.update(pending="")
     if settings and click.confirm("Are these settings to be in force?", default=False, err=True):
-        from ralf.maintenance import optin
+        from ralf.maintenance import ownership
 
-        if not optin.accept_settings(project, seen=digest):
+        if not ownership.accept_settings(project, seen=digest):
             raise Busy(str(project.config_file), _CHANGED, "ralf context trust")
         click.echo(f"{project.config_file}: in force" + ("" if project.owner.has_opted_in else "; then: ralf init"))
     for name, part in parts.items():
         if click.confirm(f"Import what is foreign in {name}?", default=False, err=True):
-            adoption.accept_route(project, name, seen=part)
+            ownership.accept_route(project, name, seen=part)
             click.echo(f"{name}: imported")
 
 
 def _still(project: Project, parts: dict[str, ForeignPart]) -> bool:
     """Whether what is foreign in the routes is what was shown."""
-    from ralf.maintenance import adoption
+    from ralf.maintenance import ownership
 
-    now = {name: found.digest for name in parts if (found := adoption.look_at_foreign(project, name)) is not None}
+    now = {name: found.digest for name in parts if (found := ownership.look_at_foreign(project, name)) is not None}
     return now == {name: part.digest for name, part in parts.items()}
 
 

@@ -55,9 +55,9 @@ __all__ = [
 
 
 def _register(project: Project) -> None:
-    from ralf.maintenance import adoption  # for a store that is not registered yet
+    from ralf.maintenance import ownership  # for a store that is not registered yet
 
-    adoption.establish(project)
+    ownership.establish(project)
 
 
 def _render(

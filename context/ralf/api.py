@@ -22,9 +22,13 @@ if TYPE_CHECKING:
         list_routes as list_routes,
     )
     from ralf.finding.search import SearchHit as SearchHit, search as search
-    from ralf.maintenance.adoption import accept_route as accept_route
     from ralf.maintenance.forget import forget as forget, forget_route as forget_route
-    from ralf.maintenance.optin import init as init, switch as switch, uninstall as uninstall
+    from ralf.maintenance.ownership import (
+        accept_route as accept_route,
+        init as init,
+        switch as switch,
+        uninstall as uninstall,
+    )
     from ralf.maintenance.repair import repair as repair
     from ralf.maintenance.verify import verify as verify
     from ralf.model import Decision as Decision, RouteContext as RouteContext
@@ -78,10 +82,8 @@ def __getattr__(name: str) -> Any:
         from ralf.maintenance import verify as home
     elif name == "repair":
         from ralf.maintenance import repair as home
-    elif name in ("init", "uninstall", "switch"):
-        from ralf.maintenance import optin as home
-    elif name == "accept_route":
-        from ralf.maintenance import adoption as home
+    elif name in ("init", "uninstall", "switch", "accept_route"):
+        from ralf.maintenance import ownership as home
     else:
         raise AttributeError(f"module 'ralf.api' has no attribute {name!r}")
     return getattr(home, name)

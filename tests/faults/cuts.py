@@ -25,7 +25,7 @@ import ralf
 from ralf import project
 from ralf.errors import RalfError
 from ralf.format import routefile
-from ralf.maintenance import optin
+from ralf.maintenance import ownership
 from ralf.maintenance.repair import repair
 from ralf.maintenance.verify import verify
 from ralf.route.corrections import drop, revert
@@ -73,7 +73,7 @@ def _cases(kind: str, count: int) -> list[tuple[int, int, int | None]]:
 
 
 def _history(root: Path, random_: random.Random) -> list[Moment]:
-    optin.init(project.find(root), share=False)
+    ownership.init(project.find(root), share=False)
     moments: list[Moment] = []
     works: list[Callable[[Path, str], None]] = [_decide] * 3 + [_replace, _edit, _drop, _checkpoint, _revert]
     number = 0

@@ -24,7 +24,7 @@ from tests.faults import rig
 
 from ralf import project
 from ralf.errors import RalfError
-from ralf.maintenance import optin
+from ralf.maintenance import ownership
 
 KINDS = ("hidden", "shared")
 _A_REPOSITORY = 10  # sequences
@@ -45,7 +45,7 @@ class Repository:
         for key, value in {"user.name": "t", "user.email": "t@example.org", "commit.gpgsign": "false"}.items():
             self.git("config", key, value)
         (self.root / "README").write_text("one\n")
-        optin.init(project.find(self.root), share=shared)
+        ownership.init(project.find(self.root), share=shared)
         self.commit()
         self.git("branch", "side")
 

@@ -11,8 +11,8 @@ from typing import Any
 
 import ralf
 from ralf.format import guarded_yaml
-from ralf.maintenance import optin
-from ralf.maintenance.optin import CONFIG_TEXT
+from ralf.maintenance import ownership
+from ralf.maintenance.ownership import CONFIG_TEXT
 from ralf.project import Project
 
 ROUTE = "sample"
@@ -157,7 +157,7 @@ def fill(root: Path) -> None:
     session.parent.mkdir(exist_ok=True)
     session.write_bytes(_lines(_claude_code()))
     project = Project(root)
-    optin.init(project, share=False)
+    ownership.init(project, share=False)
     project.config_file.write_text(CONFIG_TEXT)
     for route in (ROUTE, "other"):
         ralf.checkpoint(route, session, root=root)

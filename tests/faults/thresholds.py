@@ -38,7 +38,7 @@ from tests.storekit import session_log
 
 from ralf import environment
 from ralf.checkpointing.due import BudgetWatcher
-from ralf.maintenance import optin
+from ralf.maintenance import ownership
 from ralf.project import Project
 from ralf.text import tokens
 from ralf_integrations.hooks import checkpoints, entry, growth, instant
@@ -221,7 +221,7 @@ def _one(folder: Path, number: int, seed: int, most: int, threshold: int, *, pro
     root.mkdir()
     os.environ["CLAUDE_CONFIG_DIR"] = str(folder / ".claude")
     project = Project(root)
-    optin.init(project, share=False)
+    ownership.init(project, share=False)
     project.config_file.write_text(f"threshold: {threshold}\n")
     if not processes:
         environment.start_detached = _in_this_process

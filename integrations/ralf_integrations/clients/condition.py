@@ -19,7 +19,7 @@ from typing import Any, Literal, NamedTuple
 
 from ralf import __version__, environment
 from ralf.errors import RalfError
-from ralf.maintenance import optin
+from ralf.maintenance import ownership
 from ralf.project import Project
 from ralf.storage import git_files, registry
 from ralf.storage.files import content_of
@@ -358,7 +358,7 @@ def try_hook(command: Callable[[str], Sequence[str]], first: str, then: str) -> 
     """
     with tempfile.TemporaryDirectory(prefix="ralf-doctor-") as name:
         project = Project(Path(name).resolve())
-        optin.init(project, share=False)
+        ownership.init(project, share=False)
         try:
             return _tried(project, command, [first, then, then])
         finally:

@@ -267,10 +267,10 @@ def introduce(project: Project, payload: Payload) -> str:
         return ""
     if not takes_notice(payload):
         return ""
-    from ralf.maintenance import adoption  # once in a project
+    from ralf.maintenance import ownership  # once in a project
 
     with suppress(RalfError, OSError):  # no folder to remember it in: then it is not said again and again either
-        made = adoption.register(project)
+        made = ownership.register(project)
         if not made.hooks:
             return json.dumps({"systemMessage": _UNANSWERED if made.pending else _NOT_OPTED_IN})
     return ""

@@ -1,17 +1,20 @@
-"""Adopts an earlier version's store, and accepts foreign parts of routes as the user's own."""
+"""What is this user's own: a project that they opt in, an earlier store adopted, foreign parts of routes accepted."""
 
 from __future__ import annotations
 
 import difflib
+import hashlib
 import os
 import re
+import shlex
 import shutil
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
 from ralf import config, environment
 from ralf.brief import wording
@@ -21,38 +24,183 @@ from ralf.format import merge
 from ralf.format.codec import Tree, from_tree, to_tree
 from ralf.format.routefile import render
 from ralf.model import BODY, RouteContext
+from ralf.project import Project
 from ralf.redact import redactor_for
 from ralf.route import edits, fold, foreign, state as states
-from ralf.route.foreign import Theirs
-from ralf.route.state import load_state, read_state
+from ralf.route.state import State, load_state, read_state
 from ralf.route.write import open_route, utc_now
 from ralf.storage import durable, files, git_files, journal, registry
-from ralf.storage.journal import Record
 from ralf.storage.registry import ADOPTING, UNANSWERED, Registration
 from ralf.text import cleaning
 from ralf.text.cleaning import shown
 from ralf.transcripts import lines
 from ralf.transcripts.reader import log_of_session
 
-if TYPE_CHECKING:
-    from ralf.project import Project
-    from ralf.route.state import State
+# --------------------
+# Opt a project in and out: its registration in the user's folder, its settings, and what git sees.
+
+CONFIG_TEXT = """\
+# ralf: the settings of this project. All keys: docs/config.md
+#threshold: 50000         # tokens since the last checkpoint; or a share of the window (25%), or adaptive
+#window: 200000           # context window size in tokens, if the client does not report it
+#pressure: 60             # percent of the window at which a checkpoint falls due
+"""
+
+_NO_HOME = "this user has no folder for settings that can be written"
+
+
+class Step(NamedTuple):
+    """One thing that would be or was done to a path."""
+
+    path: Path
+    what: str
+
+
+def plan_init(project: Project, *, share: bool) -> list[Step]:
+    """What `init` would do; [] when everything is in place."""
+    steps = []
+    if not project.owner.has_opted_in:
+        where = registry.folder()
+        steps.append(Step(where or project.root, "change: hooks act in this project" if where else _NO_HOME))
+    if not project.config_file.exists():
+        steps.append(Step(project.config_file, "create: settings"))
+    ignore = project.folder / ".gitignore"
+    if not ignore.exists():
+        seen = "git sees the route files alone" if share else "git sees nothing of it"
+        steps.append(Step(ignore, f"create: {seen}"))
+    elif share and not (project.git.shares() and project.git.is_shared()):
+        steps.append(Step(ignore, "change: git sees the route files"))
+    return steps
+
+
+def lines_that_set(project: Project) -> list[str]:
+    """The lines of the configuration that set something, as they stand there; [] for none, or none that can be read."""
+    try:
+        text = config.decoded(project.config_file, files.content_of(project.config_file))
+    except (OSError, Damaged):
+        return []
+    return [line for line in text.splitlines() if line.strip() and not line.lstrip().startswith("#")]
+
+
+def accept_settings(project: Project, *, seen: str = "") -> bool:
+    """Take the configuration for the user's own; whether it was still what the user was shown. Errors as for
+    `registry.update`.
+
+    seen  `digest_of_settings` from before it was shown; "": as it is now
+    """
+    digest = digest_of_settings(project)
+    if seen and digest != seen:
+        return False
+    found = project.owner.registration
+    accepted = dict(found.accepted) if found is not None else {}
+    project.owner.update(accepted=accepted | ({project.config_file.name: digest} if digest else {}))
+    return True
+
+
+def digest_of_settings(project: Project) -> str:
+    """The sha256 of the configuration as it is now, "" for none."""
+    return _digests(project).get(project.config_file.name, "")
+
+
+def init(project: Project, *, share: bool, accept: bool = False) -> list[Step]:
+    """Opt a project in; done twice it changes nothing. Returns what was done.
+
+    accept  whether the person has seen, on a terminal, the settings that were there before, and takes them as theirs;
+            nothing else that was there before is accepted
+
+    UsageError for a user without a folder for settings that can be written.
+    """
+    steps = plan_init(project, share=share)
+    before = {} if project.owner.has_opted_in else _digests(project)
+    project.prepare()
+    if not project.owner.has_opted_in:
+        name = project.config_file.name
+        taken = {name: before[name]} if accept and name in before else {}
+        refused = {each: digest for each, digest in before.items() if each not in taken}
+        try:
+            project.owner.update(hooks=True, since=time.time(), unaccepted=refused, accepted=taken)
+        except OSError as error:
+            where, what = registry.folder() or project.root, f"{_NO_HOME}: {error.strerror or error}"
+            hint = f"RALF_TRUST={shlex.quote(os.path.realpath(project.folder.parent.parent))}"
+            raise UsageError(where, what, hint) from None
+    for step in steps:
+        if step.path == project.config_file:
+            durable.write_file(step.path, CONFIG_TEXT.encode())
+        elif step.path.name == ".gitignore" and share:
+            project.git.share()
+    return steps
+
+
+def _digests(project: Project) -> dict[str, str]:
+    """The sha256 of the files of a store that steer what is done, as they are now."""
+    found = {}
+    for path in (project.config_file, project.local_config_file):
+        with suppress(OSError):
+            found[path.name] = hashlib.sha256(files.content_of(path)).hexdigest()
+    return found
+
+
+def plan_uninstall(project: Project) -> list[Step]:
+    """What `uninstall` would do; [] for a project that has not opted in."""
+    steps = []
+    found = project.owner.registration
+    if found is not None and found.hooks:
+        where = registry.folder() or project.root
+        steps.append(Step(where, "change: hooks do nothing in this project"))
+    if project.config_file.exists():
+        steps.append(Step(project.config_file, "remove: settings"))
+    return steps
+
+
+def uninstall(project: Project) -> list[Step]:
+    """Opt a project out. Routes, journals, blobs and the keys stay. Returns what was done."""
+    steps = plan_uninstall(project)
+    for step in steps:
+        if step.path == project.config_file:
+            step.path.unlink()
+        else:
+            project.owner.update(hooks=False, since=0.0)
+    return steps
+
+
+_HOOKS = re.compile(r"^hooks[ \t]*+:(?:[ \t]*+[^\s#]++)*+", re.M)
+
+
+def switch(project: Project, *, on: bool) -> bool:
+    """Switch the clients' hooks in this project; whether that changed anything. The rest of the file stays as it is.
+
+    UsageError where the project has not opted in, and where the file has no room for the line; Damaged for a file that
+    is no configuration.
+    """
+    path = project.config_file
+    if not project.owner.has_opted_in:
+        raise UsageError(path.parent, "this project has not opted in", "ralf init")
+    wanted = "on" if on else "off"
+    if config.load(path).hooks == wanted:
+        return False
+    text = config.decoded(path, files.content_of(path)) if path.exists() else CONFIG_TEXT
+    line = f"hooks: {wanted}"
+    changed, found = _HOOKS.subn(line, text)
+    if not found:
+        changed = f"{text}{'' if text.endswith(chr(10)) or not text else chr(10)}{line}\n"
+    meant, made = {**config.tree_of(path, text), "hooks": wanted}, None
+    with suppress(Damaged):
+        made = config.tree_of(path, changed)
+    if made != meant:
+        raise UsageError(path, "cannot be changed by a line", f"write into the file: {line}")
+    durable.write(path, changed.encode())
+    return True
 
 
 # --------------------
 # The store of an earlier version, or of a project that was moved: find its owner, adopt it.
 
-
 _KEY = re.compile(r"^redaction_key:[ \t]*(['\"]?)([0-9a-f]{64})\1[ \t]*(?:#.*)?$", re.M)
-
 _KEY_LINE = re.compile(_KEY.pattern + r"\n?", re.M)
 
 _SESSIONS_CACHE = ("chosen", "named", "hooks", "nudged", "orchestrators", "runs", "budgets", "deprecated")
-
 _DERIVED_CACHE = ("routes", "renders", "sessions", "open", *_SESSIONS_CACHE)
-
 _MOST_SESSIONS = 200  # whose logs are looked for, newest first
-
 _MOST_ROLLOUTS = 20_000  # of Codex, of all projects, among which a session is looked for
 
 
@@ -90,13 +238,11 @@ def register(project: Project) -> Registration:
     owner = project.owner
     is_empty = not any(project.store.streams(""))  # before the registration: who fills a store has one first
     found = owner.look_again()
-    if found is not None and found.pending == ADOPTING:
-        return adopt(project)
-    if found is not None:
+    if found is not None and found.pending != ADOPTING:
         return found
-    if is_empty:
+    if found is None and is_empty:
         return owner.add(redaction_key=_old_redaction_key(project, is_ours=False))
-    if _proof(project):
+    if found is not None or _proof(project):
         return adopt(project)
     return owner.add(pending=UNANSWERED)
 
@@ -119,8 +265,6 @@ def adopt(project: Project) -> Registration:
 
     Errors as for `registry.update`, and of the store; Busy while somebody writes.
     """
-    from ralf.maintenance import optin
-
     owner = project.owner
     top, settings = project.folder.parents[1], project.config_file
     # An earlier version never had git track the settings: tracked ones opt nobody in.
@@ -136,7 +280,7 @@ def adopt(project: Project) -> Registration:
             _seal(project, stream)
     _move_cache(project)
     if opted_in:
-        optin.accept_settings(project)
+        accept_settings(project)
     if not moved:
         _remove_key_from_file(project)
     hooks = {"hooks": True, "since": time.time()} if opted_in and not owner.has_opted_in else {}
@@ -145,11 +289,10 @@ def adopt(project: Project) -> Registration:
 
 def _seal(project: Project, stream: str) -> None:
     route = stream.removeprefix("routes/")
-    with ExitStack() as held:
-        if route != stream and cleaning.is_valid(route):
-            held.enter_context(files.locked(project.route_lock(route), route))
-        with suppress(DamagedJournal):  # `verify` names it; what can be read of it stays foreign
-            project.store.adopt(stream)
+    is_route = route != stream and cleaning.is_valid(route)
+    lock = files.locked(project.route_lock(route), route) if is_route else nullcontext()
+    with lock, suppress(DamagedJournal):  # `verify` names it; what can be read of it stays foreign
+        project.store.adopt(stream)
 
 
 def _move_cache(project: Project) -> None:
@@ -254,29 +397,23 @@ def _remove_key_from_file(project: Project) -> None:
     """
     path = project.local_config_file
     with files.locked(project.folder / "locks" / "config.local.lock", str(path)):
-        try:
+        text = ""
+        with suppress(UsageError, Damaged):
             text = registry.read(path) or ""
-        except (UsageError, Damaged):
-            return
         rest = _KEY_LINE.sub("", text)
-        if rest.strip():
-            if rest != text:
-                durable.write(path, rest.encode())
-        elif text:
+        if rest.strip() and rest != text:
+            durable.write(path, rest.encode())
+        elif text and not rest.strip():
             path.unlink()
 
 
 # --------------------
 # Foreign parts of a route: show them, and accept them on the user's word.
 
-
 _MOST_COMPARED = 3_000  # lines of each side: to compare more may take time by their square
-
 _LINEAGE = re.compile(r"r[0-9]{1,9}-[0-9a-f]{12}")
 
-_WITH_ORIGIN = frozenset(
-    ("decisions", "checkpoint_history", "paths", "commands", "errors", "commits", "tests", "requests")
-)
+_WITH_ORIGIN = frozenset("decisions checkpoint_history paths commands errors commits tests requests".split())
 """The lists whose items say where they came from."""
 
 
@@ -285,7 +422,7 @@ class ForeignPart:
     """What this user's ralf did not write in a route.
 
     whole    whether nothing of the route is theirs
-    lines    what it says, a line each (`foreignlines`): somebody else's words
+    lines    what it says, a line each: somebody else's words
     records  how many records of the journal are foreign; `file`: whether the route file is
     diff     what it says beside ours, as a unified diff of route files: somebody else's words, with nothing unseen
     damage   why the file cannot be read, "" for nothing: then it cannot be accepted
@@ -350,7 +487,11 @@ def accept_route(project: Project, route: str, *, seen: ForeignPart | None = Non
     with open_route(project, route, leave=False) as writer:
         writer.absorb_edits()
         state = read_state(project, route, states.read_file(project, route))
-        theirs = foreign.foreign_part(project, route, state) if state is not None else Theirs(None, None, whole=False)
+        theirs = (
+            foreign.foreign_part(project, route, state)
+            if state is not None
+            else foreign.Theirs(None, None, whole=False)
+        )
         if state is None or not any(theirs.contexts):
             return Accepted(route, writer.context.revision)
         if seen is not None and seen.digest != _digest(state, theirs):
@@ -364,17 +505,17 @@ def accept_route(project: Project, route: str, *, seen: ForeignPart | None = Non
         return Accepted(route, context.revision, told, tuple(writer.warnings))
 
 
-def _payload(project: Project, route: str, state: State, theirs: Theirs) -> tuple[str, dict[str, Any]]:
+def _payload(project: Project, route: str, state: State, theirs: foreign.Theirs) -> tuple[str, dict[str, Any]]:
     """The record that makes what is foreign this user's: its kind and its payload."""
     context = theirs.file if theirs.whole and theirs.file is not None else state.recorded
     changes: list[merge.Change] = []
     if theirs.file is not None and not theirs.whole:
         found = states.with_route(states.parse_file(project, route, state.content or b""), route)
         changes += foreign.changes_of(project, route, state, found)
-        context = fold.apply(context, Record(context.revision, "edit", {"changes": changes}))
+        context = fold.apply(context, journal.Record(context.revision, "edit", {"changes": changes}))
     if theirs.records is not None:
         added = edits.changes_of_foreign(context, theirs.records)
-        context = fold.apply(context, Record(context.revision, "edit", {"changes": added}))
+        context = fold.apply(context, journal.Record(context.revision, "edit", {"changes": added}))
         changes += added
     if theirs.whole:
         document = _imported(to_tree(context))
@@ -384,18 +525,31 @@ def _payload(project: Project, route: str, state: State, theirs: Theirs) -> tupl
     return "edit", kept
 
 
-def _joined(theirs: Theirs) -> list[str]:
+def _joined(theirs: foreign.Theirs) -> list[str]:
     """The histories that become a part of ours with what is accepted."""
     headers = [context.context_checkpoint for context in theirs.contexts]
     named = (one for header in headers for one in (*header.joined, header.lineage))
     return list(dict.fromkeys(one for one in named if _LINEAGE.fullmatch(one)))[-fold.MOST_JOINED :]
 
 
-def _digest(state: State, theirs: Theirs) -> str:
+def _digest(state: State, theirs: foreign.Theirs) -> str:
     """The sha256 of the foreign file's bytes and of what the foreign records come to."""
     file = state.content or b"" if state.status == "foreign" else b""
     records = render(theirs.records).encode() if theirs.records is not None else b""
     return states.digest_of(b"%d:%s%s" % (len(file), file, records))
+
+
+def _diff(state: State, theirs: foreign.Theirs) -> str:
+    """What is foreign beside ours, as far as it can be compared."""
+    ours = "" if theirs.whole else render(state.recorded)
+    file = state.content.decode("utf-8", "replace") if state.status == "foreign" and state.content else ""
+    other = file or "".join(render(found) for found in islice(theirs.contexts, 1))
+    before, after = (shown(text).split("\n") for text in (ours, other))
+    names = f"{state.context.route}.md (yours)", f"{state.context.route}.md (foreign)"
+    lines = list(difflib.unified_diff(before[:_MOST_COMPARED], after[:_MOST_COMPARED], *names, lineterm=""))
+    if max(len(before), len(after)) > _MOST_COMPARED:
+        lines.append(f"\\ only the first {_MOST_COMPARED:,} lines of each are compared")
+    return "".join(f"{line}\n" for line in lines)
 
 
 # ---- origins ----
@@ -434,30 +588,13 @@ def _with_origins(changes: list[merge.Change]) -> list[merge.Change]:
             made.append(change)
             continue
         parent = at[-2] if len(at) > 1 else ""
-        value = _item(change["value"]) if parent in _WITH_ORIGIN else _inner(at[-1], change["value"])
+        is_item = parent in _WITH_ORIGIN or at == ["active_work"]
+        value = _item(change["value"]) if is_item else _inner(at[-1], change["value"])
         made.append({**change, "value": value})
         if at == ["goal"]:
             made.append({"at": ["goal_origin"], "value": ORIGIN})
-        elif at == ["active_work"]:
-            made[-1] = {**change, "value": _item(change["value"])}
-        elif at[0] == "active_work":
+        elif at[0] == "active_work" and len(at) > 1:
             made.append({"at": ["active_work", "origin"], "value": ORIGIN})
         elif at[0] == "decisions" and len(at) > 2:
             made.append({"at": [*at[:2], "origin"], "value": ORIGIN})
     return made
-
-
-# ---- telling ----
-
-
-def _diff(state: State, theirs: Theirs) -> str:
-    """What is foreign beside ours, as far as it can be compared."""
-    ours = "" if theirs.whole else render(state.recorded)
-    file = state.content.decode("utf-8", "replace") if state.status == "foreign" and state.content else ""
-    other = file or "".join(render(found) for found in islice(theirs.contexts, 1))
-    before, after = (shown(text).split("\n") for text in (ours, other))
-    names = f"{state.context.route}.md (yours)", f"{state.context.route}.md (foreign)"
-    lines = list(difflib.unified_diff(before[:_MOST_COMPARED], after[:_MOST_COMPARED], *names, lineterm=""))
-    if max(len(before), len(after)) > _MOST_COMPARED:
-        lines.append(f"\\ only the first {_MOST_COMPARED:,} lines of each are compared")
-    return "".join(f"{line}\n" for line in lines)
