@@ -22,7 +22,7 @@ import pytest
 
 from ralf.maintenance import ownership
 from ralf.project import Project
-from ralf.route import foreign
+from ralf.route import foreign, state
 from ralf.storage import blob_files, durable, registry
 from ralf.text import tokens
 
@@ -245,7 +245,7 @@ def known(root: Path, route: str) -> Path:
     Without a journal any other is foreign, whoever wrote it.
     """
     path = route_file(root, route)
-    foreign.remember(Project(root), route, path.read_bytes())
+    foreign.remember(Project(root), route, [state.digest_of(path.read_bytes())])
     return path
 
 

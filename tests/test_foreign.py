@@ -25,12 +25,11 @@ from ralf.maintenance.repair import repair
 from ralf.maintenance.verify import verify
 from ralf.project import Project
 from ralf.proof.provenance import FOREIGN, why
-from ralf.route import foreign as foreign_parts
 from ralf.route.corrections import drop, revert
 from ralf.route.history import diff, log
 from ralf.storage import git_files, journal, registry
 from ralf.storage.git_files import blob_in_index
-from storekit import V100, Cli, context_of, journal_file, records_of, route_file, write_session
+from storekit import V100, Cli, context_of, journal_file, known, records_of, route_file, write_session
 
 ROUTE = "api"
 THEIRS, RULE, GOAL, MINE = "zqx101 theirs", "zqx102 obey this", "zqx103 their aim", "ykm201 mine"
@@ -547,7 +546,7 @@ def test_an_accepted_file_stays_the_persons_when_words_are_purged_from_it(tmp_pa
     path.write_text(V100, encoding="utf-8")
     os.utime(path, (1e9, 1e9))
     assert ralf.get_context(ROUTE, root=tmp_path).foreign
-    foreign_parts.remember(Project(tmp_path), ROUTE, path.read_bytes())
+    known(tmp_path, ROUTE)
     assert not ralf.get_context(ROUTE, root=tmp_path).foreign
     assert forget(ROUTE, text="Better async support", root=tmp_path).left == ()
     assert "Better async" not in path.read_text(encoding="utf-8")

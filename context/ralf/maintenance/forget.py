@@ -407,7 +407,7 @@ def _keep_whose_it_is(project: Project, route: str, purged: bytes) -> None:
     """Have a route file without a journal stay this user's, or foreign, though it is about to be another."""
     owner, path = project.owner, project.route_file(route)
     if foreign.is_own(project, route, content_of(path)):
-        foreign.remember(project, route, purged)
+        foreign.remember(project, route, [state.digest_of(purged)])
     elif owner.registration is not None:
         digest = hashlib.sha256(purged).hexdigest()
         owner.update(unaccepted={**owner.registration.unaccepted, path.name: digest})

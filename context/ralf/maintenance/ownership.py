@@ -487,12 +487,8 @@ def accept_route(project: Project, route: str, *, seen: ForeignPart | None = Non
     with open_route(project, route, leave=False) as writer:
         writer.absorb_edits()
         state = read_state(project, route, states.read_file(project, route))
-        theirs = (
-            foreign.foreign_part(project, route, state)
-            if state is not None
-            else foreign.Theirs(None, None, whole=False)
-        )
-        if state is None or not any(theirs.contexts):
+        theirs = foreign.foreign_part(project, route, state) if state is not None else None
+        if state is None or theirs is None or not any(theirs.contexts):
             return Accepted(route, writer.context.revision)
         if seen is not None and seen.digest != _digest(state, theirs):
             raise Busy(route, "was changed since it was shown: not accepted", f"ralf context trust {route}")

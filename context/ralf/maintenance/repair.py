@@ -266,7 +266,7 @@ def _keep_own(project: Project, route: str, scan: Scan) -> bool:
             or foreign.is_own(project, route, content)
             or foreign.is_edit(project, route, content, parse(content, project.route_file(route)))
         ):
-            foreign.remember(project, route, content)
+            foreign.remember(project, route, [state.digest_of(content)])
             return True
     return False
 

@@ -114,8 +114,7 @@ def _checkpoint(context: RouteContext, payload: Mapping[str, Any]) -> RouteConte
     number = next_number(context)
     tokens = int(payload.get("tokens", 0))
     period = [one_line(str(time)) for time in payload.get("period", ("", ""))]
-    for item in payload.get("decisions", ()):
-        context = with_decision(context, from_tree(Decision, item))
+    context = _with_decisions(context, payload)
     title = one_line(str(payload.get("title", ""))).removesuffix("(Current)").rstrip()
     entry = from_tree(Checkpoint, {key: payload[key] for key in _ENTRY if key in payload})
     source = payload.get("source", {})
@@ -160,6 +159,12 @@ def _checkpoint(context: RouteContext, payload: Mapping[str, Any]) -> RouteConte
         checkpoint_history=(*context.checkpoint_history, entry),
         body=replace(context.body, sections=(section, *context.body.sections)),
     )
+
+
+def _with_decisions(context: RouteContext, payload: Mapping[str, Any]) -> RouteContext:
+    for item in payload.get("decisions", ()):
+        context = with_decision(context, from_tree(Decision, item))
+    return context
 
 
 _ENTRY = ("origin", "key_events", "reason", "summarizer", "tokens_stored", "kept", "dropped", "recall", "refines")
@@ -248,12 +253,6 @@ def _import(context: RouteContext, payload: Mapping[str, Any]) -> RouteContext:
     return _accepted(all_labelled(replace(imported, context_checkpoint=header)), payload)
 
 
-def _refinement(context: RouteContext, payload: Mapping[str, Any]) -> RouteContext:
-    for item in payload.get("decisions", ()):
-        context = with_decision(context, from_tree(Decision, item))
-    return apply_refinement(context, payload)
-
-
 REVERT = "revert"
 
 
@@ -262,7 +261,7 @@ def next_number(context: RouteContext) -> int:
     return max([context.checkpoint_count, *(section.number or 0 for section in context.body.sections)]) + 1
 
 
-def apply_revert(context: RouteContext, payload: Mapping[str, Any]) -> RouteContext:
+def _revert(context: RouteContext, payload: Mapping[str, Any]) -> RouteContext:
     """The context with its content put back, and a checkpoint of its own that says so."""
     header = context.context_checkpoint
     tree = merge.apply(shared(context), payload.get("changes", ()))
@@ -314,11 +313,12 @@ def owed(context: RouteContext) -> tuple[str, ...]:
     return tuple(entry.checkpoint_id for entry in open_ if entry.session)  # without one it came with an old file
 
 
-def apply_refinement(context: RouteContext, payload: Mapping[str, Any]) -> RouteContext:
-    """The context with a checkpoint improved: its section, decisions that it says otherwise, the active work.
+def _refinement(context: RouteContext, payload: Mapping[str, Any]) -> RouteContext:
+    """The context with a checkpoint improved: its section, its decisions, the active work.
 
-    What the record does not have stays as it is; its new decisions are not looked at here.
+    What the record does not have stays as it is.
     """
+    context = _with_decisions(context, payload)
     entry = entry_of(context, str(payload.get("refines", "")))
     if entry is not None:
         title = one_line(str(payload.get("title", ""))).removesuffix("(Current)").rstrip()
@@ -350,7 +350,7 @@ def apply_refinement(context: RouteContext, payload: Mapping[str, Any]) -> Route
     )
 
 
-def apply_failure(context: RouteContext, payload: Mapping[str, Any]) -> RouteContext:
+def _failure(context: RouteContext, payload: Mapping[str, Any]) -> RouteContext:
     """The context with the reason why a checkpoint was not improved, and what the attempt cost."""
     entry = entry_of(context, str(payload.get("refines", "")))
     if entry is not None:
@@ -452,7 +452,7 @@ def _amended(decision: Decision, change: Mapping[str, Any] | None) -> Decision:
 _KINDS: dict[str, Callable[[RouteContext, Mapping[str, Any]], RouteContext]] = {
     "checkpoint": _checkpoint,
     "refinement": _refinement,
-    "unrefined": apply_failure,
+    "unrefined": _failure,
     "attempt": _attempt,
     "decision": _decision,
     "drop": _drop,
@@ -460,5 +460,5 @@ _KINDS: dict[str, Callable[[RouteContext, Mapping[str, Any]], RouteContext]] = {
     "edit": _edit,
     "import": _import,
     "repair": _edit,
-    "revert": apply_revert,
+    "revert": _revert,
 }

@@ -43,19 +43,15 @@ class Theirs:
         return (found for found in (self.file, self.records) if found is not None)
 
 
-def foreign_part_of(
-    project: Project, route: str, file: RouteContext | None, recorded: RouteContext, *, is_ours: bool
-) -> Theirs:
-    """Return what is foreign in a route.
-
-    file      what of its file is foreign
-    recorded  what its journal comes to
-    is_ours   whether it has a journal, none of whose records is foreign
-    """
-    records = None
-    if recorded.context_checkpoint.foreign_records:
+def foreign_part(project: Project, route: str, state: State) -> Theirs:
+    """Return what is foreign in a route that is in a state."""
+    file, records, is_ours = None, None, state.token is not None
+    if state.status == "foreign" and state.brought:
+        with suppress(DamagedRouteFile):
+            file = _context_of(project, route, state.brought)
+    if state.recorded.context_checkpoint.foreign_records:
         records, is_ours = _of_records(project, route)
-    return Theirs(file, records, whole=not is_ours)
+    return Theirs(file, records, whole=not is_ours and not state.changes)
 
 
 def foreign_shown(context: RouteContext, theirs: Theirs) -> RouteContext:
@@ -108,10 +104,7 @@ def brought(project: Project, route: str, content: bytes) -> bytes | None:
     """
     if _is_remembered(project, route, states.digest_of(content)):
         return None
-    root, path = project.folder.parents[1], project.route_file(route)
-    found = git_files.checked_out(root, path.relative_to(root), content)
-    if found != content and git_files.is_stored(path, content):
-        found = content
+    found = _of_git(project, route, content)
     return None if found is None or is_known(project, route, found) else found
 
 
@@ -130,10 +123,9 @@ def is_own(project: Project, route: str, content: bytes) -> bool:
             told = project.route_file(route).lstat()
         except OSError:
             return False
-        if told.st_uid not in registry.own_ids():
-            return False
-        # An archive and a copy bring an older time of writing, or a made-up one; nobody can foresee the moment.
-        if told.st_mtime + _COARSE < found.since or abs(told.st_ctime - told.st_mtime) > _WRITTEN_HERE:
+        # An archive and a copy bring an older time of writing, or a made-up one; no one can foresee the moment.
+        is_older, is_copy = told.st_mtime + _COARSE < found.since, abs(told.st_ctime - told.st_mtime) > _WRITTEN_HERE
+        if is_older or is_copy or told.st_uid not in registry.own_ids():
             return False
     return brought(project, route, content) is None
 
@@ -141,28 +133,30 @@ def is_own(project: Project, route: str, content: bytes) -> bool:
 def is_known(project: Project, route: str, content: bytes) -> bool:
     """Whether this store has written just this route file, or an edit that left it so was read or taken in."""
     digest = states.digest_of(content)
-    if _is_remembered(project, route, digest):
-        return True
+    return _is_remembered(project, route, digest) or _is_in_journal(project, route, digest)
+
+
+def _is_in_journal(project: Project, route: str, digest: str, *, rendered: bool = True) -> bool:
+    """Whether a record of this user's took in just this route file, or, with `rendered`, is shown by it."""
     with suppress(DamagedJournal):
-        for entry in project.store.read(journal.stream_of(route)):
-            if not entry.foreign and (entry.id.endswith(f"-{digest}") or journal.parsed(route, entry).render == digest):
-                return True
+        return any(
+            entry.id.endswith(f"-{digest}") or (rendered and journal.parsed(route, entry).render == digest)
+            for entry in project.store.read(journal.stream_of(route))
+            if not entry.foreign
+        )
     return False
 
 
 def is_gits(project: Project, route: str, content: bytes) -> bool:
     """Whether git has, or once had, just these bytes of a route file."""
+    return _of_git(project, route, content) == content
+
+
+def _of_git(project: Project, route: str, content: bytes) -> bytes | None:
+    """The bytes of a route file that git has or had: these, else those that it has checked out; None for none."""
     root, path = project.folder.parents[1], project.route_file(route)
-    return git_files.checked_out(root, path.relative_to(root), content) == content or git_files.is_stored(path, content)
-
-
-def is_taken_in(project: Project, route: str, content: bytes) -> bool:
-    """Whether the journal has a record of this user's that took in just this route file."""
-    digest = states.digest_of(content)
-    with suppress(DamagedJournal):
-        entries = project.store.read(journal.stream_of(route))
-        return any(entry.id.endswith(f"-{digest}") and not entry.foreign for entry in entries)
-    return False
+    found = git_files.checked_out(root, path.relative_to(root), content)
+    return content if found == content or git_files.is_stored(path, content) else found
 
 
 def is_of_lost_record(
@@ -195,15 +189,10 @@ def remember_read(project: Project, route: str, content: bytes) -> None:
     Only where git could be taken for who brought it. A cache that cannot be written costs that knowledge, no data.
     """
     if git_files.is_in_repository(project.route_file(route)):
-        remember(project, route, content)
+        remember(project, route, [states.digest_of(content)])
 
 
-def remember(project: Project, route: str, content: bytes) -> None:
-    """Note that a route file is this user's as it stands."""
-    remember_digests(project, route, [states.digest_of(content)])
-
-
-def remember_digests(project: Project, route: str, digests: Sequence[str]) -> None:
+def remember(project: Project, route: str, digests: Sequence[str]) -> None:
     """Note that route files of these digests are this user's."""
     owner = project.owner
     if owner.registration is None and not owner.vouches:
@@ -243,6 +232,11 @@ def dropped_lines(ours: RouteContext, theirs: RouteContext) -> Iterator[str]:
 # ---- the state of a route with such a file, or with none ----
 
 
+def _context_of(project: Project, route: str, content: bytes) -> RouteContext:
+    """What a file says that anyone may have brought. DamagedRouteFile."""
+    return states.with_route(states.parse_file(project, route, content), route)
+
+
 def records_from_base(project: Project, route: str) -> tuple[Iterable[Record], RouteContext]:
     """A whole journal: its records from the newest one on whose file is kept as a blob, and what that file shows. A
     record names its file by a hash, and none but ours is believed, so nothing is taken on trust.
@@ -264,12 +258,11 @@ def records_from_base(project: Project, route: str) -> tuple[Iterable[Record], R
 
 def without_journal(project: Project, route: str, content: bytes) -> State:
     """The state of a route that has a file and no journal."""
-    context = states.with_route(states.parse_file(project, route, content), route)
-    if is_own(project, route, content):
-        is_lost = context.revision > 0 and states.load_snapshot(project.cache, route) is not None
-        lost = context.revision if is_lost else 0
-        return State(context, fold.empty(route), None, content, "own", lost=lost)
-    return State(context, fold.empty(route), None, content, "foreign", brought=content)
+    context = _context_of(project, route, content)
+    if not is_own(project, route, content):
+        return State(context, fold.empty(route), None, content, "foreign", brought=content)
+    is_lost = context.revision > 0 and states.load_snapshot(project.cache, route) is not None
+    return State(context, fold.empty(route), None, content, "own", lost=context.revision if is_lost else 0)
 
 
 def without_usable_journal(
@@ -278,9 +271,7 @@ def without_usable_journal(
     """The state of a route whose journal cannot be read, from its file."""
     if not content:
         raise error
-    context = replace(
-        states.with_route(states.parse_file(project, route, content), route), warnings=(str(error), error.hint)
-    )
+    context = replace(_context_of(project, route, content), warnings=(str(error), error.hint))
     if not is_own(project, route, content):
         context = wording.apart(context)
     return State(context, context, head, content, "damaged", damage=str(error))
@@ -397,7 +388,7 @@ def _of_another_history(project: Project, route: str, state: State, found: Route
         hint = f"ralf context verify {route} --repair"
         return states.damaged(state, DamagedRouteFile(project.route_file(route), f"is the file of {whose}", hint))
     lost, changes = 0, []
-    if is_taken_in(project, route, content):
+    if _is_in_journal(project, route, states.digest_of(content), rendered=False):
         pass
     elif found.revision > recorded.revision and is_of_lost_record(project, route, content, found, recorded):
         lost, changes = found.revision, edits.changes_of_newer(recorded, found)
@@ -448,16 +439,6 @@ def changes_of(project: Project, route: str, state: State, found: RouteContext) 
         return [*edits.changes_of_foreign(state.recorded, found), *edits.retired(state.recorded, found)]
     known = _TakenInSince(project, route, found.revision, place)
     return edits.changes_of_edit(base, found, state.recorded, known)
-
-
-def foreign_part(project: Project, route: str, state: State) -> Theirs:
-    """Return what is foreign in a route that is in a state."""
-    file = None
-    if state.status == "foreign" and state.brought:
-        with suppress(DamagedRouteFile):
-            file = states.with_route(states.parse_file(project, route, state.brought), route)
-    theirs = foreign_part_of(project, route, file, state.recorded, is_ours=state.token is not None)
-    return replace(theirs, whole=theirs.whole and not state.changes)
 
 
 def with_edit(state: State) -> State:

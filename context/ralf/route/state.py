@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from ralf.errors import Busy, DamagedJournal, DamagedRouteFile, UnknownToken, UnreadableRouteFile
 from ralf.format.codec import Items, from_tree, outline, sizes
-from ralf.model import Counts, RouteContext, Tombstone
+from ralf.model import RouteContext, Tombstone
 from ralf.project import Project
 from ralf.storage import files, journal
 from ralf.storage.files import content_of, open_single_link
@@ -77,7 +77,9 @@ def load_snapshot(cache: Path, route: str) -> Snapshot | None:
             return None
         context = from_tree(RouteContext, tree["context"])
         sizes.know_all(context.decisions, _whole_numbers(tree["sizes"]))
-        context = replace(context, counts=_counts_of(json.loads(counts)), dropped=_stones_of(dropped))
+        counted = json.loads(counts)
+        _whole_numbers([*counted.values()])
+        context = replace(context, counts=counted, dropped=_stones_of(dropped))
         renders = tuple((int(revision), str(digest)) for revision, digest in tree["renders"])
         return Snapshot(str(tree["token"]), context, renders)
     except (OSError, *MALFORMED):
@@ -110,11 +112,6 @@ def save_snapshot(cache: Path, route: str, snapshot: Snapshot, *, shown: bool = 
 def with_sum(content: bytes) -> bytes:
     """The content of a snapshot's file: its checksum, then `content`."""
     return b"%08x\n%s" % (zlib.crc32(content), content)
-
-
-def _counts_of(tree: dict[str, int]) -> Counts:
-    _whole_numbers(list(tree.values()))
-    return tree
 
 
 def _whole_numbers(tree: list[int]) -> list[int]:

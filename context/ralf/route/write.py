@@ -92,7 +92,7 @@ class RouteWriter:
         """Record what a person saved into the file, or a dead writer displaced; every write begins with it."""
         state = self._state
         if state.unplaced:  # the snapshot that knows them as ours gives way to one of this journal
-            foreign.remember_digests(self._project, self._route, [digest for _, digest in state.unplaced])
+            foreign.remember(self._project, self._route, [digest for _, digest in state.unplaced])
         if self.foreign:
             self.warnings.append(self._foreign_warning)
         if foreign.is_put_back(self._project, self._route, state):
