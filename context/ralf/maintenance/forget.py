@@ -305,9 +305,9 @@ class _Forgetting:
 
     def _drop_caches(self) -> list[Path]:
         """Remove what holds the words; where they are not known any more, all that can be made anew."""
-        gone = _caches_with(self._project, self._target.wording)
+        gone, cache = _caches_with(self._project, self._target.wording), self._project.cache
         if not self._target.wording:
-            gone += _derived_caches(self._project)
+            gone += [path for name in _MADE_ANEW for path in (cache / name).rglob("*") if path.is_file()]
         removed(gone)
         return gone
 
@@ -470,11 +470,6 @@ def _caches_with(project: Project, wording: Wording) -> list[Path]:
     return sorted({*remains(project.cache, wording), *project.cache.glob("search*")})
 
 
-def _derived_caches(project: Project) -> list[Path]:
-    """The files of the cache that hold what routes say, all of them."""
-    return [path for name in _MADE_ANEW for path in (project.cache / name).rglob("*") if path.is_file()]
-
-
 # --------------------
 # Forget a whole route: journal, archive, file, caches, evidence of no other route, and copies that a repair kept.
 #
@@ -513,7 +508,7 @@ def _gone(project: Project, route: str, *, dry_run: bool) -> Forgotten:
     blobs = [blob.digest for blob in heap.blobs() if blob.digest in own]
     kept_blobs = _blobs_set_aside(project, own)
     count = sum(1 for _ in project.store.read(stream))
-    shown, caches = list(_files(project, route)), list(_caches(project, route))
+    shown, caches, left = list(_files(project, route)), list(_caches(project, route)), list[Path]()
     if not dry_run:
         durable.sweep(project.route_file(route), grace=0)
         removed(shown)
@@ -527,8 +522,6 @@ def _gone(project: Project, route: str, *, dry_run: bool) -> Forgotten:
         heap.sweep()
         _remove(_caches(project, route))  # a search may have come in between
         sync_below(project.folder)
-    left = []
-    if not dry_run:
         left = [*_files(project, route), *_caches(project, route), *_blobs_set_aside(project, own)]
     return Forgotten(
         route=route,

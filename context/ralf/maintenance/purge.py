@@ -8,7 +8,7 @@ import os
 import re
 import unicodedata
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from html import unescape
 from pathlib import Path
@@ -241,7 +241,8 @@ def holds(path: Path, wording: Wording) -> bool:
 def _is_in_route_file(path: Path, content: bytes, wording: Wording) -> bool:
     """Whether the words stand in a value of a route file; in two that follow each other they only seem to."""
     try:
-        return _is_in(to_tree(parse(content, path)), wording)
+        tree = to_tree(parse(content, path))
+        return wording.taken_out(tree) is not tree
     except DamagedRouteFile:
         return True
 
@@ -264,23 +265,11 @@ def text_of(member: blob_files.Member) -> bytes:
 def _stands_in(content: bytes, wording: Wording) -> bool:
     if not wording.stands_in(content.decode("utf-8", "replace")):
         return False
-    plain = False
-    for line in content.splitlines():
-        try:
-            tree = json.loads(line)
-        except ValueError:
-            tree, plain = line.decode("utf-8", "replace"), True
-        if _is_in(tree, wording):
-            return True
-    return plain  # they stand over several lines; where each is JSON they only seem to, at the border of two values
-
-
-def _is_in(tree: Any, wording: Wording) -> bool:
-    if isinstance(tree, str):
-        return wording.stands_in(tree)
-    if isinstance(tree, dict):
-        return any(_is_in(part, wording) for pair in tree.items() for part in pair)
-    return isinstance(tree, list) and any(_is_in(inner, wording) for inner in tree)
+    try:
+        trees = [json.loads(line) for line in content.splitlines()]
+    except ValueError:
+        return True  # they may stand over several lines
+    return any(wording.taken_out(tree) is not tree for tree in trees)  # else at the border of two values
 
 
 # --------------------
@@ -328,7 +317,7 @@ class Item:
         if self._is_decision(tree):
             gone = {key: [] if isinstance(tree[key], list) else MARK for key in _OF_A_DECISION if tree.get(key)}
             return {**tree, **gone, "status": "dropped"}
-        if "also" in tree and self._is_place([str(key) for key in tree.get("at", ())]):
+        if "also" in tree and self.is_changed_by(tree):
             return {**tree, "also": [MARK]}
         if self.number is not None and tree.get("number") == self.number and "text" in tree:
             return {**tree, "title": MARK, "text": MARK}
@@ -341,12 +330,13 @@ class Item:
 
     def _change(self, change: Mapping[str, Any]) -> dict[str, Any]:
         """A change by hand, of a field of the item."""
-        if self._is_place([str(key) for key in change.get("at", ())]) and change.get("value"):
+        if self.is_changed_by(change) and change.get("value"):
             return {**change, "value": [] if isinstance(change["value"], list) else MARK}
         return dict(change)
 
-    def _is_place(self, at: Sequence[str]) -> bool:
-        """Whether a field of the item stands at these keys."""
+    def is_changed_by(self, change: Mapping[str, Any]) -> bool:
+        """Whether a change by hand is one of a field of the item."""
+        at = [str(key) for key in change.get("at", ())]
         decided = at[:2] == ["decisions", self.label] and at[2:3] and at[2] in _OF_A_DECISION
         written = at[:2] == [BODY, "sections"] and at[2:3] == [str(self.number)] and at[-1] in ("title", "text")
         return bool(decided or written)
@@ -372,7 +362,8 @@ class Purge:
         line = json.loads(entry.record)
         with journal.understood(self.stream.removeprefix(journal.stream_of("")), record):
             is_known = record.version <= journal.VERSION
-            payload = self._purged(self.item.without(line["payload"], record.revision) if is_known else line["payload"])
+            own = self.item.without(line["payload"], record.revision) if is_known else line["payload"]
+            payload = self._purged(own)
         if record.render and not record.outdated:
             line["outdated"] = True
         if payload != line["payload"]:
@@ -472,14 +463,14 @@ def of_item(project: Project, route: str, label: str) -> Target:
     state = load_state(project, route)
     present = to_tree(state.context) if state is not None else {}
     with understood(route):
-        found = _section(label, records, present) if label.startswith("cp-") else _decision(label, records, present)
+        trees = [tree for payload in (*(record.payload for _, record in records), present) for tree in _dicts(payload)]
+        found = _section(label, records, trees) if label.startswith("cp-") else _decision(label, trees)
     if found is None:
         raise NotFound(route, f"has no {label}", f"ralf context show {route}")
     return found
 
 
-def _decision(label: str, records: Iterable[tuple[str, Record]], present: Mapping[str, Any]) -> Target | None:
-    trees = [tree for payload in (*(record.payload for _, record in records), present) for tree in _dicts(payload)]
+def _decision(label: str, trees: Iterable[Mapping[str, Any]]) -> Target | None:
     known = False
     said: dict[str, Decision] = {}
     others: set[str] = set()
@@ -503,8 +494,8 @@ def _decision(label: str, records: Iterable[tuple[str, Record]], present: Mappin
     return Target(Item(label), Wording(words), tuple(map(tombstone, newest)))
 
 
-def _section(label: str, records: Iterable[tuple[str, Record]], present: Mapping[str, Any]) -> Target | None:
-    number = Item(label).number
+def _section(label: str, records: Iterable[tuple[str, Record]], trees: Iterable[Mapping[str, Any]]) -> Target | None:
+    item = Item(label)
     revisions, digests = set(), set()
     texts: list[str] = []
     for name, record in records:
@@ -514,9 +505,10 @@ def _section(label: str, records: Iterable[tuple[str, Record]], present: Mapping
             digests.add(str(payload.get("evidence", "")))
         if name == label or payload.get("refines") == label:
             texts += [str(payload.get("title", "")), str(payload.get("text", ""))]
-        texts += [text for tree in _dicts(payload) if _is_of_section(tree, number) for text in _values(tree)]
-    trees = [tree for payload in (*(record.payload for _, record in records), present) for tree in _dicts(payload)]
-    sections = [tree for tree in trees if number is not None and tree.get("number") == number and "text" in tree]
+        texts += [text for tree in _dicts(payload) if item.is_changed_by(tree) for text in _values(tree)]
+    sections = [
+        tree for tree in trees if item.number is not None and tree.get("number") == item.number and "text" in tree
+    ]
     if not revisions and not sections:
         return None
     texts += [str(tree.get(key, "")) for tree in sections for key in ("title", "text")]
@@ -539,12 +531,6 @@ def _dicts(tree: Any) -> Iterator[Mapping[str, Any]]:
     elif isinstance(tree, (list, tuple)):
         for inner in tree:
             yield from _dicts(inner)
-
-
-def _is_of_section(change: Mapping[str, Any], number: int | None) -> bool:
-    """Whether a change by hand is one of a section's words."""
-    at = [str(key) for key in change.get("at", ())]
-    return at[:2] == [BODY, "sections"] and at[2:3] == [str(number)] and at[-1:] in (["title"], ["text"])
 
 
 def _values(change: Mapping[str, Any]) -> list[str]:

@@ -18,13 +18,13 @@ from ralf.errors import Damaged, RalfError
 from ralf.format.routefile import parse
 from ralf.maintenance import verify
 from ralf.maintenance.verify import VerifyReport
+from ralf.model import RouteContext
 from ralf.project import Project, find
 from ralf.route import edits, fold, foreign, state
-from ralf.route.history import numbers
+from ralf.route.history import counted
 from ralf.route.write import open_route
 from ralf.storage import durable, files, journal as journals, journal_file
 from ralf.storage.health import ROUTES, Health, Scan, health_of
-from ralf.storage.journal import Record
 
 # --------------------
 # The lines of a damaged journal: whole records in order, and a record in place of each lost one.
@@ -52,7 +52,7 @@ def chained(scan: Scan, damaged: Sequence[str], shown: int, sealed: Callable[[by
                     payload["changes"] = [{"at": at, "value": count}]
                 made.append(_repair_line(revision, payload, sealed))
             expected = record.revision + 1
-            count = _counted(count, record)
+            count = counted(count, record)
         made.append(piece.raw.rstrip(b"\n") + b"\n")
         if piece.entry is not None and not journal_file.is_sound(piece.raw):
             made[-1] = journal_file.framed(piece.entry.id, piece.entry.record)
@@ -60,13 +60,6 @@ def chained(scan: Scan, damaged: Sequence[str], shown: int, sealed: Callable[[by
         missing = [list(gap) for gap in scan.gaps]
         made.append(_repair_line(expected, {"damaged": list(damaged), "missing": missing}, sealed))
     return made
-
-
-def _counted(count: int, record: Record) -> int:
-    """How many checkpoints there are with one more record."""
-    if record.kind == "checkpoint" and not record.foreign:
-        return count + 1
-    return max([count, *numbers(record)])
 
 
 def _lost_checkpoints(scan: Scan, shown: int) -> dict[int, int]:
@@ -82,7 +75,7 @@ def _lost_checkpoints(scan: Scan, shown: int) -> dict[int, int]:
             continue
         marks = max(remains.count(mark) for mark in (b'{"id":"checkpoint-', b'"kind":"checkpoint"'))
         found[piece.record.revision] = min(gaps.get(piece.record.revision, 0), marks)
-        count = _counted(count, piece.record)
+        count = counted(count, piece.record)
         remains = b""
     missing = shown - count - sum(found.values())
     for revision, size in sorted(gaps.items()):
@@ -271,12 +264,18 @@ def _keep_own(project: Project, route: str, scan: Scan) -> bool:
     return False
 
 
-def _is_anothers(project: Project, route: str) -> bool:
-    """Whether the route file says that it is another route's."""
+def _file(project: Project, route: str) -> tuple[bytes, RouteContext] | None:
+    """The route file and what it says, None where there is none that can be read."""
     with suppress(Damaged):
         content = state.read_file(project, route)
-        return content is not None and parse(content, project.route_file(route)).route not in (route, "")
-    return False
+        return (content, parse(content, project.route_file(route))) if content else None
+    return None
+
+
+def _is_anothers(project: Project, route: str) -> bool:
+    """Whether the route file says that it is another route's."""
+    found = _file(project, route)
+    return found is not None and found[1].route not in (route, "")
 
 
 def _is_shown(scan: Scan, digest: str) -> bool:
@@ -291,20 +290,17 @@ def _take_in(project: Project, route: str) -> bool:
     """Take in what the route file still shows and the journal has lost, under the labels that it had; whether there is
     any. What a person has edited comes in with it.
     """
-    content = state.read_file(project, route)
-    try:
-        shown = parse(content, project.route_file(route)) if content else None
-    except Damaged:
+    found = _file(project, route)
+    if found is None or found[1].route != route:
         return False
+    content, shown = found
     head, context = None, fold.empty(route)
     for token, record in journals.read(project.store, route):
         head, context = token, fold.apply(context, record)
-    if shown is None or shown.route != route:
-        return False
     changes = [state.redacted(project, one) for one in edits.changes_of_foreign(context, shown, same=True)]
     if changes:
         record = journals.Record(context.revision + 1, "edit", {"changes": changes})
-        id_ = f"repair-edit-{record.revision}-{state.digest_of(content or b'')}"
+        id_ = f"repair-edit-{record.revision}-{state.digest_of(content)}"
         journals.append(project.store, route, record, id=id_, after=head)
     return bool(changes)
 
@@ -340,12 +336,8 @@ def _forget_cache(mending: _Repair, route: str) -> None:
 
 def _checkpoints_shown(project: Project, route: str) -> int:
     """How many checkpoints the route file says that there were, 0 where it cannot be read."""
-    with suppress(Damaged):
-        content = state.read_file(project, route)
-        header = parse(content, project.route_file(route)).context_checkpoint if content else None
-        if header is not None and header.route == route:
-            return header.checkpoint_count
-    return 0
+    found = _file(project, route)
+    return found[1].checkpoint_count if found is not None and found[1].context_checkpoint.route == route else 0
 
 
 def _journal(mending: _Repair, scan: Scan, shown: int) -> None:

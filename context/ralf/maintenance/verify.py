@@ -70,16 +70,10 @@ def findings(project: Project, route: str, scan: Scan, health: Health) -> Iterat
 
 def evidence(scan: Scan) -> Iterator[tuple[str, str]]:
     """The label of each checkpoint of a route, and the digest of its evidence."""
-    count = 0
-    for piece in scan.whole():
-        record = piece.record
-        if record is not None and record.kind == "checkpoint" and not record.foreign:
-            count += 1
-            digest = record.payload.get("evidence")
-            if isinstance(digest, str) and len(digest) == 64 and not set(digest) - set("0123456789abcdef"):
-                yield f"cp-{count:03d}", digest
-        elif record is not None:
-            count = max([count, *history.numbers(record)])
+    for label, record in history.with_labels(piece.record for piece in scan.whole() if piece.record is not None):
+        digest = record.payload.get("evidence") if label and record.kind == "checkpoint" else None
+        if isinstance(digest, str) and len(digest) == 64 and not set(digest) - set("0123456789abcdef"):
+            yield label, digest
 
 
 def of_journal(scan: Scan) -> Iterator[Finding]:

@@ -113,16 +113,23 @@ def label(said: str, kind: str = "cp") -> str:
 
 
 def records(project: Project, route: str) -> Iterator[tuple[str, Record]]:
-    """Every record of a route, oldest first, with the label that the route file gives it; "" for one that is not of the
-    kinds `WITH_LABEL`, or foreign.
+    """Every record of a route, oldest first, with its label; see `with_labels`."""
+    return with_labels(record for _, record in journal.read(project.store, route))
+
+
+def with_labels(records: Iterable[Record]) -> Iterator[tuple[str, Record]]:
+    """All records of a route, oldest first, each with the label that the route file gives it; "" for one that is not of
+    the kinds `WITH_LABEL`, or foreign.
     """
     count = 0
-    for _, record in journal.read(project.store, route):
-        if record.foreign:
-            yield "", record
-            continue
-        count = count + 1 if record.kind == "checkpoint" else max([count, *numbers(record)])
-        yield f"cp-{count:03d}" if record.kind in WITH_LABEL else "", record
+    for record in records:
+        count = counted(count, record)
+        yield f"cp-{count:03d}" if record.kind in WITH_LABEL and not record.foreign else "", record
+
+
+def counted(count: int, record: Record) -> int:
+    """The number of a route's checkpoints with one more record."""
+    return count + 1 if record.kind == "checkpoint" and not record.foreign else max([count, *numbers(record)])
 
 
 def checkpoints(project: Project, route: str) -> Iterator[tuple[str, Record]]:
