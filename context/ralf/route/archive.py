@@ -113,18 +113,13 @@ def archive(
     limit = (time.time() if now is None else now) - age
     blobs = {blob.digest: blob for blob in required(project.store.properties.heap, "list blobs").blobs()}
     names = [routing.existing(project, route)] if route is not None else routing.names_of(project)
+    streams = [stream_of(name) for name in names]
+    if route is None:
+        streams += sorted(stream for stream in project.store.streams("") if not stream.startswith(stream_of("")))
     found, damaged = [], []
-    for name in names if older_than or days else ():
+    for stream in streams if older_than or days else ():
         try:
-            found.append(_archive_all(project, name, limit, blobs, dry=dry_run))
-        except DamagedJournal as error:
-            damaged.append(str(error))
-    others = (stream for stream in sorted(project.store.streams("")) if not stream.startswith(stream_of("")))
-    for stream in others if route is None and (older_than or days) else ():
-        try:
-            found.append(_archive_other(project, stream, limit, dry=dry_run))
-        except UnknownToken:  # somebody has rewritten it meanwhile: the next time
-            continue
+            found.append(_archive_all(project, stream, limit, blobs, dry=dry_run))
         except DamagedJournal as error:
             damaged.append(str(error))
     return ArchiveReport(tuple(one for one in found if one.records or one.blobs), not dry_run, tuple(damaged))
@@ -160,7 +155,8 @@ def _archive_some(project: Project, route: str, limit: float) -> None:
             break
         old.append(record)
     if old:
-        old = _prefix(old, _seen(entry_at(store, stream, head)).revision - old[-1].revision)
+        following = _seen(entry_at(store, stream, head)).revision - old[-1].revision
+        old = _prefix(old, len(old) + following - NEWEST)
     if not old or sum(record.size for record in old) * _PAYS < length:
         return
     # Evidence that a record further on shares is read from the archive, too: no harm, and not worth a search.
@@ -168,18 +164,20 @@ def _archive_some(project: Project, route: str, limit: float) -> None:
         archive.archive(stream, old[-1].token, wait=False)  # not both at one checkpoint: that would be too much for one
 
 
-def _archive_all(project: Project, route: str, limit: float, blobs: Mapping[Digest, Blob], *, dry: bool) -> Archived:
+def _archive_all(project: Project, stream: str, limit: float, blobs: Mapping[Digest, Blob], *, dry: bool) -> Archived:
     for _ in range(_MOST_TRIES):
-        with suppress(UnknownToken):  # somebody has rewritten the journal meanwhile
-            return _archive_route(project, route, limit, blobs, dry=dry)
-    raise Busy(route, "its journal is rewritten again and again", "try again")
+        with suppress(UnknownToken):  # the stream was rewritten meanwhile
+            return _archive_stream(project, stream, limit, blobs, dry=dry)
+    raise Busy(stream.removeprefix(stream_of("")), "its journal is rewritten again and again", "try again")
 
 
-def _archive_route(project: Project, route: str, limit: float, blobs: Mapping[Digest, Blob], *, dry: bool) -> Archived:
-    stream, archive = stream_of(route), _archive_of(project)
+def _archive_stream(
+    project: Project, stream: str, limit: float, blobs: Mapping[Digest, Blob], *, dry: bool
+) -> Archived:
+    archive, keep = _archive_of(project), NEWEST if stream.startswith(stream_of("")) else 0
     before = archive.archived(stream)
     records = list(map(_seen, project.store.read(stream)))
-    old = _prefix(list(takewhile(lambda one: _is_old(one, limit), records)), 0, of=len(records))
+    old = _prefix(list(takewhile(lambda one: _is_old(one, limit), records)), len(records) - keep)
     known = next((number for number, one in enumerate(records, start=1) if one.token == before), 0)
     moving = old[known:]
     shared = {one.evidence for one in records[max(known, len(old)) :]}
@@ -191,7 +189,7 @@ def _archive_route(project: Project, route: str, limit: float, blobs: Mapping[Di
         archive.archive_blobs(sorted(blob.digest for blob in loose))
     times = [one.ended for one in moving if one.ended]
     return Archived(
-        route=route,
+        route=stream.removeprefix(stream_of("")),
         records=len(moving),
         size=sum(one.size for one in moving),
         first=times[0] if times else "",
@@ -201,25 +199,8 @@ def _archive_route(project: Project, route: str, limit: float, blobs: Mapping[Di
     )
 
 
-def _archive_other(project: Project, stream: str, limit: float, *, dry: bool) -> Archived:
-    """The same of a stream that is no route's, such as an inbox: all that is old of it."""
-    archive = _archive_of(project)
-    seen = map(_seen_other, project.store.read(stream, after=archive.archived(stream)))
-    moving = list(takewhile(lambda one: _is_old(one, limit), seen))
-    while moving and not moving[-1].ended:
-        moving.pop()
-    if moving and not dry:
-        archive.archive(stream, moving[-1].token)
-    times = [one.ended for one in moving if one.ended]
-    size = sum(one.size for one in moving)
-    return Archived(stream, len(moving), size, times[0] if times else "", times[-1] if times else "", 0, 0)
-
-
-def _prefix(old: list[_Seen], following: int, *, of: int = 0) -> list[_Seen]:
-    """What of the old records may go, with so many behind them, or so many records in all: not the newest, and nothing
-    behind the last one whose time is known.
-    """
-    most = (of or len(old) + following) - NEWEST
+def _prefix(old: list[_Seen], most: int) -> list[_Seen]:
+    """The old records that may be archived: at most so many, and none after the last one whose time is known."""
     old = old[: max(0, most)]
     while old and not old[-1].ended:
         old.pop()
@@ -237,26 +218,14 @@ def _is_old(record: _Seen, limit: float) -> bool:
 
 
 def _seen(entry: Entry) -> _Seen:
-    try:
+    """A record of a route, or of another stream, where `at` is its time."""
+    payload, kind, revision, at = {}, "", 0, ""
+    with suppress(*MALFORMED):
         record = json.loads(entry.record)
-        payload = record["payload"]
-        kind, revision = record["kind"], int(record["revision"])
-    except MALFORMED:
-        payload, kind, revision = {}, "", 0
-    if not isinstance(payload, dict):
-        payload = {}
-    evidence = payload.get("evidence", "") if kind == "checkpoint" else ""
-    if not isinstance(evidence, str):
-        evidence = ""
-    return _Seen(entry.token, revision, len(entry.record), _ended(payload), evidence)
-
-
-def _seen_other(entry: Entry) -> _Seen:
-    try:
-        ended = str(json.loads(entry.record)["at"])
-    except MALFORMED:
-        ended = ""
-    return _Seen(entry.token, 0, len(entry.record), ended, "")
+        at, kind = str(record.get("at", "")), record.get("kind", "")
+        revision, payload = int(record.get("revision", 0)), dict(record.get("payload", ()))
+    evidence = str(payload.get("evidence", "")) if kind == "checkpoint" else ""
+    return _Seen(entry.token, revision, len(entry.record), at or _ended(payload), evidence)
 
 
 def _ended(payload: Mapping[str, Any]) -> str:
@@ -382,7 +351,8 @@ def prune(
         for one in pruned:
             if since.get(one.digest) == blobs[one.digest].put:  # else somebody has put it again meanwhile
                 heap.drop_blob(one.digest)
-        _forget_index(project)
+        for path in project.cache.glob("search*"):  # the index holds words of what was pruned
+            path.unlink(missing_ok=True)
     kept = sum(blob.size for digest, blob in blobs.items() if digest not in reasons)
     return PruneReport(tuple(pruned), remove, kept, len(just_put))
 
@@ -430,9 +400,3 @@ def _pruned(blob: Blob, uses: Iterable[_Use], reason: str) -> Pruned:
     return Pruned(
         blob.digest, ", ".join(routes), labels, max((use.time for use in found), default=""), blob.size, reason
     )
-
-
-def _forget_index(project: Project) -> None:
-    """Remove the search index, which holds words of what was pruned; it is made anew at the next search."""
-    for path in project.cache.glob("search*"):
-        path.unlink(missing_ok=True)

@@ -241,7 +241,7 @@ def _unclashing(base: RouteContext, theirs: RouteContext, newest: RouteContext) 
     return replace(made, decisions=tuple(_relinked(item, labels, before.get(item.id)) for item in made.decisions))
 
 
-def _relinked(item: Decision, labels: Mapping[str, str], was: Decision | None) -> Decision:
+def _relinked(item: Decision, labels: Mapping[str, str], was: Decision | None = None) -> Decision:
     links: dict[str, Any] = {
         key: labels[link] for key in LINKS if (link := getattr(item, key)) in labels and link != getattr(was, key, "")
     }
@@ -382,7 +382,7 @@ def _apart(ours: RouteContext, theirs: RouteContext) -> RouteContext:
     return replace(
         theirs,
         context_checkpoint=header,
-        decisions=tuple(_relabelled(item, labels) for item in theirs.decisions),
+        decisions=tuple(_relinked(replace(item, id=labels.get(item.id, item.id)), labels) for item in theirs.decisions),
         checkpoint_history=tuple(one for one in theirs.checkpoint_history if one.checkpoint_id not in clashing),
         body=replace(theirs.body, sections=sections),
     )
@@ -391,11 +391,6 @@ def _apart(ours: RouteContext, theirs: RouteContext) -> RouteContext:
 def _is_same(ours: Decision, theirs: Decision) -> bool:
     """Whether two decisions of one label are one, whose words somebody may have changed."""
     return ours.timestamp == theirs.timestamp or said(ours) == said(theirs)
-
-
-def _relabelled(item: Decision, labels: Mapping[str, str]) -> Decision:
-    links: dict[str, Any] = {key: labels[link] for key in LINKS if (link := getattr(item, key)) in labels}
-    return replace(item, id=labels.get(item.id, item.id), **links)
 
 
 def _unnumbered(section: Section) -> Section:
