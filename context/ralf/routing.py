@@ -13,7 +13,7 @@ from typing import NamedTuple, Protocol
 
 from ralf import environment, extensions
 from ralf.errors import RouteNotFound, UsageError
-from ralf.project import Project
+from ralf.project import Project, find as find_project
 from ralf.storage import files, git_files
 from ralf.storage.files import content_of, open_single_link
 from ralf.text import cleaning
@@ -94,6 +94,12 @@ def existing(project: Project, route: str) -> str:
     if found is None:
         raise not_found(project, route)
     return found
+
+
+def find(route: str, root: str | os.PathLike[str] | None) -> tuple[Project, str]:
+    """The project at or above `root` and the name under which a route exists there; errors as for `existing`."""
+    project = find_project(root)
+    return project, existing(project, route)
 
 
 def not_found(project: Project, route: str) -> RouteNotFound:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterable, Iterator
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -418,10 +418,14 @@ def _left(path: Path) -> Finding:
 
 
 def leftovers(project: Project) -> Iterator[Path]:
-    """Yield temporary files of writers that died or have not finished."""
-    for name in (*_KEPT, "damaged"):
-        for folder, _, names in os.walk(project.folder / name):
-            yield from (Path(folder, one) for one in sorted(names) if _is_left(one))
+    """The temporary files of writers that died or have not finished."""
+    return (path for path in _files(project, (*_KEPT, "damaged")) if _is_left(path.name))
+
+
+def _files(project: Project, names: Iterable[str]) -> Iterator[Path]:
+    for name in names:
+        for folder, _, files in os.walk(project.folder / name):
+            yield from (Path(folder, one) for one in sorted(files))
 
 
 def _is_left(name: str) -> bool:
@@ -430,10 +434,7 @@ def _is_left(name: str) -> bool:
 
 def too_open(project: Project) -> Iterator[Path]:
     """Yield private files that others can read or write."""
-    for name in _PRIVATE:
-        for folder, _, names in os.walk(project.folder / name):
-            for one in sorted(names):
-                path = Path(folder, one)
-                with suppress(FileNotFoundError):
-                    if not path.is_symlink() and not _is_left(one) and path.stat().st_mode & 0o077:
-                        yield path
+    for path in _files(project, _PRIVATE):
+        with suppress(FileNotFoundError):
+            if not path.is_symlink() and not _is_left(path.name) and path.stat().st_mode & 0o077:
+                yield path

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ralf import project as projects, routing
+from ralf import routing
 from ralf.errors import NotFound
 from ralf.model import Decision, RouteContext
 from ralf.project import Project
@@ -151,8 +151,7 @@ def loss_reports(route: str, *, at: str | None = None, root: str | os.PathLike[s
 
     Raises RouteNotFound, NotFound (no such checkpoint), UsageError (a refused name), DamagedJournal.
     """
-    project = projects.find(root)
-    found = routing.existing(project, route)
+    project, found = routing.find(route, root)
     wanted = history.label(at) if at is not None else None
     reports = [
         report(project, found, checkpoint_id, record.payload)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any
 
-from ralf import project as projects, routing
+from ralf import routing
 from ralf.errors import BlobNotFound, NotFound
 from ralf.format.codec import Tree, from_tree
 from ralf.model import SHA256_DIGITS, Decision, Source
@@ -20,6 +20,8 @@ from ralf.route.state import load_state
 from ralf.storage.journal import Record, understood
 from ralf.text.cleaning import MARK
 from ralf.transcripts.events import EvidenceLine, read_evidence
+
+_SPEECH = ("user", "assistant", "note")
 
 _MOST_MESSAGES = 8  # that one claim rests on
 
@@ -78,8 +80,7 @@ def why(route: str, id: str, *, root: str | os.PathLike[str] | None = None) -> R
 
     Raises RouteNotFound, NotFound (no such claim), UsageError (a refused name), DamagedJournal, DamagedBlob.
     """
-    project = projects.find(root)
-    found = routing.existing(project, route)
+    project, found = routing.find(route, root)
     label = history.label(id, "DEC")
     records = list(history.records(project, found))
     with understood(found):
@@ -169,7 +170,7 @@ def _hashed(lines: Sequence[EvidenceLine], sha256: str) -> list[Quote]:
     A claim may rest on a message and the answer to it, so that not every line between its first and its last says it.
     An approved plan and an answered question stand in a call and its result.
     """
-    spoken = [quote for line in lines for quote in _spoken(line)]
+    spoken = [_quote(line) for line in lines if line.kind in _SPEECH]
     called = [_quote(line) for line in lines if line.kind in ("call", "result")]
     for said in (spoken, called):
         for some in _some_of(said):
@@ -185,12 +186,6 @@ def _some_of(said: Sequence[Quote]) -> Iterator[Sequence[Quote]]:
         yield from (said[first:end] for end in range(first + 1, min(first + _MOST_MESSAGES, len(said)) + 1))
     for size in range(2, _MOST_APART + 1):
         yield from combinations(said[:_MOST_LOOKED_AT], size)
-
-
-def _spoken(line: EvidenceLine) -> Iterator[Quote]:
-    """What a person or the agent says in an event."""
-    if line.kind in ("user", "assistant", "note"):
-        yield _quote(line)
 
 
 # ---- checkpoints ----
@@ -234,11 +229,10 @@ def _checkpoint(project: Project, route: str, label: str, records: Sequence[tupl
 def _behind(text: str, lines: Sequence[EvidenceLine]) -> Iterator[Quote]:
     """The messages whose words a section uses."""
     words = Words(text)
-    for line in lines:
-        for quote in _spoken(line):
-            kinds = ("statements", "requests") if quote.who == "user" else ("statements",)
-            if any(words.give_back(Item(kind, quote.text, line.line)) for kind in kinds):
-                yield quote
+    for quote in (_quote(line) for line in lines if line.kind in _SPEECH):
+        kinds = ("statements", "requests") if quote.who == "user" else ("statements",)
+        if any(words.give_back(Item(kind, quote.text, quote.line)) for kind in kinds):
+            yield quote
 
 
 def _quote(line: EvidenceLine) -> Quote:

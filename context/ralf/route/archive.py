@@ -233,9 +233,7 @@ def _ended(payload: Mapping[str, Any]) -> str:
     period, decision = payload.get("period"), payload.get("decision")
     if isinstance(period, list) and len(period) == 2:
         return str(period[1])
-    if isinstance(decision, dict):
-        return str(decision.get("timestamp", ""))
-    return ""
+    return str(decision.get("timestamp", "")) if isinstance(decision, dict) else ""
 
 
 # ---- retention: which evidence is old or large enough to go; journals and route files stay ----

@@ -179,8 +179,7 @@ def open_file(route: str, *, root: str | os.PathLike[str] | None = None) -> Open
 
     Raises RouteNotFound, UsageError (a refused name), Busy, OSError, DamagedJournal.
     """
-    project = projects.find(root)
-    found = routing.existing(project, route)
+    project, found = routing.find(route, root)
     with open_route(project, found, leave=False) as writer:
         writer.absorb_edits()
         writer.render_file()
@@ -195,8 +194,7 @@ def take_in(route: str, *, since: int | None = None, root: str | os.PathLike[str
     Durable when this returns, and the file shows it. Raises RouteNotFound, UsageError (a refused name), Busy, OSError,
     DamagedJournal.
     """
-    project = projects.find(root)
-    found = routing.existing(project, route)
+    project, found = routing.find(route, root)
     known = since if since is not None else _revision(project, found)
     with open_route(project, found) as writer:
         writer.absorb_edits()
@@ -294,8 +292,7 @@ def drop(route: str, id: str, *, because: str = "", root: str | os.PathLike[str]
     Durable, and shown, as a decision is (`record_decision`), which brings the same text back. Raises RouteNotFound,
     NotFound (no such decision), UsageError (a refused name), Busy, OSError, DamagedJournal.
     """
-    project = projects.find(root)
-    found = routing.existing(project, route)
+    project, found = routing.find(route, root)
     label = history.label(id, "DEC")
     with open_route(project, found) as writer:
         writer.absorb_edits()
@@ -359,8 +356,7 @@ def revert(
     before this one brings it back. Raises RouteNotFound, NotFound (no such checkpoint or revision), UsageError (a
     refused name), Busy, DamagedJournal, OSError.
     """
-    project = projects.find(root)
-    found = routing.existing(project, cleaning.check(route))
+    project, found = routing.find(route, root)
     moment = history.label(to)
     if dry_run:
         then = history.contexts_at(project, found, [moment])[moment]

@@ -14,6 +14,12 @@ from ralf.model import MOST_SOURCES, Decision, RouteContext, Section, Tombstone
 from ralf.route import cap
 from ralf.text.cleaning import one_line
 
+
+def with_header(context: RouteContext, **fields: Any) -> RouteContext:
+    """The context with other values of some fields of its header."""
+    return replace(context, context_checkpoint=replace(context.context_checkpoint, **fields))
+
+
 # ---- labels ----
 
 _LABEL = re.compile(r"DEC-[0-9]{1,9}\Z")
@@ -83,9 +89,7 @@ def _is_one(known: Decision, new: Decision) -> bool:
 
 def _is_buried(stones: tuple[Tombstone, ...], item: Mapping[str, Any]) -> bool:
     """Whether a decision that a summariser brings was dropped: by its label, or, where it is new, by its words."""
-    if item.get("id"):
-        return cap.is_buried(stones, str(item["id"]))
-    return cap.cover(stones, from_tree(Decision, item))
+    return cap.is_buried(stones, str(item["id"])) if item.get("id") else cap.cover(stones, from_tree(Decision, item))
 
 
 def _linked(item: Mapping[str, Any], labels: Mapping[str, str]) -> dict[str, Any]:
@@ -115,10 +119,9 @@ def with_decision(context: RouteContext, decision: Decision) -> RouteContext:
         decisions.append(item)
     if decision.id not in known:
         decisions.append(decision)
-    header = context.context_checkpoint
     number = int(decision.id[4:]) if _LABEL.match(decision.id) else 0
-    header = replace(header, decision_count=max(header.decision_count, number))
-    return replace(context, context_checkpoint=header, decisions=tuple(decisions))
+    count = max(context.context_checkpoint.decision_count, number)
+    return replace(with_header(context, decision_count=count), decisions=tuple(decisions))
 
 
 def _told_again(known: Decision, again: Decision) -> Decision:
@@ -181,8 +184,7 @@ def all_labelled(context: RouteContext) -> RouteContext:
             count += 1
             item = replace(item, id=f"DEC-{count:03d}", origin=item.origin or "human-edit")
         decisions.append(item)
-    header = replace(context.context_checkpoint, decision_count=count)
-    return replace(context, context_checkpoint=header, decisions=tuple(decisions))
+    return replace(with_header(context, decision_count=count), decisions=tuple(decisions))
 
 
 # ---- what a file says otherwise ----
@@ -234,8 +236,7 @@ def _unclashing(base: RouteContext, theirs: RouteContext, newest: RouteContext) 
             item = replace(item, id=known.id, origin=item.origin or known.origin) if known else replace(item, id="")
         decisions.append(item)
     count = max(theirs.context_checkpoint.decision_count, newest.context_checkpoint.decision_count)
-    header = replace(theirs.context_checkpoint, decision_count=count)
-    made = all_labelled(replace(theirs, context_checkpoint=header, decisions=tuple(decisions)))
+    made = all_labelled(replace(with_header(theirs, decision_count=count), decisions=tuple(decisions)))
     pairs = zip(theirs.decisions, made.decisions, strict=True)
     labels = {old.id: new.id for old, new in pairs if old.id and old.id != new.id}
     return replace(made, decisions=tuple(_relinked(item, labels, before.get(item.id)) for item in made.decisions))
@@ -378,10 +379,8 @@ def _apart(ours: RouteContext, theirs: RouteContext) -> RouteContext:
         _unnumbered(one) if one.number is not None and f"cp-{one.number:03d}" in clashing else one
         for one in theirs.body.sections
     )
-    header = replace(theirs.context_checkpoint, decision_count=count)
     return replace(
-        theirs,
-        context_checkpoint=header,
+        with_header(theirs, decision_count=count),
         decisions=tuple(_relinked(replace(item, id=labels.get(item.id, item.id)), labels) for item in theirs.decisions),
         checkpoint_history=tuple(one for one in theirs.checkpoint_history if one.checkpoint_id not in clashing),
         body=replace(theirs.body, sections=sections),

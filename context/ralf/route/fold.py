@@ -26,7 +26,7 @@ from ralf.model import (
 )
 from ralf.route import cap
 from ralf.route.cap import capped
-from ralf.route.edits import all_labelled, labelled, with_decision
+from ralf.route.edits import all_labelled, labelled, with_decision, with_header
 from ralf.storage.journal import VERSION, Record, digest_of, runs_of, understood
 from ralf.text.cleaning import as_section, one_line, trimmed
 
@@ -41,9 +41,8 @@ MOST_JOINED = 16  # other histories that a file tells it has taken in
 
 
 def empty(route: str) -> RouteContext:
-    """The context of a route without"""
-    context = RouteContext()
-    return replace(context, context_checkpoint=replace(context.context_checkpoint, version=FORMAT_VERSION, route=route))
+    """The context of a route without records."""
+    return with_header(RouteContext(), version=FORMAT_VERSION, route=route)
 
 
 _BASE = 256  # records from one base to the next
@@ -79,8 +78,8 @@ def _changed(context: RouteContext, record: Record) -> RouteContext:
         context = changed if record.kind == REVERT else wording.settled(context, changed)
     later = record.version > VERSION
     before = context.context_checkpoint
-    header = replace(
-        before,
+    return with_header(
+        context,
         revision=record.revision,
         lineage=lineage(before.lineage, record),
         foreign_records=before.foreign_records + record.foreign,
@@ -90,7 +89,6 @@ def _changed(context: RouteContext, record: Record) -> RouteContext:
         ),
         version=FORMAT_VERSION,
     )
-    return replace(context, context_checkpoint=header)
 
 
 def lineage(before: str, record: Record) -> str:
@@ -209,8 +207,7 @@ def _decision(context: RouteContext, payload: Mapping[str, Any]) -> RouteContext
         return context  # said before
     decision = from_tree(Decision, payload["decision"])
     if not context.context_checkpoint.created:
-        header = replace(context.context_checkpoint, created=decision.timestamp)
-        context = replace(context, context_checkpoint=header)
+        context = with_header(context, created=decision.timestamp)
     return with_decision(cap.raised(context, decision), decision)
 
 
@@ -236,10 +233,8 @@ def _accepted(context: RouteContext, payload: Mapping[str, Any]) -> RouteContext
     """The context after a record; one that `accepts` holds what the user has accepted of the foreign ones before it."""
     if not payload.get("accepts"):
         return context
-    header = context.context_checkpoint
-    joined = dict.fromkeys([*header.joined, *map(str, payload.get("joins", ()))])
-    header = replace(header, foreign_records=0, joined=tuple(joined)[-MOST_JOINED:])
-    return replace(context, context_checkpoint=header)
+    joined = dict.fromkeys([*context.context_checkpoint.joined, *map(str, payload.get("joins", ()))])
+    return with_header(context, foreign_records=0, joined=tuple(joined)[-MOST_JOINED:])
 
 
 def _import(context: RouteContext, payload: Mapping[str, Any]) -> RouteContext:
@@ -248,9 +243,8 @@ def _import(context: RouteContext, payload: Mapping[str, Any]) -> RouteContext:
     # What was spent is told on; what steers whether a model is asked here is not somebody else's to say.
     spend = Spend(header.spend.calls, header.spend.tokens, header.spend.estimated_tokens, header.spend.cost_usd)
     ours = context.context_checkpoint
-    header = replace(header, route=context.route, spend=spend)
-    header = replace(header, foreign_records=ours.foreign_records, later_records=ours.later_records)
-    return _accepted(all_labelled(replace(imported, context_checkpoint=header)), payload)
+    counts = {"foreign_records": ours.foreign_records, "later_records": ours.later_records}
+    return _accepted(all_labelled(with_header(imported, route=context.route, spend=spend, **counts)), payload)
 
 
 REVERT = "revert"
@@ -341,10 +335,8 @@ def _refinement(context: RouteContext, payload: Mapping[str, Any]) -> RouteConte
     work: dict[str, Any] = {
         key: tuple(map(str, value)) for key, value in payload.get("active_work", {}).items() if key in WORK
     }
-    header = replace(context.context_checkpoint, spend=spent(context.context_checkpoint.spend, payload))
     return replace(
-        context,
-        context_checkpoint=header,
+        with_header(context, spend=spent(context.context_checkpoint.spend, payload)),
         decisions=tuple(_amended(item, amended.get(item.id)) for item in context.decisions),
         active_work=cap.kept(context.active_work, replace(context.active_work, **work)),
     )
@@ -360,8 +352,7 @@ def _failure(context: RouteContext, payload: Mapping[str, Any]) -> RouteContext:
         context = _with_entry(
             context, entry, replace(entry, unrefined=reason, spent_tokens=tokens or None, cost_usd=cost)
         )
-    header = replace(context.context_checkpoint, spend=spent(context.context_checkpoint.spend, payload))
-    return replace(context, context_checkpoint=header)
+    return with_header(context, spend=spent(context.context_checkpoint.spend, payload))
 
 
 def spent(before: Spend, payload: Mapping[str, Any]) -> Spend:

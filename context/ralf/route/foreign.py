@@ -315,9 +315,8 @@ def is_put_back(project: Project, route: str, state: State) -> bool:
     if state.status not in ("stale", "edited"):
         return False
     renders, digest = [known for revision, known in state.renders if revision], states.digest_of(state.content or b"")
-    if digest not in renders[:-1] or digest == renders[-1]:
-        return False
-    return not is_gits(project, route, state.content or b"")
+    is_older = digest in renders[:-1] and digest != renders[-1]
+    return is_older and not is_gits(project, route, state.content or b"")
 
 
 def with_older(project: Project, route: str, state: State, digest: str) -> State:
@@ -353,7 +352,7 @@ def _with_header(project: Project, route: str, state: State, found: RouteContext
     """
     header = found.context_checkpoint
     if named := re.match(r"r([0-9]{1,9})-", header.lineage):
-        return replace(found, context_checkpoint=replace(header, revision=int(named[1])))
+        return edits.with_header(found, revision=int(named[1]))
     if header.lineage or header.route not in ("", route) or not state.recorded.lineage:
         return found
     bases = [state.recorded]
@@ -446,8 +445,7 @@ def with_edit(state: State) -> State:
     recorded = state.recorded
     edit = Record(recorded.revision, "edit", {"changes": list(state.changes)})
     context = replace(fold.apply(recorded, edit), counts=recorded.counts)
-    context = replace(context, context_checkpoint=replace(context.context_checkpoint, lineage=recorded.lineage))
-    return replace(state, context=context)
+    return replace(state, context=edits.with_header(context, lineage=recorded.lineage))
 
 
 def _base(project: Project, route: str, state: State, found: RouteContext) -> tuple[RouteContext | None, Token | None]:

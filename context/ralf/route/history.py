@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ralf import project as projects, routing
+from ralf import routing
 from ralf.brief import wording
 from ralf.brief.wording import Told, in_words, place, value
 from ralf.errors import NotFound
@@ -37,8 +37,8 @@ def context_at(route: str, moment: str, *, root: str | os.PathLike[str] | None =
 
     Raises RouteNotFound, NotFound (no such checkpoint or revision), UsageError (a refused name), DamagedJournal.
     """
-    project = projects.find(root)
-    found, name = routing.existing(project, route), label(moment)
+    project, found = routing.find(route, root)
+    name = label(moment)
     return contexts_at(project, found, [name])[name]
 
 
@@ -229,8 +229,7 @@ def diff(
 
     Raises RouteNotFound, NotFound (no such checkpoint or revision), UsageError (a refused name), Damaged.
     """
-    project = projects.find(root)
-    found = routing.existing(project, route)
+    project, found = routing.find(route, root)
     if before is None:
         labels = [entry.checkpoint_id for entry in at_present(project, found).checkpoint_history]
         before = labels[-2] if len(labels) > 1 else "r0"
@@ -316,8 +315,7 @@ def log(route: str, *, limit: int | None = None, root: str | os.PathLike[str] | 
 
     Reads the whole journal. Raises RouteNotFound, UsageError (a refused name), DamagedJournal.
     """
-    project = projects.find(root)
-    found = routing.existing(project, route)
+    project, found = routing.find(route, root)
     words: dict[str, str] = {}
     with journal.understood(found):
         events = [_event(label, record, words) for label, record in records(project, found)]

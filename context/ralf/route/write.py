@@ -310,8 +310,7 @@ class RouteWriter:
             theirs = to_tree(states.parse_file(self._project, self._route, content))
         except DamagedRouteFile:
             return True
-        changes = merge.diff(to_tree(self.context), theirs)
-        return any(states.redacted(self._project, one) != one for one in changes)
+        return any(states.redacted(self._project, one) != one for one in merge.diff(to_tree(self.context), theirs))
 
     def _merge(self, saved: bytes) -> State:
         """Record a person's changes in a file, and return the file's state."""
