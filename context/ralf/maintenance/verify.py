@@ -424,8 +424,8 @@ def leftovers(project: Project) -> Iterator[Path]:
 
 def _files(project: Project, names: Iterable[str]) -> Iterator[Path]:
     for name in names:
-        for folder, _, files in os.walk(project.folder / name):
-            yield from (Path(folder, one) for one in sorted(files))
+        for folder, _, found in os.walk(project.folder / name):
+            yield from (Path(folder, one) for one in sorted(found))
 
 
 def _is_left(name: str) -> bool:

@@ -276,7 +276,9 @@ class _Kind(NamedTuple):
 
 def capped(context: RouteContext) -> RouteContext:
     """`context`, with as much folded as its file needs to keep to the cap."""
-    while (size := _size(context)) > CAP:
+    from ralf.format.routefile import estimate  # here: who only buries something needs no file
+
+    while (size := estimate(context)) > CAP:
         folded = _folded(context, size)
         if folded is context:
             break  # what is left never folds
@@ -297,12 +299,6 @@ def _folded(context: RouteContext, size: int) -> RouteContext:
         if going:
             context = kind.without(context, going)
     return context
-
-
-def _size(context: RouteContext) -> int:
-    from ralf.format.routefile import estimate
-
-    return estimate(context)
 
 
 def _cost(item: Any) -> int:

@@ -326,19 +326,14 @@ def _timed(context: RouteContext) -> Iterator[tuple[str, str]]:
     yield from ((entry.checkpoint_id, entry.timestamp) for entry in context.checkpoint_history if entry.timestamp)
 
 
-def changes_of_newer(recorded: RouteContext, found: RouteContext) -> list[merge.Change]:
-    """What a file shows more, or otherwise, than a journal whose last records are lost.
-
-    The file is the newer of the two and its values stand. Where the journal went on by itself, its own items stay, and
-    those of the file that go by the same label or number get another one.
-    """
-    apart = _apart(recorded, found)
-    return list(_kept(changes_of_edit(recorded, apart, recorded), recorded, found))
-
-
 def changes_since(base: RouteContext, found: RouteContext, recorded: RouteContext) -> list[merge.Change]:
-    """What a file of another history says otherwise than `base`, our revision that it had taken in; `recorded` is what
-    ours came to since. Where both changed a field, theirs stands and ours is told under `unresolved`.
+    """What a file that is newer than its journal, or of another history, says otherwise than `base`.
+
+    base      our revision that the file had taken in; `recorded`, where it shows records that the journal has lost
+    recorded  what ours has come to since; its own items stay, and those of the file that go by the same label or number
+              get another one
+
+    Where both changed a field, the file's value stands and ours is kept under `unresolved`.
     """
     return list(_kept(changes_of_edit(base, _apart(base, found), recorded), recorded, found))
 

@@ -347,10 +347,11 @@ def _failure(context: RouteContext, payload: Mapping[str, Any]) -> RouteContext:
     entry = entry_of(context, str(payload.get("refines", "")))
     if entry is not None:
         reason = one_line(str(payload.get("reason", "")))
-        cost = _cost(payload, entry)
         tokens = _tokens(payload) + (entry.spent_tokens or 0)
         context = _with_entry(
-            context, entry, replace(entry, unrefined=reason, spent_tokens=tokens or None, cost_usd=cost)
+            context,
+            entry,
+            replace(entry, unrefined=reason, spent_tokens=tokens or None, cost_usd=_cost(payload, entry)),
         )
     return with_header(context, spend=spent(context.context_checkpoint.spend, payload))
 

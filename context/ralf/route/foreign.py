@@ -390,7 +390,7 @@ def _of_another_history(project: Project, route: str, state: State, found: Route
     if _is_in_journal(project, route, states.digest_of(content), rendered=False):
         pass
     elif found.revision > recorded.revision and is_of_lost_record(project, route, content, found, recorded):
-        lost, changes = found.revision, edits.changes_of_newer(recorded, found)
+        lost, changes = found.revision, edits.changes_since(recorded, found, recorded)
     elif is_known(project, route, content):
         changes = edits.changes_of_foreign(recorded, found)
     else:
@@ -475,32 +475,32 @@ def _taken_in_by(project: Project, route: str, found: RouteContext) -> RouteCont
     return newest
 
 
+@dataclass
 class _TakenInSince:
-    """Whether people have made a change since a revision, as far as the journal can be read. Whoever goes on in a file
-    that they saved before has it in theirs still: it is no new edit, and where it was undone it stays so.
+    """Whether people have made a change since a revision, as far as the journal can be read. A person who goes on in a
+    file that they saved before still has it in theirs: it is no new edit, and where it was undone it stays so.
     """
 
-    def __init__(self, project: Project, route: str, revision: int, place: Token | None) -> None:
-        self._project = project
-        self._route = route
-        self._revision = revision
-        self._place = place
-        self.any = False  # of those that were asked for
+    project: Project
+    route: str
+    revision: int
+    place: Token | None
+    any: bool = False  # of those that were asked for
 
     def __call__(self, change: Change) -> bool:
         # No key is needed where nothing was redacted: who reads makes none.
-        known = change in self._changes or (self._secret and states.redacted(self._project, change) in self._changes)
+        known = change in self._changes or (self._secret and states.redacted(self.project, change) in self._changes)
         self.any = self.any or known
         return known
 
     @cached_property
     def _changes(self) -> list[Change]:
         changes: list[Change] = []
-        with suppress(DamagedJournal), journal.understood(self._route):
+        with suppress(DamagedJournal), journal.understood(self.route):
             edits = [
                 record
-                for record in _records_since(self._project, self._route, self._place)
-                if record.kind == "edit" and record.revision > self._revision
+                for record in _records_since(self.project, self.route, self.place)
+                if record.kind == "edit" and record.revision > self.revision
             ]
             undone = {revision for record in edits for revision in record.payload.get("undoes", ())}
             for record in edits:

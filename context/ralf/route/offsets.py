@@ -135,8 +135,11 @@ def check_unchanged(offset: IngestOffset, transcript: Transcript, route: str) ->
 
 def pending_tree(event: Event) -> dict[str, Any]:
     """A call that has no result yet, for `IngestOffset.pending`."""
-    tree = {"tool": event.tool, "call_id": event.call_id, "input": dict(event.input), "text": event.text}
-    return tree | {
+    return {
+        "tool": event.tool,
+        "call_id": event.call_id,
+        "input": dict(event.input),
+        "text": event.text,
         "timestamp": event.timestamp,
         "cwd": event.cwd,
         "start": asdict(event.start),
@@ -231,7 +234,10 @@ def lines_since(project: Project, route: str, after: Token | None, known: bytes 
                 }
         if record.kind in ("checkpoint", "attempt") and not record.foreign:
             with journal.understood(route):
-                lines += [_line(_of_run(run) | {"token": token}) for run in runs_of(record.payload)]
+                lines += [
+                    _line({"run": str(run.get("run", "")), "told": _told(run), "token": token})
+                    for run in runs_of(record.payload)
+                ]
         lines.append(_line(line))
     return with_sums(known, lines)
 
@@ -250,10 +256,6 @@ def with_sums(known: bytes, lines: Iterable[bytes]) -> bytes:
 
 def _line(tree: Mapping[str, Any]) -> bytes:
     return json.dumps(tree, separators=(",", ":")).encode()
-
-
-def _of_run(run: Mapping[str, Any]) -> dict[str, str]:
-    return {"run": str(run.get("run", "")), "told": _told(run)}
 
 
 def _told(run: Mapping[str, Any]) -> str:

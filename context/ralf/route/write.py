@@ -325,8 +325,7 @@ class RouteWriter:
 
     def _import(self, state: State) -> None:
         digest = states.digest_of(state.content or b"")
-        document = redactor_for(self._project).tree(to_tree(state.context))
-        payload = {"document": document, **_lost(state)}
+        payload = {"document": redactor_for(self._project).tree(to_tree(state.context)), **_lost(state)}
         self.append("import", payload, id=f"import-{digest}", shown=False)
         self._renders.append((states.TAKEN_IN, digest))
 
@@ -346,9 +345,10 @@ class RouteWriter:
             self.append("edit", payload, id=f"edit-{self.context.revision}-{digest}", shown=False)
             self._renders.append((states.TAKEN_IN, digest))
         for place in wording.places(state.changes):
-            path = self._project.route_file(self._route)
             what = "changed by hand, and meanwhile otherwise: the edit stands"
-            self.warnings.append(f"{path}: {place}: {what}, the other value is under `unresolved`; settle it there")
+            self.warnings.append(
+                f"{self._path}: {place}: {what}, the other value is under `unresolved`; settle it there"
+            )
 
     def _read_back(self, token: Token, written: Record) -> bool:
         """Whether the journal has the record as it was written; False if an earlier record already had its id."""
