@@ -16,7 +16,7 @@ from ralf.maintenance.forget import forget, forget_route
 from ralf.project import Project
 from ralf.route import fold
 from ralf.route.history import context_at
-from ralf.route.state import load_state
+from ralf.route.load import load_state
 from ralf.storage import journal
 from ralf.storage.journal import Record
 from ralf.text import tokens

@@ -22,7 +22,7 @@ from ralf.refining.local_config import Cap
 from ralf.refining.refine import Refinement, refine
 from ralf.route import fold
 from ralf.route.fold import owed, section_of
-from ralf.route.state import load_state
+from ralf.route.load import load_state
 from ralf.storage import journal
 from ralf.storage.journal import Record
 from ralf.summarize import Segment, Summary

@@ -23,7 +23,7 @@ from ralf.model import Checkpoint, Spend
 from ralf.project import Project
 from ralf.refining import local_config, refine
 from ralf.route import fold
-from ralf.route.state import load_state
+from ralf.route.load import load_state
 from ralf.storage import files, filestore, journal
 from ralf.storage.journal import Record
 from storekit import grow, lines_of, records_of, write_session

@@ -26,7 +26,7 @@ from ralf.errors import UsageError
 from ralf.format.codec import to_tree
 from ralf.model import ActiveWork, Decision, RouteContext, Todo
 from ralf.redact import redactor_for
-from ralf.route.state import load_state
+from ralf.route.load import load_state
 from ralf.route.write import open_route
 from ralf.storage import durable, files
 from ralf.storage.files import content_of

@@ -17,7 +17,7 @@ from ralf.model import Spend
 from ralf.project import Project
 from ralf.route import offsets
 from ralf.route.fold import owed
-from ralf.route.state import load_state
+from ralf.route.load import load_state
 from ralf.routing import Choice
 from ralf.text import tokens
 from ralf.transcripts.events import Position, session_of_log

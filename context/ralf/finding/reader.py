@@ -86,7 +86,7 @@ def get_context(
     outdated file says so in `warnings`.
     """
     from ralf.finding import since  # for start-up: a list needs neither
-    from ralf.route.state import load_state
+    from ralf.route.load import load_state
 
     project = projects.find(root)
     found = routing.known(project, route)
@@ -152,7 +152,7 @@ def _summary(project: Project, route: str, fields: dict[str, str] | None) -> Rou
             total_tokens_consumed=_number(fields.get("total_tokens_consumed")),
             foreign=_number(fields.get("foreign_records")) > 0,
         )
-    from ralf.route.state import load_state
+    from ralf.route.load import load_state
 
     try:
         state = load_state(project, route)

@@ -18,7 +18,7 @@ from ralf.finding import documents
 from ralf.finding.documents import DECISION, FILE, ROUTE_BITS, Document, span_of
 from ralf.project import Project
 from ralf.route import cap, history
-from ralf.route.state import load_state
+from ralf.route.load import load_state
 from ralf.storage import journal
 from ralf.storage.files import open_single_link
 from ralf.storage.journal import Record, stream_of

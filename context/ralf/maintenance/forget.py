@@ -32,7 +32,7 @@ from ralf.maintenance.purge import (
 from ralf.model import RouteContext
 from ralf.project import Project
 from ralf.route import foreign, history, state
-from ralf.route.state import load_state
+from ralf.route.load import load_state
 from ralf.route.write import open_route, utc_now
 from ralf.storage import blob_files, durable, files, journal
 from ralf.storage.durable import hidden_beside, removed, sync_below

@@ -27,7 +27,8 @@ from ralf.model import BODY, RouteContext
 from ralf.project import Project
 from ralf.redact import redactor_for
 from ralf.route import edits, fold, foreign, state as states
-from ralf.route.state import State, load_state, read_state
+from ralf.route.load import load_state, read_state
+from ralf.route.state import State
 from ralf.route.write import open_route, utc_now
 from ralf.storage import durable, files, git_files, journal, registry
 from ralf.storage.registry import ADOPTING, UNANSWERED, Registration
@@ -455,7 +456,7 @@ class Accepted:
 def look_at_foreign(project: Project, route: str) -> ForeignPart | None:
     """What is foreign in a route, None for nothing, and for a route that there is not. Changes nothing.
 
-    DamagedRouteFile, DamagedJournal as `state.load_state`; Busy, OSError.
+    DamagedRouteFile, DamagedJournal as `load.load_state`; Busy, OSError.
     """
     state = load_state(project, route)
     if state is None or not state.context.foreign:

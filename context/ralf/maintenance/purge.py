@@ -21,7 +21,7 @@ from ralf.model import BODY, Decision, Tombstone
 from ralf.project import Project
 from ralf.route import fold, history
 from ralf.route.cap import tombstone
-from ralf.route.state import load_state
+from ralf.route.load import load_state
 from ralf.storage import blob_files, journal, journal_file
 from ralf.storage.files import MAX_BYTES, content_of
 from ralf.storage.journal import Digest, Entry, Record, understood

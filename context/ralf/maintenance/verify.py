@@ -15,7 +15,7 @@ from ralf.format.codec import outline
 from ralf.format.routefile import parse
 from ralf.model import RouteContext
 from ralf.project import Project
-from ralf.route import fold, foreign, history, offsets, state
+from ralf.route import fold, foreign, history, load, offsets, state
 from ralf.storage import durable, files
 from ralf.storage.files import content_of
 from ralf.storage.health import ROUTES, Finding, Health, Scan, health_of
@@ -145,7 +145,7 @@ def _file(
         yield Finding(path, what, damage=False)
     else:
         recorded = state.State(context, context, records[-1][0], content, "missing")
-        shown = state.with_file(project, route, recorded, content)
+        shown = load.with_file(project, route, recorded, content)
         if shown.lost:
             what = f"ends at revision {context.revision}, and the route file shows {shown.lost}: records are lost"
             yield Finding(journal_path, what, _TAKE_IN)

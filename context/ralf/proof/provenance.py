@@ -16,7 +16,7 @@ from ralf.model import SHA256_DIGITS, Decision, Source
 from ralf.project import Project
 from ralf.proof.recall import Item, Words
 from ralf.route import history
-from ralf.route.state import load_state
+from ralf.route.load import load_state
 from ralf.storage.journal import Record, understood
 from ralf.text.cleaning import MARK
 from ralf.transcripts.events import EvidenceLine, read_evidence

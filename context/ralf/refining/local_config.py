@@ -19,7 +19,7 @@ from ralf.model import Spend
 from ralf.project import Project
 from ralf.route import state
 from ralf.route.fold import IN_A_ROW
-from ralf.route.state import load_state
+from ralf.route.load import load_state
 from ralf.storage import journal, registry
 from ralf.storage.files import content_of
 from ralf.storage.journal import MALFORMED

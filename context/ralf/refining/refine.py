@@ -22,7 +22,7 @@ from ralf.refining import local_config
 from ralf.refining.local_config import LocalConfig
 from ralf.route import cap, edits, fold
 from ralf.route.fold import WORK, body_of, entry_of, owed, section_of
-from ralf.route.state import load_state
+from ralf.route.load import load_state
 from ralf.route.write import open_route
 from ralf.storage import files, journal
 from ralf.storage.journal import Record, Token

@@ -22,7 +22,7 @@ from ralf.route import cap, edits, fold, history, state
 from ralf.route.cap import is_buried, tombstone
 from ralf.route.edits import labelled, said as words_of
 from ralf.route.history import Difference
-from ralf.route.state import load_state
+from ralf.route.load import load_state
 from ralf.route.write import open_route, utc_now
 from ralf.storage import journal
 from ralf.storage.journal import Record

@@ -20,7 +20,7 @@ from ralf.model import BODY, Decision, RouteContext
 from ralf.project import Project
 from ralf.route import fold
 from ralf.route.cap import is_bare
-from ralf.route.state import load_state
+from ralf.route.load import load_state
 from ralf.storage import journal
 from ralf.storage.journal import Record
 from ralf.transcripts.events import read_evidence

@@ -18,7 +18,8 @@ from ralf.model import RouteContext
 from ralf.project import Project
 from ralf.redact import redactor_for
 from ralf.route import edits, fold, foreign, state as states
-from ralf.route.state import State, read_state, with_file, without_file
+from ralf.route.load import read_state, with_file, without_file
+from ralf.route.state import State
 from ralf.storage import durable, files, journal
 from ralf.storage.journal import Record, Token
 from ralf.text import tokens

@@ -27,7 +27,7 @@ if __package__ != "ralf_integrations.blackbox5":  # run, or linked to: nobody ha
 
 from ralf import config, routing
 from ralf.errors import RalfError, UsageError
-from ralf.route.state import load_state
+from ralf.route.load import load_state
 from ralf_integrations.blackbox5 import checkpointing
 from ralf_integrations.blackbox5.checkpointing import Checkpointing, complain
 

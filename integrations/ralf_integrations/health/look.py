@@ -22,7 +22,7 @@ from ralf.errors import RalfError
 from ralf.model import RouteContext
 from ralf.project import Project
 from ralf.route import offsets
-from ralf.route.state import load_state
+from ralf.route.load import load_state
 from ralf.storage import durable
 from ralf.storage.files import content_of
 from ralf.text import cleaning

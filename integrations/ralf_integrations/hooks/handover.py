@@ -17,7 +17,7 @@ from ralf.errors import RouteNotFound
 from ralf.finding.reader import get_context
 from ralf.model import RouteContext
 from ralf.project import Project
-from ralf.route.state import load_state
+from ralf.route.load import load_state
 from ralf.text import tokens
 from ralf.text.cleaning import FENCE_TOKENS, fence_characters, fenced, shown
 from ralf_integrations.hooks import prompt_intent

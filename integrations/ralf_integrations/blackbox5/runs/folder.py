@@ -17,7 +17,7 @@ from typing import Any
 from ralf.format import codec, guarded_yaml
 from ralf.project import Project
 from ralf.route import offsets
-from ralf.route.state import load_state
+from ralf.route.load import load_state
 from ralf.storage import git_files
 from ralf.storage.files import content_of
 from ralf.text import cleaning
