@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import shlex
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
+from ralf.text.patterns import regex
 from ralf_cli.options import with_json_alone, with_root
 from ralf_cli.output import say
 from ralf_integrations.client import CLAUDE_CODE, CLIENTS
@@ -29,7 +29,7 @@ _ONE_FILE_EACH = ("agents-md", "ralf")
 _COMMAND = '"type": "command", '  # an entry of a client's settings that calls a hook begins so
 
 
-_EVENT = re.compile(r'[" ](\w++)(?: --client [\w-]++)?"\]?, "timeout": ')  # and ends so
+_EVENT = regex(r'[" ](\w++)(?: --client [\w-]++)?"\]?, "timeout": ')  # and ends so
 
 
 class Step(NamedTuple):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from contextlib import suppress
 from io import TextIOWrapper
@@ -11,10 +10,11 @@ import click
 
 from ralf.errors import RalfError
 from ralf.text.cleaning import clean, one_line, without_middle
+from ralf.text.patterns import regex
 
 _LONGEST = 1_000  # characters of an error, which can quote a path of 4,096
 
-_OURS = re.compile(r"(\x1b\[(?:0|1|3[0-7])(?:;(?:0|1|3[0-7]))*m)")
+_OURS = regex(r"(\x1b\[(?:0|1|3[0-7])(?:;(?:0|1|3[0-7]))*m)")
 """Bold, the eight colours, and back: what this command uses."""
 
 

@@ -17,6 +17,7 @@ from ralf.errors import Damaged, UsageError
 from ralf.format.codec import meaning
 from ralf.storage.files import content_of
 from ralf.text.frozen import dataclass
+from ralf.text.patterns import regex
 
 if TYPE_CHECKING:
     from typing import Protocol
@@ -280,7 +281,7 @@ def tree_of(path: Path, text: str) -> dict[str, Any]:
         raise Damaged(path, what, _HINT) from None
 
 
-_KEY_AND_WORD = re.compile(r"([a-z_]{1,64}): +([A-Za-z0-9][A-Za-z0-9_.%-]*) *(?: #.*)?")
+_KEY_AND_WORD = regex(r"([a-z_]{1,64}): +([A-Za-z0-9][A-Za-z0-9_.%-]*) *(?: #.*)?")
 
 
 def _plain(text: str) -> dict[str, Any] | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import sys
 import time
 from collections.abc import Iterable, Sequence
@@ -13,6 +12,7 @@ from operator import attrgetter
 from pathlib import Path
 
 from ralf import extensions
+from ralf.text.patterns import regex
 
 _MOST_DIGITS = 11  # of a user id, and one more
 
@@ -36,7 +36,7 @@ _OF_A_SESSION = frozenset(
 )
 
 # What a summariser's command does not need: names that say what their values are, and the clouds'.
-_SECRET = re.compile(
+_SECRET = regex(
     r"TOKEN|SECRET|PASSW|PASSPHRASE|CREDENTIAL|(?:PASS|PWD|KEYS?)(?:_|$)|(?:^|_)(?:PAT|AUTH|DSN|COOKIES?)(?:_|$)"
 )
 
@@ -70,7 +70,7 @@ _CLOUDS = (
 
 _NO_SECRET = frozenset({"PWD", "OLDPWD"})
 
-_LOGIN_IN_URL = re.compile(r"://[^/?#\s@:]*+:[^/?#\s@]++@")
+_LOGIN_IN_URL = regex(r"://[^/?#\s@:]*+:[^/?#\s@]++@")
 
 
 def project_directory() -> str:

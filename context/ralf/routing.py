@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import re
 from collections.abc import Callable, Container, Iterable, Iterator
 from contextlib import suppress
 from itertools import chain
@@ -17,6 +16,7 @@ from ralf.project import Project, find as find_project
 from ralf.storage import files, git_files
 from ralf.storage.files import content_of, open_single_link
 from ralf.text import cleaning
+from ralf.text.patterns import regex
 
 DEFAULT = "default"
 
@@ -28,7 +28,7 @@ BRANCH = "git branch"
 
 _BY_BRANCH, _BY_REQUEST = ("task", "branch"), ("task", "goal")
 
-_MARKER = re.compile(r"\[REDACTED:[^\[\]]*+\]")
+_MARKER = regex(r"\[REDACTED:[^\[\]]*+\]")
 
 _MAIN_BRANCHES = frozenset({"main", "master", "trunk", "HEAD"})
 

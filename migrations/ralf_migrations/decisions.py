@@ -11,6 +11,7 @@ from functools import cache, partial
 from pathlib import Path
 
 from ralf.format import guarded_yaml
+from ralf.text.patterns import regex
 from ralf.transcripts.events import Event
 from ralf.transcripts.notes import note, session_of
 from ralf_integrations.blackbox5.runs import markdown, registry
@@ -26,7 +27,7 @@ from ralf_migrations.report import Fate, Field
 # ---- DECISIONS.md ----
 
 
-_DECISION_HEADING = re.compile(r"^#+ .*\bdecisions?\b", re.IGNORECASE | re.MULTILINE)
+_DECISION_HEADING = regex(r"^#+ .*\bdecisions?\b", re.IGNORECASE | re.MULTILINE)
 
 
 MARKDOWN = Kind(
@@ -111,9 +112,9 @@ def _between(source: Source, found: Sequence[WrittenDecision]) -> Iterator[tuple
 # ---- decision registries ----
 
 
-_DECISIONS_KEY = re.compile(r"^decisions:", re.MULTILINE)
+_DECISIONS_KEY = regex(r"^decisions:", re.MULTILINE)
 
-_NUMBERED = re.compile(r"Decision\s+\S+?\s*[:—\u2013-]\s*(?P<title>.+)$", re.IGNORECASE)
+_NUMBERED = regex(r"Decision\s+\S+?\s*[:—\u2013-]\s*(?P<title>.+)$", re.IGNORECASE)
 
 _DEEPEST = 40  # folders of a path
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from ralf.format import codec
 from ralf.text.cleaning import clean
+from ralf.text.patterns import regex
 from ralf.transcripts.events import Event
 from ralf.transcripts.notes import note
 from ralf_integrations.blackbox5.runs.registry import decision_of
@@ -19,7 +20,7 @@ from ralf_integrations.blackbox5.runs.written import decision_tree, statement_of
 from ralf_migrations import reading
 from ralf_migrations.reading import Kind, Part, Reading, Source, Unreadable, accounted, in_words, notes
 
-_NAME = re.compile(r"checkpoint(?:-v\d+)?\.json$", re.IGNORECASE)
+_NAME = regex(r"checkpoint(?:-v\d+)?\.json$", re.IGNORECASE)
 _KNOWN = {
     "version": "active_work.pilot_checkpoint",
     "session_id": "the session's name; active_work.pilot_checkpoint",

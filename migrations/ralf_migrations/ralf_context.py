@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from ralf.text.patterns import regex
 from ralf.transcripts.notes import note
 from ralf_integrations.blackbox5.runs import markdown
 from ralf_integrations.blackbox5.runs.decisionsmd import decisions_in
@@ -18,20 +19,20 @@ from ralf_migrations import reading
 from ralf_migrations.reading import FIELD, Kind, Part, Reading, Source, beginning, decision_note, notes, text_of
 from ralf_migrations.report import Field
 
-_NEXT = re.compile(r"\b(?:next|to do|todo|upcoming|remaining)\b(?!.*\bpredictions?\b)", re.IGNORECASE)
-_NOW = re.compile(r"\b(?:worked on|this loop|current|accomplished|done|completed|summary)\b", re.IGNORECASE)
-_FINDINGS = re.compile(r"\b(?:insights?|findings?|discover(?:y|ies)|learnings?|lessons?)\b", re.IGNORECASE)
-_BLOCKERS = re.compile(r"\b(?:blockers?|blocked|obstacles?)\b", re.IGNORECASE)
-_BOLD = re.compile(r"\*\*(?P<text>[^*]+)\*\*:?\s*(?P<rest>.*)$")
-_AGENT = re.compile(
+_NEXT = regex(r"\b(?:next|to do|todo|upcoming|remaining)\b(?!.*\bpredictions?\b)", re.IGNORECASE)
+_NOW = regex(r"\b(?:worked on|this loop|current|accomplished|done|completed|summary)\b", re.IGNORECASE)
+_FINDINGS = regex(r"\b(?:insights?|findings?|discover(?:y|ies)|learnings?|lessons?)\b", re.IGNORECASE)
+_BLOCKERS = regex(r"\b(?:blockers?|blocked|obstacles?)\b", re.IGNORECASE)
+_BOLD = regex(r"\*\*(?P<text>[^*]+)\*\*:?\s*(?P<rest>.*)$")
+_AGENT = regex(
     rf"\((?P<agent>[A-Z][a-z]+)\s+(?:Run|Loop)\b|\b(?P<known>(?i:{'|'.join(reading.AGENTS)}))\s+(?:Run|Loop)\b"
 )
-_NAMED = re.compile(r"(?:\d{1,2}\.|(?:Insight|Finding|Discovery|Lesson|Learning)\b)")
-_NOTHING = re.compile(r"(?:none|n/?a|no (?:blockers|questions).*|nothing)\W*$", re.IGNORECASE)
+_NAMED = regex(r"(?:\d{1,2}\.|(?:Insight|Finding|Discovery|Lesson|Learning)\b)")
+_NOTHING = regex(r"(?:none|n/?a|no (?:blockers|questions).*|nothing)\W*$", re.IGNORECASE)
 _MOST, _LONGEST = 12, 300
 
 
-_LOOKS = re.compile(r"(?im)^# RALF.{0,20}context")
+_LOOKS = regex(r"(?im)^# RALF.{0,20}context")
 KIND = Kind(("ralf-context.md", "ralf-context*.md"), ".md", lambda path: bool(_LOOKS.search(beginning(path))))
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import codecs
 import hashlib
 import os
-import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -20,6 +19,7 @@ from ralf.project import Project
 from ralf.storage.files import content_of, open_regular
 from ralf.text import cleaning
 from ralf.text.cleaning import clean
+from ralf.text.patterns import regex
 from ralf.transcripts.events import Event
 from ralf.transcripts.notes import Notes, note, session_of
 from ralf.transcripts.reader import Transcript
@@ -153,7 +153,7 @@ def _original(name: str) -> str:
 MAX_BYTES = 16 << 20
 """Bytes of one file that are read; a larger one is listed as one that cannot be read."""
 
-FIELD = re.compile(r"\s*(?:[-*+]\s+)?\*\*(?P<name>[A-Za-z][\w ]{0,39}?)\s*(?::\*\*|\*\*\s*:)\s*(?P<value>.*)$")
+FIELD = regex(r"\s*(?:[-*+]\s+)?\*\*(?P<name>[A-Za-z][\w ]{0,39}?)\s*(?::\*\*|\*\*\s*:)\s*(?P<value>.*)$")
 """A field in bold, also as a bullet: `**Task:** TASK-7`, `- **Status**: done`."""
 
 
@@ -328,7 +328,7 @@ BY_TASK, BY_AGENT, BY_NEITHER = "the task", "the agent's name", "neither a task 
 
 FALLBACK = "default"
 
-_TASK_ID = re.compile(r"\b(?:TASK|RALF|BUG|FEAT|PLAN|CORE|DOCS|IMP)-[A-Za-z0-9][\w-]*")
+_TASK_ID = regex(r"\b(?:TASK|RALF|BUG|FEAT|PLAN|CORE|DOCS|IMP)-[A-Za-z0-9][\w-]*")
 
 AGENTS = (
     "planner",
@@ -343,7 +343,7 @@ AGENTS = (
     "research",
 )
 
-_RUN_NAME = re.compile(r"run-.*|\d{8}[-_]\d{6}.*")
+_RUN_NAME = regex(r"run-.*|\d{8}[-_]\d{6}.*")
 
 _NO_AGENTS = frozenset(
     "runs runs.migrated archived completed research unknown agents active working tasks memory .autonomous".split()

@@ -13,6 +13,7 @@ from ralf.errors import RalfError
 from ralf.format import codec
 from ralf.project import Project
 from ralf.storage.files import content_of
+from ralf.text.patterns import regex
 from ralf.transcripts.events import Event
 from ralf.transcripts.notes import Notes
 from ralf_integrations.blackbox5.runs import folder, handwritten, registry, runfolder
@@ -21,11 +22,11 @@ from ralf_migrations import reading
 from ralf_migrations.reading import Found, Part, Reading, Source, Unreadable, accounted, beginning
 from ralf_migrations.report import Fate, Field
 
-_NAME = re.compile(r"run-(?P<number>\d)?.+")
+_NAME = regex(r"run-(?P<number>\d)?.+")
 _HOLDS_RUNS = (".autonomous", ".git", "runs")
 _DOCUMENTS = frozenset(("thoughts.md", "results.md", "decisions.md", ".ralf-metadata", "run.yaml"))
 _MARKS = _DOCUMENTS | {"metadata.yaml", "context.yaml", "status.txt", "tracking.json", "learnings.md", "assumptions.md"}
-_TIME = re.compile(
+_TIME = regex(
     r"(?:timestamp_start|timestamp|started(?:_at)?|\*\*(?:Started|Date|Timestamp):\*\*)\W*(\d{4}-\d\d-\d\d[T\d:.]*)"
 )
 _TIMED = ("metadata.yaml", ".ralf-metadata", "RUN.yaml", "context.yaml", "THOUGHTS.md", "DECISIONS.md")

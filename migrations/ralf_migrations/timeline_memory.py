@@ -17,6 +17,7 @@ from ralf.format import guarded_yaml
 from ralf.model import Attempt
 from ralf.text import cleaning
 from ralf.text.cleaning import OWN_OUTPUT
+from ralf.text.patterns import regex
 from ralf.transcripts.events import Event
 from ralf.transcripts.notes import note
 from ralf_integrations.blackbox5.runs import handwritten, markdown
@@ -41,17 +42,17 @@ from ralf_migrations.report import Field
 _TOP = "timeline_memory"
 """The key with which the state begins."""
 
-_BEGINS = re.compile(rf"^{_TOP}:", re.MULTILINE)
-_HISTORY = re.compile(r"(?:\w+_)?history$")
+_BEGINS = regex(rf"^{_TOP}:", re.MULTILINE)
+_HISTORY = regex(r"(?:\w+_)?history$")
 _WAITING = ("priority_sources", "priority_patterns", "priority_recommendations", "priority_items", "backlog")
 _ID = ("pattern_id", "task_id", "source", "worker_run_id", "run_id")
-_TASK = re.compile(r"\b[A-Z][A-Z0-9]+(?:-[A-Za-z0-9_]+)*-\d\w*(?:-[\w-]+)?")
-_ENDED = re.compile(r"\bEXIT\b|\bcomplete", re.IGNORECASE)
+_TASK = regex(r"\b[A-Z][A-Z0-9]+(?:-[A-Za-z0-9_]+)*-\d\w*(?:-[\w-]+)?")
+_ENDED = regex(r"\bEXIT\b|\bcomplete", re.IGNORECASE)
 _STATE = ("Work History", "Work Queue", "Current Assignment")
 _LONGEST_TASK = 400  # characters of the line that names the task
 _LONGEST_NAME = 200  # characters of a heading that are looked at for what is known
-_AROUND = re.compile(r"^[\W\d_]+|\s*\(.*$|\W+$")
-_LOOKS = re.compile(rf"^ {{0,3}}#{{1,6}}[ \t]+({'|'.join(_STATE)})\b", re.MULTILINE | re.IGNORECASE)
+_AROUND = regex(r"^[\W\d_]+|\s*\(.*$|\W+$")
+_LOOKS = regex(rf"^ {{0,3}}#{{1,6}}[ \t]+({'|'.join(_STATE)})\b", re.MULTILINE | re.IGNORECASE)
 _NO_VALUE = ("", "none", "null", "n/a", "-", "~")
 
 

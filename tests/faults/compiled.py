@@ -133,17 +133,21 @@ def globals_of(found: list[ModuleType]) -> dict[Key, tuple[str, str]]:
 
 
 def literals(found: list[ModuleType]) -> Iterator[tuple[Key, str, str]]:
-    """The expressions that calls of `re` have, in so many words or as a text of the module's, each with its module and
-    how it is called.
+    """The expressions that calls of `re` and `regex` have, as a literal or a text of the module's, each with its module
+    and how it is called.
     """
     for module in found:
         for node in ast.walk(ast.parse(Path(str(module.__file__)).read_text())):
-            if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute) or not node.args:
+            if not isinstance(node, ast.Call) or not node.args:
+                continue
+            of_re = isinstance(node.func, ast.Attribute) and _name(node.func.value) == "re"
+            if not of_re and _name(node.func) != "regex":
                 continue
             first = node.args[0]
             text = first.value if isinstance(first, ast.Constant) else vars(module).get(_name(first))
-            if _name(node.func.value) == "re" and isinstance(text, str | bytes):
-                yield key_of(re.compile(text, _flags(node, module))), module.__name__, node.func.attr
+            if isinstance(text, str | bytes):
+                method = node.func.attr if isinstance(node.func, ast.Attribute) else "compile"
+                yield key_of(re.compile(text, _flags(node, module))), module.__name__, method
 
 
 def _flags(node: ast.Call, module: ModuleType) -> int:
@@ -160,6 +164,9 @@ def _flags(node: ast.Call, module: ModuleType) -> int:
 
 def main() -> None:
     """Print them."""
+    from ralf.text import patterns
+
+    patterns.regex = re.compile  # each is seen when its module is imported, and not when it is first used
     seen = Seen()
     found = modules()
     call_cached()

@@ -14,6 +14,7 @@ from ralf.format.codec import Tree, shared, to_tree
 from ralf.format.merge import find
 from ralf.model import BODY, FEW_ENTRIES, ActiveWork, Body, Checkpoint, Decision, Facts, RouteContext
 from ralf.text.cleaning import clean, one_line, prose, trimmed
+from ralf.text.patterns import regex
 
 if TYPE_CHECKING:
     from ralf.model import CommandFact, ErrorFact, RequestFact
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
 # ---- single items ----
 
-_LINE_BREAK = re.compile(r"\r\n|[\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
+_LINE_BREAK = regex(r"\r\n|[\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
 
 _OWN = frozenset(("", "user", "agent", "human-edit"))
 
@@ -124,7 +125,7 @@ _WHERE_IT_STANDS = (
 )  # fmt: skip
 """The fields of work that are no instruction."""
 
-_SAYS_WHOSE = re.compile(r"\((user|agent|human-edit)\)", re.I)
+_SAYS_WHOSE = regex(r"\((user|agent|human-edit)\)", re.I)
 
 SECTIONS = {
     "goal": ("goal",),

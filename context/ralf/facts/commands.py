@@ -7,52 +7,53 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ralf.text.patterns import regex
 from ralf.transcripts.events import Event
 
 # ---- scripts ----
 
-_PYTHON = re.compile(r"python(?:\d(?:\.\d{1,2})?)?")
+_PYTHON = regex(r"python(?:\d(?:\.\d{1,2})?)?")
 
 _LONGEST = 40_000  # characters of one script that are read
 
 _LITERAL = r"""[rb]?["']([^"'\n{}]{1,300})["']"""
 
-_ASSIGNED = re.compile(
+_ASSIGNED = regex(
     r"(?m)(?:^|;)[ \t]{0,40}(\w{1,60})[ \t]?=[ \t]?(?:(?:pathlib\.)?Path\([ \t]?)?"
     rf"{_LITERAL}[ \t]?\)?[ \t]?(?=$|[;#])"
 )
 
-_PASSED_ON = re.compile(
+_PASSED_ON = regex(
     r"(?m)(?:^|;)[ \t]{0,40}(\w{1,60})[ \t]?=[ \t]?(?:pathlib\.)?Path\([ \t]?(\w{1,60})[ \t]?\)[ \t]?(?=$|[;#])"
 )
 
-_EACH = re.compile(r"\bfor (\w{1,60}) in [\[(]([^\])]{1,2000})[\])][ \t]?:")
+_EACH = regex(r"\bfor (\w{1,60}) in [\[(]([^\])]{1,2000})[\])][ \t]?:")
 
-_STRING = re.compile(_LITERAL)
+_STRING = regex(_LITERAL)
 
-_FUNCTION = re.compile(r"\bdef (\w{1,60})\([ \t]?(\w{1,60})")
+_FUNCTION = regex(r"\bdef (\w{1,60})\([ \t]?(\w{1,60})")
 
 _TARGET = rf"(?:(?:pathlib\.)?Path\([ \t]?)?(?:{_LITERAL}|(\w{{1,60}}))[ \t]?\)?"
 
-_OPENED = re.compile(rf"""\bopen\([ \t]?{_TARGET}[ \t]?,[ \t]?(?:mode=)?["'](?=[\w+]*?[wax+])\w{{1,3}}\+?\w?["']""")
+_OPENED = regex(rf"""\bopen\([ \t]?{_TARGET}[ \t]?,[ \t]?(?:mode=)?["'](?=[\w+]*?[wax+])\w{{1,3}}\+?\w?["']""")
 
-_WRITTEN = re.compile(rf"""(?<![\w."'(]){_TARGET}\.(?:write_text|write_bytes|touch|open\([ \t]?(?:mode=)?["'][wax])""")
+_WRITTEN = regex(rf"""(?<![\w."'(]){_TARGET}\.(?:write_text|write_bytes|touch|open\([ \t]?(?:mode=)?["'][wax])""")
 
-_DELETED = re.compile(
+_DELETED = regex(
     rf"\bos\.(?:remove|unlink)\([ \t]?{_TARGET}"
     rf"|(?<![\w.\"'(])(?:pathlib\.)?(?:Path\([ \t]?{_LITERAL}[ \t]?\)|(\w{{1,60}}))\.unlink\("
 )
 
-_CALLED = re.compile(rf"\b(\w{{1,60}})\([ \t]?{_LITERAL}")
+_CALLED = regex(rf"\b(\w{{1,60}})\([ \t]?{_LITERAL}")
 
-_READ = re.compile(rf"\bopen\([ \t]?{_TARGET}[ \t]?\)|(?<![\w.\"'(]){_TARGET}\.read_(?:text|bytes)\(")
+_READ = regex(rf"\bopen\([ \t]?{_TARGET}[ \t]?\)|(?<![\w.\"'(]){_TARGET}\.read_(?:text|bytes)\(")
 
 _DEEDS = ((_OPENED, "edited"), (_WRITTEN, "edited"), (_DELETED, "deleted"), (_READ, "read"))
 """What calls in Python do to a file: an odd group of each pattern is its path, an even one a name for it."""
 
-_IN_NODE = re.compile(rf"\b(?:writeFileSync|writeFile|appendFileSync|appendFile|File\.write)\([ \t]?{_LITERAL}")
+_IN_NODE = regex(rf"\b(?:writeFileSync|writeFile|appendFileSync|appendFile|File\.write)\([ \t]?{_LITERAL}")
 
-_IN_PATCH = re.compile(r"(?m)^\+\+\+ (?:b/)?([^\s\n]{1,300})")
+_IN_PATCH = regex(r"(?m)^\+\+\+ (?:b/)?([^\s\n]{1,300})")
 
 
 def is_python(program: str) -> bool:
@@ -101,16 +102,16 @@ def _meanings(script: str) -> dict[str, list[str]]:
 
 # ---- command lines ----
 
-_SHELL = re.compile(
+_SHELL = regex(
     r"(?:ba|z|power)?sh(?:ell)?|terminal|exec|exec_command|execute_command|unified_exec|container\.exec|local_shell(?:_call)?"
     r"|run_command|run_terminal_cmd|run_in_terminal|run_shell_command|shell_command"
 )
 
-_HEREDOC = re.compile(r"(?<!<)<<-?[ \t]*(['\"]?)\\?([A-Za-z_]\w*)\1")
+_HEREDOC = regex(r"(?<!<)<<-?[ \t]*(['\"]?)\\?([A-Za-z_]\w*)\1")
 
-_COMMENT = re.compile(r"(?m)^[ \t]*#[^\n]*")
+_COMMENT = regex(r"(?m)^[ \t]*#[^\n]*")
 
-_TOKEN = re.compile(
+_TOKEN = regex(
     r"(?P<space>(?:[ \t\r]|\\\n)+)"
     r"|(?P<redirect>&>>?|\d*(?:<<<|<<-?|>>|>\||<>|>|<)(?:&[\d-])?)"
     r"|(?P<operator>\|\||\|&|&&|;;|[;|&\n()])"
@@ -118,11 +119,11 @@ _TOKEN = re.compile(
     re.S,
 )
 
-_QUOTED = re.compile(r"'([^']*)'|\"((?:[^\"\\]|\\.)*)\"|\\(.)", re.S)
+_QUOTED = regex(r"'([^']*)'|\"((?:[^\"\\]|\\.)*)\"|\\(.)", re.S)
 
-_ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
+_ASSIGNMENT = regex(r"[A-Za-z_]\w*=")
 
-_NOT_LITERAL = re.compile(r"[$*?\[\]{}`\n]")
+_NOT_LITERAL = regex(r"[$*?\[\]{}`\n]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,7 +237,7 @@ _GIT_LISTS |= {"worktree": {"list"}, "stash": {"list", "show"}, "remote": {"-v",
 
 _HUB_LOOKS = frozenset("view list diff checks status".split())
 
-_SENDS = re.compile(r"-X|-f|-F|--method|--(?:raw-)?field|--input")
+_SENDS = regex(r"-X|-f|-F|--method|--(?:raw-)?field|--input")
 
 
 def only_looks(text: str) -> bool:
@@ -274,7 +275,7 @@ def _operands(words: tuple[str, ...]) -> list[str]:
     return [w for w in words if not w.startswith("-")]
 
 
-_INLINE = {"sed": re.compile(r"-[nErsz]*i\S*|--in-place\S*"), "perl": re.compile(r"-[a-z0-9]*i\S*")}
+_INLINE = {"sed": regex(r"-[nErsz]*i\S*|--in-place\S*"), "perl": regex(r"-[a-z0-9]*i\S*")}
 
 
 def _in_place(name: str, words: tuple[str, ...]) -> list[str]:
@@ -361,7 +362,7 @@ def touched(text: str) -> list[tuple[str, str, str]]:
     return found
 
 
-_PATCHED = re.compile(r"(?m)^\*\*\* (Add File|Update File|Delete File|Move to): ([^\n]+)$")
+_PATCHED = regex(r"(?m)^\*\*\* (Add File|Update File|Delete File|Move to): ([^\n]+)$")
 
 _PATCH_DID = {"Add File": "created", "Update File": "edited", "Delete File": "deleted", "Move to": "created"}
 
@@ -396,11 +397,11 @@ def named_in(arguments: Mapping[str, Any]) -> str:
     return next((arguments[key] for key in _PATH_KEYS if isinstance(arguments.get(key), str)), "")
 
 
-_SHOWN = re.compile(r"(?m)^((?:[\w@.+~-]{0,80}/){0,16}[\w@.+-]{1,80}\.[A-Za-z]\w{0,7}):\d+:")
+_SHOWN = regex(r"(?m)^((?:[\w@.+~-]{0,80}/){0,16}[\w@.+-]{1,80}\.[A-Za-z]\w{0,7}):\d+:")
 
 _LONGEST_OUTPUT, _MOST_SHOWN = 20_000, 3
 
-_FILE = re.compile(r"[^/\\]\.[A-Za-z]\w{0,7}$")
+_FILE = regex(r"[^/\\]\.[A-Za-z]\w{0,7}$")
 
 
 def did_by(tool: str, arguments: Mapping[str, Any]) -> str:
@@ -466,7 +467,7 @@ _JUST_SEEN = 2.0
 
 _WEIGHTS = {"user": 4.0, "assistant": 3.0, "thinking": 1.5, "call": 1.5, "result": 0.2, "note": 2.0}
 
-_NAME = re.compile(
+_NAME = regex(
     r"(?<![\w/.@+~-])(?=[\w/.@+~#-])"
     r"(?![A-Za-z][a-z]*+\.?+(?![\w/.@+~-]|\(\)))"  # a plain word: most are, and none of what follows has to look at it
     r"(?:"
@@ -481,7 +482,7 @@ _NAME = re.compile(
     r")(?![\w-])"
 )
 
-_SHAPED = re.compile(r"[a-z0-9][A-Z]|[A-Za-z0-9]_[A-Za-z0-9]|[A-Z]{2}[a-z]{2}|\A(?>.*?\w\.\w).*[A-Z]|\(\)$")
+_SHAPED = regex(r"[a-z0-9][A-Z]|[A-Za-z0-9]_[A-Za-z0-9]|[A-Z]{2}[a-z]{2}|\A(?>.*?\w\.\w).*[A-Z]|\(\)$")
 
 
 def names_in(text: str) -> Iterator[str]:

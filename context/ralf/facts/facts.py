@@ -29,6 +29,7 @@ from ralf.model import (
     TestFact,
 )
 from ralf.text.cleaning import one_line, trimmed, without_middle
+from ralf.text.patterns import regex
 from ralf.text.sentences import promised
 from ralf.transcripts.events import Event
 
@@ -39,7 +40,7 @@ _Value = TypeVar("_Value")
 # ---- what commands answered ----
 
 # Plain names of trouble; `_STRONG` are the shapes in which programs report it.
-_STRONG = re.compile(
+_STRONG = regex(
     r"\b(?:error|fatal|panic|exception|failure)\b\s*+(?:\[\w+\]\s*+)?[:(]|\b\w+(?:Error|Exception)\b\s*(?::|$)"
     r"|^E {2,}\S|^--- FAIL|^CONFLICT\b|^FAILED\b|: (?:command )?not found\b"
     r"|: No such file|: Permission denied"
@@ -47,7 +48,7 @@ _STRONG = re.compile(
     re.I,
 )
 
-_WEAK = re.compile(
+_WEAK = regex(
     r"\b(?:error|fail(?:s|ed|ure|ing)?|fatal|panic(?:ked)?|exception|undefined|cannot|can't"
     r"|could not|couldn't|not found|no such|denied|rejected|conflict|unable|invalid|missing|refused|unknown"
     r"|unexpected|no matches"
@@ -55,11 +56,11 @@ _WEAK = re.compile(
     re.I,
 )
 
-_PLACE = re.compile(r"^\S+:\d+(?::\d+)?:\s+\S")
+_PLACE = regex(r"^\S+:\d+(?::\d+)?:\s+\S")
 
-_AMISS = re.compile(r"\b(?:want|wanted|got|should|must|needs?|not|never used|unused|deprecated)\b|\(\w+\)$", re.I)
+_AMISS = regex(r"\b(?:want|wanted|got|should|must|needs?|not|never used|unused|deprecated)\b|\(\w+\)$", re.I)
 
-_HARMLESS = re.compile(
+_HARMLESS = regex(
     r"\b(?:0|no) (?:errors?|failures?|failed)\b|\berrors?: 0\b|^\$ |^\[[\w-]+\] \$|^Traceback \(|^exit code:? \d+$"
     r"|^=== (?:RUN|PAUSE|CONT)"
     r"|^(?:Process )?exit(?:ed)?(?: with)? (?:code|status)|^--- PASS|^\s*File \"|\bno test files\b",
@@ -84,9 +85,9 @@ def error_line(output: str) -> str:
     return weak or place
 
 
-_COMMIT = re.compile(r"(?m)^\[[^\[\]\n]{1,200} ([0-9a-f]{7,40})\] ([^\n]*)$")
+_COMMIT = regex(r"(?m)^\[[^\[\]\n]{1,200} ([0-9a-f]{7,40})\] ([^\n]*)$")
 
-_COMMITS = re.compile(r"\bgit\b[^\n]{0,200}?\b(?:commit|merge|cherry-pick|revert|am|rebase|pull)\b")
+_COMMITS = regex(r"\bgit\b[^\n]{0,200}?\b(?:commit|merge|cherry-pick|revert|am|rebase|pull)\b")
 
 
 def commits(command: str, output: str) -> list[tuple[str, str]]:
@@ -95,15 +96,15 @@ def commits(command: str, output: str) -> list[tuple[str, str]]:
     return [(match[1], match[2].strip()) for match in made]
 
 
-_TESTING = re.compile(
+_TESTING = regex(
     r"test|spec|jest|mocha|cargo|\bgo\b|\bnpm\b|yarn|pnpm|\bbun\b|deno|\bmake\b|mise|\btox\b|nox|gradle|mvn"
     r"|check|\bci\b|python",
     re.I,
 )
 
-_READING = re.compile(r"^\s*(?:cat|grep|rg|git|gh|less|ls|find|echo|curl)\b")
+_READING = regex(r"^\s*(?:cat|grep|rg|git|gh|less|ls|find|echo|curl)\b")
 
-_SUMMARY = re.compile(
+_SUMMARY = regex(
     r"(?<!=)=++ (?=[^=\n]*+(?<= )=+$)"
     r"(?P<pytest>(?=[^=\n]*\b(?:passed|failed|errors?|skipped|no tests ran)\b)[^=\n]* in [\d.:]+[^=\n]*?) =+$"
     r"|^(?P<quiet>\d+ (?:passed|failed|skipped|errors?)\b[^\n]{0,200} in [\d.]+s.*)$"
@@ -147,7 +148,7 @@ def test_result(command: str, output: str) -> str:
     return "; ".join(list(dict.fromkeys(lines))[-4:] if kind in _ALL_LINES else lines[-1:])
 
 
-_SAYS_FAILED = re.compile(r"\b[1-9]\d* (?:failed|failing|failures?|errors?|fail)\b|\bFAIL(?:ED|URES)?\b|# fail [1-9]")
+_SAYS_FAILED = regex(r"\b[1-9]\d* (?:failed|failing|failures?|errors?|fail)\b|\bFAIL(?:ED|URES)?\b|# fail [1-9]")
 
 
 def says_failed(result: str) -> bool:
@@ -218,7 +219,7 @@ def _same(command: str) -> str:
     return " ".join(command.replace(" 2>&1", "").split())
 
 
-_LOOKS = re.compile(r"(?:ls|cat|grep|rg|head|tail|find|echo|pwd|git (?:status|log|diff|show|branch))\b")
+_LOOKS = regex(r"(?:ls|cat|grep|rg|head|tail|find|echo|pwd|git (?:status|log|diff|show|branch))\b")
 
 
 def _fix(since: _Since) -> str:
@@ -501,7 +502,7 @@ _TEXT, _REASON, _OPTION = 600, 1_000, 300  # characters of a decision, its reaso
 
 _MOST_OPTIONS = 12
 
-_DIGEST = re.compile(r"[0-9a-f]{64}\Z")
+_DIGEST = regex(r"[0-9a-f]{64}\Z")
 
 _KINDS = ("decision", "rule", "failed-approach")
 

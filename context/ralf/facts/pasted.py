@@ -17,6 +17,7 @@ from typing import NamedTuple
 from ralf.facts import pastewords
 from ralf.text.cleaning import without_middle
 from ralf.text.matcher import AnyOf
+from ralf.text.patterns import regex
 
 _LONGEST = 40_000  # characters of a message that are read
 
@@ -24,21 +25,21 @@ _HEAD, _TAIL = 600, 160  # characters that are kept of a paste in a long request
 
 _ORDERS = 800  # of the sentences between them that order something
 
-_FENCE = re.compile(r"\s{0,99}+(`{3,}|~{3,}|\"{3,}|'{3,})")
+_FENCE = regex(r"\s{0,99}+(`{3,}|~{3,}|\"{3,}|'{3,})")
 
-_QUOTED = re.compile(r"\s{0,3}>")
+_QUOTED = regex(r"\s{0,3}>")
 
-_INDENTED = re.compile(r"(?: {4}|\t)\s{0,99}+\S")
+_INDENTED = regex(r"(?: {4}|\t)\s{0,99}+\S")
 
-_ITEM = re.compile(r"\s{0,99}+(?:[-*+•]|\(?(?:\d{1,3}|[a-zA-Z])[.):])\s")
+_ITEM = regex(r"\s{0,99}+(?:[-*+•]|\(?(?:\d{1,3}|[a-zA-Z])[.):])\s")
 
-_TAG = re.compile(r"<([a-zA-Z][\w.:-]*)(?:\s[^<>]*)?>")
+_TAG = regex(r"<([a-zA-Z][\w.:-]*)(?:\s[^<>]*)?>")
 
-_CLOSING = re.compile(r"</([a-zA-Z][\w.:-]*)\s*>")
+_CLOSING = regex(r"</([a-zA-Z][\w.:-]*)\s*>")
 
 _INLINE = frozenset(("a", "b", "br", "code", "em", "i", "kbd", "mark", "small", "span", "strong", "sub", "sup", "u"))
 
-_RULED = re.compile(r"\s{0,99}+(?:([-=*_~#])\1{2,}|([-=*_~#])\2{2,}[^-=*_~#\n]{1,60}(?:\2{2,})?)\s{0,99}+\Z")
+_RULED = regex(r"\s{0,99}+(?:([-=*_~#])\1{2,}|([-=*_~#])\2{2,}[^-=*_~#\n]{1,60}(?:\2{2,})?)\s{0,99}+\Z")
 
 _FRAMED = AnyOf(
     r"\b(?:begin|start|original|forwarded|weitergeleitet|ursprüngliche|transféré|reenviado|inoltrato|anfang)\w*\b"
@@ -60,7 +61,7 @@ _STAMPED = AnyOf(
 )
 """A line of a log, a conversation or a contract: it begins with a time, a level, a nickname or a clause's number."""
 
-_SHOWN = re.compile(
+_SHOWN = regex(
     r"\s{0,99}+(?:[$%\u276f»] |>>> |PS [A-Z]:|[\w./\\-]{1,200}\.\w{1,8}:\d+(?::\d+)?[: ]|[+-]{3} [ab]/|@@ |diff --git "
     r"|commit [0-9a-f]{7,40}\b"
     r"|//|/\*|\*/|--\[|(?:def|class|function|interface|struct|enum) \w[^\n]{0,300}[:{(]\s{0,99}+\Z"
@@ -86,12 +87,12 @@ _ROLE = AnyOf(
     r"|>)?(?: said)?(?:\*\*)?:(?:\*\*)?(?:\s|\Z)",
 )
 
-_NAMED = re.compile(
+_NAMED = regex(
     r"\s{0,99}+(?:[-*] )?\**([^\W\d_][\w.'\u2019-]*(?: [^\W_][\w.'\u2019-]*){0,2})\**"
     r"(?: \([^)\n]{1,30}\))?:\**(?=\s|\Z)"
 )
 
-_POSTED = re.compile(
+_POSTED = regex(
     rf"\A\s{{0,99}}+\*{{0,3}}@?[^\W\d_][\w.,'\u2019 -]{{1,40}}\*{{0,3}}"
     rf"(?:\s{{1,20}}+(?:[\u2014\u2013·|-]\s{{0,9}}+)?(?:\(?[\w ,]{{0,14}}{_TIME}\)?"
     rf"|(?:commented|schrieb|wrote|écrit|a écrit|escribió)\b[^.!?\n]{{0,40}}|·[^\n]{{0,200}}|APP {_TIME})"

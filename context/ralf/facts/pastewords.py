@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from ralf.text.matcher import AnyOf
+from ralf.text.patterns import regex
 
 SOURCES = (
     r"(?:e-?mails?|mails?|messages?|letters?|memos?|minutes|meeting|transcripts?|threads?|chats?|conversations?"
@@ -87,7 +88,7 @@ TELLS = AnyOf(
     r"|a écrit|écrit|dit|m'a envoyé|escribió|escrito|dijo|dice|ha scritto)\b",
 )
 
-OTHERS = re.compile(
+OTHERS = regex(
     r"\b(?:their|his|her|theirs|someone|somebody|(?:an)?other (?:team|model|agent|repo|project|person|company)"
     r"|colleagues?|coworkers?"
     r"|clients?|customers?|vendors?|suppliers?|contractors?|providers?|boss|manager|lead|cto|ceo|teacher"
@@ -146,7 +147,7 @@ PAGE = AnyOf(
 )
 """A line that stands on a page, not in a message: a footer, a menu, the line below a title."""
 
-WIKI = re.compile(r"h[1-6]\. \S|\{(?:quote|code|noformat|panel)\b[^}\n]{0,60}\}|={2,5} ?[^=\n]{1,80} ?={2,5}\Z")
+WIKI = regex(r"h[1-6]\. \S|\{(?:quote|code|noformat|panel)\b[^}\n]{0,60}\}|={2,5} ?[^=\n]{1,80} ?={2,5}\Z")
 """A line of a ticket's or a wiki's own markup."""
 
 HANDLES = AnyOf(
@@ -192,7 +193,7 @@ ABOUT_A_TEXT = AnyOf(
 )
 """Somebody asks about a text that stands beside: "turn those minutes into …", "which of these …", "out of it"."""
 
-SPEAKS = re.compile(
+SPEAKS = regex(
     r"(?<![\w'])(?:I|I['\u2019][a-z]+|i['\u2019]m|im (?=not|so|a|on|in|the|[a-z]{2,12}ing)\b"
     r"|i['\u2019]d|i (?:think|want|need|would|have)|[Ii]ch|[Jj]e"
     r"|j['\u2019]\w+"
@@ -200,7 +201,7 @@ SPEAKS = re.compile(
 )
 """A person speaks of themselves."""
 
-OWN_VOICE = re.compile(
+OWN_VOICE = regex(
     SPEAKS.pattern
     + r"|\b(?:[Mm]e|[Mm]y|[Mm]ine|[Mm]ir|[Mm]ich|[Mm]ein\w*|[Mm]oi|[Mm]on|[Mm]es|[Mm]is?|[Mm]ij|[Mm]ijn)\b"
 )
@@ -217,7 +218,7 @@ GREETS_MANY = AnyOf(
 )
 """What somebody begins with who writes to several people: no agent is meant."""
 
-SENTENCE = re.compile(r"[^.!?\n]{12,400}[.!?\n]?")
+SENTENCE = regex(r"[^.!?\n]{12,400}[.!?\n]?")
 
 ORDERS = AnyOf(
     r"\b(?:never|always|must(?:n['\u2019]t)?|don['\u2019]?t|do not|from (?:now|here) on|only|no|every|each|any|please"
@@ -243,7 +244,7 @@ TITLE = AnyOf(
 )
 """The first line of a page or of a numbered part: "Handbook / Code review", "Exercise 4", "Section 12. Duties …"."""
 
-ASKS_ME = re.compile(
+ASKS_ME = regex(
     r"\?|^\W{0,9}(?:is|are|does|do|did|which|what|where|who|how|why|can|could|should|would|welche\w*|wo|wie"
     r"|warum) \w|\b(?:me|mir|moi|dime|dinos|dis-moi|ayúdame|dimmi|your (?:opinion|view|take)|for us|please|bitte"
     r"|schau|prüf"

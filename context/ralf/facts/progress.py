@@ -23,6 +23,7 @@ from ralf.model import (
     TestFact,
     Todo,
 )
+from ralf.text.patterns import regex
 from ralf.transcripts.events import Event
 
 if TYPE_CHECKING:
@@ -237,19 +238,19 @@ _WHOLE = frozenset({"todowrite", "updateplan", "todolist", "writetodos"})
 
 _TASK = frozenset({"taskcreate", "taskupdate", "tasklist"})
 
-_NUMBER = re.compile(r"#(\w+)")
+_NUMBER = regex(r"#(\w+)")
 
-_LISTED = re.compile(r"(?m)^#(\w+)[.:]? \[(\w+)\] (.+)$")
+_LISTED = regex(r"(?m)^#(\w+)[.:]? \[(\w+)\] (.+)$")
 
 _BLOCKED = " [blocked by "
 
-_PLACE = re.compile(
+_PLACE = regex(
     r"(?m)^(?:[#*]|[^\S\n])*+(?:now )?step #?(\d{1,3}) ?(?:of|/) ?(\d{1,3})\b"
     r"(?:[*]{0,2} ?[:.\u2013\u2014-] {1,2}([^\n]{0,160}))?",
     re.IGNORECASE,
 )  # within one line: a run of blank lines is not gone through again from each of them
 
-_ENDED = re.compile(
+_ENDED = regex(
     r"(?m)^(?:[#*>-]|[^\S\n])*+(?:(?P<tick>[\u2705\u2714\u2611\u2713]\ufe0f?)[^\S\n]{0,3}[*]{0,2})?"
     r"(?P<verb>(?:finished|completed|done with) )?step #?(?P<step>\d{1,3})(?: ?(?:of|/) ?\d{1,3})?[*]{0,2}"
     r"(?P<end> (?:is |are )?(?:now )?(?:done|complete|completed|finished)\b)?[*]{0,2}"

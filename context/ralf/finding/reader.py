@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
@@ -15,6 +14,7 @@ from ralf.model import RouteContext
 from ralf.project import Project
 from ralf.storage.files import open_regular
 from ralf.storage.journal import Written, written
+from ralf.text.patterns import regex
 
 if TYPE_CHECKING:
     from typing import BinaryIO
@@ -37,7 +37,7 @@ _HEADER = b"context_checkpoint:"
 
 _WORK = b"\nactive_work:"
 
-_END = re.compile(rb"\n(?![ \r])")  # a line that is not indented ends a block
+_END = regex(rb"\n(?![ \r])")  # a line that is not indented ends a block
 
 _NEVER = Written(-1, -1)
 
@@ -45,7 +45,7 @@ _LARGEST = 1 << 20  # bytes of a file that is read whole for a list
 
 _SHOWN = rb"revision|foreign_records|last_checkpoint|checkpoint_count|total_tokens_consumed|current_task|work_status"
 
-_FIELD = re.compile(rb"\n  (" + _SHOWN + rb"): (?:\"([^\"\\\n]*)\"|'([^'\n]*)'|([^\"'|>\n\[{][^\n]*?))(?=\r?\n)")
+_FIELD = regex(rb"\n  (" + _SHOWN + rb"): (?:\"([^\"\\\n]*)\"|'([^'\n]*)'|([^\"'|>\n\[{][^\n]*?))(?=\r?\n)")
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import json
 import os
-import re
 import sqlite3
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -22,6 +21,7 @@ from ralf.route.load import load_state
 from ralf.storage import journal
 from ralf.storage.files import open_single_link
 from ralf.storage.journal import Record, stream_of
+from ralf.text.patterns import regex
 
 # --------------------
 # The index: one SQLite file per project.
@@ -314,9 +314,9 @@ def _writable(path: Path) -> Path:
 # Updates the index with new records of a route.
 
 
-_CAMEL = re.compile(r"\b[A-Za-z]*[a-z0-9][A-Z][A-Za-z0-9]*\b")
+_CAMEL = regex(r"\b[A-Za-z]*[a-z0-9][A-Z][A-Za-z0-9]*\b")
 
-_HUMP = re.compile(r"([a-z0-9])([A-Z])")
+_HUMP = regex(r"([a-z0-9])([A-Z])")
 
 _LABELLED = "select doc.id, size, text from doc join said on said.rowid = doc.id where kind = '{}' and label = ?"
 

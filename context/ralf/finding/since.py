@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import re
 from collections.abc import Sequence
 from contextlib import suppress
 from datetime import datetime
@@ -21,6 +20,7 @@ from ralf.model import RouteContext, Since
 from ralf.project import Project
 from ralf.route import offsets
 from ralf.storage.files import content_of, open_regular, replace_undurably
+from ralf.text.patterns import regex
 from ralf.transcripts.events import session_of_log
 from ralf.transcripts.reader import estimate_since, newest_logs, open_transcript
 
@@ -38,7 +38,7 @@ _TAIL = 64 << 10
 
 _MARK = ("size", "time", "hash")
 
-_TIME = re.compile(rb'"timestamp":\s*"([^"]{10,40})"')
+_TIME = regex(rb'"timestamp":\s*"([^"]{10,40})"')
 
 
 def look(project: Project, context: RouteContext) -> Since:

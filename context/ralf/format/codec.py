@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import builtins
 import json
-import re
 import sys
 import types
 import typing
@@ -14,6 +13,8 @@ from dataclasses import MISSING, fields
 from functools import cache, lru_cache, partial
 from operator import attrgetter
 from typing import Any, Generic, NamedTuple, TypeVar
+
+from ralf.text.patterns import regex
 
 T = TypeVar("T")
 
@@ -309,9 +310,9 @@ def load(text: str) -> Any:
 
 # ---- our YAML: a strict subset, the same text for the same tree ----
 
-_WHOLE_NUMBER = re.compile(r"(?:0|-?[1-9][0-9]{0,17})\Z")
+_WHOLE_NUMBER = regex(r"(?:0|-?[1-9][0-9]{0,17})\Z")
 
-FLOAT = re.compile(r"-?(?:0|[1-9][0-9]{0,15})\.[0-9]{1,15}\Z")
+FLOAT = regex(r"-?(?:0|[1-9][0-9]{0,15})\.[0-9]{1,15}\Z")
 
 _WORDS = {"true": True, "false": False, "null": None, "~": None, "": None}
 
@@ -329,7 +330,7 @@ def meaning(plain: str) -> Any:
 
 _INDENT = "  "
 
-_PLAIN_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*\Z")
+_PLAIN_KEY = regex(r"[A-Za-z_][A-Za-z0-9_-]*\Z")
 
 _KEY_WORDS = frozenset("y n yes no on off true false null".split())
 
@@ -341,7 +342,7 @@ _COMPACT_WIDTH = 200
 
 _LIST_WIDTH = 100
 
-_NEEDS_ESCAPE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufeff\ufffe\uffff]")
+_NEEDS_ESCAPE = regex(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufeff\ufffe\uffff]")
 
 
 def dump_yaml(tree: dict[str, Any]) -> str:

@@ -5,13 +5,13 @@ Trees are plain: dicts, lists, text, whole numbers, floats, true, false and null
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import yaml
 
 from ralf.format.codec import meaning
+from ralf.text.patterns import regex
 
 MAX_BYTES = 1 << 20
 
@@ -23,9 +23,9 @@ MAX_KEY = 128  # a longer one, written back with escapes, would be more than YAM
 
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
-_FORBIDDEN = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
+_FORBIDDEN = regex(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
 
-_LINE_BREAKS = re.compile(r"[\x85\u2028\u2029]")
+_LINE_BREAKS = regex(r"[\x85\u2028\u2029]")
 
 
 class BadYaml(ValueError):

@@ -17,6 +17,7 @@ from ralf.format.codec import BadTree, Tree, from_tree, shallow, sizes, written_
 from ralf.model import BODY, FORMAT_VERSION, Comment, Decision, RouteContext, Section
 from ralf.text import tokens
 from ralf.text.cleaning import clean, one_line, trimmed
+from ralf.text.patterns import regex
 
 if TYPE_CHECKING:
     from ralf.format import guarded_yaml
@@ -31,21 +32,21 @@ FOOTER = "*Kept by ralf. Edit freely: changes are taken in at the next write.*"
 MAX_LINES, MAX_SECTIONS = 200_000, 1_000
 """A file with more is not read: ours hold a few, and what compares sections takes time by their square."""
 
-_VERSION = re.compile(r"([0-9]{1,9})\.[0-9]+\.[0-9]+\Z")
+_VERSION = regex(r"([0-9]{1,9})\.[0-9]+\.[0-9]+\Z")
 
 _HISTORIES = (HISTORY, "## Checkpoint History")
 
 _OLD_FOOTER = "*This file is automatically managed. Do not edit manually.*"
 
-_SECTION = re.compile(r"### Checkpoint (\d{1,9})(?:: (.*))?\Z")
+_SECTION = regex(r"### Checkpoint (\d{1,9})(?:: (.*))?\Z")
 
-_HEADING = re.compile(r"#{1,2} ")
+_HEADING = regex(r"#{1,2} ")
 
 _CURRENT = " (Current)"
 
-_CONFLICT = re.compile(r"(?m)^(?:<{7} |>{7} )")
+_CONFLICT = regex(r"(?m)^(?:<{7} |>{7} )")
 
-_CODE_FENCE = re.compile(r"(`{3,}|~{3,})")  # at the margin only: lines that ralf writes are never there
+_CODE_FENCE = regex(r"(`{3,}|~{3,})")  # at the margin only: lines that ralf writes are never there
 
 # ---- parsing ----
 
@@ -103,9 +104,9 @@ def _front_matter(text: str, front: str) -> Tree:
     return tree
 
 
-_LISTED = re.compile(r"(?m)^decisions:\n(  - [^\n]*\n(?:(?:  [^\n]*)?\n)*+)(?![ \t])")
+_LISTED = regex(r"(?m)^decisions:\n(  - [^\n]*\n(?:(?:  [^\n]*)?\n)*+)(?![ \t])")
 
-_NEXT_ITEM = re.compile(r"\n(?=  - )")
+_NEXT_ITEM = regex(r"\n(?=  - )")
 
 
 def _loaded(front: str) -> Tree:
@@ -324,11 +325,11 @@ def _sections(sections: tuple[Section, ...]) -> Iterator[str]:
 # that it is in, and says which line it was about.
 
 # Not `(?:[^"]|\\.)*`: that keeps every character on a stack, 80 MB for a long scalar.
-_QUOTED = re.compile(r""""[^"\\\n]*(?:\\.[^"\\\n]*)*"|'[^'\n]*(?:''[^'\n]*)*'""")
+_QUOTED = regex(r""""[^"\\\n]*(?:\\.[^"\\\n]*)*"|'[^'\n]*(?:''[^'\n]*)*'""")
 
-_MARK = re.compile(r"#(?<![^ \t\n].)")
+_MARK = regex(r"#(?<![^ \t\n].)")
 
-_INDICATOR = re.compile(r"[|>][-+0-9]*")
+_INDICATOR = regex(r"[|>][-+0-9]*")
 
 _ABOUT = 80  # characters of the line that a comment was about
 

@@ -39,6 +39,7 @@ from ralf.storage.durable import hidden_beside, removed, sync_below
 from ralf.storage.files import content_of
 from ralf.storage.journal import Digest, required
 from ralf.text import cleaning
+from ralf.text.patterns import regex
 from ralf.transcripts.events import digests_in, named_digests
 
 # --------------------
@@ -352,7 +353,7 @@ def alone(project: Project) -> AbstractContextManager[object]:
 
 _MADE_ANEW = ("routes", "renders", "sessions", "open")  # folders of the cache
 
-_OF_ROUTE = re.compile(r"\.ralf-(.+)\.md-[0-9a-f]{12}\.tmp")
+_OF_ROUTE = regex(r"\.ralf-(.+)\.md-[0-9a-f]{12}\.tmp")
 
 
 def _loose_files(project: Project) -> Iterator[Path]:

@@ -34,6 +34,7 @@ from ralf.storage import durable, files, git_files, journal, registry
 from ralf.storage.registry import ADOPTING, UNANSWERED, Registration
 from ralf.text import cleaning
 from ralf.text.cleaning import shown
+from ralf.text.patterns import regex
 from ralf.transcripts import lines
 from ralf.transcripts.reader import log_of_session
 
@@ -164,7 +165,7 @@ def uninstall(project: Project) -> list[Step]:
     return steps
 
 
-_HOOKS = re.compile(r"^hooks[ \t]*+:(?:[ \t]*+[^\s#]++)*+", re.M)
+_HOOKS = regex(r"^hooks[ \t]*+:(?:[ \t]*+[^\s#]++)*+", re.M)
 
 
 def switch(project: Project, *, on: bool) -> bool:
@@ -196,8 +197,8 @@ def switch(project: Project, *, on: bool) -> bool:
 # --------------------
 # The store of an earlier version, or of a project that was moved: find its owner, adopt it.
 
-_KEY = re.compile(r"^redaction_key:[ \t]*(['\"]?)([0-9a-f]{64})\1[ \t]*(?:#.*)?$", re.M)
-_KEY_LINE = re.compile(_KEY.pattern + r"\n?", re.M)
+_KEY = regex(r"^redaction_key:[ \t]*(['\"]?)([0-9a-f]{64})\1[ \t]*(?:#.*)?$", re.M)
+_KEY_LINE = regex(_KEY.pattern + r"\n?", re.M)
 
 _SESSIONS_CACHE = ("chosen", "named", "hooks", "nudged", "orchestrators", "runs", "budgets", "deprecated")
 _DERIVED_CACHE = ("routes", "renders", "sessions", "open", *_SESSIONS_CACHE)
@@ -412,7 +413,7 @@ def _remove_key_from_file(project: Project) -> None:
 # Foreign parts of a route: show them, and accept them on the user's word.
 
 _MOST_COMPARED = 3_000  # lines of each side: to compare more may take time by their square
-_LINEAGE = re.compile(r"r[0-9]{1,9}-[0-9a-f]{12}")
+_LINEAGE = regex(r"r[0-9]{1,9}-[0-9a-f]{12}")
 
 _WITH_ORIGIN = frozenset("decisions checkpoint_history paths commands errors commits tests requests".split())
 """The lists whose items say where they came from."""

@@ -26,6 +26,7 @@ from ralf.storage import blob_files, journal, journal_file
 from ralf.storage.files import MAX_BYTES, content_of
 from ralf.storage.journal import Digest, Entry, Record, understood
 from ralf.text.cleaning import MARK
+from ralf.text.patterns import regex
 
 # --------------------
 # Finds the words of a text however they are laid out, and removes them. Pure.
@@ -45,7 +46,7 @@ _CUT = "…"
 
 _AROUND = 12  # characters, of which an escape before a word seldom has more
 
-_PASSED_OVER = re.compile(r"""[\s*_`~>#|+\-"'\\]+""")
+_PASSED_OVER = regex(r"""[\s*_`~>#|+\-"'\\]+""")
 
 _ESCAPE = (
     r"(?<!\\)(?:((?:\\+u[0-9a-fA-F]{4})+)|\\+[nrt])"  # from its first backslash on, for there may be many
@@ -54,11 +55,11 @@ _ESCAPE = (
     r"|(&(?:#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});)"
 )
 
-_MAY_ESCAPE = re.compile(r"[\\%&]")
+_MAY_ESCAPE = regex(r"[\\%&]")
 
-_ESCAPED = re.compile(_ESCAPE)
+_ESCAPED = regex(_ESCAPE)
 
-_TOKEN, _CHARACTER = re.compile(rf"(?s){_ESCAPE}|."), re.compile("(?s).")
+_TOKEN, _CHARACTER = regex(rf"(?s){_ESCAPE}|."), regex("(?s).")
 
 
 class Wording:
@@ -427,7 +428,7 @@ def _line(line: bytes, taken_out: Callable[[Any], Any]) -> bytes:
 LEAST_TEXT = 4
 """Characters that count, which a text has that is forgotten wherever it stands."""
 
-_LABEL = re.compile(r"^[-> ]*(?:\*\*[^*\n]{1,40}:\*\* *)?")
+_LABEL = regex(r"^[-> ]*(?:\*\*[^*\n]{1,40}:\*\* *)?")
 
 
 class Target(NamedTuple):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -22,6 +21,7 @@ from ralf.storage.journal import Digest, Store, has_blob
 from ralf.summarize import Segment, Summarizer, Summary
 from ralf.summarize.answer import MOST_SECTION
 from ralf.text.cleaning import one_line
+from ralf.text.patterns import regex
 from ralf.text.sentences import Support, claims
 from ralf.transcripts.events import read_evidence
 
@@ -203,7 +203,7 @@ MOST_LOST = 0.2
 
 _JUDGED = tuple(recalling.FLOORS)
 
-_OURS = re.compile(r"(?m)^(?:[->*\s]+)?(?:\w+:\*\*)?\s*")
+_OURS = regex(r"(?m)^(?:[->*\s]+)?(?:\w+:\*\*)?\s*")
 
 
 def accept(before: RouteContext, after: RouteContext, checkpoint_id: str, items: Sequence[Item] = ()) -> str:
@@ -278,7 +278,7 @@ EMBEDDED = "extractive"
 """The summariser whose work stands where another's is refused."""
 
 # Each looks behind itself: of a run of letters only the beginning is a place to begin at.
-_NAMES = re.compile(r"(?<![A-Za-z0-9])[A-Za-z0-9]++(?:[_./:-][A-Za-z0-9]++)+|(?<![a-z])[a-z]++[A-Z]\w+|\d{3,}")
+_NAMES = regex(r"(?<![A-Za-z0-9])[A-Za-z0-9]++(?:[_./:-][A-Za-z0-9]++)+|(?<![a-z])[a-z]++[A-Z]\w+|\d{3,}")
 
 _LONGEST = 200  # characters of an item that is added
 

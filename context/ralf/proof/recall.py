@@ -15,6 +15,7 @@ from ralf.model import ActiveWork, Body, Facts, RouteContext, Since
 from ralf.text.cleaning import one_line
 from ralf.text.frozen import dataclass
 from ralf.text.matcher import stands_whole
+from ralf.text.patterns import regex
 from ralf.transcripts.events import Event, EvidenceLine, blocks, object_in
 
 # ---- what a segment holds ----
@@ -40,35 +41,35 @@ MOST_NUMBERS, MOST_NAMES = 20, 30
 
 _LONGEST_READ = 100_000  # characters of one event
 
-_PATH_KEY = re.compile(r"(?i)(?:^|_)(?:file|path|notebook)|path$")
+_PATH_KEY = regex(r"(?i)(?:^|_)(?:file|path|notebook)|path$")
 
-_LOOKING = re.compile(r"(?i)grep|glob|search|list|find|\bls\b")  # tools that name a path, but touch no file
+_LOOKING = regex(r"(?i)grep|glob|search|list|find|\bls\b")  # tools that name a path, but touch no file
 
-_PATCHED = re.compile(r"(?m)^\*\*\* (?:Add|Update|Delete) File: ([^\n]+)$")
+_PATCHED = regex(r"(?m)^\*\*\* (?:Add|Update|Delete) File: ([^\n]+)$")
 
-_CHOICE = re.compile(
+_CHOICE = regex(
     r"\b(?:decided (?:to|on|against|that)|instead of|rather than|going with|(?:we|i)(?:'ll| will) (?:use|keep|go with)"
     r"|chose|switch(?:ed|ing)? (?:to|from)|opted for)\b",
     re.I,
 )
 
-_RULING = re.compile(r"\b(?:always|never|from now on|must not|instead of|rather than|do not|don't)\b", re.I)
+_RULING = regex(r"\b(?:always|never|from now on|must not|instead of|rather than|do not|don't)\b", re.I)
 
-_SENTENCE = re.compile(r"(?<=[.!?:;])\s+|\n+")
+_SENTENCE = regex(r"(?<=[.!?:;])\s+|\n+")
 
 _SHORTEST, _LONGEST = 30, 600  # characters of a sentence that can be a decision
 
-_NUMBER = re.compile(r"(?<![\w.#:/-])[A-Za-z_.#:/-]*+\d[\w.#:/-]*")
+_NUMBER = regex(r"(?<![\w.#:/-])[A-Za-z_.#:/-]*+\d[\w.#:/-]*")
 
-_NAME = re.compile(r"`([^`\s]{3,60})`")
+_NAME = regex(r"`([^`\s]{3,60})`")
 
-_TESTED = re.compile(r"\b\d+ (?:passed|failed|passing|failing)\b|^test result: \w+|^(?:ok  |FAIL)\t\S+", re.M)
+_TESTED = regex(r"\b\d+ (?:passed|failed|passing|failing)\b|^test result: \w+|^(?:ok  |FAIL)\t\S+", re.M)
 
 _TAIL = 4_000  # characters at the end of a command's output in which a test run says what it came to
 
-_COMMITTED = re.compile(r"(?m)^\[[^\[\]\n]{1,200} ([0-9a-f]{7,40})\] ")
+_COMMITTED = regex(r"(?m)^\[[^\[\]\n]{1,200} ([0-9a-f]{7,40})\] ")
 
-_ADDING = re.compile(r"(?i)(?:task|todo)_?(?:create|add)")
+_ADDING = regex(r"(?i)(?:task|todo)_?(?:create|add)")
 
 _TODO_KEYS = ("content", "step", "subject", "title", "text")
 
@@ -236,13 +237,13 @@ _SHORTEST_CLAUSE, _SHORTEST_ERROR = 25, 8
 
 _MOST_READ = 20_000  # characters of one statement
 
-_CLAUSES = re.compile(r"(?<=[.!?:;])\s+|\n+")
+_CLAUSES = regex(r"(?<=[.!?:;])\s+|\n+")
 
 _ENDS = ".!?:;"
 
-_WORD = re.compile(r"\w{4,}|\w*[\d_]\w*")
+_WORD = regex(r"\w{4,}|\w*[\d_]\w*")
 
-_EXACT = re.compile(r"[\d_]")  # a word that may not be paraphrased: a name, a number
+_EXACT = regex(r"[\d_]")  # a word that may not be paraphrased: a name, a number
 
 _ENOUGH = 0.7  # of the longer words of a decision, in one line: it may have been put in other words
 

@@ -43,6 +43,7 @@ from ralf.redact.values import (
     kind_of,
     kind_of_title,
 )
+from ralf.text.patterns import regex
 
 _IN_NAMES = string.ascii_lowercase + string.digits + "_.-"
 
@@ -102,7 +103,7 @@ _OPENS = (
     rf"(?:[&!][a-z0-9!_-]{{1,30}}[ ])?(?:{_STRING})?(?:<!\[cdata\[|[\u300c\u201c\u00ab])?"  # YAML's &a and !!str
 )
 
-_AFTER = re.compile(
+_AFTER = regex(
     rf"([a-z0-9_-]{{0,40}}+)(?P<closed>(?:{_QUOTE}|\*\*){{0,2}}+)[\])}}]?+"
     rf"(?:(?P<pair>{_PAIR})"
     rf"|{_SPACE}*+(?:(?P<sign>{_SIGN})(?:{_TYPE})?{_SPACE}*+"
@@ -114,15 +115,15 @@ _AFTER = re.compile(
 )
 """Matches the rest of a name, what joins it with a value, and what opens that; in lower case."""
 
-_BARE = re.compile(r"(?:[^\s\"'`\\<>|]++|(?<=\w)'(?=\w)|\\(?![nrtu\"'`\\\r\n])|\\u(?!00[0-3])[0-9a-fA-F]{4})+")
+_BARE = regex(r"(?:[^\s\"'`\\<>|]++|(?<=\w)'(?=\w)|\\(?![nrtu\"'`\\\r\n])|\\u(?!00[0-3])[0-9a-fA-F]{4})+")
 
-_CONSTANT = re.compile(r"-?[0-9]+\Z")  # ERROR_WRONG_PASSWORD = 1323
+_CONSTANT = regex(r"-?[0-9]+\Z")  # ERROR_WRONG_PASSWORD = 1323
 
-_BRACED = re.compile(r"\{[A-Za-z0-9+/]{16,}={0,2}\}")  # Jenkins'
+_BRACED = regex(r"\{[A-Za-z0-9+/]{16,}={0,2}\}")  # Jenkins'
 
-_PHRASE = re.compile(r"[a-z]{3,20}(?: [a-z]{3,20}){3,24}(?=[\"'}]|</|\]\]>|[ \t]*(?:\r?\n|\Z))")  # to its end
+_PHRASE = regex(r"[a-z]{3,20}(?: [a-z]{3,20}){3,24}(?=[\"'}]|</|\]\]>|[ \t]*(?:\r?\n|\Z))")  # to its end
 
-_CUT = re.compile(
+_CUT = regex(
     r"[\u300d\u201d\u00bb]|\]\]>|[;,](?=\s|\Z|[\w .-]{1,40}=)|&(?=[\w.-]{1,40}=|\Z)"
     r"|(?<![)\]},;:])[)\]},;:]+\Z|&(?:amp|quot|gt|lt);"
 )
@@ -131,13 +132,13 @@ _LONGEST = 2048
 
 _LONGEST_BARE = 512
 
-_BASE64 = re.compile(r"[A-Za-z0-9+/]+=*\Z")
+_BASE64 = regex(r"[A-Za-z0-9+/]+=*\Z")
 
 _SHORTEST_CONTAINER = 100
 
-_HASH = re.compile(r"(?<![0-9A-Za-z])(?:[0-9a-f]{40}|[0-9a-f]{64})(?![0-9A-Za-z])")
+_HASH = regex(r"(?<![0-9A-Za-z])(?:[0-9a-f]{40}|[0-9a-f]{64})(?![0-9A-Za-z])")
 
-_NAMES_NEXT = re.compile(r"[-_.]")
+_NAMES_NEXT = regex(r"[-_.]")
 
 _LONG = 16  # characters of a value that hardly anything calls a secret
 
@@ -145,17 +146,17 @@ _JUDGED = 96  # characters of a value by which it is judged
 
 _MOST_IN_A_RUN = 2
 
-_REMOTE, _COMMIT = re.compile(r"(?:[\w.-]{1,40}/)?"), re.compile(r"(?:[0-9a-f]{7,12})?")
+_REMOTE, _COMMIT = regex(r"(?:[\w.-]{1,40}/)?"), regex(r"(?:[0-9a-f]{7,12})?")
 
-_SETS = re.compile(
+_SETS = regex(
     r"\b(?:set|setx|setenv|env|arg|export)\s(?:--?[a-z-]{1,20}\s(?:\S{1,40}\s)?){0,3}[\w./:-]{0,60}\Z"
 )  # aws configure set NAME VALUE
 
-_PLAIN_NAMES = re.compile(
+_PLAIN_NAMES = regex(
     r"(?:[a-z0-9_.-]{0,40}[_.-])?(?:password|passwd|passphrase|passcode|passwort|pwd|pw|psk|requirepass|masterauth)\Z"
 )
 
-_LINE_BEGINS = re.compile(rf"{MARGIN}[ \t]*(?:[-*>$#][ ])?[\w.-]{{0,60}}\Z")
+_LINE_BEGINS = regex(rf"{MARGIN}[ \t]*(?:[-*>$#][ ])?[\w.-]{{0,60}}\Z")
 
 
 def find(text: Text, there: Collection[str]) -> Iterator[Hit]:
@@ -193,13 +194,11 @@ def _stem(there: frozenset[str]) -> re.Pattern[str]:
     return re.compile("|".join(open_stems)) if 0 < len(open_stems) <= _FEW else OPEN_STEM
 
 
-_BEARER = re.compile(r"[Bb]earer(?:[ ]|%20)+([A-Za-z0-9._~+/-]{12,}+=*)")
+_BEARER = regex(r"[Bb]earer(?:[ ]|%20)+([A-Za-z0-9._~+/-]{12,}+=*)")
 
-_NETRC = re.compile(
-    r"\blogin\s{1,20}\S{1,100}\s{1,20}(?:(?:[0-9]{1,6}[→\t|:]|[+-])\s{0,20})?password\s{1,20}(\S{1,200})"
-)
+_NETRC = regex(r"\blogin\s{1,20}\S{1,100}\s{1,20}(?:(?:[0-9]{1,6}[→\t|:]|[+-])\s{0,20})?password\s{1,20}(\S{1,200})")
 
-_QUERY = re.compile(
+_QUERY = regex(
     r"(?:[?&]|&amp;|\\u0026)(?i:(?:[a-z0-9_-]{0,40}(?:token|secret|passw(?:or)?d|auth|signature|apikey|session|key)|code|sig|key|sid|pwd|pass|"
     r"jwt|otp|hmac|credential))=((?:[^\s\"'`<>&;#\\]|(?<=\w)'(?=\w)){6,2048}+)"
 )
@@ -260,9 +259,9 @@ def _assigned(text: str, low: str, stems: Sequence[re.Match[str]]) -> Iterator[H
             run, tries = end, 0
 
 
-_REST = re.compile(r"[a-z0-9_-]{0,40}+")  # of a name
+_REST = regex(r"[a-z0-9_-]{0,40}+")  # of a name
 
-_SORTS = re.compile(r"=(?:lambda |[a-z_.]{1,60}[,)])")  # key=lambda item: …
+_SORTS = regex(r"=(?:lambda |[a-z_.]{1,60}[,)])")  # key=lambda item: …
 
 
 def _opens_nothing(low: str, place: int, before: str, stem: str) -> bool:
@@ -274,7 +273,7 @@ def _opens_nothing(low: str, place: int, before: str, stem: str) -> bool:
     return _SORTS.match(low, place) is not None if name == "key" else not kind_of(name, stem)
 
 
-_TOLD = re.compile(
+_TOLD = regex(
     r"(?:(?:the|a|an|my|our|your|new)[ ]){1,2}(?:[\w.-]{1,40}[ ]){0,3}[\w-]{0,40}\Z"
 )  # behind " is " or " as "
 
@@ -296,7 +295,7 @@ def _told_before(text: str, place: int) -> Iterator[Hit]:
 
 _ANNOUNCING = frozenset(PASSWORDS) - {"pass", "pwd", "pw"}
 
-_ANNOUNCED = re.compile(r"[^\n:]{0,80}:[ \t]*(?:\r?\n\s{0,8})?(\S{6,200})[ \t]*(?:\r?\n|\Z)")
+_ANNOUNCED = regex(r"[^\n:]{0,80}:[ \t]*(?:\r?\n\s{0,8})?(\S{6,200})[ \t]*(?:\r?\n|\Z)")
 
 
 def _announced(text: str, low: str, place: int, stem: str) -> Iterator[Hit]:
@@ -358,7 +357,7 @@ def _opens_tag(before: str) -> bool:
     return before.rstrip(_IN_NAMES + ":").endswith(("<", 'name="', "name='", 'key="'))
 
 
-_ASKS = re.compile(r"[ \t]*(?:>{1,3}|\(i?pdb\)|in \[[0-9]{1,6}\]:|irb[^\n>]{0,40}>|[a-z]{1,10}>)[^\n]*\Z")
+_ASKS = regex(r"[ \t]*(?:>{1,3}|\(i?pdb\)|in \[[0-9]{1,6}\]:|irb[^\n>]{0,40}>|[a-z]{1,10}>)[^\n]*\Z")
 """Matches a line up to a name behind a prompt, which answers with its value."""
 
 
@@ -393,11 +392,9 @@ def _is_set(low: str, place: int) -> bool:
 
 _LONGEST_BEFORE = 100
 
-_LOOKS_UP = re.compile(
-    r"(?:\bget|[._]get|env|pop|item|lookup|find|read|fetch|input|prompt|param|column|field|getpass)\(\Z"
-)
+_LOOKS_UP = regex(r"(?:\bget|[._]get|env|pop|item|lookup|find|read|fetch|input|prompt|param|column|field|getpass)\(\Z")
 
-_ONLY = re.compile(r"[^\s]{1,512}+(?:[ \t]*+(?:[\r\n]|\Z)|[ ]#)")
+_ONLY = regex(r"[^\s]{1,512}+(?:[ \t]*+(?:[\r\n]|\Z)|[ ]#)")
 
 
 def _value(text: str, after: re.Match[str], kind: str, name: str, trust: str) -> tuple[Hit | None, int]:
@@ -563,6 +560,6 @@ def _quoted_end(text: str, start: int, quote: str) -> int | None:
     return None
 
 
-_COOKIE = re.compile(r"\s{0,4}[\\\"'`]{0,4}[\w.%-]{1,80}=([^\n\"'`\\]{8,4096})")
+_COOKIE = regex(r"\s{0,4}[\\\"'`]{0,4}[\w.%-]{1,80}=([^\n\"'`\\]{8,4096})")
 
-_SET_COOKIE = re.compile(r"\s{0,4}[\\\"'`]{0,4}[\w.%-]{1,80}=([^;\n\"'`\\]{8,4096})")
+_SET_COOKIE = regex(r"\s{0,4}[\\\"'`]{0,4}[\w.%-]{1,80}=([^;\n\"'`\\]{8,4096})")

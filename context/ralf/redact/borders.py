@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 from ralf.redact import engine, formats
 from ralf.redact.engine import Hit
 from ralf.redact.values import is_gibberish, is_random
+from ralf.text.patterns import regex
 from ralf.transcripts.events import Event
 
 # ---- tokens that a text cuts short, and the rests of secrets ----
 
 
-WORD = re.compile(r"[^\s\"'`<>()\\,;]+")
+WORD = regex(r"[^\s\"'`<>()\\,;]+")
 
 LONGEST_WORD = 4096
 
@@ -27,7 +28,7 @@ _TOO_SHORT = 12  # of what stands alone, to be judged
 _WORDS = ("s.", "re_", "pa-", "fc-", "rnd_", "test_", "live_", "base64:", "K10", "phs_", "pha_")
 """Literals of tokens with which names of files and functions begin, too: no sign of a token that was cut short."""
 
-_HEXADECIMAL = re.compile(r"[0-9a-f]+\Z")  # literals with which hashes begin, too
+_HEXADECIMAL = regex(r"[0-9a-f]+\Z")  # literals with which hashes begin, too
 
 
 @cache
@@ -39,18 +40,18 @@ def _literal() -> re.Pattern[str]:
     return re.compile("|".join(map(re.escape, found)))
 
 
-_IN_URL = re.compile(r"://(?:[^\s:/@]{0,100}:(?![0-9]+\Z))?([^\s/@:.]{6,})\Z")
+_IN_URL = regex(r"://(?:[^\s:/@]{0,100}:(?![0-9]+\Z))?([^\s/@:.]{6,})\Z")
 
 _CUT = (
-    (":AA", re.compile(r"[0-9]{8,10}:AA[A-Za-z0-9_-]{6,35}\Z")),
-    ("Q~", re.compile(r"[A-Za-z0-9_~.-]{3}[0-9]Q~[A-Za-z0-9_~.-]{6,40}\Z")),
-    (".atlasv1.", re.compile(r"(?<![A-Za-z0-9])[A-Za-z0-9]{14}\.atlasv1\.[A-Za-z0-9_=-]{0,100}\Z")),
-    ("SK", re.compile(r"(?<![A-Za-z0-9])SK(?=[a-f]{0,30}[0-9])[0-9a-f]{8,31}\Z")),
+    (":AA", regex(r"[0-9]{8,10}:AA[A-Za-z0-9_-]{6,35}\Z")),
+    ("Q~", regex(r"[A-Za-z0-9_~.-]{3}[0-9]Q~[A-Za-z0-9_~.-]{6,40}\Z")),
+    (".atlasv1.", regex(r"(?<![A-Za-z0-9])[A-Za-z0-9]{14}\.atlasv1\.[A-Za-z0-9_=-]{0,100}\Z")),
+    ("SK", regex(r"(?<![A-Za-z0-9])SK(?=[a-f]{0,30}[0-9])[0-9a-f]{8,31}\Z")),
 )
 
-_BODY = re.compile(r"[A-Za-z0-9_=.,~+/%$:-]+\Z")
+_BODY = regex(r"[A-Za-z0-9_=.,~+/%$:-]+\Z")
 
-_PARTS = re.compile(r"[=:/@,\"'`(\[<{]")
+_PARTS = regex(r"[=:/@,\"'`(\[<{]")
 
 
 def cut_off(text: str) -> Iterator[Hit]:
@@ -101,25 +102,25 @@ _MAY_FOLLOW = (
 )
 """What makes a secret of what stands before it, and the word without which it makes none."""
 
-_PIPED = re.compile(
+_PIPED = regex(
     r"\b(?:echo|printf)\s+(?:-[a-z]\s+)?['\"]?(?:[\w.-]{1,64}:)?([^\s'\"`\\|;&<>:]{8,256})['\"]?\s*(?:\|[^\n|]{0,200})?\Z"
 )
 
-_PART = re.compile(r"[^A-Za-z0-9]+")
+_PART = regex(r"[^A-Za-z0-9]+")
 
-_LOOSE = re.compile(r"(?<![\w/\\.~+-])[A-Za-z0-9][^\s\"'`<>()\\,;=:/|&{}\[\]]{11,200}\Z")
+_LOOSE = regex(r"(?<![\w/\\.~+-])[A-Za-z0-9][^\s\"'`<>()\\,;=:/|&{}\[\]]{11,200}\Z")
 
-_NO_SECRET = re.compile(r"[a-z]{2,12}_[A-Za-z0-9]+\Z|.*\.[a-z][a-z0-9]{0,4}\Z")  # an id: call_…; a file
+_NO_SECRET = regex(r"[a-z]{2,12}_[A-Za-z0-9]+\Z|.*\.[a-z][a-z0-9]{0,4}\Z")  # an id: call_…; a file
 
-_HUMP = re.compile(r"[A-Z]?[a-z]{2,}|[A-Z]{3,}")
+_HUMP = regex(r"[A-Z]?[a-z]{2,}|[A-Z]{3,}")
 
-_VOWEL = re.compile("[aeiouy]", re.I)
+_VOWEL = regex("[aeiouy]", re.I)
 
 _SPOKEN = 0.6  # of the letters of a name
 
-_HASH = re.compile(r"[0-9a-f]+\Z|[0-9A-F]+\Z")
+_HASH = regex(r"[0-9a-f]+\Z|[0-9A-F]+\Z")
 
-_ID = re.compile(
+_ID = regex(
     r"\b(?:\w{0,40}[iI][dD]|ID|hash|commit|digest|sha\w{0,20}|integrity|version|etag)s?[\"']?\s{0,8}[:=#]?\s{0,8}[\"']?\Z"
 )
 
@@ -177,11 +178,11 @@ def _is_beginning(part: str, kind: str) -> bool:
 
 # ---- rests ----
 
-_BASE64 = re.compile(r"[A-Za-z0-9/]*(?:\+[A-Za-z0-9+/]*={0,2}|={1,2})\Z")  # with a sign that words do not have
+_BASE64 = regex(r"[A-Za-z0-9/]*(?:\+[A-Za-z0-9+/]*={0,2}|={1,2})\Z")  # with a sign that words do not have
 
 _LONGEST_LINE = 80  # of a private key
 
-_COOKIES = re.compile(r"[^\n\"'`\\;]{0,4096}(?:;[^\n\"'`\\]{1,4096})")
+_COOKIES = regex(r"[^\n\"'`\\;]{0,4096}(?:;[^\n\"'`\\]{1,4096})")
 
 
 def rest_of_secret(text: str, kind: str) -> tuple[int, bool]:
@@ -228,7 +229,7 @@ if TYPE_CHECKING:
             """What stands for a secret."""
 
 
-MARKER = re.compile(r"\[REDACTED:([a-z0-9-]{1,40}):[0-9a-f]{8}\]")
+MARKER = regex(r"\[REDACTED:([a-z0-9-]{1,40}):[0-9a-f]{8}\]")
 
 
 def untagged(text: str) -> str:
@@ -236,7 +237,7 @@ def untagged(text: str) -> str:
     return MARKER.sub(r"[REDACTED:\1]", text)
 
 
-_GOES_ON = re.compile(rf"{MARKER.pattern}(?:\+([0-9]{{1,6}}))?\Z")  # how many characters of it follow, where known
+_GOES_ON = regex(rf"{MARKER.pattern}(?:\+([0-9]{{1,6}}))?\Z")  # how many characters of it follow, where known
 
 OVERLAP = 8 << 10
 """Characters before a border that are looked at together with what follows it, where a private key is open."""
@@ -498,7 +499,7 @@ class _Stream:
             yield number, max(start, begin) - begin, min(end, stop) - begin
 
 
-_MANIFEST = re.compile(r"kind[\"\\]*:\s*[\"\\]*Secret(?![A-Za-z])|(?:string)?[dD]ata[\"\\]*:(?=\s|\\|\{)")
+_MANIFEST = regex(r"kind[\"\\]*:\s*[\"\\]*Secret(?![A-Za-z])|(?:string)?[dD]ata[\"\\]*:(?=\s|\\|\{)")
 
 
 def _of_manifest(text: str) -> bool:

@@ -10,6 +10,7 @@ from itertools import pairwise
 
 from ralf.redact.engine import Hit, Place, Text, any_of, by_word, pattern, rules_for
 from ralf.redact.values import is_compound, is_foreign, is_mixed, is_placeholder, is_random, is_unspoken
+from ralf.text.patterns import regex
 
 # ---- command lines and calls ----
 
@@ -39,7 +40,7 @@ _STRING_OR_WORD = rf"(?:{_STRING}|\S{{1,64}})"
 
 _MOST_BETWEEN = 150  # characters between a program and its option, on one line and in one command
 
-_SEPARATORS = re.compile(r"[\n|;]")
+_SEPARATORS = regex(r"[\n|;]")
 
 
 @dataclass(frozen=True, eq=False)
@@ -330,18 +331,18 @@ def _is_told(value: str) -> bool:
 # ---- manifests of Kubernetes of kind Secret, as YAML or JSON ----
 
 
-_SECRET = re.compile(r"kind[\"\\]*:\s*[\"\\]*Secret(?![A-Za-z])")
+_SECRET = regex(r"kind[\"\\]*:\s*[\"\\]*Secret(?![A-Za-z])")
 
-_DOCUMENT = re.compile(r"^---[ \t]*$|(?<!\\)\\++n---\\++n", re.M)
+_DOCUMENT = regex(r"^---[ \t]*$|(?<!\\)\\++n---\\++n", re.M)
 
-_DATA = re.compile(r"(?:string)?[dD]ata[\"\\]*:(?=\s|\\|\{)")
+_DATA = regex(r"(?:string)?[dD]ata[\"\\]*:(?=\s|\\|\{)")
 
-_YAML_ENTRY = re.compile(
+_YAML_ENTRY = regex(
     r"[ \t]*(?:\r?\n|\\+n)(?:[ \t]*[0-9]{1,6}[→\t|:])?([+-]?[ \t]+)[\"']?[\w.-]{1,100}[\"']?:[ ]*"
     r"[\"']?([^\s\"'\\|>]{4,}+)?[\"']?"
 )
 
-_JSON_ENTRY = re.compile(r"(?:\s|\\+n|[{,])*+\\*\"[\w.-]{1,100}\\*\"\s*:\s*\\*\"([^\"\\]{4,}+)\\*\"")
+_JSON_ENTRY = regex(r"(?:\s|\\+n|[{,])*+\\*\"[\w.-]{1,100}\\*\"\s*:\s*\\*\"([^\"\\]{4,}+)\\*\"")
 
 
 def find_in_manifests(text: str) -> Iterator[Hit]:
@@ -369,11 +370,11 @@ def find_in_manifests(text: str) -> Iterator[Hit]:
 # ---- tables: Markdown, `psql`, CSV and tabs ----
 
 
-_NAME = re.compile(r"[^\W\d][\w .-]{0,40}\Z")
+_NAME = regex(r"[^\W\d][\w .-]{0,40}\Z")
 
-_HEAD = re.compile(r"[\w .|,\t\"'`*\r-]*")  # names and what parts them: most lines have something else
+_HEAD = regex(r"[\w .|,\t\"'`*\r-]*")  # names and what parts them: most lines have something else
 
-_RULE = re.compile(r"[-+=|: \t]+\Z")
+_RULE = regex(r"[-+=|: \t]+\Z")
 
 _LONGEST_LINE = 4096
 

@@ -13,6 +13,8 @@ from pathlib import Path
 from re import _constants as constants, _parser as parser  # type: ignore[attr-defined]  # no other module parses them
 from typing import Any, NamedTuple, Protocol, TypeVar
 
+from ralf.text.patterns import regex
+
 # RE2 is a compiled dependency, and not every platform has a build of it (musl has none). Without it `available()` is
 # False, the vendors' rules are not looked for, and a user's pattern runs on Python's engine only where its structure
 # bounds the work at each place of the text.
@@ -261,7 +263,7 @@ def entropy(text: str) -> float:
     return -sum(many / size * log2(many / size) for many in Counter(text).values())
 
 
-_SAME = re.compile(r"(.)\1*\Z", re.S)
+_SAME = regex(r"(.)\1*\Z", re.S)
 
 _DISTINCT = 5  # a secret has at least as many characters that differ
 

@@ -10,25 +10,26 @@ from functools import cached_property
 
 from ralf.redact.engine import Hit, Text, by_word, is_sample, pattern
 from ralf.redact.values import is_foreign, is_mixed, is_placeholder, is_random
+from ralf.text.patterns import regex
 
 # ---- private keys: in armour, whole or in part, and as base64 of that ----
 
 
 _KIND = r"(?:[A-Za-z0-9]{2,12} ){0,3}(?:PRIVATE KEY(?: BLOCK)?|SECRET KEY|(?:Static|STATIC) (?:key|KEY)(?: V[0-9])?)"
 
-_BEGIN = re.compile(rf"-----BEGIN {_KIND}-----|-{{4,5}} ?BEGIN SSH2 ENCRYPTED PRIVATE KEY ?-{{4,5}}")
+_BEGIN = regex(rf"-----BEGIN {_KIND}-----|-{{4,5}} ?BEGIN SSH2 ENCRYPTED PRIVATE KEY ?-{{4,5}}")
 
-_KEY_END = re.compile(rf"-----END {_KIND}-----|-{{4,5}} ?END SSH2 ENCRYPTED PRIVATE KEY ?-{{4,5}}")
+_KEY_END = regex(rf"-----END {_KIND}-----|-{{4,5}} ?END SSH2 ENCRYPTED PRIVATE KEY ?-{{4,5}}")
 
 _FRAME = r"(?:\s|\\+[nrt]|\\+u000[aAdD]|[\"'`,+>|│→:]|(?:^|(?<=n))-(?!-)|(?<=[ \n])[0-9]{1,6}(?=[\t→:|]))"
 
-_BODY = re.compile(rf"(?:{_FRAME}*+(?:[A-Za-z0-9+/=]{{16,}}+|[A-Za-z-]{{4,24}}: [^\n\\]{{1,80}}+))*+", re.M)
+_BODY = regex(rf"(?:{_FRAME}*+(?:[A-Za-z0-9+/=]{{16,}}+|[A-Za-z-]{{4,24}}: [^\n\\]{{1,80}}+))*+", re.M)
 
-_TAIL = re.compile(rf"{_FRAME}*+(?:=?[A-Za-z0-9+/=]{{1,100}}+)?{_FRAME}*+", re.M)
+_TAIL = regex(rf"{_FRAME}*+(?:=?[A-Za-z0-9+/=]{{1,100}}+)?{_FRAME}*+", re.M)
 
-_REST_OF_LINE = re.compile(rf"[A-Za-z0-9+/=]{{1,76}}+(?={_FRAME}++(?:[A-Za-z0-9+/=]{{16}}|-----END))")
+_REST_OF_LINE = regex(rf"[A-Za-z0-9+/=]{{1,76}}+(?={_FRAME}++(?:[A-Za-z0-9+/=]{{16}}|-----END))")
 
-_SECRET_LINE = re.compile("[A-Za-z0-9+/=]{16}")
+_SECRET_LINE = regex("[A-Za-z0-9+/=]{16}")
 
 _LONGEST_KEY = 32 << 10
 
@@ -40,14 +41,14 @@ _BASE64 = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/="
 
 _IN_BASE64 = "LS0tLS1CRUdJTi"  # -----BEGIN
 
-_WRAPPED = re.compile(
+_WRAPPED = regex(
     r"[A-Za-z0-9+/]{60,}+(?:(?:\r?\n|\\+n)[ \t]*+[A-Za-z0-9+/]{16,}+)*+"
     r"(?:(?:\r?\n|\\+n)[ \t]*+[A-Za-z0-9+/]{1,76}+(?==|\s|\Z))?={0,2}"
 )
 
-_TRAILER = re.compile(r"(?:(?<=\\)[nr]|[ \t\r\"',+\\]){1,40}\Z")
+_TRAILER = regex(r"(?:(?<=\\)[nr]|[ \t\r\"',+\\]){1,40}\Z")
 
-_DIGITS, _SPACES = re.compile("[0-9]+"), re.compile(r"[ \t]+")
+_DIGITS, _SPACES = regex("[0-9]+"), regex(r"[ \t]+")
 
 PRIVATE_KEY_WORDS = ("private key", "secret key", "static key", "private-lines: ", _IN_BASE64.lower())
 """The words, in lower case, without one of which a text holds no private key."""
@@ -96,7 +97,7 @@ def _end_of(text: str, begun: re.Match[str], ended: re.Match[str] | None) -> int
     return max(end, _end_behind_prefixes(text, begun))
 
 
-_LINES = re.compile("[A-Za-z0-9+/=]{16,}+")
+_LINES = regex("[A-Za-z0-9+/=]{16,}+")
 
 
 def _prefix(text: str, place: int) -> str:
@@ -200,7 +201,7 @@ def _start_behind_prefixes(text: str, after: int, end: int) -> int | None:
     return start if start < end else None
 
 
-_LINE_OF_KEY = re.compile(r"[A-Za-z0-9+/=]{16,}|=?[A-Za-z0-9+/=]{1,76}|[0-9]{1,6}[→|:]?")
+_LINE_OF_KEY = regex(r"[A-Za-z0-9+/=]{16,}|=?[A-Za-z0-9+/=]{1,76}|[0-9]{1,6}[→|:]?")
 
 
 def _putty(text: str) -> Iterator[tuple[int, int]]:
@@ -400,31 +401,31 @@ _AWS = next(one for one in FORMATS if one.kind == "aws-key-id")
 _BY_WORD = by_word(FORMATS, lambda one: map(str.lower, one.literals))
 
 _MARKED: tuple[tuple[str, str, re.Pattern[str]], ...] = (
-    ("telegram", ":AA", re.compile(r"(?<![0-9])[0-9]{8,10}:AA[A-Za-z0-9_-]{32,35}(?![A-Za-z0-9_-])")),
-    ("terraform", ".atlasv1.", re.compile(r"[A-Za-z0-9]{14}\.atlasv1\.[A-Za-z0-9_=-]{30,}+")),
-    ("azure-secret", "Q~", re.compile(r"(?<![A-Za-z0-9_~.-])[A-Za-z0-9_~.-]{3}[0-9]Q~[A-Za-z0-9_~.-]{30,40}")),
-    ("mailchimp", "-us", re.compile(r"(?<![0-9A-Za-z])[0-9a-f]{32}-us[0-9]{1,2}(?![0-9A-Za-z])")),
-    ("password-hash", ":::", re.compile(r"(?<=:)[0-9a-fA-F]{32}(?=:::)")),
-    ("password-hash", "*", re.compile(r"\*[0-9A-F]{40}(?![0-9A-Za-z])")),
-    ("cookie", "\ttrue\t", re.compile(r"\t(?:TRUE|FALSE)\t[0-9]{1,12}\t[^\t\n]{1,100}\t([^\s]{8,4096}+)")),
-    ("digest", "response=", re.compile(r"\bresponse=\\?\"([0-9a-f]{32,64})\\?\"")),
-    ("new-relic", "NRAL", re.compile(r"(?<![0-9A-Za-z])[0-9a-f]{36}NRAL(?![0-9A-Za-z])")),
+    ("telegram", ":AA", regex(r"(?<![0-9])[0-9]{8,10}:AA[A-Za-z0-9_-]{32,35}(?![A-Za-z0-9_-])")),
+    ("terraform", ".atlasv1.", regex(r"[A-Za-z0-9]{14}\.atlasv1\.[A-Za-z0-9_=-]{30,}+")),
+    ("azure-secret", "Q~", regex(r"(?<![A-Za-z0-9_~.-])[A-Za-z0-9_~.-]{3}[0-9]Q~[A-Za-z0-9_~.-]{30,40}")),
+    ("mailchimp", "-us", regex(r"(?<![0-9A-Za-z])[0-9a-f]{32}-us[0-9]{1,2}(?![0-9A-Za-z])")),
+    ("password-hash", ":::", regex(r"(?<=:)[0-9a-fA-F]{32}(?=:::)")),
+    ("password-hash", "*", regex(r"\*[0-9A-F]{40}(?![0-9A-Za-z])")),
+    ("cookie", "\ttrue\t", regex(r"\t(?:TRUE|FALSE)\t[0-9]{1,12}\t[^\t\n]{1,100}\t([^\s]{8,4096}+)")),
+    ("digest", "response=", regex(r"\bresponse=\\?\"([0-9a-f]{32,64})\\?\"")),
+    ("new-relic", "NRAL", regex(r"(?<![0-9A-Za-z])[0-9a-f]{36}NRAL(?![0-9A-Za-z])")),
 )
 """Tokens whose literal does not stand at their beginning: the kind, the literal, the token or what its group holds."""
 
-_KEYPAIR = re.compile(r"\[(?:[0-9]{1,3},[ ]?){63}[0-9]{1,3}\]")
+_KEYPAIR = regex(r"\[(?:[0-9]{1,3},[ ]?){63}[0-9]{1,3}\]")
 
 _NUMBERS = 64  # bytes of a key pair
 
-_DISCORD_START = re.compile(r"(?<![A-Za-z0-9_-])[MNO][A-Za-z0-9_-]{22,27}\Z")
+_DISCORD_START = regex(r"(?<![A-Za-z0-9_-])[MNO][A-Za-z0-9_-]{22,27}\Z")
 
-_DISCORD_END = re.compile(r"\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27,40}")
+_DISCORD_END = regex(r"\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27,40}")
 
-_ESCAPED = re.compile(r"(?:\\[nrtbf]|\\u[0-9a-fA-F]{4}|%[0-9A-Fa-f]{2}|\\x[0-9a-fA-F]{2}|\[[0-9;]{0,6}m)\Z")
+_ESCAPED = regex(r"(?:\\[nrtbf]|\\u[0-9a-fA-F]{4}|%[0-9A-Fa-f]{2}|\\x[0-9a-fA-F]{2}|\[[0-9;]{0,6}m)\Z")
 
 _LONGEST_ESCAPE = 8
 
-_AWS_SECRET = re.compile(r"(?<![A-Za-z0-9+/=])[A-Za-z0-9+/]{40}(?![A-Za-z0-9+/=])")
+_AWS_SECRET = regex(r"(?<![A-Za-z0-9+/=])[A-Za-z0-9+/]{40}(?![A-Za-z0-9+/=])")
 
 _NEAR = 200  # characters behind a key's id in which its secret is looked for
 
@@ -496,13 +497,13 @@ def _begins(text: str, start: int, *, alone: bool) -> bool:
 
 # ---- URLs ----
 
-_IN_PATH = re.compile(
+_IN_PATH = regex(
     r"/[\w-]{0,20}(?:reset|verify|verification|confirm|invite|invitation|magic|activate|unsubscribe|sso|share)[\w-]{0,20}/([A-Za-z0-9_~-]{20,256}+)"
 )
 
-_USER = re.compile(r"://([^\s:/@?#\"'`<>\\]{0,100}):((?:[^\s\"'`<>/\\]|(?<=\w)'(?=\w)){1,256})@(?=[A-Za-z0-9\[{$.-])")
+_USER = regex(r"://([^\s:/@?#\"'`<>\\]{0,100}):((?:[^\s\"'`<>/\\]|(?<=\w)'(?=\w)){1,256})@(?=[A-Za-z0-9\[{$.-])")
 
-_TOKEN_USER = re.compile(r"://((?:[^\s\"'`<>/\\:@?#]|(?<=\w)'(?=\w)){8,256})@(?=[A-Za-z0-9])")
+_TOKEN_USER = regex(r"://((?:[^\s\"'`<>/\\:@?#]|(?<=\w)'(?=\w)){8,256})@(?=[A-Za-z0-9])")
 
 
 def _in_urls(text: str) -> Iterator[Hit]:

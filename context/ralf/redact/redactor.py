@@ -7,7 +7,6 @@ try words against it. Redacting what is redacted changes nothing.
 from __future__ import annotations
 
 import hmac
-import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
@@ -17,9 +16,10 @@ from typing import Any
 from ralf.redact import borders, contexts, engine, formats, values
 from ralf.redact.borders import MARKER, Known, Span, marked, merged
 from ralf.redact.engine import Expression, Hit, Text, Words
+from ralf.text.patterns import regex
 from ralf.transcripts.events import Event
 
-_ESCAPED_BREAK = re.compile(r"(?<!\\)(?:\\++r)?+\\++n|\r\n")
+_ESCAPED_BREAK = regex(r"(?<!\\)(?:\\++r)?+\\++n|\r\n")
 
 _WORDS = Words(
     (

@@ -6,6 +6,7 @@ import re
 from functools import lru_cache
 
 from ralf.redact.engine import any_of, entropy, is_sample
+from ralf.text.patterns import regex
 
 # ---- names ----
 
@@ -32,9 +33,9 @@ _FOREIGN_STEMS = (
 
 _OWN_NAMES = (*_SHORT_STEMS, *_CONTAINERS, *_FOREIGN_STEMS)
 
-OPEN_STEM = re.compile(any_of(OPEN_STEMS))
+OPEN_STEM = regex(any_of(OPEN_STEMS))
 
-STEM = re.compile(rf"{OPEN_STEM.pattern}|(?:pw|(?<![a-z])(?:{'|'.join(_OWN_NAMES)}))(?![a-z])")
+STEM = regex(rf"{OPEN_STEM.pattern}|(?:pw|(?<![a-z])(?:{'|'.join(_OWN_NAMES)}))(?![a-z])")
 
 APART = frozenset(_OWN_NAMES)
 """Words of which one stands in a text where a stem is found that OPEN_STEM does not find."""
@@ -57,9 +58,7 @@ _KEYS = (
     "fernet cosmos preshared product recovery registry user customer team org live test prod host function"
 ).split()
 
-_KEY = re.compile(
-    rf"(?:{'|'.join(dict.fromkeys(_KEYS))})[_. -]?keys?(?:[_-]?(?:data|value|b64|base64|[0-9]{{1,2}}))?\Z"
-)
+_KEY = regex(rf"(?:{'|'.join(dict.fromkeys(_KEYS))})[_. -]?keys?(?:[_-]?(?:data|value|b64|base64|[0-9]{{1,2}}))?\Z")
 
 _OPEN_KEYS = (
     "option pub public primary foreign sort sorting cache caching partition range hash group idempotency i18n "
@@ -69,7 +68,7 @@ _OPEN_KEYS = (
     "filter metric log data value host known_host ssh_host context"
 ).split()
 
-_OPEN_KEY = re.compile(
+_OPEN_KEY = regex(
     rf"(?:public|primary|foreign|object|partition|cache|sort)[_.-]?keys?\Z|(?:^|[_.-])(?:{'|'.join(_OPEN_KEYS)})[_.-]?keys?\Z"
     r"|key[_.-]?(?:id|pair|name|path|file|code|up|down|word|board|frame|size|len|type|ring|hash)"
 )
@@ -81,15 +80,15 @@ _OPEN_TOKENS = (
     "limit parse syntax punctuation"
 ).split()
 
-_OPEN_TOKEN = re.compile(rf"(?:{'|'.join(_OPEN_TOKENS)})[_.-]?tokens?\Z")
+_OPEN_TOKEN = regex(rf"(?:{'|'.join(_OPEN_TOKENS)})[_.-]?tokens?\Z")
 """Tokens that open nothing: of paging, of parsers, of what is asked once."""
 
-ASKED_ONCE = re.compile(r"(?:client|request|action|operation|transaction)[_.-]?token\Z")
+ASKED_ONCE = regex(r"(?:client|request|action|operation|transaction)[_.-]?token\Z")
 """Names of tokens that, where they are a UUID, only tell one request from another."""
 
-_ANY_KEY = re.compile(r"[a-z0-9][_.-]?keys?\Z")
+_ANY_KEY = regex(r"[a-z0-9][_.-]?keys?\Z")
 
-BEFORE_KEY = re.compile(rf"(?:{'|'.join(dict.fromkeys(_KEYS))})[ ]\Z")
+BEFORE_KEY = regex(rf"(?:{'|'.join(dict.fromkeys(_KEYS))})[ ]\Z")
 
 _NO_SECRETS = (
     "ids? names? types? urls? uris? paths? files? dirs? counts? limits? sizes? len length fields? headers? params? "
@@ -98,7 +97,7 @@ _NO_SECRETS = (
     "updated enabled used sources? stdin fd manager date time changed required strength min max budget cost"
 ).split()
 
-_NO_SECRET = re.compile(rf"(?:_|-|\.|(?<=[a-z0-9]))(?:{'|'.join(_NO_SECRETS)})\Z")
+_NO_SECRET = regex(rf"(?:_|-|\.|(?<=[a-z0-9]))(?:{'|'.join(_NO_SECRETS)})\Z")
 """What ends a name that tells something of a secret, and not the secret."""
 
 
@@ -157,7 +156,7 @@ def kind_of(name: str, stem: str) -> str:
 # ---- values: made at random, chosen by a person, or only a placeholder, a variable, a word ----
 
 
-_PLACEHOLDER = re.compile(
+_PLACEHOLDER = regex(
     r"[<{\[(]|\$[({A-Za-z_]|%[({A-Za-z]?s?\b|%\(|@[A-Z]"  # <key>, {key}, ${KEY}, $(cat key), %s
     r"|(?:none|null|nil|undefined|true|false|todo|tbd)\b|(?:process|os|env|self|this)\."
     r"|(?:sha[0-9]{1,3}|md5)[-:]|(?:arn|vault|ref|file|env):|//|your|insert|replace|changeme|change[-_]|placeholder|redact"
@@ -175,21 +174,21 @@ _WORDS = frozenset(
     "empty bearer basic digest oauth jwt refresh access session cookie plain prompt stdin auto never always".split()
 )
 
-_NAME = re.compile(r"[A-Za-z_$][A-Za-z0-9_]*(?:(?:\.|->|::|\?\.)[A-Za-z_$][A-Za-z0-9_]*)*\Z")
+_NAME = regex(r"[A-Za-z_$][A-Za-z0-9_]*(?:(?:\.|->|::|\?\.)[A-Za-z_$][A-Za-z0-9_]*)*\Z")
 
-_CALL = re.compile(r"[A-Za-z_$][\w.$:]*[(\[]")
+_CALL = regex(r"[A-Za-z_$][\w.$:]*[(\[]")
 
-_WORDS_ONLY = re.compile(r"[a-z:;,._=-]*\Z")
+_WORDS_ONLY = regex(r"[a-z:;,._=-]*\Z")
 
-_PART = re.compile(r"[^A-Za-z0-9]+")
+_PART = regex(r"[^A-Za-z0-9]+")
 
-_HUMP = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|[0-9]+")
+_HUMP = regex(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|[0-9]+")
 
-_VOWEL = re.compile("[aeiouy]", re.I)
+_VOWEL = regex("[aeiouy]", re.I)
 
-_UNSPEAKABLE = re.compile("[b-df-hj-np-tv-xz]{5}", re.I)
+_UNSPEAKABLE = regex("[b-df-hj-np-tv-xz]{5}", re.I)
 
-_DIGITS = re.compile("[0-9]+")
+_DIGITS = regex("[0-9]+")
 
 _RARE = frozenset(
     letters[0] + second
@@ -286,7 +285,7 @@ def is_chosen(value: str, *, bare: bool) -> bool:
     return not value.endswith(("(", "()", ",", ";", ")")) and any(not character.isalpha() for character in value)
 
 
-_TECHNICAL = re.compile(  # words with a number that stand in code and prose: sha256, base64, int32, oauth2, v2
+_TECHNICAL = regex(  # words with a number that stand in code and prose: sha256, base64, int32, oauth2, v2
     r"(?:sha|md|aes|des|hs|rs|es|ps|rsa|ecdsa|ed|curve|x|p|secp|base|utf|latin|oauth|http|tls|ssl|rfc|iso|pbkdf|win|"
     r"u?int|i|u|f|float|bytes|varchar|char|str|string|python|py|node|java|v|version|step|test|line|page|part|phase|"
     r"user|task|issue|bug|case|item|token|key|secret|password|field|arg|param|level|type|table|column|row|figure|"
@@ -294,16 +293,16 @@ _TECHNICAL = re.compile(  # words with a number that stand in code and prose: sh
     re.I,
 )
 
-_NUMBER = re.compile(r"[#$€£+-]?[0-9][0-9.,:/%T_+-]*(?:[A-Za-z]{1,3}|bytes|chars)?\Z|0x[0-9a-f]{1,8}\Z", re.I)
+_NUMBER = regex(r"[#$€£+-]?[0-9][0-9.,:/%T_+-]*(?:[A-Za-z]{1,3}|bytes|chars)?\Z|0x[0-9a-f]{1,8}\Z", re.I)
 
-_LABEL = re.compile(r"[a-z0-9]+(?:[-_.][a-z0-9]+)+\Z")
+_LABEL = regex(r"[a-z0-9]+(?:[-_.][a-z0-9]+)+\Z")
 
-_OF_SECRETS = re.compile(
+_OF_SECRETS = regex(
     r"passw|secret|token|credential|cookie|(?<![a-z])(?:creds?|auth|keys?|login|user|session|account|certs?)(?![a-z])",
     re.I,
 )
 
-_ENGLISH = re.compile(
+_ENGLISH = regex(
     r"(?:tions?|sions?|ments?|ness|able|ible|ing|ity|ally|ately|ized|ised|ated|ators?|ance|ence|parser|handler|manager|"
     r"encoder|builder|provider|object|factory|string|name|value|text|type|data|info|field|param|parameters?|file|code|"
     r"hash|path|list|input|output|result|response|request|function|method|class|config|settings|options)\Z"
@@ -318,13 +317,13 @@ _STOPWORDS = frozenset(
     "set should that the their this to use using was when will with you your".split()
 )
 
-_FILE = re.compile(r"[\w.+-]{1,80}\.[a-z][a-z0-9]{1,4}\Z")
+_FILE = regex(r"[\w.+-]{1,80}\.[a-z][a-z0-9]{1,4}\Z")
 
-_IDENTIFIER = re.compile(r"[A-Za-z]+[0-9]{0,2}(?:[_.][A-Za-z]*[0-9]{0,2})+\Z|[A-Z]?[a-z]+(?:[A-Z][a-z]+)+[0-9]{0,2}\Z")
+_IDENTIFIER = regex(r"[A-Za-z]+[0-9]{0,2}(?:[_.][A-Za-z]*[0-9]{0,2})+\Z|[A-Z]?[a-z]+(?:[A-Z][a-z]+)+[0-9]{0,2}\Z")
 
-_SIGNS = re.compile(r"[!@#$%^&*?+=]")
+_SIGNS = regex(r"[!@#$%^&*?+=]")
 
-UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.I)
+UUID = regex(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.I)
 
 
 @lru_cache(2048)
@@ -366,13 +365,13 @@ def is_foreign(value: str) -> bool:
     return any(character.isalpha() and not character.isascii() for character in value) and any(map(str.isdigit, value))
 
 
-_ESCAPED = re.compile(r"\\u(?!00[0-7])([0-9a-fA-F]{4})")
+_ESCAPED = regex(r"\\u(?!00[0-7])([0-9a-fA-F]{4})")
 
-_CLASS = re.compile(
+_CLASS = regex(
     r"[A-Za-z_][\w.]*(?:Key|Token|Auth|Password|Secret|Credential|Cookie)s?(?:Types?|Mixin|Grant|Class|Model)?[:|]?\Z"
 )
 
-_TITLE = re.compile(r"[A-Z]+(?:_[A-Z]+)+\Z|[a-z]+(?:[-_.][a-z]+)+\Z|[a-z]+(?:[A-Z][a-z]+)+\Z")
+_TITLE = regex(r"[A-Z]+(?:_[A-Z]+)+\Z|[a-z]+(?:[-_.][a-z]+)+\Z|[a-z]+(?:[A-Z][a-z]+)+\Z")
 
 
 def is_code(value: str) -> bool:
@@ -385,7 +384,7 @@ def is_title(value: str) -> bool:
     return _TITLE.match(value) is not None and _OF_SECRETS.search(value) is not None
 
 
-_FOREIGN_LABEL = re.compile("密码|密碼|口令|パスワード|비밀번호|парол|سر|مرور|请|請|入力|输入")
+_FOREIGN_LABEL = regex("密码|密碼|口令|パスワード|비밀번호|парол|سر|مرور|请|請|入力|输入")
 
 
 @lru_cache(2048)

@@ -25,12 +25,13 @@ from ralf.storage.files import content_of
 from ralf.storage.journal import MALFORMED
 from ralf.summarize import MODELS
 from ralf.summarize.command import TIMEOUT, Command, named
+from ralf.text.patterns import regex
 
 # --------------------
 # `config.local.yaml`: only the user's own file counts, never one that came with a clone.
 
 
-_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_VARIABLE = regex(r"[A-Za-z_][A-Za-z0-9_]*")
 
 _TELL_MONEY = ("claude",)  # of the models: docs/summarizers.md
 
@@ -171,7 +172,7 @@ def _value(path: Path, key: str, value: Any, kind: str) -> Any:
 
 _MOST = 1e15  # tokens or dollars
 
-_AMOUNT = re.compile(r"(?:(\$)\s*)?(\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d[\d_]*(?:\.\d+)?)\s*(tokens?|usd|dollars?)?\Z", re.I)
+_AMOUNT = regex(r"(?:(\$)\s*)?(\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d[\d_]*(?:\.\d+)?)\s*(tokens?|usd|dollars?)?\Z", re.I)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -24,13 +23,14 @@ from ralf.model import (
     Tombstone,
 )
 from ralf.text import tokens
+from ralf.text.patterns import regex
 
 # ---- tombstones: a hash of a decision's words, and 12 bits of each word, too little to tell which word it was ----
 
 
 _SAID_DIGITS = 12
 
-_WORD = re.compile(r"\w+")
+_WORD = regex(r"\w+")
 
 
 def tombstone(decision: Decision) -> Tombstone:

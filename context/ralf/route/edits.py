@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -13,6 +12,7 @@ from ralf.format.codec import ById, Tree, from_tree, shared, to_tree
 from ralf.model import MOST_SOURCES, Decision, RouteContext, Section, Tombstone
 from ralf.route import cap
 from ralf.text.cleaning import one_line
+from ralf.text.patterns import regex
 
 
 def with_header(context: RouteContext, **fields: Any) -> RouteContext:
@@ -22,7 +22,7 @@ def with_header(context: RouteContext, **fields: Any) -> RouteContext:
 
 # ---- labels ----
 
-_LABEL = re.compile(r"DEC-[0-9]{1,9}\Z")
+_LABEL = regex(r"DEC-[0-9]{1,9}\Z")
 
 
 LINKS = ("supersedes", "superseded_by")

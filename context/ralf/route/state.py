@@ -6,7 +6,6 @@ import errno
 import hashlib
 import json
 import os
-import re
 import zlib
 from collections import deque
 from collections.abc import Iterator, Mapping
@@ -24,6 +23,7 @@ from ralf.project import Project
 from ralf.storage import files
 from ralf.storage.files import content_of, open_single_link
 from ralf.storage.journal import MALFORMED, Record, Token
+from ralf.text.patterns import regex
 
 if TYPE_CHECKING:
     from ralf.format.merge import Change
@@ -155,7 +155,7 @@ def _json(tree: object) -> bytes:
 _ITEMS = "#items"
 
 
-_ALIKE = re.compile("#+items")
+_ALIKE = regex("#+items")
 
 
 def _written(tree: Any) -> bytes:

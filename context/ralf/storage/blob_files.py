@@ -6,7 +6,6 @@ import calendar
 import hashlib
 import io
 import os
-import re
 import struct
 import time
 import zlib
@@ -19,6 +18,7 @@ from ralf.errors import BlobNotFound, DamagedBlob, UsageError
 from ralf.storage import durable, files
 from ralf.storage.journal import Blob, Digest
 from ralf.storage.journal_file import unpacked_part
+from ralf.text.patterns import regex
 
 # ---- zip files of old blobs, which earlier versions wrote ----
 #
@@ -41,7 +41,7 @@ _CENTRAL = struct.Struct("<4s6H3I5H2I")
 
 _END = struct.Struct("<4s4H2IH")
 
-_NAME = re.compile(rb"[0-9a-f]{64}")
+_NAME = regex(rb"[0-9a-f]{64}")
 
 _HINT = "ralf context verify --repair"
 
@@ -157,9 +157,9 @@ def _seconds(date: int, clock: int) -> float:
 LARGEST = 256 << 20
 """The most bytes of a blob: more is neither accepted nor read, whatever a file claims."""
 
-_DIGEST = re.compile(r"[0-9a-f]{64}")
+_DIGEST = regex(r"[0-9a-f]{64}")
 
-_ZIP = re.compile(r"\d{6}\.zip")
+_ZIP = regex(r"\d{6}\.zip")
 
 _BACK = "-"  # before the digest of a blob that was put again
 

@@ -21,10 +21,11 @@ from ralf.errors import MEND_JOURNAL, DamagedJournal, UnknownToken
 from ralf.storage import durable, files
 from ralf.storage.files import CAREFUL, content_of, open_single_link
 from ralf.storage.journal import Entry, Token
+from ralf.text.patterns import regex
 
 # ---- a line: a record in its frame, with its id, its length, and sums of both ----
 
-_FRAME = re.compile(
+_FRAME = regex(
     rb'\{"id":(?P<id>"(?:[^"\\]++|\\.)*+"),"length":(?P<length>\d{1,12}),"sha256":"(?P<sum>[0-9a-f]{32})"'
     rb'(?:,"frame":"(?P<frame>[^"]*)")?,"record":'
 )

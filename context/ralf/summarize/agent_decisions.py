@@ -9,6 +9,7 @@ from ralf.model import Decision
 from ralf.summarize import english, messages
 from ralf.summarize.messages import DECISION_WORDS, REASON_WORDS, Made, Message, around, clip, join, room_beside
 from ralf.text.matcher import AnyOf
+from ralf.text.patterns import regex
 from ralf.text.sentences import Sentence, joined
 
 # ---- the English of designs ----
@@ -210,7 +211,7 @@ recommends = AnyOf(
 )
 """Whether a sentence puts one of several ways forward as the better one."""
 
-_OFFER = re.compile(
+_OFFER = regex(
     r"(?:want me to|would you like me to|do you want me to|should (?:i|we)|shall (?:i|we)|i can|okay if i"
     r"|ok to)\s+(?:go ahead and |also |now )?"
     r"([^?]{12,})\??",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import re
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,6 +12,7 @@ from typing import Any, Literal
 
 from ralf.model import SHA256_DIGITS, Decision, Source
 from ralf.text.cleaning import clean, one_line, trimmed
+from ralf.text.patterns import regex
 from ralf.text.sentences import Support, openers
 from ralf.transcripts.events import EvidenceLine
 
@@ -261,7 +261,7 @@ CHOICE, REASON, REPORT = 0.5, 0.5, 0.5  # share of the words that stand in the l
 
 SAME, ABOUT = 0.8, 0.3  # share of the words of another decision: says the same, speaks of it
 
-_MARKS = re.compile(r"^(?:[#>=~+|\-\s]|\*(?=\s)|`{3,})+(?=\S)")
+_MARKS = regex(r"^(?:[#>=~+|\-\s]|\*(?=\s)|`{3,})+(?=\S)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -460,7 +460,7 @@ def _bare(text: str) -> str:
     return _MARKS.sub("", text).strip() if text.strip(" #>=~+|*-`") else ""
 
 
-_NO_WORD = re.compile(r"`[^`]*`|(?<![^\s`])[^\s\d/_.]{0,200}+[\d/_.]\S*+")
+_NO_WORD = regex(r"`[^`]*`|(?<![^\s`])[^\s\d/_.]{0,200}+[\d/_.]\S*+")
 
 
 def _words(text: str) -> str:

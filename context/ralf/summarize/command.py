@@ -8,7 +8,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -26,6 +25,7 @@ from ralf.model import ActiveWork, Decision
 from ralf.storage.files import open_regular
 from ralf.text import tokens
 from ralf.text.cleaning import one_line, trimmed, without_middle
+from ralf.text.patterns import regex
 from ralf.transcripts.events import EvidenceLine
 
 # ---- the question ----
@@ -166,9 +166,9 @@ def _newest(facts: Mapping[str, Any], kind: str) -> Sequence[Mapping[str, Any]]:
 
 # ---- what each command line prints ----
 
-_OPENS_FENCE, _ENDS_FENCE = re.compile(r"```(?:json)?[ \t]*+\n"), re.compile(r"\n[ \t]*+```")
+_OPENS_FENCE, _ENDS_FENCE = regex(r"```(?:json)?[ \t]*+\n"), regex(r"\n[ \t]*+```")
 
-_LLM_USAGE = re.compile(r"Token usage: ([\d,]+) input(?:, ([\d,]+) output)?")
+_LLM_USAGE = regex(r"Token usage: ([\d,]+) input(?:, ([\d,]+) output)?")
 
 
 class Printed(NamedTuple):

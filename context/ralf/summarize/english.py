@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from ralf.text.matcher import AnyOf, content_words, takes_back
+from ralf.text.patterns import regex
 
 ENOUGH = 3
 """The score from which a sentence counts as a decision."""
@@ -88,14 +89,14 @@ gives_reason = AnyOf(
 
 _PHRASE = r"[^\s.,;:!?()]+(?:\s[^\s.,;:!?()]+)"
 
-_REJECTED = re.compile(
+_REJECTED = regex(
     rf"\b(?:instead of|rather than|as opposed to|in place of|in favou?r over|and not|not)\s+({_PHRASE}{{0,13}})"
     rf"|\b(?:over|than)\s+({_PHRASE}{{0,5}})\s+because",
     re.I,
 )
 
 
-_NAMES_ONE = re.compile(r"(?:a|an|the|in|on|via|by|with|using|from)\b|`", re.I)
+_NAMES_ONE = regex(r"(?:a|an|the|in|on|via|by|with|using|from)\b|`", re.I)
 
 
 def rejected(text: str) -> list[str]:
@@ -182,7 +183,7 @@ _WILL = (
     r"|we(?:'ll| will| should| need to| have to)|need to)"
 )
 
-_COMMITS = re.compile(
+_COMMITS = regex(
     r"^(?:(?:so|then|therefore|instead|actually|ok(?:ay)?|right|good|got it|understood|yes|yeah|yep|exactly|agreed"
     r"|makes sense"
     r"|fair enough|for \w+)\b[ ,.!:—-]*|since [^,]{8,160}, )*"
@@ -201,7 +202,7 @@ _PRESCRIBES = AnyOf(
     r"|still |simply )*(?!have\b|see\b|fail|work\b|pass\b|find\b|already\b)\w+",
 )
 
-_CONCRETE = re.compile(r"`[^`]+`|\b\w+[._/]\w+|\b[a-z]+[A-Z]\w+")
+_CONCRETE = regex(r"`[^`]+`|\b\w+[._/]\w+|\b[a-z]+[A-Z]\w+")
 
 _BOOKKEEPS = AnyOf(
     r"^(?:updated?|added|fixed|wrote|created|extended|verified|bumped|ran|refreshed|adjusted) (?:the |all |two "
@@ -290,7 +291,7 @@ _ACCEPTS = AnyOf(
     r"|exactly|correct|right|fine|makes sense|that works|let's do (?:it|that)|works for me|approved?|ship it|👍)\b",
 )
 
-_PICKED = re.compile(
+_PICKED = regex(
     r"^(?:(?:yes|yeah|ok(?:ay)?|let's (?:go with|do)|go with|i'd go with|i prefer|prefer)[,. ]*+)?(?:option"
     r"|approach|number|#|choice)?\s*+"
     r"\(?(\d|[a-e])\)?(?:\s*(?:,|and|&|\+)\s*\(?(\d|[a-e])\)?(?!\w))?(?:[.):,]|\s*$|\s+(?:please|is|sounds|looks|but"
@@ -298,12 +299,12 @@ _PICKED = re.compile(
     re.I,
 )
 
-_LETTER = re.compile(
+_LETTER = regex(
     r"^\W*(?:(?:yes|ok(?:ay)?|go with)[, ]+)?(?:(?:option|approach|choice)\s*)?\(?(?:[a-e]\W*$|[A-E][,.):;]"
     r"|(?<=n )[a-e]\b)"
 )
 
-_NTH = re.compile(
+_NTH = regex(
     r"^(?:(?:yes|yeah|ok(?:ay)?|let's (?:go with|do)|go with|i'd go with|i prefer|prefer)[,. ]*)?the (first|second"
     r"|third|last|former|latter)"
     r"(?: one| option| approach| way)?\b(?! \w+ \w+ \w+ \w+ \w+ \w+)",
@@ -471,7 +472,7 @@ _PAST = AnyOf(r"\b(?:did|was|were|had|been|already|should have|would have|though
 
 _POINTS = AnyOf(r"\b(?:it|this|that|these|those|them|they|both|all)\b")
 
-_DEEDS = re.compile(
+_DEEDS = regex(
     r"fix|do|address|tackle|handle|manual(?:ly)?|start|chang|change|update|thing|want|just|try|make|that|this"
 )
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -28,6 +27,7 @@ from ralf.summarize.messages import (
 from ralf.summarize.supersession import linked
 from ralf.text.cleaning import one_line, trimmed
 from ralf.text.matcher import AnyOf
+from ralf.text.patterns import regex
 from ralf.text.sentences import Sentence, joined, sentences, split
 from ralf.transcripts.events import Event
 
@@ -85,7 +85,7 @@ _REQUEST, _SENTENCE = 120, 320  # characters
 
 _ANSWER = 60  # characters up to which a request only answers
 
-_HINT = re.compile(r"\w{2,}")
+_HINT = regex(r"\w{2,}")
 
 _EMPTY = frozenset(
     "the an of to in on for and or is are was were be do doe did what when where who which why how with at by from as"
@@ -96,7 +96,7 @@ _AROUND = 4  # characters around a sentence in its line
 
 _WEIGHT, _OFTEN, _BREVITY = 1.0, 4, 0.7
 
-_WORD = re.compile(r"\w{4,}")
+_WORD = regex(r"\w{4,}")
 
 _LEAST = 24  # characters from which a sentence says something
 

@@ -17,6 +17,7 @@ from functools import lru_cache
 
 from ralf.summarize.english import is_question
 from ralf.text.matcher import AnyOf
+from ralf.text.patterns import regex
 from ralf.text.sentences import Sentence
 
 ENOUGH, PERHAPS, SURE = -0.5, -2.0, 0.0
@@ -111,7 +112,7 @@ _EXCEPTS = AnyOf(
 
 _TELLS_STORY = AnyOf(r"\b(?:background|context|problem|history|what there is|misc|bug|plan|task|order|goal|deadline)\b")
 
-_ORDER = re.compile(
+_ORDER = regex(
     r"^(?:\W{0,9}(?:and|but|also|then|so|please|just|oh|ok|finally|second|third|first"
     r"|one more thing|\w{1,3}[.)])[ ,:]{1,3}){0,4}+"
     r"(?:add|ask|assume|avoid|begin|call|check|collect|commit|copy|create|declare|do|document|drop|explain"
@@ -125,7 +126,7 @@ _ORDER = re.compile(
 )
 
 
-_ASIDE = re.compile(r"\s?\([^()\n]{0,200}\)")
+_ASIDE = regex(r"\s?\([^()\n]{0,200}\)")
 
 _VERB = _ORDER.pattern.rpartition("(?:add|")[2].partition(")")[0]
 
@@ -137,7 +138,7 @@ _IF_EVER = AnyOf(
 
 _THIS_ONE = AnyOf(r"\b(?:it|that|this|them|the (?:bug|fix|error|problem|first|second|third|old|new))\b")
 
-_CLAUSES = re.compile(
+_CLAUSES = regex(
     r"; |: |\s[\u2013—-]\s|, (?=(?:and )?(?:i|he|she|we|they|it|someone|somebody|that|this|so|because|since|as"
     r"|which|where|then|ich|weil|denn|da"
     r"|car|parce|c['\u2019]est|porque|que)\b)|(?:(?<=,)| ) ?(?=(?:hence|so) )",
@@ -153,7 +154,7 @@ _NOT_ONCE = AnyOf(
 )
 
 
-_DESCRIBES = re.compile(r"\b(?:which|who) (?:never|always) (?!(?:is|has|needs|belongs|goes)\b)[a-z]{2,40}s\b")
+_DESCRIBES = regex(r"\b(?:which|who) (?:never|always) (?!(?:is|has|needs|belongs|goes)\b)[a-z]{2,40}s\b")
 """What something does, not what is to be done: ", which never finishes"."""
 
 _NOTHING = -9.0  # the weight of a question and of what only announces
@@ -410,7 +411,7 @@ _OF_RULES = _OF_ORDERS - {"all", "generic", "indefinite", "is done"}
 
 _FOR_ONCE = frozenset(("once", "if ever", "supposes", "quotes", "tells"))
 
-_QUOTE = re.compile(
+_QUOTE = regex(
     r"\"[^\"\n]{8,}+\"|\u201c[^\u201c\u201d\n]{8,}+\u201d|\u201e[^\u201c\u201d\u201e\n]{8,}+[\u201c\u201d]"
     r"|«[^«»\n]{8,}+»|(?<!\w)'[^'\n]{12,}+'(?!\w)|\u2018[^\u2018\u2019\n]{12,}+\u2019(?!\w)"
 )

@@ -15,6 +15,7 @@ from ralf.model import SHA256_DIGITS, Decision, Source
 from ralf.summarize import english
 from ralf.text.cleaning import trimmed
 from ralf.text.matcher import AnyOf, content_words
+from ralf.text.patterns import regex
 from ralf.text.sentences import Sentence, joined, sentences
 from ralf.transcripts.events import Event
 
@@ -175,7 +176,7 @@ _SAYS = (
     r"|mentions?|suggests?|recommends?|directs?|orders?|demands?)"
 )
 
-_REPORTS_SOURCE = re.compile(
+_REPORTS_SOURCE = regex(
     r"^(?:and |but |so |also,? |here )?(?:the|this|that|its|their|a|an|one)\b[^.:;\"]{0,60}?"
     rf"\b{_SOURCE}\b[^.:;\"]{{0,40}}?\b{_SAYS}\b(?: (?:me|us|you|agents?|readers?))?(?: to (?:me|us))?"
     r"\s*(?P<how>:|,? ?[\"'`\u201c\u2018]|that\b)"
@@ -183,7 +184,7 @@ _REPORTS_SOURCE = re.compile(
     re.IGNORECASE,
 )
 
-_REPORTED = re.compile(
+_REPORTED = regex(
     r"^(?i:\W{0,9}(?:(?:and|but|so|also|then|now|well|apparently|btw|by the way|yesterday|today)\W{1,9})*)"
     r"(?:(?i:he|she|they|someone|somebody|people|everyone"
     r"|(?:my|our|the|their|his|her|some|one|a|an|another|this|that|these|der|die|das|eine?"
@@ -197,7 +198,7 @@ _REPORTED = re.compile(
     r"|quiere|escribe)\b",
 )
 
-_CONCLUDES = re.compile(r"[,;.] (?:so|therefore|hence|thus|which is why)\b,? ?(?:i|we|let|i'll|we'll)\b", re.IGNORECASE)
+_CONCLUDES = regex(r"[,;.] (?:so|therefore|hence|thus|which is why)\b,? ?(?:i|we|let|i'll|we'll)\b", re.IGNORECASE)
 
 
 def reports_others(text: str) -> bool:
@@ -226,7 +227,7 @@ def own_sentences(said: Sequence[Sentence]) -> list[Sentence]:
 
 _MOST_WORDS = 10
 
-_CLAUSE = re.compile(r"([^:`]{2,70}):\s+(?=\S)")
+_CLAUSE = regex(r"([^:`]{2,70}):\s+(?=\S)")
 
 _DECIDES = AnyOf(
     r"\b(?:decid|decision|settl|conclu|verdict|(?<!-)commit(?:ted|ting)? (?:to|on)|resolv|resolution|choice|choos"
@@ -241,7 +242,7 @@ _REPORTS = AnyOf(
     r"|insight|difference|risk|concern|caveat|note that|symptom|review|comment\w*|suggestion|alternativ\w*)s?\b"
 )
 
-_CONCRETE = re.compile(r"[`/\d_]|\w\.\w|[a-z][A-Z]|\w\(\)")
+_CONCRETE = regex(r"[`/\d_]|\w\.\w|[a-z][A-Z]|\w\(\)")
 
 _REACTS = AnyOf(
     r"\b(?:it|that|this|there|these|those|he|she|they|is|are|was|were|\w+ed|either|or|yes|yeah|yep|no|nope|right"
@@ -363,13 +364,13 @@ _FILE_KEYS = ("file_path", "path", "filePath", "target_file")
 
 _CONTENT_KEYS = ("content", "new_string", "file_text", "new_str")
 
-_HEREDOC = re.compile(r"<<-?[ \t]{0,8}(['\"]?)([A-Za-z_]\w{0,60})\1")
+_HEREDOC = regex(r"<<-?[ \t]{0,8}(['\"]?)([A-Za-z_]\w{0,60})\1")
 
 _MOST_HEREDOCS = 4
 
-_PUBLISHES = re.compile(r"\bgit\b[^\n|]{0,40}\b(?:commit|tag|notes)\b|\b(?:gh|glab|hub|jira|linear)\b")
+_PUBLISHES = regex(r"\bgit\b[^\n|]{0,40}\b(?:commit|tag|notes)\b|\b(?:gh|glab|hub|jira|linear)\b")
 
-_MESSAGE = re.compile(r"\s-m\s+(?:\"((?:[^\"\\$]|\\.){20,})\"|'([^']{20,})')")
+_MESSAGE = regex(r"\s-m\s+(?:\"((?:[^\"\\$]|\\.){20,})\"|'([^']{20,})')")
 
 _LEAST = 40  # characters from which an argument is prose
 

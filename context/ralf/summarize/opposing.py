@@ -18,8 +18,9 @@ from math import exp
 
 from ralf.summarize.english import is_question
 from ralf.summarize.reading import Kind, Reading, concept, flat, read, tables
+from ralf.text.patterns import regex
 
-_WORD = re.compile(r"[^\W_][\w+#'\u2019-]*(?:[./][\w+#-]+)*")
+_WORD = regex(r"[^\W_][\w+#'\u2019-]*(?:[./][\w+#-]+)*")
 
 _ATTRIBUTE = (
     r"(?:level|mode|name|size|limit|format|type|colou?r|font|theme|version|port|path|default|strategy|policy|timeout"
@@ -27,47 +28,47 @@ _ATTRIBUTE = (
     r"|driver|provider|style|scheme|algorithm|library|framework|tool|server|licen[cs]e|minimum|maximum|target)"
 )
 
-_SETS = re.compile(
+_SETS = regex(
     rf"\b((?:[\w-]{{1,40}} ){{0,2}}{_ATTRIBUTE}s?)"
     r"(?: (?:is|are|should be|will be|stays|becomes|goes|moves)(?: (?:to|at|now)){0,2}| to| =|:| as)\s+"
     r"(?:the |an? )?([\w`.+#-]{1,60})",
     re.I,
 )
 
-_NAMES = re.compile(
+_NAMES = regex(
     r"\b(?:re)?(?:name|call)s? (?:(?:the|this|that|it) )?([\w-]{1,40})(?: to| as)? ([`'\"][\w.-]{1,60})", re.I
 )
 
 _PLACE = r"((?:[\w`./-]++\s*+){1,4})"
 
-_PUTS = re.compile(
+_PUTS = regex(
     r"\b(?:store|put|keep|save|write|place|hold|move)s? (?:(?:the|all|our) )?([\w-]{1,40}(?: [\w-]{1,40})?)"
     rf"(?: as [\w-]{{1,40}})? (?:in|into|to|on|next to|under|beside|inside)\s+{_PLACE}",
     re.I,
 )
 
-_LIES = re.compile(
+_LIES = regex(
     r"(?<![\w-])([\w-]{1,40})(?: (?:now|all|always))?"
     r" (?:goe?s?|lives?|sits?|lies?|belongs?|(?:are|is) (?:stored|kept|saved)|vont|kommen|gehen)"
     rf"\s+(?:in|into|to|on|next to|under|beside|inside|dans|nach|auf)\s+{_PLACE}",
     re.I,
 )
 
-_BEFORE = re.compile(
+_BEFORE = regex(
     r"(?<![\w-])([\w-]{1,40}) (?:first|before|then|und dann|vor|d'abord|avant|antes de)\W{1,3}"
     r"(?:(?:the|then|and|a|der|die|das|le|la|el) ){0,3}([\w-]{1,40})",
     re.I,
 )
 
-_AFTER = re.compile(
+_AFTER = regex(
     r"(?<![\w-])([\w-]{1,40}) (?:\w{1,20} )?(?:after|nach|après|después de)"
     r" (?:(?:the|a|der|dem|le|la|el) )?([\w-]{1,40})",
     re.I,
 )
 
-_LARGE = re.compile(r"(?<![\w.-])\d{3,9}(?![\w.-]*\w)")
+_LARGE = regex(r"(?<![\w.-])\d{3,9}(?![\w.-]*\w)")
 
-_DENIES_NUMBER = re.compile(
+_DENIES_NUMBER = regex(
     r"\b\d{3,9} (?:is|was|are) (?:\w{1,20} )?(?:taken|used|in use|blocked|gone|wrong)\b|\bnot \d{3,9}\b", re.I
 )
 

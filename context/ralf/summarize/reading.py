@@ -15,14 +15,15 @@ from itertools import pairwise
 from pathlib import Path
 
 from ralf.text.matcher import AnyOf
+from ralf.text.patterns import regex
 
 # ---- kinds of words ----
 
 _FILE = Path(__file__).parents[1] / "data" / "choices.txt"
 
-_SHORTENED = re.compile(r"['\u2019](?:s|re|ll|ve|d)$")
+_SHORTENED = regex(r"['\u2019](?:s|re|ll|ve|d)$")
 
-_ENDING = re.compile(
+_ENDING = regex(
     r"(?:ings?(?<=\w{6})|ed(?<=\w{5})|en(?<=\w{6})|ies(?<=\w{5})|e?s(?<=\w{4})|er(?<=\w{6})|e(?<=\w{5})|y(?<=\w{5}))$"
 )
 
@@ -210,9 +211,9 @@ _OBJECT = 3  # words of what is turned away from
 
 _LONGEST_NAME = 3  # words of a member
 
-_WORD = re.compile(r"`[^`\n]{1,60}`|#[0-9A-Fa-f]{6}\b|[^\W_][\w+#'\u2019-]*(?:[./][\w+#-]+)*%?|%")
+_WORD = regex(r"`[^`\n]{1,60}`|#[0-9A-Fa-f]{6}\b|[^\W_][\w+#'\u2019-]*(?:[./][\w+#-]+)*%?|%")
 
-_BREAK = re.compile(
+_BREAK = regex(
     r"[;:!?\u2013\u2014(),]\s|[.)]\s+|\s[-\u2013\u2014]\s"
     r"|\s(?:because|since|given that|so that|otherwise|weil|denn|car|parce que|porque|puisque|but|aber|mais|pero"
     r"|rather than|instead of|statt|and not)\s|\sas (?=the\b|we\b|it\b|they\b|two\b|three\b|our\b|i\b)",
@@ -221,13 +222,13 @@ _BREAK = re.compile(
 
 _FOR = r"because|since|given that|so that|otherwise|weil|denn|car|parce que|porque|puisque"
 
-_REASON = re.compile(rf"\b(?:{_FOR}|as)\b", re.I)
+_REASON = regex(rf"\b(?:{_FOR}|as)\b", re.I)
 
-_GIVES_REASON = re.compile(rf"(?:{_FOR})\b", re.I)
+_GIVES_REASON = regex(rf"(?:{_FOR})\b", re.I)
 
 _REFUSES = AnyOf(r"\b(?:rather than|instead of|statt|and not)\b")
 
-_SENTENCE = re.compile(r"(?<=[.;!?:])\s+")
+_SENTENCE = regex(r"(?<=[.;!?:])\s+")
 
 _DENIES = AnyOf(
     r"\b(?:no(?! later| longer than)|not|never|without|don't|do not|doesn't|dont|don\u2019t|won't|can't|cannot|stop"
@@ -310,11 +311,11 @@ _LEADS_ON = frozenset(
 
 _STANDS_FOR = frozenset("it them these those ihn".split())
 
-_FRACTION = re.compile(r"(\d{1,9})/(\d{1,9})")
+_FRACTION = regex(r"(\d{1,9})/(\d{1,9})")
 
-_NUMBER = re.compile(r"(\d+(?:[.,]\d+)*(?:e-?\d+)?)(%|[a-z]{0,6})")
+_NUMBER = regex(r"(\d+(?:[.,]\d+)*(?:e-?\d+)?)(%|[a-z]{0,6})")
 
-_PIECE = re.compile(r"[^a-z0-9]+")
+_PIECE = regex(r"[^a-z0-9]+")
 
 
 @dataclass(frozen=True, slots=True)

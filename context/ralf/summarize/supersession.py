@@ -16,6 +16,7 @@ from ralf.summarize.english import is_question, leans
 from ralf.summarize.opposing import keys, opposes
 from ralf.text.cleaning import one_line
 from ralf.text.matcher import AnyOf, affirmed, alike, content_words, replaced_terms, takes_back
+from ralf.text.patterns import regex
 
 # ---- one thing in the place of another ----
 
@@ -23,7 +24,7 @@ _MOST_WORDS, _MOST_NAMED = 32, 14  # words, and words that name something: a lon
 
 _MOST_CHOSEN = 4  # words that name what was chosen
 
-_TOKEN = re.compile(r"`[^`\s]+`|[A-Za-z0-9_+#]+(?:[-./][A-Za-z0-9_+#]+)*")
+_TOKEN = regex(r"`[^`\s]+`|[A-Za-z0-9_+#]+(?:[-./][A-Za-z0-9_+#]+)*")
 
 _PLAIN = frozenset(
     "about above across after against among aren back base be become before begin behind belong below beneath"
@@ -64,15 +65,15 @@ _FROM_NOW = AnyOf(
     r"|reconsider\w*|rethink|rethought|revis\w+|better|new|chang\w+|successor|replacement)\b",
 )
 
-_NARRATES = re.compile(
+_NARRATES = regex(
     r"(?:and |so |ok(?:ay)?,? )*(?:now|next|first|then|let me)\b[ ,]+"
     r"(?:i\b|i'll|let|(?!(?:the|our|we|a|an|it|its|this|that)\b)(?-i:[a-z])\w+ )",
     re.I,
 )
 
-_REASON = re.compile(r"\b(?:because|since|so that|as it|to avoid|in order to)\b|(?<=\w)[.;] ", re.I)
+_REASON = regex(r"\b(?:because|since|so that|as it|to avoid|in order to)\b|(?<=\w)[.;] ", re.I)
 
-_CLAUSE_ENDS = re.compile(r"[,;:.!\u2013\u2014] ")
+_CLAUSE_ENDS = regex(r"[,;:.!\u2013\u2014] ")
 
 _STAYS = r"(?:keep\w*|kept|stay\w*|stick\w*|stuck|remain\w*|still|continu\w*|retain\w*|leav\w*|left)"
 
@@ -209,7 +210,7 @@ _changes = AnyOf(
 
 _PUTS_INSTEAD = AnyOf(r"\b(?:instead|use|go with|switch|replace|rather|back to|we now|now we)\b")
 
-_REFERENT = re.compile(r" \([^()]*\)$")  # what "that" stands for: `user_decisions` puts it behind the words
+_REFERENT = regex(r" \([^()]*\)$")  # what "that" stands for: `user_decisions` puts it behind the words
 
 _NEAR = 60  # lines of a transcript: some turns
 

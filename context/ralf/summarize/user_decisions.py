@@ -12,6 +12,7 @@ from ralf.model import Decision
 from ralf.summarize import agent_decisions, english, lasting, messages
 from ralf.summarize.messages import DECISION_WORDS, REASON_WORDS, Made, Message, around, clip, join, room_beside, span
 from ralf.text.matcher import AnyOf, content_words
+from ralf.text.patterns import regex
 from ralf.text.sentences import Sentence, joined, plain, sentences
 from ralf.transcripts.events import Event
 
@@ -106,9 +107,7 @@ def options_of(said: Sequence[Sentence]) -> dict[str, str]:
     return found
 
 
-_NAMED = re.compile(
-    r"(?:(option|approach) )?(\d|[a-z])(?:[.):]|(?<=option \w)|(?<=approach \w))\s+(\S.*)", re.IGNORECASE
-)
+_NAMED = regex(r"(?:(option|approach) )?(\d|[a-z])(?:[.):]|(?<=option \w)|(?<=approach \w))\s+(\S.*)", re.IGNORECASE)
 
 
 def _decides(reply: Message, answered: str) -> bool:
@@ -181,7 +180,7 @@ def _proposal(offered: Message, proposed: Sequence[Sentence]) -> str:
     return clip(option, DECISION_WORDS) or span(offered.said, [*first, *listed], DECISION_WORDS)
 
 
-_OPTION = re.compile(r"\boption (\d|[a-e])\b", re.IGNORECASE)
+_OPTION = regex(r"\boption (\d|[a-e])\b", re.IGNORECASE)
 
 
 def _question(offered: Message) -> str:
@@ -211,7 +210,7 @@ def _proposes(sentence: Sentence) -> bool:
 
 # ---- plans and questions of a tool ----
 
-_APPROVED = re.compile(r"^#+ *approved plan\b[^\n]*\n", re.IGNORECASE | re.MULTILINE)
+_APPROVED = regex(r"^#+ *approved plan\b[^\n]*\n", re.IGNORECASE | re.MULTILINE)
 
 _WHY = AnyOf(r"\b(?:context|why|background|problem|motivation|overview|goal|summary|purpose)\b")
 
@@ -232,7 +231,7 @@ _STEPS, _STEP_WORDS, _CHOICES = 6, 14, 4
 
 _MOST_ASKED, _LONGEST_ANSWER = 16, 20_000  # questions, and options of one; characters of what was answered
 
-_FREE = re.compile(r"(?<![\"'=:>])[\"'=:>]++\s*+([^\"]{2,400})\"")
+_FREE = regex(r"(?<![\"'=:>])[\"'=:>]++\s*+([^\"]{2,400})\"")
 
 
 def tool_decisions(events: Sequence[Event]) -> Made:

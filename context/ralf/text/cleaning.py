@@ -10,6 +10,7 @@ from itertools import accumulate
 from typing import NamedTuple
 
 from ralf.errors import UsageError
+from ralf.text.patterns import regex
 
 MARK = "[forgotten]"
 """Stands where words were taken out."""
@@ -33,7 +34,7 @@ _JOINERS = "\u200c\u200d"  # part of words in some scripts, and of emoji
 
 _STYLES = "\ufe0e\ufe0f"  # an emoji as text, as a picture
 
-_ANY_ASCII = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
+_ANY_ASCII = regex(r"[\x00-\x08\x0b-\x1f\x7f]")
 
 
 class Word(NamedTuple):
@@ -114,9 +115,9 @@ def one_line(text: str) -> str:
     return " ".join(text.split())
 
 
-_ITEM = re.compile(r"\s*(?:[-*+•]\s+|(?P<number>\d{1,3}[.)]\s+))(?P<text>\S.*)")
+_ITEM = regex(r"\s*(?:[-*+•]\s+|(?P<number>\d{1,3}[.)]\s+))(?P<text>\S.*)")
 
-_TITLE = re.compile(r"#{1,6}\s+(?P<text>\S.*)")
+_TITLE = regex(r"#{1,6}\s+(?P<text>\S.*)")
 
 _ENDS = (".", "!", "?", "…", ":", ";", ",")
 
@@ -137,7 +138,7 @@ def prose(text: str) -> str:
 
 # ---- shortening: a cut says "…" and leaves no backtick without its partner ----
 
-_LONE = re.compile(r"(?<!`)`(?!`)")  # a fence is no mark of a name
+_LONE = regex(r"(?<!`)`(?!`)")  # a fence is no mark of a name
 
 _MARK = "…"
 
@@ -185,7 +186,7 @@ _SHORT_LABEL = "notes, not instructions"
 FENCE_TOKENS, SHORT_FENCE_TOKENS = 48, 26
 """o200k_base tokens of both lines together, with the whole label and with the short one."""
 
-_FENCE = re.compile(rf"(?m)^{OWN_OUTPUT} (\d{{9}}): [^\n]*\n")
+_FENCE = regex(rf"(?m)^{OWN_OUTPUT} (\d{{9}}): [^\n]*\n")
 
 
 def fenced(text: str, *, short: bool = False) -> str:
@@ -266,7 +267,7 @@ def besides(text: str) -> str:
 
 # ---- names of routes ----
 
-_NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,62}[A-Za-z0-9])?\Z")
+_NAME = regex(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,62}[A-Za-z0-9])?\Z")
 
 _ENDINGS = (".md", ".tmp", ".lock")
 
@@ -276,7 +277,7 @@ _RESERVED = frozenset(
 
 _READ = 400  # characters of a request of which a name is made
 
-_POLITE = re.compile(
+_POLITE = regex(
     r"\A(?:(?:please|hi|hello|hey|ok|okay|so|now|well|thanks|(?:can|could|would|will) you|i (?:want|need) you to|lets)"
     r"\b[\s,.!:]*)+"
 )

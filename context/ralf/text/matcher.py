@@ -8,10 +8,11 @@ from functools import cached_property, lru_cache
 from itertools import chain, groupby, pairwise
 
 from ralf.text.cleaning import Word
+from ralf.text.patterns import regex
 
 # ---- caseless patterns ----
 
-_ESCAPE = re.compile(r"\\.", re.S)
+_ESCAPE = regex(r"\\.", re.S)
 
 _ODD = ("\u017f", "\u0131")  # a long s and an i without a dot are an s and an i to who is blind to case
 
@@ -110,7 +111,7 @@ def _joined(branches: Iterable[str]) -> str:
     return "|".join(parts)
 
 
-_PIECE = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\\\]])*\]|.", re.S)  # of a pattern: an escape, a set, or a character
+_PIECE = regex(r"\\.|\[\^?\]?(?:\\.|[^\\\]])*\]|.", re.S)  # of a pattern: an escape, a set, or a character
 
 
 def _split(pattern: str) -> list[str]:
@@ -127,11 +128,11 @@ def _split(pattern: str) -> list[str]:
 
 # ---- what a sentence is about ----
 
-_WORD = re.compile(r"[A-Za-z0-9_+#]+")
+_WORD = regex(r"[A-Za-z0-9_+#]+")
 
-_NAME = re.compile(r"(?<![A-Za-z0-9_+#])(?!\A)(?<![.!?:;] )[A-Z][A-Za-z0-9_+#]*")
+_NAME = regex(r"(?<![A-Za-z0-9_+#])(?!\A)(?<![.!?:;] )[A-Z][A-Za-z0-9_+#]*")
 
-_ENDING = re.compile(r"(?:ing(?<=\w{7})|e[ds](?<=\w{6})|s(?<=\w{5}))$", re.M)  # behind four letters at the least
+_ENDING = regex(r"(?:ing(?<=\w{7})|e[ds](?<=\w{6})|s(?<=\w{5}))$", re.M)  # behind four letters at the least
 
 _EMPTY = frozenset(
     "the and for with that this use uses using used now instead not from our are was will should have has its can"
@@ -167,7 +168,7 @@ takes_back = AnyOf(
 
 # ---- what a text turns away from ----
 
-_REPLACED = re.compile(
+_REPLACED = regex(
     r"\b(?:instead of|no longer|rather than|away from|moves? from|moved from|switch(?:ed|ing)? from|dropping"
     r"|dropped|drop"
     r"|replac(?:e|es|ed|ing)|abandon(?:ed|ing)?|revert(?:ed|ing)?|undo|scrap|back out|remov(?:e|ed|ing)"
@@ -232,11 +233,11 @@ _LONGEST = 4_000  # characters of a question that are looked at
 
 _PREFIX = 5  # characters that forms of a word share which the stemmer does not join: stable, stabilise
 
-_QUESTION_WORD = re.compile(r"\w+")
+_QUESTION_WORD = regex(r"\w+")
 
-_HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+_HUMP = regex(r"(?<=[a-z0-9])(?=[A-Z])")
 
-_PART = re.compile(r"[^\W_]+")
+_PART = regex(r"[^\W_]+")
 
 STOP = frozenset(
     "a about all also an and any are as at be because been but by can could decide decided decision decisions did do"

@@ -10,38 +10,37 @@ from itertools import pairwise
 
 from ralf.text.cleaning import NAMED, one_line
 from ralf.text.matcher import stands_whole
+from ralf.text.patterns import regex
 
 _LONGEST = 40_000  # characters of one message that are read
 
-_FENCE = re.compile(r"^\s*(`{3,}|~{3,})")
+_FENCE = regex(r"^\s*(`{3,}|~{3,})")
 
-_ITEM = re.compile(r"^\s{0,12}(?:([-*+•])|(?:\*\*)?\(?(\d{1,2}|[a-zA-Z]|[ivx]{2,4})[.)])\s+(?:\[[ xX]\]\s+)?(?=\S)")
+_ITEM = regex(r"^\s{0,12}(?:([-*+•])|(?:\*\*)?\(?(\d{1,2}|[a-zA-Z]|[ivx]{2,4})[.)])\s+(?:\[[ xX]\]\s+)?(?=\S)")
 
-_HEADING = re.compile(r"^\s{0,3}#{1,6}\s+(.*)$")
+_HEADING = regex(r"^\s{0,3}#{1,6}\s+(.*)$")
 
-_BOLD_LINE = re.compile(r"^\s*\*\*[^*\n]{1,120}\*\*:?\s*$")
+_BOLD_LINE = regex(r"^\s*\*\*[^*\n]{1,120}\*\*:?\s*$")
 
-_SKIPPED = re.compile(r"^\s*(?:[|>│├└┌┐┘┤┬┴┼━─═⎿↳▸]|-{3,}\s*$|={3,}\s*$|\*{3,}\s*$|</?[a-z_-]+>\s*$)")
+_SKIPPED = regex(r"^\s*(?:[|>│├└┌┐┘┤┬┴┼━─═⎿↳▸]|-{3,}\s*$|={3,}\s*$|\*{3,}\s*$|</?[a-z_-]+>\s*$)")
 
-_CODE_LINE = re.compile(r"^(?: {4,}|\t)\S|^\s*(?://|/\*|\$ |>>> |@@ |diff --git|\+\+\+ |--- a/)|[{};]\s*$")
+_CODE_LINE = regex(r"^(?: {4,}|\t)\S|^\s*(?://|/\*|\$ |>>> |@@ |diff --git|\+\+\+ |--- a/)|[{};]\s*$")
 
-_EMPHASIS = re.compile(rf"(?P<name>{NAMED})|\*\*|(?<!\w)__(?=\w)|(?<=\w)__(?!\w)")
+_EMPHASIS = regex(rf"(?P<name>{NAMED})|\*\*|(?<!\w)__(?=\w)|(?<=\w)__(?!\w)")
 
-_BOX = re.compile(r"[│├└┌┐┘┤┬┴┼━─═]")
+_BOX = regex(r"[│├└┌┐┘┤┬┴┼━─═]")
 
-_END = re.compile(
-    r"(?:(?<![.!?…])[.!?…]++[\"')\]*_\u201d\u2019]{0,3}|:)\s+(?=[\"'(\[*_`\u201c]{0,3}[A-Z0-9`/.\[]|[a-z])"
-)
+_END = regex(r"(?:(?<![.!?…])[.!?…]++[\"')\]*_\u201d\u2019]{0,3}|:)\s+(?=[\"'(\[*_`\u201c]{0,3}[A-Z0-9`/.\[]|[a-z])")
 
-_ABBREVIATED = re.compile(
+_ABBREVIATED = regex(
     r"(?:^|[\s(])(?:e\.g|i\.e|etc|vs|cf|approx|incl|resp|max|min|ca|bzw|ggf|z\.b|u\.a|d\.h|p\.ex|fig|sec|dr|mr"
     r"|ms|st|al|[a-z])\.$",
     re.I,
 )
 
-_NUMBER = re.compile(r"(?<![^\s(])(\d{1,2})\.$")
+_NUMBER = regex(r"(?<![^\s(])(\d{1,2})\.$")
 
-_BEFORE_NUMBER = re.compile(r"(?<![^\W\d_])([^\W\d_]{1,30})\s{1,3}\d{1,2}\.$")
+_BEFORE_NUMBER = regex(r"(?<![^\W\d_])([^\W\d_]{1,30})\s{1,3}\d{1,2}\.$")
 
 _ORDINAL = frozenset(
     "am der die das den dem des dieser diese dieses jeder jede jedes ein eine einen einem einer im zum zur vom bis ab"
@@ -49,7 +48,7 @@ _ORDINAL = frozenset(
 )
 """German words before a number whose full stop makes it an ordinal."""
 
-_MONTH = re.compile(r"(?:jan|feb|mär|apr|mai|jun|jul|aug|sep|okt|nov|dez)[a-zä]{0,6}\b", re.I)
+_MONTH = regex(r"(?:jan|feb|mär|apr|mai|jun|jul|aug|sep|okt|nov|dez)[a-zä]{0,6}\b", re.I)
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,15 +151,15 @@ def _is_mark(text: str, start: int, place: int, end: int) -> bool:
 
 # ---- promise tags ----
 
-_PROMISE = re.compile(r"<promise>\s*([A-Za-z][A-Za-z _-]{1,38}?)\s*</promise>")
+_PROMISE = regex(r"<promise>\s*([A-Za-z][A-Za-z _-]{1,38}?)\s*</promise>")
 
-_CODE_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
+_CODE_FENCE = regex(r" {0,3}(`{3,}|~{3,})")
 
-_WORDS_OR_MARKS = re.compile(r"[\w`'\"|/>\u2018-\u201f\u00ab\u00bb]")
+_WORDS_OR_MARKS = regex(r"[\w`'\"|/>\u2018-\u201f\u00ab\u00bb]")
 
-_QUOTES = re.compile(r"[`'\"\u2018-\u201f\u00ab]")
+_QUOTES = regex(r"[`'\"\u2018-\u201f\u00ab]")
 
-_LEADS_UP = re.compile(
+_LEADS_UP = regex(
     r"(?!\s*[-+*•]\s)[\W_]*"
     r"|(?=.*?[^\W\d_])(?:\W*+\w++)*+(?=\W*?[.!?)\]…✅✓✔])\W*"
     r"|\W*(?:(?:final|exit|run|task) )?(?:promise|status|outcome|result|verdict)\W*",
@@ -200,27 +199,27 @@ def _made_in(line: str) -> str:
 
 # ---- claims, and what bears them out ----
 
-_QUOTED = re.compile(r"`([^`]+)`")
+_QUOTED = regex(r"`([^`]+)`")
 
 _EDGES = ".,;:!?…()[]{}<>\"'*_“”‘’«»|—–"  # noqa: RUF001  # typographic quotes and dashes are what is stripped
 
-_PLAIN = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]{1,2})?\Z")  # noqa: RUF001  # an apostrophe
+_PLAIN = regex(r"[^\W\d_]+(?:['’][^\W\d_]{1,2})?\Z")  # noqa: RUF001  # an apostrophe
 
-_CLAIMED_NUMBER = re.compile(r"(?<![\w.])\d[\d,]*(?:\.\d+)?(?![\w])")
+_CLAIMED_NUMBER = regex(r"(?<![\w.])\d[\d,]*(?:\.\d+)?(?![\w])")
 
-_WORD = re.compile(r"[^\W\d_]+")
+_WORD = regex(r"[^\W\d_]+")
 
-_CASELESS = re.compile("[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
+_CASELESS = regex("[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 
-_DENIAL = re.compile(r"\b(?:not|never|cannot|no longer)\b|n['’]t\b", re.I)  # noqa: RUF001  # an apostrophe
+_DENIAL = regex(r"\b(?:not|never|cannot|no longer)\b|n['’]t\b", re.I)  # noqa: RUF001  # an apostrophe
 
-_NEGATIVE = re.compile(
+_NEGATIVE = regex(
     r"\b(?:not|never|no|none|nothing|cannot|without|avoid\w*|dropp?\w*|remov\w*|reject\w*|instead|rather|stop\w*|fail\w*)\b"
     r"|n['’]t\b",  # noqa: RUF001  # an apostrophe
     re.I,
 )
 
-_SENTENCE = re.compile(r"(?:^|[.!?:;]\s+|\s[—–-]\s)[\"'(*]*([^\W\d_]+)", re.M)  # noqa: RUF001
+_SENTENCE = regex(r"(?:^|[.!?:;]\s+|\s[—–-]\s)[\"'(*]*([^\W\d_]+)", re.M)  # noqa: RUF001
 
 _STOP = frozenset(
     """
@@ -242,11 +241,11 @@ _OPENERS = _STOP | frozenset(
 )
 """Words that open a sentence without being a name."""
 
-_HUMP = re.compile(r"[^\W\d_](?=[A-Z][a-z])|[a-z](?=[A-Z])")
+_HUMP = regex(r"[^\W\d_](?=[A-Z][a-z])|[a-z](?=[A-Z])")
 
-_FORM = re.compile(r"(?:ed|ing|ly)\Z")
+_FORM = regex(r"(?:ed|ing|ly)\Z")
 
-_CUT = re.compile(r"(?<=[.!?;])\s+|\n+")
+_CUT = regex(r"(?<=[.!?;])\s+|\n+")
 
 _REACH = 4  # words that a "not" speaks of
 

@@ -17,6 +17,7 @@ from itertools import accumulate
 from zlib import crc32
 
 from ralf.errors import Damaged
+from ralf.text.patterns import regex
 
 TYPE_CHECKING = False  # `typing` would be a third of this module's import time
 if TYPE_CHECKING:
@@ -66,11 +67,11 @@ _MOST_WORDS = 1 << 16  # that are remembered
 # Between these two characters PATTERN always starts a new match, whatever surrounds them, so the counts of the two
 # sides add up to the count of the whole: no alternative goes on from a letter or digit to a space, and none goes on
 # from a newline to anything but white space or a slash.
-_CUT = re.compile(r"[A-Za-z0-9](?= )|\n(?=[^\s/])")
+_CUT = regex(r"[A-Za-z0-9](?= )|\n(?=[^\s/])")
 
 _CUT_WITHIN = 4_096
 
-_ESTIMATE = re.compile(r"[A-Za-z]+|[0-9]{1,3}|[^\x00-\x7f]|[^\sA-Za-z0-9]+|\s{2,}")
+_ESTIMATE = regex(r"[A-Za-z]+|[0-9]{1,3}|[^\x00-\x7f]|[^\sA-Za-z0-9]+|\s{2,}")
 
 _ESTIMATE_PIECE = 1_000_000
 

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from ralf.text.patterns import regex
 from ralf.transcripts.events import (
     START,
     Event,
@@ -41,15 +42,15 @@ from ralf.transcripts.typed import typed
 LISTS = ("messages", "history", "trajectory", "conversation", "conversations")
 """Keys under which an object holds its messages."""
 
-_SHOWS_STATUS = re.compile(
+_SHOWS_STATUS = regex(
     rb'"(?:content|text)": ?"(?:<exception>[^"\\]{0,2000}</exception>(?:\\n)?)?<returncode>'
     rb'|"trajectory_format": ?"mini-swe-agent'
 )
 """How the log of an agent begins whose commands stand in a block of its message, and their answers in a user's."""
 
-_BLOCK_OPENS = re.compile(r"```(?:bash|sh|shell|mswea_bash_command)\s*")
+_BLOCK_OPENS = regex(r"```(?:bash|sh|shell|mswea_bash_command)\s*")
 
-_OF_THE_LOOP = re.compile(
+_OF_THE_LOOP = regex(
     r"\s{0,4}(?:Please always provide EXACTLY ONE action|Format error|The last command <command>|<format_error>"
     r"|No tool calls found|Tool call error)"
 )
@@ -251,15 +252,15 @@ class _Pass:
 
 # ---- the elements of a JSON list in a file, one at a time: the file is never held whole ----
 
-_SPACE = re.compile(rb"[\s,:]*+")
+_SPACE = regex(rb"[\s,:]*+")
 
 _CHARACTERS = rb'[^"\\]*+(?:\\.[^"\\]*+)*+'
 
-_IN_CHARACTERS = re.compile(_CHARACTERS, re.S)
+_IN_CHARACTERS = regex(_CHARACTERS, re.S)
 
-_BETWEEN = re.compile(rb'[^"{}\[\]]*+(?:"' + _CHARACTERS + rb'"[^"{}\[\]]*+)*+', re.S)
+_BETWEEN = regex(rb'[^"{}\[\]]*+(?:"' + _CHARACTERS + rb'"[^"{}\[\]]*+)*+', re.S)
 
-_SCALAR = re.compile(rb"[^\s,\]}]*+")
+_SCALAR = regex(rb"[^\s,\]}]*+")
 
 
 def elements(file: io.BufferedReader, after: Position) -> Iterator[Line]:

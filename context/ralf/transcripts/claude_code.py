@@ -13,6 +13,7 @@ from pathlib import Path
 
 from ralf.errors import RalfError
 from ralf.text.cleaning import clean, without_middle
+from ralf.text.patterns import regex
 from ralf.transcripts.events import (
     START,
     Event,
@@ -36,17 +37,17 @@ _USED = frozenset({"user", "assistant", "system", "queue-operation", "attachment
 # Type of a record whose `type` comes before any nested value: the whole prefix is scalars, so the type is certain.
 _STRING = rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
 
-_TYPE = re.compile(
+_TYPE = regex(
     rb'\s*+\{(?:\s*+(?!"type")' + _STRING + rb"\s*+:\s*+(?:" + _STRING + rb'|[^\s",{}\[\]]++)\s*+,)*+'
     rb'\s*+"type"\s*+:\s*+"([^"\\]*+)"'
 )
 
 # A record of use has one of these as a whole string somewhere, whatever the order of keys and the spacing.
-_NEEDED = re.compile(rb'"(?:user|assistant|compact_boundary|queue-operation|queued_command)"')
+_NEEDED = regex(rb'"(?:user|assistant|compact_boundary|queue-operation|queued_command)"')
 
-_LAST_TYPE = re.compile(rb'.*"type"\s*:\s*"([^"\\]*)"', re.S)
+_LAST_TYPE = regex(rb'.*"type"\s*:\s*"([^"\\]*)"', re.S)
 
-_EXIT = re.compile(r"\s*(?:Error: |<error>)?Exit code (\d{1,9})\b")
+_EXIT = regex(r"\s*(?:Error: |<error>)?Exit code (\d{1,9})\b")
 
 _NEVER_RAN = (
     "<tool_use_error>",
@@ -370,13 +371,13 @@ _MOST = 16 << 20  # bytes of a sub-agent's log that are read
 
 _KEPT = (900, 600)  # characters of a call or an answer of a sub-agent
 
-_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
+_ID = regex(r"[A-Za-z0-9_-]{1,64}")
 
-_NOTICE = re.compile(r"\s{0,20}<task-notification>")
+_NOTICE = regex(r"\s{0,20}<task-notification>")
 
-_TASK = re.compile(r"<task-id>([A-Za-z0-9_-]{1,64})</task-id>")
+_TASK = regex(r"<task-id>([A-Za-z0-9_-]{1,64})</task-id>")
 
-_STATUS = re.compile(r"<status>(\w{1,20})</status>")
+_STATUS = regex(r"<status>(\w{1,20})</status>")
 
 _RUNNING = frozenset({"running", "pending", "in_progress", "started"})
 

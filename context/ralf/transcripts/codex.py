@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ralf.text.cleaning import besides, clean, one_line, outside, without_middle
+from ralf.text.patterns import regex
 from ralf.transcripts.events import (
     START,
     Event,
@@ -34,23 +35,23 @@ from ralf.transcripts.lines import Base, Head, Line, Log, Pass, parsed
 # ---- the output of a tool, without what the client wrote around it ----
 
 
-_HEADER = re.compile(
+_HEADER = regex(
     r"(?:(?:Chunk ID|Wall time|Exit code|Process exited with code|Process running with session ID|Original token count"
     r"|Total output lines|Script (?:completed|failed|terminated|running))\b[^\n]{0,200}\n)+Output:\n"
 )
 
-_STATUS = re.compile(r"^(?:Process exited with code|Exit code:) (-?\d{1,9})$", re.M)
+_STATUS = regex(r"^(?:Process exited with code|Exit code:) (-?\d{1,9})$", re.M)
 
-_RUNNING = re.compile(r"^Process running with session ID (\d{1,18})$", re.M)
+_RUNNING = regex(r"^Process running with session ID (\d{1,18})$", re.M)
 
-_SCRIPT_FAILED = re.compile(r"^Script (?:failed|terminated)\b", re.M)
+_SCRIPT_FAILED = regex(r"^Script (?:failed|terminated)\b", re.M)
 
-_NEVER_RAN = re.compile(
+_NEVER_RAN = regex(
     r"unsupported (?:custom tool )?call\b|failed to parse function arguments|(?:exec command|patch) rejected\b"
     r"|rejected by user|tool call (?:was )?(?:rejected|denied)|user (?:rejected|denied|cancelled)\b"
 )
 
-_FAILED = re.compile(
+_FAILED = regex(
     r"aborted\b|command (?:timed out|aborted)\b|execution error\b|apply_patch verification failed\b"
     r"|(?:exec_command|write_stdin) failed\b|err(?:or)?: |unable to locate image\b|Script error\b"
 )
@@ -128,7 +129,7 @@ OUTPUTS = frozenset({"function_call_output", "custom_tool_call_output"})
 WITHIN = "exec-"
 """How the ids begin of what a script has called: the conversation itself holds no record of that."""
 
-_ESCAPED = re.compile(rb"%([0-9a-fA-F]{2})")
+_ESCAPED = regex(rb"%([0-9a-fA-F]{2})")
 
 _OUTPUT_KEPT = (6_000, 6_000)  # characters of what a command printed that no item of the conversation shows
 
@@ -261,9 +262,9 @@ _REQUEST = "## My request for Codex:"
 """An editor's extension puts what is open before the words that were typed, and this line between the two: the last
 such line, since what is open may hold one."""
 
-_WRAPPED = re.compile(r"<([a-z][\w-]*)(?:\s[^<>]*)?>.*</\1>\s*\Z", re.S)
+_WRAPPED = regex(r"<([a-z][\w-]*)(?:\s[^<>]*)?>.*</\1>\s*\Z", re.S)
 
-_OPENED = re.compile(
+_OPENED = regex(
     r"<(?:environment_context|user_instructions|turn_aborted|user_shell_command|user_action|image)\b|</image>"
 )
 
@@ -345,18 +346,18 @@ _TURN_ENDS = frozenset({"task_started", "task_complete", "turn_aborted"})
 _EVENTS = frozenset({"token_count", "user_message", "agent_message", "item_completed"}) | _TURN_ENDS
 
 # What a record is, where only scalars come before it, as in every rollout that was seen: so it is certain.
-_TYPES = re.compile(
+_TYPES = regex(
     rb'\s*+\{(?:\s*+"(?:timestamp|ordinal)"\s*+:\s*+(?:"[^"\\]*+"|\d++)\s*+,)*+\s*+"type"\s*+:\s*+"([^"\\]*+)"'
     rb'(?:\s*+,\s*+"payload"\s*+:\s*+\{\s*+"type"\s*+:\s*+"([^"\\]*+)")?'
 )
 
-_NOT_A_PERSONS = re.compile(rb'"role"\s*:\s*"(?:developer|system)"')
+_NOT_A_PERSONS = regex(rb'"role"\s*:\s*"(?:developer|system)"')
 
-_ITEM = re.compile(rb'"item"\s*:\s*\{\s*"type"\s*:\s*"([^"\\]*)"(?:\s*,\s*"id"\s*:\s*"([^"\\]*)")?')
+_ITEM = regex(rb'"item"\s*:\s*\{\s*"type"\s*:\s*"([^"\\]*)"(?:\s*,\s*"id"\s*:\s*"([^"\\]*)")?')
 
 _NEAR = 1_000  # bytes behind the types in which these two are looked for
 
-_CWD = re.compile(r"<cwd>([^<>\n]{1,4096})</cwd>")
+_CWD = regex(r"<cwd>([^<>\n]{1,4096})</cwd>")
 
 
 def reader(path: Path, head: Head) -> Codex | None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from ralf.text.cleaning import clean
 from ralf.text.frozen import dataclass
+from ralf.text.patterns import regex
 
 if TYPE_CHECKING:
     from ralf.storage.journal import Digest, Store
@@ -118,7 +119,7 @@ def time_of(value: object) -> str:
     return value if isinstance(value, str) and _TIME.match(value) else ""
 
 
-_TIME = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d(?:[.,]\d{1,9})?)?(?:Z|[+-]\d\d(?::?\d\d)?)?\Z", re.ASCII)
+_TIME = regex(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d(?:[.,]\d{1,9})?)?(?:Z|[+-]\d\d(?::?\d\d)?)?\Z", re.ASCII)
 
 
 def whole(value: object) -> int | None:
@@ -192,7 +193,7 @@ def first(records: Iterable[Record], key: str) -> str:
 # ---- the session that a log is of, by its file name ----
 
 
-_ROLLOUT = re.compile(r"rollout-.+-([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\Z")
+_ROLLOUT = regex(r"rollout-.+-([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\Z")
 
 
 def session_of_log(path: Path) -> str:
@@ -208,7 +209,7 @@ _LONGEST = 300  # characters of a line that may tell a status
 
 _NUMBER = r"[ \t]{0,2}[:=]?[ \t]{0,2}(-?\d{1,5})\b"
 
-_TELLS = re.compile(
+_TELLS = regex(
     r"[\W_]{0,3}(?:error[: ]{1,2})?(?:(?:the )?(?:process|command|shell|script|program)\b[ :]{0,2})?"
     r"(?:(?:finished|exited|failed|completed|terminated|returned|ended)[ :]{1,2})?(?:with )?(?:a )?(?:non-?zero )?"
     r"(?:returncode>?|return code|(?:exit|return)[ _-]?(?:code|status)>?|(?<=exited )(?:with )?(?:code|status)"
@@ -218,9 +219,9 @@ _TELLS = re.compile(
 
 _RAISED = r"(?:<exception>.{0,2000}?</exception>\s{0,4})?"
 
-_EXCEPTION = re.compile(_RAISED, re.S)
+_EXCEPTION = regex(_RAISED, re.S)
 
-_OBSERVATION = re.compile(rf"\s{{0,4}}{_RAISED}<returncode>-?\d{{1,5}}</returncode>", re.S)
+_OBSERVATION = regex(rf"\s{{0,4}}{_RAISED}<returncode>-?\d{{1,5}}</returncode>", re.S)
 
 _KEYS = ("returncode", "exit_code", "exitCode", "exit_status")
 
@@ -293,7 +294,7 @@ def digests_in(content: bytes) -> set[Digest]:
 
 _LINE_KEY = b'{"line":'
 
-_DIGEST = re.compile(rb'"([0-9a-f]{64})"')
+_DIGEST = regex(rb'"([0-9a-f]{64})"')
 
 
 def _evidence_line(event: Event) -> bytes:

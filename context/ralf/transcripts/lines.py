@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ralf.errors import DamagedTranscript, RalfError, TranscriptChanged, TranscriptNotFound, UsageError
 from ralf.text.cleaning import outside
+from ralf.text.patterns import regex
 from ralf.transcripts.events import START, Event, Kind, Position, Record, time_of, words
 
 if TYPE_CHECKING:
@@ -34,15 +35,15 @@ HEAD = 256 << 10
 
 PIECE = 1 << 20
 
-_TOKEN = re.compile(rb'"[^"\\]*+(?:\\(?:u[0-9a-fA-F]{4}|[^u])[^"\\]*+)*+("?)|[{}\[\]]', re.S)
+_TOKEN = regex(rb'"[^"\\]*+(?:\\(?:u[0-9a-fA-F]{4}|[^u])[^"\\]*+)*+("?)|[{}\[\]]', re.S)
 
-_INSIDE = re.compile(rb'(?:\\.|[^"\\])+', re.S)
+_INSIDE = regex(rb'(?:\\.|[^"\\])+', re.S)
 
-_UNESCAPED = re.compile(rb"[^\\](?=\\)|[^\\]{7}")  # ends where an escape begins, or where none can be under way
+_UNESCAPED = regex(rb"[^\\](?=\\)|[^\\]{7}")  # ends where an escape begins, or where none can be under way
 
 _LENIENT = json.JSONDecoder(strict=False)  # allows control characters within strings
 
-_TIME = re.compile(rb'"timestamp"\s*:\s*"([^"\\]{1,64})"')
+_TIME = regex(rb'"timestamp"\s*:\s*"([^"\\]{1,64})"')
 
 _KINDS = ((stat.S_ISDIR, "a directory"), (stat.S_ISFIFO, "a pipe"), (stat.S_ISSOCK, "a socket"))
 

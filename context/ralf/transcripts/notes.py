@@ -15,6 +15,7 @@ from typing import Any
 from ralf.errors import DamagedTranscript
 from ralf.model import Attempt
 from ralf.text.cleaning import OWN_OUTPUT, clean
+from ralf.text.patterns import regex
 from ralf.transcripts.events import START, Event, Position, arguments
 from ralf.transcripts.lines import END_KEPT, Fingerprint, Growing, Head, Line, open_regular, read_lines
 
@@ -135,9 +136,9 @@ def session_of(path: Path, root: Path) -> str:
 # `User:` have no meaning in it: a text does not tell who wrote it.
 
 
-_HEADING = re.compile(r"#{1,6}\s")
+_HEADING = regex(r"#{1,6}\s")
 
-_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
+_FENCE = regex(r" {0,3}(`{3,}|~{3,})")
 
 _JSON = (".jsonl", ".json", ".traj", ".ndjson")
 

@@ -6,7 +6,6 @@ import json
 import math
 import os
 import posixpath
-import re
 import stat
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -21,6 +20,7 @@ from ralf.errors import DamagedTranscript
 from ralf.project import Project
 from ralf.storage import git_files
 from ralf.storage.files import open_regular
+from ralf.text.patterns import regex
 from ralf.transcripts.events import START, Event, Position
 
 if TYPE_CHECKING:
@@ -237,15 +237,15 @@ def _real(place: str) -> str:
 # ---- the transcripts of a project or of a session ----
 
 
-_ID = re.compile(r"[A-Za-z0-9-]{1,64}")
+_ID = regex(r"[A-Za-z0-9-]{1,64}")
 
 _FIRST = 4 << 10  # bytes in which Codex's newer versions say where a session works
 
 _HEAD = 64 << 10  # bytes in which older ones do
 
-_CWD = re.compile(rb'"cwd"\s*:\s*("(?:[^"\\]|\\.)*")|<cwd>([^<>\\\n"]{1,4096})</cwd>')
+_CWD = regex(rb'"cwd"\s*:\s*("(?:[^"\\]|\\.)*")|<cwd>([^<>\\\n"]{1,4096})</cwd>')
 
-_OTHERS = re.compile(rb'"source"\s*:\s*\{\s*"(?:subagent|internal)"|"thread_source"\s*:\s*"(?!user")')
+_OTHERS = regex(rb'"source"\s*:\s*\{\s*"(?:subagent|internal)"|"thread_source"\s*:\s*"(?!user")')
 
 LOOKED_AT = 200
 """Codex keeps the sessions of all projects in one place: how many beginnings are read to find a project's newest."""

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ralf.text.cleaning import besides, one_line, outside
+from ralf.text.patterns import regex
 from ralf.transcripts.events import Record, object_in
 
 # ---- the tags of clients ----
@@ -166,7 +167,7 @@ _MACHINE = (
     "<<autonomous-loop",
 )
 
-_BARE_COMMAND = re.compile(r"/[\w:.-]+\Z")
+_BARE_COMMAND = regex(r"/[\w:.-]+\Z")
 
 DECLINED = "The user doesn't want to"
 """How the result of a call begins that a person declined."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from ralf.text.patterns import regex
 from ralf_integrations import texts
 from ralf_integrations.clients.jsontext import Insertion
 
@@ -11,7 +12,7 @@ NAME = "agents-md"
 PATH = "AGENTS.md"
 BEGIN = "<!-- ralf: written by `ralf init --client agents-md`, taken out with --uninstall -->"
 END = "<!-- ralf: end -->"
-_SECTION = re.compile(rf"\n?{re.escape(BEGIN)}.*?{re.escape(END)}\n?", re.S)
+_SECTION = regex(rf"\n?{re.escape(BEGIN)}.*?{re.escape(END)}\n?", re.S)
 
 
 def section() -> str:

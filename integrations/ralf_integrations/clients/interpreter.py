@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import os
-import re
 import sys
 from pathlib import Path
 
 from ralf.errors import UsageError
 from ralf.storage.files import without_waiting
+from ralf.text.patterns import regex
 
-_OF_UV = re.compile(r"(?:archive|builds|environments)-v\d+")
-_OF_PIPX = re.compile(r"[0-9a-f]{15}")
+_OF_UV = regex(r"(?:archive|builds|environments)-v\d+")
+_OF_PIPX = regex(r"[0-9a-f]{15}")
 _SCRIPT = 64 << 10  # bytes of a program that are looked at
 _LAUNCHER_MARKS = (b"ralf-loop", b"5-project-memory", b"RALF_PROJECT_DIR", b"BLACKBOX5")
 _HINT = "install it to stay; in a clone of ralf: uv tool install . , or: pipx install ."

@@ -5,12 +5,13 @@ stays as it is.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, NoReturn
 
-_SPACE = re.compile(r"[ \t\n\r]*")
+from ralf.text.patterns import regex
+
+_SPACE = regex(r"[ \t\n\r]*")
 _BOM = "\ufeff"
 _UNIT = "  "
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -10,6 +9,7 @@ from pathlib import Path
 
 from ralf.text import tokens
 from ralf.text.cleaning import one_line, trimmed
+from ralf.text.patterns import regex
 from ralf.transcripts.events import START, Event, Position
 from ralf.transcripts.reader import Transcript, counted, open_transcript
 from ralf_integrations.hooks.usage import IN_LINES
@@ -24,7 +24,7 @@ _MOST_WHOLE = 1 << 20  # bytes of a log that can only be read from its beginning
 _POINTS = 20  # answers of the agent by which growth is told
 _ASKS = frozenset({"AskUserQuestion", "ExitPlanMode", "request_user_input"})
 _SPEECH = ("user", "assistant", "thinking", "call", "result")
-_DIGITS = re.compile(r"\d+")
+_DIGITS = regex(r"\d+")
 _SAME = 500  # characters of an output by which two are told to be the same
 
 

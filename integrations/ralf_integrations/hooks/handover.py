@@ -6,7 +6,6 @@ arrival can be confirmed (`receipts`).
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -20,6 +19,7 @@ from ralf.project import Project
 from ralf.route.load import load_state
 from ralf.text import tokens
 from ralf.text.cleaning import FENCE_TOKENS, fence_characters, fenced, shown
+from ralf.text.patterns import regex
 from ralf_integrations.hooks import prompt_intent
 from ralf_integrations.hooks.messages import LIMIT, length
 from ralf_integrations.hooks.session import Session
@@ -27,7 +27,7 @@ from ralf_integrations.hooks.session import Session
 _FEWEST = 40  # tokens without which a brief says nothing
 _MUCH = 500  # tokens of a segment in which more was said than one says to a greeting
 _SECONDS = ((86_400, "day"), (3_600, "h"), (60, "min"))
-_ZONE = re.compile(r"(?:Z|[+-]\d\d:?\d\d)\Z")
+_ZONE = regex(r"(?:Z|[+-]\d\d:?\d\d)\Z")
 
 
 def context_of(project: Project, route: str) -> RouteContext | None:

@@ -6,7 +6,6 @@ handed to another.
 from __future__ import annotations
 
 import os
-import re
 import time
 from collections.abc import Callable, Container, Iterable
 from contextlib import suppress
@@ -23,6 +22,7 @@ from ralf.project import Project
 from ralf.route import offsets
 from ralf.storage import git_files
 from ralf.text import cleaning
+from ralf.text.patterns import regex
 from ralf.transcripts.lines import open_regular, read_lines
 from ralf.transcripts.reader import Transcript, open_transcript, requests
 from ralf_integrations.hooks import checkpoints, prompt_intent, session_registry
@@ -40,7 +40,7 @@ _LEAST = 0.5  # seconds without which none is begun
 _MOST_TRIED = 3  # of sessions that may have left nothing
 _MOST_ASKED = 10  # of routes that are looked at for words
 _SHORTEST_WORD = 4  # letters of a word that tells what work is about
-_WORD = re.compile(r"[^\W_]+")
+_WORD = regex(r"[^\W_]+")
 _MOST_TOLD = 4  # routes that are offered in words
 
 
@@ -231,7 +231,7 @@ def _take(project: Project, found: KnownSession, seconds: float) -> bool:
 # Claude Code writes the log of a fork with its first answer, so that its first hooks see none. Records that are copied
 # keep their times: they are those before the fork began.
 
-_TIME = re.compile(rb'"timestamp":\s?"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[.\d]*Z)"')
+_TIME = regex(rb'"timestamp":\s?"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[.\d]*Z)"')
 _MOST_LOOKED_AT = 50  # sessions, the one that was seen last first
 _FIRST_EVENTS = 20
 

@@ -22,6 +22,7 @@ from ralf.errors import RalfError
 from ralf.project import Project
 from ralf.routing import DEFAULT
 from ralf.text import cleaning
+from ralf.text.patterns import regex
 from ralf.transcripts.reader import Transcript, open_transcript, requests
 from ralf_integrations.hooks.session import Session
 from ralf_integrations.hooks.session_registry import KnownSession
@@ -37,14 +38,14 @@ _BEFORE = 40  # characters before a word in which a sign of a name may stand
 NO_REQUEST = ("/", "<", "!", "#")
 """How prompts begin that ask the client, or that the client has written."""
 
-_LOAD = re.compile(r"(?<![\w-])--load-context(?:([ =]+)[`'\"]?([^\s`'\",;]+))?")
-_TOKEN = re.compile(r"[A-Za-z0-9][\w./-]*[A-Za-z0-9]|[A-Za-z0-9]")
-_FLAT = re.compile(r"[-_./\s]+")
-_NUMBER = re.compile(r"\d+")
-_SHAPE = re.compile(r"[A-Za-z0-9][-_.][A-Za-z0-9]|\d")
+_LOAD = regex(r"(?<![\w-])--load-context(?:([ =]+)[`'\"]?([^\s`'\",;]+))?")
+_TOKEN = regex(r"[A-Za-z0-9][\w./-]*[A-Za-z0-9]|[A-Za-z0-9]")
+_FLAT = regex(r"[-_./\s]+")
+_NUMBER = regex(r"\d+")
+_SHAPE = regex(r"[A-Za-z0-9][-_.][A-Za-z0-9]|\d")
 _BEFORE_PATHS, _AFTER_PATHS = frozenset("/@-\\#="), frozenset("/@\\(")
 _MOST_STARTS, _MOST_WORDS = 400, 8
-_CUE = re.compile(
+_CUE = regex(
     r"(?:\broutes?|\bcontext (?:of|for)|\bresume|\bcontinue(?: with| on)?|\b(?:carry|go) on with)\s+(?:the\s+)?\Z",
     re.I,
 )
@@ -192,7 +193,7 @@ _LETTER = r"[^\W\d_]"
 _NO_SPACES = r"\u3040-\u30ff\u3400-\u9fff\u0e00-\u0e7f"  # kana, Chinese, Thai: words stand without blanks between
 _ENDS = rf"(?=[\s.,!?:\u2026\u3002\uff01\uff0c\u3001\uff1a\u2013\u2014-]|\Z|[{_NO_SPACES}])"
 
-_POLITE = re.compile(
+_POLITE = regex(
     r"\s*+(?:(?:please|pls|plz|ok(?:ay)?|hi(?: there)?|hey|hello|yes|yeah|now|so|then|well|great|right|alright|thanks"
     r"|(?:can|could|would|will) (?:you|we)|let(?:'?s| us)|go ahead and|and|just"
     r"|(?:i(?:'d like| want| need)|we(?: want| need)) (?:you )?to|we (?:can|should|will)|we'll"
@@ -232,7 +233,7 @@ _CONTINUE = (
     r"|תמשיך|המשך|जारी रखें"
     r"|ทำต่อ"
 )
-_WISH = re.compile(rf"(?:{_CONTINUE}){_ENDS}[ \t]*+", re.I)
+_WISH = regex(rf"(?:{_CONTINUE}){_ENDS}[ \t]*+", re.I)
 """Matches the words that ask to go on."""
 
 _OUR_WORK = (
@@ -242,7 +243,7 @@ _OUR_WORK = (
     r"(?:work|tasks?|sessions?|plan|job|steps?|checkpoint|arbeit|aufgabe|schritt|teil|trabajo|tarea|travail|tâche)"
     r"(?: \d+)?"
 )
-_SAYS_NO_MORE = re.compile(
+_SAYS_NO_MORE = regex(
     rf"(?:[\s,]*+(?:please|pls|now|then|thanks|thank you|again|working|so|bitte|jetzt|stp|svp|por favor|per favore"
     r"|下去|吧|工作|from (?:here|there)"
     r"|(?:from |at )?where (?:we|you|i|it) (?:left (?:it |things )?off|stopped|were|was)"
@@ -252,14 +253,14 @@ _SAYS_NO_MORE = re.compile(
 )
 """Matches what may follow and says no more."""
 
-_CLAUSE = re.compile(
+_CLAUSE = regex(
     r"\s*+(?:\Z|[,.!?\u2026:\u3002\uff01\uff0c\u3001\uff1a\u2013\u2014\n](?!\w)|-\s"
     r"|(?:and|but|then|by|und|aber|dann|y|pero|luego|et|mais|puis|e|ma|poi|mas|depois|en|maar|i|ale|и|но)\s)",
     re.I,
 )
 """Matches the beginning of one clause more, or the end."""
 
-_ABOUT = re.compile(
+_ABOUT = regex(
     r"\s*+(?:with|on|mit|an|avec|sur|con|en|com|met|z|ze|med"
     r"|(?:working|writing|fixing|doing|implementing|building|testing)(?: on| with)?)\s++([^.,;:!?\n]{1,120}+)",
     re.I,
@@ -296,9 +297,9 @@ _ARTICLES = frozenset(
 )
 """Words by which an order as short as three words says that it has an object."""
 
-_WORDS = re.compile(r"[^\W_][\w'\u2019]*")
-_SHAPED = re.compile(r"[\w`/\\~@#$&=*+|<>{}\[\]()-][./\\_:#@=*+|<>{}\[\]()-]\w|`|\d|[a-z][A-Z]|[\"\u201c\u00ab]")
-_UNSPACED = re.compile(rf"[{_NO_SPACES}]")
+_WORDS = regex(r"[^\W_][\w'\u2019]*")
+_SHAPED = regex(r"[\w`/\\~@#$&=*+|<>{}\[\]()-][./\\_:#@=*+|<>{}\[\]()-]\w|`|\d|[a-z][A-Z]|[\"\u201c\u00ab]")
+_UNSPACED = regex(rf"[{_NO_SPACES}]")
 _FEW_WORDS, _FEW_CHARACTERS, _FEW_UNSPACED = 3, 30, 8
 _MOST_READ = 600  # characters of a prompt that are looked at
 

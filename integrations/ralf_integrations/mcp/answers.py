@@ -19,6 +19,7 @@ from ralf.finding.search import SearchHit
 from ralf.routing import BRANCH
 from ralf.text import tokens
 from ralf.text.cleaning import FENCE_TOKENS, clean, fence_characters, fenced, one_line, shown, trimmed
+from ralf.text.patterns import regex
 
 
 @dataclass(frozen=True)
@@ -136,8 +137,8 @@ KINDS = ("decision", "rule", "failed-approach", "checkpoint", "fact", "evidence"
 STATUSES = ("active", "superseded", "reversed", "dropped")
 ORIGINS = ("user", "agent", "human-edit", "import")
 
-_ID = re.compile(r"(?:DEC|cp)-\d{1,9}", re.ASCII)
-_TIME = re.compile(r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?(?:Z|[+-]\d\d:?\d\d)?)?", re.ASCII)
+_ID = regex(r"(?:DEC|cp)-\d{1,9}", re.ASCII)
+_TIME = regex(r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?(?:Z|[+-]\d\d:?\d\d)?)?", re.ASCII)
 
 
 def label(text: str, known: Collection[str]) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -15,6 +14,7 @@ from ralf.finding.search import SearchHit
 from ralf.project import Project
 from ralf.route import offsets
 from ralf.text.cleaning import clean, fenced, one_line, shown, trimmed
+from ralf.text.patterns import regex
 from ralf.transcripts.reader import newest_logs, open_transcript
 from ralf_integrations.hooks import session_registry
 from ralf_integrations.mcp import answers, caller
@@ -43,7 +43,7 @@ _WHY = (
     (RalfError, "it failed"),
     (OSError, "a file cannot be used"),
 )
-_SHOWS = re.compile(r"ralf context show (\S+)(?: --section (\w+))?")
+_SHOWS = regex(r"ralf context show (\S+)(?: --section (\w+))?")
 
 
 class Tools:
