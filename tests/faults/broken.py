@@ -17,7 +17,7 @@ from unittest.mock import patch
 
 from ralf import project
 from ralf.errors import Busy
-from ralf.route import foreign, state
+from ralf.route import foreign, load
 from ralf.storage import durable, files
 
 
@@ -74,7 +74,7 @@ def _patched(*changes: tuple[object, str, Any]) -> AbstractContextManager[Any]:
     return stack
 
 
-def _believed(project: Any, route: str, kept: Any, head: str, recorded: Any = state._recorded) -> Any:
+def _believed(project: Any, route: str, kept: Any, head: str, recorded: Any = load._recorded) -> Any:
     return recorded(project, route, kept, head)[0], True
 
 
@@ -91,7 +91,7 @@ VARIANTS: dict[str, Callable[[], AbstractContextManager[Any]]] = {
         _patched, (project, "IGNORE_ALL", "#\n"), (project.GitView, "check_untracked", lambda view, path: None)
     ),
     "no second look": partial(_patched, (durable.DisplacedFile, "drop", durable.DisplacedFile.remove)),
-    "a cache of another journal": partial(_patched, (state, "_recorded", _believed)),
+    "a cache of another journal": partial(_patched, (load, "_recorded", _believed)),
     "histories that nobody joins": partial(_patched, (foreign, "_taken_in_by", lambda project, route, found: None)),
     "no look at open files": partial(_patched, (files, "read", _read)),
 }
