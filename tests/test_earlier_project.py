@@ -1,0 +1,318 @@
+"""What an earlier version kept goes on: it is read, verified and written, its evidence found, nothing else touched."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import shutil
+import zipfile
+import zlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import ralf
+from hookkit import Rig
+from storekit import SOURCE, Cli, context_of, kept_bytes
+
+HARBOUR = SOURCE / "tests" / "stores" / "harbour-4f05e28"
+"""Made by `tests/earlier_project.py`."""
+
+SESSION = "5f0c1d2e-0000-4000-8000-0000000000a1"
+PARKED = "5f0c1d2e-0000-4000-8000-0000000000b2"
+FORGOTTEN = (b"harbour master's cottage", b"Ingeborg")
+STATE = b'{"queue": ["almanac", "chart"], "tokens": 160000, "window": 200000}'
+ZIP = "archive/blobs/000001.zip"
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The project as the earlier version has left it, with the logs of its sessions in the user's own folder."""
+    root = tmp_path / "harbour"
+    shutil.copytree(HARBOUR / "project", root)
+    shutil.copytree(HARBOUR / "store", context_of(root))
+    (context_of(root) / ".gitignore").write_text("*\n")
+    (context_of(root) / "config.local.yaml").chmod(0o600)
+    logs = tmp_path / "claude" / "projects" / "-tmp-harbour-project"
+    shutil.copytree(HARBOUR / "logs", logs)
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path / "claude"))
+    return root
+
+
+@pytest.fixture
+def adopted(project: Path) -> Path:
+    """The same, after the first hook of this version."""
+    rig(project, "0b1c2d3e-0000-4000-8000-000000000009").hook("SessionStart", source="startup")
+    return project
+
+
+@pytest.fixture
+def told(adopted: Path, cli: Cli) -> Cli:
+    """The command, on that."""
+    return cli
+
+
+def rig(root: Path, session: str) -> Rig:
+    """A session of the user's, in whose folder the logs lie."""
+    found = Rig(root, log_of(root, session), session=session)
+    found.environment["CLAUDE_CONFIG_DIR"] = str(root.parent / "claude")
+    return found
+
+
+def log_of(root: Path, session: str) -> Path:
+    return root.parent / "claude" / "projects" / "-tmp-harbour-project" / f"{session}.jsonl"
+
+
+def by_label(cli: Cli, route: str) -> dict[str, dict[str, Any]]:
+    return {each["id"]: each for each in cli("context", "show", route, "--json").json()["decisions"]}
+
+
+def records(store: Mapping[str, bytes], route: str) -> list[dict[str, Any]]:
+    """The records of a route in the files of a store, archived ones first, without what this version adds to them."""
+    parts = [text for name, text in sorted(store.items()) if name.startswith(f"archive/journal/routes/{route}/")]
+    whole = b"".join([*map(gzip.decompress, parts), store[f"journal/routes/{route}.jsonl"]])
+    found = [json.loads(line).get("record") for line in whole.splitlines()]
+    return [{key: value for key, value in each.items() if key != "seal"} for each in found if each]
+
+
+def unpacked(store: Mapping[str, bytes]) -> bytes:
+    """All that the files of a store hold, unpacked by this test's own eyes."""
+    parts = []
+    for name, content in store.items():
+        parts.append(content)
+        if name.endswith(".gz"):
+            parts.append(gzip.decompress(content))
+        elif name.endswith(".zip"):
+            with zipfile.ZipFile(io.BytesIO(content)) as file:
+                parts += [file.read(each) for each in file.namelist()]
+        elif content[:1] == b"\x78":
+            parts.append(zlib.decompressobj().decompress(content))
+    return b"\n".join(parts)
+
+
+def changed(before: Mapping[str, bytes], after: Mapping[str, bytes]) -> set[str]:
+    """The files that are new, gone or other than they were; locks have no content."""
+    names = {name for name in before.keys() | after.keys() if before.get(name) != after.get(name)}
+    return {name for name in names if not name.startswith("locks/")}
+
+
+# ---- before this version has written anything ----
+
+
+def test_reading_what_an_earlier_version_kept_changes_no_byte_of_it(project: Path, cli: Cli) -> None:
+    before = kept_bytes(project)
+    listed = cli("context", "list", "--json").json()
+    assert sorted(each["route"] for each in listed) == ["almanac", "moon", "pm", "tide"]
+    assert "Store the levels in millimetres" in cli("context", "show", "tide").out
+    assert cli("context", "verify").lines[-1].endswith("4 routes, 41 records, 4 blobs, 2 archives: all whole")
+    for args in (("log", "tide"), ("why", "tide", "DEC-002"), ("diff", "tide"), ("search", "postgres")):
+        assert cli("context", *args).status in (0, 3)
+    assert changed(before, kept_bytes(project)) == set()
+
+
+def test_what_it_kept_of_sessions_is_read_where_the_store_is_read_alone(project: Path) -> None:
+    before = kept_bytes(project, cache=True)
+    assert [each.route for each in ralf.list_routes(root=project)] and ralf.get_context("moon", root=project)
+    assert changed(before, kept_bytes(project, cache=True)) == set()
+
+
+# ---- the first hook ----
+
+
+def test_the_first_hook_seals_the_records_and_leaves_all_else_as_it_was(project: Path, request: Any) -> None:
+    before = kept_bytes(project)
+    request.getfixturevalue("adopted")
+    after = kept_bytes(project)
+    for route in ("tide", "moon", "almanac", "pm"):
+        assert records(after, route) == records(before, route)
+    others = {name for name in changed(before, after) if not name.startswith(("journal/", "archive/journal/"))}
+    assert others == {"config.local.yaml"}  # its key is the user's now, and lies in their own folder
+
+
+def test_each_decision_has_the_fate_that_it_had(told: Cli) -> None:
+    tide = by_label(told, "tide")
+    assert tide["DEC-002"]["alternatives"] == ["Postgres"]
+    assert (tide["DEC-004"]["status"], tide["DEC-004"]["superseded_by"]) == ("superseded", "DEC-007")
+    assert (tide["DEC-007"]["status"], tide["DEC-007"]["supersedes"]) == ("active", "DEC-004")
+    assert tide["DEC-007"]["rationale"].endswith("; said the harbour office")  # written by hand, and taken in
+    assert tide["DEC-005"]["status"] == "dropped"
+    assert (tide["DEC-006"]["kind"], tide["DEC-006"]["pinned"]) == ("rule", True)
+    assert "DEC-008" not in tide and len(tide) == 30  # forgotten
+    moon = by_label(told, "moon")
+    assert moon["DEC-006"]["rationale"] == "there are four of them, says the harbour office"  # not taken in yet
+    assert sorted(moon) == ["DEC-001", "DEC-002", "DEC-003", "DEC-006"]  # the others were undone
+    assert by_label(told, "almanac")["DEC-001"]["label"] == "runs/executor/run-0018#D-9"
+
+
+def test_the_brief_says_where_the_work_stands(told: Cli) -> None:
+    brief = told("context", "show", "tide", "--brief").out
+    for words in ("step 3 of 3", "Next: drop the CSV reader.", "cat src/harbours.csv", "Never delete a reading"):
+        assert words in brief
+    assert "foreign" not in brief and "not written by your ralf" not in brief
+    assert told("context", "show", "pm", "--json").json()["route"] == "pm"
+
+
+def test_the_history_is_told_from_the_first_record_on_also_where_it_is_archived(told: Cli) -> None:
+    log = told("context", "log", "tide", "--json").json()
+    assert [each["revision"] for each in log] == list(range(33, 0, -1))
+    kinds = [each["kind"] for each in reversed(log)]
+    assert kinds[:11] == [
+        *("checkpoint", "decision", "decision", "drop", "decision", "decision", "edit", "decision"),
+        *("checkpoint", "forget", "forget"),
+    ]
+    assert set(kinds[11:]) == {"decision"}
+    assert [each["kind"] for each in told("context", "log", "moon", "--json").json()][1] == "revert"
+    assert "gauge_id" in told("context", "diff", "tide", "cp-001", "cp-002").out
+    at_first = told("context", "show", "tide", "--at", "cp-001").out
+    assert "one file needs no server" in at_first and "millimetres" not in at_first
+
+
+@pytest.mark.parametrize(
+    ("route", "label", "words"),
+    [
+        ("tide", "DEC-002", "line 2, agent:\n  I use SQLite instead of Postgres, because one file needs no server."),
+        ("tide", "DEC-003", "line 9, agent:\n  The harbours come from `stations.json`"),
+        ("moon", "DEC-002", "line 2, agent:\n  I use the tables of Meeus instead of an ephemeris service"),
+        ("almanac", "DEC-001", "It fits the pocket of an oilskin"),
+    ],
+)
+def test_old_evidence_is_found_in_zip_files_and_beside_them_without_the_logs(
+    told: Cli, route: str, label: str, words: str
+) -> None:
+    shutil.rmtree(log_of(told.root, SESSION).parent)
+    shutil.rmtree(told.root / "runs")
+    before = kept_bytes(told.root)
+    said = told("context", "why", route, label)
+    assert said.status == 0 and words in said.out and "the words are unchanged" in said.out
+    assert kept_bytes(told.root) == before
+
+
+def test_what_only_old_evidence_says_is_found_by_a_search(told: Cli) -> None:
+    found = told("context", "search", "level 407 cm at station 9", "--json").json()
+    assert any(each["kind"] == "evidence" and "407" in each["text"] for each in found)
+    assert any("`gauge_id`" in each["text"] for each in told("context", "search", "gauge_id", "--json").json())
+
+
+def test_it_is_whole_and_needs_no_repair(told: Cli) -> None:
+    before = kept_bytes(told.root)
+    assert told("context", "verify").lines[-1].endswith("4 routes, 41 records, 4 blobs, 2 archives: all whole")
+    assert told("context", "verify", "--repair").status == 0
+    assert changed(before, kept_bytes(told.root)) == set()
+
+
+# ---- what is written now ----
+
+
+def test_a_decision_is_appended_and_no_other_file_is_touched(told: Cli) -> None:
+    before = kept_bytes(told.root)
+    assert told("context", "decide", "tide", "Print the table in winter", "--supersedes", "DEC-007").status == 0
+    after = kept_bytes(told.root)
+    assert changed(before, after) - {name for name in after if name.startswith("blobs/") and name not in before} == {
+        "journal/routes/tide.jsonl",
+        "routes/tide.md",
+    }
+    journal = "journal/routes/tide.jsonl"
+    assert (
+        after[journal].startswith(before[journal]) and after[journal].count(b"\n") == before[journal].count(b"\n") + 1
+    )
+    tide = by_label(told, "tide")
+    assert tide["DEC-007"]["superseded_by"] == "DEC-032"  # DEC-031 was given, no label is given twice
+    assert tide["DEC-032"]["decision"] == "Print the table in winter"
+    assert told("context", "verify").status == 0
+
+
+def test_an_edit_that_no_version_had_taken_in_is_taken_in(told: Cli) -> None:
+    assert told("context", "decide", "moon", "Name the phases in Latin").status == 0
+    log = told("context", "log", "moon", "--json").json()
+    assert [(each["revision"], each["kind"]) for each in log[:2]] == [(7, "decision"), (6, "edit")]
+    moon = by_label(told, "moon")
+    assert moon["DEC-006"]["rationale"] == "there are four of them, says the harbour office"
+    assert moon["DEC-007"]["decision"] == "Name the phases in Latin"
+
+
+def test_a_parked_session_goes_on_where_its_last_checkpoint_ended(told: Cli) -> None:
+    log = log_of(told.root, PARKED)
+    made = told("context", "checkpoint", "moon", "--transcript", log, "--json").json()
+    assert [each["checkpoint_id"] for each in made["checkpoints"]] == ["cp-003"]
+    source = records(kept_bytes(told.root), "moon")[-1]["payload"]["source"]
+    assert (source["session"], source["from_line"], source["to_byte"]) == (PARKED, 7, log.stat().st_size)
+    assert "src/almanac.py" in told("context", "show", "moon").out
+    before = kept_bytes(told.root)
+    assert told("context", "checkpoint", "moon", "--transcript", log, "--json").json()["checkpoints"] == []
+    assert kept_bytes(told.root) == before
+
+
+def test_what_was_taken_from_a_log_or_a_run_is_not_taken_again(told: Cli) -> None:
+    before = kept_bytes(told.root)
+    for route, source in (("tide", log_of(told.root, SESSION)), ("almanac", "runs/executor/run-0018")):
+        path = told.root / source
+        made = told("context", "checkpoint", route, "--transcript", path, "--json").json()
+        assert made["checkpoints"] == []
+    assert changed(before, kept_bytes(told.root)) == set()
+
+
+def test_a_parked_session_gets_its_notice_and_keeps_its_route(told: Cli) -> None:
+    session = rig(told.root, PARKED)
+    said = session.hook("UserPromptSubmit", prompt="Now print it.").context
+    assert "take the almanac's epoch from it" in said
+    assert "take the almanac's epoch from it" not in session.hook("UserPromptSubmit", prompt="Print it.").context
+    session.hook("SessionEnd", reason="other")
+    assert [each.reason for each in ralf.get_context("moon", root=told.root).checkpoints][-1] == "session-end"
+    assert not (context_of(told.root) / "routes" / "default.md").exists()
+
+
+def test_an_orchestrator_goes_on_with_its_own_state(told: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(STATE)))
+    assert told("orchestrator", "pm").status == 0
+    shown = told("context", "show", "pm").out
+    assert "almanac" in shown and "chart" in shown
+
+
+def test_a_revert_of_an_earlier_versions_revert_gives_back_what_that_undid(told: Cli) -> None:
+    assert told("context", "revert", "moon", "r3").status == 0
+    assert [label for label in by_label(told, "moon") if label in ("DEC-004", "DEC-005")] == ["DEC-004", "DEC-005"]
+
+
+def test_a_dropped_decision_does_not_come_back(told: Cli) -> None:
+    log = log_of(told.root, SESSION)
+    line = json.loads(log.read_text().splitlines()[0])
+    line["message"]["content"] = "Keep a backup of the CSV on the pier"
+    with log.open("a") as file:
+        file.write(json.dumps(line | {"uuid": "u"}) + "\n")
+    assert told("context", "checkpoint", "tide", "--transcript", log).status == 0
+    said = [each for each in by_label(told, "tide").values() if each["status"] == "active"]
+    assert not any("backup of the CSV" in each["decision"] for each in said)
+
+
+# ---- old evidence that moves or goes ----
+
+
+def test_more_is_archived_beside_the_zip_file_which_stays(told: Cli) -> None:
+    before = kept_bytes(told.root)
+    told("context", "checkpoint", "moon", "--transcript", log_of(told.root, PARKED))
+    assert told("context", "archive", "--older-than", "1d").status == 0
+    assert kept_bytes(told.root)[ZIP] == before[ZIP]
+    assert told("context", "verify").status == 0
+    assert "line 2, agent:" in told("context", "why", "tide", "DEC-002").out
+
+
+def test_what_was_forgotten_stands_nowhere_and_more_can_be_forgotten_in_a_zip_file(told: Cli) -> None:
+    store = kept_bytes(told.root, cache=True)
+    assert b"harbour office" in unpacked(store)
+    assert not any(words in unpacked(store) for words in FORGOTTEN)
+    assert b"407 cm at station 9" in unpacked({ZIP: store[ZIP]})
+    assert told("context", "forget", "tide", "--text", "407 cm at station 9", "--yes").status == 0
+    after = kept_bytes(told.root, cache=True)
+    assert b"407 cm at station 9" not in unpacked(after)
+    assert told("context", "verify").status == 0
+    assert "line 9, agent:" in told("context", "why", "tide", "DEC-003").out
+
+
+def test_old_evidence_is_pruned_and_not_missed(told: Cli) -> None:
+    assert told("context", "prune", "--older-than", "1d", "--yes").status == 0
+    assert ZIP not in kept_bytes(told.root)  # what it alone held has gone
+    assert "pruned" in told("context", "why", "tide", "DEC-002").out
+    assert told("context", "verify").status == 0
