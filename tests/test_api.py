@@ -236,3 +236,9 @@ def test_a_context_of_one_process_is_json_under_the_names_of_the_api(tmp_path: P
         assert hasattr(context, name), name
         if isinstance(value, (str, int)):
             assert getattr(context, name) == value
+
+
+def test_former_names_of_documented_functions_still_work() -> None:
+    from ralf_integrations import inbox
+
+    assert inbox.told is inbox.rendered

@@ -147,6 +147,10 @@ def rendered(notices: Sequence[Notice]) -> str:
     return fenced(shown(_HEAD + "".join(map(_rendered, notices))))
 
 
+told = rendered
+"""The former name of `rendered`, which the documentation promised."""
+
+
 def _rendered(notice: Notice) -> str:
     text = "".join(f"  {line}".rstrip() + "\n" for line in notice.text.split("\n"))
     short = notice.id.removeprefix(_ID)[:_SHORT]
