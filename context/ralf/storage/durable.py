@@ -17,6 +17,7 @@ from typing import Any, BinaryIO, NamedTuple
 
 from ralf.errors import Damaged
 from ralf.storage import files
+from ralf.text.patterns import regex
 
 # ---- files that only ralf writes: written beside the old one, read back, then renamed; and removed for good ----
 #
@@ -30,9 +31,11 @@ _LEFT = (
     rf"(?:{_HALF}|(?P<known>[0-9a-f]{{12}})-[0-9a-f]{{12}}\.old"
     r"|(?P<mtime>[0-9a-f]+)-(?P<size>[0-9a-f]+)-[0-9a-f]{12}\.seen)"
 )
-"""What follows in the hidden name of a file that a writer left: half written, displaced, displaced and looked at. The
-patterns are compiled where something was left.
-"""
+"""What follows in the hidden name of a file that a writer left: half written, displaced, displaced and looked at."""
+
+_BESIDE = regex(_LEFT)
+_HIDDEN = regex(rf"\.ralf-.+-{_LEFT}")
+_TEMPORARY = regex(rf"\.ralf-.+-{_HALF}")
 
 
 def replace_durably(path: Path, chunks: Iterable[bytes], *, beside: Path | None = None) -> None:
@@ -73,12 +76,12 @@ def sync_below(folder: Path) -> None:
 
 def is_temporary(name: str) -> bool:
     """Whether this is the name of a temporary file, which is not yet renamed or never will be."""
-    return re.fullmatch(rf"\.ralf-.+-{_HALF}", name) is not None
+    return _TEMPORARY.fullmatch(name) is not None
 
 
 def is_hidden(name: str) -> bool:
     """Whether this is the name of a temporary or displaced file, which the next writer sweeps."""
-    return re.fullmatch(rf"\.ralf-.+-{_LEFT}", name) is not None
+    return _HIDDEN.fullmatch(name) is not None
 
 
 def hidden_beside(path: Path) -> list[Path]:
@@ -92,7 +95,7 @@ def _left_beside(path: Path) -> list[tuple[str, re.Match[str]]]:
     begins, found = os.path.basename(beside), []
     with suppress(FileNotFoundError, NotADirectoryError), os.scandir(folder) as entries:
         for entry in entries:
-            left = entry.name.startswith(begins) and re.fullmatch(_LEFT, entry.name.removeprefix(begins))
+            left = entry.name.startswith(begins) and _BESIDE.fullmatch(entry.name.removeprefix(begins))
             if left:
                 found.append((beside + left[0], left))
     return found

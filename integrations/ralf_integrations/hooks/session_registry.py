@@ -57,7 +57,7 @@ class KnownSession:
     route       the route that it was seen to work on last
     worktree    the directory in which it began
     pid, born   the client's process, and when that began (`/proc/PID/stat`, clock ticks); 0 where unknown
-    machine     where that process is one (`processes.machine`), "" where unknown
+    machine     of that process, "" where unknown
     seen        when a hook called last, seconds since 1970: for people, and for telling silence; order is never by it
     told        the highest percent of pressure that the agent was told of since its window was last emptied
     routes      those that it was on before, and that have a checkpoint of it
