@@ -26,7 +26,7 @@ class _Route(click.Group):
 @with_json
 @click.pass_context
 def route(ctx: click.Context, root: str | None, as_json: bool) -> None:
-    """Show the current route, which commands use if none is given, and the rule that chose it.
+    """Show the current route (the default for commands that take a ROUTE) and the rule that chose it.
 
     \b
     First match: BB5_ROUTE, RALF_TASK_ID, BB5_TASK_ID in the environment; the task of the loop's current run

@@ -108,9 +108,15 @@ def _show_model(found: Status) -> None:
 def doctor(ctx: click.Context, root: str | None, as_json: bool) -> None:
     """Check the installation from end to end and suggest fixes.
 
-    Checks whether the project is enabled, whether the clients' settings call ralf and the configured command works
-    (tried in a temporary project), the versions, whether the client trusts the hooks, whether they were called,
-    logged errors, and delivered their text, when the client deletes its transcripts, and the store's integrity.
+    \b
+    It checks
+      whether the project is enabled, and whether file locks work here;
+      whether the clients' settings call ralf, and whether the configured command works (in a temporary project);
+      the versions, and whether the client trusts the hooks;
+      whether the hooks were called, logged errors, and delivered their text;
+      when the client deletes its transcripts;
+      the store's integrity.
+
     Changes nothing and never executes code from the repository.
 
     \b

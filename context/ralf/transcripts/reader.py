@@ -103,7 +103,7 @@ class TranscriptReader(Protocol):
 def readers() -> Iterator[Callable[[Path, Head], Transcript | None]]:
     """What reads a format, asked in this order; each answers None where the file is not of its format.
 
-    A new format is one module and one entry here, before `plain`, which refuses what is no session; or a
+    A new format is one module and one entry here, before `notes`, which refuses what is no session; or a
     `TranscriptReader` of another distribution, which is asked about what is refused.
     """
     from ralf.transcripts import claude_code  # each when it is asked: a hook has time for its own client's alone
