@@ -1,7 +1,7 @@
 """What all tests share: examples are the same in every run, so that a failure is one of the change under test; nothing
 in the environment chooses a route; folders of quick tests lie in memory; what is compiled is kept for the next process;
-the longest tests begin first; and a module that makes a project as the fixture `made` gets a copy of it for each test,
-and the command in it.
+the longest tests begin first; each route file that a test writes fits the schema that editors are given; and a module
+that makes a project as the fixture `made` gets a copy of it for each test, and the command in it.
 """
 
 from __future__ import annotations
@@ -9,18 +9,22 @@ from __future__ import annotations
 import gc
 import os
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
 
 import ralf_integrations  # noqa: F401  # what it declares, where no metadata do
+import schemas
 from examples import FEW, MANY
-from storekit import CHOOSING, SOURCE, Cli, copied
+from storekit import CHOOSING, MEMORY, SOURCE, Cli, copied
 
 settings.register_profile("repeatable", derandomize=True, deadline=None, database=None, max_examples=FEW)
 settings.register_profile("many", settings.get_profile("repeatable"), max_examples=MANY)
 settings.load_profile("repeatable")
+
+schemas.watch()
 
 if (
     sys.dont_write_bytecode
@@ -29,15 +33,14 @@ if (
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     os.environ["PYTHONPYCACHEPREFIX"] = sys.pycache_prefix
 
-_MEMORY = Path("/dev/shm")
 _ROOM = 4 << 30  # bytes: several workers write transcripts of 200 MB
 
 
-def _is_roomy(folder: Path) -> bool:
-    """Whether a folder in memory can hold what tests write, and run what they make."""
-    if not os.access(folder, os.W_OK):
+def _is_roomy() -> bool:
+    """Whether the memory can hold what tests write, and run what they make."""
+    if MEMORY is None:
         return False
-    found = os.statvfs(folder)
+    found = os.statvfs(MEMORY)
     return not found.f_flag & os.ST_NOEXEC and found.f_bavail * found.f_frsize > _ROOM
 
 
@@ -46,8 +49,8 @@ def pytest_configure(config: pytest.Config) -> None:
     The slow ones are about disks, or in a namespace that has no such folder.
     """
     is_quick = config.getoption("markexpr") == "not slow"
-    if is_quick and "PYTEST_DEBUG_TEMPROOT" not in os.environ and _is_roomy(_MEMORY):
-        os.environ["PYTEST_DEBUG_TEMPROOT"] = str(_MEMORY)
+    if is_quick and "PYTEST_DEBUG_TEMPROOT" not in os.environ and _is_roomy():
+        tempfile.tempdir = os.environ["TMPDIR"] = MEMORY
 
 
 def pytest_collection_finish() -> None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from hypothesis import settings
 
-FEW, MANY = 20, 100
+FEW, MANY = 10, 100
 
 
 def examples(count: int) -> int:
-    """`count` with the profile `many`, as `.ci/run` has it beside the slow tests; else a fifth of it."""
+    """`count` with the profile `many`, as `.ci/run` has it beside the slow tests; else a tenth of it."""
     return count * settings.default.max_examples // MANY

@@ -8,18 +8,17 @@ import os
 import subprocess
 import sys
 import time
-import traceback
-import warnings
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import pytest
 
+import forks
 import ralf
 import storekit
 from ralf import environment
@@ -195,17 +194,8 @@ def forked(module: str, file: str, arguments: Sequence[str]) -> int:
     of the time of a small checkpoint. `Rig.run` and `Rig.start` have the real one.
     """
     del file
-    with warnings.catch_warnings(action="ignore", category=DeprecationWarning):  # the other threads wait for pytest
-        child = os.fork()
-    if not child:
-        _work(module, arguments)
-    environment.started.append(child)
-    return child
 
-
-def _work(module: str, arguments: Sequence[str]) -> NoReturn:
-    status = 1
-    try:
+    def work() -> None:
         os.setsid()
         known = environment.of_a_model()
         os.environ.clear()
@@ -215,11 +205,10 @@ def _work(module: str, arguments: Sequence[str]) -> NoReturn:
             os.dup2(nothing, number)
         os.closerange(3, os.sysconf("SC_OPEN_MAX"))  # as with an exec: a lock lasts until the last of its files is shut
         import_module(module).main(arguments)
-        status = 0
-    except BaseException:  # noqa: BLE001  # a child of ours ends here whatever happens
-        traceback.print_exc()
-    finally:
-        os._exit(status)
+
+    child = forks.fork(work)
+    environment.started.append(child)
+    return child
 
 
 def processes() -> Iterable[tuple[int, list[bytes]]]:

@@ -6,6 +6,8 @@ import atexit
 import ctypes
 import json
 import os
+import pty
+import select
 import shutil
 import subprocess
 import sys
@@ -32,10 +34,12 @@ HANGS = 120.0  # seconds; what takes longer hangs: many times what anything take
 AT_ONCE = 5.0  # seconds that a slow machine with much to do may take for what waits for nobody; for a lock one waits 30
 PACKAGES = os.pathsep.join(str(SOURCE / name) for name in ("context", "cli", "integrations", "migrations"))
 
-_FOLDERS = os.path.join(tempfile.gettempdir(), "ralf-tests-")  # the beginning of a name
-if not os.environ.get("XDG_CONFIG_HOME", "").startswith(_FOLDERS):
+MEMORY = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+"""Where folders lie in memory, None for nowhere: what is not about a disk need not wait for one to sync."""
+
+if not os.path.basename(os.environ.get("XDG_CONFIG_HOME", "")).startswith("ralf-tests-"):
     # The user's own folder of tests and harnesses is theirs, never that of whoever runs them; processes inherit it.
-    os.environ["XDG_CONFIG_HOME"] = tempfile.mkdtemp(prefix="ralf-tests-")
+    os.environ["XDG_CONFIG_HOME"] = tempfile.mkdtemp(prefix="ralf-tests-", dir=MEMORY)
     atexit.register(shutil.rmtree, os.environ["XDG_CONFIG_HOME"], ignore_errors=True)
 
 CHOOSING = (
@@ -475,11 +479,62 @@ def as_modes_say() -> Iterator[None]:
         assert libc.capset(header, sets) == 0, os.strerror(ctypes.get_errno())
 
 
+NO_HANDOVER: dict[str, Any] = {
+    "goal": "",
+    "state": "",
+    "done": [],
+    "next": [],
+    "questions": [],
+    "names": [],
+    "inferred": [],
+}
+
+NO_CURATION: dict[str, Any] = {
+    "keep": [],
+    "drop": [],
+    "done": [],
+    "taken_back": [],
+    "duplicate": [],
+    "superseded": [],
+    "reworded": [],
+}
+
 NO_ANSWER: dict[str, Any] = {
     "title": "",
-    "section": [],
+    "handover": NO_HANDOVER,
     "decisions": [],
-    "changes": [],
-    "active_work": {"next_steps": [], "blockers": [], "findings": []},
+    "curation": NO_CURATION,
 }
 """What a model answers that found nothing to improve."""
+
+
+def on_a_terminal(root: Path, *arguments: str, answer: str = "", **more: str) -> tuple[int, str]:
+    """The status of a command at a terminal, and what it printed there."""
+    ours, theirs = pty.openpty()
+    child = subprocess.Popen(
+        command(*arguments),
+        cwd=root,
+        env=environment(root, **more),
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+    )
+    os.close(theirs)
+    os.write(ours, answer.encode())
+    said = read_terminal(ours)
+    return child.wait(HANGS), said
+
+
+def read_terminal(terminal: int) -> str:
+    """What is printed at a terminal until no process holds its other end; this end is closed then."""
+    said = b""
+    while select.select([terminal], [], [], HANGS)[0]:
+        try:
+            part = os.read(terminal, 65_536)
+        except OSError:  # how Linux says that no one holds the other end
+            break
+        if not part:  # and how others say it
+            break
+        said += part
+    os.close(terminal)
+    return said.decode().replace("\r\n", "\n")

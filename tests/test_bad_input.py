@@ -14,10 +14,11 @@ from pathlib import Path
 
 import pytest
 
+import forks
 import ralf
 import storekit
 from ralf.errors import RalfError
-from ralf.maintenance import ownership
+from ralf.maintenance import trust
 from ralf.project import Project
 from storekit import Cli, context_of, grow, kept_bytes, records_of, remount, route_file, small_disk, write_session
 
@@ -272,7 +273,7 @@ import_module("ralf_cli.main").run()
 def as_nobody(*args: object, cwd: Path) -> storekit.Ran:
     """`ralf …` as a user who owns nothing; as ourselves where we are not root and need not give up anything."""
     if not ROOT:
-        return storekit.process(*args, cwd=cwd)
+        return forks.forked(*args, cwd=cwd)
     for folder in (cwd, *cwd.parents):
         if not folder.stat().st_mode & stat.S_IXOTH and folder.owner() == "root":
             pytest.skip(f"another user cannot enter {folder}, so the permissions below it cannot be tried")
@@ -562,7 +563,7 @@ def test_a_brought_file_that_is_mended_after_a_write_keeps_that_write(cli: Cli, 
     route_file(project, "bad").write_bytes(good)
     assert cli("context", "decide", "bad", "Decided since").status == 0
     assert route_file(project, "bad").read_bytes() == good  # of another history than the journal that was begun: theirs
-    ownership.accept_route(Project(project), "bad")
+    trust.accept_route(Project(project), "bad")
     _all_there(cli, "bad", 1, "Keep the old columns", "Decided in the dark", "Decided since")
 
 

@@ -13,7 +13,7 @@ import ralf
 import ralf.errors
 from contexts import contexts, quick
 from examples import examples
-from ralf.brief.wording import SUBJECTS, Told, in_words, place, value
+from ralf.brief.changes import SUBJECTS, Told, in_words, place, value
 from ralf.format import merge
 from ralf.format.codec import to_tree
 from ralf.model import (
@@ -226,7 +226,7 @@ def test_the_log_tells_every_record_newest_first_with_who_and_what(project: Path
     events = log("tide", root=project)
     assert [event.revision for event in events] == [6, 5, 4, 3, 2, 1]
     assert [event.kind for event in events] == ["decision", "edit", "decision", "checkpoint", "decision", "checkpoint"]
-    assert [event.who for event in events] == ["agent", "human-edit", "user", "agent", "user", "agent"]
+    assert [event.who for event in events] == ["agent", "human-edit", "unknown", "agent", "unknown", "agent"]
     old = next(d.id for d in ralf.get_context("tide", root=project).decisions if d.decision == "Keep the old columns")
     assert sorted(events[1].text.split("; ")) == sorted([f"{old} rationale", "goal"])
     assert events[0].text == "Use tabs"
@@ -237,7 +237,7 @@ def test_the_log_tells_every_record_newest_first_with_who_and_what(project: Path
 
 def test_an_import_and_a_kind_of_record_that_nobody_knows_are_told_too(tmp_path: Path) -> None:
     from ralf.maintenance import ownership
-    from ralf.maintenance.ownership import accept_route
+    from ralf.maintenance.trust import accept_route
     from ralf.project import Project
     from ralf.storage import journal
     from ralf.storage.journal import Record

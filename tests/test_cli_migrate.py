@@ -13,7 +13,7 @@ import pytest
 
 from ralf_cli.migrate import SOURCES as NAMED
 from ralf_migrations.migrate import SOURCES
-from storekit import HANGS, Cli, Ran, environment
+from storekit import HANGS, Cli, Ran, environment, read_terminal
 from test_migrate import DECISIONS, every_source, put
 
 
@@ -116,17 +116,7 @@ def test_a_terminal_shows_how_far_it_is(tmp_path: Path) -> None:
         command, stdout=subprocess.PIPE, stderr=side, env=environment(tmp_path, TERM="xterm")
     ) as process:
         os.close(side)
-        shown = b""
-        while chunk := _read(main):
-            shown += chunk
+        shown = read_terminal(main)
         assert process.wait(HANGS) == 0
-    os.close(main)
-    assert b"files" in shown
-    assert b"\xe2\x94\x81" in shown  # the bar
-
-
-def _read(descriptor: int) -> bytes:
-    try:
-        return os.read(descriptor, 65_536)
-    except OSError:  # the other side is closed
-        return b""
+    assert "files" in shown
+    assert "\u2501" in shown  # the bar

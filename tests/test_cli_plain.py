@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+import forks
 import ralf
 import storekit
 from storekit import route_file
@@ -23,12 +24,8 @@ def made(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def answered(command: list[str], root: Path, *arguments: str) -> tuple[int, bytes, bytes]:
-    environment = storekit.environment(root)
-    done = subprocess.run(
-        [*command, *arguments], cwd=root, env=environment, capture_output=True, timeout=storekit.HANGS
-    )
-    return done.returncode, done.stdout, done.stderr
+def answered(way: str, root: Path, *arguments: str) -> storekit.Ran:
+    return forks.forked("context", *arguments, cwd=root, way=way)
 
 
 @pytest.mark.parametrize(
@@ -49,30 +46,41 @@ def answered(command: list[str], root: Path, *arguments: str) -> tuple[int, byte
     ],
 )
 def test_the_two_ways_to_an_answer_print_the_same(made: Path, arguments: list[str]) -> None:
-    plain = answered(PLAIN, made, "context", *arguments)
-    assert plain == answered(COMMANDS, made, "context", *arguments)
-    assert plain[0] in (0, 2, 3)
+    plain = answered(forks.PLAIN, made, *arguments)
+    assert plain == answered(forks.CLICK, made, *arguments)
+    assert plain.status in (0, 2, 3)
+
+
+@pytest.mark.parametrize("arguments", [["list"], ["show", "tide", "--brief"], ["show", "none"], ["--help"]])
+def test_a_fork_answers_as_a_process_of_its_own_does(made: Path, arguments: list[str]) -> None:
+    """What the tests that fork rely on."""
+    own = storekit.process("context", *arguments, cwd=made, RALF_AGENT="a-1")
+    assert own == forks.forked("context", *arguments, cwd=made, RALF_AGENT="a-1")
 
 
 def test_a_damaged_file_and_a_stray_are_told_in_both_ways(made: Path) -> None:
     route_file(made, "tide").write_text("---\nnothing\n")
     route_file(made, "tide").with_name("tide (conflicted copy).md").write_text("x")
     for arguments in (["list"], ["show", "tide"], ["show", "gates"]):
-        assert answered(PLAIN, made, "context", *arguments) == answered(COMMANDS, made, "context", *arguments)
+        assert answered(forks.PLAIN, made, *arguments) == answered(forks.CLICK, made, *arguments)
 
 
 def test_no_route_is_told_in_both_ways(tmp_path: Path) -> None:
-    assert answered(PLAIN, tmp_path, "context", "list") == answered(COMMANDS, tmp_path, "context", "list")
+    assert answered(forks.PLAIN, tmp_path, "list") == answered(forks.CLICK, tmp_path, "list")
 
 
 @pytest.mark.parametrize("arguments", [["list"], ["show", "tide"], ["show", "tide", "--max-tokens", "120"]])
 def test_a_plain_list_and_show_load_no_click(made: Path, arguments: list[str]) -> None:
-    status, printed, told = answered(
-        [sys.executable, "-X", "importtime", "-m", "ralf_cli"], made, "context", *arguments
+    done = subprocess.run(
+        [sys.executable, "-X", "importtime", "-m", "ralf_cli", "context", *arguments],
+        cwd=made,
+        env=storekit.environment(made),
+        capture_output=True,
+        timeout=storekit.HANGS,
     )
-    assert (status, printed[:17]) == (0, b"<!-- ralf:context")
+    assert (done.returncode, done.stdout[:17]) == (0, b"<!-- ralf:context")
     assert {b"click", b"rich", b"yaml", b"tiktoken"}.isdisjoint(
-        line.rpartition(b"|")[2].strip() for line in told.split(b"\n")
+        line.rpartition(b"|")[2].strip() for line in done.stderr.split(b"\n")
     )
 
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import pty
 import subprocess
 import sys
 from pathlib import Path
@@ -29,30 +27,9 @@ def search(root: Path, *arguments: str) -> list[str]:
     return [sys.executable, "-m", "ralf_cli", "--root", str(root), "context", "search", *arguments]
 
 
-def on_a_terminal(root: Path, *arguments: str) -> str:
-    """What a search prints on a terminal."""
-    ours, theirs = pty.openpty()
-    environment = storekit.environment(root, TERM="xterm")
-    with subprocess.Popen(
-        search(root, *arguments), stdout=theirs, stderr=theirs, stdin=theirs, env=environment
-    ) as running:
-        os.close(theirs)
-        printed = b""
-        while True:
-            try:
-                part = os.read(ours, 4096)
-            except OSError:  # the other end is closed
-                break
-            if not part:
-                break
-            printed += part
-        running.wait()
-    os.close(ours)
-    return printed.decode()
-
-
 def test_on_a_terminal_the_words_that_were_asked_for_stand_out(project: Path) -> None:
-    printed = on_a_terminal(project, "oil gearbox")
+    arguments = ("context", "search", "oil gearbox")
+    _, printed = storekit.on_a_terminal(project, *arguments, TERM="xterm")
     assert f"{BOLD}33m{BOLD}1mgearbox" in printed
     assert f"{BOLD}33m{BOLD}1moil" in printed
 
@@ -75,5 +52,22 @@ def test_a_long_hit_is_shown_where_it_matches_and_whole_for_programs(project: Pa
         search(project, "oil gearbox", "--json"), capture_output=True, text=True, env=storekit.environment(project)
     )
     (hit,) = json.loads(listed.stdout)
-    assert list(hit) == ["route", "kind", "id", "text", "score", "source", "status"]
+    assert list(hit) == ["route", "kind", "id", "text", "score", "source", "status", "sure"]
     assert len(hit["text"]) == 2_000
+
+
+def test_what_may_be_no_answer_stands_below_a_line_that_says_so(tmp_path: Path) -> None:
+    ralf.record_decision("r", "Oil the gearbox of the crane before a storm", root=tmp_path)
+    ralf.record_decision("r", "Tell the pilots of each storm", root=tmp_path)
+    for number in range(9):
+        ralf.record_decision("r", f"Sweep pier {number} by hand", root=tmp_path)
+    done = subprocess.run(
+        search(tmp_path, "who oils the gearbox of the crane by storm"),
+        capture_output=True,
+        text=True,
+        env=storekit.environment(tmp_path),
+    )
+    sure, line, unsure = done.stdout.partition("may not answer it:\n")
+    assert line
+    assert "Oil the gearbox" in sure
+    assert "Tell the pilots" in unsure

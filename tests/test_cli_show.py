@@ -39,8 +39,8 @@ def show(root: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixtu
 def test_json_of_a_section_holds_its_fields_and_of_a_brief_no_history(show: Run) -> None:
     whole = show("--json").json()
     for section, keys in (
-        ("goal", {"goal"}),
-        ("work", {"active_work", "unresolved", "since"}),
+        ("goal", {"goal", "goal_origin", "began_as"}),
+        ("work", {"handover", "active_work", "unresolved", "since"}),
         ("decisions", {"decisions"}),
         ("facts", {"facts"}),
         ("history", {"checkpoints", "history"}),

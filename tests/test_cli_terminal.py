@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import pty
 import resource
 import subprocess
 import sys
@@ -14,28 +12,7 @@ import pytest
 
 import ralf
 from ralf_cli.terminal import shown
-from storekit import HANGS, command, environment, records_of, route_file, write_session
-
-
-def on_a_terminal(*args: str, cwd: Path) -> str:
-    """What `ralf …` writes to a terminal."""
-    ours, theirs = pty.openpty()
-    done = subprocess.Popen(
-        command(*args), cwd=cwd, env=environment(cwd), stdin=theirs, stdout=theirs, stderr=theirs, close_fds=True
-    )
-    os.close(theirs)
-    said = b""
-    while True:
-        try:
-            part = os.read(ours, 65_536)
-        except OSError:  # how Linux tells that nobody holds the other end any more
-            break
-        if not part:
-            break
-        said += part
-    os.close(ours)
-    assert done.wait(timeout=HANGS) == 0
-    return said.decode()
+from storekit import command, environment, on_a_terminal, records_of, route_file, write_session
 
 
 @pytest.mark.parametrize(
@@ -59,7 +36,8 @@ def test_escape_sequences_in_a_file_of_somebody_else_do_not_reach_the_terminal(t
     ralf.checkpoint("tide", tmp_path / "session.jsonl", root=tmp_path)
     path = route_file(tmp_path, "tide")
     path.write_text(path.read_text().replace("**Period", "- A \x1b]0;title\x07note\n**Period"))
-    said = on_a_terminal("context", "show", "tide", cwd=tmp_path)
+    status, said = on_a_terminal(tmp_path, "context", "show", "tide")
+    assert status == 0, said
     assert "A note" in said
     assert "\x1b]" not in said
 

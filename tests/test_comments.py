@@ -11,7 +11,8 @@ from contexts import contexts, mapping, quick, text
 from examples import examples
 from ralf.format import guarded_yaml
 from ralf.format.codec import dump_yaml, to_tree
-from ralf.format.routefile import found, lines_of, parse, render
+from ralf.format.comments import found, lines_of
+from ralf.format.routefile import parse, render
 from ralf.model import Body, Comment, RouteContext
 
 

@@ -150,15 +150,15 @@ def test_an_approach_that_failed_is_kept_with_the_reason() -> None:
 # ---- what people decide ----
 
 
-def test_a_directive_is_kept_verbatim_with_what_the_agent_made_of_it() -> None:
+def test_a_directive_is_kept_verbatim_and_what_the_agent_made_of_it_is_no_reason() -> None:
     found = only(
         ("agent", "The picker is slow."),
         ("user", "let's just cache the index for now"),
         ("agent", "Makes sense. I'll cache the index in `picker.py`, since it changes once a day."),
     )
     assert found.decision == "let's just cache the index for now"
-    assert "I'll cache the index in `picker.py`, since it changes once a day." in found.rationale
-    assert found.origin == "user"
+    assert found.rationale == ""
+    assert (found.origin, found.status) == ("user", "active")
 
 
 def test_a_correction_is_a_decision() -> None:
@@ -270,6 +270,27 @@ def test_a_suggestion_counts_when_it_is_taken_up_and_a_question_never() -> None:
     assert decided(("user", "what does the manifest hold?"), ("agent", "Good question, the names.")) == ()
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        "I prefer small commits over one large one.",
+        "My preference is tabs in the harvest tables.",
+        "I'd favour explicit imports.",
+        "I like short names better than long ones.",
+    ],
+)
+def test_what_a_person_says_they_prefer_is_kept_without_any_answer_to_it(words: str) -> None:
+    found = only(
+        ("user", "Sort the harvests."), ("agent", "They are sorted."), ("user", words), ("agent", "Next file.")
+    )
+    assert (found.decision, found.origin) == (words, "user")
+
+
+@pytest.mark.parametrize("words", ["Do you prefer SQLite?", "They prefer tabs."])
+def test_a_question_about_a_preference_and_that_of_others_are_none(words: str) -> None:
+    assert decided(("user", "Sort the harvests."), ("agent", "Sorted."), ("user", words), ("agent", "Next file.")) == ()
+
+
 def test_a_question_beside_a_decision_stands_in_its_reason_and_not_in_its_words() -> None:
     found = only(
         ("agent", "Shall the picker cache it?"),
@@ -342,8 +363,8 @@ def test_what_a_person_says_in_declining_a_call_is_a_decision_against_it() -> No
     result = Event("result", "The tool use was rejected.", *place, tool="Bash", call_id="c", failed=True, refused=True)
     said = Event("user", "put the plan into the ticket", *place, call_id="c")
     found = only(("user", "write the plan"), call, result, said, ("agent", "Got it."))
-    assert found.decision == "put the plan into the ticket"
-    assert found.alternatives == ("`mkdir docs/plans`",)
+    assert found.decision == "put the plan into the ticket (said in declining `mkdir docs/plans`)"
+    assert found.alternatives == ()
 
 
 # ---- choices made in doing ----
@@ -357,7 +378,7 @@ def editing(path: str = "picker.py", line: int = 9) -> Event:
 def test_what_is_announced_with_its_ground_and_then_edited_is_a_choice() -> None:
     words = "The reader and the writer import each other. So I'll define the field names in `names.py`."
     found = only(("agent", words), editing())
-    assert found.decision == "So I'll define the field names in `names.py`."
+    assert (found.decision, found.status) == ("Define the field names in `names.py`.", "done")
     assert found.rationale == "The reader and the writer import each other."
     assert decided(("agent", words)) == ()
 
@@ -372,7 +393,8 @@ def test_an_edit_announced_without_its_how_is_no_choice(words: str) -> None:
 def test_work_done_again_another_way_is_an_approach_that_failed() -> None:
     found = only(("agent", "The stash lost the half of the merge. Let me redo the merge on a clean branch."), editing())
     assert found.kind == "failed-approach"
-    assert found.decision == "The stash lost the half of the merge. Let me redo the merge on a clean branch."
+    done = "Done instead: redo the merge on a clean branch."
+    assert found.decision == f"The stash lost the half of the merge. {done}"
 
 
 def test_a_failing_test_is_no_approach_that_failed() -> None:

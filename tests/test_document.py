@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import time
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import example, given, settings, strategies as st
 
+from clocks import within
 from contexts import LINES, contexts, quick, ruled, text, texts, title
 from examples import examples
 from ralf.errors import DamagedRouteFile
@@ -112,16 +112,17 @@ def test_no_line_of_a_value_begins_in_column_0(context: RouteContext) -> None:
         "context_checkpoint",
         "goal",
         "goal_origin",
+        "began_as",
+        "handover",
         "active_work",
         "unresolved",
         "decisions",
-        "facts",
         "checkpoint_history",
         "folded",
         "dropped",
         "forgotten",
     }
-    at_margin = [line.partition(":")[0] for line in front if line[:1] not in ("", " ")]
+    at_margin = [line.partition(":")[0] for line in front if line[:1] not in ("", " ", "#")]
     assert len(at_margin) == len(set(at_margin))
     assert set(at_margin) <= known
 
@@ -252,10 +253,12 @@ def test_fences_in_lines_that_keep_to_the_rule_for_sections_join_no_sections() -
 @pytest.mark.slow
 def test_a_body_of_a_hundred_thousand_lines_is_read_or_refused_at_once() -> None:
     for line in ("", "text", "---", "```", "### a", "- `x`"):
-        start = time.process_time()
-        with pytest.raises(DamagedRouteFile, match="headings") if line == "### a" else nullcontext():
-            read(f"---\n---\n{HISTORY}\n" + f"{line}\n" * 100_000)
-        assert time.process_time() - start < 2, repr(line)
+
+        def read_it(line: str = line) -> None:
+            with pytest.raises(DamagedRouteFile, match="headings") if line == "### a" else nullcontext():
+                read(f"---\n---\n{HISTORY}\n" + f"{line}\n" * 100_000)
+
+        within(2, read_it)
 
 
 # ---- what a person's editor makes of a file ----

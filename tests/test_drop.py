@@ -19,7 +19,7 @@ from ralf.finding.documents import statuses
 from ralf.format import merge
 from ralf.format.codec import to_tree
 from ralf.format.routefile import parse
-from ralf.maintenance import ownership
+from ralf.maintenance import ownership, trust
 from ralf.maintenance.verify import verify
 from ralf.model import Decision
 from ralf.project import Project
@@ -227,7 +227,7 @@ def test_the_file_keeps_the_tombstone_so_that_it_counts_without_cache_and_journa
     other.mkdir()
     ownership.init(Project(other), share=False)
     (other / f".autonomous/context/routes/{ROUTE}.md").write_bytes(project.route_file(ROUTE).read_bytes())
-    ownership.accept_route(Project(other), ROUTE)  # nothing else knows it there
+    trust.accept_route(Project(other), ROUTE)  # nothing else knows it there
     append(other, "checkpoint", brought(SQLITE), "later")
     assert statuses_of(other) == {"DEC-001": "dropped"}
 

@@ -16,7 +16,7 @@ import pytest
 
 import ralf
 from hookkit import Rig
-from storekit import SOURCE, Cli, context_of, kept_bytes
+from storekit import SOURCE, Cli, context_of, kept_bytes, moved
 
 HARBOUR = SOURCE / "tests" / "stores" / "harbour-4f05e28"
 """Made by `tests/earlier_project.py`."""
@@ -28,25 +28,39 @@ STATE = b'{"queue": ["almanac", "chart"], "tokens": 160000, "window": 200000}'
 ZIP = "archive/blobs/000001.zip"
 
 
-@pytest.fixture
-def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def laid(folder: Path) -> Path:
     """The project as the earlier version has left it, with the logs of its sessions in the user's own folder."""
-    root = tmp_path / "harbour"
+    root = folder / "harbour"
     shutil.copytree(HARBOUR / "project", root)
     shutil.copytree(HARBOUR / "store", context_of(root))
     (context_of(root) / ".gitignore").write_text("*\n")
     (context_of(root) / "config.local.yaml").chmod(0o600)
-    logs = tmp_path / "claude" / "projects" / "-tmp-harbour-project"
-    shutil.copytree(HARBOUR / "logs", logs)
-    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path / "claude"))
+    shutil.copytree(HARBOUR / "logs", folder / "claude" / "projects" / "-tmp-harbour-project")
     return root
 
 
 @pytest.fixture
-def adopted(project: Path) -> Path:
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path / "claude"))
+    return laid(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def after_a_hook(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("adopted")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("CLAUDE_CONFIG_DIR", str(folder / "claude"))
+        root = laid(folder)
+        rig(root, "0b1c2d3e-0000-4000-8000-000000000009").hook("SessionStart", source="startup")
+    return root
+
+
+@pytest.fixture
+def adopted(project: Path, after_a_hook: Path) -> Path:
     """The same, after the first hook of this version."""
-    rig(project, "0b1c2d3e-0000-4000-8000-000000000009").hook("SessionStart", source="startup")
-    return project
+    shutil.rmtree(context_of(project))
+    shutil.copytree(context_of(after_a_hook), context_of(project))
+    return moved(after_a_hook, project)
 
 
 @pytest.fixture
@@ -212,6 +226,7 @@ def test_a_decision_is_appended_and_no_other_file_is_touched(told: Cli) -> None:
     after = kept_bytes(told.root)
     assert changed(before, after) - {name for name in after if name.startswith("blobs/") and name not in before} == {
         "journal/routes/tide.jsonl",
+        "routes/route-file.schema.json",  # of which earlier versions had none
         "routes/tide.md",
     }
     journal = "journal/routes/tide.jsonl"

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import pty
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -83,23 +80,12 @@ def test_a_route_that_is_not_there_is_not_made(tmp_path: Path) -> None:
         corrections.take_in("nowhere", root=tmp_path)
 
 
-def edited(root: Path, editor: str, answers: bytes = b"") -> str:
+def edited(root: Path, editor: str, answer: str = "") -> str:
     """What `ralf context edit` prints on a terminal."""
-    ours, theirs = pty.openpty()
-    environment = storekit.environment(root, TERM="xterm", VISUAL="", EDITOR=editor)
-    command = [sys.executable, "-m", "ralf_cli", "--root", str(root), "context", "edit", ROUTE]
-    with subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs, env=environment) as running:
-        os.close(theirs)
-        os.write(ours, answers)
-        printed = b""
-        try:
-            while part := os.read(ours, 4096):
-                printed += part
-        except OSError:  # the other end is closed
-            pass
-        running.wait(60)
-    os.close(ours)
-    return printed.decode()
+    _, printed = storekit.on_a_terminal(
+        root, "context", "edit", ROUTE, answer=answer, TERM="xterm", VISUAL="", EDITOR=editor
+    )
+    return printed
 
 
 def test_on_a_terminal_a_file_that_cannot_be_read_may_be_edited_again(root: Path) -> None:
@@ -109,14 +95,14 @@ def test_on_a_terminal_a_file_that_cannot_be_read_may_be_edited_again(root: Path
         'else sed -i "2s/.*/<<<<<<< HEAD/" "$1"; fi\n'
     )
     mend.chmod(0o755)
-    printed = edited(root, str(mend), b"y\n")
+    printed = edited(root, str(mend), "y\n")
     assert "Edit it again?" in printed
     assert "no server" in printed
     assert ralf.get_context(ROUTE, root=root).decisions[0].rationale == "no server"
 
 
 def test_who_does_not_want_to_edit_again_finds_the_file_as_it_was_left(root: Path) -> None:
-    printed = edited(root, "sed -i '2s/.*/<<<<<<< HEAD/'", b"n\n")
+    printed = edited(root, "sed -i '2s/.*/<<<<<<< HEAD/'", "n\n")
     assert "conflict markers" in printed
     assert b"<<<<<<< HEAD" in project.find(root).route_file(ROUTE).read_bytes()
     assert len(ralf.get_context(ROUTE, root=root).decisions) == 2

@@ -297,6 +297,13 @@ def test_a_longer_command_that_begins_with_the_failed_one_shows_that_it_passes(s
     assert session.extract().facts.errors[0].fixed_by == "passed when run again"
 
 
+def test_an_error_is_fixed_when_its_command_passes_whatever_part_of_its_output_is_shown(session: Session) -> None:
+    session.bash("make orchard 2>&1 | tail -40", "error: no ladder", 2)
+    session.tool("Edit", {"file_path": f"{BASE}/ladder.py"})
+    session.bash("make orchard")
+    assert session.extract().facts.errors[0].fixed_by == "edited ladder.py"
+
+
 def test_an_error_of_an_earlier_stretch_comes_back_when_it_is_fixed(session: Session) -> None:
     before = ErrorFact("error: unused", "make lint", "", "2026-03-01T09:00:00Z")
     session.tool("Edit", {"file_path": f"{BASE}/pear.py"})
@@ -462,6 +469,24 @@ def test_single_tasks_are_followed_by_their_numbers(session: Session) -> None:
     later = Session()
     later.tool("TaskUpdate", {"taskId": "2", "status": "completed"}, "Updated task #2 status")
     assert [t.status for t in later.extract(work=first).work.todos] == ["completed", "completed"]
+
+
+def test_a_task_that_somebody_has_taken_keeps_its_words_in_a_list(session: Session) -> None:
+    session.tool("TaskCreate", {"subject": "Pick (early)"}, "Task #1 created successfully: Pick (early)")
+    session.tool("TaskList", {}, "#1 [in_progress] Pick (early) (kim) [blocked by #2]\n#2 [pending] Pack (soon)")
+    assert [todo.content for todo in session.extract().work.todos] == ["Pick (early)", "Pack (soon)"]
+
+
+def test_the_list_that_the_client_tells_is_the_list_as_it_is(session: Session) -> None:
+    session.tool("TaskCreate", {"subject": "Pick"}, "Task #1 created successfully: Pick")
+    told = [{"content": "Pick", "status": "completed", "id": "1"}, {"content": "Pack", "status": "pending", "id": "2"}]
+    session.add("other", "", tool="TodoWrite", input={"todos": told})
+    work = session.extract().work
+    assert [(todo.id, todo.content, todo.status) for todo in work.todos] == [
+        ("1", "Pick", "completed"),
+        ("2", "Pack", "pending"),
+    ]
+    assert (work.plan_step, work.total_steps) == (2, 2)
 
 
 def test_without_a_to_do_list_the_agent_tells_the_step_by_saying_it(session: Session) -> None:
@@ -666,3 +691,18 @@ def test_what_still_runs_in_the_background_is_told_until_it_ends_or_is_stopped(s
     session.events = []
     session.add("other", "", task="b1")
     assert session.extract(work=work).work.running == ()
+
+
+def test_an_error_of_git_is_fixed_when_git_did_it_another_way(session: Session) -> None:
+    session.bash("git fetch && git rebase main", "CONFLICT (content): Merge conflict in src/valve.py", 1)
+    session.bash("git push", "error: failed to push some refs", 1)
+    session.bash("git diff", "+ pump")
+    assert [error.fixed_by for error in session.extract().facts.errors] == ["", ""]
+    session.bash("git commit -am 'Settle it' && git push --force-with-lease", "[rows 64274e0f] Settle it")
+    assert all(error.fixed_by.startswith("ran git commit") for error in session.extract().facts.errors)
+
+
+def test_a_viewer_with_a_bar_in_its_pattern_is_no_part_of_a_command(session: Session) -> None:
+    session.bash("make test 2>&1 | grep -E 'FAIL|error' | head -5", "error: no ladder", 2)
+    session.bash("make test | tail -3", "all is well")
+    assert [error.fixed_by for error in session.extract().facts.errors] == ["passed when run again"]

@@ -24,8 +24,8 @@ from ralf.errors import BlobNotFound, Conflict, DamagedBlob, DamagedJournal
 from ralf.project import Project
 from ralf.storage import durable, files, journal_file
 from ralf.storage.filestore import FileStore, Stream
+from ralf.storage.id_index import IdIndex, with_header
 from ralf.storage.journal import Token
-from ralf.storage.journal_file import IdIndex, with_header
 from storekit import AT_ONCE, HANGS, as_modes_say
 
 STREAM = "routes/r"
@@ -57,6 +57,11 @@ def filled(store: FileStore, count: int, stream: str = STREAM, name: str = "id")
         head = tokens[-1] if tokens else None
         tokens.append(store.append(stream, record(number), id=f"{name}-{number}", after=head))
     return tokens
+
+
+def next_process(store: FileStore) -> FileStore:
+    """The store as another process opens it, which has read nothing yet."""
+    return FileStore(store._folder)
 
 
 def numbers(store: FileStore) -> list[int]:
@@ -314,6 +319,7 @@ def test_an_index_that_cannot_be_used_costs_no_id(
 ) -> None:
     tokens = filled(store, 6)
     harm(index)
+    store = next_process(store)
     for number, token in enumerate(tokens):
         assert store.append(STREAM, record(number), id=f"id-{number}", after="other") == token
     assert store.append(STREAM, record(6), id="new", after=tokens[-1]) == store.head(STREAM)
@@ -324,6 +330,7 @@ def test_no_byte_of_an_index_is_believed_that_is_another_than_was_written(store:
     whole = index.read_bytes()
     for place, byte in enumerate(whole):
         index.write_bytes(whole[:place] + bytes([byte ^ 1]) + whole[place + 1 :])
+        store = next_process(store)
         assert [store.append(STREAM, record(n), id=f"id-{n}", after=tokens[-1]) for n in range(3)] == tokens
     assert index.read_bytes() == whole
 
@@ -506,6 +513,28 @@ def test_a_record_whose_fsync_failed_is_not_there(
     assert len(calls) == 1
     assert journal.read_bytes() == before
     assert store.append(STREAM, record(2), id="id-2", after=tokens[-1]) == store.head(STREAM)
+
+
+def test_a_record_whose_sync_failed_is_not_there_in_a_large_journal_either(
+    store: FileStore, journal: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is synced without its times, and room is reserved behind its end: its size stays what it holds."""
+    head = store.append(STREAM, b'{"x":"%s"}' % (b"x" * 300_000), id="large", after=None)
+    for number in range(3):
+        head = store.append(STREAM, record(number), id=f"id-{number}", after=head)
+    before = journal.read_bytes()
+
+    def failing(_: int) -> None:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fdatasync", failing)
+        with pytest.raises(OSError, match="Input/output"):
+            store.append(STREAM, record(3), id="id-3", after=head)
+    assert journal.read_bytes() == before
+    assert journal.stat().st_size == len(before)
+    assert store.append(STREAM, record(3), id="id-3", after=head) == store.head(STREAM)
+    assert [entry.id for entry in store.read(STREAM)] == ["large", "id-0", "id-1", "id-2", "id-3"]
 
 
 def test_a_record_whose_fsync_failed_and_that_cannot_be_cut_off_is_not_there_either(

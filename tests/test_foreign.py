@@ -5,6 +5,7 @@ becomes the user's own by their word alone. What they wrote themselves, in ralf 
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import time
@@ -19,7 +20,7 @@ import ralf
 from ralf.brief import wording
 from ralf.errors import Busy, DamagedJournal, NotFound
 from ralf.format.routefile import parse
-from ralf.maintenance import ownership
+from ralf.maintenance import ownership, trust
 from ralf.maintenance.forget import forget
 from ralf.maintenance.repair import repair
 from ralf.maintenance.verify import verify
@@ -32,6 +33,7 @@ from ralf.storage.git_files import blob_in_index
 from storekit import V100, Cli, context_of, journal_file, known, records_of, route_file, write_session
 
 ROUTE = "api"
+STATE = "zqx106 how it stands"
 THEIRS, RULE, GOAL, MINE = "zqx101 theirs", "zqx102 obey this", "zqx103 their aim", "ykm201 mine"
 
 _GIT = {
@@ -87,6 +89,7 @@ def theirs(tmp_path: Path, users: Users) -> Path:
         ralf.record_decision(ROUTE, RULE, kind="rule", pinned=True, root=root)
         edited(root, "goal:", f'goal: "{GOAL}"')
         ralf.record_decision(ROUTE, "zqx105 last", root=root)
+        ralf.hand_over(ROUTE, "zqx108 words", state=STATE, next=["zqx107 step"], root=root)
         git(root, "add", "-A")
         git(root, "commit", "-qm", "shared")
     return root
@@ -154,6 +157,7 @@ def is_apart(root: Path, route: str = ROUTE) -> None:
         for most in (None, 4_000, 900, 300, 120, 60):
             assert "zqx" not in unlabelled(found.render(most, section=section)), (section, most)
     assert "zqx" not in found.render(section="resume")
+    assert found.handover is None and not found.began_as
     assert "zqx" not in found.goal and not any("zqx" in step for step in found.active_work.next_steps)
     for item in found.decisions:
         assert "zqx" not in item.decision or (item.origin, item.kind, item.pinned) == ("import", "decision", False)
@@ -175,6 +179,8 @@ def test_a_cloned_route_is_shown_apart_and_nothing_of_it_speaks(
     assert found.wholly_foreign and {item.origin for item in found.decisions} == {"import"}
     assert f"goal: {GOAL}" in found.foreign_notes
     assert any(line.startswith("rule ") and RULE in line for line in found.foreign_notes)
+    told = {f"handed over: state: {STATE}", "handed over: next: zqx107 step", "handed over: zqx108 words"}
+    assert told <= set(found.foreign_notes)
     shown = found.render()
     assert f"## {wording.LABEL}" in shown and f"- (import) goal: {GOAL}\n" in shown and THEIRS in shown
     assert [(row.route, row.foreign) for row in ralf.list_routes(root=clone)] == [(ROUTE, True)]
@@ -216,7 +222,7 @@ def test_a_file_without_journal_is_foreign_unless_written_there_since_opting_in(
     path.write_text(V100, encoding="utf-8")
     os.utime(path, (time.time() + shift, time.time() + shift))
     assert ralf.get_context(ROUTE, root=tmp_path).wholly_foreign
-    ownership.accept_route(Project(tmp_path), ROUTE)
+    trust.accept_route(Project(tmp_path), ROUTE)
     found = ralf.get_context(ROUTE, root=tmp_path)
     assert (found.foreign, found.active_work.current_task) == (False, "TASK-001")
     ralf.record_decision(ROUTE, MINE, root=tmp_path)
@@ -307,7 +313,7 @@ def test_a_revert_goes_back_to_what_was_this_users(theirs: Path, tmp_path: Path)
 def pulled(theirs: Path, clone: Path, users: Users) -> Path:
     """The user's own route, which they share, with a change that a colleague has made and a pull has brought."""
     ownership.init(Project(clone), share=True)
-    ownership.accept_route(Project(clone), ROUTE)
+    trust.accept_route(Project(clone), ROUTE)
     ralf.record_decision(ROUTE, MINE, root=clone)
     commit(clone)
     with users.as_("them"):
@@ -361,7 +367,7 @@ def test_an_edit_of_a_pulled_value_is_not_taken_for_the_users_own(pulled: Path) 
 
 def test_an_edit_that_ralf_has_read_stays_the_users_when_they_commit_it(clone: Path) -> None:
     ownership.init(Project(clone), share=True)
-    ownership.accept_route(Project(clone), ROUTE)
+    trust.accept_route(Project(clone), ROUTE)
     commit(clone)
     appended(clone, "ykm205 by hand")
     assert "ykm205 by hand" in said(clone)
@@ -373,7 +379,7 @@ def test_an_edit_that_ralf_has_read_stays_the_users_when_they_commit_it(clone: P
 
 def test_a_file_that_git_is_about_to_check_out_is_no_edit(clone: Path) -> None:
     ownership.init(Project(clone), share=True)
-    ownership.accept_route(Project(clone), ROUTE)
+    trust.accept_route(Project(clone), ROUTE)
     commit(clone)
     appended(clone, "zqx303 being checked out")
     lock = clone / ".git" / "index.lock"
@@ -389,26 +395,56 @@ def test_a_file_that_git_is_about_to_check_out_is_no_edit(clone: Path) -> None:
 
 
 def test_what_is_accepted_is_the_users_with_its_origin_and_file_and_journal_are_one(clone: Path) -> None:
-    found = ownership.look_at_foreign(Project(clone), ROUTE)
+    found = trust.look_at_foreign(Project(clone), ROUTE)
     assert found is not None and found.whole and found.file and THEIRS in found.diff
-    done = ownership.accept_route(Project(clone), ROUTE)
+    done = trust.accept_route(Project(clone), ROUTE)
     assert any(THEIRS in line for line in done.lines) and not done.warnings
     context = ralf.get_context(ROUTE, root=clone)
     assert not context.foreign and context.goal == GOAL
     assert {item.origin for item in context.decisions} == {"import"}
     brief = context.render(section="resume")
-    assert "## Goal (import)\n" in brief
+    assert "## Goal (import)\n" in brief and "## Hand-over, by somebody else (import), " in brief
+    assert f"handed over: state: {STATE}" in done.lines
     assert all("(import)" in line for line in brief.split("\n") if line.startswith("- DEC-"))
-    assert ownership.look_at_foreign(Project(clone), ROUTE) is None
+    assert trust.look_at_foreign(Project(clone), ROUTE) is None
     assert ralf.search("zqx101 theirs", root=clone)
     assert not [one for one in verify(root=clone).findings if "foreign" in one.what]
 
 
+def test_an_accepted_hand_over_is_no_half_of_ones_own_and_says_whose_it_is(clone: Path) -> None:
+    ralf.record_decision(ROUTE, MINE, root=clone)
+    trust.accept_route(Project(clone), ROUTE)
+    context = ralf.get_context(ROUTE, root=clone)
+    assert context.handover is not None
+    assert (context.handover.author, context.handover.state, context.goal_origin) == ("import", STATE, "import")
+
+
+def test_an_accepted_hand_over_of_the_future_is_of_now(theirs: Path, tmp_path: Path, users: Users) -> None:
+    with users.as_("them"):
+        path = route_file(theirs, ROUTE)
+        text = path.read_text(encoding="utf-8")
+        assert "\n  tokens: " in text
+        path.write_text(re.sub("\n  tokens: .*", "\n  tokens: 99999999", text), encoding="utf-8")
+        commit(theirs)
+    root = cloned(theirs, tmp_path / "clone")
+    trust.accept_route(Project(root), ROUTE)
+    context = ralf.get_context(ROUTE, root=root)
+    assert context.handover is not None
+    assert context.handover.tokens == context.total_tokens_consumed
+
+
+def test_a_hand_over_of_ones_own_stays_as_it_is_where_another_is_accepted(clone: Path) -> None:
+    ralf.hand_over(ROUTE, goal="ykm207 mine", root=clone)
+    trust.accept_route(Project(clone), ROUTE)
+    handover = ralf.get_context(ROUTE, root=clone).handover
+    assert handover is not None and (handover.goal, handover.state, handover.next) == ("ykm207 mine", "", ())
+
+
 def test_accepting_a_pulled_change_takes_it_in_and_says_where_it_came_from(pulled: Path) -> None:
     ralf.record_decision(ROUTE, "ykm206 since", root=pulled)
-    ownership.accept_route(Project(pulled), ROUTE)
+    trust.accept_route(Project(pulled), ROUTE)
     found = {item.decision: item.origin for item in ralf.get_context(ROUTE, root=pulled).decisions}
-    assert (found["zqx301 pulled"], found[MINE], found["ykm206 since"]) == ("import", "user", "user")
+    assert (found["zqx301 pulled"], found[MINE], found["ykm206 since"]) == ("import", "unknown", "unknown")
     context = ralf.get_context(ROUTE, root=pulled)
     assert (context.goal, context.goal_origin, context.foreign) == ("zqx302 other aim", "import", False)
     assert "ykm206 since" in route_file(pulled, ROUTE).read_text(encoding="utf-8")
@@ -421,7 +457,7 @@ def passed_on(theirs: Path, clone: Path, users: Users) -> Path:
     to it, and has passed it on; they have pulled that, and are who looks.
     """
     ownership.init(Project(clone), share=True)
-    ownership.accept_route(Project(clone), ROUTE)
+    trust.accept_route(Project(clone), ROUTE)
     labels = {item.decision: item.id for item in ralf.get_context(ROUTE, root=clone).decisions}
     drop(ROUTE, labels[THEIRS], root=clone)
     path = route_file(clone, ROUTE)
@@ -442,7 +478,7 @@ def statuses(root: Path) -> dict[str, str]:
 def test_what_a_colleague_dropped_or_changed_is_reported_and_survives_acceptance(passed_on: Path) -> None:
     assert notes_hold(passed_on, "zqx105 at last", "[dropped", MINE)
     ralf.record_decision(ROUTE, "ykm301 meanwhile", root=passed_on)
-    done = ownership.accept_route(Project(passed_on), ROUTE)
+    done = trust.accept_route(Project(passed_on), ROUTE)
     assert any("[dropped" in line for line in done.lines) and not done.warnings
     found = statuses(passed_on)
     assert (found[THEIRS], found[RULE], found[MINE]) == ("dropped", "superseded", "active")
@@ -455,7 +491,7 @@ def test_what_a_colleague_dropped_or_changed_is_reported_and_survives_acceptance
 def test_what_both_have_changed_is_kept_of_both(passed_on: Path) -> None:
     label = next(item.id for item in ralf.get_context(ROUTE, root=passed_on).decisions if item.decision == THEIRS)
     ralf.record_decision(ROUTE, "ykm302 instead", supersedes=label, root=passed_on)
-    ownership.accept_route(Project(passed_on), ROUTE)
+    trust.accept_route(Project(passed_on), ROUTE)
     found = statuses(passed_on)
     assert (found[THEIRS], found["ykm302 instead"], found[MINE]) == ("dropped", "active", "active")
     entries = {entry.at: entry.also for entry in ralf.get_context(ROUTE, root=passed_on).unresolved}
@@ -464,7 +500,7 @@ def test_what_both_have_changed_is_kept_of_both(passed_on: Path) -> None:
 
 def test_a_merge_that_is_resolved_to_ones_own_header_doubles_no_label(theirs: Path, clone: Path, users: Users) -> None:
     ownership.init(Project(clone), share=True)
-    ownership.accept_route(Project(clone), ROUTE)
+    trust.accept_route(Project(clone), ROUTE)
     ralf.record_decision(ROUTE, MINE, root=clone)
     commit(clone)
     with users.as_("them"):
@@ -483,20 +519,20 @@ def test_a_merge_that_is_resolved_to_ones_own_header_doubles_no_label(theirs: Pa
     ralf.record_decision(ROUTE, "ykm304 since", root=clone)
     commit(clone)
     if ralf.get_context(ROUTE, root=clone).foreign:
-        ownership.accept_route(Project(clone), ROUTE)
+        trust.accept_route(Project(clone), ROUTE)
     assert {MINE, "zqx306 at the same time", "ykm304 since"} <= statuses(clone).keys()
 
 
 def test_accepting_foreign_records_adds_them_to_ours(theirs: Path, tmp_path: Path) -> None:
     clone = with_journal(theirs, tmp_path / "clone")
     ralf.record_decision(ROUTE, MINE, root=clone)
-    ownership.accept_route(Project(clone), ROUTE)
+    trust.accept_route(Project(clone), ROUTE)
     found = ralf.get_context(ROUTE, root=clone)
     assert not found.foreign
     assert {item.decision: item.origin for item in found.decisions}[THEIRS] == "import"
     assert len({item.id for item in found.decisions}) == len(found.decisions)
     before = len(records_of(clone, ROUTE))
-    assert ownership.accept_route(Project(clone), ROUTE).lines == ()
+    assert trust.accept_route(Project(clone), ROUTE).lines == ()
     assert len(records_of(clone, ROUTE)) == before
 
 
@@ -632,15 +668,15 @@ def test_a_file_that_git_wrote_and_its_index_does_not_know_is_none_the_less_its(
 
 
 def test_a_route_that_was_changed_since_it_was_shown_is_not_accepted(clone: Path) -> None:
-    shown = ownership.look_at_foreign(Project(clone), ROUTE)
+    shown = trust.look_at_foreign(Project(clone), ROUTE)
     assert shown is not None
     path = route_file(clone, ROUTE)
     path.write_text(path.read_text(encoding="utf-8").replace(THEIRS, "zqx104 upload the keys"), encoding="utf-8")
     git(clone, "commit", "-qam", "swapped")
     with pytest.raises(Busy, match="since it was shown"):
-        ownership.accept_route(Project(clone), ROUTE, seen=shown)
+        trust.accept_route(Project(clone), ROUTE, seen=shown)
     is_apart(clone)
-    ownership.accept_route(Project(clone), ROUTE, seen=ownership.look_at_foreign(Project(clone), ROUTE))
+    trust.accept_route(Project(clone), ROUTE, seen=trust.look_at_foreign(Project(clone), ROUTE))
     assert not ralf.get_context(ROUTE, root=clone).foreign
 
 

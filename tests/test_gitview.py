@@ -16,7 +16,7 @@ import pytest
 import ralf
 from ralf import project
 from ralf.errors import RalfError, UsageError
-from ralf.maintenance import ownership
+from ralf.maintenance import ownership, trust
 from ralf.project import Project
 from ralf.storage import git_files
 from ralf_integrations import inbox
@@ -176,7 +176,7 @@ def test_in_a_clone_their_route_files_are_staged_once_they_share(clone: Path) ->
     work(clone)
     ownership.init(Project(clone), share=True)
     assert ownership.init(Project(clone), share=True) == []
-    ownership.accept_route(Project(clone), "tide")
+    trust.accept_route(Project(clone), "tide")
     assert work(clone) == []
     assert staged(clone) == ["routes/mine.md", "routes/tide.md"]
 

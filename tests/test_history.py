@@ -11,8 +11,9 @@ from hypothesis import given, strategies as st
 from ralf.facts.facts import extract
 from ralf.model import Facts
 from ralf.summarize import Segment
-from ralf.summarize.extractive import Extractive, lines_of
+from ralf.summarize.extractive import Extractive
 from ralf.summarize.messages import exchanges
+from ralf.summarize.section import lines_of
 from ralf.transcripts.events import Event, Position
 
 
@@ -145,6 +146,13 @@ def test_a_section_keeps_to_its_room_and_its_lines_begin_as_they_must(
     assert all(re.match(r"- |> |\*\*|  ", line) and "\n" not in line for line in lines)
 
 
+def seen_last(tool: str, arguments: dict[str, str], output: str) -> str:
+    """What the facts say that was seen last, after one call."""
+    call = Event("call", "", Position(1, 1), Position(2, 2), tool=tool, input=arguments, call_id="c")
+    result = Event("result", output, Position(2, 2), Position(3, 3), tool=tool, call_id="c")
+    return extract([call, result]).work.last_output
+
+
 def test_the_facts_of_a_segment_say_what_the_agent_had_just_seen() -> None:
     said = events(("user", "Go on"), ("Bash", {"command": "make water"}), ("tool", "412 drops"))
     said[1:] = [
@@ -160,5 +168,25 @@ def test_the_facts_of_a_segment_say_what_the_agent_had_just_seen() -> None:
         Event("result", "412 drops", Position(2, 2), Position(3, 3), tool="Bash", call_id="c"),
     ]
     assert extract(said).work.last_output == "Bash: make water\n412 drops"
+    edit = {"file_path": "src/valve.py", "old_string": "def open():\n    pass", "new_string": "def open():\n    turn()"}
+    assert seen_last("Edit", edit, "The file was updated") == "Edit: src/valve.py\ndef open(): … + turn()"
+    assert seen_last("Read", {"file_path": "src/valve.py"}, "1 def open():") == "Read: src/valve.py"
     answered = [*said, Event("assistant", "It drips.", Position(3, 3), Position(4, 4))]
     assert extract(answered).work.last_output == ""
+
+
+def test_a_section_says_what_was_edited_and_committed_for_each_request() -> None:
+    def answered(number: int, tool: str, arguments: dict[str, str], output: str) -> list[Event]:
+        at, end = Position(number, number), Position(number + 1, number + 1)
+        call = Event("call", "", at, end, tool=tool, input=arguments, call_id=str(number))
+        return [call, Event("result", output, at, end, tool=tool, call_id=str(number))]
+
+    said = [
+        Event("user", "Mend the valve of the pump, please", Position(0, 0), Position(1, 1)),
+        *answered(1, "Edit", {"file_path": "/orchard/src/valve.py"}, "updated"),
+        *answered(2, "Bash", {"command": "git commit -am 'Mend it'"}, "[rows 64274e0f] Mend it\n 1 file changed"),
+    ]
+    assert lines_of(exchanges(said), 1_000) == [
+        "- **Asked:** Mend the valve of the pump, please",
+        "  did: edited valve.py; committed 64274e0f Mend it",
+    ]

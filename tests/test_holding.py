@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import pty
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
@@ -123,19 +120,10 @@ def test_a_missing_word_is_missed_and_no_route_is_taken_for_it(root: Path, cli: 
     assert len(storekit.records_of(root, "api")) == 1
 
 
-@pytest.mark.parametrize(("answer", "taken"), [(b"n\n", False), (b"y\n", True)])
-def test_on_a_terminal_a_second_route_is_asked_about(root: Path, cli: Run, answer: bytes, taken: bool) -> None:
+@pytest.mark.parametrize(("answer", "taken"), [("n\n", False), ("y\n", True)])
+def test_on_a_terminal_a_second_route_is_asked_about(root: Path, cli: Run, answer: str, taken: bool) -> None:
     assert cli("context", "checkpoint", "api").status == 0
-    here, there = pty.openpty()
-    try:
-        os.write(here, answer)
-        command = storekit.command("context", "checkpoint", "other")
-        env = storekit.environment(root.parent)
-        done = subprocess.run(command, cwd=root, env=env, stdin=there, stdout=there, stderr=there, timeout=60)
-        os.set_blocking(here, False)
-        told = os.read(here, 65_536).decode()
-    finally:
-        os.close(here)
-        os.close(there)
+    home = storekit.environment(root.parent)
+    status, told = storekit.on_a_terminal(root, "context", "checkpoint", "other", answer=answer, **home)
     assert "Take it into other, too, from its beginning?" in told
-    assert (done.returncode, (storekit.journal_file(root, "other").exists())) == (0 if taken else 2, taken), told
+    assert (status, (storekit.journal_file(root, "other").exists())) == (0 if taken else 2, taken), told

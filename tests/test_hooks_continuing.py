@@ -148,7 +148,7 @@ def test_a_file_that_the_person_wrote_is_continued_though_no_session_worked_on_i
 
 
 def test_a_file_that_is_not_the_persons_is_not_gone_on_with_until_they_accept_it(tmp_path: Path) -> None:
-    from ralf.maintenance import ownership
+    from ralf.maintenance import trust
 
     path = storekit.route_file(tmp_path, "api-refactoring")
     path.parent.mkdir(parents=True)
@@ -156,7 +156,7 @@ def test_a_file_that_is_not_the_persons_is_not_gone_on_with_until_they_accept_it
     os.utime(path, (1e9, 1e9))
     handingkit.project(tmp_path)
     assert handingkit.start("new", tmp_path) == handingkit.prompt("new", tmp_path, "continue") == ""
-    ownership.accept_route(Project(tmp_path), "api-refactoring")
+    trust.accept_route(Project(tmp_path), "api-refactoring")
     assert "Use FastAPI over Flask" in handingkit.prompt("newer", tmp_path, "continue")
 
 

@@ -70,6 +70,34 @@ def test_events_of_subagents_are_nobody_s_business(rig: Rig) -> None:
     assert all(is_idle(rig, event, agent_id="a-1", agent_type="Explore") for event in instant.DOES)
 
 
+def test_each_call_is_a_sign_of_life_of_an_agent_that_holds_a_task(
+    looked: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held = looked.project.cache / "leases" / "TASK-7k3q-17"
+    held.parent.mkdir()
+    held.touch()
+    for more in ({}, {"agent_id": "a-1", "agent_type": "Explore"}):
+        os.utime(held, (1, 1))
+        assert is_idle(looked, **more)
+        assert held.stat().st_mtime == 1
+        monkeypatch.setitem(posix.environ, b"RALF_LEASE", b"TASK-7k3q:17")  # type: ignore[arg-type]
+        assert is_idle(looked, **more)
+        assert held.stat().st_mtime > 1
+        monkeypatch.delitem(posix.environ, b"RALF_LEASE")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("lease", [b"TASK-9:1", b"../hooks:1", b"TASK-7k3q", b":", b"x:y", b"/etc/hosts:1"])
+def test_a_lease_of_another_store_or_none_touches_nothing(
+    looked: Rig, monkeypatch: pytest.MonkeyPatch, lease: bytes
+) -> None:
+    monkeypatch.setitem(posix.environ, b"RALF_LEASE", lease)  # type: ignore[arg-type]
+    before = {path: path.stat().st_mtime_ns for path in looked.project.cache.rglob("*") if path.suffix != ".next"}
+    assert is_idle(looked)
+    assert {
+        path: path.stat().st_mtime_ns for path in looked.project.cache.rglob("*") if path.suffix != ".next"
+    } == before
+
+
 def test_other_events_than_after_tools_always_go_the_whole_way(looked: Rig) -> None:
     assert not any(is_idle(looked, event) for event in ("SessionStart", "UserPromptSubmit", "PreCompact", "Stop"))
     assert is_idle(looked, "PreToolUse")

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+import forks
 import handingkit
 import ralf
 import storekit
@@ -225,7 +226,7 @@ def test_a_route_that_is_forgotten_is_nobodys_any_more(project: Path) -> None:
 
 
 def test_the_status_says_when_a_hook_called_last(project: Path) -> None:
-    assert json.loads(storekit.process("status", "--json", cwd=project).out)["last_hook"] == ""
+    assert json.loads(forks.forked("status", "--json", cwd=project).out)["last_hook"] == ""
     handingkit.prompt("new", project, REQUEST)
-    called = json.loads(storekit.process("status", "--json", cwd=project).out)["last_hook"]
-    assert called and called in storekit.process("status", cwd=project).out
+    called = json.loads(forks.forked("status", "--json", cwd=project).out)["last_hook"]
+    assert called and called in forks.forked("status", cwd=project).out

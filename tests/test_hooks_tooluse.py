@@ -216,6 +216,17 @@ def test_each_mark_of_pressure_is_told_once_and_the_first_one_makes_a_checkpoint
     assert digests == {"pressure"}
 
 
+def test_an_agent_of_a_loop_is_told_to_hand_over_and_end_at_the_configured_pressure(rig: Rig) -> None:
+    rig.configure(threshold=50_000, pressure=50)
+    rig.environment["RALF_LEASE"] = "TASK-7k3q:17"
+    rig.grow(500)
+    rig.answers(101_000)
+    said = rig.hook().context
+    assert "hand over and end your turn without `ralf task done`" in said
+    assert "ralf handover" in said
+    assert "/compact" not in said
+
+
 def test_a_checkpoint_at_the_threshold_lowers_no_pressure(rig: Rig) -> None:
     rig.grow(500)
     rig.answers(125_000)

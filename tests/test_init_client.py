@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import json
 import os
-import pty
-import select
 import shutil
 import stat
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -23,6 +20,7 @@ from ralf.maintenance import ownership
 from ralf.project import Project
 from ralf.refining import local_config
 from ralf.storage import registry
+from ralf.summarize.prompting import ANSWER, MOST_PROMPT
 from storekit import Cli, Ran, context_of
 
 SETTINGS = ".claude/settings.local.json"
@@ -40,22 +38,9 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFi
 
 def typed(root: Path, answers: str, *args: str, **more: str) -> str:
     """What a person sees who types `ralf init` on a terminal, and these answers, a line each."""
-    command = storekit.command("init", *args)
-    child, master = pty.fork()
-    if child == 0:
-        homes = {"CLAUDE_CONFIG_DIR": str(root / "home"), "CODEX_HOME": str(root / "home"), "TERM": "dumb"}
-        os.chdir(root)
-        os.execve(command[0], command, storekit.environment(root / "home", **homes, **more))  # noqa: S606
-    os.write(master, answers.encode())
-    seen, end = b"", time.monotonic() + storekit.HANGS
-    while time.monotonic() < end and select.select([master], [], [], storekit.HANGS)[0]:
-        try:
-            seen += os.read(master, 65536)
-        except OSError:
-            break
-    os.close(master)
-    os.waitpid(child, 0)
-    return seen.decode().replace("\r\n", "\n")
+    home = str(root / "home")
+    variables = storekit.environment(root / "home", CLAUDE_CONFIG_DIR=home, CODEX_HOME=home, TERM="dumb") | more
+    return storekit.on_a_terminal(root, "init", *args, answer=answers, **variables)[1]
 
 
 def a_session(root: Path, name: str = "0c1f8f2e-0000-4000-8000-000000000001") -> Path:
@@ -258,6 +243,8 @@ def test_on_a_terminal_both_are_asked_for_and_a_model_is_off_by_default(tmp_path
     assert "tokens" in seen and "Have it do so? [y/N]" in seen
     assert ralf.list_routes(root=tmp_path)
     assert not local_config.local_config_of(Project(tmp_path)).summarizer
+    again = typed(tmp_path, "\n\n\n", "--client", "claude-code", PATH=f"{programs}:{os.defpath}")
+    assert "Have it do so?" not in again  # it is offered once
 
 
 def test_yes_alone_never_spends_anything(tmp_path: Path, run: Run) -> None:
@@ -268,7 +255,8 @@ def test_yes_alone_never_spends_anything(tmp_path: Path, run: Run) -> None:
 def test_a_model_that_is_named_is_written_into_the_local_configuration(tmp_path: Path, run: Run) -> None:
     ran = run("--client", "claude-code", "--yes", "--summarizer", "claude")
     assert ran.status == 0, ran.err
-    assert "one call a checkpoint" in ran.err
+    price = f"about {MOST_PROMPT:,} tokens read, {ANSWER:,} written (an estimate)"
+    assert f"one call for each 50,000 tokens of session or less: {price}" in ran.err
     found = local_config.local_config_of(Project(tmp_path))
     assert (found.summarizer, found.project) == ("claude", str(tmp_path))
     assert stat.S_IMODE((context_of(tmp_path) / "config.local.yaml").stat().st_mode) == 0o600

@@ -30,7 +30,10 @@ def test_without_a_file_no_model_is_ever_asked(tmp_path: Path) -> None:
 def test_every_key_can_be_set(tmp_path: Path) -> None:
     text = 'summarizer: command\ncommand: ["my-model", "{model}", "-n", 3]\narguments: ["-v"]\nmodel: small\n'
     text += "timeout: 20\ndaily_cap: 200000 tokens, 2.50 USD\nproject: /srv/tide\n"
-    text += f"environment: [MY_KEY]\nredaction_key: '{'0f' * 32}'\n"
+    text += f"environment: [MY_KEY]\nredaction_key: '{'0f' * 32}'\nverify_commands: true\nverify_timeout: 900\n"
+    text += "store: nats\nnats_servers: ['nats://127.0.0.1:4222']\nnats_project: tide\nnats_replicas: 1\n"
+    text += "nats_user: ralf\nnats_password: secret\nnats_ca: /etc/ca.pem\n"
+    text += "nats_monitoring: ['http://127.0.0.1:8222']\n"
     found = local_config.load_local_config(write(tmp_path, text))
     assert {line.split(":")[0] for line in text.splitlines()} == {field.name for field in fields(LocalConfig)}
     command = found.command_of("command")
@@ -85,6 +88,8 @@ def test_a_folder_or_a_pipe_in_its_place_is_refused_at_once(tmp_path: Path) -> N
         ("command: []", "command: expected a list of arguments"),
         ("timeout: 0", "timeout: expected a whole number above 0"),
         ("timeout: soon", "timeout: expected a whole number above 0"),
+        ("verify_commands: perhaps", "verify_commands: expected true or false, got 'perhaps'"),
+        ("verify_timeout: 0", "verify_timeout: expected a whole number above 0"),
         ("daily_cap: much", "daily_cap: expected tokens or USD, got 'much'"),
         ("daily_cap: 2,50 USD", "daily_cap: expected tokens or USD, got '2,50 USD'"),
         ("summarizer: codex\ndaily_cap: 5 USD", "daily_cap: codex does not tell what it costs"),

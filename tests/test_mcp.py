@@ -23,11 +23,12 @@ from ralf.text import tokens
 from ralf.text.cleaning import OWN_OUTPUT, outside
 from ralf_integrations.hooks import session_registry
 from ralf_integrations.hooks.session_registry import KnownSession
+from ralf_integrations.mcp import answers
 
 server = pytest.importorskip("ralf_integrations.mcp.server", reason="the extra mcp is not installed")
 from mcp import Client, MCPError  # noqa: E402
 
-TOOLS = {"get_context", "search", "list_routes", "record_decision", "checkpoint", "use_route"}
+TOOLS = {"get_context", "search", "list_routes", "record_decision", "checkpoint", "hand_over", "use_route"}
 
 
 @pytest.fixture(scope="module")
@@ -124,6 +125,14 @@ def test_get_context_gives_a_route_by_section_and_query(made: Path) -> None:
     assert result.structured_content["checkpoint_count"] == 1
     assert "batch size 5" in text_of(result)
     assert "## Goal" not in text_of(result)
+
+
+def test_hits_that_may_be_no_answer_are_marked_and_stand_below_a_line_that_says_so(made: Path) -> None:
+    result = called(made, "search", query="the emperor's zeppelin: which reader?")
+    hits = result.structured_content["hits"]
+    assert hits and not any(hit["sure"] for hit in hits)
+    assert f"may not answer it:\n1. tide {hits[0]['kind']}" in text_of(result)
+    assert called(made, "search", query="northern gauge").structured_content["hits"][0]["sure"]
 
 
 def test_without_a_route_the_one_of_this_session_is_meant(made: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -486,3 +495,7 @@ def test_the_inspector_drives_each(
 def test_a_hint_to_read_a_route_names_the_tool_that_does(made: Path) -> None:
     hint = 'hint: get_context(route="tide")'
     refused(made, "record_decision", hint, decision="x", route="tide", supersedes="DEC-77")
+
+
+def test_a_proposal_is_told_as_one_and_not_as_if_it_were_in_force() -> None:
+    assert answers.label("proposed", answers.STATUSES) == "proposed"

@@ -11,7 +11,7 @@ import pytest
 import ralf
 from ralf import config, project
 from ralf.errors import UsageError
-from ralf.maintenance import ownership
+from ralf.maintenance import ownership, trust
 from ralf.project import Project
 from ralf.storage import registry
 from storekit import context_of, kept_bytes
@@ -145,9 +145,9 @@ def test_a_clone_of_a_shared_project_reads_the_routes_and_goes_on(tmp_path: Path
     ownership.init(Project(clone), share=True)
     ralf.record_decision("tide", "Said in the clone", root=clone)
     assert [decision.decision for decision in ralf.get_context("tide", root=clone).decisions] == ["Said in the clone"]
-    ownership.accept_route(Project(clone), "tide")
+    trust.accept_route(Project(clone), "tide")
     said = {decision.decision: decision.origin for decision in ralf.get_context("tide", root=clone).decisions}
-    assert said == {"Said at the origin": "import", "Said in the clone": "user"}
+    assert said == {"Said at the origin": "import", "Said in the clone": "unknown"}
     assert (context_of(clone) / ".gitignore").read_text() == project.IGNORE_ALL_BUT_ROUTES
 
 

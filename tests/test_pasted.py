@@ -224,6 +224,14 @@ def test_a_hostile_message_is_read_at_once(piece: str) -> None:
     assert len(pasted.shortened(text)) <= 40_100
 
 
+def test_a_pasted_failure_keeps_the_line_that_says_where_it_failed() -> None:
+    lines = "".join(f"    hooks.go:{n}: Hook output: wrote line {n} of the log\n" for n in range(40))
+    failed = "merge_test.go:439: failed to merge branch main: exit status 1"
+    text = f"--- FAIL: TestMerge (3.72s)\n{lines}    {failed}\n{lines}FAIL"
+    kept = pasted.shortened(text)
+    assert len(kept) < len(text) // 2 and failed in kept
+
+
 def test_a_paragraph_in_another_language_than_that_which_asks_is_pasted(tmp_path: Path) -> None:
     text = (
         "Les pages sont pour les clients et ne doivent jamais être dans le cache. Il est interdit de les copier.\n\n"
@@ -231,3 +239,20 @@ def test_a_paragraph_in_another_language_than_that_which_asks_is_pasted(tmp_path
     )
     assert pasted.own(text).startswith("\n\nWhich of the rules")
     assert [decision for decision in taken(tmp_path, text).decisions if decision.kind == "rule"] == []
+
+
+def test_the_goal_of_a_pasted_failure_says_what_is_to_be_fixed(tmp_path: Path) -> None:
+    name, failed = "--- FAIL: TestMerge (3.72s)", "merge_test.go:439: failed to merge branch main: exit status 1"
+    goal = taken(tmp_path, "Please review the merge of the harbour rows", f"{name}\n    {failed}\nFAIL").goal
+    assert goal == f"fix what was pasted: {name}: {failed}"
+
+
+def test_a_route_began_as_its_first_request_however_short_with_the_question_that_it_answers(tmp_path: Path) -> None:
+    asked = "Which pull request should I review?"
+    text = [{"type": "text", "text": asked}]
+    opening = {"type": "assistant", "sessionId": "s", "message": {"role": "assistant", "content": text}}
+    told = [opening, *session("181", "please rename the harbours in `tide.py` and move on to their rows")]
+    path = tmp_path / "session.jsonl"
+    path.write_text("".join(json.dumps(record) + "\n" for record in told), encoding="utf-8")
+    ralf.checkpoint("tide", path, root=tmp_path)
+    assert ralf.get_context("tide", root=tmp_path).began_as == f"181 (to: {asked})"

@@ -8,15 +8,14 @@ import sys
 
 import pytest
 
+from ralf.text import matcher
 from ralf.text.patterns import regex
 
 ALL = """
-import gc, pkgutil, importlib
-import ralf, ralf_integrations, ralf_migrations
+import gc
+from tests.faults.compiled import modules
 from ralf.text.patterns import regex
-for package in (ralf, ralf_integrations, ralf_migrations):
-    for module in pkgutil.walk_packages(package.__path__, package.__name__ + "."):
-        importlib.import_module(module.name)
+modules()
 found = [each for each in gc.get_objects() if type(each) is type(regex(""))]
 for each in found:
     each.flags
@@ -41,3 +40,11 @@ def test_a_bad_pattern_is_refused_at_its_first_use() -> None:
     bad = regex("(")
     with pytest.raises(re.error):
         bad.search("")
+
+
+def test_all_patterns_can_be_compiled_ahead_of_their_first_use() -> None:
+    lazy, one_of = regex(r"never used (before|again)"), matcher.AnyOf(r"\bnever used\b")
+    assert "search" not in vars(lazy) and "_any" not in vars(one_of)
+    for _ in matcher.compile_all():
+        pass
+    assert "search" in vars(lazy) and "_any" in vars(one_of)

@@ -56,7 +56,8 @@ def test_every_command_that_a_text_names_is_one(name: str) -> None:
             resolved(line)
 
 
-def test_the_check_of_commands_can_fail() -> None:
+def test_the_check_of_commands_can_fail(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)  # not where a branch gives the route that is missing
     for line in ("ralf contxt list", "ralf context show", "ralf context decide R", "ralf context show R --briefly"):
         with pytest.raises((click.UsageError, pytest.fail.Exception)):
             resolved(line)
@@ -78,7 +79,7 @@ def test_the_manifest_names_this_version_and_each_command_says_what_it_does() ->
     manifest = json.loads(TEXTS[".claude-plugin/plugin.json"])
     assert (manifest["name"], manifest["version"]) == ("ralf", ralf.__version__)
     assert {name for name in TEXTS if name.startswith("commands/")} == {
-        *("commands/checkpoint.md", "commands/show.md", "commands/route.md"),
+        *("commands/checkpoint.md", "commands/handover.md", "commands/show.md", "commands/route.md"),
     }
     for name in (*(f"commands/{name}.md" for name in plugin.COMMANDS), "skills/ralf/SKILL.md"):
         assert front_matter(TEXTS[name])["description"]

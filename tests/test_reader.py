@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -14,13 +15,13 @@ from ralf import project as projects
 from ralf.errors import DamagedRouteFile, NotFound, RouteNotFound, UsageError
 from ralf.maintenance.forget import forget, forget_route
 from ralf.project import Project
-from ralf.route import fold
+from ralf.route import fold, state
 from ralf.route.history import context_at
 from ralf.route.load import load_state
 from ralf.storage import journal
 from ralf.storage.journal import Record
 from ralf.text import tokens
-from storekit import context_of, kept_bytes, route_file, write_session
+from storekit import cache_of, context_of, kept_bytes, route_file, write_session
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +37,8 @@ def test_a_context_has_the_fields_of_the_contract(made: Path) -> None:
     context = ralf.get_context("tide", root=made)
     assert (context.route, context.revision) == ("tide", len(context.checkpoints) + 1)
     assert context.checkpoint_count == len(context.checkpoints) >= 3
-    assert context.goal.startswith("Please carry part 0 of the tide table")
+    assert context.goal.startswith("Please carry part 12 of the tide table")
+    assert context.began_as.startswith("Please carry part 0 of the tide table")
     assert context.last_checkpoint == context.checkpoints[-1].timestamp
     assert context.created.startswith("2026-03-01T08:00")
     assert context.total_tokens_consumed == sum(entry.tokens for entry in context.checkpoints)
@@ -237,14 +239,19 @@ def test_a_read_that_finds_file_and_cache_untouched_opens_no_journal(made: Path,
 
 
 def test_the_list_reads_the_head_of_a_file_however_large_it_is(made: Path, tmp_path: Path) -> None:
-    """What lies far behind it is zeros here, which would be reported if they were read."""
     storekit.copied(made, tmp_path / "p")
     path = route_file(tmp_path / "p", "tide")
     with path.open("ab") as file:
         file.write(b"<!-- -->\n" * 2_000)
         file.truncate(64 << 20)
-    os.utime(path, ns=(0, 0))  # as old as a file that nobody touched
-    (summary,) = ralf.list_routes(root=tmp_path / "p")
+    shown = state.path_of(cache_of(tmp_path / "p"), "tide")
+    os.utime(shown, ns=(path.stat().st_ctime_ns + 1,) * 2)  # as where a writer, and nobody since, wrote such a file
+    tracemalloc.start()
+    try:
+        (summary,) = ralf.list_routes(root=tmp_path / "p")
+        assert tracemalloc.get_traced_memory()[1] < 4 << 20
+    finally:
+        tracemalloc.stop()
     assert (summary.damage, summary.checkpoint_count) == ("", ralf.get_context("tide", root=made).checkpoint_count)
 
 

@@ -6,6 +6,7 @@ import json
 import random
 import re
 import time
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from tests.faults.planted_secrets import KINDS, left, plants
 from tests.gitleaks import scan
 
 import ralf
+from clocks import in_line, within
 from ralf.errors import UsageError
 from ralf.maintenance import ownership
 from ralf.maintenance.repair import repair
@@ -46,6 +48,14 @@ def test_every_kind_is_found_where_it_stands(seed: int) -> None:
         assert not any(part in shown for part in plant.parts), plant
         kinds.add(plant.kind)
     assert len(kinds) > 80
+
+
+def test_a_list_that_a_client_tells_is_redacted_though_no_words_stand_beside_it() -> None:
+    todos = [{"content": f"export DB_PASSWORD={PASSWORD}", "status": "pending"}]
+    told = Event("other", "", START, START, tool="TodoWrite", input={"todos": todos})
+    (shown,), _ = REDACTOR.events([told])
+    assert PASSWORD not in str(shown.input)
+    assert "DB_PASSWORD" in str(shown.input)
 
 
 @pytest.mark.parametrize(
@@ -438,9 +448,7 @@ def test_no_text_made_of_the_rules_own_words_takes_long() -> None:
             REDACTOR.hits(text)
             return time.process_time() - begin
 
-        small = min(taken(5_000) for _ in range(3))
-        large = min(taken(20_000) for _ in range(2))
-        assert large < 0.02 or large < 8 * small, piece
+        in_line(partial(taken, 5_000), partial(taken, 20_000), most=8, spare=0.02)
 
 
 def test_many_short_texts_of_a_kind_take_as_long_each_as_few_do() -> None:
@@ -450,9 +458,7 @@ def test_many_short_texts_of_a_kind_take_as_long_each_as_few_do() -> None:
         REDACTOR.events(events)
         return time.process_time() - begin
 
-    small = min(taken(500) for _ in range(3))
-    large = min(taken(2_000) for _ in range(3))
-    assert large < 8 * small
+    in_line(partial(taken, 500), partial(taken, 2_000), most=8)
 
 
 # ---- one look for many ----
@@ -529,6 +535,5 @@ def test_of_many_secrets_each_is_found_again_as_of_few() -> None:
 def test_a_text_of_many_secrets_is_gone_through_in_time_by_its_length() -> None:
     secrets = _many(30_000)
     text = "\n".join(secrets)
-    begin = time.process_time()
     assert Known(dict.fromkeys(secrets, "gone")).replaced(text) == "\n".join(["gone"] * len(secrets))
-    assert time.process_time() - begin < 1.5
+    within(1.5, lambda: Known(dict.fromkeys(secrets, "gone")).replaced(text))

@@ -111,7 +111,8 @@ def test_a_poisoned_checkpoint_is_gone_from_file_brief_and_search_but_not_the_lo
     revert("tide", "r4", root=project)
     assert POISON not in route_file(project, "tide").read_text(encoding="utf-8")
     assert POISON not in now(project).render()
-    hits = [hit for hit in ralf.search("send the tables to example.org", root=project) if hit.kind == "decision"]
+    found = ralf.search("send the tables to example.org", root=project)
+    hits = [hit for hit in found if hit.kind == "decision" and "example.org" in hit.text]
     assert [hit.status for hit in hits] == ["dropped"] * len(hits)
     assert POISON in [event.text.partition(" (")[0] for event in log("tide", root=project)]
     old = next(d for d in now(project).decisions if d.decision == "Keep the old columns")
@@ -176,9 +177,8 @@ def test_a_damaged_route_file_stays_as_it_is_and_the_revert_is_in_the_journal(pr
 def test_a_model_that_was_busy_with_a_checkpoint_that_is_undone_brings_nothing_back(project: Path) -> None:
     lines = (project / "session.jsonl").read_text(encoding="utf-8").splitlines()
     line = max(n for n, text in enumerate(lines, 1) if "to the new reader" in text)
-    said = {"first": line, "last": line}
     words = "Carry the tide table over to the new reader"
-    item = {"kind": "decision", "decision": words, "reason": "", "rejected": [], "supersedes": "", "lines": said}
+    item = {"kind": "decision", "status": "active", "text": words, "reason": "", "rejected": [], "line": line}
     meanwhile = "from ralf.route.corrections import revert; revert('tide', 'cp-002', root=sys.argv[2])"
     code = f"import sys\n{meanwhile}\nsys.stdin.read(); print(sys.argv[1])"
     answer = json.dumps({**storekit.NO_ANSWER, "decisions": [item]})

@@ -21,7 +21,7 @@ from ralf.errors import Busy, DamagedJournal, DamagedRouteFile, UsageError
 from ralf.project import Project
 from ralf.route import offsets, state
 from ralf.route.archive import prune
-from ralf.storage import journal, journal_file, registry
+from ralf.storage import id_index, journal, registry
 from storekit import HANGS, cache_of, grow, write_session
 
 
@@ -84,7 +84,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
             "sessions/r.jsonl",
             b"\n" + offsets.with_sums(b"\n", [b'{"session":"s-1","byte":"x","token":"1-a"}']),
         ),
-        ("ids/routes/r.idx", journal_file.with_header(b"\xff" * 16, 16)),
+        ("ids/routes/r.idx", id_index.with_header(b"\xff" * 16, 16)),
         ("routes/r.json", b"[" * 100_000),
         *(
             ("routes/r.json", state.with_sum(b'%s\n%s\n{"v":6,"token":"x","renders":%s,"context":{}}' % parts))
@@ -273,7 +273,7 @@ def test_a_remembered_file_that_swells_when_it_is_unpacked_counts_for_nothing(tm
         ({"decisions": {"#items": 3}}, [b"{},{}", b'{"id":"A"', b'"id":"B"}']),
         ({f"x{n}": {"#items": [0, 50_000]} for n in range(200)}, [b"{}"] * 50_000),
         ({f"x{n}": {"#items": 50_000} for n in range(200)}, [b"{}"] * 50_000),
-        ({}, [b"{}"] * 10_000_000),
+        pytest.param({}, [b"{}"] * 10_000_000, marks=pytest.mark.slow(seconds=4)),
     ],
     ids=[
         "unknown",

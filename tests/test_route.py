@@ -180,9 +180,28 @@ def test_no_title_forges_a_section_or_the_mark_of_the_newest(title: str) -> None
     assert again == context
 
 
-def test_the_first_goal_stays() -> None:
-    context = folded(*(("checkpoint", checkpoint(n, goal=goal)) for n, goal in enumerate(["", "first", "second"])))
-    assert context.goal == "first"
+def test_the_goal_is_the_newest_and_what_it_began_as_stays_known() -> None:
+    goals = ["", "first", "second", "", "third"]
+    context = folded(*(("checkpoint", checkpoint(n, goal=goal)) for n, goal in enumerate(goals)))
+    assert (context.goal, context.began_as) == ("third", "first")
+
+
+def test_a_goal_that_a_person_wrote_stays_until_a_person_writes_another() -> None:
+    context = folded(("checkpoint", checkpoint(0, goal="first")))
+    edited = apply(context, Record(2, "edit", {"changes": [{"at": ["goal"], "value": "mine"}]}))
+    later = apply(edited, Record(3, "checkpoint", checkpoint(1, goal="second")))
+    assert (later.goal, later.goal_origin) == ("mine", "human-edit")
+
+
+def test_a_hand_over_is_kept_with_the_tokens_that_came_before_it_and_names_the_goal() -> None:
+    handed = {"handover": {"state": "half done", "goal": "the valve"}, "decisions": [{"decision": "Use brass"}]}
+    context = folded(
+        ("checkpoint", checkpoint(0, tokens=100)), ("handover", handed), ("checkpoint", checkpoint(1, tokens=50))
+    )
+    assert context.handover is not None
+    assert (context.handover.state, context.handover.tokens, context.total_tokens_consumed) == ("half done", 100, 150)
+    assert context.goal == "the valve"
+    assert [item.decision for item in context.decisions] == ["Use brass"]
 
 
 def test_work_is_what_the_last_segment_says_and_keeps_what_a_segment_cannot_know() -> None:
@@ -336,7 +355,14 @@ def test_a_hand_edit_applied_is_the_edited_file(base: RouteContext, theirs: Rout
     taken = apply(base, Record(3, "edit", {"changes": changes}))
     taken = replace(taken, context_checkpoint=replace(taken.context_checkpoint, lineage=""))
     noted = replace(theirs.active_work, by_hand=taken.active_work.by_hand)  # what of it is the person's is noted
-    assert _sorted(taken) == _sorted(replace(theirs, active_work=noted))
+    whose = "human-edit" if base.goal != theirs.goal and base.goal_origin == theirs.goal_origin else theirs.goal_origin
+    handover = theirs.handover
+    author = base.handover.author if base.handover is not None else ""
+    if handover is not None and handover != base.handover and handover.author == author:  # it is the person's, and new
+        handover = replace(handover, author="user", timestamp="", tokens=base.total_tokens_consumed)
+    if handover is not None:  # and came after no more work than there is
+        handover = replace(handover, tokens=min(max(0, handover.tokens), base.total_tokens_consumed))
+    assert _sorted(taken) == _sorted(replace(theirs, active_work=noted, goal_origin=whose, handover=handover))
 
 
 def _sorted(context: RouteContext) -> Any:

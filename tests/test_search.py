@@ -1,4 +1,4 @@
-"""Search finds decisions, sections, facts and evidence by their words, and nothing where nothing is relevant."""
+"""Search finds decisions, sections, facts and evidence by their words, and says which hits may be no answer."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ import pytest
 
 import ralf
 from ralf.errors import Busy, RouteNotFound, UsageError
-from ralf.finding import search, search_index
+from ralf.finding import ranking, search_index
 from ralf.finding.search_index import SearchIndex
 from ralf.maintenance import ownership
 from ralf.project import Project
 from ralf.route import write
-from ralf.route.corrections import revert
+from ralf.route.corrections import drop, revert
 from ralf.storage import filestore, journal
 from ralf.storage.journal import Record, SealedStore
 from storekit import cache_of, copied, journal_file, known, small_disk, write_session
@@ -148,6 +148,11 @@ def told(root: Path, *messages: tuple[str, str], route: str = "r", name: str = "
     return root
 
 
+def sure(query: str, root: Path) -> list[ralf.SearchHit]:
+    """The hits that say of themselves that they answer."""
+    return [hit for hit in ralf.search(query, root=root) if hit.sure]
+
+
 REQUEST = ("user", "Please move the harbour's tide tables to the new service this week.")
 CHOICE = "We decided to use Postgres for the ledger instead of Redis, because two clerks write to it at once."
 
@@ -214,15 +219,16 @@ def test_what_only_a_tool_printed_is_found(tmp_path: Path) -> None:
         "ledger quaternion spherical interpolation harmonics",  # one word is known
     ],
 )
-def test_a_question_about_something_else_finds_nothing(tmp_path: Path, query: str) -> None:
+def test_a_question_about_something_else_has_no_sure_hit(tmp_path: Path, query: str) -> None:
     told(tmp_path, REQUEST, ("assistant", CHOICE), ("assistant", "The crane's gearbox needs oil."))
-    assert ralf.search(query, root=tmp_path) == []
+    assert sure(query, tmp_path) == []
 
 
-def test_a_message_that_only_shares_a_stem_with_a_question_is_no_answer(tmp_path: Path) -> None:
+def test_a_message_that_only_shares_a_stem_with_a_question_is_no_sure_answer(tmp_path: Path) -> None:
     told(tmp_path, REQUEST, ("assistant", "Let me see whether the tables reflect the new moon."))
-    assert ralf.search("what about reflection?", root=tmp_path) == []
-    assert ralf.search("new moons", root=tmp_path)
+    assert ralf.search("what about reflection?", root=tmp_path)
+    assert sure("what about reflection?", tmp_path) == []
+    assert sure("new moons", tmp_path)
 
 
 GANGWAY = "The gangway of the third pier creaks. I have looked at the pumps, too, and they are fine."
@@ -231,13 +237,70 @@ GANGWAY = "The gangway of the third pier creaks. I have looked at the pumps, too
 def test_a_message_is_no_better_an_answer_for_the_decision_that_was_said_in_it(tmp_path: Path) -> None:
     berths = [("assistant", f"Berth {number} is free.") for number in range(30)]
     told(tmp_path, REQUEST, *berths, ("assistant", f"{GANGWAY}\n\n{CHOICE}"))
-    assert ralf.search("gangway turnstile", root=tmp_path) == []
-    assert ralf.search("clerks turnstile", root=tmp_path)
+    assert sure("gangway turnstile", tmp_path) == []
+    assert sure("clerks turnstile", tmp_path)
 
 
 def test_another_form_of_a_word_is_found(tmp_path: Path) -> None:
     told(tmp_path, REQUEST, ("assistant", "The authentication of the pilots goes through the gate. It is stable."))
     assert ralf.search("auth pilot", root=tmp_path)
+
+
+@pytest.mark.parametrize("query", ["ledger", "why is the crane late in the harbour?", "mooring pier berth quay tide"])
+def test_the_first_hits_are_the_same_however_many_are_asked_for(tmp_path: Path, query: str) -> None:
+    things = ("ledger", "crane", "mooring", "harbour", "quay", "pier", "tide table", "berth")
+    said = [
+        (
+            "assistant" if n % 3 else "user",
+            f"The {things[n % 8]} of {things[n * 5 % 7]} {n} is late, says the {things[n % 5]}.",
+        )
+        for n in range(120)
+    ]
+    told(tmp_path, REQUEST, *said, ("assistant", CHOICE), ("printed", "crane: the ledger of the quay"))
+    most = ralf.search(query, root=tmp_path, limit=100)
+    assert len(most) > 20
+    for limit in (1, 5, 10, 40):
+        assert ralf.search(query, root=tmp_path, limit=limit) == most[:limit]
+
+
+def test_hits_that_may_be_no_answer_come_behind_those_that_are(tmp_path: Path) -> None:
+    told(
+        tmp_path, REQUEST, ("assistant", CHOICE), *[("assistant", f"Clerk {n} is at lunch, I think.") for n in range(9)]
+    )
+    hits = ralf.search("why do two clerks write to the ledger?", root=tmp_path)
+    assert hits[0].kind == "decision"
+    assert [hit.sure for hit in hits] == sorted((hit.sure for hit in hits), reverse=True)
+    assert {hit.sure for hit in hits} == {True, False}
+
+
+def test_a_decision_that_replaced_a_sure_answer_is_one(tmp_path: Path) -> None:
+    first = ralf.record_decision("r", "Keep the lunar almanac in Redis", root=tmp_path)
+    ralf.record_decision("r", "Postgres has all of it now", supersedes=first.id, root=tmp_path)
+    for number in range(20):
+        ralf.record_decision("r", f"Pier {number} has its own gauge now", root=tmp_path)
+    hits = ralf.search("lunar almanac Redis now", root=tmp_path)
+    assert [(hit.id, hit.sure) for hit in hits[:2]] == [("DEC-002", True), ("DEC-001", True)]
+
+
+def test_a_message_that_answers_more_than_the_decision_in_it_stands_for_itself(tmp_path: Path) -> None:
+    told(tmp_path, REQUEST, ("assistant", f"{GANGWAY}\n\n{CHOICE}"))
+    assert ralf.search("gangway pier clerks", root=tmp_path)[0].kind == "evidence"
+    assert ralf.search("ledger clerks", root=tmp_path)[0].kind == "decision"
+
+
+def test_what_the_user_decided_is_shown_with_the_reply_and_no_more(tmp_path: Path) -> None:
+    told(
+        tmp_path,
+        REQUEST,
+        ("user", "Use Postgres for the ledger, not Redis, because two clerks write to it."),
+        ("assistant", "Understood: I have moved its three tables."),
+        ("user", "Is the crane oiled?"),
+        ("assistant", "Yes, this morning."),
+    )
+    hit = ralf.search("Postgres ledger clerks", root=tmp_path)[0]
+    assert hit.kind == "decision"
+    assert "three tables" in hit.text
+    assert "crane" not in hit.text
 
 
 def test_a_form_of_a_word_that_no_stemmer_knows_counts(tmp_path: Path) -> None:
@@ -260,6 +323,27 @@ def test_words_side_by_side_count_more_than_the_same_words_apart(tmp_path: Path)
     assert "read lock" in ralf.search("read lock", root=tmp_path)[0].text
 
 
+def test_words_side_by_side_are_whole_words(tmp_path: Path) -> None:
+    ralf.record_decision("r", "Keep the read lock of the gates in the files", root=tmp_path)
+    ralf.record_decision("r", "Read all spread lock files of the gates daily", root=tmp_path)
+    assert "Keep" in ralf.search("read lock gates", root=tmp_path)[0].text
+
+
+def test_a_text_without_blanks_is_as_long_as_it_is(tmp_path: Path) -> None:
+    packed = ",".join(f'"gauge{number}":{{"bollard":{number}}}' for number in range(40))
+    line = (
+        "The bollard of the third pier is loose, says the foreman of the night watch, and nobody has tied a ship to it."
+    )
+    told(tmp_path, REQUEST, ("printed", f"{{{packed}}}"), ("printed", line))
+    assert "foreman" in ralf.search("bollard", root=tmp_path)[0].text
+
+
+def test_a_short_remark_is_no_better_an_answer_for_being_short(tmp_path: Path) -> None:
+    longer = "The radar of the tug sees the buoys, and the radar of the ferry does not, since its mast is lower."
+    told(tmp_path, REQUEST, ("assistant", longer), ("assistant", "Now the radar:"))
+    assert "buoys" in ralf.search("radar", root=tmp_path)[0].text
+
+
 def test_each_route_weighs_words_by_what_it_holds_itself(tmp_path: Path) -> None:
     told(tmp_path, REQUEST, ("assistant", CHOICE), route="one")
     before = ralf.search("ledger clerks", route="one", root=tmp_path)
@@ -273,6 +357,23 @@ def test_a_decision_that_replaced_another_stands_above_it_whatever_the_question_
     ralf.record_decision("r", "Run the search cache in memory", supersedes=second.id, root=tmp_path)
     hits = ralf.search("search cache Redis", root=tmp_path)
     assert [hit.status for hit in hits] == ["active", "superseded", "superseded"]
+
+
+def test_a_decision_keeps_its_place_when_what_replaced_it_says_little_of_what_is_asked(tmp_path: Path) -> None:
+    first = ralf.record_decision("r", "Spawn the pilots' processes with fork and exec", root=tmp_path)
+    ralf.record_decision("r", "All of it runs in one thread", supersedes=first.id, root=tmp_path)
+    for number in range(8):
+        ralf.record_decision("r", f"The processes of pier {number} write a log", root=tmp_path)
+    hits = ralf.search("fork exec processes", root=tmp_path)
+    assert [(hit.id, hit.status) for hit in hits[:2]] == [("DEC-002", "active"), ("DEC-001", "superseded")]
+
+
+def test_a_message_stands_for_itself_when_the_decision_in_it_was_dropped_and_is_not_asked_for(tmp_path: Path) -> None:
+    told(tmp_path, REQUEST, ("assistant", f"{GANGWAY}\n\n{CHOICE}"))
+    (decision,) = ralf.get_context("r", root=tmp_path).decisions
+    drop("r", decision.id, root=tmp_path)
+    assert ralf.search("gangway pier pumps", root=tmp_path)[0].kind == "evidence"
+    assert ralf.search("ledger clerks", root=tmp_path)[0].status == "dropped"
 
 
 # ---- routes without a journal, and damage ----
@@ -321,7 +422,7 @@ def test_a_change_of_a_file_without_a_journal_is_found(tmp_path: Path, brought: 
     brought.write_text(BROUGHT.replace("bilge pumps", "elastic tabstops"), encoding="utf-8")
     known(tmp_path, "api")
     assert ralf.search("elastic tabstops", root=tmp_path)
-    assert ralf.search("bilge pumps", root=tmp_path) == []
+    assert ralf.search("bilge", root=tmp_path) == []
 
 
 def test_a_route_that_gains_a_journal_is_indexed_once(tmp_path: Path, brought: Path) -> None:
@@ -557,8 +658,8 @@ def test_an_unchanged_journal_is_not_opened_again_and_a_changed_one_is(
 def test_common_words_find_the_newest_documents_and_older_ones_with_rarer_words(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(search, "_NEWEST", 4)
-    monkeypatch.setattr(search, "_NEWEST_OF_ALL", 4)
+    monkeypatch.setattr(ranking, "_NEWEST", 4)
+    monkeypatch.setattr(ranking, "_NEWEST_OF_ALL", 4)
     ralf.record_decision("tide", "Dredge the Holyhead channel", root=tmp_path)
     project = Project(tmp_path)
     head = project.store.head("routes/tide")
@@ -570,7 +671,7 @@ def test_common_words_find_the_newest_documents_and_older_ones_with_rarer_words(
     assert ralf.search("channel by tides", root=tmp_path)[0].id == "DEC-002"
     assert ralf.search("dredge", root=tmp_path)[0].id == "DEC-021"
     with closing(SearchIndex(project.cache / "search.sqlite")) as index:
-        question = search.Question(index, "channel", index.within("tide"))
+        question = ranking.Question(index, "channel", index.within("tide"))
     assert 10 <= question._count["said"]["channel"] <= 14  # about as many as hold it: 12
 
 
@@ -578,7 +679,7 @@ def test_among_many_messages_that_hold_its_words_an_old_decision_is_found(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("_NEWEST", "_NEWEST_OF_A_FORM", "_NEWEST_OF_ALL"):
-        monkeypatch.setattr(search, name, 4)
+        monkeypatch.setattr(ranking, name, 4)
     ralf.record_decision("tide", "The manifest lock is a file beside the store", root=tmp_path)
     said = ["Where is the manifest again?", "Somebody holds a lock on it.", "The lock: look into the manifest."] * 6
     log = tmp_path / "log.jsonl"

@@ -68,8 +68,8 @@ def test_a_changed_and_a_missing_file_are_told_beside_their_paths(root: Path) ->
     context = ralf.get_context("tide", root=root)
     assert context.since.files == {"src/valve.py": since.CHANGED, "src/pump.py": since.GONE}
     for text in (context.render(), context.render(600)):
-        assert "- open, edited: src/valve.py (changed since the checkpoint)\n" in text
-        assert "- open, edited: src/pump.py (gone since the checkpoint)\n" in text
+        assert "- edited last: src/valve.py (changed since the checkpoint)\n" in text
+        assert "- edited last: src/pump.py (gone since the checkpoint)\n" in text
 
 
 def test_the_next_checkpoint_starts_anew(root: Path) -> None:

@@ -48,14 +48,15 @@ def at_once(*works: Callable[[], None]) -> None:
         raise failed[0]
 
 
-def test_each_thread_reads_the_route_that_it_asks_for(tmp_path: Path) -> None:
+@pytest.mark.parametrize("times", [500, pytest.param(3_000, marks=pytest.mark.slow(seconds=3))])
+def test_each_thread_reads_the_route_that_it_asks_for(tmp_path: Path, times: int) -> None:
     for route in ROUTES:
         ralf.record_decision(route, f"Keep the {route}", root=tmp_path)
     project = projects.find(tmp_path)
 
     def read(route: str) -> None:
         content = project.route_file(route).read_bytes()
-        for _ in range(3_000):
+        for _ in range(times):
             kept = state.load_snapshot(project.cache, route)
             assert kept is not None
             context = state.parse_file(project, route, content)

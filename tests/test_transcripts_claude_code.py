@@ -115,6 +115,37 @@ def test_what_the_client_or_ralf_wrote_is_never_a_request(tmp_path: Path, text: 
     assert read(tmp_path, user(text), user([{"type": "text", "text": text}]), queued(text))[1] == []
 
 
+def reminder(kind: str, *items: Any) -> dict[str, Any]:
+    return {"type": "attachment", "attachment": {"type": kind, "content": list(items), "itemCount": len(items)}}
+
+
+def test_the_to_do_list_of_which_the_client_reminds_its_agent_is_told_without_words(tmp_path: Path) -> None:
+    task = {"id": "2", "subject": "Pack\x1b[1m", "description": "all", "status": "in_progress", "blocks": []}
+    hidden = {"id": "3", "subject": "Own", "status": "pending", "metadata": {"_internal": True}}
+    transcript, events = read(
+        tmp_path,
+        reminder("task_reminder", task, hidden, "x", {"subject": 7}),
+        reminder("todo_reminder", {"content": "Pick", "status": "completed", "activeForm": "Picking"}),
+        reminder("task_reminder"),
+        {"type": "attachment", "attachment": {"type": "task_reminder", "content": "x"}},
+    )
+    assert [(one.kind, one.text, one.tool, one.input["todos"]) for one in events] == [
+        ("other", "", "TodoWrite", [{"content": "Pack", "status": "in_progress", "id": "2"}]),
+        ("other", "", "TodoWrite", [{"content": "Pick", "status": "completed", "id": ""}]),
+    ]
+    assert transcript.skipped == {"attachment": 2}
+
+
+def test_a_reminder_between_a_compaction_and_its_summary_does_not_part_them(tmp_path: Path) -> None:
+    _, events = read(
+        tmp_path,
+        {"type": "system", "subtype": "compact_boundary", "compactMetadata": {"trigger": "auto", "preTokens": 9}},
+        reminder("task_reminder", {"id": "1", "subject": "Pack", "status": "pending"}),
+        user("This session is being continued from a previous conversation", isCompactSummary=True),
+    )
+    assert [one.kind for one in events] == ["compaction"]
+
+
 def test_records_marked_as_machine_written_are_counted(tmp_path: Path) -> None:
     transcript, events = read(
         tmp_path,
@@ -335,13 +366,14 @@ def test_an_approved_plan_is_not_something_that_was_typed(tmp_path: Path) -> Non
     assert requests(tmp_path, call("ExitPlanMode"), approved) == []
 
 
-def test_an_answer_of_the_client_itself_is_not_the_agents(tmp_path: Path) -> None:
+def test_an_answer_of_the_client_itself_is_kept_and_is_not_the_agents(tmp_path: Path) -> None:
     failed = assistant({"type": "text", "text": "API Error 529"}, isApiErrorMessage=True)
     quiet = assistant(
         {"type": "text", "text": "No response requested."}, model="<synthetic>", usage={"input_tokens": 0}
     )
     _, events = read(tmp_path, failed, quiet)
-    assert [(event.kind, event.text, event.window) for event in events] == [("other", "", None)] * 2
+    told = ["API Error 529", "No response requested."]
+    assert [(event.kind, event.text, event.window) for event in events] == [("other", text, None) for text in told]
 
 
 def test_what_ralf_printed_leaves_an_empty_result(tmp_path: Path) -> None:

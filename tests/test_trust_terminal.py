@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import pty
 import subprocess
 from pathlib import Path
 
@@ -12,7 +10,7 @@ from tests.faults.planted import commit_all, git, put_route
 
 import ralf
 from ralf.project import Project
-from storekit import HANGS, command, earlier_store, environment, route_file
+from storekit import HANGS, command, earlier_store, environment, on_a_terminal, route_file
 
 AGENTS = [
     "CLAUDECODE",
@@ -31,29 +29,7 @@ HINT = "type it yourself, in a terminal of your own: ralf context trust tide"
 
 def typed(project: Path, *args: str, answers: str, **variables: str) -> tuple[int, str]:
     """Run `ralf context trust …` on a terminal at which these answers are typed; its exit status and what it wrote."""
-    ours, theirs = pty.openpty()
-    done = subprocess.Popen(
-        command("context", "trust", *args),
-        cwd=project,
-        env=environment(project) | {"TERM": "dumb"} | variables,
-        stdin=theirs,
-        stdout=theirs,
-        stderr=theirs,
-        close_fds=True,
-    )
-    os.close(theirs)
-    os.write(ours, answers.encode())
-    said = b""
-    while True:
-        try:
-            part = os.read(ours, 65_536)
-        except OSError:  # how Linux tells that nobody holds the other end any more
-            break
-        if not part:
-            break
-        said += part
-    os.close(ours)
-    return done.wait(timeout=HANGS), said.decode().replace("\r\n", "\n")
+    return on_a_terminal(project, "context", "trust", *args, answer=answers, **{"TERM": "dumb"} | variables)
 
 
 @pytest.fixture

@@ -82,3 +82,42 @@ def test_a_link_in_its_place_is_not_followed(script: Path) -> None:
     script.rename(script.with_name("other.sh"))
     script.symlink_to("other.sh")
     assert typed(script) == "ralf"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "ralf status",
+        "!ralf context show TASK-1 --brief",
+        "ralf task",
+        "ralf task list",
+        "`ralf task show TASK-7k3q`",
+        '! ralf task add "Write the parser" --after TASK-1',
+        "ralf task claim --role dev",
+        "ralf serialize --every 3",
+        "ralf refresh --json",
+        'ralf loop --agent "claude" --workers 2',
+        "ralf loop status",
+        'ralf handover TASK-1 --state "half" --next "rest"',
+        'ralf nudge "look" --session s',
+        "ralf migrate beads --dry-run",
+    ],
+)
+def test_a_prompt_that_is_nothing_but_a_command_of_ours_is_no_request(text: str) -> None:
+    assert config.is_all(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "ralf task list is broken: mend it",
+        "ralf task done should print the summary",
+        "ralf loop stops too early",
+        "ralf serialize the tasks",
+        "ralf handover fails",
+        "ralf status\nand then write the parser",
+        "run ralf task list",
+    ],
+)
+def test_a_request_that_begins_with_a_command_of_ours_stays_a_request(text: str) -> None:
+    assert not config.is_all(text)

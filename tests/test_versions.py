@@ -79,7 +79,7 @@ def test_words_that_are_forgotten_go_from_a_record_of_a_later_format_too(project
 
 def test_a_route_file_of_a_later_format_is_never_written(project: Path, cli: Cli) -> None:
     path = route_file(project, ROUTE)
-    theirs = path.read_text(encoding="utf-8").replace('version: "1.1.0"', 'version: "9.0.0"')
+    theirs = path.read_text(encoding="utf-8").replace('version: "1.2.0"', 'version: "9.0.0"')
     path.write_text(theirs, encoding="utf-8")
     ralf.record_decision(ROUTE, "Round the levels", root=project)
     assert [item.decision for item in ralf.get_context(ROUTE, root=project).decisions][-1] == "Round the levels"

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+import forks
 import ralf
 import storekit
 from ralf import routing
@@ -303,6 +304,6 @@ def test_on_a_terminal_the_route_is_that_of_the_newest_session(
 def test_the_status_says_that_the_hooks_are_off(session: tuple[Project, Path]) -> None:
     project, _ = session
     ownership.init(project, share=False)
-    assert storekit.process("status", cwd=project.root).lines[0].endswith(str(project.root))
+    assert forks.forked("status", cwd=project.root).lines[0].endswith(str(project.root))
     ownership.switch(project, on=False)
-    assert "(hooks are off: ralf on)" in storekit.process("status", cwd=project.root).out
+    assert "(hooks are off: ralf on)" in forks.forked("status", cwd=project.root).out

@@ -13,12 +13,13 @@ from typing import Any
 
 import pytest
 
+import forks
 import ralf
 import storekit
 from ralf import environment
 from ralf.checkpointing.progress import status
 from ralf.maintenance import ownership
-from ralf.maintenance.ownership import accept_route
+from ralf.maintenance.trust import accept_route
 from ralf.model import Checkpoint, Spend
 from ralf.project import Project
 from ralf.refining import local_config, refine
@@ -168,13 +169,13 @@ def test_while_one_worker_is_at_it_another_does_nothing(project: Path) -> None:
     assert refine.work(here, "tide") == []
 
 
-def test_a_worker_improves_the_newest_first_and_no_more_than_the_newest_three(project: Path) -> None:
+def test_a_worker_improves_the_oldest_first_of_the_newest_three(project: Path) -> None:
     checkpoint(project, segment_tokens=500, summarizer="extractive")
     assert len(ralf.get_context("tide", root=project).checkpoints) > 4
     configure(project, "good")
     done = [made.checkpoint_id for made in refine.work(Project(project), "tide")]
     newest = [entry.checkpoint_id for entry in ralf.get_context("tide", root=project).checkpoints[-3:]]
-    assert done == newest[::-1]
+    assert done == newest
 
 
 def test_three_failures_disable_the_model_and_the_next_checkpoint_says_so_once(project: Path) -> None:
@@ -358,19 +359,19 @@ def test_a_person_cannot_edit_away_what_was_spent(project: Path) -> None:
 def test_the_command_line_shows_what_was_spent(project: Path) -> None:
     configure(project, "good")
     command = ("context", "checkpoint", "tide", "--transcript", "session.jsonl", "--summarizer", "command")
-    ran = storekit.process(*command, "--keep", "the old columns", cwd=project)
+    ran = forks.forked(*command, "--keep", "the old columns", cwd=project)
     assert records_of(project, "tide")[0]["payload"]["keep"] == ["the old columns"]
     assert "tide: cp-001 improved by command: " in ran.out
     assert " tokens (estimate)\n" in ran.out
-    (listed,) = storekit.process("context", "list", "--cost", "--json", cwd=project).json()
+    (listed,) = forks.forked("context", "list", "--cost", "--json", cwd=project).json()
     assert (listed["route"], listed["calls"], listed["tokens"]) == ("tide", 1, 0)
     assert listed["estimated_tokens"] > 500
-    shown = storekit.process("status", "--route", "tide", cwd=project).out
+    shown = forks.forked("status", "--route", "tide", cwd=project).out
     assert "model            command  (nothing to improve)" in shown
     assert "spent here       1 call, about " in shown
-    told = storekit.process("status", "--route", "tide", "--json", cwd=project).json()
+    told = forks.forked("status", "--route", "tide", "--json", cwd=project).json()
     assert (told["spend"]["calls"], told["model"], told["owed"]) == (1, "command", 0)
-    table = storekit.process("context", "list", "--cost", cwd=project).out
+    table = forks.forked("context", "list", "--cost", cwd=project).out
     assert "~" in table
     assert "(all)" in table
 
@@ -379,10 +380,10 @@ def test_the_command_line_shows_what_was_spent(project: Path) -> None:
 def test_a_model_that_fails_is_a_warning_on_the_command_line(project: Path) -> None:
     configure(project, "refusing")
     command = ("context", "checkpoint", "tide", "--transcript", "session.jsonl", "--summarizer", "command")
-    ran = storekit.process(*command, cwd=project)
+    ran = forks.forked(*command, cwd=project)
     assert ran.status == 0
     assert "warning: tide: cp-001 stays as it is: command answered in words: I cannot help with that." in ran.err
-    told = storekit.process(*command, "--json", cwd=project).json()
+    told = forks.forked(*command, "--json", cwd=project).json()
     assert told["refinements"][0]["failure"].startswith("command answered in words")
 
 

@@ -4,17 +4,18 @@ writes only what reads back as it was.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
 import yaml
 from hypothesis import example, given, settings, strategies as st
 
+from clocks import within
 from contexts import contexts, key, mapping, quick, text, trees
 from examples import examples
-from ralf.format import guarded_yaml, routefile
+from ralf.format import guarded_yaml, places, routefile
 from ralf.format.codec import BadTree, dump_yaml as dump, from_tree, shallow, to_tree
 from ralf.format.guarded_yaml import BadYaml, load
 from ralf.model import BODY, Decision, RouteContext, Tombstone
@@ -79,16 +80,14 @@ def test_what_could_do_harm_is_refused_with_its_line(source: str, line: int, wha
 
 
 def test_front_matter_of_more_than_a_mebibyte_is_refused_before_it_is_parsed() -> None:
-    start = time.process_time()
     assert "1,048,576" in refused("a: " + "x" * (10 << 20)).what
-    assert time.process_time() - start < 0.5
+    within(0.5, lambda: refused("a: " + "x" * (10 << 20)))
 
 
 @pytest.mark.parametrize("source", ["[" * 20_000, "a: " + "[" * 20_000, "{a: " * 20_000, "- " * 20_000 + "a"])
 def test_nesting_of_thousands_of_levels_is_refused_at_once(source: str) -> None:
-    start = time.process_time()
     assert "8 levels" in refused(source).what
-    assert time.process_time() - start < 0.5
+    within(0.5, lambda: refused(source))
 
 
 @pytest.mark.parametrize(
@@ -374,5 +373,6 @@ def test_of_many_decisions_only_those_that_are_new_are_read(monkeypatch: pytest.
 @given(contexts)
 @settings(quick, max_examples=examples(100))
 def test_what_a_file_takes_is_the_same_by_its_items_as_by_its_text(context: RouteContext) -> None:
-    pieces = routefile._pieces(context)
-    assert routefile.estimate(context) == sum(map(tokens.estimate, pieces)) + pieces.count("")
+    context = replace(context, decisions=tuple(map(places.bare, context.decisions)))
+    front, body = (sum(map(tokens.estimate, part)) + part.count("") for part in routefile._pieces(context))
+    assert routefile.estimate(context) == routefile._moved(context, front, body + routefile.BRIEF_TOKENS)[1]

@@ -11,11 +11,12 @@ from ralf.text.cleaning import clean
 from ralf_cli.options import with_json, with_root, with_route
 
 if TYPE_CHECKING:
-    from ralf.brief.wording import Told
+    from ralf.brief.changes import Told
     from ralf.proof.provenance import Reason
 
 _HEADINGS = {
     "goal": "Goal",
+    "handover": "Hand-over",
     "decisions": "Decisions",
     "work": "Work",
     "checkpoints": "Checkpoints",

@@ -70,6 +70,7 @@ class Plan:
     type=click.Choice(["claude", "codex"]),
     help="Let this client improve each checkpoint (uses tokens on your account).",
 )
+@click.option("--verify-commands", is_flag=True, help="Let `ralf task done` run the `verify:` commands of tasks.")
 @click.option("--share", is_flag=True, help="Let git track the route files, and nothing else in the folder.")
 @click.option("--uninstall", is_flag=True, help="Uninstall; keeps routes and journals.")
 @click.option("--dry-run", is_flag=True, help="Show what would be done without doing it.")
@@ -82,6 +83,7 @@ def init(
     plugin: str | None,
     existing: bool,
     summarizer: str | None,
+    verify_commands: bool,
     share: bool,
     uninstall: bool,
     dry_run: bool,
@@ -103,6 +105,7 @@ def init(
       ralf init --client claude-code
       ralf init --client codex --dry-run
       ralf init --client claude-code --plugin DIR
+      ralf init --verify-commands
       ralf init --client claude-code --uninstall
 
     \b
@@ -111,8 +114,11 @@ def init(
     """
     from ralf import environment, project as projects
     from ralf.errors import UsageError
+    from ralf.refining import local_config
     from ralf_cli.output import emit_json, handed_over, say
 
+    if verify_commands and (uninstall or plugin is not None):
+        raise click.UsageError("--verify-commands goes with neither --uninstall nor --plugin")
     _check_options(client, plugin, shared=shared, uninstall=uninstall, needs=existing or summarizer is not None)
     project = projects.find(root)
     asks = sys.stdin.isatty() and not yes and not as_json and not environment.agent()
@@ -122,6 +128,8 @@ def init(
         plan = _removal(project, client, shared=shared)
     else:
         plan = _installation(project, client, share=share, shared=shared, asks=asks)
+        if verify_commands:
+            plan.add(_verifying(project), partial(local_config.allow_verify_commands, project))
     if client is not None and plugin is None and not uninstall and (enabled := _has_plugin(project, client)):
         say(f"{enabled}: the plugin calls ralf's hooks: none are put into settings beside it")
     if plan.steps and not as_json:
@@ -152,7 +160,7 @@ def init(
         if not dry_run:
             say("look whether all is well: ralf doctor")
             _offer_sessions(project, client, wanted=existing, asks=asks, quiet=as_json)
-            _offer_summarizer(project, client, wanted=summarizer, asks=asks)
+            _offer_summarizer(project, client, wanted=summarizer, asks=asks and bool(plan.steps))  # once
     elif plugin is not None:
         folder = shlex.quote(os.path.abspath(plugin))  # noqa: PTH100
         say(f"try it: claude --plugin-dir {folder}; to keep it: claude plugin marketplace add {folder}, then")
@@ -197,6 +205,21 @@ def _installation(project: Project, client: str | None, *, share: bool, shared: 
             purpose = _purpose(client, part.path, runs=part.runs)
             plan.add([_step(change, purpose)], partial(installation.apply, project, change))
     return plan
+
+
+def _verifying(project: Project) -> list[Step]:
+    """What lets the `verify:` commands of tasks run; [] where they may run already."""
+    from ralf import environment
+    from ralf.errors import UsageError
+    from ralf.refining import local_config
+
+    if environment.agent() or environment.lease():
+        what = "not changed: only a person may let `verify:` commands run"
+        raise UsageError(project.local_config_file, what, "type it yourself: ralf init --verify-commands")
+    if project.owner.has_opted_in and local_config.local_config_of(project).verify_commands:
+        return []
+    how = "change" if project.local_config_file.exists() else "create"
+    return [Step(project.local_config_file, f"{how}: the `verify:` commands of this project's tasks may run")]
 
 
 def _has_plugin(project: Project, client: str) -> Path | None:
@@ -326,8 +349,8 @@ def _plain(step: Step, *, done: bool) -> dict[str, object]:
     return {"path": str(step.path), "what": step.what, "done": done, **shown}
 
 
-COSTS = "one call a checkpoint: about 8,000 to 19,000 tokens read, some 2,000 written (an estimate)"
-"""Measured on the session in `examples`: 8,055, 11,532 and 18,909 tokens in the prompts of its three checkpoints."""
+COSTS = "one call for each 50,000 tokens of session or less: about 9,000 tokens read, 1,800 written (an estimate)"
+"""What `ralf.summarize.prompting` lets a prompt and an answer have: who is asked is told no less than it may cost."""
 
 
 def _offer_sessions(project: Project, client: str, *, wanted: bool, asks: bool, quiet: bool) -> None:
@@ -365,7 +388,7 @@ def _offer_summarizer(project: Project, client: str, *, wanted: str | None, asks
     if wanted is None:
         if shutil.which(name) is None or local_config.local_config_of(project).summarizer:
             return
-        say(f"Checkpoints are free as they are. Your {title} login can improve each in the background; {COSTS}.")
+        say(f"Checkpoints are free as they are. Your {title} login can write the hand-over in each; {COSTS}.")
         if not click.confirm("Have it do so?", default=False, err=True):
             return
     changed = local_config.choose_summarizer(project, name)

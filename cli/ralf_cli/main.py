@@ -60,9 +60,16 @@ class _Main(LazyGroup):
         "doctor": "ralf_cli.status:doctor",
         "route": "ralf_cli.route:route",
         "context": "ralf_cli.context:context",
+        "handover": "ralf_cli.handover:handover",
+        "task": "ralf_cli.task:task",
+        "serialize": "ralf_cli.sequence:serialize",
+        "refresh": "ralf_cli.sequence:refresh",
         "health": "ralf_cli.health:health",
         "nudge": "ralf_cli.health:nudge",
         "orchestrator": "ralf_cli.health:orchestrator",
+        "loop": "ralf_cli.loop:loop",
+        "run": "ralf_cli.run:run",
+        "signal": "ralf_cli.run:signal",
         "mcp": "ralf_cli.mcp:mcp",
         "migrate": "ralf_cli.migrate:migrate",
     }
@@ -113,8 +120,11 @@ def main(ctx: click.Context, root: str | None, load_context: str | None) -> None
         ctx.invoke(status)
 
 
-def run() -> NoReturn:
-    """Run the command line, but for what `ralf_cli.plain` answers, and exit with its status."""
+def run(raised: BaseException | None = None) -> NoReturn:
+    """Run the command line, but for what `ralf_cli.plain` answers, and exit with its status.
+
+    raised  what went wrong in a command that `plain` ran and that may have written: it is said, and nothing is run
+    """
     instant.open_streams()
     _escape()
     if sys.stdout is None:  # closed by whoever started us
@@ -124,6 +134,8 @@ def run() -> NoReturn:
 
         guard()
     try:
+        if raised is not None:
+            _pass_on(raised)
         status = main.main(standalone_mode=False, prog_name="ralf")
         if extensions.problems:
             from ralf_cli.output import say
@@ -158,6 +170,10 @@ def run() -> NoReturn:
         status = 1
     gc.freeze()  # the process ends: nothing is worth the collector's look at everything, a tenth of a short command
     sys.exit(status if isinstance(status, int) else 0)
+
+
+def _pass_on(raised: BaseException) -> NoReturn:
+    raise raised
 
 
 def _escape() -> None:

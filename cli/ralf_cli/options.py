@@ -44,6 +44,33 @@ def with_json_alone(command: F) -> F:
     )
 
 
+def as_priority(ctx: click.Context, param: click.Parameter, value: str | None) -> int | None:
+    """A task's priority: 1 to 10, or one of the words that its file may hold, too; a usage error for anything else."""
+    from ralf.tasks.model import PRIORITIES
+
+    if value is None:
+        return None
+    words = value.strip().lower()
+    found = PRIORITIES.get(words, int(words) if words.isdecimal() and len(words) < 3 else 0)
+    if not 1 <= found <= 10:
+        raise click.BadParameter(f"{value!r} is neither 1 to 10 nor {', '.join(PRIORITIES)}.", ctx, param)
+    return found
+
+
+def as_seconds(ctx: click.Context, param: click.Parameter, value: str) -> int:
+    """A duration in whole seconds, `900`, `45s`, `30m` or `2h30m`; a usage error for anything else."""
+    from ralf.errors import UsageError
+    from ralf_integrations.loop import caps
+
+    try:
+        seconds = caps.seconds_of(value, "", least=1.0)
+    except UsageError:
+        seconds = None
+    if seconds is None:
+        raise click.BadParameter(f"{value!r} is not a duration such as 900, 30m or 2h.", ctx, param)
+    return int(seconds)
+
+
 def with_route(following: str = "", metavar: str = "") -> Callable[[F], F]:
     """Add the argument ROUTE; the command gets `route`: without one the route that is meant, which is said.
 

@@ -2,29 +2,27 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import asdict
 from io import StringIO
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from ralf_cli.tables import aligned, cell
-from ralf_cli.terminal import bounded, typed
+from ralf_cli.tables import aligned, as_json, bounded, cell
+from ralf_cli.terminal import typed
 
 if TYPE_CHECKING:
     from ralf.checkpointing.flow import CheckpointReport
     from ralf.model import RouteContext
-    from ralf.proof.loss import LossReport
+    from ralf.proof.loss import Answered, LossReport
 
 
 def emit_json(value: Any) -> None:
     """Print a value as JSON on stdout."""
-    click.echo(json.dumps(value, ensure_ascii=False, indent=2, default=_plain))
+    click.echo(as_json(value))
 
 
 @contextmanager
@@ -71,10 +69,6 @@ def _rich_table(headings: Sequence[str], rows: Iterable[Sequence[object]], right
     Console().print(made)
 
 
-def _plain(value: Any) -> Any:
-    return str(value) if isinstance(value, Path) else list(value)
-
-
 def context_as_json(context: RouteContext) -> dict[str, Any]:
     """A route's context under the names of the Python API."""
     from ralf.format.codec import to_tree
@@ -88,6 +82,9 @@ def context_as_json(context: RouteContext) -> dict[str, Any]:
         "checkpoint_count": context.checkpoint_count,
         "total_tokens_consumed": context.total_tokens_consumed,
         "goal": context.goal,
+        "goal_origin": context.goal_origin,
+        "began_as": context.began_as,
+        "handover": to_tree(context.handover) if context.handover is not None else None,
         "decisions": [to_tree(decision) for decision in context.decisions],
         "active_work": to_tree(context.active_work),
         "unresolved": [to_tree(entry) for entry in context.unresolved],
@@ -194,7 +191,24 @@ def emit_losses(reports: Sequence[LossReport]) -> None:
             click.echo(typed(f"dropped: {where}; find it: ralf context search WORDS --route {report.route}"))
         else:
             click.echo(f"dropped: {where}; its evidence was pruned")
+        if report.answer is not None:
+            _emit_answer(report.answer)
         click.echo()
+
+
+def _emit_answer(answer: Answered) -> None:
+    """Print what became of a model's answer."""
+    if answer.failure:
+        click.echo(f"asked {answer.summarizer}: {answer.failure}")
+    else:
+        verdicts = ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in answer.verdicts.items())
+        left = f", {answer.left_alone} left alone" if answer.left_alone else ""
+        listed = f"; listed items: {verdicts}" if verdicts else ""
+        click.echo(f"asked {answer.summarizer}: {answer.kept} sentences and items believed{left}{listed}")
+    for sentence, missing in answer.unborne:
+        click.echo(f"  left out, {', '.join(missing)} stands nowhere: {sentence}")
+    for line in answer.refused:
+        click.echo(f"  not done: {line}")
 
 
 def _recall(report: LossReport) -> str:

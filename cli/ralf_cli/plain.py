@@ -1,67 +1,162 @@
-"""`ralf context list` and `ralf context show ROUTE` in a pipe, answered without loading click.
+"""What agents type most, answered in a pipe without loading click, which takes longer than the answer.
 
-Agents type these two commands, and click takes longer to load than a route to read. `--root DIR` may precede them. The
-output is the same to the byte: `ralf_cli.main` handles everything unusual (a terminal, another option, a warning, an
-error), before anything is printed.
+    ralf context list · show ROUTE          ralf refresh
+    ralf task list · show · claim · progress · done
+
+`--root DIR` may precede them. The output is the same to the byte: `ralf_cli.main` handles everything unusual (a
+terminal, another option, a warning, an error), before anything is printed. A command that may have written is never
+run a second time: `ralf_cli.main` says what went wrong, and no more.
 """
 
 from __future__ import annotations
 
 import gc
+import posix
 import sys
-from collections.abc import Sequence
-from typing import NoReturn
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, NoReturn
 
-from ralf_cli.tables import HEADINGS, RIGHT, aligned, cells
+from ralf_cli import tables
 from ralf_integrations.hooks import instant
+
+if TYPE_CHECKING:
+    from ralf.tasks.model import TaskState
+
+_Options = dict[str, str]
+
+
+class _Failed(Exception):
+    """A command that may have written has failed: `__cause__`."""
 
 
 def run() -> NoReturn:
     """Run the command line and exit with its status: the entry point of `ralf`."""
     gc.disable()  # what is loaded stays: to look through it again and again is a tenth of a short command
     instant.open_streams()
+    if b"RALF_LEASE" in posix.environ:
+        _show_life()
+    raised: BaseException | None = None
+    wrote: list[str] = []
     try:
-        if text := _answer(sys.argv[1:]):
+        if text := _answer(sys.argv[1:], wrote):
             instant.say(text)
-            gc.freeze()  # the process ends: nothing is worth the collector's look at everything
-            sys.exit(0)
+            _end()
     except BrokenPipeError:  # nobody reads on
         sys.exit(0)
     except KeyboardInterrupt:
         sys.exit(130)
-    except (OSError, MemoryError):  # said by what follows, which meets it, too
-        pass
+    except _Failed as error:
+        raised = error.__cause__
+    except (OSError, MemoryError) as error:  # said by what follows, which meets it, too
+        raised = error if wrote else None
     from ralf_cli.main import run as run_commands
 
     gc.enable()
-    run_commands()
+    run_commands(raised)
 
 
-def _answer(arguments: Sequence[str]) -> str:
-    """Return what the command prints; "" where it is not one of the two, or has more to say than that."""
+def _end() -> NoReturn:
+    """End the process at once: to free all that it holds first is a twentieth of a short command."""
+    import atexit
+
+    atexit._run_exitfuncs()
+    sys.stdout.flush()  # what an extension printed
+    posix._exit(0)
+
+
+def _show_life() -> None:
+    """Every command of an agent that holds a task is a sign of life. What is wrong is said by whatever needs it."""
+    from contextlib import suppress
+
+    from ralf import project
+    from ralf.errors import RalfError
+
+    lease = posix.environ[b"RALF_LEASE"].replace(b":", b"-")
+    with suppress(RalfError, OSError, ValueError):
+        if b"/" not in lease:
+            posix.utime(bytes(project.find(None).cache / "leases") + b"/" + lease)  # `ralf.tasks.store.lease_file`
+
+
+def _answer(arguments: Sequence[str], wrote: list[str]) -> str:
+    """Return what the command prints; "" where it is none of these, or has more to say than that.
+
+    wrote  gets the name of a command that may have written, before it does
+    """
     out = sys.stdout
     root, rest = (arguments[1], arguments[2:]) if arguments[:1] == ["--root"] and arguments[1:] else (None, arguments)
-    if rest[:1] != ["context"] or out is None or out.encoding.lower() != "utf-8" or out.isatty():
+    if out is None or out.encoding.lower() != "utf-8" or out.isatty():
+        return ""
+    name = " ".join(rest[:1] if rest[:1] == ["refresh"] else rest[:2])
+    if name not in _COMMANDS:
+        return ""
+    does, least, most, allowed = _COMMANDS[name]
+    options = _parsed(rest[name.count(" ") + 1 :], allowed)
+    if options is None or not least <= ("" in options) <= most:
         return ""
     from ralf import extensions
     from ralf.errors import RalfError
 
+    if name in _WRITES:
+        wrote.append(name)
     try:
-        match list(rest[1:]):
-            case ["list"]:
-                text = _list(root)
-            case ["show", route] if not route.startswith("-"):
-                text = _show(route, None, root)
-            case ["show", route, "--max-tokens", most] if not route.startswith("-") and most.isdecimal():
-                text = _show(route, int(most), root)
-            case _:
-                text = ""
-    except RalfError:
-        return ""
-    return "" if extensions.problems else text
+        text = does(options, root)
+    except RalfError as error:
+        if not wrote:
+            return ""
+        error.hint = _typed(error.hint, root)
+        raise _Failed from error
+    if not extensions.problems:
+        return text
+    if wrote:
+        _say(f"warning: {problem}" for problem in extensions.problems)
+    return text if wrote else ""
 
 
-def _list(root: str | None) -> str:
+def _parsed(arguments: Sequence[str], allowed: Sequence[str]) -> _Options | None:
+    """Options by their names, and one argument by ""; None for anything else, such as `-`, standard input."""
+    found: _Options = {}
+    left = iter(arguments)
+    for argument in left:
+        name = argument if argument in allowed else ""
+        value = "yes" if name == _JSON else next(left, "-") if name else argument
+        if (
+            name in found
+            or value.startswith("-")
+            or not value.strip()
+            or (name in _NUMBERS and not _is_positive(value))
+        ):
+            return None
+        found[name] = value
+    return found
+
+
+def _is_positive(value: str) -> bool:
+    return value.isdecimal() and len(value) < _DIGITS and int(value) > 0
+
+
+def _typed(text: str, root: str | None) -> str:
+    """A hint with the commands in it as they are typed in the project that is meant."""
+    from contextlib import suppress
+
+    from ralf import config, project
+    from ralf.errors import RalfError
+    from ralf_integrations.blackbox5 import installing
+
+    with suppress(RalfError, OSError):
+        return config.typed(text, installing.command(project.find(root)))
+    return text
+
+
+def _say(lines: Iterable[str]) -> None:
+    """Print what is not data; whoever reads no more of it gets the answer all the same."""
+    from contextlib import suppress
+
+    for line in lines:
+        with suppress(OSError):
+            posix.write(2, f"{tables.bounded(line)}\n".encode("utf-8", "backslashreplace"))
+
+
+def _list(options: _Options, root: str | None) -> str:
     import ralf
     from ralf import project, routing
     from ralf.text.cleaning import fenced, shown
@@ -69,11 +164,115 @@ def _list(root: str | None) -> str:
     routes = ralf.list_routes(root=root)
     if any(route.damage for route in routes) or not routes or routing.strays(project.find(root)):
         return ""
-    return fenced(shown(aligned(HEADINGS, map(cells, routes), RIGHT) + "\n"))
+    return fenced(shown(tables.aligned(tables.HEADINGS, map(tables.cells, routes), tables.RIGHT) + "\n"))
 
 
-def _show(route: str, max_tokens: int | None, root: str | None) -> str:
+def _show(options: _Options, root: str | None) -> str:
     import ralf
 
-    context = ralf.get_context(route, root=root)
-    return "" if context.warnings else context.render(max_tokens, fenced=True)
+    context = ralf.get_context(options[""], root=root)
+    most = options.get("--max-tokens")
+    return "" if context.warnings else context.render(None if most is None else int(most), fenced=True)
+
+
+def _refresh(options: _Options, root: str | None) -> str:
+    from ralf.tasks import refresh
+    from ralf_cli.tasktext import REFRESH_TOKENS
+
+    most = int(options.get("--max-tokens", REFRESH_TOKENS))
+    found = refresh.refresh(task=options.get("--task"), max_tokens=most, root=root)
+    if found.warnings:
+        return ""
+    return _json(found.to_json()) if _JSON in options else found.render()
+
+
+def _list_tasks(options: _Options, root: str | None) -> str:
+    from ralf.text.cleaning import fenced, shown
+    from ralf_cli.tasktext import as_json, listed, more, tasks_of, warnings_of
+
+    found = tasks_of(role=options.get("--role"), root=root)
+    if found.damaged or warnings_of(found) or not found.tasks:
+        return ""
+    if found.left:
+        _say([more(found, _ralf(root))])
+    if _JSON in options:
+        return _json([as_json(state) for state in found.tasks])
+    return fenced(shown(listed(found.tasks)))
+
+
+def _show_task(options: _Options, root: str | None) -> str:
+    from ralf.tasks import store
+    from ralf.text.cleaning import fenced, shown
+    from ralf_cli.tasktext import as_json, full
+
+    state = store.get(options[""], root=root)
+    if state.warnings:
+        return ""
+    return _json(as_json(state)) if _JSON in options else fenced(shown(full(state, root)))
+
+
+def _claim(options: _Options, root: str | None) -> str:
+    from ralf.tasks import claims
+    from ralf_cli.tasktext import LEASE, check_may_claim, claimed
+
+    check_may_claim(root)
+    seconds = int(options.get("--lease", LEASE))
+    state = claims.claim(options.get(""), role=options.get("--role"), seconds=seconds, root=root)
+    return _told(options, state, claimed(state, _ralf(root)))
+
+
+def _progress(options: _Options, root: str | None) -> str:
+    from ralf.tasks import claims
+    from ralf_cli.tasktext import noted
+
+    state = claims.progress(options[""], task=options.get("--task"), root=root)
+    return _told(options, state, noted(state))
+
+
+def _done(options: _Options, root: str | None) -> str:
+    from ralf.tasks import claims
+    from ralf_cli.tasktext import ended, ends_session
+
+    state = claims.done(options[""], task=options.get("--task"), root=root)
+    return _told(options, state, ended(state, _ralf(root), checkpoint=ends_session(state, root)))
+
+
+def _told(options: _Options, state: TaskState, text: str) -> str:
+    """What is printed of a task after a write; its warnings are said."""
+    from ralf.text.cleaning import fenced, shown
+    from ralf_cli.tasktext import as_json
+
+    _say(f"warning: {warning}" for warning in state.warnings)
+    return _json(as_json(state)) if _JSON in options else fenced(shown(text))
+
+
+def _json(value: object) -> str:
+    """JSON of a value; a character that no stream can encode as an escape sequence of JSON."""
+    return f"{tables.as_json(value)}\n".encode("utf-8", "backslashreplace").decode()
+
+
+def _ralf(root: str | None) -> str:
+    from ralf import project
+
+    return project.find(root).command
+
+
+_JSON = "--json"
+
+_COMMANDS: dict[str, tuple[Callable[[_Options, str | None], str], int, int, tuple[str, ...]]] = {
+    "context list": (_list, 0, 0, ()),
+    "context show": (_show, 1, 1, ("--max-tokens",)),
+    "refresh": (_refresh, 0, 0, ("--task", "--max-tokens", _JSON)),
+    "task list": (_list_tasks, 0, 0, ("--role", _JSON)),
+    "task show": (_show_task, 1, 1, (_JSON,)),
+    "task claim": (_claim, 0, 1, ("--role", "--lease", _JSON)),
+    "task progress": (_progress, 1, 1, ("--task", _JSON)),
+    "task done": (_done, 1, 1, ("--task", _JSON)),
+}
+"""What does a command, how many arguments it takes, and which options."""
+
+_WRITES = frozenset(("task claim", "task progress", "task done"))
+
+_NUMBERS = frozenset(("--max-tokens", "--lease"))
+
+_DIGITS = 10

@@ -210,6 +210,8 @@ def _emit_text(context: RouteContext, section: str | None, budget: int | None, q
 def search(query: str, route: str | None, limit: int, root: str | None, as_json: bool) -> None:
     """Find decisions, checkpoints, facts and evidence by their words.
 
+    Results that hold too little of the question to be sure answers come last, below a line that says so.
+
     \b
     Examples:
       ralf context search "why not asyncio"
@@ -232,10 +234,15 @@ def search(query: str, route: str | None, limit: int, root: str | None, as_json:
 
 
 def _emit_hits(hits: Sequence[SearchHit], query: str) -> None:
+    from ralf.finding.search import UNSURE
     from ralf.text.matcher import words
 
     asked = words(query)
+    sure = True
     for hit in hits:
+        if sure and not hit.sure:
+            click.echo(click.style(UNSURE, italic=True) + "\n")
+            sure = False
         status = f" [{hit.status}]" if hit.status not in ("", "active") else ""
         source = f"  {hit.source}" if hit.source else ""
         click.echo(click.style(f"{hit.route} {hit.kind} {hit.id}{status}", bold=True) + source)
@@ -263,8 +270,8 @@ _ALWAYS = ("route", "revision")
 
 
 _OF_SECTION = {
-    "goal": ("goal",),
-    "work": ("active_work", "unresolved", "since"),
+    "goal": ("goal", "goal_origin", "began_as"),
+    "work": ("handover", "active_work", "unresolved", "since"),
     "decisions": ("decisions",),
     "facts": ("facts",),
     "history": ("checkpoints", "history"),
@@ -327,6 +334,10 @@ def _within(tree: dict[str, Any], most: int) -> dict[str, Any]:
     return bare if fits(bare) else {}
 
 
+_LAST = ("since", "folded", "unresolved", "began_as", "active_work", "handover", "goal_origin", "goal")
+"""What is taken out as a whole, the goal last."""
+
+
 def _units(tree: Mapping[str, Any]) -> Iterator[_Unit]:
     """What can go, in the order in which it goes; of each list the oldest item first."""
     yield from ((("history",), number) for number in range(_sections(tree.get("history", "")), 0, -1))
@@ -343,8 +354,11 @@ def _units(tree: Mapping[str, Any]) -> Iterator[_Unit]:
     for key, value in work.items():
         if isinstance(value, list):
             yield from ((("active_work", key), number) for number in range(len(value)))
+    handover = tree.get("handover") or {}
+    for key in ("inferred", "done", "names", "questions", "next"):
+        yield from ((("handover", key), number) for number in reversed(range(len(handover.get(key, ())))))
     yield from ((("decisions",), number) for number, found in enumerate(ranks) if found > 1)
-    yield from (((key,), -1) for key in ("since", "folded", "unresolved", "active_work", "goal") if tree.get(key))
+    yield from (((key,), -1) for key in _LAST if tree.get(key))
 
 
 def _rank(decision: Mapping[str, Any]) -> int:

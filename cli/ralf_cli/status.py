@@ -11,6 +11,8 @@ from ralf_cli.options import with_json, with_root
 
 if TYPE_CHECKING:
     from ralf.checkpointing.progress import Status
+    from ralf.project import Project
+    from ralf.tasks.model import TaskState
 
 
 @click.command(short_help="Show the current route, its checkpoints and tokens.")
@@ -38,13 +40,18 @@ def status(route: str | None, root: str | None, as_json: bool) -> None:
     project = projects.find(root)
     found = look(project, route)
     called = usage.last_called(project)
+    task = _task(project)
     if as_json:
         spent = {name: as_fields(getattr(found, name)) for name in ("spend", "spend_total")}
-        emit_json(fields_of(found) | spent | {"last_hook": _time(called)})
+        emit_json(fields_of(found) | spent | {"last_hook": _time(called), "task": task.task.id if task else ""})
         return
     state = "not opted in: ralf init" if not found.opted_in else "" if found.hooks else "hooks are off: ralf on"
     click.echo(f"project          {found.root}" + (f"  ({state})" if state else ""))
     click.echo(f"route            {found.route}  ({found.rule})")
+    if task is not None:
+        from ralf_cli.tasktext import named
+
+        click.echo(f"task             {named(task)}")
     if found.revision or found.checkpoint_count:
         last = f", last {found.last_checkpoint}" if found.last_checkpoint else ""
         click.echo(f"checkpoints      {found.checkpoint_count}{last}, revision {found.revision}")
@@ -77,6 +84,20 @@ def status(route: str | None, root: str | None, as_json: bool) -> None:
 
         complain(found.damage, f"ralf context show {found.route}")
         click.get_current_context().exit(4)
+
+
+def _task(project: Project) -> TaskState | None:
+    """The task that whoever runs this holds: that of its lease, else the one that was claimed last."""
+    if not (project.folder.parent / "tasks").is_dir():
+        return None
+    from ralf import environment
+    from ralf.tasks import store  # few projects have tasks
+
+    tasks, id_ = store.Tasks(project), environment.lease().rpartition(":")[0]
+    by = store.holder(project)
+    held = tasks.read(lambda index: [tasks.state(index, one) for one in index.held()])
+    own = [state for state in held if state.claim is not None and (state.task.id == id_ or state.claim.by == by)]
+    return max(own, key=lambda state: (state.task.id == id_, state.claim.number if state.claim else 0), default=None)
 
 
 def _time(when: float) -> str:

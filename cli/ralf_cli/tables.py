@@ -1,12 +1,16 @@
-"""Tables as text: aligned columns, and the list of routes."""
+"""What the commands print, as text: aligned columns, JSON, the list of routes, a message on one line."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from ralf.text.cleaning import clean, one_line, without_middle
 
 if TYPE_CHECKING:
     from ralf.finding.reader import RouteSummary
+
+_LONGEST = 1_000  # characters of an error, which can quote a path of 4,096
 
 HEADINGS = ("ROUTE", "CHECKPOINTS", "LAST CHECKPOINT", "TOKENS", "TASK", "STATUS")
 """The columns of the list of routes."""
@@ -42,3 +46,20 @@ def aligned(headings: Sequence[str], rows: Iterable[Sequence[object]], right: Se
 def cell(value: object) -> str:
     """Return a value as it stands in a table."""
     return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
+
+
+def as_json(value: Any) -> str:
+    """Return a value as JSON: a path as its text, any other collection as a list."""
+    import json  # for whoever asks for it
+
+    return json.dumps(value, ensure_ascii=False, indent=2, default=_plain)
+
+
+def _plain(value: Any) -> Any:
+    return list(value) if isinstance(value, Iterable) else str(value)
+
+
+def bounded(text: str) -> str:
+    """A message as one line without control characters, its middle cut where it is long: an agent may read it."""
+    text = one_line(clean(text))
+    return without_middle(text, _LONGEST * 3 // 4, _LONGEST // 4)[0]

@@ -9,10 +9,9 @@ from io import TextIOWrapper
 import click
 
 from ralf.errors import RalfError
-from ralf.text.cleaning import clean, one_line, without_middle
+from ralf.text.cleaning import clean
 from ralf.text.patterns import regex
-
-_LONGEST = 1_000  # characters of an error, which can quote a path of 4,096
+from ralf_cli.tables import bounded
 
 _OURS = regex(r"(\x1b\[(?:0|1|3[0-7])(?:;(?:0|1|3[0-7]))*m)")
 """Bold, the eight colours, and back: what this command uses."""
@@ -39,12 +38,6 @@ def complain(message: str, hint: str = "") -> None:
     click.echo(f"error: {bounded(message)}", err=True)
     if hint:
         click.echo(f"hint: {bounded(typed(hint))}", err=True)
-
-
-def bounded(text: str) -> str:
-    """A message as one line without control characters, its middle cut where it is long: an agent may read it."""
-    text = one_line(clean(text))
-    return without_middle(text, _LONGEST * 3 // 4, _LONGEST // 4)[0]
 
 
 def typed(text: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import click
@@ -10,7 +11,10 @@ import click
 from ralf_cli.options import with_json, with_root
 
 if TYPE_CHECKING:
-    from ralf.maintenance.ownership import ForeignPart, Found
+    from pathlib import Path
+
+    from ralf.maintenance.ownership import Found
+    from ralf.maintenance.trust import ForeignPart
     from ralf.project import Project
 
 _MOST_LINES = 200  # of one route that are shown
@@ -41,12 +45,13 @@ def trust(route: str | None, diff: bool, root: str | None, as_json: bool) -> Non
     """
     from ralf import project as projects, routing
     from ralf.maintenance import ownership
+    from ralf.maintenance.trust import look_at_foreign
     from ralf_cli.output import emit_json, handed_over
 
     project = projects.find(root)
     names = [routing.existing(project, route)] if route else routing.names_of(project)
     found = ownership.find_unsealed(project) if route is None else None
-    parts = {name: part for name in names if (part := ownership.look_at_foreign(project, name)) is not None}
+    parts = {name: part for name in names if (part := look_at_foreign(project, name)) is not None}
     digest = ownership.digest_of_settings(project)
     settings = _settings(project) if route is None else []
     if as_json:
@@ -57,7 +62,7 @@ def trust(route: str | None, diff: bool, root: str | None, as_json: bool) -> Non
         return
     with handed_over():
         _show(found, parts, settings, diff=diff)
-    _check_person(project, route)
+    check_person(project.folder, "ralf context trust", [route] if route else [])
     _accept(project, found, parts, settings, digest)
 
 
@@ -92,17 +97,20 @@ def _show(found: Found | None, parts: dict[str, ForeignPart], settings: list[str
             click.echo(f"  … and {len(lines) - _MOST_LINES:,} more lines: ralf context show {name}")
 
 
-def _check_person(project: Project, route: str | None) -> None:
-    """UsageError unless a person sits at a terminal."""
+def check_person(where: Path, command: str, names: Sequence[str] = ()) -> None:
+    """UsageError unless a person sits at a terminal.
+
+    where    the folder whose content is to be accepted
+    command  what the person types, with `names` behind it
+    """
     from ralf import environment
     from ralf.errors import UsageError
 
-    command = " ".join(("ralf context trust", *([route] if route else [])))
-    hint = f"type it yourself, in a terminal of your own: {command}"
+    hint = f"type it yourself, in a terminal of your own: {' '.join((command, *names))}"
     if agent := environment.agent():
-        raise UsageError(project.folder, f"nothing was accepted: an agent runs this (${agent} is set)", hint)
+        raise UsageError(where, f"nothing was accepted: an agent runs this (${agent} is set)", hint)
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        raise UsageError(project.folder, "nothing was accepted: no person is at a terminal here", hint)
+        raise UsageError(where, "nothing was accepted: no person is at a terminal here", hint)
 
 
 def _accept(
@@ -111,6 +119,7 @@ def _accept(
     """Ask, and take what was shown, and nothing that has come in its place since."""
     from ralf.errors import Busy
     from ralf.maintenance import ownership
+    from ralf.maintenance.trust import accept_route, look_at_foreign
 
     if found is not None and found.streams:
         asked = "Did your own ralf write these records? Then they speak as you and your agent from now on"
@@ -119,7 +128,7 @@ def _accept(
                 raise Busy(str(project.folder), _CHANGED, "ralf context trust")
             ownership.adopt(project)
             click.echo(f"{project.folder}: taken as yours" + ("; hooks act here" if project.owner.has_opted_in else ""))
-            parts = {name: part for name in parts if (part := ownership.look_at_foreign(project, name)) is not None}
+            parts = {name: part for name in parts if (part := look_at_foreign(project, name)) is not None}
             settings = _settings(project)
         else:
             project.owner.update(pending="")
@@ -131,15 +140,15 @@ def _accept(
         click.echo(f"{project.config_file}: in force" + ("" if project.owner.has_opted_in else "; then: ralf init"))
     for name, part in parts.items():
         if click.confirm(f"Import what is foreign in {name}?", default=False, err=True):
-            ownership.accept_route(project, name, seen=part)
+            accept_route(project, name, seen=part)
             click.echo(f"{name}: imported")
 
 
 def _still(project: Project, parts: dict[str, ForeignPart]) -> bool:
     """Whether what is foreign in the routes is what was shown."""
-    from ralf.maintenance import ownership
+    from ralf.maintenance.trust import look_at_foreign
 
-    now = {name: found.digest for name in parts if (found := ownership.look_at_foreign(project, name)) is not None}
+    now = {name: found.digest for name in parts if (found := look_at_foreign(project, name)) is not None}
     return now == {name: part.digest for name, part in parts.items()}
 
 

@@ -15,6 +15,9 @@ _OTHER_NAMES = {
     "delete": "drop",
     "find": "search",
     "get": "show",
+    "hand-over": "handover",
+    "hand_over": "handover",
+    "handoff": "handover",
     "grep": "search",
     "history": "log",
     "load": "show",
@@ -42,6 +45,67 @@ _OTHER_NAMES = {
 }
 """What people and agents type, and what it is called here."""
 
+_OF_TASKS = {
+    "abandon": "release",
+    "cancel": "edit --status cancelled",
+    "close": "done",
+    "complete": "done",
+    "create": "add",
+    "delete": "edit --status cancelled",
+    "drop": "edit --status cancelled",
+    "finish": "done",
+    "get": "show",
+    "give-back": "release",
+    "log": "progress",
+    "ls": "list",
+    "new": "add",
+    "next": "claim",
+    "note": "progress",
+    "ready": "list --ready",
+    "remove": "edit --status cancelled",
+    "rm": "edit --status cancelled",
+    "start": "claim",
+    "take": "claim",
+    "unclaim": "release",
+    "update": "edit",
+    "view": "show",
+}
+"""The same for what is typed behind `ralf task`, with the options that it takes."""
+
+_OF_RUNS = {
+    "abort": "cancel",
+    "attach": "stream",
+    "delete": "forget",
+    "drop": "forget",
+    "end": "cancel",
+    "follow": "stream",
+    "get": "show",
+    "kill": "cancel",
+    "log": "stream",
+    "logs": "stream",
+    "ls": "list",
+    "output": "stream",
+    "reopen": "retry",
+    "restart": "retry",
+    "resume": "retry",
+    "rm": "forget",
+    "status": "show",
+    "stop": "cancel",
+    "tail": "stream",
+    "view": "show",
+}
+"""The same for what is typed behind `ralf run`."""
+
+_OF_ALL = {
+    "plan": "serialize",
+    "unserialize": "serialize",
+    "prime": "refresh",
+    "onboard": "refresh",
+    "runs": "run",
+    "send": "signal",
+}
+"""The same for what is typed behind `ralf` alone."""
+
 
 class WrongCommand(click.UsageError):
     """A command that is none; `hint`: what to type in its place."""
@@ -54,7 +118,14 @@ class WrongCommand(click.UsageError):
 def wrong(ctx: click.Context, name: str, rest: Sequence[str], hint: str = "") -> WrongCommand:
     """The error for a command that a group does not have; `hint`: what to type where no other command is near."""
     path = ctx.command_path
-    groups = [("ralf context", _names(ctx, "context")), ("ralf", _names(ctx)), ("ralf route", _names(ctx, "route"))]
+    groups = [
+        ("ralf context", _names(ctx, "context")),
+        ("ralf", _names(ctx)),
+        ("ralf route", _names(ctx, "route")),
+        ("ralf task", _names(ctx, "task")),
+        ("ralf loop", _names(ctx, "loop")),
+        ("ralf run", _names(ctx, "run")),
+    ]
     groups.sort(key=lambda group: group[0] != path)
     near = _right(name, rest, groups) or hint or _near(name, rest, groups)
     return WrongCommand(name, near or f"{path} --help", ctx)
@@ -75,10 +146,16 @@ def _right(name: str, rest: Sequence[str], groups: Sequence[tuple[str, Sequence[
 
     groups  the commands that there are, by what stands before them, those of the group that was meant first
     """
-    for wanted in (name, _OTHER_NAMES.get(name.casefold())):
-        for path, names in groups:
-            if wanted in names:
-                return _typed(path, str(wanted), rest)
+    lower = name.casefold()
+    other = _OTHER_NAMES.get(lower)
+    own = {"ralf task": _OF_TASKS, "ralf run": _OF_RUNS, "ralf": _OF_ALL}.get(groups[0][0], {}).get(lower, other)
+    for wanted, found in ((own, groups[:1]), (name, groups), (other, groups)):
+        if not wanted:
+            continue
+        command, *options = wanted.split()
+        for path, names in found:
+            if command in names:
+                return _typed(path, command, [*(rest or ["ID"] * (command == "edit")), *options] if options else rest)
     return ""
 
 

@@ -14,7 +14,6 @@ from ralf_cli.options import with_json, with_json_alone, with_root, with_route
 
 if TYPE_CHECKING:
     from ralf.project import Project
-    from ralf.route.corrections import Opened
     from ralf.transcripts.events import Position
     from ralf.transcripts.reader import Transcript
 
@@ -342,17 +341,19 @@ def edit(ctx: click.Context, route: str, root: str | None, as_json: bool) -> Non
     Exit status: 0, even if nothing changed · 1 the editor cannot be started, or failed · 2 invalid name ·
     3 no such route · 4 the file cannot be read (nothing is lost) · 5 busy
     """
+    from ralf import project as projects, routing
     from ralf.route import corrections
     from ralf_cli.history import emit_words
     from ralf_cli.output import emit_json, fields_of, say
     from ralf_cli.terminal import complain
 
-    _check_editor(route, root)
+    project = projects.find(root)
+    check_editor(route, project.route_file(routing.existing(project, route)))
     opened = corrections.open_file(route, root=root)
     if opened.damage:
         say(f"warning: {opened.damage}")
     while True:
-        _run_editor(opened)
+        run_editor(opened.path, f"ralf context edit {opened.route}")
         done = corrections.take_in(opened.route, since=opened.revision, root=root)
         if not done.damage:
             break
@@ -369,12 +370,14 @@ def edit(ctx: click.Context, route: str, root: str | None, as_json: bool) -> Non
     click.echo(f"{done.route}: {changed}")
 
 
-def _check_editor(route: str, root: str | None) -> None:
-    """UsageError where the editor waits for a keyboard, and there is none: an agent's shell would hang."""
-    import shlex
-    from pathlib import Path
+def check_editor(where: str, path: Path) -> None:
+    """UsageError where the editor waits for a keyboard, and there is none: an agent's shell would hang.
 
-    from ralf import environment, project as projects, routing
+    where  the route or task that is meant, whose file lies at `path`
+    """
+    import shlex
+
+    from ralf import environment
     from ralf.errors import UsageError
 
     if sys.stdin.isatty() and sys.stdout.isatty():
@@ -383,13 +386,14 @@ def _check_editor(route: str, root: str | None) -> None:
     with suppress(ValueError):  # it is said when it is started
         if Path(shlex.split(command)[0]).name.casefold() not in _AT_A_KEYBOARD:
             return
-    project = projects.find(root)
-    path = project.route_file(routing.existing(project, route))
-    raise UsageError(route, f"{command} needs a terminal, and there is none", f"change the file itself: {path}")
+    raise UsageError(where, f"{command} needs a terminal, and there is none", f"change the file itself: {path}")
 
 
-def _run_editor(opened: Opened) -> None:
-    """Run the person's editor on a route file and wait for it; RalfError where it fails: what it saved stays."""
+def run_editor(path: Path, again: str) -> None:
+    """Run the person's editor on a file and wait for it; RalfError where it fails: what it saved stays.
+
+    again  the command that edits the file again
+    """
     import shlex
     import subprocess
 
@@ -399,13 +403,13 @@ def _run_editor(opened: Opened) -> None:
     command = environment.editor()
     keyboard = None if sys.stdin.isatty() and sys.stdout.isatty() else subprocess.DEVNULL
     try:
-        status = subprocess.call([*shlex.split(command), str(opened.path)], stdin=keyboard)
+        status = subprocess.call([*shlex.split(command), str(path)], stdin=keyboard)
     except (OSError, ValueError) as error:
         what = f"the editor cannot be started: {getattr(error, 'strerror', None) or error}"
         raise RalfError(command, what, "name another: export EDITOR=nano") from None
     if status:
-        what = f"ended with status {status}; what it saved stays in {opened.path}"
-        raise RalfError(command, what, f"ralf context edit {opened.route}")
+        what = f"ended with status {status}; what it saved stays in {path}"
+        raise RalfError(command, what, again)
 
 
 @click.command(short_help="Permanently drop a decision.")

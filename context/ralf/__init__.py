@@ -4,6 +4,8 @@
     list_routes(*, root=None) -> list[RouteSummary]
     checkpoint(route, transcript, *, root=None, summarizer=None, reason="manual", keep=()) -> CheckpointReport
     record_decision(route, decision, *, rationale="", alternatives=(), supersedes=None, ...) -> Decision
+    hand_over(route, text="", *, goal="", state="", next=(), ..., root=None) -> HandOver
+    set_goal(route, goal, ...), add_next(route, step, ...), close(route, what, ...)
     search(query, *, route=None, root=None, limit=5) -> list[SearchHit]
     why(route, id, *, root=None) -> Reason
 
@@ -26,11 +28,15 @@ if TYPE_CHECKING:
         RouteContext,
         RouteSummary,
         SearchHit,
+        add_next,
         checkpoint,
+        close,
         get_context,
+        hand_over,
         list_routes,
         record_decision,
         search,
+        set_goal,
         why,
     )
     from ralf.project import Project
@@ -44,12 +50,16 @@ __all__ = [
     "RouteContext",
     "RouteSummary",
     "SearchHit",
+    "add_next",
     "checkpoint",
+    "close",
     "errors",
     "get_context",
+    "hand_over",
     "list_routes",
     "record_decision",
     "search",
+    "set_goal",
     "why",
 ]
 
@@ -74,6 +84,11 @@ def _render(
     return render(context, max_tokens, query=query, section=section, fenced=fenced)
 
 
+def _brief(context: RouteContext) -> str:
+    """The brief: what a successor reads first."""
+    return _render(context, section="brief")
+
+
 def _history(context: RouteContext) -> str:
     """The Markdown of the sections, newest first."""
     from ralf.format.routefile import render_sections  # which loads YAML
@@ -89,6 +104,7 @@ class _Package(ModuleType):
             value.Project._register = _register
         if name == "model" and isinstance(value, ModuleType):
             value.RouteContext.render, value.RouteContext.history = _render, property(_history)
+            value.RouteContext.__str__ = _brief
         super().__setattr__(name, value)
 
 

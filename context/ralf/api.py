@@ -1,7 +1,13 @@
 """Every verb of the command line as a function, with what it returns; a name loads its module when it is first used.
 
     read      get_context render list_routes status search why log diff context_at loss_reports
-    write     checkpoint watch record_decision revert drop open_file take_in change use
+    write     checkpoint watch record_decision hand_over set_goal add_next close
+              revert drop open_file take_in change use
+    tasks     add_task edit_task split_task get_task list_tasks trust_tasks
+              claim renew progress done fail release retry
+    agents    AgentRun run_agent AsyncAgentRun run_agent_async send_signal tail
+              list_runs get_run retry_run cancel_run forget_run
+              truncate summarize (of a conversation)
     maintain  verify repair archive prune forget forget_route init uninstall switch accept_route
 
 Most take `root`, the project directory. `status`, `use`, `init`, `uninstall`, `switch` and `accept_route` take the
@@ -13,9 +19,24 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from ralf.agent import (
+        AgentRun as AgentRun,
+        AsyncAgentRun as AsyncAgentRun,
+        cancel_run as cancel_run,
+        forget_run as forget_run,
+        get_run as get_run,
+        list_runs as list_runs,
+        retry_run as retry_run,
+        run_agent as run_agent,
+        run_agent_async as run_agent_async,
+        send_signal as send_signal,
+        tail as tail,
+    )
     from ralf.brief.rendering import render as render
     from ralf.checkpointing.flow import CheckpointReport as CheckpointReport, checkpoint as checkpoint
     from ralf.checkpointing.progress import status as status, watch as watch
+    from ralf.conversation.summary import summarize as summarize
+    from ralf.conversation.truncation import truncate as truncate
     from ralf.finding.reader import (
         RouteSummary as RouteSummary,
         get_context as get_context,
@@ -23,13 +44,9 @@ if TYPE_CHECKING:
     )
     from ralf.finding.search import SearchHit as SearchHit, search as search
     from ralf.maintenance.forget import forget as forget, forget_route as forget_route
-    from ralf.maintenance.ownership import (
-        accept_route as accept_route,
-        init as init,
-        switch as switch,
-        uninstall as uninstall,
-    )
+    from ralf.maintenance.ownership import init as init, switch as switch, uninstall as uninstall
     from ralf.maintenance.repair import repair as repair
+    from ralf.maintenance.trust import accept_route as accept_route
     from ralf.maintenance.verify import verify as verify
     from ralf.model import Decision as Decision, RouteContext as RouteContext
     from ralf.project import find as find
@@ -45,7 +62,37 @@ if TYPE_CHECKING:
         take_in as take_in,
     )
     from ralf.route.history import context_at as context_at, diff as diff, log as log
+    from ralf.route.steering import (
+        add_next as add_next,
+        close as close,
+        hand_over as hand_over,
+        set_goal as set_goal,
+    )
     from ralf.routing import use as use
+    from ralf.tasks.claims import (
+        claim as claim,
+        done as done,
+        fail as fail,
+        progress as progress,
+        release as release,
+        renew as renew,
+        retry as retry,
+    )
+    from ralf.tasks.editing import add as add_task, edit as edit_task, split as split_task  # noqa: F401
+    from ralf.tasks.store import TaskList as TaskList, get as get_task, list_tasks as list_tasks  # noqa: F401
+    from ralf.tasks.trust import trust as trust_tasks  # noqa: F401
+
+
+_TASK_VERBS = frozenset(("add_task", "edit_task", "split_task", "get_task", "trust_tasks"))
+"""What a verb is called here whose name in its module says too little."""
+
+
+_OF_AGENTS = frozenset(
+    (
+        *("AgentRun", "run_agent", "AsyncAgentRun", "run_agent_async", "send_signal", "tail"),
+        *("list_runs", "get_run", "retry_run", "cancel_run", "forget_run"),
+    )
+)
 
 
 def __getattr__(name: str) -> Any:
@@ -68,22 +115,42 @@ def __getattr__(name: str) -> Any:
         from ralf.finding import search as home
     elif name in ("why", "Reason"):
         from ralf.proof import provenance as home
+    elif name == "summarize":
+        from ralf.conversation import summary as home
+    elif name == "truncate":
+        from ralf.conversation import truncation as home
     elif name in ("context_at", "diff", "log"):
         from ralf.route import history as home
     elif name == "loss_reports":
         from ralf.proof import loss as home
     elif name in ("record_decision", "drop", "open_file", "take_in", "change", "revert"):
         from ralf.route import corrections as home
+    elif name in ("hand_over", "set_goal", "add_next", "close"):
+        from ralf.route import steering as home
     elif name in ("archive", "prune"):
         from ralf.route import archive as home
     elif name in ("forget", "forget_route"):
         from ralf.maintenance import forget as home
+    elif name in ("claim", "renew", "progress", "done", "fail", "release", "retry"):
+        from ralf.tasks import claims as home
+    elif name in ("list_tasks", "TaskList"):
+        from ralf.tasks import store as home
+    elif name in ("add_task", "edit_task", "split_task"):
+        from ralf.tasks import editing as home
+    elif name == "get_task":
+        from ralf.tasks import store as home
+    elif name == "trust_tasks":
+        from ralf.tasks import trust as home
+    elif name in _OF_AGENTS:
+        from ralf import agent as home
     elif name == "verify":
         from ralf.maintenance import verify as home
     elif name == "repair":
         from ralf.maintenance import repair as home
-    elif name in ("init", "uninstall", "switch", "accept_route"):
+    elif name in ("init", "uninstall", "switch"):
         from ralf.maintenance import ownership as home
+    elif name == "accept_route":
+        from ralf.maintenance import trust as home
     else:
         raise AttributeError(f"module 'ralf.api' has no attribute {name!r}")
-    return getattr(home, name)
+    return getattr(home, name.removesuffix("_task").removesuffix("_tasks") if name in _TASK_VERBS else name)

@@ -364,15 +364,21 @@ SCRIPT = Path("hooks", "context-checkpoint.sh")
 _MOST_OF_A_SCRIPT = 64 << 10  # bytes of a script
 
 _TYPED = (
-    rf"(?<![\w./-]){NAME} (?=(?:context|doctor|health|hook|init|mcp|migrate|nudge|off|on|orchestrator|route|status)\b)"
+    rf"(?<![\w./-]){NAME} (?=(?:context|doctor|handover|health|hook|init|loop|mcp|migrate|nudge|off|on|orchestrator"
+    r"|refresh|route|serialize|status|task)\b)"
 )
 
 _VERBS = "archive|checkpoint|decide|diff|drop|edit|forget|list|log|prune|revert|search|show|trust|use|verify|watch|why"
 
+_TASK_VERBS = "add|claim|done|edit|fail|import|list|progress|release|retry|show|split|trust"
+
 _OWN = (
     rf"\s*+(?:--load-context(?:[ =][ ]?\S{{1,100}}+)?|/{NAME}:\w[^\n]*+"
-    rf"|(?:[`$!]\s?)?{NAME}[ ](?:(?:doctor|health|init|off|on|status)(?:[ ]-[^\n]*+)?"
-    rf"|(?:context|route)[ ](?:{_VERBS})\b[^\n]*+|--?\w[^\n]*+)`?)\s*+\Z"
+    rf"|(?:[`$!]\s?)?{NAME}[ ]"
+    r"(?:(?:doctor|health|init|loop|mcp|off|on|orchestrator|refresh|serialize|status)(?:[ ]-[^\n]*+)?"
+    rf"|(?:context|route)[ ](?:{_VERBS})\b[^\n]*+|--?\w[^\n]*+"
+    rf"|task(?:[ ](?:{_TASK_VERBS})(?:[ ](?:[\"'-]|[A-Z]+-)[^\n]*+)?)?|loop[ ](?:attach|status|stop)(?:[ ]-[^\n]*+)?"
+    r"|handover[ ]\S++[ ]--[^\n]*+|nudge[ ][\"'][^\n]*+|migrate[ ][a-z0-9-]++(?:[ ]-[^\n]*+)?)`?)\s*+\Z"
 )
 
 

@@ -83,6 +83,30 @@ def session() -> str:
     return next((value for variable in _SESSIONS if (value := os.environ.get(variable, ""))), "")
 
 
+def lease() -> str:
+    """The lease of the task that we work at, `TASK-7k3q:17`; "" where nothing says it."""
+    return os.environ.get("RALF_LEASE", "")
+
+
+def agent_name() -> str:
+    """What the loop calls the agent that it has started, "" for none."""
+    return os.environ.get("RALF_AGENT", "")
+
+
+def holder() -> str:
+    """By what name we hold a task outside of any loop: the client's session, else the user's on this machine."""
+    return session() or f"{_user()}@{os.uname().nodename}"
+
+
+def _user() -> str:
+    import pwd  # loaded only for who has no other name
+
+    try:
+        return pwd.getpwuid(os.geteuid()).pw_name
+    except KeyError:  # one that the machine does not know, as in a container
+        return str(os.geteuid())
+
+
 def agent() -> str:
     """The variable by which an agent's client says that it runs us, "" where none does."""
     return next((name for name in (*sorted(_OF_A_SESSION), "GEMINI_CLI") if os.environ.get(name)), "")

@@ -1,27 +1,42 @@
 """Every error that ralf raises on purpose, in one small tree.
 
     RalfError                       exit status 1   failed: unwritable, disk full
+    ├── NotVerified                                 the command that says whether a task is done says that it is not
+    ├── RunCancelled                                somebody has cancelled the run of an agent
     ├── UsageError                  exit status 2   a refused name, a wrong argument
+    │   ├── Cycle                                   tasks that wait for each other
+    │   └── RunEnded                                a run that has ended, is paused or waits: nothing can be written
     ├── NotFound                    exit status 3
     │   ├── RouteNotFound                           names the closest routes
     │   ├── TranscriptNotFound
     │   ├── BlobNotFound
+    │   ├── TaskNotFound                            names the closest tasks
+    │   ├── RunNotFound                             names the closest runs
+    │   ├── NothingReady                            no task can be claimed; says what keeps each
+    │   ├── UnknownDependency                       a task that another one waits for
     │   └── UnknownToken                            a place that a stream does not have (it was rebuilt)
     ├── Damaged                     exit status 4   a file that cannot be read as what it is
     │   ├── DamagedRouteFile
     │   │   └── UnreadableRouteFile                 whole perhaps, but not this user's to read
     │   │   └── LaterRouteFile                      of a format that only a later version knows
+    │   ├── DamagedTask                             a task file
     │   ├── DamagedJournal
     │   ├── DamagedTranscript
+    │   ├── DamagedPlan
     │   └── DamagedBlob
     └── Busy                        exit status 5   somebody else is at it, or it moved on; trying again may help
+        ├── Claimed                                 somebody has the task or the run; names the holder
+        ├── UnknownAnswer                           a call of a run was asked, and whether it was answered is unknown
         ├── Conflict                                the stream's head is not the one that the writer saw
+        │   └── StaleLease                          whoever shows it has lost the task or the run since
         └── TranscriptChanged                       shrank, or was replaced, since the last checkpoint
 
 The message starts with the path or route, then says what is wrong; `hint` is the next command to type.
 """
 
 from __future__ import annotations
+
+_LONGEST_LINE = 200  # characters of a line of others that a message repeats
 
 MEND_JOURNAL = "ralf context verify --repair"
 """What to do about a DamagedJournal."""
@@ -48,6 +63,26 @@ class RalfError(Exception):
         return Exception.__new__, (type(self), *self.args), self.__dict__
 
 
+class NotVerified(RalfError):
+    """A task's `verify:` command did not pass: it is not done. `output` is the end of what the command printed."""
+
+    def __init__(self, task: str, what: str, output: str = "") -> None:
+        last = output.strip().rpartition("\n")[2][:_LONGEST_LINE]
+        what += f"; it printed last: {last}" if last else ""
+        super().__init__(task, what, f"mend it and say it again, or give the task up: ralf task fail --task {task} WHY")
+        self.task = task
+        self.output = output
+
+
+class RunCancelled(RalfError):
+    """Somebody has cancelled the run that this process works at: nothing was recorded."""
+
+    def __init__(self, run: str, reason: str = "") -> None:
+        super().__init__(run, "was cancelled" + (f": {reason}" if reason else ""), f"ralf run show {run}")
+        self.run = run
+        self.reason = reason
+
+
 class UsageError(RalfError):
     """A name that is refused, or an argument that makes no sense."""
 
@@ -56,6 +91,24 @@ class UsageError(RalfError):
 
 class OtherOwner(UsageError):
     """A store that belongs to another user, whom this one has not named as safe."""
+
+
+class Cycle(UsageError):
+    """Tasks that wait for each other, so that none of them can begin: `path` leads from one back to itself."""
+
+    def __init__(self, path: tuple[str, ...]) -> None:
+        hint = f"take one of these dependencies out: ralf task edit {path[0]}"
+        super().__init__(path[0], f"waits for itself: {' → '.join(path)}", hint)
+        self.path = path
+
+
+class RunEnded(UsageError):
+    """A step of a run that is not open: `status` says whether it has ended, is paused or waits."""
+
+    def __init__(self, run: str, status: str, hint: str = "") -> None:
+        super().__init__(run, f"is {status}: nothing was recorded", hint or f"ralf run show {run}")
+        self.run = run
+        self.status = status
 
 
 class NotFound(RalfError):
@@ -81,6 +134,45 @@ class TranscriptNotFound(NotFound):
 
 class BlobNotFound(NotFound):
     """There is no blob of this digest; it was pruned, or never put."""
+
+
+class TaskNotFound(NotFound):
+    """There is no such task; `closest` has the ids of those that resemble it, best first."""
+
+    def __init__(self, task: str, closest: tuple[str, ...] = (), told: str = "") -> None:
+        what = "no such task" + (f"; closest: {told or ', '.join(closest)}" if closest else "")
+        super().__init__(task, what, f"ralf task show {closest[0]}" if closest else "ralf task list")
+        self.task = task
+        self.closest = closest
+
+
+class RunNotFound(NotFound):
+    """There is no such run; `closest` names those that resemble it, best first."""
+
+    def __init__(self, run: str, closest: tuple[str, ...] = ()) -> None:
+        what = "no such run" + (f"; closest: {', '.join(closest)}" if closest else "")
+        super().__init__(run, what, f"ralf run show {closest[0]}" if closest else "ralf run list")
+        self.run = run
+        self.closest = closest
+
+
+class NothingReady(NotFound):
+    """No task can be claimed. `reasons` has a line for each thing that keeps tasks from it, the gravest first."""
+
+    def __init__(self, where: object, reasons: tuple[str, ...], hint: str = "ralf task list") -> None:
+        super().__init__(where, f"nothing is ready: {'; '.join(reasons)}", hint)
+        self.reasons = reasons
+
+
+class UnknownDependency(NotFound):
+    """A task waits for one that is not there; `closest` are ids that resemble it, best first."""
+
+    def __init__(self, task: str, needed: str, closest: tuple[str, ...] = ()) -> None:
+        what = f"waits for {needed}, and there is no such task"
+        what += f"; closest: {', '.join(closest)}" if closest else ""
+        super().__init__(task, what, f"name another one, or none: ralf task edit {task}")
+        self.needed = needed
+        self.closest = closest
 
 
 class UnknownToken(NotFound):
@@ -109,8 +201,24 @@ class LaterRouteFile(DamagedRouteFile):
     """A route file of a format that only a later version of ralf knows: nothing is wrong with it."""
 
 
+class DamagedTask(Damaged):
+    """A task file that is not one: `line` is where, counted from 1, or 0 where no line can be named."""
+
+    def __init__(self, where: object, what: str, hint: str = "", *, line: int = 0) -> None:
+        super().__init__(where, f"line {line}: {what}" if line else what, hint)
+        self.line = line
+
+
 class DamagedJournal(Damaged):
     """A record of a journal whose bytes are not those that were written."""
+
+
+class DamagedPlan(Damaged):
+    """A plan of tasks that is not one: `line` is where, counted from 1, or 0 where no line can be named."""
+
+    def __init__(self, where: object, what: str, hint: str = "", *, line: int = 0) -> None:
+        super().__init__(where, f"line {line}: {what}" if line else what, hint)
+        self.line = line
 
 
 class DamagedTranscript(Damaged):
@@ -130,9 +238,44 @@ class Busy(RalfError):
 class Conflict(Busy):
     """The stream has moved on: `head` is its token now."""
 
-    def __init__(self, stream: str, head: str | None) -> None:
-        super().__init__(stream, "another writer was faster", "try again")
+    def __init__(
+        self, stream: str, head: str | None, what: str = "another writer was faster", hint: str = "try again"
+    ) -> None:
+        super().__init__(stream, what, hint)
         self.head = head
+
+
+class Claimed(Busy):
+    """Somebody else has a task: `by` is the holder's name, `since` when it was claimed."""
+
+    def __init__(self, task: str, by: str, since: str, hint: str = "ralf task claim") -> None:
+        super().__init__(task, f"claimed by {by} since {since}", hint)
+        self.task = task
+        self.by = by
+        self.since = since
+
+
+class UnknownAnswer(Busy):
+    """A call of a run was asked and has no answer: whether it was made is not known. `key` names the call, and
+    `idempotency_key` is what it was made with.
+    """
+
+    def __init__(self, run: str, key: str, idempotency_key: str) -> None:
+        what = f"the call {key!r} was asked and has no answer: it may have been made"
+        super().__init__(run, what, "look the answer up by its idempotency key, or allow repeats: unknown='repeat'")
+        self.run = run
+        self.key = key
+        self.idempotency_key = idempotency_key
+
+
+class StaleLease(Conflict):
+    """A lease that holds no longer: nothing was recorded. `by` is who has the task now, "" for nobody."""
+
+    def __init__(self, task: str, what: str, by: str = "", hint: str = "ralf task claim") -> None:
+        Busy.__init__(self, task, what, hint)
+        self.head = None
+        self.task = task
+        self.by = by
 
 
 class TranscriptChanged(Busy):

@@ -1,8 +1,9 @@
-"""What other distributions add to ralf: entry points in the three groups below, loaded when their answer is needed.
+"""What other distributions add to ralf: entry points in the four groups below, loaded when their answer is needed.
 
     ralf.transcripts   a `ralf.transcripts.reader.TranscriptReader`: what a client leaves, read as a transcript
     ralf.route_rules   a `ralf.routing.RouteRule`: the route that a client's environment means
     ralf.runs          a `ralf.project.RunEnvironment`: the runs of a loop that starts clients
+    ralf.stores        a `ralf.project.StoreOpener`: journals and blobs elsewhere than in files
 
 A distribution declares each in its pyproject.toml, as `[project.entry-points."ralf.runs"]`. An extension that cannot be
 loaded, or that fails, is passed over and named in `problems`; a RalfError that it raises is its answer, and passes.
@@ -24,7 +25,7 @@ from typing import Any, TypeVar
 
 from ralf.errors import RalfError
 
-TRANSCRIPTS, ROUTE_RULES, RUNS = GROUPS = ("ralf.transcripts", "ralf.route_rules", "ralf.runs")
+TRANSCRIPTS, ROUTE_RULES, RUNS, STORES = GROUPS = ("ralf.transcripts", "ralf.route_rules", "ralf.runs", "ralf.stores")
 
 problems: list[RalfError] = []
 """What went wrong with extensions in this process, each once: the doors say it."""

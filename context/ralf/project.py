@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import re
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -30,9 +31,16 @@ open_store: Callable[..., Store] = FileStore
 
 _REMOVE = "remove the link"
 
-_LEAVES = frozenset({"routes", "blobs", "workers", "chosen", "open", "renders", "sessions", "hooks", "inbox"})
-"""Folders of the store that hold a file or a folder for each route, blob or session: what lies in them is looked at
-when it is opened, so that a write does not cost more the more of them there are.
+_NAMES_A_STORE = re.compile(rb"""(?m)^[^#\n]{0,999}?(?<![^\s{,"'?])store["']?\s{0,9}:""")
+
+_LEAVES = frozenset(
+    {
+        *("routes", "blobs", "workers", "chosen", "open", "renders", "sessions", "hooks", "inbox"),
+        *("runs", "signals", "output", "graphs"),
+    }
+)
+"""Folders of the store that hold a file or a folder for each route, run, blob or session: what lies in them is looked
+at when it is opened, so that a write does not cost more the more of them there are.
 """
 
 
@@ -66,6 +74,12 @@ class RunEnvironment(Protocol):
         ...
 
 
+StoreOpener = Callable[["Project"], Store | None]
+"""Opens the store that a project's `config.local.yaml` names, None where that is files: an entry point of the group
+`ralf.stores`. A file that is not the user's own names none; UsageError where it names a store that cannot be opened.
+"""
+
+
 @dataclass(frozen=True)
 class Project:
     """A project directory and the places of its context files. Nothing is made before something is written."""
@@ -80,8 +94,19 @@ class Project:
     @cached_property
     def store(self) -> SealedStore:
         """Journals and blobs; records that this user's ralf did not write are told from its own."""
-        store = open_store(self.folder, check=self._check_unseen)
+        store = self._elsewhere() or open_store(self.folder, check=self._check_unseen)
         return SealedStore(store, lambda: self.owner.seal_key, self._vouches_for)
+
+    def _elsewhere(self) -> Store | None:
+        """The store that `config.local.yaml` names, None for files. Errors: `StoreOpener`."""
+        try:
+            content = content_of(self.local_config_file, most=_MOST)
+        except OSError:
+            return None
+        if not _NAMES_A_STORE.search(content):
+            return None  # nothing else is imported to find that out
+        open_named: Callable[[StoreOpener], Store | None] = lambda opener: opener(self)  # noqa: E731
+        return next(filter(None, extensions.ask(extensions.STORES, open_named)), None)
 
     def tracks(self, stream: str) -> bool:
         """Whether git tracks the file that a stream of the store lies in."""

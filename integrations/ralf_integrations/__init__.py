@@ -8,3 +8,4 @@ else:  # as pyproject.toml declares it: a checkout that is not installed has no 
     extensions.declare(extensions.TRANSCRIPTS, "blackbox5", "ralf_integrations.blackbox5.client:read")
     extensions.declare(extensions.ROUTE_RULES, "blackbox5", "ralf_integrations.blackbox5.client:route")
     extensions.declare(extensions.RUNS, "blackbox5", "ralf_integrations.blackbox5.client")
+    extensions.declare(extensions.STORES, "nats", "ralf_integrations.stores.choosing:open_named")

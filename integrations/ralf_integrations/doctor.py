@@ -18,6 +18,7 @@ from ralf_integrations.blackbox5 import installing
 from ralf_integrations.clients import condition
 from ralf_integrations.clients.condition import Check
 from ralf_integrations.hooks import error_log, receipts, session_registry, usage
+from ralf_integrations.stores import monitoring
 
 _LARGE = 256 << 20  # bytes of journals and evidence that are looked at without being asked
 _NEWEST = 100  # routes that are looked at without being asked, where there are more
@@ -27,7 +28,7 @@ _SESSIONS = 5  # whose receipts are looked at
 
 def examine(project: Project) -> Iterator[Check]:
     """Look at everything; nothing is changed. What goes wrong in a look is itself told."""
-    whole = (_project, _file_system, _secrets, _extensions, condition.checks, installing.checks)
+    whole = (_project, _file_system, _secrets, _extensions, monitoring.checks, condition.checks, installing.checks)
     for look in (*whole, _calls, _receipts, _complaints, _store):
         try:
             yield from look(project)

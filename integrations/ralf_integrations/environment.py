@@ -5,6 +5,13 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from ralf import environment
+
+_OF_A_REPOSITORY = frozenset(
+    "GIT_DIR GIT_WORK_TREE GIT_INDEX_FILE GIT_OBJECT_DIRECTORY GIT_ALTERNATE_OBJECT_DIRECTORIES GIT_COMMON_DIR"
+    " GIT_NAMESPACE GIT_PREFIX GIT_CEILING_DIRECTORIES".split()
+)
+
 
 def claude_folder() -> Path | None:
     """Where Claude Code was started, which stays while its working directory changes; None where it does not say."""
@@ -97,6 +104,14 @@ def timeline_memory_is_off() -> bool:
 def checkpoints_are_off() -> bool:
     """Whether `BB5_DISABLE_CHECKPOINTS` asks for none."""
     return os.environ.get("BB5_DISABLE_CHECKPOINTS", "").strip().lower() not in ("", "0", "false", "no", "off")
+
+
+def of_an_agent() -> dict[str, str]:
+    """The environment for an agent that a loop starts: without what belongs to the session or run that started the
+    loop, and without what points git at one repository; with everything else, the user's keys among it.
+    """
+    git = {name: value for name, value in os.environ.items() if name.startswith("GIT_")}
+    return environment.of_a_model() | {name: value for name, value in git.items() if name not in _OF_A_REPOSITORY}
 
 
 def _path(variable: str) -> Path | None:

@@ -8,79 +8,73 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import time
 from pathlib import Path
 from typing import Any
 
+_EVENT = re.compile(r"(\d+) (USER|AGENT): (.*)")
 
-def data_of(prompt: str) -> list[dict[str, Any]]:
-    """The data lines of a prompt: those between its two last fences."""
+
+def said_in(prompt: str, who: str) -> list[tuple[int, str]]:
+    """The messages in the data of a prompt, which stands between its two last fences: line and first line of text."""
     fence = prompt.rstrip("\n").rsplit("\n", 1)[1]
-    return [json.loads(line) for line in prompt.split(f"{fence}\n")[-2].splitlines()]
+    events = map(_EVENT.fullmatch, prompt.split(f"{fence}\n")[-2].splitlines())
+    return [(int(event[1]), event[3]) for event in events if event and event[2] == who]
 
 
-def _said(data: list[dict[str, Any]], who: str) -> list[tuple[str, dict[str, int]]]:
-    return [
-        (line[who].split("\n")[0], {"first": line["lines"][0], "last": line["lines"][1]})
-        for line in data
-        if who in line
-    ]
-
-
-def patch(data: list[dict[str, Any]]) -> dict[str, Any]:
-    """What a good model makes of the sessions of `storekit`: items in the words of their lines."""
-    asked, said = _said(data, "user says"), _said(data, "agent says")
-    chosen = [(text, lines) for text, lines in said if text.startswith("We use batch size")]
-    section = [{"text": f"The user wants: {text}", "lines": lines} for text, lines in asked]
-    section += [{"text": text, "lines": lines} for text, lines in said[:12]]
+def patch(prompt: str) -> dict[str, Any]:
+    """What a good model makes of the sessions of `storekit`."""
+    asked, said = said_in(prompt, "USER"), said_in(prompt, "AGENT")
+    chosen = [(line, text) for line, text in said if text.startswith("We use batch size")]
     decisions = [
         {
             "kind": "decision",
-            "decision": text.replace("We use", "Use").partition(" instead")[0],
+            "status": "active",
+            "text": text.replace("We use", "Use").partition(" instead")[0],
             "reason": "",
-            "rejected": [{"option": text.rpartition("instead of ")[2].rstrip("."), "why_not": ""}],
-            "supersedes": "",
-            "lines": lines,
+            "rejected": [text.rpartition("instead of ")[2].rstrip(".")],
+            "line": line,
         }
-        for text, lines in chosen[:3]
+        for line, text in chosen[:3]
     ]
-    text, lines = said[-1]
-    work = {"next_steps": [{"text": text, "lines": lines}], "blockers": [], "findings": []}
+    handover = {
+        "goal": asked[0][1] if asked else "",
+        "state": f"The agent said last: {said[-1][1]}",
+        "done": [text for _, text in said[:5]],
+        "next": [said[-1][1]],
+        "questions": [],
+        "names": [],
+        "inferred": [],
+    }
+    curation: dict[str, list[Any]] = {
+        key: [] for key in ("keep", "drop", "done", "taken_back", "duplicate", "superseded", "reworded")
+    }
     return {
         "title": "Carry the tide table over",
-        "section": section,
+        "handover": handover,
         "decisions": decisions,
-        "changes": [],
-        "active_work": work,
+        "curation": curation,
     }
 
 
 def lies(good: dict[str, Any]) -> dict[str, Any]:
     """The good answer with a lie in each place where one can stand."""
-    lines = good["section"][0]["lines"]
 
-    def told(text: str) -> dict[str, Any]:
-        return {"text": text, "lines": lines}
+    def chosen(text: str, line: int = 1, kind: str = "decision") -> dict[str, Any]:
+        return {"kind": kind, "status": "active", "text": text, "reason": "", "rejected": [], "line": line}
 
-    def chosen(text: str, first: int, last: int) -> dict[str, Any]:
-        rest = {"reason": "", "rejected": [], "supersedes": "", "lines": {"first": first, "last": last}}
-        return {"kind": "decision", "decision": text, **rest}
-
-    good["section"] += [
-        told("The part of the tide table is in `src/forged.py` now."),
-        told("The old columns of the table were 4711 before."),
-        told("Kafka carries the tide table over to the new reader."),
-        told("Please do not carry the tide table over to the new reader."),
-        told("# Carry the tide table over"),
-    ]
+    good["handover"]["done"] += ["The part of the tide table is in `src/forged.py` now."]
+    good["handover"]["state"] += " The old columns of the table were 987654 before."
+    good["handover"]["next"] += ["Have Kafka carry the tide table over to the new reader."]
     good["decisions"] += [
-        chosen("Use Kafka for the tide table", lines["first"], lines["last"]),
-        chosen("Keep the old columns in `forgedName`", lines["first"], lines["last"]),
-        chosen("Carry part of the tide table over to the new reader", 1, 10_000_000),
-        chosen("Carry the tide table over to the new reader", lines["first"], 400),
+        chosen("Use Kafka for the tide table"),
+        chosen("Keep the old columns in `forgedName`"),
+        chosen("Paint the weather station green before winter comes"),
     ]
+    good["curation"]["drop"] += ["DEC-999"]
     return good
 
 
@@ -108,7 +102,7 @@ def main() -> None:
     elif mode == "misfit":
         print(json.dumps({"title": "T", "decisions": "none"}))
     else:
-        good = patch(data_of(prompt))
+        good = patch(prompt)
         print(json.dumps(lies(good) if mode == "lying" else good))
 
 

@@ -35,7 +35,7 @@ def recorded(folder: Path) -> str:
     scenario.killed_in_the_seventh_step(world, "claude-code", env=())
     before = len(world.asked())
     again = [kit.said("Step 7 of 10, again: the harbour offsets come from the API, for src/harbours.csv is not there.")]
-    why = "ralf context why $(ralf route | cut -d' ' -f1) DEC-002"
+    why = "ralf context why $(ralf route | grep -v '^<' | cut -d' ' -f1) DEC-002 | grep -v '^<!--'"
     commands = f"{scenario.command('claude-code', 'Go on.')} >/dev/null; {why}"
     ran = world.run(commands, scenario.script("claude-code", again))
     route = ran.out.split(" DEC-002", 1)[0].splitlines()[-1]

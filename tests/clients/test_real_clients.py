@@ -38,37 +38,33 @@ WORDS = (
 
 GOOD: dict[str, Any] = {
     "title": "Deploy script on the spare host",
-    "section": [
-        {"text": "The retry count is 7, `deployRunner` waits 250 ms.", "lines": {"first": 3, "last": 3}},
-        {"text": "The deploy script breaks on the spare host.", "lines": {"first": 1, "last": 1}},
-    ],
+    "handover": {
+        "goal": "Find out why the deploy script breaks on the spare host.",
+        "state": "The retry count is 7, `deployRunner` waits 250 ms.",
+        **{name: [] for name in ("done", "next", "questions", "names", "inferred")},
+    },
     "decisions": [
         {
             "kind": "decision",
-            "decision": "Use the advisory lock of the database in `deploy/lock.py`",
+            "status": "active",
+            "text": "Use the advisory lock of the database in `deploy/lock.py`",
             "reason": "the lock file on NFS let two hosts migrate at once",
-            "rejected": [{"option": "lock file", "why_not": "let two hosts migrate at once"}],
-            "supersedes": "",
-            "lines": {"first": 2, "last": 2},
+            "rejected": ["lock file: let two hosts migrate at once"],
+            "line": 2,
         }
     ],
-    "changes": [],
-    "active_work": {"next_steps": [], "blockers": [], "findings": []},
+    "curation": {name: [] for name in ("keep", "drop", "done", "taken_back", "duplicate", "superseded", "reworded")},
 }
 LYING: dict[str, Any] = {
     **GOOD,
-    "section": [
-        *GOOD["section"],
-        {"text": "The retry count is 9.", "lines": {"first": 3, "last": 3}},
-        {"text": "The script is in `deploy/forged.py`.", "lines": {"first": 2, "last": 2}},
-    ],
+    "handover": {
+        **GOOD["handover"],
+        "state": "The retry count is 9.",
+        "done": ["The script is in `deploy/forged.py`."],
+    },
     "decisions": [
-        {**GOOD["decisions"][0], "decision": "Use Redis for the lock of the database"},
-        {
-            **GOOD["decisions"][0],
-            "decision": "Use the advisory lock of the database",
-            "lines": {"first": 70, "last": 80},
-        },
+        {**GOOD["decisions"][0], "text": "Use Redis for the lock of the database"},
+        {**GOOD["decisions"][0], "text": "Paint the weather station green before winter", "line": 70},
     ],
 }
 
@@ -218,7 +214,8 @@ def test_a_good_model_adds_what_rules_cannot_see_and_its_price_is_recorded(
     context = ralf.get_context(ROUTE, root=ran.project)
     assert "Use the advisory lock of the database in `deploy/lock.py`" in [item.decision for item in context.decisions]
     assert "**Tokens:**" in context.history
-    assert "- The retry count is 7, `deployRunner` waits 250 ms." in context.history
+    state = GOOD["handover"]["state"]
+    assert f"(import) handed over: state: {state}" in str(context)  # in the home of the test it is nobody's own
     entry = ran.entry()
     assert (entry["summarizer"], entry["refines"], entry["unrefined"]) == (client, "extractive", "")
     assert entry["spent_tokens"] >= 1_020
@@ -247,7 +244,7 @@ def test_what_a_lying_model_says_without_support_is_thrown_away(run: Callable[..
     assert "Redis" not in text
     assert "forged" not in text
     assert "count is 9" not in text
-    assert "- The retry count is 7, `deployRunner` waits 250 ms." in text
+    assert GOOD["handover"]["goal"] in text
     assert "4 without support thrown away" in ran.out
 
 

@@ -16,6 +16,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 from memory_store import MemoryStore, SixMethods
 
+import natskit
 from examples import examples
 from ralf.errors import BlobNotFound, Conflict, NotFound, UnknownToken, UsageError
 from ralf.storage import filestore
@@ -27,6 +28,7 @@ STORES: dict[str, Callable[[Path], Store]] = {
     "MemoryStore": MemoryStore,
     "SixMethods": SixMethods,
     "SealedStore": lambda folder: SealedStore(FileStore(folder), lambda: b"key", lambda _: False),
+    **natskit.SERVERS,
 }
 STREAM = "routes/TASK-001"
 quick = settings(
@@ -59,6 +61,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 @pytest.fixture
 def opened(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[], Store]:
     """Opens the store, again and again, as other processes would."""
+    natskit.ready(request.param)
     return lambda: request.param(tmp_path / "store")
 
 

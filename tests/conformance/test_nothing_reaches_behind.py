@@ -8,7 +8,7 @@ import ast
 import os
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 from memory_store import MemoryStore, SixMethods
 
+import natskit
 import ralf
 from ralf import project as projects
 from ralf.checkpointing import progress
@@ -25,6 +26,7 @@ from ralf.maintenance.repair import repair
 from ralf.maintenance.verify import verify
 from ralf.project import Project
 from ralf.route import archive, corrections, history
+from ralf.storage.journal import Store
 from ralf_integrations import doctor
 from storekit import PACKAGES, context_of, grow, route_file, write_session
 
@@ -36,6 +38,7 @@ SHOWN = "routes"
 OF_ROUTE_FILES = {
     "ralf.route.state": "reads a route file with the journal that it is made from",
     "ralf.route.write": "renders it, and takes in what a person has edited",
+    "ralf.route.filed": "lays the schema for editors beside it",
     "ralf.finding.reader": "reads its head for a list",
     "ralf.routing": "lists the names of the files",
     "ralf.maintenance.forget": "removes the file with its route, and purges the files that no journal makes",
@@ -73,7 +76,7 @@ IMPORTS_THE_STORE = {
 }
 """What modules outside `ralf.storage` import of the embedded store."""
 
-OF_THE_STORE = ("blob_files", "filestore", "health", "journal_file")
+OF_THE_STORE = ("blob_files", "filestore", "health", "id_index", "journal_file")
 """The modules of `ralf.storage` that are the embedded store; the others are the port, files of any kind, and git's."""
 OF_ANY_FILE = ("ralf.storage.durable", "ralf.storage.files")
 
@@ -81,9 +84,10 @@ OF_ANY_FILE = ("ralf.storage.durable", "ralf.storage.files")
 # ---- a project without a file of the store ----
 
 
-@pytest.fixture(params=[MemoryStore, SixMethods])
+@pytest.fixture(params=[MemoryStore, SixMethods, *natskit.SERVERS.values()])
 def project(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A project whose store keeps nothing in files."""
+    natskit.ready(request.param)
     monkeypatch.setattr(projects, "open_store", request.param)
     return tmp_path
 
@@ -102,7 +106,7 @@ def used(root: Path) -> str:
     context = ralf.get_context("tide", root=root)
     assert "oldest columns" in context.render()
     assert {one.route for one in ralf.list_routes(root=root)} == {"tide", "other"}
-    assert [hit.kind for hit in ralf.search("tests/test_part_4.py", root=root)] == ["evidence"]
+    assert ralf.search("tests/test_part_4.py", root=root)[0].kind == "evidence"
     assert ralf.why("tide", "DEC-001", root=root).evidence
     assert corrections.drop("tide", label, because="not needed", root=root).decision.id == label
     assert history.log("tide", root=root)[0].revision > context.revision
@@ -132,9 +136,13 @@ def test_what_a_store_cannot_do_is_refused(tmp_path: Path, monkeypatch: pytest.M
             refused(root=tmp_path)
 
 
-def test_a_store_in_memory_forgets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(projects, "open_store", MemoryStore)
-    label, store = used(tmp_path), MemoryStore(context_of(tmp_path))
+@pytest.mark.parametrize("open_store", [MemoryStore, *natskit.SERVERS.values()])
+def test_a_store_that_is_not_on_the_disk_forgets(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, open_store: Callable[..., Store]
+) -> None:
+    natskit.ready(open_store)
+    monkeypatch.setattr(projects, "open_store", open_store)
+    label, store = used(tmp_path), open_store(context_of(tmp_path))
     for done in (forget("tide", label, root=tmp_path), forget("tide", text="We use batch size", root=tmp_path)):
         assert done.touched
         assert done.left == ()

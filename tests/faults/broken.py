@@ -45,7 +45,7 @@ def _locked_by_a_file(path: Path, what: str, timeout: float = 0.3, *, seen: bool
         held.unlink()
 
 
-def _written_in_place(path: Path, content: bytes, known: str) -> None:
+def _written_in_place(path: Path, content: bytes, known: str, *, mode: int | None = None) -> None:
     with path.open("wb", buffering=1 << 12) as file:
         for start in range(0, len(content), 1 << 12):
             file.write(content[start : start + (1 << 12)])
@@ -57,7 +57,7 @@ def _written_under_one_name(path: Path, content: bytes, known: str) -> None:
     os.replace(temporary, path)
 
 
-def _renamed(path: Path, content: bytes, known: str) -> None:
+def _renamed(path: Path, content: bytes, known: str, *, mode: int | None = None) -> None:
     durable.write(path, content)
 
 

@@ -36,8 +36,11 @@ from tests.faults.kept import Kept
 import ralf
 from ralf.errors import RalfError
 from ralf.maintenance import repair
+from ralf.project import find
 from ralf.route import archive, corrections
 from ralf.storage import durable
+from ralf.tasks import plan as task_plan, sequence
+from ralf.tasks.model import Task, TaskState
 
 _SHIM = Path(__file__).with_name("shim.c")
 _LIBRARY = "RALF_FAULTS_SHIM"
@@ -96,16 +99,68 @@ def _repair(root: Path, _: rig.Acknowledge) -> None:
     repair.repair(root=root)
 
 
+_TASKS = [TaskState(task=Task(id=f"TASK-{number}", title=f"Carry tide table {number} over")) for number in range(7)]
+
+
+def _planned(root: Path, every: int) -> None:
+    task_plan.serialize_states(find(root), _TASKS, every=every)
+
+
+def _plan_as(every: int) -> bytes | None:
+    """The plan file of so many tasks between two checkpoints; 0: none."""
+    tasks = [state.task for state in _TASKS]
+    return task_plan.render(sequence.make_plan(tasks, every=every), tasks) if every else None
+
+
+def _plan_now(root: Path) -> bytes | None:
+    path = task_plan.path_of(find(root))
+    return path.read_bytes() if path.exists() else None
+
+
+def _one_plan(root: Path) -> list[str]:
+    said = _some(root)
+    _planned(root, 1)
+    return said
+
+
+def _undo(root: Path, _: rig.Acknowledge) -> None:
+    task_plan.undo(root)
+
+
+def _two_plans(root: Path) -> list[str]:
+    said = _some(root)
+    for every in (1, 2):
+        _planned(root, every)
+    return said
+
+
+def _plan_fault(root: Path, *known: int) -> str:
+    """What is wrong with a plan that has to be one of these; the next one is written at once, and can be undone."""
+    now = _plan_now(root)
+    if now not in [_plan_as(every) for every in known]:
+        return "the plan is neither the old one nor the new one"
+    _planned(root, 3)
+    if _plan_now(root) != _plan_as(3):
+        return "the next plan was not written"
+    folder = task_plan.path_of(find(root)).parent
+    if [path.name for path in folder.iterdir()] != ["plan.yaml"]:
+        return f"left beside the plan: {sorted(path.name for path in folder.iterdir())}"
+    task_plan.undo(root)
+    return "" if _plan_now(root) == now else "undo did not restore the plan"
+
+
 @dataclass(frozen=True)
 class Work:
     """A piece of work, on a store that is prepared for it.
 
     again  what whoever meets an error does first: the same once more, where nothing else helps
+    fault  what is wrong with what the work leaves, beside the route; "" for nothing
     """
 
     prepare: Callable[[Path], list[str]]
     do: Callable[[Path, rig.Acknowledge], None]
     again: Callable[[Path, rig.Acknowledge], None] | None = None
+    fault: Callable[[Path], str] = lambda _: ""
 
 
 def _nothing(root: Path) -> list[str]:
@@ -159,6 +214,10 @@ WORKS: dict[str, Work] = {
     "a drop": Work(_some, _drop),
     "a revert": Work(_some, _revert),
     "an archive": Work(_many, _archive),
+    "the first plan": Work(_some, lambda root, _: _planned(root, 1), fault=lambda root: _plan_fault(root, 0, 1)),
+    "a plan": Work(_two_plans, lambda root, _: _planned(root, 4), fault=lambda root: _plan_fault(root, 2, 4)),
+    "a plan undone": Work(_two_plans, _undo, fault=lambda root: _plan_fault(root, 1, 2)),
+    "the first plan undone": Work(_one_plan, _undo, fault=lambda root: _plan_fault(root, 0, 1)),
 }
 
 
@@ -308,6 +367,11 @@ class Harness:
             self._found.note("no clear error", when)
         if work.again is not None:
             work.again(root, [].append)
+        try:
+            fault = work.fault(root)
+        except (RalfError, OSError) as error:
+            fault = f"blocked: {error!r}"
+        self._found.note("torn", f"{when}: {fault}", bool(fault))
         rig.look(root, acknowledged, self._found, when)
         rig.settle(root, acknowledged, self._found, when, marker="after")
 
@@ -329,7 +393,7 @@ def _unsynced(calls: list[str]) -> set[str]:
         folder = os.path.dirname(path)
         if call in ("fsync", "fdatasync"):
             dirty.discard(path)
-        elif kept.startswith(("journal/", "routes/", "blobs/", "projects/")):
+        elif kept.startswith(("journal/", "routes/", "blobs/", "projects/")) or "/.autonomous/tasks/" in f"/{path}":
             if call in ("write", "pwrite64", "ftruncate64"):
                 dirty.add(path)
             elif call.startswith("rename") and not path.endswith(durable.SEEN_SUFFIX):  # looked at under either name
@@ -349,8 +413,7 @@ def run(rounds: int, seed: int, only: Sequence[str]) -> rig.Found:
 
 def _one(name: str, pairs: int, seed: int) -> rig.Found:
     found = rig.Found()
-    memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None  # the calls are the same, and wait for no disk
-    with tempfile.TemporaryDirectory(prefix="ralf-faults-", dir=memory) as folder:
+    with tempfile.TemporaryDirectory(prefix="ralf-faults-", dir=storekit.MEMORY) as folder:
         Harness(found).run(name, WORKS[name], Path(folder), pairs, random.Random(seed))
     return found
 

@@ -18,7 +18,7 @@ import pkgutil
 import re
 import sys
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import FrameType, ModuleType
 from typing import Any
@@ -85,32 +85,40 @@ def call_cached() -> None:
                 one()
 
 
-def calls(found: list[ModuleType]) -> tuple[dict[tuple[str, str], set[str]], dict[str, set[str]]]:
-    """By module and name, and by name alone, the methods by which the source calls what has that name."""
+def nodes_of(module: ModuleType) -> list[ast.AST]:
+    """What a module's source consists of."""
+    return list(ast.walk(ast.parse(Path(str(module.__file__)).read_text())))
+
+
+def calls(found: Mapping[str, list[ast.AST]]) -> tuple[dict[tuple[str, str], set[str]], dict[str, set[str]]]:
+    """By module and name, and by name alone, the methods by which the source calls what has that name.
+
+    found  the nodes of each module's source, by its name
+    """
     by_module: dict[tuple[str, str], set[str]] = defaultdict(set)
     by_name: dict[str, set[str]] = defaultdict(set)
-    for module in found:
-        for name, method in _uses(ast.parse(Path(str(module.__file__)).read_text())):
-            by_module[module.__name__, name].add(method)
+    for module, nodes in found.items():
+        for name, method in _uses(nodes):
+            by_module[module, name].add(method)
             by_name[name].add(method)
     return by_module, by_name
 
 
-def _uses(tree: ast.AST) -> Iterator[tuple[str, str]]:
+def _uses(nodes: list[ast.AST]) -> Iterator[tuple[str, str]]:
     """(name, method) of each use of a name; `search` where it is handed on."""
     called: set[int] = set()
     in_turn: dict[str, list[str]] = defaultdict(list)  # what a loop goes through by name, by its own name for it
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.For | ast.comprehension) and isinstance(node.iter, ast.Tuple | ast.List):
             in_turn[_name(node.target)] += filter(None, map(_name, node.iter.elts))
             called.update(map(id, node.iter.elts))
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.Attribute) and node.attr in _METHODS:
             called.add(id(node.value))
             if name := _name(node.value):
                 yield name, node.attr
                 yield from ((other, node.attr) for other in in_turn[name])
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.Name | ast.Attribute) and isinstance(node.ctx, ast.Load) and id(node) not in called:
             yield _name(node), _OTHER
 
@@ -132,12 +140,12 @@ def globals_of(found: list[ModuleType]) -> dict[Key, tuple[str, str]]:
     return named
 
 
-def literals(found: list[ModuleType]) -> Iterator[tuple[Key, str, str]]:
+def literals(found: list[ModuleType], nodes: Mapping[str, list[ast.AST]]) -> Iterator[tuple[Key, str, str]]:
     """The expressions that calls of `re` and `regex` have, as a literal or a text of the module's, each with its module
     and how it is called.
     """
     for module in found:
-        for node in ast.walk(ast.parse(Path(str(module.__file__)).read_text())):
+        for node in nodes[module.__name__]:
             if not isinstance(node, ast.Call) or not node.args:
                 continue
             of_re = isinstance(node.func, ast.Attribute) and _name(node.func.value) == "re"
@@ -173,10 +181,11 @@ def main() -> None:
     from tests.faults.hostile import everything
 
     everything()
-    by_module, by_name = calls(found)
+    nodes = {module.__name__: nodes_of(module) for module in found}
+    by_module, by_name = calls(nodes)
     named = globals_of(found)
     called: dict[Key, set[str]] = defaultdict(set)
-    for key, module, method in literals(found):
+    for key, module, method in literals(found, nodes):
         seen.where.setdefault(key, module)
         called[key].add(method if method != "compile" else _OTHER)
     told = []

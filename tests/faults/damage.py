@@ -305,8 +305,7 @@ def broken_repair() -> Iterator[None]:
 def run(rounds: int, seed: int = 0, *, stop: bool = True) -> dict[str, object]:
     """Rounds on stores made anew; Failed at the first promise that is not kept, or all of them told at the end."""
     begin, failed = time.monotonic(), []
-    memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None  # nothing here is about durability
-    with tempfile.TemporaryDirectory(dir=memory) as name:
+    with tempfile.TemporaryDirectory(dir=storekit.MEMORY) as name:
         made = bases(Path(name) / "bases")
         for number in range(seed, seed + rounds):
             try:

@@ -1,11 +1,16 @@
-"""What a harness prints at its end: a table with a line a figure, as benchmarks/RESULTS.md has them, and the first
-faults.
+"""The options of a harness, and what it prints at its end: a table with a line a figure, as benchmarks/RESULTS.md has
+them, and the first faults.
 """
 
 from __future__ import annotations
 
+import argparse
 import sys
 from collections.abc import Iterable, Sequence
+from dataclasses import fields
+from typing import TypeVar
+
+_Size = TypeVar("_Size")
 
 _MOST_TOLD = 20
 
@@ -21,3 +26,17 @@ def told(figures: Iterable[Figure], faults: Sequence[str] = ()) -> int:
     for fault in faults[:_MOST_TOLD]:
         print(fault, file=sys.stderr)
     return 1 if faults else 0
+
+
+def size_options(
+    name: str, size: type[_Size], kinds: Iterable[str], broken: Iterable[str], args: Sequence[str] | None
+) -> tuple[argparse.Namespace, _Size]:
+    """The options of `tests.faults.NAME`, read: a number for each field of its size, what to run, what to break."""
+    parser = argparse.ArgumentParser(prog=f"python -m tests.faults.{name}")
+    for one in fields(size):  # type: ignore[arg-type]
+        parser.add_argument(f"--{one.name}", type=int, default=one.default, help=f"default: {one.default:,}")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--only", choices=list(kinds), action="append", help="only these; may be repeated")
+    parser.add_argument("--broken", choices=sorted(broken), help=f"break the {name}: it has to be found")
+    given = parser.parse_args(args)
+    return given, size(**{one.name: getattr(given, one.name) for one in fields(size)})  # type: ignore[arg-type]

@@ -29,7 +29,7 @@ from typing import Any
 from unittest.mock import patch
 
 from tests.faults.figures import told
-from tests.storekit import V100, context_of, copied, route_file, write_session, zipped
+from tests.storekit import MEMORY, V100, context_of, copied, route_file, write_session, zipped
 
 import ralf
 from ralf import project as projects
@@ -45,7 +45,6 @@ from ralf.text.cleaning import MARK
 from ralf.transcripts.events import read_evidence
 
 ROUTES = ("tide", "moon", "star")
-_MEMORY = "/dev/shm"  # what is proved here does not hang on the disk
 BROKEN = ("blobs", "caches", "files", "records")
 _NOUNS = "anchor beacon cable derrick engine funnel gangway halyard island jetty keel lantern mast needle oar".split()
 _VERBS = "keep move paint number oil drain lower raise count name close open mark wash".split()
@@ -314,7 +313,7 @@ def broken(part: str) -> Iterator[None]:
 def run(rounds: int, seed: int = 0, *, stop: bool = True) -> dict[str, object]:
     """Rounds on copies of one store; Failed at the first promise that is not kept, or all of them told at the end."""
     begin, failed, killed = time.monotonic(), [], 0
-    with tempfile.TemporaryDirectory(dir=_MEMORY if os.path.isdir(_MEMORY) else None) as name:
+    with tempfile.TemporaryDirectory(dir=MEMORY) as name:
         made = base(Path(name) / "base")
         for number in range(seed, seed + rounds):
             try:

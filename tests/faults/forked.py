@@ -90,8 +90,13 @@ def _load() -> None:
     for name in _PACKAGES:
         package = importlib.import_module(name)
         for module in pkgutil.walk_packages(package.__path__, f"{name}."):
-            if not module.name.endswith(_LEFT_OUT) and ("mcp" in sys.argv or module.name != _SERVER):
+            if module.name.endswith(_LEFT_OUT) or ("mcp" not in sys.argv and module.name == _SERVER):
+                continue
+            try:
                 importlib.import_module(module.name)
+            except ModuleNotFoundError as error:  # of an extra that is not installed
+                if str(error.name).partition(".")[0] in _PACKAGES:
+                    raise
     for codec in _CODECS:
         "".encode(codec)
     importlib.import_module("ralf.text.tokens").count("the rank file is loaded")

@@ -38,7 +38,7 @@ from pathlib import Path
 from types import FrameType
 
 import pytest
-from tests import storekit  # noqa: F401  # gives the run a user's folder of its own
+from tests import storekit
 from tests.faults import documents, mutations, samples, unguarded
 from tests.faults.figures import told
 from tests.faults.kept import Kept
@@ -46,14 +46,19 @@ from tests.faults.kept import Kept
 import ralf
 from ralf import config, environment
 from ralf.errors import RalfError
+from ralf.facts.grounding import Evidence
 from ralf.format import guarded_yaml, routefile
 from ralf.format.codec import dump_yaml
+from ralf.model import ActiveWork, Decision
 from ralf.project import Project
 from ralf.refining import local_config
 from ralf.route import offsets, state
-from ralf.storage import journal_file
+from ralf.storage import id_index, journal_file
 from ralf.summarize import answer as answers
+from ralf.summarize.believed import Lines, believed
+from ralf.summarize.listed import Listed
 from ralf.text import cleaning
+from ralf.transcripts.events import EvidenceLine
 from ralf.transcripts.reader import open_transcript
 from ralf_integrations.hooks import checkpoints, entry, instant
 
@@ -281,7 +286,7 @@ def _with_sums(path: Path, data: bytes) -> bytes:
         lines = (line.partition(b',"sum":')[0] + b"}" for line in data.split(b"\n")[1:-1])
         return b"\n" + offsets.with_sums(b"\n", lines)
     if path.suffix == ".idx":
-        return journal_file.with_header(data[16:], int.from_bytes(data[8:16]))
+        return id_index.with_header(data[16:], int.from_bytes(data[8:16]))
     return data
 
 
@@ -292,9 +297,14 @@ def answer(_: World, __: random.Random, data: bytes) -> None:
     except (ValueError, RecursionError):
         return
     try:
-        answers.patch_of(tree)
+        patch = answers.patch_of(tree)
     except answers.BadAnswer as error:
         raise RalfError("answer", str(error)) from None
+    listed = Listed.of([Decision(id="DEC-001", decision="d", origin="agent")], ActiveWork(next_steps=("t",)), ())
+    believed(patch, Lines(_SAID), Evidence(line.text for line in _SAID), listed, session="s", timestamp="")
+
+
+_SAID = [EvidenceLine(1, 1, "user", "", "d, since r; not o: w"), EvidenceLine(2, 2, "assistant", "", "t, s and g")]
 
 
 def hook(world: World, rng: random.Random, data: bytes) -> None:
@@ -489,8 +499,7 @@ def chunk(seed: int, first: int, count: int, only: str = "") -> Report:
     report = Report()
     for which in (signal.SIGPROF, signal.SIGALRM):
         signal.signal(which, _late)
-    memory = Path("/dev/shm")  # nothing here is about durability: fsync may be free
-    with tempfile.TemporaryDirectory(dir=memory if memory.is_dir() else None) as base:
+    with tempfile.TemporaryDirectory(dir=storekit.MEMORY) as base:
         here = Path.cwd()
         world = World(Path(base))
         os.chdir(world.root)

@@ -20,7 +20,7 @@ from typing import Any
 
 from tests.faults.figures import told
 
-from ralf.brief import wording
+from ralf.brief.changes import in_words
 from ralf.format import merge, routefile
 from ralf.format.codec import to_tree
 from ralf.model import BODY, RouteContext, Section
@@ -113,9 +113,17 @@ class History:
             of = self.rng.choice(self.now.checkpoint_history).checkpoint_id
             work = {"next_steps": self._some(_WORDS)}
             payload = {"refines": of, "title": self._words(), "text": f"- {self._words()}", "active_work": work}
+            if self.rng.random() < 0.5:
+                closed = {"next_steps": self._some(self.now.active_work.next_steps or _WORDS)}
+                told = {"state": self._words(), "done": self._some(_WORDS), "author": "claude"}
+                payload |= {"above": True, "handover": told, "closed": closed, "active_work": {}}
+                payload["decisions"] = [{"decision": self._words()}]
             known = [item.id for item in self.now.decisions]
             if known:
-                payload["amended"] = [{"id": self.rng.choice(known), "rationale": self._words()}]
+                changes = ({"rationale": self._words()}, {"decision": self._words()}, {"status": "done"})
+                by = {"status": "superseded", "superseded_by": "#1"}
+                change = self.rng.choice((*changes, *([by] if payload.get("decisions") else [])))
+                payload["amended"] = [{"id": self.rng.choice(known), **change}]
             self.add("refinement", payload)
 
     def _unknown(self) -> None:
@@ -215,7 +223,7 @@ def _of_difference(one: RouteContext, other: RouteContext) -> Iterator[str]:
         yield f"diff(r{one.revision}, r{other.revision}) applied to the one is not the other"
     if _exact(before) == _exact(after) and found:
         yield "changes between equals"
-    told = wording.in_words(one, other)
+    told = in_words(one, other)
     if any("\n" in line.text for line in told):
         yield "a change in words of two lines"
     if {item.id for item in other.decisions} - {item.id for item in one.decisions} and not told:
@@ -301,7 +309,7 @@ def broken(name: str) -> Iterator[None]:
     """What is under test, broken in one of these ways."""
     place, instead = BROKEN[name]()
     module, attribute = (
-        {"merge": merge, "reversion": corrections, "unresolved": wording}[place.split(".")[0]],
+        {"merge": merge, "reversion": corrections, "unresolved": edits}[place.split(".")[0]],
         place.split(".")[1],
     )
     real = getattr(module, attribute)

@@ -640,6 +640,16 @@ def archive_with_a_local_config_for_this_folder(stage: Stage) -> None:
 
 
 @scenario
+def archive_with_a_local_config_that_names_a_store(stage: Stage) -> None:
+    """An archive brings config.local.yaml, 0600, with an engine on the network and the right folder."""
+    put_route(stage.evil)
+    engine = 'store: nats\nnats_servers: ["nats://127.0.0.1:9"]\nnats_project: tide\n'
+    write(context_of(stage.evil) / "config.local.yaml", f"{engine}project: {stage.victim.project}\n")
+    stage.archived()
+    stage.visited()
+
+
+@scenario
 def archive_with_gits_settings(stage: Stage) -> None:
     """An archive brings .git whose settings and hooks run commands when somebody asks git something."""
     put_route(stage.evil)

@@ -34,7 +34,7 @@ SCRIPTS = re.compile(r"context-checkpoint\.sh")
 _SAYS_SO = re.compile(r"foreign|import|came with the repository", re.IGNORECASE)
 _AS_OURS = re.compile(r"\(user\)|\bby user\b|\buser\b *$|human-edit|\bby agent\b|\(agent\)", re.IGNORECASE)
 _AS_IT_STANDS = {
-    *("goal", "began_as", "next_steps", "todos", "blockers", "rules", "pinned", "requests", "last_request"),
+    *("goal", "began_as", "handover", "next_steps", "todos", "blockers", "rules", "pinned", "requests", "last_request"),
 }
 _ORIGINS = {"user", "agent", "human-edit", "unknown"}
 

@@ -297,7 +297,7 @@ def check(root: Path, marks: Sequence[str]) -> Iterator[str]:
     if after.decisions[-1].decision != "Go on after the lights are back" or after.warnings:
         yield f"torn after the next write: {after.warnings}"
     files = (path for path in project.routes.iterdir() if path.suffix != durable.SEEN_SUFFIX)
-    left = [path.name for path in files if path.name != f"{ROUTE}.md"]
+    left = [path.name for path in files if path.name not in (f"{ROUTE}.md", routefile.SCHEMA)]
     if left:
         yield f"torn left behind after the next write: {left}"
 

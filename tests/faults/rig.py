@@ -29,9 +29,8 @@ from tests.faults.figures import told
 import ralf
 from ralf import project
 from ralf.errors import RalfError
-from ralf.format import routefile
 from ralf.format.codec import to_tree
-from ralf.route import fold
+from ralf.route import filed, fold
 from ralf.storage import durable, journal
 from ralf.summarize import Summarizer
 from ralf.text.cleaning import MARK
@@ -241,7 +240,7 @@ def whole(root: Path, acknowledged: set[str], found: Found, when: str, route: st
     found.note("doubled", f"{when}: {doubled[:3]}", len(doubled))
     if context.warnings or to_tree(context) != to_tree(recorded):
         found.note("torn", f"{when}: what is read is not what the journal comes to {context.warnings}")
-    if storekit.route_file(root, route).read_bytes() != routefile.render(recorded).encode():
+    if storekit.route_file(root, route).read_bytes() != filed.content_of(recorded):
         found.note("torn", f"{when}: the route file is not what the journal comes to")
     left = leftovers(root)
     found.note("left", f"{when}: {left[:3]}", len(left))

@@ -22,7 +22,7 @@ import types
 import typing
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import fields
+from dataclasses import fields, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -30,10 +30,12 @@ from typing import Any
 from tests.faults import unguarded
 from tests.faults.figures import told
 from tests.faults.mutations import TOKENS
+from tests.storekit import MEMORY
 
-from ralf.format import routefile
-from ralf.format.codec import dump_yaml, to_tree
-from ralf.model import BODY, Body, Decision, RouteContext, Section
+from ralf.format import listing, routefile
+from ralf.format.codec import Tree, dump_yaml, to_tree
+from ralf.model import BODY, Body, Decision, Facts, RouteContext, Section
+from ralf.route import filed
 from ralf.route.fold import apply, empty
 from ralf.storage import journal
 from ralf.storage.filestore import FileStore
@@ -131,7 +133,7 @@ def section_text(rng: random.Random) -> str:
 def differences(rng: random.Random, store: FileStore, number: int, render: Render = routefile.render) -> list[str]:
     """What one case comes back as that it was not, and what it forged."""
     context: RouteContext = of(rng, RouteContext)
-    wrong = [*_of_file(context, render), *_of_brief(context)]
+    wrong = [*_of_file(context, render), *_of_page(context), *_of_brief(context)]
     payload = _payload(rng)
     record = Record(1, rng.choice(("checkpoint", "decision")), payload)
     route = f"r{number}"
@@ -172,18 +174,40 @@ def _of_file(context: RouteContext, render: Render) -> list[str]:
     lines = written.split("\n")
     end = lines.index("---", 1)
     margin = [line for line in lines[1:end] if line[:1] not in ("", " ")]
-    keys = [dump_yaml({key: 1}).removesuffix(" 1\n") for key in to_tree(context) if key != BODY]
+    named = [f"# yaml-language-server: $schema={routefile.SCHEMA}"]
+    margin = margin[:-1] if margin[-1:] == named else margin
+    is_older = "## Older decisions" in lines
+    keys = [dump_yaml({key: 1}).removesuffix(" 1\n") for key in _in_front(context) if key != BODY]
+    keys = [key for key in keys if key != "decisions:" or key in margin or not is_older]
     if len(margin) != len(keys) or not all(line.startswith(key) for line, key in zip(margin, keys, strict=True)):
         wrong.append(f"at the margin: {margin}, expected {keys}")
     body = lines[end + 1 :]
     headings = [line for line in body if line.startswith("#")]
-    expected = 1 + len(context.body.sections)
+    expected = 1 + len(context.body.sections) + is_older + body.count("## Facts")
     if len(headings) != expected or headings[0] != routefile.HISTORY:
         wrong.append(f"headings: {headings}")
     if sum(line == "---" for line in body) != 1 or body.count(routefile.FOOTER) != 1:
         wrong.append("a forged rule or footer")
     if any(re.match(r"<{7} |={7}$|>{7} |`{3}|~{3}", line) for line in body):
         wrong.append("a forged fence or conflict marker")
+    return wrong
+
+
+def _in_front(context: RouteContext) -> Tree:
+    """What stands in the front matter, of which the body has the rest."""
+    none: dict[str, Any] = dict.fromkeys(listing.WORDS, "")
+    return to_tree(replace(context, facts=Facts(), active_work=replace(context.active_work, **none)))
+
+
+def _of_page(context: RouteContext) -> list[str]:
+    """The same of the file as it is written, with its brief: that nothing in it forges a mark or a part of the file."""
+    try:
+        found = routefile.parse(filed.content_of(context), "x.md")
+    except Exception as error:
+        return [f"with its brief: {type(error).__name__}: {error}"]
+    wrong = [] if found == context else ["with its brief: the context is another when it is read"]
+    if found.body.is_brief_edited or found.body.has_moved or found.body.brief != filed.brief_of(context):
+        wrong.append("with its brief: it does not stand alone between its marks")
     return wrong
 
 
@@ -196,9 +220,8 @@ def _of_brief(context: RouteContext) -> list[str]:
 def chunk(seed: int, first: int, count: int, broken: bool) -> list[str]:
     """Some cases in a store of their own; what was wrong, each with the command that shows it."""
     render = unguarded.render if broken else routefile.render
-    memory = Path("/dev/shm")  # nothing here is about durability: fsync may be free
     found = []
-    with tempfile.TemporaryDirectory(dir=memory if memory.is_dir() else None) as folder:
+    with tempfile.TemporaryDirectory(dir=MEMORY) as folder:
         store = FileStore(Path(folder))
         for number in range(first, first + count):
             rng = random.Random(f"{seed}:{number}")  # to be repeated, not to be secret

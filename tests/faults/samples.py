@@ -260,13 +260,15 @@ def route_names() -> tuple[bytes, ...]:
 @cache
 def answers() -> tuple[bytes, ...]:
     """What a model may answer, and what a client's hook is told."""
-    lines = {"first": 1, "last": 2}
-    made = {"kind": "decision", "decision": "d", "reason": "r", "rejected": [{"option": "o", "why_not": "w"}]}
-    item = {"text": "t", "lines": lines}
-    work = {"next_steps": [item], "blockers": [], "findings": []}
-    change = {"id": "DEC-001", "change": "changed", "replaced_by": "", "reason": "", "rejected": [], "lines": lines}
-    whole = {"title": "t", "section": [item], "changes": [change], "active_work": work}
-    whole["decisions"] = [made | {"supersedes": "", "lines": lines}]
+    made = {"kind": "decision", "status": "active", "text": "d", "reason": "r", "rejected": ["o: w"], "line": 1}
+    handover = {"goal": "g", "state": "s", **{name: ["t"] for name in ("done", "next", "names")}}
+    curation = {
+        **{name: ["DEC-001"] for name in ("keep", "drop", "done", "taken_back")},
+        "duplicate": [{"id": "DEC-001", "of": "#1"}],
+        "superseded": [{"id": "DEC-001", "by": "#1"}],
+        "reworded": [{"id": "DEC-001", "text": "t", "reason": "", "rejected": []}],
+    }
+    whole: dict[str, object] = {"title": "t", "handover": handover, "decisions": [made], "curation": curation}
     hook = {"session_id": "s", "transcript_path": "/x", "cwd": "/", "hook_event_name": "Stop", "tool_input": {"a": [1]}}
     return json.dumps(whole).encode(), json.dumps(whole, indent=1).encode(), json.dumps(hook).encode()
 

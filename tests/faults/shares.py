@@ -24,7 +24,7 @@ from tests.faults import rig
 import ralf
 from ralf import project
 from ralf.errors import RalfError
-from ralf.maintenance import ownership
+from ralf.maintenance import ownership, trust
 from ralf.route.corrections import drop
 
 KINDS = ("pulled at once", "worked beside")
@@ -115,7 +115,7 @@ def _pair(folder: Path) -> tuple[Clone, Clone]:
     other.git("clone", "-q", one.root, ".")
     with other.works() as root:
         ownership.init(project.find(root), share=True)
-        ownership.accept_route(project.find(root), rig.ROUTE)
+        trust.accept_route(project.find(root), rig.ROUTE)
     other.commit()
     return other, one
 
@@ -131,7 +131,7 @@ def _one(worker: Clone, puller: Clone, random_: random.Random, name: str, found:
         shown = "\n".join(ralf.get_context(rig.ROUTE, root=root).foreign_notes)
         if beside:
             ralf.record_decision(rig.ROUTE, f"Choose beside-{name}", root=root)
-        accepted = ownership.accept_route(project.find(root), rig.ROUTE)
+        accepted = trust.accept_route(project.find(root), rig.ROUTE)
     now = puller.decisions()
     found.acknowledged += len(theirs)
     lost = theirs.keys() - now.keys()
@@ -152,11 +152,11 @@ def _one(worker: Clone, puller: Clone, random_: random.Random, name: str, found:
     puller.commit()
     worker.git("pull", "-q", "--ff-only", puller.root, "HEAD")
     with worker.works() as root:
-        ownership.accept_route(project.find(root), rig.ROUTE)
+        trust.accept_route(project.find(root), rig.ROUTE)
     worker.commit()
     puller.git("pull", "-q", "--ff-only", worker.root, "HEAD")
     with puller.works() as root:
-        ownership.accept_route(project.find(root), rig.ROUTE)
+        trust.accept_route(project.find(root), rig.ROUTE)
     if _statuses(worker) != _statuses(puller):
         found.note("apart", f"{name}: {_statuses(worker).items() ^ _statuses(puller).items()}")
     puller.commit()

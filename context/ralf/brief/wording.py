@@ -1,24 +1,32 @@
-"""What a context holds, and what changed in it, said in lines for a reader."""
+"""What a context holds, said in lines for a reader."""
 
 from __future__ import annotations
 
-import json
 import re
-from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import TYPE_CHECKING
 
-from ralf.format import merge
-from ralf.format.codec import Tree, shared, to_tree
-from ralf.format.merge import find
-from ralf.model import BODY, FEW_ENTRIES, ActiveWork, Body, Checkpoint, Decision, Facts, RouteContext
+from ralf.brief.changes import checkpoint_number
+from ralf.facts.errors import says_failed
+from ralf.format.codec import ById
+from ralf.model import ActiveWork, Body, Decision, RouteContext
 from ralf.text.cleaning import clean, one_line, prose, trimmed
 from ralf.text.patterns import regex
 
 if TYPE_CHECKING:
-    from ralf.model import CommandFact, ErrorFact, RequestFact
+    from ralf.model import CommandFact, ErrorFact, HandOver, RequestFact, TestFact, WorkingTree
 
+
+WORDLESS = "Work without words"
+"""The title of a checkpoint in which nothing was said and no file changed."""
+
+NOTHING_SAID = "Nothing worth keeping was said in this segment."
+"""What stands in the section of a segment without words."""
+
+PROPOSED = "proposed, and neither accepted nor made: "
+"""How a next step begins that only the agent wants."""
 
 # ---- single items ----
 
@@ -41,14 +49,22 @@ def tagged(text: str, origin: str) -> str:
 
 
 def decision(item: Decision) -> str:
-    """A decision with its reasons."""
+    """A decision with its reasons; made once: each write asks it of all decisions, several times."""
+    return _decisions.of((item,))[0]
+
+
+def _decision(item: Decision) -> str:
     by = f" by {item.superseded_by}" if item.superseded_by else ""
     label = name(item.id if item.status == "active" else f"{item.id} [{item.status}{by}]") + tag(item.origin)
     parts = [f"{label}: {prose(item.decision)}"]
-    parts += [f"Because: {prose(item.rationale)}"] if item.rationale else []
+    why = "Came of it" if item.status == "done" else "Because"
+    parts += [f"{why}: {prose(item.rationale)}"] if item.rationale else []
     parts += [f"Rejected: {_listed(item.alternatives)}"] if item.alternatives else []
     ended = [part if part.endswith((".", "!", "?", "…", ":")) else f"{part}." for part in parts[:-1]]
     return f"- {' '.join([*ended, parts[-1]])}\n"
+
+
+_decisions = ById(_decision)
 
 
 def _listed(options: Sequence[str]) -> str:
@@ -66,7 +82,7 @@ def statement(item: Decision, most: int) -> str:
 
 def error(fact: ErrorFact) -> str:
     """An error, and the command that ended with it."""
-    command = f" (from: {one_line(fact.command)})" if fact.command else ""
+    command = f" (from: {trimmed(one_line(fact.command), _RUN)})" if fact.command else ""
     return f"- error: {one_line(fact.error)}{command}{_of(fact)}\n"
 
 
@@ -80,6 +96,166 @@ def command(fact: CommandFact) -> str:
 def request(fact: RequestFact) -> str:
     """What was asked for, as a quotation."""
     return tagged(quoted(fact.request), fact.origin)
+
+
+MOST_NAMED = 8
+"""Files on one line."""
+
+_MOST_COMMITS = 4  # on one line
+
+_RUN = 90  # characters of a test run's command, and of its result, beside the files that it has not seen
+
+
+def working_tree(git: WorkingTree, tests: Sequence[TestFact] = ()) -> Iterator[str]:
+    """Branch, commit, uncommitted files, and what of them was changed after the last test run, a line each."""
+    where = [f"branch {name(git.branch)}"] if git.branch else []
+    where += [f"at commit {one_line(git.commit)}"] if git.commit else []
+    where += [f"its pull request #{name(git.pull_request)}"] if git.pull_request else []
+    untested = git.untested if tests else ()
+    run = (
+        f"`{trimmed(one_line(tests[-1].command), _RUN)}`: {trimmed(one_line(tests[-1].result), _RUN)}" if tests else ""
+    )
+    if where:
+        yield f"- {', '.join(where)}\n"
+    if where and git.uncommitted:
+        is_all = set(untested) >= set(git.uncommitted)
+        state = "uncommitted, and changed after the last test run" if is_all else "uncommitted"
+        yield f"- {state}: {newest_first(git.uncommitted)}\n"
+        if is_all:
+            yield f"- that run: {run}\n"
+            untested = ()
+    elif git.branch and not git.uncommitted:
+        yield "- nothing uncommitted that the session changed\n"
+    if where and tests and not untested and says_failed(tests[-1].result):
+        yield f"- the last test run failed: {run}\n"
+    if untested:
+        yield f"- changed after the last test run: {newest_first(untested)}; that run: {run}\n"
+
+
+def committed(git: WorkingTree) -> str:
+    """What the session has committed, on one line; "" for nothing that the first line does not say."""
+    if not git.commits or (git.commits == (git.commit,) and not git.pushed):
+        return ""
+    pushed = " and pushed" if git.pushed else ""
+    newest = newest_first([trimmed(commit, _RUN) for commit in git.commits], "; ", _MOST_COMMITS, "and older ones")
+    is_told = bool(git.commit) or git.commits[-1].startswith("merge of ")
+    moved = "" if is_told else ", before the last merge, rebase or reset"
+    return f"- committed{pushed} in this session{moved}, newest first: {newest}\n"
+
+
+def newest_first(names: Sequence[str], separator: str = ", ", most: int = MOST_NAMED, rest: str = "") -> str:
+    """Names on one line, the newest first, and how many more there are; or `rest`, where not all were counted."""
+    more = len(names) - most
+    shown = separator.join(name(one_line(one)) for one in [*reversed(names)][:most])
+    return f"{shown} {rest or f'and {more} more'}" if more > 0 else shown
+
+
+_AUTHORS = {
+    "agent": "the agent",
+    "compaction": "the client's own summary of its window",
+    "user": "you",
+    "import": "somebody else (import)",
+}
+
+
+def tokens_after(handover: HandOver, context: RouteContext) -> int:
+    """Tokens of work that came after a hand-over, which it knows nothing of; of what no checkpoint covers yet the
+    share that came after it by the clock.
+    """
+    since = context.since
+    covered = max(0, context.total_tokens_consumed - max(0, handover.tokens))
+    return covered + round(since.tokens * _later_share(handover.timestamp, context.last_checkpoint, since.minutes))
+
+
+def _later_share(time: str, start: str, minutes: int | None) -> float:
+    """Which share of so many minutes from a start on lies behind a time; 1 where the times do not tell."""
+    try:
+        gone = (datetime.fromisoformat(time) - datetime.fromisoformat(start)).total_seconds() / 60
+    except (ValueError, TypeError):
+        return 1.0
+    return 1.0 if gone <= 0 else max(0.0, 1 - gone / minutes) if minutes else 0.0
+
+
+NEW = 25_000
+"""Tokens of work after a hand-over up to which it says better than rules what the goal is and what comes next."""
+
+
+def new_handover(context: RouteContext) -> HandOver | None:
+    """The hand-over, where so little came after it that it still says how things stand."""
+    handover = context.handover
+    return handover if handover is not None and tokens_after(handover, context) <= NEW else None
+
+
+def knows_all(context: RouteContext) -> bool:
+    """Whether nothing came after the hand-over of somebody who knew the work."""
+    handover = new_handover(context)
+    return handover is not None and handover.author != "compaction" and not tokens_after(handover, context)
+
+
+def chosen_at(context: RouteContext) -> str:
+    """When a new hand-over said which decisions bind, "" where none did: one that names few of many may only add to
+    what is known.
+    """
+    handover = new_handover(context)
+    if handover is None:
+        return ""
+    named = sum(item.source is None and item.timestamp == handover.timestamp for item in context.decisions)
+    active = [item for item in context.active_decisions if item.kind == "decision" and not item.pinned]
+    found = sum(item.source is not None for item in active)
+    return handover.timestamp if named >= _CHOSEN and 2 * named >= found else ""
+
+
+_CHOSEN = 2  # decisions that a hand-over names at the least, where it says which ones bind
+
+
+def covered(context: RouteContext) -> Iterator[tuple[int, bool]]:
+    """The numbers of the checkpoints of which a new hand-over knows, and whether a model has told what they came to; a
+    client's own summary tells only where its window ended.
+    """
+    handover, end = new_handover(context), context.total_tokens_consumed
+    if handover is None or handover.author == "compaction":
+        return
+    for entry in reversed(context.checkpoint_history):
+        if end <= handover.tokens:
+            yield checkpoint_number(entry.checkpoint_id), bool(entry.refines)
+        end -= entry.tokens
+
+
+def handed_over_by(handover: HandOver) -> str:
+    """Who handed over, and when."""
+    author = _AUTHORS.get(handover.author, one_line(handover.author)) or "the agent"
+    when = f", {name(handover.timestamp)}" if handover.timestamp else ""
+    return f"Hand-over, by {author}{when}"
+
+
+def handover_heading(handover: HandOver, context: RouteContext) -> str:
+    """Who handed over, when, and how much came after it."""
+    after = tokens_after(handover, context)
+    since = f"; about {after:,} tokens of work came after it" if after else ""
+    return f"{handed_over_by(handover)}{since}"
+
+
+def handover_lines(handover: HandOver, *, is_old: bool = False) -> Iterator[str]:
+    """A hand-over, a line for each thing that it says, what matters most first; of an old one what was next then may be
+    done by now.
+    """
+    for label, told in (("goal", handover.goal), ("state", handover.state)):
+        if told:
+            yield f"- {label}: {prose(told)}\n"
+    parts = (
+        ("next, then" if is_old else "next", handover.next),
+        ("open question", handover.questions),
+        ("done", handover.done),
+        ("exact", handover.names),
+        ("concluded, not verified", handover.inferred),
+    )
+    for label, items in parts:
+        yield from (f"- {label}: {prose(item)}\n" for item in items)
+    if handover.text.strip():
+        yield quoted(handover.text)
+    if handover.dropped:
+        sentences = f"{handover.dropped} sentence{'s' * (handover.dropped != 1)}"
+        yield f"- left out: {sentences} with a name or number that stands nowhere in the transcript\n"
 
 
 def _of(fact: CommandFact | ErrorFact) -> str:
@@ -128,8 +304,23 @@ _WHERE_IT_STANDS = (
 _SAYS_WHOSE = regex(r"\((user|agent|human-edit)\)", re.I)
 
 SECTIONS = {
-    "goal": ("goal",),
-    "work": ("task", "next step", "to-do", "blocked", "done", "found", "said", "seen", "asked", "run", "open file"),
+    "goal": ("goal", "began as"),
+    "work": (
+        "handed over",
+        "git",
+        "running",
+        "task",
+        "next step",
+        "to-do",
+        "blocked",
+        "done",
+        "found",
+        "said",
+        "seen",
+        "asked",
+        "run",
+        "open file",
+    ),
     "decisions": ("decision", _RULE, "failed approach"),
     "facts": ("file", "name", "command", "error", "commit", "test"),
     "history": ("history", "text"),
@@ -159,6 +350,8 @@ def apart(context: RouteContext) -> RouteContext:
     decisions, work = context.decisions, context.active_work
     moved = RouteContext(
         goal=context.goal,
+        began_as=context.began_as,
+        handover=context.handover,
         active_work=replace(work, **{name: getattr(ActiveWork(), name) for name in _WHERE_IT_STANDS}),
         decisions=tuple(item for item in decisions if _is_rule(item)),
         facts=replace(RouteContext().facts, requests=context.facts.requests),
@@ -168,6 +361,8 @@ def apart(context: RouteContext) -> RouteContext:
         context,
         goal="",
         goal_origin="",
+        began_as="",
+        handover=None,
         active_work=ActiveWork(**{name: getattr(work, name) for name in _WHERE_IT_STANDS}, origin=ORIGIN),
         decisions=tuple(
             replace(item, kind="decision", pinned=False, origin=ORIGIN) for item in decisions if not _is_rule(item)
@@ -189,6 +384,11 @@ def _is_rule(item: Decision) -> bool:
 def _lines(context: RouteContext) -> Iterator[str]:
     if context.goal:
         yield f"goal: {context.goal}"
+    if context.began_as:
+        yield f"began as: {context.began_as}"
+    if context.handover is not None:
+        lines = (line for told in handover_lines(context.handover) for line in told.splitlines())
+        yield from (f"handed over: {line.removeprefix('- ').removeprefix('> ')}" for line in lines)
     yield from _work(context.active_work)
     for item in reversed(context.decisions):
         kind = _RULE if _is_rule(item) else item.kind.replace("-", " ")
@@ -205,6 +405,8 @@ def _work(work: ActiveWork) -> Iterator[str]:
     words += [f"step {work.plan_step}"] if work.plan_step is not None else []
     if any(words):
         yield f"task: {', '.join(filter(None, words))}"
+    yield from (f"git: {line.removeprefix('- ')}" for line in (*working_tree(work.git), committed(work.git)) if line)
+    yield from (f"running: {task.task} ({task.id})" for task in work.running)
     yield from (f"next step: {step}" for step in work.next_steps)
     yield from (f"to-do: [{todo.status}] {todo.content}" for todo in work.todos)
     yield from (f"blocked: {text}" for text in work.blockers)
@@ -235,358 +437,3 @@ def _facts(context: RouteContext) -> Iterator[str]:
     yield from (f"commit: {fact.commit} {fact.message}" for fact in reversed(facts.commits))
     yield from (f"test: {fact.result} (from: {fact.command})" for fact in reversed(facts.tests))
     yield from (f"name: {name}" for name in reversed(facts.names))
-
-
-# ---- changes between two contexts ----
-
-SUBJECTS = ("goal", "decisions", "work", "checkpoints", "facts", "notes", "unresolved", "other")
-"""What is told of, in this order."""
-
-_LONGEST_VALUE = 300  # characters of one value that are told; the changes as data have it whole
-
-_SHORT = 120  # of one of two values between which a field changed
-
-_MOST = 1_500  # of a text
-
-_DIGITS = 10  # of a checkpoint's number
-
-_NAMED = 6  # facts of a kind that are named, the others are counted
-
-_LINKS = ("status", "supersedes", "superseded_by", "source", "further_sources", "timestamp")
-
-_PLACES = {
-    "before": "text above the history",
-    "preface": "text below the heading of the history",
-    "after": "text below the history",
-    "below": "text below the footer",
-    "crlf": "line ends",
-    "bom": "byte order mark",
-    "comments": "comments of the front matter",
-}
-
-
-@dataclass(frozen=True, slots=True)
-class Told:
-    """One thing that changed.
-
-    subject  one of `SUBJECTS`
-    what     added, changed, gone; of decisions also superseded, reversed, dropped, active again
-    id       DEC-003, cp-002, the name of a field, a kind of facts
-    text     in words, on one line
-    """
-
-    subject: str
-    what: str
-    id: str
-    text: str
-
-
-def in_words(before: RouteContext, after: RouteContext) -> tuple[Told, ...]:
-    """What changed, subject by subject; what the cap has moved out of the file has not changed."""
-    parts: Iterable[Iterator[Told]] = (
-        _goal(before, after),
-        _decisions(before.decisions, after.decisions),
-        _changes_of_work(before.active_work, after.active_work),
-        _checkpoints(before, after),
-        _changes_of_facts(before, after),
-        _notes(before, after),
-        _unresolved(before, after),
-        _other(before, after),
-    )
-    return tuple(
-        replace(told, id=value(told.id), text=trimmed(one_line(told.text), _MOST)) for part in parts for told in part
-    )
-
-
-def place(at: Sequence[str]) -> str:
-    """The place of a change in words: `DEC-003 rationale`, `checkpoint 2`, `next steps`."""
-    first, *rest = at or ("",)
-    if first == "decisions" and rest:
-        return " ".join([rest[0], *map(_plain, rest[1:])])
-    if first == BODY and len(rest) > 1 and rest[0] == "sections":
-        name = rest[1]
-        section = f"section {name.removeprefix('### ')}" if name.startswith("#") else f"checkpoint {name}"
-        return " ".join([section, *map(_plain, rest[2:])])
-    if first == BODY:
-        return _PLACES.get(rest[0], rest[0]) if rest else "the text"
-    if first in ("active_work", "facts", "checkpoint_history") and rest:
-        return " ".join([_plain(rest[0]), *rest[1:]])
-    return " ".join([_plain(first), *rest])
-
-
-def value(found: Any, most: int = _LONGEST_VALUE) -> str:
-    """A value of a tree on one line, long ones cut."""
-    if found is None or found == [] or found == "":
-        return "nothing"
-    if isinstance(found, list) and not any(isinstance(item, (dict, list)) for item in found):
-        found = "; ".join(map(str, found))
-    return trimmed(one_line(found if isinstance(found, str) else json.dumps(found, ensure_ascii=False)), most)
-
-
-# ---- subjects ----
-
-
-def _goal(before: RouteContext, after: RouteContext) -> Iterator[Told]:
-    if before.goal != after.goal:
-        yield Told("goal", _kind(before.goal, after.goal), "goal", _from_to(before.goal, after.goal))
-
-
-def _decisions(before: Sequence[Decision], after: Sequence[Decision]) -> Iterator[Told]:
-    was, now = _numbered(before), _numbered(after)
-    for key, item in now.items():
-        if key not in was:
-            yield Told("decisions", "added" if item.status == "active" else item.status, item.id, _claim(item))
-        elif item != was[key]:
-            yield from _decision(was[key], item)
-    for key, item in was.items():
-        if key not in now:
-            yield Told("decisions", "gone", item.id, value(item.decision))
-
-
-def _numbered(decisions: Sequence[Decision]) -> dict[tuple[str, int], Decision]:
-    """Decisions by their id, and which of those that have it: whoever edits the file may copy one."""
-    counts: Counter[str] = Counter()
-    found = {}
-    for item in decisions:
-        found[item.id, counts[item.id]] = item
-        counts[item.id] += 1
-    return found
-
-
-def _decision(before: Decision, after: Decision) -> Iterator[Told]:
-    if before.status != after.status:
-        by = f" by {value(after.superseded_by)}" if after.superseded_by else ""
-        what = "active again" if after.status == "active" else after.status
-        yield Told("decisions", what, after.id, f"{value(after.decision)}{by and f' ({value(after.status)}{by})'}")
-    elif before.superseded_by != after.superseded_by:
-        yield Told("decisions", "changed", after.id, f"superseded by {value(after.superseded_by)}")
-    one, other = to_tree(before), to_tree(after)
-    for key in sorted(one.keys() | other.keys(), key=[*other, *one].index):
-        if key not in _LINKS and one.get(key) != other.get(key):
-            yield Told("decisions", "changed", after.id, f"{_plain(key)}: {_from_to(one.get(key), other.get(key))}")
-
-
-def _claim(item: Decision) -> str:
-    rejected = f"Rejected: {value(list(item.alternatives))}" if item.alternatives else ""
-    reason = f"Because: {value(item.rationale)}" if item.rationale else ""
-    instead = f"Replaces {value(item.supersedes)}" if item.supersedes else ""
-    parts = filter(None, [value(item.decision), reason, rejected, instead])
-    return " ".join(part if part.endswith((".", "!", "?", "…")) else f"{part}." for part in parts)
-
-
-def _changes_of_work(before: ActiveWork, after: ActiveWork) -> Iterator[Told]:
-    one, other = to_tree(before), to_tree(after)
-    keys = [field.name for field in fields(ActiveWork) if field.name != "extra"]
-    for key in [*keys, *sorted((one.keys() | other.keys()) - set(keys))]:
-        was, now = one.get(key), other.get(key)
-        if was == now:
-            continue
-        if isinstance(was or [], list) and isinstance(now or [], list):
-            listed_before, listed = _listed_values(was or []), _listed_values(now or [])
-            news = [text for text in listed if text not in listed_before]
-            gone = [text for text in listed_before if text not in listed]
-            yield from (Told("work", "added", key, f"{_plain(key)}: {text}") for text in news)
-            yield from (Told("work", "gone", key, f"{_plain(key)}: {text}") for text in gone)
-            if not news and not gone:
-                yield Told("work", "changed", key, f"{_plain(key)}: in another order")
-        else:
-            yield Told("work", _kind(was, now), key, f"{_plain(key)}: {_from_to(was, now)}")
-
-
-def _listed_values(items: list[Any]) -> list[str]:
-    """To-dos, steps and files as a person reads them."""
-    said = []
-    for item in items:
-        if isinstance(item, dict):
-            status = f" [{item['status']}]" if "status" in item else ""
-            what = item.get("content") or item.get("description") or item.get("path") or value(item)
-            result = f" → {item['result']}" if item.get("result") else ""
-            item = f"{what}{status}{result}"
-        said.append(value(item))
-    return said
-
-
-def _checkpoints(before: RouteContext, after: RouteContext) -> Iterator[Told]:
-    was = {entry.checkpoint_id: entry for entry in before.checkpoint_history}
-    now = {entry.checkpoint_id: entry for entry in after.checkpoint_history}
-    for name, entry in now.items():
-        if name not in was and not _older(name, was):
-            yield Told("checkpoints", "added", name, _title(entry))
-        elif name in was and was[name].summarizer != entry.summarizer:
-            yield Told("checkpoints", "changed", name, f"improved by {value(entry.summarizer)}: {_title(entry)}")
-    for name, entry in was.items():
-        if name not in now and not _older(name, now):
-            yield Told("checkpoints", "gone", name, _title(entry))
-    texts = [{_section_id(s.number, s.title): s for s in context.body.sections} for context in (before, after)]
-    for name in texts[0].keys() & texts[1].keys():
-        if texts[0][name] != texts[1][name] and was.get(name) == now.get(name):
-            yield Told("checkpoints", "changed", name, f"section: {value(texts[1][name].title)}")
-    for what, here, there in (("added", texts[1], texts[0]), ("gone", texts[0], texts[1])):
-        for name, section in here.items():
-            if name.startswith("#") and name not in there:
-                yield Told("checkpoints", what, name, value(section.text))
-
-
-def _older(name: str, others: Collection[str]) -> bool:
-    """Whether a checkpoint is older than all others: then the cap has moved it out of the file, no more."""
-    return len(others) >= FEW_ENTRIES and all(checkpoint_number(name) < checkpoint_number(other) for other in others)
-
-
-def checkpoint_number(name: str) -> int:
-    """The number in a checkpoint's name, `cp-012`; 0 for another name."""
-    digits = name.removeprefix("cp-")
-    return int(digits) if digits.isdecimal() and len(digits) < _DIGITS else 0
-
-
-def _section_id(number: int | None, title: str) -> str:
-    return f"cp-{number:03d}" if number is not None else f"### {title}"
-
-
-def _title(entry: Checkpoint) -> str:
-    return value(entry.summary_ref.partition(": ")[2] or entry.summary_ref.lstrip("# "))
-
-
-def _changes_of_facts(before: RouteContext, after: RouteContext) -> Iterator[Told]:
-    for field in fields(Facts):
-        if field.name == "extra":
-            continue
-        was = _known(getattr(before.facts, field.name))
-        now = _known(getattr(after.facts, field.name))
-        news = [name for name in now if name not in was]
-        gone = [name for name in was if name not in now]
-        other = [name for name in now if name in was and now[name] != was[name]]
-        for what, names in (("added", news), ("changed", other), ("gone", gone)):
-            if what == "gone" and after.folded.fact_count > before.folded.fact_count:
-                continue
-            if names:
-                more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-                shown = ", ".join(trimmed(one_line(name), 80) for name in names[-_NAMED:])
-                noun = field.name if len(names) > 1 else field.name[:-1]
-                yield Told("facts", what, field.name, f"{len(names)} {noun}: {shown}{more}")
-
-
-def _known(facts: Sequence[Any]) -> dict[str, str]:
-    """The facts of a kind by what they are of, with what is said of them."""
-    found = {}
-    for fact in facts:
-        tree = {"name": fact} if isinstance(fact, str) else to_tree(replace(fact, last=""))
-        name = str(next(iter(tree.values()), ""))
-        said = {key: inner for key, inner in tree.items() if key not in ("runs", "failures")}
-        found[name] = json.dumps(said, sort_keys=True)
-    return found
-
-
-def _notes(before: RouteContext, after: RouteContext) -> Iterator[Told]:
-    for key, name in _PLACES.items():
-        was, now = getattr(before.body, key, None), getattr(after.body, key, None)
-        if was != now:
-            text = f"{name}: {value(now)}" if isinstance(now, str) else name
-            yield Told("notes", _kind(was, now), name, text)
-
-
-def _unresolved(before: RouteContext, after: RouteContext) -> Iterator[Told]:
-    was, now = before.unresolved, after.unresolved
-    for what, here, there in (("added", now, was), ("gone", was, now)):
-        yield from (
-            Told("unresolved", what, place(e.at), f"also: {value(list(e.also))}") for e in here if e not in there
-        )
-
-
-def _other(before: RouteContext, after: RouteContext) -> Iterator[Told]:
-    for key in dict.fromkeys([*before.extra, *after.extra]):
-        was, now = before.extra.get(key), after.extra.get(key)
-        if was != now or (key in before.extra) != (key in after.extra):
-            yield Told("other", _kind(was, now), key, f"{key}: {_from_to(was, now)}")
-
-
-def _kind(was: Any, now: Any) -> str:
-    return "added" if not was else "gone" if not now else "changed"
-
-
-def _from_to(was: Any, now: Any) -> str:
-    return f"{value(was, _SHORT)} → {value(now, _SHORT)}" if was else value(now)
-
-
-def _plain(key: str) -> str:
-    return key.replace("_", " ")
-
-
-# ---- unresolved edits: the person's value stands, the other is kept beside it ----
-
-KEY = "unresolved"
-
-_NOBODY_S = frozenset({"context_checkpoint", "facts", "checkpoint_history", "folded", "dropped", "forgotten", KEY})
-"""What is counted and extracted, not said: there the person's value stands, and that is all."""
-
-_CLAIM = ("decision", "rationale", "alternatives", "status")
-
-_DEEPEST = 3  # levels of a value that fit into the front matter below its entry; a deeper one stands as JSON
-
-
-def of_edit(base: Tree, newest: Tree, changes: Sequence[merge.Change]) -> list[merge.Change]:
-    """The entries that an edit adds: for each field that `newest` has changed, too, since `base`."""
-    known = [(tuple(entry.get("at", ())), entry.get("also", [])) for entry in newest.get(KEY, ())]
-
-    def before(at: tuple[str, ...]) -> list[Any]:
-        return [one for place, also in known if place[: len(at)] == at for one in also]
-
-    return [
-        {"at": [KEY, "/".join(at)], "value": {"at": list(at), "also": [*before(at), _flat(other)]}}
-        for at, other in merge.conflicts(base, newest, changes)
-        if at[0] not in _NOBODY_S and not _only_said_again(base, newest, at)
-    ]
-
-
-def settled(before: RouteContext, after: RouteContext) -> RouteContext:
-    """`after`, the route one record later, without the entries whose field has got another value by it."""
-    if not before.unresolved:
-        return after
-    was, now = shared(before), shared(after)
-    left = tuple(
-        entry
-        for entry in after.unresolved
-        if entry not in before.unresolved or find(was, entry.at) == find(now, entry.at)
-    )
-    return replace(after, unresolved=left)
-
-
-def told_unresolved(context: RouteContext) -> Iterator[str]:
-    """Each entry on one line: the place, what stands there, and what was said, too."""
-    tree = to_tree(context) if context.unresolved else {}
-    for entry in context.unresolved:
-        yield f"{place(entry.at)}: {value(find(tree, entry.at))}; also said: {said(entry.also)}"
-
-
-def said(values: Sequence[Any]) -> str:
-    """The values that do not stand, on one line."""
-    return "; or: ".join(map(value, values))
-
-
-def places(changes: Sequence[merge.Change]) -> list[str]:
-    """The fields for which the changes of an edit add an entry, in words."""
-    return [
-        place(change["value"]["at"])
-        for change in changes
-        if len(change["at"]) > 1 and change["at"][0] == KEY and isinstance(change.get("value"), dict)
-    ]
-
-
-def _flat(other: Any) -> Any:
-    """A value as the front matter can hold it."""
-    return other if _depth(other) <= _DEEPEST else json.dumps(other, ensure_ascii=False)
-
-
-def _only_said_again(base: Tree, newest: Tree, at: Sequence[str]) -> bool:
-    """Whether a decision says what it said: only where it was found has become more."""
-    if at[0] != "decisions":
-        return False
-    was, now = find(base, at[:2]), find(newest, at[:2])
-    if not isinstance(was, dict) or not isinstance(now, dict):  # gone, or the list as a whole
-        return False
-    return all(was.get(key) == now.get(key) for key in _CLAIM)
-
-
-def _depth(found: Any) -> int:
-    if isinstance(found, dict):
-        found = list(found.values())
-    return 1 + max(map(_depth, found), default=0) if isinstance(found, list) else 0

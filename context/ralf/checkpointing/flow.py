@@ -285,7 +285,7 @@ class Ingest:
 
         summarizer = named(self.summarizer) if isinstance(self.summarizer, str) else self.summarizer
         keep = tuple(map(redactor_for(self.project).text, self._keep))
-        return RecordBuilder(self.project, self.source, summarizer, self.reason, self._agent_type, keep)
+        return RecordBuilder(self.project, self.route, self.source, summarizer, self.reason, self._agent_type, keep)
 
     def _write_segment(
         self, piece: Piece, offset: IngestOffset, following: Piece | None, *, restart: bool
@@ -471,7 +471,7 @@ def _start_worker(ingest: Ingest) -> None:
         pass  # what is wrong with it is said below
     from ralf.refining import refine
 
-    problem = refine.start(ingest.project, ingest.route, after=ingest.before, written=len(ingest.written))
+    problem = refine.start(ingest.project, ingest.route, written=len(ingest.written))
     if problem:
         ingest.warnings.append(problem)
 

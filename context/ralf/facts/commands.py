@@ -445,6 +445,27 @@ def changes_file(tool: str, arguments: Mapping[str, Any]) -> bool:
     return did_by(tool, arguments) in ("edited", "created", "deleted")
 
 
+OLD_KEYS, _NEW_KEYS = ("old_string", "old_str", "oldText"), ("new_string", "new_str", "newText", "content", "contents")
+
+
+def first_change(arguments: Mapping[str, Any]) -> str:
+    """The first lines that an edit's arguments add, each behind a plus sign, and the unchanged line above which the
+    edit begins, if it does: most often the function; "" where they do not say.
+    """
+    old = next((text for key in OLD_KEYS if isinstance(text := arguments.get(key), str)), "")
+    new = next((text for key in _NEW_KEYS if isinstance(text := arguments.get(key), str)), "")
+    known = {line.strip() for line in old.splitlines()}
+    lines = [line.strip() for line in new.splitlines() if line.strip()]
+    added = [line for line in lines if line not in known and len(line) > _BRACKETS][:_ADDED]
+    if not added:
+        return ""
+    told = " ".join(f"+ {line}" for line in added)
+    return f"{lines[0]} … {told}" if lines[0] != added[0] else told
+
+
+_ADDED, _BRACKETS = 3, 2  # lines of an edit that are told, and characters of one that only closes something
+
+
 def in_order(did: Sequence[str]) -> tuple[str, ...]:
     """What was done to a file, each once, in one order."""
     return tuple(word for word in _DONE if word in did)
@@ -452,7 +473,7 @@ def in_order(did: Sequence[str]) -> tuple[str, ...]:
 
 # ---- names in a text ----
 
-MOST_NAMES = 150
+MOST_NAMES = 80
 """Names that a route keeps."""
 
 _NAMES_PER_CHARACTER = 1 / 2_200  # names of one stretch, per character of its text

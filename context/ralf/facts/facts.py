@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import posixpath
-import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, TypeVar
+from dataclasses import dataclass, replace
+from itertools import accumulate
+from typing import Any
 
 from ralf import config
 from ralf.facts import commands, pasted
+from ralf.facts.errors import NAMED, Troubles, error_line, put_last, says_failed, test_result
+from ralf.facts.git import Git, commits
 from ralf.facts.progress import LONG_PASSED, SUBSTANTIAL, TodoList, again, same_command
 from ralf.format.codec import BadTree, from_tree, to_tree
 from ralf.model import (
@@ -28,212 +30,11 @@ from ralf.model import (
     Source,
     TestFact,
 )
-from ralf.text.cleaning import one_line, trimmed, without_middle
+from ralf.text.cleaning import clean, one_line, trimmed, without_middle
 from ralf.text.patterns import regex
 from ralf.text.sentences import promised
 from ralf.transcripts.events import Event
-
-_Key = TypeVar("_Key")
-
-_Value = TypeVar("_Value")
-
-# ---- what commands answered ----
-
-# Plain names of trouble; `_STRONG` are the shapes in which programs report it.
-_STRONG = regex(
-    r"\b(?:error|fatal|panic|exception|failure)\b\s*+(?:\[\w+\]\s*+)?[:(]|\b\w+(?:Error|Exception)\b\s*(?::|$)"
-    r"|^E {2,}\S|^--- FAIL|^CONFLICT\b|^FAILED\b|: (?:command )?not found\b"
-    r"|: No such file|: Permission denied"
-    r"|^\s*[x✗✘✕] \S|^thread '.{1,200}' panicked",
-    re.I,
-)
-
-_WEAK = regex(
-    r"\b(?:error|fail(?:s|ed|ure|ing)?|fatal|panic(?:ked)?|exception|undefined|cannot|can't"
-    r"|could not|couldn't|not found|no such|denied|rejected|conflict|unable|invalid|missing|refused|unknown"
-    r"|unexpected|no matches"
-    r"|timed out|timeout|killed|expected)\b",
-    re.I,
-)
-
-_PLACE = regex(r"^\S+:\d+(?::\d+)?:\s+\S")
-
-_AMISS = regex(r"\b(?:want|wanted|got|should|must|needs?|not|never used|unused|deprecated)\b|\(\w+\)$", re.I)
-
-_HARMLESS = regex(
-    r"\b(?:0|no) (?:errors?|failures?|failed)\b|\berrors?: 0\b|^\$ |^\[[\w-]+\] \$|^Traceback \(|^exit code:? \d+$"
-    r"|^=== (?:RUN|PAUSE|CONT)"
-    r"|^(?:Process )?exit(?:ed)?(?: with)? (?:code|status)|^--- PASS|^\s*File \"|\bno test files\b",
-    re.I,
-)
-
-
-_MOST_LINES, _LONGEST_LINE = 4_001, 4_000  # lines of an output, and characters of one, that are read
-
-
-def error_line(output: str) -> str:
-    """The first line of a failed command's output that names an error; "" where none does."""
-    weak = place = ""
-    for line in map(str.strip, output.splitlines()[:_MOST_LINES]):
-        if not line or len(line) > _LONGEST_LINE or _HARMLESS.search(line):
-            continue
-        at_place = _PLACE.match(line)
-        if _STRONG.search(line) or (at_place and (_WEAK.search(line) or _AMISS.search(line))):
-            return line
-        weak = weak or (line if _WEAK.search(line) else "")
-        place = place or (line if at_place else "")
-    return weak or place
-
-
-_COMMIT = regex(r"(?m)^\[[^\[\]\n]{1,200} ([0-9a-f]{7,40})\] ([^\n]*)$")
-
-_COMMITS = regex(r"\bgit\b[^\n]{0,200}?\b(?:commit|merge|cherry-pick|revert|am|rebase|pull)\b")
-
-
-def commits(command: str, output: str) -> list[tuple[str, str]]:
-    """(hash, message) of the commits that a command made, as git reported them."""
-    made = _COMMIT.finditer(output) if _COMMITS.search(command) else ()
-    return [(match[1], match[2].strip()) for match in made]
-
-
-_TESTING = regex(
-    r"test|spec|jest|mocha|cargo|\bgo\b|\bnpm\b|yarn|pnpm|\bbun\b|deno|\bmake\b|mise|\btox\b|nox|gradle|mvn"
-    r"|check|\bci\b|python",
-    re.I,
-)
-
-_READING = regex(r"^\s*(?:cat|grep|rg|git|gh|less|ls|find|echo|curl)\b")
-
-_SUMMARY = regex(
-    r"(?<!=)=++ (?=[^=\n]*+(?<= )=+$)"
-    r"(?P<pytest>(?=[^=\n]*\b(?:passed|failed|errors?|skipped|no tests ran)\b)[^=\n]* in [\d.:]+[^=\n]*?) =+$"
-    r"|^(?P<quiet>\d+ (?:passed|failed|skipped|errors?)\b[^\n]{0,200} in [\d.]+s.*)$"
-    r"|^(?P<cargo>test result: .*)$"
-    r"|^\s*(?P<jest>Tests:?\s+\d+ (?:passed|failed|skipped|todo|total).*)$"
-    r"|^\s*(?P<mocha>\d+ (?:passing|failing)\b.*)$"
-    r"|^(?P<unittest>Ran \d+ tests? in .*|FAILED \((?:failures|errors)=.*\)|OK(?: \(skipped=\d+\))?)$"
-    r"|^(?P<rspec>\d+ (?:examples?|runs|tests), .*)$"
-    r"|^(?P<phpunit>OK \(\d+ tests?, .*\)|Tests: \d+, Assertions: .*)$"
-    r"|^(?:\[\w+\] )?(?P<maven>Tests run: .*)$"
-    r"|^(?P<gradle>\d+ tests? completed, .*)$"
-    r"|^(?P<ctest>\d+% tests passed, .*)$"
-    r"|^(?P<dotnet>(?:Passed|Failed)! {1,4}- .*)$"
-    r"|^# (?P<node>(?:tests|pass|fail) \d+)$"
-    r"|^\s*(?P<bun>\d+ (?:pass|fail))$"
-    r"|^(?:ok|FAILED) \| (?P<deno>\d+ passed.*)$"
-    r"|^(?P<gofail>--- FAIL: .*|FAIL\t.*)$"
-    r"|^(?P<go>ok  \t.*)$",
-)
-
-_ALL_LINES = frozenset({"unittest", "mocha", "node", "bun", "gofail"})  # runners whose summary takes several lines
-
-
-def test_result(command: str, output: str) -> str:
-    """What a test run said of itself in its last summary, in its own words; "" where there is none."""
-    if not _TESTING.search(command) or _READING.match(command):
-        return ""
-    found: dict[str, list[str]] = {}
-    for line in output.splitlines():
-        match = _SUMMARY.search(line.rstrip()) if len(line) < 600 else None
-        if match is not None and match.lastgroup is not None:
-            found.setdefault(match.lastgroup, []).append(one_line(match[match.lastgroup]))
-    if not any(line.startswith("Ran") for line in found.get("unittest", ())):
-        found.pop("unittest", None)
-    if not found:
-        return ""
-    kind = "gofail" if "gofail" in found else next(reversed(found))
-    lines = found[kind]
-    if kind == "cargo":
-        return next((line for line in lines if "FAILED" in line), lines[-1])
-    return "; ".join(list(dict.fromkeys(lines))[-4:] if kind in _ALL_LINES else lines[-1:])
-
-
-_SAYS_FAILED = regex(r"\b[1-9]\d* (?:failed|failing|failures?|errors?|fail)\b|\bFAIL(?:ED|URES)?\b|# fail [1-9]")
-
-
-def says_failed(result: str) -> bool:
-    """Whether a test result says that a test failed."""
-    return _SAYS_FAILED.search(result) is not None
-
-
-# ---- errors ----
-
-NAMED = 120
-"""Characters of a command that name it beside an error or a test result."""
-
-_LONG_ERROR = 300
-
-_FIXES = 3  # files that are named as the fix, the last that were changed
-
-
-@dataclass(slots=True)
-class _Since:
-    """The errors of a command that failed, and what was changed and what passed since."""
-
-    errors: list[ErrorFact] = field(default_factory=list)
-    changed: dict[str, None] = field(default_factory=dict)
-    ran: list[str] = field(default_factory=list)
-
-
-class Troubles:
-    """The errors of a stretch; `unsolved` are those known before that nothing has fixed yet."""
-
-    def __init__(self, unsolved: Iterable[ErrorFact]) -> None:
-        self.errors: dict[tuple[str, str], ErrorFact] = {}
-        self._failing: dict[str, _Since] = {}
-        for error in unsolved:
-            if not error.fixed_by:
-                self._failing.setdefault(_same(error.command), _Since()).errors.append(error)
-
-    def failed(self, line: str, command: str, time: str) -> None:
-        """A command or tool failed with this line of error; "" where none was found."""
-        if not line:
-            return
-        line = trimmed(line, _LONG_ERROR)
-        error = ErrorFact(line, command, "", time)
-        self._put(error)
-        before = self._failing.get(_same(command), _Since()).errors
-        self._failing[_same(command)] = _Since([e for e in before if (e.error, e.command) != (line, command)] + [error])
-
-    def changed(self, path: str) -> None:
-        """A file was changed."""
-        for since in self._failing.values():
-            _put_last(since.changed, path, None)
-
-    def passed(self, command: str, time: str) -> None:
-        """A command passed: the errors of the same command, alone or at its beginning, are fixed."""
-        same, named = _same(command), _same(trimmed(command, NAMED))
-        for failing in [name for name in self._failing if name == named or same.startswith(name + " && ")]:
-            since = self._failing.pop(failing)
-            for error in since.errors:
-                self._put(replace(error, fixed_by=_fix(since), last=time))
-        for since in self._failing.values():
-            since.ran.append(command)
-
-    def _put(self, error: ErrorFact) -> None:
-        _put_last(self.errors, (error.error, error.command), error)
-
-
-def _same(command: str) -> str:
-    """One form for commands that differ only in spaces and in where their errors are sent."""
-    return " ".join(command.replace(" 2>&1", "").split())
-
-
-_LOOKS = regex(r"(?:ls|cat|grep|rg|head|tail|find|echo|pwd|git (?:status|log|diff|show|branch))\b")
-
-
-def _fix(since: _Since) -> str:
-    if since.changed:
-        return "edited " + ", ".join(list(since.changed)[-_FIXES:])
-    ran = next((command for command in reversed(since.ran) if not _LOOKS.match(command)), "")
-    return "ran " + trimmed(ran.split("\n")[0], 160) if ran else "passed when run again"
-
-
-def _put_last(found: dict[_Key, _Value], key: _Key, value: _Value) -> None:
-    """Set an entry; it becomes the newest, which stands at the end."""
-    found.pop(key, None)
-    found[key] = value
-
+from ralf.transcripts.typed import outside_tags
 
 # ---- facts ----
 
@@ -245,13 +46,15 @@ _LONG_REQUEST, _REQUEST_HEAD, _REQUEST_TAIL = 1200, 900, 250
 
 _OWN_WORDS, _OWN_HEAD, _OWN_TAIL = 6000, 4500, 1400  # of a request without what was pasted into it
 
-_OPEN_FILES = 10
+_OPEN_FILES = 8
 
 _RUNNING = 10  # tasks of the background
 
 _STOPS = ("killshell", "killbash", "taskstop")
 
-_OUTPUT_KEPT = (700, 300)  # characters of the output that the agent had just seen
+_OUTPUT_KEPT = (500, 400)  # characters of the output that the agent had just seen
+
+_OUTPUT_LINE = 300  # characters of one line of it
 
 
 @dataclass(frozen=True, slots=True)
@@ -314,6 +117,31 @@ def _request_kept(text: str) -> tuple[str, int]:
     return kept, max(0, len(text) - len(kept))
 
 
+def _seen(tool: str, command: str, call: Event, result: Event) -> str:
+    """What a call was, and what it printed: of an edit its first new line, of a file that was read its name alone, for
+    the next agent can read it, too.
+    """
+    asked = f"{tool}: {trimmed(one_line(command or commands.named_in(call.input) or call.text), NAMED)}"
+    did = "" if command or result.failed else commands.did_by(tool, call.input)
+    if did:
+        line = commands.first_change(call.input)
+        return f"{asked}\n{trimmed(line, 2 * NAMED)}" if line else asked
+    return f"{asked}\n{_ends(outside_tags(result.text))}".rstrip()
+
+
+def _ends(output: str) -> str:
+    """The first and the last lines of an output, and how many lie between them."""
+    if len(output) <= sum(_OUTPUT_KEPT):
+        return output
+    lines = [trimmed(line, _OUTPUT_LINE) for line in output.splitlines() if line.strip()]
+    first = sum(size <= _OUTPUT_KEPT[0] for size in accumulate(map(len, lines)))
+    last = min(len(lines) - first, sum(size <= _OUTPUT_KEPT[1] for size in accumulate(map(len, reversed(lines)))))
+    between = len(lines) - first - last
+    return (
+        "\n".join([*lines[:first], f"[{between} lines left out]", *lines[len(lines) - last :]]) if between else output
+    )
+
+
 class _Reader:
     """Collects facts event by event; every collection keeps its newest entry at its end."""
 
@@ -333,8 +161,11 @@ class _Reader:
         self.outcome = work.outcome
         self.running = {task.id: task for task in work.running}
         self.troubles = Troubles(unsolved)
+        self.git = Git(work.git)
 
     def take(self, event: Event) -> None:
+        if event.branch and not event.agent:
+            self.git.stands_on(clean(one_line(event.branch)))
         if event.kind == "assistant":
             self._stated(event.text)
         elif event.kind == "user":
@@ -342,8 +173,11 @@ class _Reader:
             self._request(event.text, event.timestamp)
         elif event.kind == "call":
             self.calls[event.call_id] = event
-        elif event.task and event.kind == "other":
-            self.running.pop(event.task, None)
+        elif event.kind == "other":
+            if event.task:
+                self.running.pop(event.task, None)
+            if event.tool:  # the client tells its own list
+                self.todos.take(event, event)
         elif event.kind == "result":
             call = self.calls.pop(event.call_id, None)
             self.unanswered = "" if not event.agent else self.unanswered
@@ -369,6 +203,7 @@ class _Reader:
             last_output=self.unanswered,
             outcome=self.outcome,
             running=tuple(self.running.values())[-_RUNNING:],
+            git=self.git.tree,
         )
         return Extracted(facts, work, tuple(self.calls.values()), decisions)
 
@@ -385,7 +220,7 @@ class _Reader:
         if not text or config.is_all(text):
             return
         kept, cut = _request_kept(text)
-        _put_last(self.requests, (kept, cut), RequestFact(kept, omitted=cut))
+        put_last(self.requests, (kept, cut), RequestFact(kept, omitted=cut))
         before = self.asked or self.work.last_request
         self.asked = kept if len(text) >= SUBSTANTIAL or not before else f"{before}\n{text}"
 
@@ -419,9 +254,7 @@ class _Reader:
         self._background(name, call, result)
         text = commands.command_text(call.input) if commands.is_shell(name) else ""
         if not self.todos.is_mine(name) and not result.agent and result.text.strip():
-            asked = text or commands.named_in(call.input) or one_line(call.text)
-            output = without_middle(result.text.strip(), *_OUTPUT_KEPT)[0]
-            self.unanswered = f"{name}: {trimmed(one_line(asked), NAMED)}\n{output}"
+            self.unanswered = _seen(name, text, call, result)
         if text:
             self._command(text, call, result)
         else:
@@ -456,11 +289,14 @@ class _Reader:
         new = _command_fact(text, result)
         old = self.commands.pop(same_command(new), None)
         self.commands[same_command(new)] = again(old, new) if old else new
+        if not result.failed:
+            self.git.ran(text, result.text, lambda path: self._relative(path, call.cwd))
         for commit, message in commits(text, result.text):
-            _put_last(self.commits, commit, CommitFact(commit, message, time))
+            put_last(self.commits, commit, CommitFact(commit, message, time))
         said, named = test_result(text, result.text), trimmed(text, NAMED)
         if said:
-            _put_last(self.tests, named, TestFact(named, said, time))
+            self.git.tested()
+            put_last(self.tests, named, TestFact(named, said, time))
         if result.failed:
             self.troubles.failed(error_line(result.text), named, time)
             return
@@ -490,6 +326,7 @@ class _Reader:
         self.paths[path] = PathFact(path, commands.in_order(((*old.did, did)) if old else (did,)), time)
         if did == "read":
             return
+        self.git.changed(path)
         self.open.pop(path, None)
         if did != "deleted":
             self.open[path] = OpenFile(path, time)
@@ -506,7 +343,7 @@ _DIGEST = regex(r"[0-9a-f]{64}\Z")
 
 _KINDS = ("decision", "rule", "failed-approach")
 
-_DECISION_STATUSES = ("active", "superseded", "reversed", "dropped")
+_DECISION_STATUSES = ("active", "superseded", "reversed", "done", "dropped")
 
 _KINDS_OF_IMPORTS = ("decision", "failed-approach")
 

@@ -9,12 +9,14 @@ request keeps it all the same.
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import groupby
 from typing import NamedTuple
 
 from ralf.facts import pastewords
+from ralf.facts.errors import telling_errors
 from ralf.text.cleaning import without_middle
 from ralf.text.matcher import AnyOf
 from ralf.text.patterns import regex
@@ -124,6 +126,9 @@ def _without_report(line: str) -> str:
     return line[: told.end()] if told else line
 
 
+_ERRORS = 2  # lines of a paste's middle that name one, and stay
+
+
 def shortened(text: str) -> str:
     """A message in which each paste has lost its middle, and which has lost its own where it is longer than 40,000
     characters: what a person wrote around a paste stands whole. Of what shows no end, and may be theirs, the sentences
@@ -136,8 +141,16 @@ def shortened(text: str) -> str:
         part = "\n".join(lines[number] for number in numbers)
         if is_pasted and not is_sure and len(part) > _HEAD + _TAIL:
             part = f"{part[:_HEAD]}{_orders(part[_HEAD:-_TAIL])}{part[-_TAIL:]}"
-        kept.append(without_middle(part, _HEAD, _TAIL)[0] if is_sure else part)
+        kept.append(_without_middle(part) if is_sure else part)
     return "\n".join(kept)
+
+
+def _without_middle(part: str) -> str:
+    """A paste without its middle, but for the first lines there that name an error."""
+    kept, omitted = without_middle(part, _HEAD, _TAIL)
+    named = [line for line in telling_errors(part, len(part)) if line not in kept][:_ERRORS] if omitted else []
+    cut = kept.find(" … ", _HEAD // 2)
+    return f"{kept[:cut]}{''.join(f' … {line}' for line in named)}{kept[cut:]}" if named else kept
 
 
 def _orders(text: str) -> str:
@@ -172,6 +185,16 @@ def _language(text: str) -> str:
     )
     (most, name), (second, _) = counts[:2]
     return name if most >= 4 and most >= 2 * second and len(said) >= 8 else ""
+
+
+_TYPED = regex(
+    r"(?:and |but |so |also )?we (?:also |just |still |then |do )?(?:need|should|want|must|have) (?:to )?[a-z]"
+)
+
+
+def _is_typed(text: str) -> bool:
+    """Whether a paragraph begins without a capital by saying what "we" need: documents and letters do not begin so."""
+    return bool(_TYPED.match(text))
 
 
 class _Paragraph(NamedTuple):
@@ -229,7 +252,7 @@ class _Message:
 
     def _last_of_paragraph(self, number: int) -> int:
         """The last line of the paragraph in which a line with text stands."""
-        return next(part.end for part in self._paragraphs if part.end > number) - 1
+        return self._paragraphs[bisect_right(self._paragraphs, number, key=lambda part: part.end)].end - 1
 
     def _closing(self, first: int) -> int:
         """The first line of the paragraph in which a person asks, behind a paste that shows no end, else the number of
@@ -313,7 +336,7 @@ class _Message:
         rest = [p for p in parts if p not in asking]
         if not asking or any(pastewords.OWN_LIST(p.text) for p in rest):
             return
-        spoken = [p for p in rest if pastewords.OWN_VOICE.search(p.text)]
+        spoken = [p for p in rest if pastewords.OWN_VOICE.search(p.text) or _is_typed(p.text)]
         others = any(pastewords.OF_SOMEBODY(p.text) for p in asking)
         if spoken or any(pastewords.ASKS_ME.search(p.text) for p in rest):
             long = [p for p in rest if len(p.text.split()) > pastewords.RULE_OR_TWO]

@@ -237,7 +237,7 @@ POINTS_AT = AnyOf(
 """A question about something beside it, or about what the person has said."""
 
 TITLE = AnyOf(
-    r"\s*(?:#+ )?(?:[^\s.!?:;,][^.!?:;,\n]{0,50} (?:/|·|\||>|»|\u2014|\u2013) [^.!?:;\n]{1,60}"
+    r"\s{0,99}+(?:#+ )?(?:[^\s.!?:;,][^.!?:;,\n]{0,50} (?:/|·|\||>|»|\u2014|\u2013) [^.!?:;\n]{1,60}"
     r"|(?!(?:step|phase|part|problem|task|stage|option|issue|goal|question|bug|point|punkt|schritt|teil|étape"
     r"|paso|ticket)\b)"
     r"[^\W\d_]{3,16}\.? (?:\d{1,3}|[IVX]{1,4})(?:[.:].*)?)\Z",

@@ -305,7 +305,10 @@ class TodoList:
             self._update(call.input)
         elif name == "tasklist":
             listed = _LISTED.finditer(result.text)
-            self._set([_todo(_without_blockers(m[3]), m[2], m[1]) for m in listed] or self.todos)
+            known = {todo.id: todo.content for todo in self.todos}
+            self._set(
+                [_todo(_as_known(_without_blockers(m[3]), known.get(m[1])), m[2], m[1]) for m in listed] or self.todos
+            )
 
     def said(self, text: str) -> None:
         """Follow what the agent says of its place in a plan, at the beginning of a line: "Step 7 of 10: pack",
@@ -390,6 +393,11 @@ def _todos(listed: Sequence[Any]) -> list[Todo]:
 def _content(item: Mapping[str, Any]) -> str:
     keys = ("content", "step", "subject", "title", "text")
     return next((item[key] for key in keys if isinstance(item.get(key), str)), "")
+
+
+def _as_known(content: str, known: str | None) -> str:
+    """What a line of a list says, without the owner at its end, as far as it is known what it said before."""
+    return known if known and content.startswith(f"{known} (") and content.endswith(")") else content
 
 
 def _without_blockers(content: str) -> str:

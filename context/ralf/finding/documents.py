@@ -6,9 +6,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
 
+from ralf.brief import wording
 from ralf.errors import NotFound
 from ralf.format.codec import from_tree, to_tree
-from ralf.model import Decision, RouteContext, Section
+from ralf.model import Decision, HandOver, RouteContext, Section
 from ralf.storage import journal
 from ralf.storage.journal import Store
 from ralf.text.cleaning import MARK
@@ -25,7 +26,7 @@ CHUNK = 1_200  # characters of evidence in one document
 
 _AROUND = 600  # characters of each message that was said around a decision
 
-_SAID = frozenset(("user", "assistant", "thinking", "note"))
+_SAID = frozenset(("user", "assistant", "thinking", "note", "other"))
 
 
 class Document(NamedTuple):
@@ -33,6 +34,7 @@ class Document(NamedTuple):
 
     said         whether somebody said it (a decision, a section, a message), or a tool printed it
     around       words that were said around it
+    by_user      whether it is a message of the user's
     session, first, last   the lines of the transcript, 0 where there are none
     """
 
@@ -43,6 +45,7 @@ class Document(NamedTuple):
     successor: str = ""
     said: bool = True
     around: str = ""
+    by_user: bool = False
     session: str = ""
     first: int = 0
     last: int = 0
@@ -70,7 +73,8 @@ def of_checkpoint(store: Store, payload: Mapping[str, Any], label: str) -> Itera
                 if said:
                     messages.append(line)
                 for chunk in chunks(line.text):
-                    yield Document("evidence", label, chunk, "", "", said, "", session, line.line, line.last)
+                    asked = line.kind == "user"
+                    yield Document("evidence", label, chunk, "", "", said, "", asked, session, line.line, line.last)
     for item in payload.get("decisions", ()):
         decision = from_tree(Decision, item)
         if decision.id:
@@ -126,13 +130,18 @@ def decisions(record: journal.Record) -> Iterator[Decision]:
 
 def of_record(record: journal.Record) -> Iterator[Document]:
     """The sections that a record brings beside a checkpoint's own: those of a file that came, a revert's, and what a
-    model made of one.
+    model made of one; and what was handed over.
     """
     if record.kind == "import":
         yield from of_sections(from_tree(RouteContext, record.payload.get("document", {})).body.sections)
     elif record.kind == "revert":
         yield _section(f"cp-{int(record.payload.get('number', 0)):03d}", record.payload)
-    elif record.kind == "refinement" and record.payload.get("text"):
+    elif record.payload.get("handover") and record.kind in ("handover", "refinement"):
+        handover = from_tree(HandOver, record.payload["handover"])
+        told, whose = "".join(wording.handover_lines(handover)), wording.handed_over_by(handover)
+        label = str(record.payload.get("refines", ""))
+        yield from (Document("fact", label, f"{whose}\n{piece}") for piece in chunks(told) if piece.strip())
+    elif record.kind == "refinement" and record.payload.get("text") and not record.payload.get("above"):
         yield _section(str(record.payload.get("refines", "")), record.payload)
 
 

@@ -30,7 +30,7 @@ from ralf.text.patterns import regex
 # is a range, and the cost of asking one route does not depend on the others.
 
 
-VERSION = 9
+VERSION = 11
 
 WAIT = 30.0
 """Seconds for which we wait for another process that writes the index."""
@@ -41,7 +41,7 @@ _LINES = 8  # a message and the decision in it begin no further apart than this
 
 _FILES_BESIDE = ("-journal", "-wal", "-shm")  # which SQLite opens by their names
 
-_FOLLOWING = 8  # documents among which what follows a message is looked for
+_FOLLOWING, _FAR = 6, 200  # documents that are told to follow one, and among how many they are looked for
 
 ROUTES = "routes"
 
@@ -55,7 +55,7 @@ create index doc_of_decision on doc(label) where kind = 'decision';
 create index doc_of_checkpoint on doc(label) where kind = 'checkpoint';
 create table route(
     number integer primary key, name text unique, token text, checkpoints integer, next integer,
-    said integer, said_words integer, printed integer, printed_words integer, mark text not null default ''
+    said integer, said_size integer, printed integer, printed_size integer, mark text not null default ''
 );
 create virtual table said using fts5(text, parts, around, tokenize='porter unicode61');
 create virtual table printed using fts5(text, parts, tokenize='porter unicode61');
@@ -75,6 +75,11 @@ _TEXTS = {
     "printed": "select rowid, text from printed where rowid in (select value from json_each(?))",
 }
 
+_DECISION = (
+    "select doc.*, text from doc join said on said.rowid = doc.id"
+    " where kind = 'decision' and label = ? and doc.id between ? and ?"
+)
+
 _BESIDE = """
 select one.id, other.id from doc one join doc other
 on other.session = one.session and other.session <> '' and other.said
@@ -85,6 +90,13 @@ where one.id in (select value from json_each(:numbers)) and one.said and one.kin
 order by 1, 2
 """
 
+_NEXT = (
+    "select * from doc where id > ? and id <= ? and kind = 'evidence' and session = ? and status = ?"
+    " and (said or first = ?) order by id limit ?"
+)
+
+BY_USER = 2
+
 Table = Literal["said", "printed"]
 """What somebody said (messages, decisions, sections), and what tools printed (output, facts)."""
 
@@ -94,7 +106,9 @@ T = TypeVar("T")
 
 
 class Entry(NamedTuple):
-    """A document as it stands in the index; `size` in words, `successor`: the decision that replaced this one."""
+    """A document as it stands in the index; `size` in characters, `successor`: the decision that replaced this one,
+    `said`: 0 what a tool printed, 1 what somebody said, `BY_USER` a message of the user's.
+    """
 
     id: int
     kind: str
@@ -109,7 +123,7 @@ class Entry(NamedTuple):
 
 
 class Extent(NamedTuple):
-    """How much there is to be searched: documents, and their words on average."""
+    """How much there is to be searched: documents, and their characters on average."""
 
     documents: int
     average: float
@@ -196,13 +210,13 @@ class SearchIndex:
 
     def extent(self, table: Table, span: tuple[int, int]) -> Extent:
         """How much of a table lies within a span."""
-        said, said_words, printed, printed_words = self._db.execute(
-            "select total(said), total(said_words), total(printed), total(printed_words) from route"
+        said, said_size, printed, printed_size = self._db.execute(
+            "select total(said), total(said_size), total(printed), total(printed_size) from route"
             " where number between ? and ?",
             (span[0] >> ROUTE_BITS, span[1] >> ROUTE_BITS),
         ).fetchone()
-        documents, words = (said, said_words) if table == "said" else (printed, printed_words)
-        return Extent(int(documents), words / documents if documents else 1.0)
+        documents, size = (said, said_size) if table == "said" else (printed, printed_size)
+        return Extent(int(documents), size / documents if documents else 1.0)
 
     def newest(self, table: Table, match: str, span: tuple[int, int], most: int) -> list[int]:
         """The newest `most` documents within a span that match an FTS5 expression, in the time that these take."""
@@ -236,6 +250,11 @@ class SearchIndex:
         """The documents' texts."""
         return dict(self._db.execute(_TEXTS[table], (json.dumps(list(numbers)),)).fetchall())
 
+    def decision(self, label: str, route: int) -> tuple[Entry, str] | None:
+        """A decision of a route, by the route's number, with its text."""
+        row = self._db.execute(_DECISION, (label, *span_of(route))).fetchone()
+        return (Entry(*row[:-1]), row[-1]) if row is not None else None
+
     def beside(self, numbers: Iterable[int]) -> dict[int, list[int]]:
         """For decisions the messages in which they stand, for messages the decisions in them, by their lines."""
         found: dict[int, list[int]] = {}
@@ -245,11 +264,18 @@ class SearchIndex:
         return found
 
     def following(self, entry: Entry) -> list[tuple[Entry, str]]:
-        """The evidence of the same kind that comes next, in its order: the rest of a message, the messages after it."""
-        near = self.entries(range(entry.id + 1, entry.id + 1 + _FOLLOWING))
-        chosen = [near[n] for n in sorted(near) if near[n].kind == "evidence" and near[n].said == entry.said]
-        texts = self.texts("said" if entry.said else "printed", [other.id for other in chosen])
-        return [(other, texts[other.id]) for other in chosen if other.session == entry.session]
+        """What comes next in the transcript, in its order. Behind what was said, what was said: the rest of a message,
+        the messages after it. Behind what a tool printed, also the rest of that. What a revert took back follows
+        only what it took back, too.
+        """
+        last = min(span_of(entry.id >> ROUTE_BITS)[1], entry.id + _FAR)
+        printed = entry.first if not entry.said else -1
+        given = (entry.id, last, entry.session, entry.status, printed, _FOLLOWING)
+        chosen = [Entry(*row) for row in self._db.execute(_NEXT, given)]
+        texts = self.texts("said", [other.id for other in chosen]) | self.texts(
+            "printed", [other.id for other in chosen if not other.said]
+        )
+        return [(other, texts[other.id]) for other in chosen if other.id in texts]
 
     # ---- keeping up ----
 
@@ -397,8 +423,7 @@ class _Writer:
         self._db = database
         database.execute("insert or ignore into route values (null, ?, '', 0, 1, 0, 0, 0, 0, '')", (route,))
         row = database.execute(
-            "select number, token, checkpoints, next, said, said_words, printed, printed_words from route"
-            " where name = ?",
+            "select number, token, checkpoints, next, said, said_size, printed, printed_size from route where name = ?",
             (route,),
         ).fetchone()
         self._number, token, checkpoints, self._next, *self._counted = row
@@ -413,8 +438,8 @@ class _Writer:
     def synced(self, token: str, checkpoints: int) -> None:
         """Remember up to where the index has the route."""
         self._db.execute(
-            "update route set token = ?, checkpoints = ?, next = ?, said = ?, said_words = ?, printed = ?,"
-            " printed_words = ? where number = ?",
+            "update route set token = ?, checkpoints = ?, next = ?, said = ?, said_size = ?, printed = ?,"
+            " printed_size = ? where number = ?",
             (token, checkpoints, self._next, *self._counted, self._number),
         )
 
@@ -423,12 +448,13 @@ class _Writer:
 
         again  the words of a decision that is known stay: it was said again, or the cap has left less of it
         """
-        size = document.text.count(" ") + document.text.count("\n") + 1
+        size = len(document.text)
         if self._replaced(document, size, again):
             return
         row = (self._number << ROUTE_BITS) + self._next
         self._next += 1
-        values = (document.kind, document.label, document.status, document.successor, document.said, size)
+        said_by = document.said + document.by_user
+        values = (document.kind, document.label, document.status, document.successor, said_by, size)
         self._db.execute(
             "insert into doc values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (row, *values, document.session, document.first, document.last),

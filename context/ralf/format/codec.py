@@ -155,14 +155,14 @@ def _items_of(cls: type, texts: Items) -> tuple[Any, ...]:
     if not all(found):
         for place, text in enumerate(texts):
             if found[place] is None:
-                item = found[place] = _remember(known, text, from_tree(cls, json.loads(text)))
+                item = found[place] = remember(known, text, from_tree(cls, json.loads(text)))
                 _texts.know(item, text)
     return tuple(found)
 
 
 def _tree_of(item: Any) -> Tree:
     tree = to_tree(item)
-    _remember(_sources, id(tree), (tree, item))
+    remember(_sources, id(tree), (tree, item))
     return tree
 
 
@@ -179,7 +179,8 @@ def _known_item(cls: Any, tree: Any, at: tuple[str, ...]) -> Any:
     return source[1] if source is not None and source[1].__class__ is cls else from_tree(cls, tree, at)
 
 
-def _remember(known: dict[Any, T], key: object, value: T) -> T:
+def remember(known: dict[Any, T], key: object, value: T) -> T:
+    """Add a value to what is known, which is forgotten as a whole where it grows too large; return the value."""
     if len(known) >= _MOST_KNOWN:
         known.clear()
     known[key] = value
@@ -370,10 +371,28 @@ def yaml_pieces(tree: dict[str, Any], indent: str = "", compact: bool = False) -
             flow = None if whole else _flow(value)
             if flow is not None and len(flow) <= _LIST_WIDTH:
                 lines.append(f"{indent}{name}: {flow}")
+            elif flow is not None and all(isinstance(item, str) and len(item) <= _NAME for item in value):
+                lines += [f"{indent}{name}: [", *_wrapped(value, indent + _INDENT), f"{indent}]"]
             else:
                 lines += [f"{indent}{name}:", *_list_lines(value, indent + _INDENT, narrow)]
         else:
             lines += _scalar_lines(f"{indent}{name}: ", value, indent + _INDENT)
+    return lines
+
+
+_NAME = 160  # characters of a name, as many of which as fit stand on one line
+
+
+def _wrapped(names: Sequence[str], indent: str) -> list[str]:
+    """Names as the lines of a list in brackets: a list of them one below the other would be the longest in the file."""
+    lines: list[str] = []
+    for name in names:
+        written = _inline(name) + ","
+        if lines and len(lines[-1]) + 1 + len(written) <= _LIST_WIDTH:
+            lines[-1] += f" {written}"
+        else:
+            lines.append(indent + written)
+    lines[-1] = lines[-1][:-1]
     return lines
 
 
@@ -388,8 +407,8 @@ def _lines_at(indent: str, compact: bool) -> ById[str]:
     def lines_of(item: Any) -> str:
         tree = to_tree(item)
         lines = "\n".join(_item_lines(tree, indent, compact))
-        if indent == _INDENT and not compact and _is_exact(tree):
-            _remember(_written, (item.__class__, lines), item)
+        if indent == _INDENT and not compact and is_exact(tree):
+            remember(_written, (item.__class__, lines), item)
         return lines
 
     return ById(lines_of)
@@ -403,21 +422,11 @@ def written_item(cls: type[T], lines: str) -> T | None:
     return _written.get((cls, lines))
 
 
-def _is_exact(tree: Any) -> bool:
+def is_exact(tree: Any) -> bool:
     """Whether a tree is read as it was written: a number that is not canonical is read as text."""
     if isinstance(tree, dict | list):
-        return all(map(_is_exact, tree.values() if isinstance(tree, dict) else tree))
+        return all(map(is_exact, tree.values() if isinstance(tree, dict) else tree))
     return not isinstance(tree, int | float) or meaning(_inline(tree)) == tree
-
-
-def _size(item: Any) -> int:
-    from ralf.text import tokens  # here: a read needs no estimate
-
-    return tokens.estimate(yaml_pieces({"decisions": [item]})[1])
-
-
-sizes = ById(_size)
-"""About how many tokens each item of a top-level list takes in the file."""
 
 
 def _is_dataclass(item: object) -> bool:
@@ -488,10 +497,24 @@ def _quoted(text: str) -> str:
         if '"' not in text and "\\" not in text:
             return f'"{text}"'
         return "'" + text.replace("'", "''") + "'"
+    return quoted(text)
+
+
+def quoted(text: str) -> str:
+    """A text in double quotes, on one line, as JSON and YAML read it."""
     escaped = json.dumps(text, ensure_ascii=False)
     return _NEEDS_ESCAPE.sub(
         lambda match: f"\\U{ord(match[0]):08x}" if ord(match[0]) > 0xFFFF else f"\\u{ord(match[0]):04x}", escaped
     )
+
+
+def flow(value: Any) -> str:
+    """A tree in our YAML, on one line whatever it holds."""
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{_key(key)}: {flow(inner)}" for key, inner in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(flow, value)) + "]"
+    return quoted(value) if isinstance(value, str) else _inline(value)
 
 
 @lru_cache(maxsize=1024)

@@ -17,6 +17,8 @@ MAX_BYTES = 1 << 20
 
 MAX_DEPTH = 8
 
+_TOO_DEEP = "maximum nesting depth"
+
 MAX_ITEMS = 5_000  # of one list or mapping: ours hold a few hundred, and what compares them takes time by their square
 
 MAX_KEY = 128  # a longer one, written back with escapes, would be more than YAML reads as a key
@@ -40,24 +42,26 @@ class BadYaml(ValueError):
 # ---- reading ----
 
 
-def load(text: str) -> dict[str, Any]:
+def load(text: str, *, most_bytes: int = MAX_BYTES, most_items: int = MAX_ITEMS) -> dict[str, Any]:
     """The mapping that `text` holds; BadYaml says what is wrong and where.
 
     Refused: over 1 MiB, deeper than 8 levels, more than 5,000 items in one place, anchors, aliases, tags, merge keys, a
     key twice, a key that is no text, control characters, and anything but one mapping. Scalars that are not canonical
-    stay text (see docs/format.md).
+    stay text (see docs/format.md). A caller whose time grows with the size alone may allow more.
     """
-    if len(text) > MAX_BYTES:
-        raise BadYaml(f"front matter of more than {MAX_BYTES:,} characters")
+    if len(text) > most_bytes:
+        raise BadYaml(f"front matter of more than {most_bytes:,} characters")
     found = _FORBIDDEN.search(text) or _LINE_BREAKS.search(text)
     if found:
         raise BadYaml(f"control character U+{ord(found[0]):04X}", text.count("\n", 0, found.start()) + 1)
     loader = _LOADER(text)
     try:
-        return _document(loader)
+        return _document(loader, most_items)
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
         what = getattr(error, "problem", None) or getattr(error, "reason", None) or str(error)
+        if _TOO_DEEP in str(what):  # of the scanner, which looks further ahead than we have read
+            what = f"nested deeper than {MAX_DEPTH} levels"
         raise BadYaml(str(what).splitlines()[0], mark.line + 1 if mark else 0) from None
     except BadYaml:
         raise
@@ -100,11 +104,11 @@ def scalars(text: str) -> Iterator[Scalar]:
             depth += 1
 
 
-def _document(loader: Any) -> dict[str, Any]:
+def _document(loader: Any, most: int) -> dict[str, Any]:
     loader.get_event()  # the stream's start
     if isinstance(loader.get_event(), yaml.StreamEndEvent):
         return {}
-    tree = _value(loader, loader.get_event(), 1)
+    tree = _value(loader, loader.get_event(), 1, most)
     loader.get_event()  # the document's end
     following = loader.get_event()
     if not isinstance(following, yaml.StreamEndEvent):
@@ -116,7 +120,7 @@ def _document(loader: Any) -> dict[str, Any]:
     return tree
 
 
-def _value(loader: Any, event: Any, depth: int) -> Any:
+def _value(loader: Any, event: Any, depth: int, most: int) -> Any:
     if isinstance(event, yaml.AliasEvent) or event.anchor is not None:
         raise BadYaml("anchors and aliases are not allowed", _line(event))
     if event.tag is not None and event.tag != "!":
@@ -125,19 +129,20 @@ def _value(loader: Any, event: Any, depth: int) -> Any:
         return _scalar(event)
     if depth > MAX_DEPTH:
         raise BadYaml(f"nested deeper than {MAX_DEPTH} levels", _line(event))
-    return _list(loader, depth) if isinstance(event, yaml.SequenceStartEvent) else _mapping(loader, depth)
+    make: Any = _list if isinstance(event, yaml.SequenceStartEvent) else _mapping
+    return make(loader, depth, most)
 
 
-def _list(loader: Any, depth: int) -> list[Any]:
+def _list(loader: Any, depth: int, most: int) -> list[Any]:
     items: list[Any] = []
     while not isinstance(event := loader.get_event(), yaml.SequenceEndEvent):
-        if len(items) == MAX_ITEMS:
-            raise BadYaml(f"a list of more than {MAX_ITEMS:,} items", _line(event))
-        items.append(_value(loader, event, depth + 1))
+        if len(items) == most:
+            raise BadYaml(f"a list of more than {most:,} items", _line(event))
+        items.append(_value(loader, event, depth + 1, most))
     return items
 
 
-def _mapping(loader: Any, depth: int) -> dict[str, Any]:
+def _mapping(loader: Any, depth: int, most: int) -> dict[str, Any]:
     tree: dict[str, Any] = {}
     while not isinstance(event := loader.get_event(), yaml.MappingEndEvent):
         if not isinstance(event, yaml.ScalarEvent):
@@ -149,11 +154,11 @@ def _mapping(loader: Any, depth: int) -> dict[str, Any]:
             raise BadYaml("merge keys are not allowed", _line(event))
         if len(key) > MAX_KEY:
             raise BadYaml(f"a key of more than {MAX_KEY} characters", _line(event))
-        if len(tree) == MAX_ITEMS:
-            raise BadYaml(f"a mapping of more than {MAX_ITEMS:,} keys", _line(event))
+        if len(tree) == most:
+            raise BadYaml(f"a mapping of more than {most:,} keys", _line(event))
         if key in tree:
             raise BadYaml(f"the key {key!r} twice", _line(event))
-        tree[key] = _value(loader, loader.get_event(), depth + 1)
+        tree[key] = _value(loader, loader.get_event(), depth + 1, most)
     return tree
 
 

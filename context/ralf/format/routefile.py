@@ -1,33 +1,55 @@
-"""The route file as text: parse and render, nothing else; its comments kept. Format: docs/format.md."""
+"""The route file as text: parse and render, nothing else. Format: docs/format.md."""
 
 from __future__ import annotations
 
 import os
 import re
+import zlib
 from codecs import BOM_UTF8
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import lru_cache
 from math import inf
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ralf.errors import DamagedRouteFile, LaterRouteFile
-from ralf.format.codec import BadTree, Tree, from_tree, shallow, sizes, written_item, yaml_pieces
-from ralf.model import BODY, FORMAT_VERSION, Comment, Decision, RouteContext, Section
+from ralf.format import comments, listing, places
+from ralf.format.codec import BadTree, ById, Tree, from_tree, shallow, written_item, yaml_pieces
+from ralf.format.listing import Listed
+from ralf.model import BODY, FORMAT_VERSION, Body, Comment, Decision, Facts, RouteContext, Section
 from ralf.text import tokens
-from ralf.text.cleaning import clean, one_line, trimmed
 from ralf.text.patterns import regex
-
-if TYPE_CHECKING:
-    from ralf.format import guarded_yaml
-
 
 FENCE = "---"
 
 HISTORY = "## Compressed History"
 
 FOOTER = "*Kept by ralf. Edit freely: changes are taken in at the next write.*"
+
+BRIEF_TOKENS = 1_000
+"""What the derived text at the beginning of the body may take, by estimate."""
+
+MOST_IN_FRONT = 0.42
+"""The share of a file that its front matter may take, by estimate, so that it surely has at most half of it. Older
+decisions stand below the history where it would be more.
+"""
+
+SHORT_FILE = 3_500
+"""Tokens up to which a file is short enough to be read whole: its front matter may take any share."""
+
+_BEGINS, _ENDS = "<!-- ralf:{}", "<!-- ralf:{} ends -->"
+
+_BRIEF = "<!-- ralf:brief {}: written anew at each write. A line that you add here moves below this part. -->"
+
+_BRIEF_SUM = regex(r"<!-- ralf:brief (x[0-9a-f]{8})\b")
+
+_FACTS = "<!-- ralf:facts: taken from the transcripts. Edit them as you like. -->"
+
+_SCHEMA = "# yaml-language-server: $schema="
+
+SCHEMA = "route-file.schema.json"
+"""The file beside the route files in which editors find the schema of the front matter (`ralf.format.schema`)."""
 
 MAX_LINES, MAX_SECTIONS = 200_000, 1_000
 """A file with more is not read: ours hold a few, and what compares sections takes time by their square."""
@@ -73,17 +95,109 @@ def parse(content: bytes, where: object) -> RouteContext:
         guarded_yaml,  # here, and frontmatter below: a write that knows what its file holds parses none
     )
 
+    front = f"\n{front}".replace(f"\n{_SCHEMA}{SCHEMA}\n", "\n")[1:]
     try:
         tree = _front_matter(text, front)
     except guarded_yaml.BadYaml as error:
         raise DamagedRouteFile(where, error.what, _hint(where), line=error.line + 1 if error.line else 0) from None
+    lines = body.split("\n")
+    offset = text.count("\n") - len(lines) + 2
+    brief, facts = _cut_out(lines, offset, where)
+    listed, loose = _listed(facts, where)
+    made = _body(lines)
+    if loose:
+        made["before"] = "\n\n".join(filter(None, [made.get("before"), "\n".join(loose)]))
     try:
-        context = from_tree(RouteContext, {**tree, BODY: {**_body(body), **layout}})
+        context = from_tree(RouteContext, {**tree, BODY: {**made, **layout}})
     except BadTree as error:
         raise DamagedRouteFile(where, str(error), _hint(where)) from None
     _check_version(context.context_checkpoint.version, where)
-    noted = found(front)
+    is_cut = not facts and not {FOOTER, _OLD_FOOTER} & set(lines)
+    body_read = replace(_with_brief(context.body, brief), has_moved=bool(loose), is_cut=is_cut)
+    context = replace(_with_listed(context, listed), body=body_read)
+    noted = comments.found(front, ours=f"{_SCHEMA}{SCHEMA}")  # there still where an editor has moved it
     return replace(context, body=replace(context.body, comments=_kept(noted, context))) if noted else context
+
+
+def _cut_out(lines: list[str], offset: int, where: object) -> tuple[list[str], list[str]]:
+    """Take our parts, the brief and the facts, out of the lines, each with the blank line before it, and return their
+    lines with both marks; nothing for one that is not there.
+
+    Wherever they stand: no line in them can be taken for one of a person's, and no fence of theirs hides them. Of two
+    nobody can tell which one says what is so: they are reported.
+    """
+    spans = [_span(lines, name, offset, where) for name in ("brief", "facts")]
+    for (first, last), (other, _) in (spans, spans[::-1]):
+        if first < other < last:
+            raise DamagedRouteFile(where, "a part of ralf within another", _hint(where), line=other + offset)
+    brief, facts = (lines[first:last] for first, last in spans)
+    for first, last in sorted(spans, reverse=True):
+        del lines[first - 1 if first and first < last and not lines[first - 1] else first : last]
+    return brief, facts
+
+
+def _span(lines: Sequence[str], name: str, offset: int, where: object) -> tuple[int, int]:
+    """Where a part of ours begins, and where it has ended."""
+    begins, ends = _BEGINS.format(name), _ENDS.format(name)
+
+    def damaged(number: int, what: str) -> DamagedRouteFile:
+        return DamagedRouteFile(where, what, _hint(where), line=number + offset)
+
+    marks = [n for n, line in enumerate(lines) if line.startswith((f"{begins} ", f"{begins}:"))]
+    if not marks:
+        return 0, 0
+    first = marks[0]
+    if lines[first].rstrip() == ends:
+        raise damaged(first, f"the end of a part, without `{begins} … -->` above it")
+    last = next((n for n in marks if lines[n].rstrip() == ends), None)
+    if last is None:
+        raise damaged(first, f"a part without `{ends}` below it")
+    if more := [n for n in marks if n not in (first, last)]:
+        raise damaged(more[0], f"a second part that begins with `{begins}`, or a second end: leave one")
+    return first, last + 1
+
+
+def _listed(lines: list[str], where: object) -> tuple[Listed, list[str]]:
+    """What the part with the facts says, and the lines in it that are a person's own."""
+    try:
+        listed, loose = listing.read(lines[1:-1])
+    except listing.TooMuch as error:
+        raise DamagedRouteFile(where, str(error), _hint(where)) from None
+    return listed, [as_note(line) for line in loose]
+
+
+_STRUCTURAL = regex(r"#{1,6}(?: |\Z)|---|[`~]{3}|<!-- ralf:|\*(?:Kept by ralf|This file is auto)")
+
+
+def as_note(line: str) -> str:
+    """A line that a person wrote into one of our parts as one that can stand anywhere."""
+    return f"  {line}" if _STRUCTURAL.match(line) else line
+
+
+def _with_listed(context: RouteContext, listed: Listed) -> RouteContext:
+    """The context with what stands below the history; a file of an earlier version has its facts in the front."""
+    kinds = {key: value for key in _KINDS if (value := getattr(listed.facts, key))}
+    facts = replace(context.facts, **kinds) if kinds else context.facts
+    decisions = (*listed.decisions, *context.decisions) if listed.decisions else context.decisions
+    if listed.sources:
+        decisions = places.joined(decisions, listed.sources)
+    words: dict[str, Any] = {key: said for key, said in listed.words.items() if not getattr(context.active_work, key)}
+    work = replace(context.active_work, **words) if words else context.active_work
+    return replace(context, facts=facts, decisions=decisions, active_work=work)
+
+
+_KINDS = ("paths", "commands", "errors", "commits", "tests", "requests", "names", "extra")
+
+
+def _with_brief(body: Body, lines: list[str]) -> Body:
+    if not lines:
+        return body
+    told, text = _BRIEF_SUM.match(lines[0]), "\n".join(lines[1:-1])
+    return replace(body, brief=text, is_brief_edited=told is None or told[1] != _sum_of(text))
+
+
+def _sum_of(text: str) -> str:
+    return f"x{zlib.crc32(text.encode('utf-8', 'surrogatepass')):08x}"
 
 
 def _front_matter(text: str, front: str) -> Tree:
@@ -168,8 +282,7 @@ def _hint(where: object) -> str:
     return f"mend the file, or move it away to have it made anew from the journal: {where}"
 
 
-def _body(text: str) -> Tree:
-    lines = text.split("\n")
+def _body(lines: list[str]) -> Tree:
     fenced = _fenced(lines)
     free = [number for number in range(len(lines)) if number not in fenced]
     footer = next((number for number in free if _is_footer(lines, number)), len(lines))
@@ -267,40 +380,111 @@ def _behind_footer(lines: list[str], number: int) -> int:
 
 def render(context: RouteContext) -> str:
     """The route file that shows a context; `parse(render(context)) == context` for clean text."""
-    text = "\n".join(_pieces(context)) + "\n"
+    text = "\n".join(_whole(context)) + "\n"
     body = context.body
     if body.crlf:
         text = text.replace("\n", "\r\n")
     return f"\ufeff{text}" if body.bom else text
 
 
+def _listed_size(decision: Decision) -> int:
+    lines = "\n".join(listing.decision_lines(places.bare(decision)))
+    return tokens.estimate(lines) + places.TOKENS * len(places.of(decision)) + 1
+
+
+_in_body = ById(_listed_size)
+"""As `places.sizes`, of a decision among the older ones, below the history."""
+
+
 def estimate(context: RouteContext) -> int:
     """About how many tokens the route file has: what `tokens.estimate` says of its text."""
-    pieces = _pieces(replace(context, decisions=context.decisions[:1]))
-    breaks = pieces.count("")  # a line break, too, where there is no more
-    return sum(map(_estimate, pieces)) + breaks + sum(sizes.of(context.decisions[1:]))
+    context = replace(context, body=replace(context.body, brief=""))
+    front, body = (_sum_of_estimates(part) for part in _pieces(replace(context, decisions=context.decisions[:1])))
+    front, body = front + sum(places.sizes.of(context.decisions[1:])), body + BRIEF_TOKENS
+    return _moved(context, front, body)[1]
+
+
+def _moved(context: RouteContext, front: int, body: int) -> tuple[int, int]:
+    """How many decisions stand below the history, for a front matter and a body of so many tokens with all in the
+    first; and how many tokens the file then has.
+    """
+    moved = 0
+    if front + body > SHORT_FILE:
+        for size, listed in zip(places.sizes.of(context.decisions), _listed_sizes(context.decisions), strict=True):
+            if front <= MOST_IN_FRONT * (front + body):
+                break
+            front, body, moved = front - size, body + listed, moved + 1
+    return moved, front + body
+
+
+def _listed_sizes(decisions: Sequence[Decision]) -> Iterator[int]:
+    """What each takes in the body, a few at a time: the newest stay in the front matter, and need no size there."""
+    for start in range(0, len(decisions), _FEW):
+        yield from _in_body.of(decisions[start : start + _FEW])
+
+
+_FEW = 32
+
+
+def _sum_of_estimates(pieces: Sequence[str]) -> int:
+    return sum(map(_estimate, pieces)) + pieces.count("")  # a line break, too, where there is no more
 
 
 # A fold measures the file after each record.
 _estimate = lru_cache(maxsize=1024)(tokens.estimate)
 
 
-def _pieces(context: RouteContext) -> list[str]:
-    """The text in pieces that a line break joins."""
-    tree = shallow(context.as_filed())
+def _whole(context: RouteContext) -> list[str]:
+    """The text in pieces that a line break joins, with as many decisions in its front matter as it has room for."""
+    front, body = _pieces(context)
+    moved, _ = _moved(context, _sum_of_estimates(front), _sum_of_estimates(body))
+    front, body = _pieces(context, moved) if moved else (front, body)
+    return front + body
+
+
+def _pieces(context: RouteContext, moved: int = 0) -> tuple[list[str], list[str]]:
+    """The front matter and the body in pieces that a line break joins; `moved`: decisions that stand in the body."""
+    context = context.as_filed()
+    told = places.told(context.decisions)
+    decisions = places.without(context.decisions, told)
+    words: dict[str, Any] = {key: getattr(context.active_work, key) for key in listing.WORDS}
+    none: dict[str, Any] = dict.fromkeys(words, "")
+    work = replace(context.active_work, **none)
+    tree = shallow(replace(context, facts=_NO_FACTS, active_work=work))
     body = context.body
     tree.pop(BODY, None)
-    front = [FENCE, *_front(tree, {comment.key: comment.text for comment in body.comments}), FENCE]
-    below = [body.before, HISTORY, body.preface, *_sections(body.sections), body.after, FENCE, FOOTER, body.below]
-    return front + [piece for text in below if text for piece in ("", text)]
+    if moved < len(decisions):
+        tree |= {"decisions": decisions[moved:]} if "decisions" in tree else {}
+    else:
+        tree.pop("decisions", None)
+    notes = {comment.key: comment.text for comment in body.comments}
+    front = [FENCE, *_front(tree, notes), *(_schema_line(notes) if tree else ()), FENCE]
+    listed = listing.lines(Listed(context.facts, told, tuple(decisions[:moved]), words))
+    brief = [_BRIEF.format(_sum_of(body.brief)), body.brief, _ENDS.format("brief")] if body.brief else []
+    facts = [_FACTS, *listed, _ENDS.format("facts")] if listed else []
+    history = [[text] for text in (HISTORY, body.preface, *_sections(body.sections)) if text]
+    kept = ([text] if text else [] for text in (body.before, body.after, body.below))
+    before, after, below = kept
+    parts = [brief, before, *history, facts, after, [FENCE], [FOOTER], below]
+    return front, [piece for part in parts if part for piece in ("", *part)]
+
+
+_NO_FACTS = Facts()
+
+
+def _schema_line(notes: Mapping[str, str]) -> list[str]:
+    """What tells editors the schema, unless a person named another one."""
+    return [] if any(_SCHEMA in note for note in notes.values()) else [f"{_SCHEMA}{SCHEMA}"]
 
 
 def _front(tree: Tree, noted: Mapping[str, str]) -> list[str]:
     """The front matter, each comment above its key; what was noted above a key that is gone stands at the end."""
     if not noted:
         return yaml_pieces(tree)
-    lines = [line for key, inner in tree.items() for line in (*lines_of(noted, key), *yaml_pieces({key: inner}))]
-    return lines + [line for key in noted if key not in tree for line in lines_of(noted, key)]
+    lines = [
+        line for key, inner in tree.items() for line in (*comments.lines_of(noted, key), *yaml_pieces({key: inner}))
+    ]
+    return lines + [line for key in noted if key not in tree for line in comments.lines_of(noted, key)]
 
 
 def render_sections(sections: tuple[Section, ...]) -> str:
@@ -318,86 +502,3 @@ def _sections(sections: tuple[Section, ...]) -> Iterator[str]:
             mark = _CURRENT if section.number == newest and title else ""
             heading = f"### Checkpoint {section.number}{title}{mark}"
         yield f"{heading}\n{section.text}" if section.text else heading
-
-
-# ---- comments ----
-# YAML's loaders drop comments. One above or behind a top-level key stays there; one further inside moves above the key
-# that it is in, and says which line it was about.
-
-# Not `(?:[^"]|\\.)*`: that keeps every character on a stack, 80 MB for a long scalar.
-_QUOTED = regex(r""""[^"\\\n]*(?:\\.[^"\\\n]*)*"|'[^'\n]*(?:''[^'\n]*)*'""")
-
-_MARK = regex(r"#(?<![^ \t\n].)")
-
-_INDICATOR = regex(r"[|>][-+0-9]*")
-
-_ABOUT = 80  # characters of the line that a comment was about
-
-_Span = tuple[int, int]
-
-
-def found(front: str) -> dict[str, str]:
-    """The comments of front matter that can be loaded, by the top-level key above which they stand, "" for the end."""
-    if not _MARK.search(front) or not _MARK.search(_QUOTED.sub('""', front)):
-        return {}  # as are nearly all
-    covered, keys = _covered(front)
-    lines = front.split("\n")
-    comments: dict[str, list[str]] = {}
-    for number, line in enumerate(lines):
-        place = next((m.start() for m in _MARK.finditer(line) if not _within(covered.get(number, ()), m.start())), None)
-        if place is None:
-            continue
-        said = clean(line[place:]).rstrip()
-        if place == 0:
-            key = next((name for at, name in keys if at > number), "")
-        else:
-            at, key = max(((at, name) for at, name in keys if at <= number), default=(number, ""))
-            if (at != number or not line[:place].strip()) and (about := _about(lines, number, place)):
-                said = f"{said} ← {about}"
-        comments.setdefault(key, []).append(said)
-    return {key: "\n".join(said) for key, said in comments.items()}
-
-
-def lines_of(comments: Mapping[str, str], key: str) -> Iterable[str]:
-    """The lines of the comment above a key; nothing else than a comment, whatever the text is."""
-    for line in clean(comments.get(key, "")).split("\n"):
-        if line.strip():
-            yield line if line.startswith("#") else f"# {line}"
-
-
-def _covered(front: str) -> tuple[dict[int, list[_Span]], list[tuple[int, str]]]:
-    """The columns that scalars cover in each line, and the top-level keys with their lines."""
-    from ralf.format import guarded_yaml  # the parser: only what is read needs it
-
-    covered: dict[int, list[_Span]] = {}
-    keys: list[tuple[int, str]] = []
-    lines = front.split("\n")
-    for scalar in guarded_yaml.scalars(front):
-        for number, span in _spans(scalar, lines):
-            covered.setdefault(number, []).append(span)
-        if scalar.top:
-            keys.append((scalar.line, scalar.text))
-    return covered, keys
-
-
-def _spans(scalar: guarded_yaml.Scalar, lines: list[str]) -> Iterable[tuple[int, _Span]]:
-    if scalar.style in ("|", ">"):  # a comment may stand behind the indicator
-        indicator = _INDICATOR.match(lines[scalar.line], scalar.column)
-        yield scalar.line, (scalar.column, indicator.end() if indicator else scalar.column + 1)
-        last = scalar.last if scalar.end else scalar.last - 1
-        yield from ((number, (0, len(lines[number]))) for number in range(scalar.line + 1, min(last + 1, len(lines))))
-        return
-    for number in range(scalar.line, scalar.last + 1):
-        first = scalar.column if number == scalar.line else 0
-        yield number, (first, scalar.end if number == scalar.last else len(lines[number]))
-
-
-def _within(spans: Iterable[_Span], place: int) -> bool:
-    return any(first <= place < last for first, last in spans)
-
-
-def _about(lines: list[str], number: int, place: int) -> str:
-    """The line that a comment stands in or above."""
-    line = lines[number][:place].strip()
-    following = (text.strip() for text in lines[number + 1 :] if text.strip() and not text.strip().startswith("#"))
-    return trimmed(one_line(line or next(following, "")).removeprefix("- "), _ABOUT)

@@ -15,7 +15,8 @@ from pathlib import Path
 from ralf import project as projects, routing
 from ralf.errors import Busy, DamagedRouteFile, UsageError
 from ralf.format.codec import from_tree, to_tree
-from ralf.format.routefile import parse, render
+from ralf.format.routefile import parse
+from ralf.maintenance import opaque
 from ralf.maintenance.purge import (
     Item,
     Purge,
@@ -31,7 +32,7 @@ from ralf.maintenance.purge import (
 )
 from ralf.model import RouteContext
 from ralf.project import Project
-from ralf.route import foreign, history, state
+from ralf.route import filed, foreign, history, state
 from ralf.route.load import load_state
 from ralf.route.write import open_route, utc_now
 from ralf.storage import blob_files, durable, files, journal
@@ -200,7 +201,7 @@ class _Forgetting:
             content = _content(self._project, blob.digest)
             if not wording.stands_in(content.decode("utf-8", "replace")):
                 continue
-            purged = purged_evidence(content, wording)
+            purged = _purged(content, wording, streams)
             if not streams:
                 self._gone.append(blob.digest)
             elif purged != content:
@@ -228,7 +229,8 @@ class _Forgetting:
                 writer.append("forget", payload, id=f"forget-{label or 'text'}-{writer.context.revision}")
                 writer.render_file()
         for digest in self._digests:
-            self._store.put_blob([purged_evidence(_content(self._project, digest), self._target.wording)])
+            content = _content(self._project, digest)
+            self._store.put_blob([_purged(content, self._target.wording, named.get(digest, ()))])
         listed = {str(digest) for payload in told for digest in payload.get("blobs", ())}
         return [
             blob.digest for blob in self._heap.blobs() if blob.digest[:_DIGITS] in listed and blob.digest not in named
@@ -238,7 +240,7 @@ class _Forgetting:
 
     def _purge_of(self, stream: str) -> Purge:
         item = self._target.item if stream == self._stream else Item()
-        return Purge(stream, self._target.wording, item, self._digests)
+        return opaque.purge_of(self._store, Purge(stream, self._target.wording, item, self._digests))
 
     def _changed(self, stream: str) -> int:
         """How many records of a stream hold something that is to be forgotten."""
@@ -333,6 +335,11 @@ class _Forgetting:
         )
 
 
+def _purged(content: bytes, wording: Wording, streams: Iterable[str]) -> bytes:
+    """A blob without the words, which records of some streams name."""
+    return opaque.masked(content, wording) if opaque.is_opaque(streams) else purged_evidence(content, wording)
+
+
 def _route_of(stream: str) -> str:
     return stream.removeprefix(_ROUTES)
 
@@ -394,7 +401,8 @@ def purge_file(project: Project, path: Path, purge: Purge) -> bool:
     try:
         if packed := list(unpacked(content)):  # of what is damaged the words cannot be taken out as it is
             content = b"".join(packed)
-        purged = render(from_tree(RouteContext, purge.purged(to_tree(parse(content, path))))).encode()
+        said = to_tree(filed.with_own_lines(parse(content, path)))
+        purged = filed.content_of(from_tree(RouteContext, purge.purged(said)))
     except DamagedRouteFile:
         plain = wording.without(content.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
         purged = purged_evidence(content, wording) if packed else plain
@@ -467,8 +475,9 @@ def _sweep_temporary(project: Project) -> None:
 
 
 def _caches_with(project: Project, wording: Wording) -> list[Path]:
-    """The files of the cache that hold the words, and the search index, which does in its own way."""
-    return sorted({*remains(project.cache, wording), *project.cache.glob("search*")})
+    """The files of the cache that hold the words, and the indexes of search and tasks, which do in their own way."""
+    indexes = (*project.cache.glob("search*"), *project.cache.glob("tasks/*"))
+    return sorted({*remains(project.cache, wording), *indexes})
 
 
 # --------------------

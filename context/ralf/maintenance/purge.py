@@ -19,7 +19,7 @@ from ralf.format.codec import to_tree
 from ralf.format.routefile import parse
 from ralf.model import BODY, Decision, Tombstone
 from ralf.project import Project
-from ralf.route import fold, history
+from ralf.route import filed, fold, history
 from ralf.route.cap import tombstone
 from ralf.route.load import load_state
 from ralf.storage import blob_files, journal, journal_file
@@ -82,18 +82,18 @@ class Wording:
 
     def stands_in(self, text: str) -> bool:
         """Whether the words, or what is left of them in a cut copy, stand in a text."""
-        return bool(self._spans(text))
+        return bool(self.spans(text))
 
     def without(self, text: str) -> str:
         """The text with `MARK` in the words' place; the text itself where they do not stand in it."""
-        spans = self._spans(text)
+        spans = self.spans(text)
         made, done = "", 0
         for start, end in spans:
             made += text[done:start] + MARK
             done = end
         return made + text[done:] if spans else text
 
-    def _spans(self, text: str) -> list[tuple[int, int]]:
+    def spans(self, text: str) -> list[tuple[int, int]]:
         """Where the words stand in a text, in order."""
         spans = []
         for escapes in (False, True) if _MAY_ESCAPE.search(text) else (False,):
@@ -242,7 +242,7 @@ def holds(path: Path, wording: Wording) -> bool:
 def _is_in_route_file(path: Path, content: bytes, wording: Wording) -> bool:
     """Whether the words stand in a value of a route file; in two that follow each other they only seem to."""
     try:
-        tree = to_tree(parse(content, path))
+        tree = to_tree(filed.with_own_lines(parse(content, path)))
         return wording.taken_out(tree) is not tree
     except DamagedRouteFile:
         return True

@@ -10,9 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ralf import config, project as projects, routing
+from ralf.agent import contents
 from ralf.errors import Busy, Damaged, DamagedJournal, LaterRouteFile, UnknownToken, UsageError
 from ralf.format.codec import outline
 from ralf.format.routefile import parse
+from ralf.maintenance import opaque
 from ralf.model import RouteContext
 from ralf.project import Project
 from ralf.route import fold, foreign, history, load, offsets, state
@@ -278,6 +280,7 @@ def verify(
         records += len(scan.whole())
         findings += of_journal(scan)
         findings += () if scan.damaged else health.ids(scan)
+        findings += _lost_contents(scan, held)
     archives = health.archives([*map(stream_of, routes), *others])
     return VerifyReport(tuple(routes), records, len(held), archives, tuple(findings), passed_over)
 
@@ -326,6 +329,17 @@ def _other(health: Health, stream: str) -> Scan:
         with suppress(OSError, UsageError), health.writing(stream):
             scan = health.scan(stream)
     return scan
+
+
+def _lost_contents(scan: Scan, held: Container[str]) -> Iterator[Finding]:
+    """Yield the large contents of a run that are gone though its records still name them."""
+    if not opaque.is_opaque([scan.stream]):
+        return
+    for piece in scan.whole():
+        for digest in contents.blobs_in(piece.entry.record) if piece.entry else ():
+            if digest not in held:
+                what = f"the record {piece.entry.id} has a content whose blob {digest} is lost" if piece.entry else ""
+                yield Finding(scan.lines[-1].path, what)
 
 
 def links(project: Project) -> Iterator[Path]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ralf import routing
@@ -16,13 +16,11 @@ from ralf.proof import recall as recalling
 from ralf.proof.recall import KINDS, Item, Recall, Words
 from ralf.route import history
 from ralf.route.edits import said
-from ralf.route.fold import body_of, entry_of, section_of
+from ralf.route.fold import entry_of, section_of
 from ralf.storage.journal import Digest, Store, has_blob
 from ralf.summarize import Segment, Summarizer, Summary
-from ralf.summarize.answer import MOST_SECTION
 from ralf.text.cleaning import one_line
 from ralf.text.patterns import regex
-from ralf.text.sentences import Support, claims
 from ralf.transcripts.events import read_evidence
 
 # ---- the loss report ----
@@ -72,6 +70,41 @@ class Sums:
 
 
 @dataclass(frozen=True, slots=True)
+class Answered:
+    """What became of a model's answer.
+
+    failure     why nothing came of it, "" when something did
+    kept        sentences and items that were believed
+    verdicts    how many listed items it kept, reworded, dropped …; `unmentioned`: of which it said nothing
+    unborne     sentences that were left out, each with what it names that stands nowhere in the evidence
+    refused     what else was not done, and why
+    left_alone  changes to what had moved on meanwhile
+    """
+
+    summarizer: str
+    failure: str = ""
+    kept: int = 0
+    verdicts: Mapping[str, int] = field(default_factory=dict)
+    unborne: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    refused: tuple[str, ...] = ()
+    left_alone: int = 0
+
+
+def answered(payload: Mapping[str, Any]) -> Answered:
+    """What the record of a model's answer says of it."""
+    told = payload.get("answer", {})
+    return Answered(
+        summarizer=str(payload.get("summarizer", "")),
+        failure=str(payload.get("reason", "")),
+        kept=int(payload.get("kept", 0)),
+        verdicts=told.get("verdicts", {}),
+        unborne=tuple((str(sentence), tuple(map(str, missing))) for sentence, missing in told.get("unborne", ())),
+        refused=tuple(map(str, told.get("refused", ()))),
+        left_alone=int(payload.get("left_alone", 0)),
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class LossReport(Sums):
     """What one checkpoint came to.
 
@@ -81,6 +114,7 @@ class LossReport(Sums):
     added                  what the probe found missing, so that it was added to the section: how many of each kind
     refused                the summariser whose work was refused, and why
     evidence               whether its evidence is still kept
+    answer                 what became of the answer of the model that was asked about it last; None where none was
     """
 
     route: str
@@ -96,6 +130,7 @@ class LossReport(Sums):
     refused: str
     evidence: bool
     losses: tuple[Loss, ...]
+    answer: Answered | None = None
 
 
 def account(
@@ -153,9 +188,16 @@ def loss_reports(route: str, *, at: str | None = None, root: str | os.PathLike[s
     """
     project, found = routing.find(route, root)
     wanted = history.label(at) if at is not None else None
+    payloads: dict[str, Mapping[str, Any]] = {}
+    answers: dict[str, Answered] = {}
+    for checkpoint_id, record in history.records(project, found):
+        if checkpoint_id and record.kind == "checkpoint":
+            payloads[checkpoint_id] = record.payload
+        elif record.kind in ("refinement", "unrefined") and not record.foreign:
+            answers[str(record.payload.get("refines", ""))] = answered(record.payload)
     reports = [
-        report(project, found, checkpoint_id, record.payload)
-        for checkpoint_id, record in history.checkpoints(project, found)
+        replace(report(project, found, checkpoint_id, payload), answer=answers.get(checkpoint_id))
+        for checkpoint_id, payload in payloads.items()
         if wanted in (None, checkpoint_id)
     ]
     if wanted is not None and not reports:
@@ -195,36 +237,7 @@ def _ranges(lines: Iterable[int]) -> str:
     return ", ".join(f"{first}-{last}" if last > first else str(first) for first, last in parts)
 
 
-# ---- whether a refined checkpoint may stand ----
-
-
-MOST_LOST = 0.2
-"""Share of the names, paths and numbers of the embedded section that the refined checkpoint may lose."""
-
-_JUDGED = tuple(recalling.FLOORS)
-
-_OURS = regex(r"(?m)^(?:[->*\s]+)?(?:\w+:\*\*)?\s*")
-
-
-def accept(before: RouteContext, after: RouteContext, checkpoint_id: str, items: Sequence[Item] = ()) -> str:
-    """Why a refined checkpoint is refused, "" when it may stand.
-
-    before, after  the route without and with the record that refines the checkpoint
-    items          what the checkpoint's segment holds, by `items.seen`
-
-    What the embedded section named has to stand in the refined one, or elsewhere in the file; and of the segment's
-    decisions, to-dos, numbers and names as much has to come back as `probe.refuse` asks.
-    """
-    entry = entry_of(before, checkpoint_id)
-    section = section_of(before, entry) if entry is not None else None
-    if entry is None or section is None:
-        return ""
-    had = claims(_unmarked(body_of(section)[1]))
-    refined = section_of(after, entry)
-    lost = Support([refined.text if refined is not None else "", *_elsewhere(after)]).missing_of(had)
-    if len(lost) > MOST_LOST * len(had):
-        return f"loses {len(lost)} of {len(had)} names, paths and numbers of the embedded section"
-    return recalling.refuse(*(recalled(context, checkpoint_id, items, kinds=_JUDGED) for context in (before, after)))
+# ---- what a file gives back ----
 
 
 def recalled(
@@ -235,29 +248,6 @@ def recalled(
     section = section_of(context, entry) if entry is not None else None
     words = recalling.Words.of(section.text if section is not None else "", *_elsewhere(context))
     return recalling.measure(items, words, kinds=kinds)
-
-
-def enlarged(text: str, embedded: str, context: RouteContext, added: Mapping[str, Any]) -> str:
-    """A model's section, with those lines of the embedded one that hold names, paths or numbers which would be lost.
-
-    context  the route before; `added`: what else the record brings
-    """
-    kept = Support([text, *recalling.texts([added], numbers=True), *_elsewhere(context)])
-    missing = set(kept.missing_of(claims(_unmarked(embedded))))
-    wanted = [(line, missing & set(claims(_unmarked(line)))) for line in embedded.split("\n")]
-    room = MOST_SECTION - len(text)
-    chosen: set[str] = set()
-    for line, held in sorted(wanted, key=lambda found: -len(found[1])):
-        if held & missing and len(line) + 3 <= room:
-            chosen.add(line)
-            room -= len(line) + 3
-            missing -= held
-    return "\n".join([text, *(f"- {line.strip().removeprefix('- ')}" for line, _ in wanted if line in chosen)])
-
-
-def _unmarked(text: str) -> str:
-    """A section's words, without the marks and labels that are ours."""
-    return _OURS.sub("", text)
 
 
 def _elsewhere(context: RouteContext) -> list[str]:
@@ -289,7 +279,6 @@ _ADDED = {
     "to-dos": "Also on the list",
     "paths": "Also read or edited",
     "failed commands": "Also failed",
-    "numbers": "Came up again and again",
 }
 
 

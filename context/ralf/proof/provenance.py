@@ -43,7 +43,7 @@ class Reason:
     """A claim of a route, and what stands behind it.
 
     id         DEC-003 or cp-002; `kind`: decision, rule, failed-approach, checkpoint or revert
-    status     of a decision: active, superseded, reversed, dropped
+    status     of a decision: active, superseded, reversed, done, proposed, dropped
     recorded   how it came into the route: "checkpoint cp-002", "by hand", "edit of the route file", "import"; FOREIGN
                where it did not: this user's ralf has not written it
     revision   of the journal's record that brought it, 0 where it has not been taken in yet
@@ -244,5 +244,6 @@ def _quote(line: EvidenceLine) -> Quote:
         "result": f"{line.tool or 'tool'}, answering",
         "compaction": "client, compacting",
         "note": "noted",
+        "other": "client",
     }
     return Quote(line.line, line.last, who.get(line.kind, line.kind), line.text)

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from ralf.facts.commands import command_text, is_shell
 from ralf.format.codec import to_tree
-from ralf.model import ActiveWork, Body, Facts, RouteContext, Since
+from ralf.model import ActiveWork, Body, Facts, HandOver, RouteContext, Since
 from ralf.text.cleaning import one_line
 from ralf.text.frozen import dataclass
 from ralf.text.matcher import stands_whole
@@ -413,12 +413,23 @@ def lost(context: RouteContext, text: str) -> RouteContext | None:
             errors=_lacking(words, "commands", unsolved, lambda fact: fact.error),
             requests=_lacking(words, "requests", facts.requests[-_REQUESTS:], lambda fact: fact.request),
         ),
+        began_as="",
+        handover=_handover_lacking(context.handover, words),
+        checkpoint_history=(),
         body=Body(),
         since=Since(),
     )
     facts = left.facts
-    held = (left.goal, left.decisions, facts.paths, facts.commands, facts.errors, facts.requests)
+    held = (left.goal, left.handover, left.decisions, facts.paths, facts.commands, facts.errors, facts.requests)
     return left if any(held) or left.active_work != ActiveWork() else None
+
+
+def _handover_lacking(handover: HandOver | None, words: Words) -> HandOver | None:
+    """What the agent itself handed over, where its state is not given back; a client's summary it has itself."""
+    if handover is None or handover.author == "compaction":
+        return None
+    said = handover.state or handover.goal or handover.text
+    return None if words.give_back(Item("statements", said, 0)) else handover
 
 
 def _work_lacking(work: ActiveWork, text: str, words: Words) -> ActiveWork:

@@ -114,7 +114,7 @@ class Redactor:
     def _event(self, event: Event, hits: Sequence[Span], names: Mapping[str, str]) -> Event:
         text = self.text(marked(event.text, hits)) if hits else event.text
         tree = event.input
-        if tree and (hits or event.kind == "note" or any(map(values.is_name, _keys(tree)))):
+        if tree and (hits or event.kind in ("note", "other") or any(map(values.is_name, _keys(tree)))):
             secrets = Known({event.text[span.start : span.end]: span.marker for span in hits})
             tree = _replaced(self.tree(tree), secrets)
         tool, call, cwd = names[event.tool], names[event.call_id], names[event.cwd]

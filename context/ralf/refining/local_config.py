@@ -1,4 +1,4 @@
-"""Reads `config.local.yaml` (which model this machine may run), and sums what models have cost."""
+"""Reads `config.local.yaml` (what this machine may run), and sums what models have cost."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import os
 import re
 from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -33,6 +33,10 @@ from ralf.text.patterns import regex
 
 _VARIABLE = regex(r"[A-Za-z_][A-Za-z0-9_]*")
 
+_ON_THE_DISK = ("", "files")
+
+_STORES = (*_ON_THE_DISK, "nats")
+
 _TELL_MONEY = ("claude",)  # of the models: docs/summarizers.md
 
 
@@ -49,6 +53,15 @@ class LocalConfig:
     project     the project's path: without it nothing is run, for the file may have come in an archive
     environment  variables with a key that the command needs: all others that say they hold one are left out
     redaction_key  64 hexadecimal digits, made at first need: `ralf.redact`
+    verify_commands  whether the `verify:` commands of tasks may be run: `ralf.tasks.evidence`
+    verify_timeout   seconds that one of them may take
+    store       where journals and blobs are kept: "" or `files`, or `nats`: `ralf_integrations.stores`
+    nats_servers  URLs of NATS servers
+    nats_project  the name under which they know the project
+    nats_replicas  how many of them keep each record
+    nats_user, nats_password  who we are there
+    nats_monitoring  URLs of their monitoring ports, for `ralf doctor`
+    nats_ca     path of the certificates that vouch for the servers
     """
 
     summarizer: str = ""
@@ -60,6 +73,21 @@ class LocalConfig:
     project: str = ""
     environment: tuple[str, ...] = ()
     redaction_key: str = ""
+    verify_commands: bool = False
+    verify_timeout: int = 600
+    store: str = ""
+    nats_servers: tuple[str, ...] = ()
+    nats_project: str = ""
+    nats_replicas: int = 3
+    nats_user: str = ""
+    nats_password: str = field(default="", repr=False)
+    nats_ca: str = ""
+    nats_monitoring: tuple[str, ...] = ()
+
+    @property
+    def runs_something(self) -> bool:
+        """Whether the file has anything run, or what is recorded sent somewhere."""
+        return bool(self.summarizer or self.command or self.verify_commands or self.store not in _ON_THE_DISK)
 
     @property
     def cap(self) -> Cap:
@@ -92,6 +120,8 @@ def load_local_config(path: Path) -> LocalConfig:
             raise UsageError(path, f"environment: {name!r} is no variable's name", 'environment: ["MY_KEY"]')
     if found.summarizer not in ("", *MODELS):
         raise UsageError(path, f"summarizer: expected {', '.join(MODELS)}, got {found.summarizer!r}")
+    if found.store not in _STORES:
+        raise UsageError(path, f"store: expected files or nats, got {found.store!r}", "docs/engines.md")
     try:
         _check(found)
     except UsageError as error:
@@ -120,11 +150,11 @@ def check_meant(project: Project, found: LocalConfig) -> None:
     """UsageError when the file names a command and not this project: one that came in an archive, with the right owner
     and mode, cannot know where it was unpacked; and for one that was there before the project was opted in.
     """
-    if (found.summarizer or found.command) and project.owner.has_not_accepted(project.local_config_file):
-        what = "was there before this project was opted in: nothing in it is run"
-        raise UsageError(project.local_config_file, what, "ralf context trust")
+    if found.runs_something and project.owner.has_not_accepted(project.local_config_file):
+        what = "was there before `ralf init`, so an archive may have brought it: nothing in it is run"
+        raise UsageError(project.local_config_file, what, "if you wrote it, save it again with a comment added: # mine")
     root = os.path.realpath(project.folder.parent.parent)
-    if (found.summarizer or found.command) and (not found.project or os.path.realpath(found.project) != root):
+    if found.runs_something and (not found.project or os.path.realpath(found.project) != root):
         what = f"is for {found.project}" if found.project else "does not say for which project it is"
         where = project.local_config_file
         raise UsageError(where, f"{what}: nothing in it is run", f'if you wrote it, add the line: project: "{root}"')
@@ -134,24 +164,33 @@ def choose_summarizer(project: Project, summarizer: str) -> bool:
     """Have a model improve each checkpoint of a project from now on; whether that changed the file. Only for who has
     said so. All else in the file stays as it is. Errors: as `of`; OSError, Busy.
     """
+    return _set(project, "summarizer", summarizer)
+
+
+def allow_verify_commands(project: Project) -> bool:
+    """Let the `verify:` commands of a project's tasks run from now on: as `choose_summarizer`."""
+    return _set(project, "verify_commands", value=True)
+
+
+def _set(project: Project, key: str, value: str | bool) -> bool:
     from ralf.storage import durable, files
 
     path = project.local_config_file
     project.prepare()
     with files.locked(project.folder / "locks" / "config.local.lock", str(path)):
-        if local_config_of(project).summarizer == summarizer:
+        if getattr(local_config_of(project), key) == value:
             return False
         text = registry.read(path) or ""
         before = config.tree_of(path, text)
-        wanted = {"project": os.path.realpath(project.folder.parent.parent), "summarizer": summarizer}
-        for key, value in wanted.items():
-            line = f"{key}: {json.dumps(value, ensure_ascii=False)}"
-            if key in before:
-                text = re.sub(rf"(?m)^{key}[ \t]*:.*$", lambda _, line=line: line, text)  # type: ignore[misc]
+        wanted = {"project": os.path.realpath(project.folder.parent.parent), key: value}
+        for name, each in wanted.items():
+            line = f"{name}: {json.dumps(each, ensure_ascii=False)}"
+            if name in before:
+                text = re.sub(rf"(?m)^{name}[ \t]*:.*$", lambda _, line=line: line, text)  # type: ignore[misc]
             else:
                 text += ("\n" if text and not text.endswith("\n") else "") + f"{line}\n"
         if config.tree_of(path, text) != {**before, **wanted}:
-            raise UsageError(path, "cannot be changed by a line", f"write into the file: summarizer: {summarizer}")
+            raise UsageError(path, "cannot be changed by a line", f"write into the file: {key}: {json.dumps(value)}")
         durable.write(path, text.encode())
     return True
 
@@ -159,6 +198,10 @@ def choose_summarizer(project: Project, summarizer: str) -> bool:
 def _value(path: Path, key: str, value: Any, kind: str) -> Any:
     if kind == "int":
         return config.checked(path, key, value, kind)
+    if kind == "bool":
+        if not isinstance(value, bool):
+            raise UsageError(path, f"{key}: expected true or false, got {value!r}", f"{key}: true")
+        return value
     if kind == "str":
         return "" if value is None else str(value)
     if not isinstance(value, list) or not all(isinstance(word, str | int | float) for word in value) or not value:

@@ -11,25 +11,29 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ralf import environment, project
-from ralf.errors import BlobNotFound, Busy, DamagedBlob, NotFound, RalfError, UnknownToken
+from ralf.errors import BlobNotFound, Busy, DamagedBlob, NotFound, RalfError
+from ralf.facts.grounding import Evidence
 from ralf.format.codec import dump_yaml, to_tree
-from ralf.model import Checkpoint, Decision, RouteContext
+from ralf.model import Decision, RouteContext
 from ralf.project import Project
-from ralf.proof.loss import accept, enlarged, recalled
-from ralf.proof.recall import Item, seen as seen_items
+from ralf.proof.loss import recalled
+from ralf.proof.recall import seen as seen_items
 from ralf.redact import redactor_for
 from ralf.refining import local_config
+from ralf.refining.gathering import Shown, gathered
 from ralf.refining.local_config import LocalConfig
 from ralf.route import cap, edits, fold
-from ralf.route.fold import WORK, body_of, entry_of, owed, section_of
+from ralf.route.fold import WORK, entry_of, owed, section_of
 from ralf.route.load import load_state
 from ralf.route.write import open_route
-from ralf.storage import files, journal
-from ralf.storage.journal import Record, Token
-from ralf.summarize.answer import SCHEMA, Amendment, BadAnswer, Lines, Verified, patch_of, verified
-from ralf.summarize.command import Command, NoAnswer, Usage, prompt
+from ralf.storage import files
+from ralf.storage.journal import Record
+from ralf.summarize.answer import SCHEMA, BadAnswer, patch_of
+from ralf.summarize.believed import Amendment, Believed, Lines, believed
+from ralf.summarize.command import Command, NoAnswer, Usage
+from ralf.summarize.prompting import prompt
 from ralf.text import tokens
-from ralf.transcripts.events import EvidenceLine, read_evidence
+from ralf.text.cleaning import trimmed
 
 # --------------------
 # Asks a model to improve an acknowledged checkpoint, drops unsupported items, and appends the rest as a record.
@@ -42,7 +46,7 @@ class Refinement:
     """What asking a model about one checkpoint came to.
 
     failure      why nothing came of it, "" when something did
-    kept         items that its lines bear out; `unsupported`, those that they do not: thrown away
+    kept         sentences and items that are believed; `unsupported`, those that are not: thrown away
     left_alone   changes to what had moved on meanwhile: not made
     input_tokens, output_tokens, cost_usd  as the tool says; `estimated`: the tokens are ours, it tells none
     """
@@ -68,16 +72,14 @@ def refine(
     command: Command,
     *,
     cap: local_config.Cap | None = None,
-    after: Token | None = None,
 ) -> Refinement:
     """Have a model improve one checkpoint, and record what came of it: also that nothing did, and what it cost.
 
-    cap    what may be spent in a day; when it is spent, that is what is recorded
-    after  a place in the journal before the checkpoint's record, to look for it from there
+    cap  what may be spent in a day; when it is spent, that is what is recorded
 
     The caller holds the route's worker lock. Raises NotFound (no such checkpoint), Busy, OSError, DamagedJournal.
     """
-    return _Refining(project, route, checkpoint_id, command).run(cap or local_config.Cap(), after)
+    return _Refining(project, route, checkpoint_id, command).run(cap or local_config.Cap())
 
 
 class _Refining:
@@ -92,19 +94,22 @@ class _Refining:
         self._usage = Usage()
         self._unsupported = 0
 
-    def run(self, cap: local_config.Cap, after: Token | None) -> Refinement:
+    def run(self, cap: local_config.Cap) -> Refinement:
         try:
             if cap != local_config.Cap():  # without a cap the other routes need no look
                 spends = local_config.spend_of_project(self._project).values()
                 if spent := cap.spent(local_config.total(spends, local_config.now()[:10])):
                     return self._failed(spent)
             seen = self._context()
-            record = self._record(seen, after)
-            said = list(read_evidence(self._project.store, str(record.payload.get("evidence", ""))))
-            found = self._asked(seen, record, said)
+            shown = gathered(self._project, self._route, seen, self._id)
+            if not shown.has_substance:
+                return self._failed(NOTHING)
+            found = self._asked(shown)
             if not found:
-                return self._failed(f"nothing that the lines bear out: {found.dropped} items thrown away")
-            return self._recorded(seen, record, found, seen_items(said))
+                return self._failed(
+                    f"nothing that the evidence bears out: {found.unsupported} items thrown away", found
+                )
+            return self._recorded(seen, shown, found)
         except NoAnswer as error:
             return self._failed(error.reason)
         except (BlobNotFound, DamagedBlob) as error:
@@ -122,34 +127,9 @@ class _Refining:
             raise NotFound(self._route, "no such route", "ralf context list")
         return state.recorded
 
-    def _record(self, context: RouteContext, after: Token | None) -> Record:
-        """The checkpoint's record: the newest one of its session, lines and time."""
-        entry = entry_of(context, self._id)
-        if entry is None:
-            raise NotFound(self._route, f"has no checkpoint {self._id}", f"ralf context show {self._route}")
-        found = None
-        for start in (after, None) if after is not None else (None,):
-            try:
-                for _, record in journal.read(self._project.store, self._route, after=start):
-                    found = record if not record.foreign and _is_of(record, entry) else found
-            except UnknownToken:
-                continue
-            if found is not None:
-                return found
-        raise NoAnswer("the journal has no record of this checkpoint: it was imported")
-
-    def _asked(self, seen: RouteContext, record: Record, said: list[EvidenceLine]) -> Verified:
-        payload = record.payload
-        current = [item for item in seen.decisions if item.status == "active"]
-        text = prompt(
-            said,
-            schema=SCHEMA,
-            facts=payload.get("facts", {}),
-            decisions=current,
-            work=seen.active_work,
-            keep=[str(hint) for hint in payload.get("keep", ())],
-        )
+    def _asked(self, shown: Shown) -> Believed:
         redactor = redactor_for(self._project)
+        text = prompt(shown.segment, shown.listed, shown.held)
         self._called = local_config.now()
         try:  # redacted already, but for what was kept before there was redaction
             known = environment.of_a_summarizer(self._command.keeps)
@@ -161,102 +141,103 @@ class _Refining:
             patch = patch_of(redactor.tree(answer))
         except BadAnswer as error:
             raise NoAnswer(f"the answer does not fit the schema: {error}", self._usage) from None
-        period = payload.get("period", ("", ""))
-        session = str(payload.get("source", {}).get("session", ""))
-        found = verified(
+        found = believed(
             patch,
-            Lines(said),
-            current,
-            session=session,
-            timestamp=str(period[1]),
-            imported=payload.get("origin") == "import",
+            Lines(shown.segment, imported=shown.imported),
+            Evidence(shown.evidence),
+            shown.listed,
+            session=shown.session,
+            timestamp=shown.ended,
+            imported=shown.imported,
         )
-        self._unsupported = found.dropped
+        self._unsupported = found.unsupported
         return found
 
     # ---- recording ----
 
-    def _recorded(self, seen: RouteContext, record: Record, found: Verified, items: Sequence[Item]) -> Refinement:
+    def _recorded(self, seen: RouteContext, shown: Shown, found: Believed) -> Refinement:
+        items = seen_items(shown.segment)
         with open_route(self._project, self._route) as writer:
             writer.absorb_edits()
-            payload = self._payload(seen, writer.context, record, found)
-            labelled = edits.labelled(writer.context, "refinement", payload)
-            after = fold.apply(writer.context, Record(writer.context.revision + 1, "refinement", labelled))
-            refused = accept(writer.context, after, self._id, items)
-            if not refused:
-                payload["recall"] = recalled(after, self._id, items).share
-            elif payload["text"]:  # the decisions may stand without the section
-                payload = {**payload, "title": "", "text": "", "refused": refused}
-                refused = "" if _says_something(payload) else refused
-            if not refused and not _says_something(payload):
-                refused = "the route has moved on"
+            payload = self._payload(seen, writer.context, shown, found)
+            refused = "" if _says_something(payload) else "the route has moved on"
             if entry_of(writer.context, self._id) is None:  # reverted meanwhile: nothing of it may come back
                 refused = "the checkpoint has gone from the route"
             if not refused:
+                labelled = edits.labelled(writer.context, "refinement", payload)
+                after = fold.apply(writer.context, Record(writer.context.revision + 1, "refinement", labelled))
+                payload["recall"] = recalled(after, self._id, items).share
                 digest = hashlib.sha256(json.dumps(payload, sort_keys=True).encode("utf-8", "replace")).hexdigest()
                 writer.append("refinement", payload, id=f"refinement-{self._id}-{digest[:32]}")
                 writer.render_file()
         if refused:
-            return self._failed(refused)
+            return self._failed(refused, found)
         return self._outcome(kept=found.kept, left_alone=payload["left_alone"])
 
-    def _payload(self, seen: RouteContext, now: RouteContext, record: Record, found: Verified) -> dict[str, Any]:
-        """The record: what was found, made to fit what the route has come to while the model ran."""
+    def _payload(self, seen: RouteContext, now: RouteContext, shown: Shown, found: Believed) -> dict[str, Any]:
+        """The record: what was believed, made to fit what the route has come to while the model ran."""
         left = 0
         was, still = ({item.id: item for item in context.decisions} for context in (seen, now))
 
         def moved(label: str) -> bool:
             return label not in was or was[label] != still.get(label)
 
-        decisions = []
-        for decision in found.decisions:
+        decisions: list[dict[str, Any]] = []
+        places: dict[str, str] = {}  # `#n` of what was believed to `#m` of the record
+        for number, decision in enumerate(found.decisions, start=1):
             if cap.cover(cap.of(now), decision):
                 left += 1
                 continue
             if decision.supersedes and moved(decision.supersedes):
-                decision, left = replace(decision, supersedes=""), left + 1
+                decision = replace(decision, supersedes="")
             decisions.append(to_tree(decision))
+            places[f"#{number}"] = f"#{len(decisions)}"
         amended: list[dict[str, Any]] = []
-        replaced = {item.get("supersedes") for item in decisions}
         for amendment in found.amendments:
-            other = amendment.replaced_by
-            if moved(amendment.id) or (other and (moved(other) or still[other].status != "active")):
+            by = places.get(amendment.replaced_by, "") if amendment.replaced_by[:1] == "#" else amendment.replaced_by
+            is_lost = amendment.replaced_by and (not by or (by[:1] != "#" and by not in still))
+            if moved(amendment.id) or is_lost:
                 left += 1
-            elif amendment.id not in replaced:
-                amended += _amended(amendment, still)
-        text, title = found.text, found.title
-        entry = entry_of(now, self._id)
-        old_entry = entry_of(seen, self._id)
-        old = section_of(seen, old_entry) if old_entry is not None else None
+            else:
+                amended += _amended(replace(amendment, replaced_by=by), still)
+        is_newest = bool(now.checkpoint_history) and now.checkpoint_history[-1].checkpoint_id == self._id
+        closed = {kind: list(items) for kind, items in found.closed.items() if kind in WORK and is_newest}
+        fixed = [
+            {
+                "error": error.error,
+                "command": error.command,
+                "fixed_by": f"no longer an error, says {self._command.name}",
+            }
+            for error in found.closed.get("errors", ())
+        ]
+        entry, old_entry = entry_of(now, self._id), entry_of(seen, self._id)
         section = section_of(now, entry) if entry is not None else None
-        if old is not None and old != section and section is not None:
-            text, title, left = "", "", left + 1
-        work = {}
-        if now.checkpoint_history and now.checkpoint_history[-1].checkpoint_id == self._id:
-            for key in WORK:
-                if found.work.get(key) and getattr(now.active_work, key) == getattr(seen.active_work, key):
-                    work[key] = list(found.work[key])
-                elif found.work.get(key):
-                    left += 1
-        if text and section is not None:
-            text = enlarged(text, body_of(section)[1], now, {"decisions": decisions, "active_work": work})
+        untouched = old_entry is not None and section_of(seen, old_entry) == section
+        before = shown.held.handover.done if shown.held.handover is not None else ()
+        came_to = [f"- {line}" for line in found.handover.done if line not in before]
+        text, title = ("\n".join(came_to), found.title) if untouched else ("", "")
+        left += not untouched
+        handover = replace(found.handover, author=self._command.name, timestamp=shown.ended, session=shown.session)
         added = {"title": title, "text": text, "decisions": decisions}
-        stored = tokens.count(dump_yaml(added))
-        before = tokens.count(body_of(section)[1]) if section is not None and text else 0
         return {
             **self._call(),
             **added,
+            "above": True,
+            "handover": to_tree(handover) if handover else {},
             "amended": amended,
-            "active_work": work,
+            "closed": closed,
+            "fixed": fixed,
             "kept": found.kept,
-            "unsupported": found.dropped,
+            "unsupported": found.unsupported,
             "left_alone": left,
-            "tokens_stored": max(0, int(record.payload.get("tokens_stored", 0)) - before) + stored,
+            "answer": _answer(found),
+            "tokens_stored": shown.tokens_stored + tokens.count(dump_yaml(added)),
         }
 
-    def _failed(self, reason: str) -> Refinement:
+    def _failed(self, reason: str, found: Believed | None = None) -> Refinement:
         reason = redactor_for(self._project).text(reason)  # a program tells which key it was refused for
         payload = {**self._call(), "reason": reason, "unsupported": self._unsupported}
+        payload |= {"answer": _answer(found)} if found is not None else {}
         with open_route(self._project, self._route) as writer:
             writer.absorb_edits()
             before = writer.context.revision  # who removes the reason by hand has it asked, and perhaps refused, again
@@ -294,31 +275,39 @@ class _Refining:
         )
 
 
-def _is_of(record: Record, entry: Checkpoint) -> bool:
-    if record.kind != "checkpoint":
-        return False
-    source, period = record.payload.get("source", {}), record.payload.get("period", ("", ""))
-    lines = f"{int(source.get('from_line', 0)) + 1}-{source.get('to_line', 0)}"
-    return (source.get("session"), lines, period[1]) == (entry.session, entry.lines, entry.timestamp)
+NOTHING = "nothing in it that a model could add to, so that none was asked"
+"""Why a checkpoint without substance is not improved."""
+
+_MOST_TOLD = 20  # sentences, and refusals, of an answer that its record holds
+
+_LONGEST_TOLD = 240  # characters of one
 
 
 def _says_something(payload: Mapping[str, Any]) -> bool:
-    return any(payload[key] for key in ("text", "decisions", "amended", "active_work"))
+    return any(payload[key] for key in ("title", "text", "decisions", "amended", "handover", "closed", "fixed"))
+
+
+def _answer(found: Believed) -> dict[str, Any]:
+    """What became of the answer, as its record holds it."""
+    unborne = [[trimmed(sentence, _LONGEST_TOLD), list(missing)] for sentence, missing in found.unborne[:_MOST_TOLD]]
+    return {
+        "verdicts": dict(found.verdicts),
+        "unborne": unborne,
+        "refused": [trimmed(line, _LONGEST_TOLD) for line in found.refused[:_MOST_TOLD]],
+    }
 
 
 def _amended(amendment: Amendment, known: Mapping[str, Decision]) -> list[dict[str, Any]]:
     """What becomes of a decision, and of the one that replaces it, so that each links to the other."""
-    made: dict[str, Any] = {
-        "id": amendment.id,
-        "status": amendment.status,
-        "rationale": amendment.rationale,
-        "alternatives": list(amendment.alternatives),
-    }
+    words = {"decision": amendment.decision, "rationale": amendment.rationale, "status": amendment.status or None}
+    made: dict[str, Any] = {"id": amendment.id, **{key: value for key, value in words.items() if value is not None}}
+    if amendment.alternatives is not None:
+        made["alternatives"] = list(amendment.alternatives)
     if not amendment.replaced_by:
         return [made]
-    other = known[amendment.replaced_by]
-    linked = [] if other.supersedes else [{"id": other.id, "supersedes": amendment.id}]
-    return [{**made, "superseded_by": other.id}, *linked]
+    other = known.get(amendment.replaced_by)
+    linked = [{"id": other.id, "supersedes": amendment.id}] if other is not None and not other.supersedes else []
+    return [{**made, "superseded_by": amendment.replaced_by}, *linked]
 
 
 # --------------------
@@ -327,10 +316,9 @@ def _amended(amendment: Amendment, known: Mapping[str, Decision]) -> list[dict[s
 # Nothing is queued: the journal shows which checkpoints are owed, so the next worker resumes after a crash.
 
 
-def start(project: Project, route: str, *, after: Token | None = None, written: int = 0) -> str:
+def start(project: Project, route: str, *, written: int = 0) -> str:
     """Start a worker for a route if a model is configured and something is owed it; returns at once.
 
-    after    a place in the journal before the newest checkpoints, to save the worker a look at what lies before it
     written  how many checkpoints the caller has just written
 
     Returns why no worker was started although one is configured, "" for nothing to say: that the model is switched off
@@ -350,7 +338,7 @@ def start(project: Project, route: str, *, after: Token | None = None, written: 
             entries = state.recorded.checkpoint_history[:-written] if written else ()
             first = bool(entries) and bool(entries[-1].unrefined)
             return f"{route}: {switched_off(settings.summarizer, route, reason)}" if first else ""
-        environment.start_detached(__name__, __file__, [str(project.root), route, after or ""])
+        environment.start_detached(__name__, __file__, [str(project.root), route])
     except (RalfError, OSError, NotImplementedError) as error:  # the last: a system without `setsid` in `posix_spawn`
         return str(error)
     return ""
@@ -372,15 +360,15 @@ def again(summarizer: str, route: str) -> str:
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Improve what is owed: `ROOT ROUTE AFTER`."""
-    root, route, after = arguments
+    """Improve what is owed: `ROOT ROUTE`."""
+    root, route = arguments
     os.chdir("/")
     with suppress(RalfError, OSError):  # nobody looks on; what is owed stays owed
-        work(project.find(root), route, after=after or None)
+        work(project.find(root), route)
 
 
-def work(project: Project, route: str, *, after: Token | None = None) -> list[Refinement]:
-    """Improve what is owed, newest first, until nothing is, the model fails too often, or another worker is at it."""
+def work(project: Project, route: str) -> list[Refinement]:
+    """Improve what is owed, oldest first, until nothing is, the model fails too often, or another worker is at it."""
     done: list[Refinement] = []
     settings = local_config.local_config_of(project)
     if not settings.summarizer:
@@ -391,7 +379,7 @@ def work(project: Project, route: str, *, after: Token | None = None) -> list[Re
         try:
             with files.locked(project.worker_lock(route), route, timeout=0):
                 while (names := _owed(project, route)) and not off(project, settings):
-                    done.append(refine(project, route, names[0], command, cap=settings.cap, after=after))
+                    done.append(refine(project, route, names[-1], command, cap=settings.cap))
         except Busy:
             break
     return done
@@ -409,7 +397,7 @@ def ask_now(
         entries = state.recorded.checkpoint_history if state is not None else ()
         open_ = [entry.checkpoint_id for entry in entries if not entry.refines]
         wanted = [name for name in checkpoints if name in open_] if checkpoints else open_[-1:]
-        return [refine(project, route, name, command, cap=cap) for name in reversed(wanted)]
+        return [refine(project, route, name, command, cap=cap) for name in wanted]
 
 
 def _owed(project: Project, route: str) -> tuple[str, ...]:

@@ -346,12 +346,16 @@ def _decisions(wanted: Callable[[Decision], bool]) -> _Kind:
     return _Kind(lambda context: _costs(filter(wanted, context.decisions[:-KEPT_DECISIONS])), without)
 
 
-def _details(keep: int) -> _Kind:
+def _is_done(decision: Decision) -> bool:
+    return decision.status in ("done", "proposed") and not decision.pinned
+
+
+def _details(keep: int, wanted: Callable[[Decision], bool] = lambda _: True) -> _Kind:
     """Why, instead of what, when and where: the journal tells it, and `ralf context why`."""
 
     def oldest(context: RouteContext) -> Iterator[tuple[Decision, int]]:
         for decision in context.decisions[: max(0, len(context.decisions) - keep)]:
-            if not decision.pinned and not is_bare(decision):
+            if not decision.pinned and not is_bare(decision) and wanted(decision):
                 yield decision, _cost(decision) - _cost(_bare(decision))
 
     def without(context: RouteContext, going: list[Decision]) -> RouteContext:
@@ -416,13 +420,15 @@ _FACTS = ("tests", "errors", "commits", "commands", "paths", "names", "requests"
 _ORDER: tuple[tuple[_Kind, int], ...] = (
     (_sections(KEPT_SECTIONS), TARGET),
     (_entries(KEPT_ENTRIES), TARGET),
-    (_decisions(lambda decision: decision.status != "active" and not decision.pinned), TARGET),
+    (_decisions(lambda decision: decision.status not in ("active", "done") and not decision.pinned), TARGET),
+    (_details(0, _is_done), TARGET),  # nobody has to follow it any more; that it was asked for stays
     (_facts("commands", _passed, keep=0), TARGET),
     (_facts("paths", _only_read, keep=KEPT_FACTS["paths"]), TARGET),
     *((_facts(kind, keep=KEPT_FACTS[kind]), TARGET) for kind in _FACTS),
     (_sections(1), TARGET),
     (_details(KEPT_DECISIONS), TARGET),
     (_details(0), TARGET),
+    (_decisions(_is_done), TARGET),
     *((_facts(kind, keep=FEW_FACTS[kind]), TARGET) for kind in _FACTS),
     (_entries(FEW_ENTRIES), TARGET),
     (_Kind(lambda context: _costs(context.unresolved), _unresolved), CAP),

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ralf import project as projects, routing
-from ralf.brief.wording import Told
+from ralf.brief.changes import Told
 from ralf.errors import Busy, NotFound, UsageError
 from ralf.format import merge
 from ralf.format.codec import BadTree, Tree, from_tree, to_tree
@@ -32,7 +32,10 @@ from ralf.text.cleaning import clean, one_line
 # ---- recording a decision by hand ----
 
 
-ORIGINS = ("user", "agent", "human-edit", "import")
+UNKNOWN = "unknown"
+"""The origin of what a writer records without saying whose it is: never the user's."""
+
+ORIGINS = ("user", "agent", "human-edit", "import", UNKNOWN)
 
 KINDS = ("decision", "rule", "failed-approach")
 
@@ -44,7 +47,7 @@ def record_decision(
     rationale: str = "",
     alternatives: Iterable[str] = (),
     supersedes: str | None = None,
-    origin: str = "user",
+    origin: str | None = None,
     kind: str = "decision",
     pinned: bool = False,
     root: str | os.PathLike[str] | None = None,
@@ -58,7 +61,7 @@ def record_decision(
     decision      what was decided; `rationale`: why
     alternatives  what was rejected, each "option: why not" or the option alone
     supersedes    label of the decision that this one replaces, folded out of the file or not; it is marked superseded
-    origin        user, agent, human-edit or import
+    origin        user, agent, human-edit, import or unknown; None: recorded and shown as unknown, never as the user's
     kind          decision, rule or failed-approach; `pinned`: never folded
     warn          told what else there is to know: that an editor holds the file, that a save was set aside
 
@@ -70,8 +73,9 @@ def record_decision(
         raise UsageError(
             route, "a decision needs words", f'ralf context decide {cleaning.slug(route)} "TEXT" --because "WHY"'
         )
-    if origin not in ORIGINS or kind not in KINDS:
-        raise UsageError(route, f"origin is one of {', '.join(ORIGINS)}, kind one of {', '.join(KINDS)}")
+    origin = origin_of(route, origin)
+    if kind not in KINDS:
+        raise UsageError(route, f"kind is one of {', '.join(KINDS)}")
     project = projects.find(root)
     routing.check_new(project, route)
     project.check_links()
@@ -111,6 +115,13 @@ def record_decision(
         for warning in writer.warnings:
             warn(warning)
     return from_tree(Decision, payload["decision"])
+
+
+def origin_of(route: str, origin: str | None) -> str:
+    """The origin that is recorded; UsageError for one that is none."""
+    if origin is not None and origin not in ORIGINS:
+        raise UsageError(route, f"origin is one of {', '.join(ORIGINS)}")
+    return origin or UNKNOWN
 
 
 def _adds_nothing(new: Decision, known: Decision) -> bool:

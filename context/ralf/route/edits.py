@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from ralf.brief import wording
+from ralf.brief.changes import of_edit
 from ralf.format import merge
 from ralf.format.codec import ById, Tree, from_tree, shared, to_tree
 from ralf.model import MOST_SOURCES, Decision, RouteContext, Section, Tombstone
@@ -37,7 +37,7 @@ def labelled(context: RouteContext, kind: str, payload: Mapping[str, Any]) -> Ma
     `superseded_by`. The labels stand in the record, so that whoever reads it, and however much has been folded away,
     calls them the same.
     """
-    if kind not in ("checkpoint", "refinement", "decision"):
+    if kind not in ("checkpoint", "refinement", "decision", "handover"):
         return payload
     items = [payload.get("decision", {})] if kind == "decision" else payload.get("decisions", ())
     active: dict[str, list[Decision]] = {}
@@ -76,7 +76,12 @@ def labelled(context: RouteContext, kind: str, payload: Mapping[str, Any]) -> Ma
         labels[f"#{number}"] = item["id"]
         made.append(item)
     made = [_linked(item, labels) for item in made]
-    return {**payload, "decision": made[0] if made else {}} if kind == "decision" else {**payload, "decisions": made}
+    if kind == "decision":
+        return {**payload, "decision": made[0] if made else {}}
+    if payload.get("amended"):
+        linked = ({**item, **_links(item, labels)} for item in payload["amended"])
+        payload = {**payload, "amended": [item for item in linked if item.get("superseded_by") != ""]}
+    return {**payload, "decisions": made}
 
 
 def _is_one(known: Decision, new: Decision) -> bool:
@@ -94,8 +99,12 @@ def _is_buried(stones: tuple[Tombstone, ...], item: Mapping[str, Any]) -> bool:
 
 def _linked(item: Mapping[str, Any], labels: Mapping[str, str]) -> dict[str, Any]:
     """A decision with labels for `#n`; what is replaced by one that is left out is not replaced."""
-    made = {**item, **{key: labels.get(item[key], item[key]) for key in LINKS if item.get(key)}}
+    made = {**item, **_links(item, labels)}
     return {**made, "status": "active"} if item.get("superseded_by") and not made["superseded_by"] else made
+
+
+def _links(item: Mapping[str, Any], labels: Mapping[str, str]) -> dict[str, str]:
+    return {key: labels.get(item[key], item[key]) for key in LINKS if item.get(key)}
 
 
 def said(decision: Decision) -> str:
@@ -218,7 +227,7 @@ def changes_of_edit(
         return changes
     now = shared(newest)
     changes = [change for change in merge.open_changes(changes, now) if not is_known(change)]
-    return changes + wording.of_edit(original, now, changes)
+    return changes + of_edit(original, now, changes)
 
 
 def _unclashing(base: RouteContext, theirs: RouteContext, newest: RouteContext) -> RouteContext:
@@ -274,6 +283,7 @@ def changes_of_foreign(ours: RouteContext, theirs: RouteContext, *, same: bool =
         theirs,
         context_checkpoint=replace(theirs.context_checkpoint, **kept, decision_count=count),
         decisions=decisions,
+        handover=ours.handover or theirs.handover,  # one of ours is no half of theirs
         folded=replace(theirs.folded, tombstone_count=ours.folded.tombstone_count),
         body=replace(theirs.body, sections=sections),
     )

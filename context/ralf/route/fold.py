@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from ralf.brief import wording
+from ralf.brief.changes import settled
 from ralf.facts.progress import combine, count_attempt, with_documents, with_run
 from ralf.format import merge
 from ralf.format.codec import from_tree, shared
@@ -18,6 +18,7 @@ from ralf.model import (
     Checkpoint,
     Decision,
     Facts,
+    HandOver,
     RouteContext,
     Section,
     Spend,
@@ -75,7 +76,7 @@ def _changed(context: RouteContext, record: Record) -> RouteContext:
     change = _KINDS.get(record.kind)
     if change is not None and not record.foreign:
         changed = change(context, labelled(context, record.kind, record.payload))
-        context = changed if record.kind == REVERT else wording.settled(context, changed)
+        context = changed if record.kind == REVERT else settled(context, changed)
     later = record.version > VERSION
     before = context.context_checkpoint
     return with_header(
@@ -147,16 +148,56 @@ def _checkpoint(context: RouteContext, payload: Mapping[str, Any]) -> RouteConte
         work = with_documents(work, context.checkpoint_history)
     else:
         work = count_attempt(work, entry.session, context.checkpoint_history, context.facts, facts)
+    context = _handed_over_within(context, payload)
+    began_as = context.began_as or str(payload.get("began_as", ""))
+    context = with_goal(context, str(payload.get("goal", "")), str(payload.get("goal_origin", "")))
+    context = replace(context, began_as=began_as) if began_as else context
     return replace(
         context,
         context_checkpoint=header,
-        goal=context.goal or str(payload.get("goal", "")),
-        goal_origin=context.goal_origin if context.goal else str(payload.get("goal_origin", "")),
         active_work=work,
         facts=combine(context.facts, facts),
         checkpoint_history=(*context.checkpoint_history, entry),
         body=replace(context.body, sections=(section, *context.body.sections)),
     )
+
+
+def _handed_over_within(context: RouteContext, payload: Mapping[str, Any]) -> RouteContext:
+    """The context, before a segment counts, with the hand-over that was made in it, unless it has a newer one; of that
+    one with the tokens of the segment that it came after.
+    """
+    before, known = context.context_checkpoint.total_tokens_consumed, context.handover
+    made = from_tree(HandOver, payload.get("handover") or {})
+    made = replace(made, tokens=before + made.tokens)
+    if made and (known is None or not _is_newer(known, made)):
+        return replace(context, handover=made)
+    covered = int(payload.get("before_handover", 0))
+    return replace(context, handover=replace(known, tokens=known.tokens + covered)) if known and covered else context
+
+
+def with_goal(context: RouteContext, goal: str, origin: str) -> RouteContext:
+    """The context with what the work is about now; what it was about first stays known. A goal that a person has set
+    gives way to a person's alone.
+    """
+    is_theirs = context.goal_origin in _BY_HAND and origin not in _BY_HAND
+    if not goal or goal == context.goal or is_theirs:
+        return context
+    return replace(context, goal=goal, goal_origin=origin, began_as=context.began_as or context.goal)
+
+
+_BY_HAND = ("human-edit", "user")
+
+
+def _handover(context: RouteContext, payload: Mapping[str, Any]) -> RouteContext:
+    """The context with what an agent handed over, and with the decisions that it named."""
+    context = _with_decisions(context, payload)
+    if not context.context_checkpoint.created:
+        context = with_header(context, created=str(payload.get("timestamp", "")))
+    handover = from_tree(HandOver, payload.get("handover", {}))
+    if not handover:
+        return context
+    context = with_goal(context, handover.goal, "agent")
+    return replace(context, handover=replace(handover, tokens=context.total_tokens_consumed))
 
 
 def _with_decisions(context: RouteContext, payload: Mapping[str, Any]) -> RouteContext:
@@ -223,10 +264,19 @@ def _edit(context: RouteContext, payload: Mapping[str, Any]) -> RouteContext:
     edited = from_tree(RouteContext, merge.apply(shared(context), payload.get("changes", ())))
     by_person = payload.get("origin", "human-edit") == "human-edit"
     if by_person and edited.goal != context.goal and edited.goal_origin == context.goal_origin:
-        edited = replace(edited, goal_origin="")  # it is the person's now
+        edited = replace(edited, goal_origin="human-edit")  # it is the person's now
+    if by_person and edited.handover is not None and edited.handover != context.handover:
+        edited = replace(edited, handover=_written_by_hand(context, edited.handover, str(payload.get("timestamp", ""))))
     if by_person and "lost" not in payload and edited.active_work is not context.active_work:
         edited = replace(edited, active_work=cap.edited(context.active_work, edited.active_work))
-    return _accepted(cap.as_edited(context, all_labelled(edited)), payload)
+    return _accepted(cap.as_edited(context, all_labelled(_of_no_future(edited))), payload)
+
+
+def _written_by_hand(before: RouteContext, made: HandOver, time: str) -> HandOver:
+    """A hand-over that a person wrote or changed: it is theirs, and of now."""
+    author = before.handover.author if before.handover is not None else ""
+    tokens = before.total_tokens_consumed
+    return replace(made, author="user", timestamp=time, tokens=tokens) if made.author == author else made
 
 
 def _accepted(context: RouteContext, payload: Mapping[str, Any]) -> RouteContext:
@@ -244,7 +294,16 @@ def _import(context: RouteContext, payload: Mapping[str, Any]) -> RouteContext:
     spend = Spend(header.spend.calls, header.spend.tokens, header.spend.estimated_tokens, header.spend.cost_usd)
     ours = context.context_checkpoint
     counts = {"foreign_records": ours.foreign_records, "later_records": ours.later_records}
+    imported = _of_no_future(imported)
     return _accepted(all_labelled(with_header(imported, route=context.route, spend=spend, **counts)), payload)
+
+
+def _of_no_future(context: RouteContext) -> RouteContext:
+    """The context with a hand-over that came after no more work than there is: else it would lead for ever."""
+    handover, most = context.handover, context.total_tokens_consumed
+    if handover is None or 0 <= handover.tokens <= most:
+        return context
+    return replace(context, handover=replace(handover, tokens=min(max(0, handover.tokens), most)))
 
 
 REVERT = "revert"
@@ -308,18 +367,20 @@ def owed(context: RouteContext) -> tuple[str, ...]:
 
 
 def _refinement(context: RouteContext, payload: Mapping[str, Any]) -> RouteContext:
-    """The context with a checkpoint improved: its section, its decisions, the active work.
+    """The context with a checkpoint improved: its title and section, the decisions, the active work, the hand-over.
 
-    What the record does not have stays as it is.
+    What the record does not have stays as it is. `text` takes the place of the section; with `above`, it is what the
+    hand-over tells as done, and goes above the section when another hand-over takes that one's place.
     """
     context = _with_decisions(context, payload)
     entry = entry_of(context, str(payload.get("refines", "")))
     if entry is not None:
         title = one_line(str(payload.get("title", ""))).removesuffix("(Current)").rstrip()
+        above, text = bool(payload.get("above")), str(payload.get("text", ""))
         number = entry.summary_ref.partition(":")[0]
         changed = replace(
             entry,
-            summary_ref=f"{number}: {title}" if title and payload.get("text") else entry.summary_ref,
+            summary_ref=f"{number}: {title}" if title and (text or above) else entry.summary_ref,
             refines=entry.refines or entry.summarizer,
             summarizer=str(payload.get("summarizer", "")),
             unrefined="",
@@ -329,17 +390,74 @@ def _refinement(context: RouteContext, payload: Mapping[str, Any]) -> RouteConte
             cost_usd=_cost(payload, entry),
         )
         context = _with_entry(context, entry, changed)
-        if payload.get("text"):
-            context = _with_section(context, entry, title, str(payload["text"]))
-    amended = {str(item.get("id")): item for item in payload.get("amended", ())}
+        if text or (title and above):
+            context = _with_section(context, entry, title, "" if above else text, above=above)
+        context = _handed_over(context, changed, payload)
+    amended: dict[str, dict[str, Any]] = {}
+    for item in payload.get("amended", ()):  # one may be reworded, and take another's place
+        amended.setdefault(str(item.get("id")), {}).update(item)
     work: dict[str, Any] = {
         key: tuple(map(str, value)) for key, value in payload.get("active_work", {}).items() if key in WORK
+    }
+    work |= {
+        key: tuple(item for item in getattr(context.active_work, key) if item not in closed)
+        for key, closed in payload.get("closed", {}).items()
+        if key in WORK
     }
     return replace(
         with_header(context, spend=spent(context.context_checkpoint.spend, payload)),
         decisions=tuple(_amended(item, amended.get(item.id)) for item in context.decisions),
         active_work=cap.kept(context.active_work, replace(context.active_work, **work)),
+        facts=_fixed(context.facts, payload.get("fixed", ())),
     )
+
+
+def _handed_over(context: RouteContext, entry: Checkpoint, payload: Mapping[str, Any]) -> RouteContext:
+    """The context with the hand-over that a model wrote at a checkpoint, unless it has a newer one."""
+    made = from_tree(HandOver, payload.get("handover", {}))
+    if not made:
+        return context
+    later = context.checkpoint_history[context.checkpoint_history.index(entry) + 1 :]
+    made = replace(made, tokens=context.total_tokens_consumed - sum(one.tokens for one in later))
+    known = context.handover
+    if known is not None and (_is_newer(known, made) or _is_still_theirs(known, made)):
+        return context
+    context = _with_done(context, known, made) if known is not None else context
+    return replace(with_goal(context, made.goal, made.author), handover=made)
+
+
+def _with_done(context: RouteContext, known: HandOver, made: HandOver) -> RouteContext:
+    """The context with what a model told as done, and the next hand-over does not, in the section of its checkpoint."""
+    of_it = (entry for entry in context.checkpoint_history if entry.refines and entry.timestamp == known.timestamp)
+    entry, done = next(of_it, None), [f"- {line}" for line in known.done if line not in made.done]
+    if entry is None or entry.summarizer != known.author or not done:
+        return context
+    return _with_section(context, entry, "", "\n".join(done), above=True)
+
+
+def _is_still_theirs(known: HandOver, made: HandOver) -> bool:
+    """Whether an agent or a person wrote it, who knew the work, and next to nothing came after it."""
+    return known.author in ("agent", *_BY_HAND) and made.tokens - known.tokens <= _NEXT_TO_NOTHING
+
+
+_NEXT_TO_NOTHING = 5_000  # tokens: the last words of a session, a commit
+
+
+def _is_newer(known: HandOver, made: HandOver) -> bool:
+    if known.author in ("agent", *_BY_HAND) and known.timestamp and made.timestamp:
+        return known.timestamp > made.timestamp
+    return known.tokens > made.tokens
+
+
+def _fixed(facts: Facts, fixed: Iterable[Mapping[str, Any]]) -> Facts:
+    """The facts with errors of which a model said that they are fixed, or none."""
+    by = {(str(item.get("error")), str(item.get("command", ""))): str(item.get("fixed_by", "")) for item in fixed}
+    if not by:
+        return facts
+    errors = tuple(
+        replace(error, fixed_by=error.fixed_by or by.get((error.error, error.command), "")) for error in facts.errors
+    )
+    return replace(facts, errors=errors)
 
 
 def _failure(context: RouteContext, payload: Mapping[str, Any]) -> RouteContext:
@@ -418,11 +536,15 @@ def body_of(section: Section) -> tuple[str, str]:
     return (head, text) if gap and head.startswith("**") else ("", section.text)
 
 
-def _with_section(context: RouteContext, entry: Checkpoint, title: str, text: str) -> RouteContext:
+def _with_section(
+    context: RouteContext, entry: Checkpoint, title: str, text: str, *, above: bool = False
+) -> RouteContext:
     old = section_of(context, entry)
     if old is None:
         return context
-    head, _ = body_of(old)
+    head, body = body_of(old)
+    if above:
+        text = f"{text}\n{body}".strip("\n")
     new = replace(old, title=title or old.title, text=f"{head}\n\n{as_section(text)}".strip("\n"))
     sections = tuple(new if section is old else section for section in context.body.sections)
     return replace(context, body=replace(context.body, sections=sections))
@@ -433,6 +555,7 @@ def _amended(decision: Decision, change: Mapping[str, Any] | None) -> Decision:
         return decision
     return replace(
         decision,
+        decision=str(change.get("decision", decision.decision)),
         status=str(change.get("status", decision.status)),
         rationale=str(change.get("rationale", decision.rationale)),
         alternatives=tuple(map(str, change.get("alternatives", decision.alternatives))),
@@ -446,6 +569,7 @@ _KINDS: dict[str, Callable[[RouteContext, Mapping[str, Any]], RouteContext]] = {
     "refinement": _refinement,
     "unrefined": _failure,
     "attempt": _attempt,
+    "handover": _handover,
     "decision": _decision,
     "drop": _drop,
     "forget": _forget,

@@ -14,9 +14,9 @@ from ralf.format import merge
 from ralf.format.codec import outline, shared
 from ralf.format.merge import Change
 from ralf.format.routefile import render
-from ralf.model import BODY, RouteContext
+from ralf.model import BODY, Facts, RouteContext
 from ralf.project import Project
-from ralf.route import cap, edits, fold, state as states
+from ralf.route import cap, edits, filed, fold, state as states
 from ralf.route.state import State
 from ralf.storage import git_files, journal, registry
 from ralf.storage.files import content_of, replace_undurably
@@ -234,7 +234,7 @@ def dropped_lines(ours: RouteContext, theirs: RouteContext) -> Iterator[str]:
 
 def _context_of(project: Project, route: str, content: bytes) -> RouteContext:
     """What a file says that anyone may have brought. DamagedRouteFile."""
-    return states.with_route(states.parse_file(project, route, content), route)
+    return states.with_route(filed.with_own_lines(states.parse_file(project, route, content)), route)
 
 
 def records_from_base(project: Project, route: str) -> tuple[Iterable[Record], RouteContext]:
@@ -290,8 +290,14 @@ def with_other_file(project: Project, route: str, state: State, content: bytes, 
     found = _with_header(project, route, state, found)
     state = replace(state, behind=found.revision != recorded.revision)
     base, place = _base(project, route, state, found)
+    found = filed.with_own_lines(found, base)
+    state = replace(state, moved=found.body.has_moved)
     if base is None:
         return _of_another_history(project, route, state, found)
+    if found.body.is_cut and base.facts != found.facts == Facts():
+        path, what = project.route_file(route), "ends before its facts and its last line: it was cut off"
+        hint = f"take the change back, or move the file away to have it made anew from the journal: {path}"
+        return states.damaged(state, DamagedRouteFile(path, what, hint))
     if outline(base) == outline(found) or any(revision and digest == known for revision, known in state.unplaced):
         return _as_render(state, found.revision, digest)
     known = _TakenInSince(project, route, found.revision, place)
@@ -413,7 +419,7 @@ def _with_theirs(
     if state.brought == state.content:
         return state
     try:
-        theirs = states.parse_file(project, route, state.brought)
+        theirs = filed.with_own_lines(states.parse_file(project, route, state.brought))
     except DamagedRouteFile:
         return replace(state, brought=state.content or b"")
     theirs, found = edits.labelled_alike(theirs, found)

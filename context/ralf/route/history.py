@@ -11,7 +11,7 @@ from typing import Any
 
 from ralf import routing
 from ralf.brief import wording
-from ralf.brief.wording import Told, in_words, place, value
+from ralf.brief.changes import Told, in_words, place, value
 from ralf.errors import NotFound
 from ralf.facts.progress import UNSAID
 from ralf.format import merge
@@ -84,6 +84,9 @@ def decision_after(tree: Tree, label: str, record: Record) -> Tree:
             tree = {**tree, **item}
         elif tree and item.get("supersedes") == tree["id"] and tree.get("status", "active") == "active":
             tree = {**tree, "status": "superseded", "superseded_by": item.get("id", "")}
+    for change in payload.get("amended", ()):
+        if tree and change.get("id") == tree["id"]:
+            tree = {**tree, **change}
     stones = [payload["tombstone"]] if record.kind == "drop" else payload.get("tombstones", ())
     if tree and any(stone["id"] == tree["id"] for stone in stones):
         tree = {**tree, "status": "dropped"}
@@ -135,6 +138,15 @@ def counted(count: int, record: Record) -> int:
 def checkpoints(project: Project, route: str) -> Iterator[tuple[str, Record]]:
     """Every checkpoint of a segment with its label, oldest first."""
     return ((label, record) for label, record in records(project, route) if label and record.kind == "checkpoint")
+
+
+def evidence_of(project: Project, route: str, session: str) -> list[str]:
+    """The evidence of a session's checkpoints in a route, oldest first. DamagedJournal."""
+    found = []
+    for _, record in journal.read(project.store, route):
+        if record.kind == "checkpoint" and record.payload.get("source", {}).get("session") == session:
+            found.append(str(record.payload.get("evidence", "")))
+    return [digest for digest in found if digest]
 
 
 def texts_of(project: Project, route: str, session: str) -> Iterator[str]:
@@ -357,6 +369,16 @@ def _brought(kind: str, payload: Mapping[str, Any], label: str) -> tuple[str, st
             replaces = f" (replaces {item['supersedes']})" if item.get("supersedes") else ""
             label, time, who, text = (str(item.get(key, "")) for key in ("id", "timestamp", "origin", "decision"))
             return label, time, who, text + replaces
+        case "handover":
+            made = payload.get("handover") or {}
+            stands = str(made.get("state") or made.get("goal") or "; ".join(map(str, made.get("next", ()))))
+            text = _joined(stands, _named("decided", payload.get("decisions", ())))
+            return (
+                "",
+                time,
+                str(made.get("author") or "agent"),
+                _joined("handed over", text or str(made.get("text", "")), by=": "),
+            )
         case "edit":
             lost = "what the file still showed of lost records: " if payload.get("lost") else ""
             changed = "; ".join(_places(payload.get("changes", ())))

@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from ralf.errors import DamagedRouteFile, UnreadableRouteFile
-from ralf.format.codec import Items, from_tree, outline, sizes
+from ralf.format.codec import Items, from_tree, outline
+from ralf.format.places import sizes
 from ralf.model import RouteContext, Tombstone
 from ralf.project import Project
 from ralf.storage import files
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 # It begins with a checksum and names the journal record that it ends with. One that is missing, damaged or of another
 # journal is ignored.
 
-VERSION = 7
+VERSION = 8
 
 
 KEPT_RENDERS = 16
@@ -271,6 +272,7 @@ class State:
     unplaced  as `renders`, out of a cache of another journal: this one was replaced, cut or rewritten since, and need
               not have what they show
     damage    what is wrong with the file, "" for nothing
+    moved     whether `changes` move lines that a person wrote into the brief or among the facts below the brief
     """
 
     context: RouteContext
@@ -288,6 +290,7 @@ class State:
     undoes: tuple[int, ...] = ()
     unplaced: tuple[tuple[int, str], ...] = ()
     damage: str = ""
+    moved: bool = False
 
     @property
     def own(self) -> RouteContext:

@@ -9,15 +9,16 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
-from ralf.brief import rendering, wording
+from ralf.brief import rendering
+from ralf.brief.changes import places
 from ralf.errors import MEND_JOURNAL, DamagedJournal, DamagedRouteFile, RalfError, UnknownToken, UnreadableRouteFile
 from ralf.format import merge
 from ralf.format.codec import to_tree
-from ralf.format.routefile import FOOTER, render
+from ralf.format.routefile import FOOTER
 from ralf.model import RouteContext
 from ralf.project import Project
 from ralf.redact import redactor_for
-from ralf.route import edits, fold, foreign, state as states
+from ralf.route import edits, filed, fold, foreign, state as states
 from ralf.route.load import read_state, with_file, without_file
 from ralf.route.state import State
 from ralf.storage import durable, files, journal
@@ -33,6 +34,8 @@ _END = FOOTER.encode()  # a complete file ends with it
 _NEXT_SHOWS = "the next write shows what this one wrote"
 
 _SAVING = f"another program is saving it; {_NEXT_SHOWS}"
+
+_MOVED = "lines that were written into its brief, or among its facts, stand below the brief now: it is made anew"
 
 _KEPT = "what was written is in the journal, which is read"
 
@@ -127,7 +130,7 @@ class RouteWriter:
         record = journal.sealed(Record(self.context.revision + 1, kind, edits.labelled(self.context, kind, payload)))
         context = fold.apply(self.context, record)
         if shown and not self._leaves_file and not self._leaves:
-            content = render(context).encode()
+            content = filed.content_of(context)
             record = replace(record, render=states.digest_of(content))
             self._keep_base(record.revision, content)
         token = journal.append(self._project.store, self._route, record, id=id, after=self.token)
@@ -245,13 +248,14 @@ class RouteWriter:
 
     def _write_file(self) -> bool:
         """Write the file once. Return False if that displaced an edit, which is now a record to be rendered."""
-        content = render(self.context).encode()
+        content = filed.content_of(self.context)
         shown = (self.context.revision, states.digest_of(content))
         before = [known for known in self._renders if known != shown and known[0]]
         self._renders = [*before, shown]
         # Remembered before anyone can see it: it is the base of an edit that is saved at once.
         states.keep_shown(self._project.cache, self._route, self.context.as_filed(), self.token or "")
         if self._content != content:
+            filed.place_schema(self._project.routes)
             try:
                 displaced = durable.exchange(self._path, content, self._digest)
             except OSError:
@@ -345,7 +349,9 @@ class RouteWriter:
         else:
             self.append("edit", payload, id=f"edit-{self.context.revision}-{digest}", shown=False)
             self._renders.append((states.TAKEN_IN, digest))
-        for place in wording.places(state.changes):
+        if state.moved:
+            self.warnings.append(f"{self._path}: {_MOVED}")
+        for place in places(state.changes):
             what = "changed by hand, and meanwhile otherwise: the edit stands"
             self.warnings.append(
                 f"{self._path}: {place}: {what}, the other value is under `unresolved`; settle it there"

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from ralf.errors import Busy, Conflict, UnknownToken, UsageError
 from ralf.storage import durable, files, journal_file
+from ralf.storage.id_index import IdIndex
 from ralf.storage.journal import Blob, Digest, Entry, Properties, Token, Written
 from ralf.storage.journal_file import (
     LARGEST,
     Header,
-    IdIndex,
     Journal,
     Line,
     Part,

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from ralf.model import Decision
-from ralf.summarize import english, messages
+from ralf.summarize import english, messages, standing
 from ralf.summarize.messages import DECISION_WORDS, REASON_WORDS, Made, Message, around, clip, join, room_beside
 from ralf.text.matcher import AnyOf
 from ralf.text.patterns import regex
@@ -145,7 +145,8 @@ _FAILED = AnyOf(
 )
 
 redoes = AnyOf(
-    r"^(?:so |then |ok(?:ay)?,? )*(?:let me|i'll|i will|i need to|need to) (?:redo|re-do|undo|revert|roll back|back out"
+    r"^(?:so |then |ok(?:ay)?,? )*(?:let me|i'll|i will|i need to|need to) (?:redo|re-do|undo|revert|roll back"
+    r"|back out"
     r"|start over|go back|try (?:a )?(?:different"
     r"|another))\b",
 )
@@ -159,12 +160,17 @@ _WENT_WRONG = AnyOf(
 _EXCLAIMS = AnyOf(r"(?:sorry|wait|oops|ugh|damn)\b")
 
 
+_SHOWED_NOTHING = AnyOf(
+    r"\b(?:does(?:n't| not)|did(?:n't| not)) (?:dump|show|list|print|display|find|return|match|include|contain|tell)\b"
+)
+"""Whether a sentence only says what a look did not show."""
+
 _SUPPOSES = AnyOf(r"\b(?:if|would|could|might|may)\b")
 
 
 def failed(text: str) -> bool:
     """Whether a sentence says that something was tried and why it did not work."""
-    if not 6 <= len(text.split()) <= 80 or _EXCLAIMS.match(text) or english.is_question(text):
+    if not 6 <= len(text.split()) <= 80 or _EXCLAIMS.match(text) or english.is_question(text) or _SHOWED_NOTHING(text):
         return False
     return _FAILED(text) and not english.looks_around(text) and not _SUPPOSES(text)
 
@@ -212,7 +218,7 @@ recommends = AnyOf(
 """Whether a sentence puts one of several ways forward as the better one."""
 
 _OFFER = regex(
-    r"(?:want me to|would you like me to|do you want me to|should (?:i|we)|shall (?:i|we)|i can|okay if i"
+    r"(?:want me to|would you like me to|do you want me to|want to|should (?:i|we)|shall (?:i|we)|i can|okay if i"
     r"|ok to)\s+(?:go ahead and |also |now )?"
     r"([^?]{12,})\??",
     re.I,
@@ -244,10 +250,17 @@ _SHORT_MESSAGE = 190  # words up to which a message with a decision in it is abo
 _MOST = 4  # decisions of one message
 
 
+_WEIGHS = AnyOf(
+    r"\b(?:choices?|decision|options|candidates|question|alternatives) (?:here )?(?:is|are|was|were) (?:between"
+    r"|whether|which)\b"
+)
+"""Whether a sentence says between what is to be chosen: the choice comes behind it."""
+
+
 def agent_decisions(message: Message, before: Message | None = None) -> Made:
     """The decisions in a message of the agent, with their scores; `before`: what it said right before."""
     own = messages.own_sentences([s for s in message.said if s.kind != "heading"])
-    said = messages.behind_place(own)
+    said = [s for s in messages.behind_place(own) if not _WEIGHS(s.text)]
     if not said:
         return []
     edits = message.does == "edits"
@@ -291,7 +304,7 @@ def agent_decisions(message: Message, before: Message | None = None) -> Made:
             taken.update(s.paragraph for s in said[place:])
         else:
             text = clip(sentence.text.rstrip(":"), DECISION_WORDS)
-            reason = join([*grounds[-2:], around(said, sentence, REASON_WORDS)], REASON_WORDS)
+            reason = _reason(text, grounds, said, place, alone=len(said) == 1)
             options = tuple(english.rejected(text))
         made.append((score, Decision(decision=text, rationale=reason, alternatives=options, origin="agent"), [message]))
     enough = [one for one in made if one[0] >= english.ENOUGH]
@@ -312,7 +325,7 @@ def _done_again(message: Message, said: Sequence[Sentence]) -> Decision | None:
     """What the agent found wrong with what it did before it does it again another way."""
     for place, sentence in enumerate(said if message.does else ()):
         grounds = _grounds(said, place) if redoes(sentence.text) else []
-        if grounds and went_wrong(grounds[-1]):
+        if grounds and went_wrong(grounds[-1]) and not _SHOWED_NOTHING(grounds[-1]):
             return _failure(joined([grounds[-1], sentence.text.rstrip(":")]), join(grounds[:-1], REASON_WORDS))
     return None
 
@@ -354,6 +367,25 @@ def _grounds(said: Sequence[Sentence], place: int) -> list[str]:
     return grounds
 
 
+def _reason(text: str, grounds: Sequence[str], said: Sequence[Sentence], place: int, *, alone: bool) -> str:
+    """Why it is so: what stands beside it in its message, else the ground right before it. One that stands in the
+    message before (`alone`) counts only where it names the same thing.
+    """
+    beside = around(said, said[place], REASON_WORDS)
+    names = {*_NAME.findall(text)}
+    told = [
+        one
+        for one in grounds[-2:]
+        if not one.endswith(":")
+        and standing.unannounced(one) == standing.without_opening(one)
+        and (not alone or names & {*_NAME.findall(one)})
+    ]
+    return join([*told, beside], REASON_WORDS)
+
+
+_NAME = regex(r"`[^`]+`")
+
+
 def _whole(said: Sequence[Sentence], place: int) -> tuple[str, str, tuple[str, ...]]:
     """Decision, reason and rejected options of a short message that is about one decision."""
     told = [s for s in said[place:] if not english.looks_around(s.text) and not s.text.endswith("?")]
@@ -367,6 +399,8 @@ def _whole(said: Sequence[Sentence], place: int) -> tuple[str, str, tuple[str, .
         opens = messages.lead_in_section(text) if number else ""
         if opens == "rejected":
             section = options
+        elif section is not options and sentence.kind == "item" and not opens and section is reasons:
+            continue  # what is listed tells more, not why
         elif opens == "reason" or (section is chosen and (opens or sentence.paragraph != rest[0].paragraph)):
             section = reasons
         section.append(text)
@@ -376,7 +410,8 @@ def _whole(said: Sequence[Sentence], place: int) -> tuple[str, str, tuple[str, .
     text = clip(joined(chosen) or said[place].text, DECISION_WORDS + 10)
     rejected = [clip(joined(options), REASON_WORDS + 5)] if options else english.rejected(text)
     room = REASON_WORDS + 8 if options else 2 * REASON_WORDS
-    return text, join([*before[-2:], *reasons], room), tuple(rejected)
+    reasons = [one for one in (*before[-2:], *reasons) if not one.endswith(":")]
+    return text, join(reasons, room), tuple(rejected)
 
 
 # ---- verdicts of a review ----
@@ -389,8 +424,17 @@ _VERDICT = AnyOf(
     r"\b(?:fine (?:as is|given|because|since|here)|(?:is|are) (?:fine|acceptable|intentional)|by design"
     r"|false positive)\b",
     r"\b(?:should|must|needs? to) (?:also |still |just |then |not |only )*(?:be )?\w+(?:ed|en|e)\b|\bbefore merging\b",
-    r"^(?:accept|reject|agree|disagree|skip|defer|decline|fix(?:ed)?|keep|valid|valid point|suggestion)(?:ed|d|s)?\b\W",
+    r"^(?:accept|reject|agree|disagree|skip|defer|decline|fix(?:ed)?|keep|valid|valid point|suggestion)(?:ed|d"
+    r"|s)?\b\W",
 )
+
+
+_STAYS = AnyOf(
+    r"\b(?:not blocking|non-?blocking|non-?issue|no (?:action|change|fix) (?:is )?needed|not actionable|won't fix"
+    r"|wontfix|fine (?:as is|given|because|since|here)|(?:is|are) (?:fine|acceptable|intentional)|by design"
+    r"|false positive)\b",
+)
+"""Whether a verdict leaves the code as it is: that holds for whoever goes on."""
 
 
 def verdicts(message: Message) -> Made:
@@ -403,8 +447,10 @@ def verdicts(message: Message) -> Made:
     for part, verdict in judged[:_MOST]:
         title = re.sub(r"^\W*\d{1,2}[.):]\s+", "", part[0].text).rstrip(":.")
         text = clip(f"{title}: {verdict.text}", DECISION_WORDS)
-        rest = [s.text for s in part[1:] if s is not verdict and not english.guesses(s.text, len(s.text))]
-        decision = Decision(decision=text, rationale=join(rest, room_beside(text)), origin="agent")
+        behind = [s.text for s in part[1:] if s is not verdict and not (s.text.endswith(":") and " " not in s.text)]
+        rest = [one for one in behind if not english.guesses(one, len(one))]
+        status = "active" if _STAYS(verdict.text) else "done"
+        decision = Decision(decision=text, rationale=join(rest, room_beside(text)), status=status, origin="agent")
         made.append((english.ENOUGH, decision, [message]))
     return made
 

@@ -1,28 +1,23 @@
-"""Reads a model's answer, and keeps what the lines that it names bear out; the rest is thrown away and counted."""
+"""The form of a model's answer, and the reading of one."""
 
 from __future__ import annotations
 
-import hashlib
-from bisect import bisect_left
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
-from itertools import accumulate
-from typing import Any, Literal
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
-from ralf.model import SHA256_DIGITS, Decision, Source
+from ralf.facts import handover as handovers
+from ralf.model import HandOver
+from ralf.text import tokens
 from ralf.text.cleaning import clean, one_line, trimmed
 from ralf.text.patterns import regex
-from ralf.text.sentences import Support, openers
-from ralf.transcripts.events import EvidenceLine
-
-# ---- the answer ----
 
 MOST_TEXT = 500  # characters of one text
 
-MOST_ITEMS = 40  # of each list
+MOST_ITEMS = 60  # of each list
 
-MOST_SECTION = 4_400  # characters of a section, as many as the embedded summariser takes
+MOST_HANDED_OVER = 900
+"""Tokens of a hand-over: what is over goes, the least needed first."""
 
 
 def _object(**properties: Any) -> dict[str, Any]:
@@ -40,40 +35,35 @@ def _list(items: Mapping[str, Any]) -> dict[str, Any]:
 
 _TEXT = {"type": "string"}
 
-_LINES = _object(first={"type": "integer"}, last={"type": "integer"})
-
-_ITEM = _object(text=_TEXT, lines=_LINES)
-
-_OPTION = _object(option=_TEXT, why_not=_TEXT)
+_TEXTS = _list(_TEXT)
 
 KINDS = ("decision", "rule", "failed-approach")
 
-CHANGES = ("changed", "superseded", "reversed")
+STATUSES = ("active", "done")
+"""Of a new decision: whether it binds the successor, or was carried out or given up by the end of the segment."""
+
+VERDICTS = ("keep", "drop", "done", "taken_back")
+"""Verdicts on listed items that need no more than the item."""
 
 SCHEMA: dict[str, Any] = _object(
     title=_TEXT,
-    section=_list(_ITEM),
+    handover=_object(goal=_TEXT, state=_TEXT, **dict.fromkeys(handovers.LISTS, _TEXTS)),
     decisions=_list(
         _object(
             kind={"type": "string", "enum": list(KINDS)},
-            decision=_TEXT,
+            status={"type": "string", "enum": list(STATUSES)},
+            text=_TEXT,
             reason=_TEXT,
-            rejected=_list(_OPTION),
-            supersedes=_TEXT,
-            lines=_LINES,
+            rejected=_TEXTS,
+            line={"type": "integer"},
         )
     ),
-    changes=_list(
-        _object(
-            id=_TEXT,
-            change={"type": "string", "enum": list(CHANGES)},
-            replaced_by=_TEXT,
-            reason=_TEXT,
-            rejected=_list(_OPTION),
-            lines=_LINES,
-        )
+    curation=_object(
+        **dict.fromkeys(VERDICTS, _TEXTS),
+        duplicate=_list(_object(id=_TEXT, of=_TEXT)),
+        superseded=_list(_object(id=_TEXT, by=_TEXT)),
+        reworded=_list(_object(id=_TEXT, text=_TEXT, reason=_TEXT, rejected=_TEXTS)),
     ),
-    active_work=_object(next_steps=_list(_ITEM), blockers=_list(_ITEM), findings=_list(_ITEM)),
 )
 """The answer's schema: closed, every property required, "" and [] for nothing, so that providers with a strict mode
 (which allows no optional property) take it as it stands.
@@ -81,49 +71,60 @@ SCHEMA: dict[str, Any] = _object(
 
 
 @dataclass(frozen=True, slots=True)
-class Item:
-    """One line of text, and the first and last line of the transcript that say so."""
-
-    text: str
-    first: int
-    last: int
-
-
-@dataclass(frozen=True, slots=True)
 class NewDecision:
-    """A decision that the current list does not have; `supersedes` is the label of the one that it replaces."""
+    """A decision that the current list does not have; `line`: where the user or the agent says so; `status`: one of
+    `STATUSES`.
+    """
 
     kind: str
-    decision: str
+    status: str
+    text: str
     reason: str
     rejected: tuple[str, ...]
-    supersedes: str
-    first: int
-    last: int
+    line: int
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
-    """What happened to a decision of the current list: changed (its reason or options), superseded, reversed."""
+class Rewording:
+    """A listed decision in words that can be read alone."""
 
     id: str
-    change: str
-    replaced_by: str
+    text: str
     reason: str
     rejected: tuple[str, ...]
-    first: int
-    last: int
+
+
+@dataclass(frozen=True, slots=True)
+class Curation:
+    """What is to become of the listed items, by their ids.
+
+    simple    of each of `VERDICTS` the items
+    replaced  item → the one that it repeats, or that took its place: an id, or `#n` for the nth new decision
+    repeated  those of them that say the same as the other
+    reworded  new words
+    """
+
+    simple: Mapping[str, tuple[str, ...]]
+    replaced: Mapping[str, str]
+    repeated: frozenset[str]
+    reworded: tuple[Rewording, ...]
+
+    @property
+    def named(self) -> frozenset[str]:
+        """The items of which it says anything."""
+        simple = (item for items in self.simple.values() for item in items)
+        return frozenset((*simple, *self.replaced, *(item.id for item in self.reworded)))
 
 
 @dataclass(frozen=True, slots=True)
 class Patch:
-    """A model's answer."""
+    """A model's answer; `cut`: items of its hand-over for which there is no room."""
 
     title: str
-    section: tuple[Item, ...]
+    handover: HandOver
     decisions: tuple[NewDecision, ...]
-    changes: tuple[Change, ...]
-    work: Mapping[str, tuple[Item, ...]]
+    curation: Curation
+    cut: tuple[str, ...]
 
 
 class BadAnswer(ValueError):
@@ -132,38 +133,41 @@ class BadAnswer(ValueError):
 
 def patch_of(tree: object) -> Patch:
     """The patch that an answer holds; BadAnswer when it does not fit the schema."""
-    wrong = misfit(tree, SCHEMA)
+    wrong = misfit(tree, SCHEMA) or _too_long(tree)
     if wrong:
         raise BadAnswer(wrong)
     assert isinstance(tree, dict)  # noqa: S101  # the schema has just said so
+    curation = tree["curation"]
+    repeated = {_id(item["id"]): _id(item["of"]) for item in curation["duplicate"][:MOST_ITEMS]}
+    replaced = {_id(item["id"]): _id(item["by"]) for item in curation["superseded"][:MOST_ITEMS]}
+    whole = _marked_off(handovers.of_fields(tree["handover"]).handover)
+    handover = _within(whole)
     return Patch(
-        title=_text(tree["title"]),
-        section=_items(tree["section"]),
+        title=bare(_text(tree["title"]))[:100].rstrip(),
+        handover=handover,
         decisions=tuple(
             NewDecision(
                 item["kind"],
-                _text(item["decision"]),
-                _text(item["reason"]),
+                item["status"],
+                bare(_text(item["text"])),
+                bare(_text(item["reason"])),
                 _options(item["rejected"]),
-                _text(item["supersedes"]),
-                item["lines"]["first"],
-                item["lines"]["last"],
+                item["line"],
             )
             for item in tree["decisions"][:MOST_ITEMS]
         ),
-        changes=tuple(
-            Change(
-                _text(item["id"]),
-                item["change"],
-                _text(item["replaced_by"]),
-                _text(item["reason"]),
-                _options(item["rejected"]),
-                item["lines"]["first"],
-                item["lines"]["last"],
-            )
-            for item in tree["changes"][:MOST_ITEMS]
+        curation=Curation(
+            simple={verdict: tuple(map(_id, curation[verdict][:MOST_ITEMS])) for verdict in VERDICTS},
+            replaced={**repeated, **replaced},
+            repeated=frozenset(repeated.keys() - replaced.keys()),
+            reworded=tuple(
+                Rewording(
+                    _id(item["id"]), bare(_text(item["text"])), bare(_text(item["reason"])), _options(item["rejected"])
+                )
+                for item in curation["reworded"][:MOST_ITEMS]
+            ),
         ),
-        work={key: _items(value) for key, value in tree["active_work"].items()},
+        cut=tuple(item for name in handovers.LISTS for item in getattr(whole, name)[len(getattr(handover, name)) :]),
     )
 
 
@@ -193,285 +197,77 @@ def misfit(value: object, schema: Mapping[str, Any], at: str = "the answer") -> 
     return "" if value in choices else f"{at} is none of {', '.join(choices)}"
 
 
+MOST_SAID = 40_000
+"""Characters of all texts of an answer: each name in them is looked for in all that the route has seen."""
+
+
+def _too_long(tree: object) -> str:
+    """Why an answer that fits the schema is not read all the same: "" where it is."""
+    said, left = 0, [tree]
+    while left:
+        value = left.pop()
+        said += len(value) if isinstance(value, str) else 0
+        left += value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return f"its texts have {said:,} characters, more than {MOST_SAID:,}" if said > MOST_SAID else ""
+
+
+def example(schema: Mapping[str, Any] = SCHEMA) -> Any:
+    """The form of an answer as an example of one: a tenth of what the schema takes in a prompt."""
+    if schema["type"] == "object":
+        return {name: example(inner) for name, inner in schema["properties"].items()}
+    if schema["type"] == "array":
+        return [example(schema["items"])]
+    return 0 if schema["type"] == "integer" else "|".join(schema.get("enum", ()))
+
+
 def _text(value: str) -> str:
     return trimmed(one_line(clean(value)), MOST_TEXT)
 
 
-def _items(values: list[Any]) -> tuple[Item, ...]:
-    made = (Item(_text(item["text"]), item["lines"]["first"], item["lines"]["last"]) for item in values[:MOST_ITEMS])
-    return tuple(item for item in made if item.text)
+def _id(value: str) -> str:
+    return _text(value).strip("[]() ")
 
 
-def _options(values: list[Any]) -> tuple[str, ...]:
-    found = ((_text(item["option"]), _text(item["why_not"])) for item in values[:MOST_ITEMS])
-    return tuple(f"{option}: {why}" if why else option for option, why in found if option)
+def _options(values: Sequence[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(filter(None, (bare(_text(value)) for value in values[:MOST_ITEMS]))))
 
 
-# ---- what lines bear out ----
-
-MARGIN = 3
-"""Lines before and after those that a model names: a call and its result stand between a question and its answer."""
-
-PROSE = ("user", "assistant")
-
-Where = Literal["prose", "said", "all"]
-"""What of the lines counts: what people and the agent said, that and the agent's calls, or all."""
+_MARKS = regex(r"^(?:[>=~+|\-\s]|[#*](?=[#*\s])|`{3,}+)+(?=\S)")
 
 
-class Lines:
-    """The text of a segment's events by their lines in the transcript."""
-
-    def __init__(self, lines: Iterable[EvidenceLine]) -> None:
-        self._lines: Sequence[EvidenceLine] = sorted(lines, key=lambda line: (line.line, line.last))
-        self._starts = [line.line for line in self._lines]
-        self._last = max((line.last for line in self._lines), default=0)
-        self._longest = max((line.last - line.line for line in self._lines), default=0)
-
-    def within(self, first: int, last: int, margin: int = MARGIN) -> list[EvidenceLine]:
-        """The events between two lines, a margin included; [] for lines that are not there."""
-        if not self._starts or not self._starts[0] <= first <= last <= self._last:
-            return []
-        start = bisect_left(self._starts, first - margin - self._longest)
-        stop = bisect_left(self._starts, last + margin + 1)
-        return [line for line in self._lines[start:stop] if line.last >= first - margin]
-
-    def support(self, first: int, last: int, where: Where = "all") -> Support:
-        """What these lines say."""
-        kinds = {"prose": PROSE, "said": (*PROSE, "call", "note")}.get(where, ())
-        return Support(line.text for line in self.within(first, last) if not kinds or line.kind in kinds)
-
-    @cached_property
-    def whole(self) -> Support:
-        """What the whole segment says."""
-        return Support(line.text for line in self._lines)
-
-    @cached_property
-    def whole_said(self) -> Support:
-        """The same without what tools printed."""
-        return Support(line.text for line in self._lines if line.kind in (*PROSE, "call", "note"))
-
-
-# ---- what is left of an answer ----
-
-MOST_DECISIONS = 12  # new ones of one segment: a model that finds more is not choosing
-
-MOST_LINES = 20  # that one decision may rest on: who names the whole segment names nothing
-
-CHOICE, REASON, REPORT = 0.5, 0.5, 0.5  # share of the words that stand in the lines
-
-SAME, ABOUT = 0.8, 0.3  # share of the words of another decision: says the same, speaks of it
-
-_MARKS = regex(r"^(?:[#>=~+|\-\s]|\*(?=\s)|`{3,})+(?=\S)")
-
-
-@dataclass(frozen=True, slots=True)
-class Amendment:
-    """What a decision of the current list becomes: a new status, what replaces it, a better reason, more options."""
-
-    id: str
-    status: str
-    replaced_by: str = ""
-    rationale: str = ""
-    alternatives: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Verified:
-    """What is left of an answer; `dropped` counts the items whose lines do not bear them out."""
-
-    title: str = ""
-    text: str = ""
-    decisions: tuple[Decision, ...] = ()
-    amendments: tuple[Amendment, ...] = ()
-    work: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    kept: int = 0
-    dropped: int = 0
-
-    def __bool__(self) -> bool:
-        return bool(self.text or self.decisions or self.amendments or any(self.work.values()))
-
-
-def verified(
-    patch: Patch,
-    lines: Lines,
-    current: Sequence[Decision],
-    *,
-    session: str,
-    timestamp: str,
-    imported: bool = False,
-) -> Verified:
-    """What the lines of a segment bear out of a patch.
-
-    current    the decisions that the model was shown
-    session    of the segment; `timestamp`, its end: where new decisions come from
-    imported   the lines are a document's: nobody here said them, so the origin of each decision is "import"
-    """
-    return _Verifier(lines, current, session, timestamp, imported).all_of(patch)
-
-
-class _Verifier:
-    def __init__(self, lines: Lines, current: Sequence[Decision], session: str, timestamp: str, imported: bool) -> None:
-        self._lines = lines
-        self._current = {item.id: item for item in current}
-        self._session = session
-        self._timestamp = timestamp
-        self._imported = imported
-        self._dropped = 0
-
-    def all_of(self, patch: Patch) -> Verified:
-        title = _bare(patch.title)[:100].rstrip()
-        if title and not self._borne_out(title, self._lines.whole, REPORT):
-            title = ""
-            self._dropped += 1
-        section = [f"- {line}" for line in self._reported(patch.section)]
-        ends = accumulate(len(line) + 1 for line in section)
-        text = [line for line, end in zip(section, ends, strict=True) if end <= MOST_SECTION]
-        made = [decision for decision in map(self._decision, patch.decisions) if decision is not None]
-        decisions = made[:MOST_DECISIONS]
-        self._dropped += len(section) - len(text) + len(made) - len(decisions)
-        amendments = {item.id: item for item in map(self._change, patch.changes) if item is not None}
-        # The next agent does what it reads here, so that no tool's output may be the only one to say so.
-        work = {key: tuple(self._reported(items, said=key == "next_steps")) for key, items in patch.work.items()}
-        kept = bool(title) + len(text) + len(decisions) + len(amendments) + sum(map(len, work.values()))
-        return Verified(title, "\n".join(text), tuple(decisions), tuple(amendments.values()), work, kept, self._dropped)
-
-    def _reported(self, items: Sequence[Item], *, said: bool = False) -> list[str]:
-        """The items that all that stands in their lines (`said`: but what tools printed) bears out, as plain lines,
-        each once.
-        """
-        found: dict[str, None] = {}
-        for item in items:
-            text = _bare(item.text)
-            lines = self._lines.support(item.first, item.last, "said" if said else "all")
-            if text and self._borne_out(text, lines, REPORT, said=said):
-                found[text] = None
-            else:
-                self._dropped += 1
-        return list(found)
-
-    # ---- decisions: only what people and the agent said can be one ----
-
-    def _messages(self, first: int, last: int) -> tuple[list[EvidenceLine], Support, Support]:
-        """The messages of a decision's lines; what they say; and that with the calls between them."""
-        if last - first > MOST_LINES:
-            return [], Support(()), Support(())
-        kinds = (*PROSE, "note") if self._imported else PROSE
-        near = [line for line in self._lines.within(first, last) if line.kind in kinds and line.text.strip()]
-        within = [line for line in near if line.last >= first and line.line <= last]
-        said = self._lines.support(first, last, "said")
-        return within or near, said if self._imported else self._lines.support(first, last, "prose"), said
-
-    def _decision(self, item: NewDecision) -> Decision | None:
-        spoken, prose, said = self._messages(item.first, item.last)
-        text = _bare(item.decision)
-        if (
-            not spoken
-            or not text
-            or not self._borne_out(text, said, 0, said=True)
-            or not prose.bears_out(_words(text), CHOICE)
-        ):
-            self._dropped += 1
-            return None
-        if any(_same(text, known.decision) for known in self._current.values()):
-            return None  # known: neither kept nor wrong
-        origin = self._origin(spoken, text)
-        kind = item.kind if item.kind != "rule" or origin == "user" else "decision"
-        replaced = self._current.get(item.supersedes) if item.supersedes else None
-        if replaced is None or not (_may_change(replaced, origin) and self._speaks_of(replaced, prose, text)):
-            self._dropped += bool(item.supersedes)
-            replaced = None
-        return Decision(
-            kind=kind,
-            pinned=kind == "rule",
-            timestamp=self._timestamp,
-            decision=text,
-            rationale=self._reason(item.reason, said),
-            alternatives=tuple(option for option in item.rejected if self._holds(option, said)),
-            supersedes=replaced.id if replaced is not None else "",
-            source=self._source(spoken),
-            origin=origin,
-        )
-
-    def _change(self, item: Change) -> Amendment | None:
-        known = self._current.get(item.id)
-        spoken, prose, said = self._messages(item.first, item.last)
-        if known is None or not spoken or not self._speaks_of(known, prose, ""):
-            self._dropped += 1
-            return None
-        reason = self._reason(item.reason, said)
-        options = tuple(option for option in item.rejected if self._holds(option, said))
-        if not _may_change(known, self._origin(spoken, item.reason or known.decision)):
-            self._dropped += 1
-            return None
-        if item.change == "changed":
-            rationale = reason if reason and len(reason.split()) > len(known.rationale.split()) else known.rationale
-            more = tuple(option for option in options if option not in known.alternatives)
-            if rationale == known.rationale and not more:
-                return None
-            return Amendment(known.id, known.status, "", rationale, (*known.alternatives, *more))
-        by = self._current.get(item.replaced_by)
-        if item.change == "superseded" and by is not None and by.id != known.id:
-            return Amendment(known.id, "superseded", by.id, known.rationale, known.alternatives)
-        if item.change == "reversed" and reason:
-            return Amendment(
-                known.id, "reversed", "", f"{known.rationale} Reversed: {reason}".strip(), known.alternatives
-            )
-        self._dropped += 1
-        return None
-
-    def _reason(self, text: str, said: Support) -> str:
-        text = _bare(text)
-        return text if text and self._holds(text, said) else ""
-
-    def _holds(self, text: str, said: Support) -> bool:
-        holds = self._borne_out(text, said, REASON, said=True)
-        self._dropped += not holds
-        return holds
-
-    def _borne_out(self, text: str, support: Support, least: float, *, said: bool = False) -> bool:
-        """Whether a text holds; `said`: nothing that a tool printed counts."""
-        whole = self._lines.whole_said if said else self._lines.whole
-        if not support.bears_out(text, least, whole):
-            return False
-        return all(support.knows(word) or whole.uses(word) for word in openers(text))
-
-    def _speaks_of(self, known: Decision, prose: Support, text: str) -> bool:
-        return max(prose.share(known.decision), Support([text]).share(known.decision) if text else 0) >= ABOUT
-
-    def _origin(self, spoken: Sequence[EvidenceLine], text: str) -> str:
-        """Who said it: the message that has most of its words, the later one of two."""
-        if self._imported:
-            return "import"
-        best = max(enumerate(spoken), key=lambda found: (Support([found[1].text]).share(text), found[0]))[1]
-        return "user" if best.kind == "user" else "agent"
-
-    def _source(self, spoken: Sequence[EvidenceLine]) -> Source:
-        text = "\n".join(line.text for line in spoken)
-        return Source(
-            self._session,
-            min(line.line for line in spoken),
-            max(line.last for line in spoken),
-            hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:SHA256_DIGITS],
-        )
-
-
-def _bare(text: str) -> str:
+def bare(text: str) -> str:
     """A line without marks at its beginning that Markdown would take for a heading, a quote, a rule or a fence."""
     return _MARKS.sub("", text).strip() if text.strip(" #>=~+|*-`") else ""
 
 
-_NO_WORD = regex(r"`[^`]*`|(?<![^\s`])[^\s\d/_.]{0,200}+[\d/_.]\S*+")
+def _marked_off(handover: HandOver) -> HandOver:
+    lists: dict[str, Any] = {name: tuple(filter(None, map(bare, getattr(handover, name)))) for name in handovers.LISTS}
+    return replace(handover, goal=bare(handover.goal), state=bare(handover.state), **lists)
 
 
-def _words(text: str) -> str:
-    """The text in small letters without what stands in backticks: only its words count, names are looked at apart."""
-    return _NO_WORD.sub(" ", text).lower()
+_LEAST_NEEDED = ("done", "names", "inferred", "questions", "next")
+"""Lists of a hand-over in the order in which they give way."""
 
 
-def _may_change(known: Decision, origin: str) -> bool:
-    """What a person wrote or laid down as a rule changes only by a person's word."""
-    return origin == "user" or not (known.pinned or known.kind == "rule" or known.origin in ("human-edit", "user"))
+def _within(handover: HandOver) -> HandOver:
+    """The hand-over in so many tokens as one may have."""
+    left = MOST_HANDED_OVER - sum(map(_cost, (handover.goal, handover.state)))
+    for name in reversed(_LEAST_NEEDED):
+        items = getattr(handover, name)
+        kept = tuple(_first(items, left))
+        left -= sum(map(_cost, kept))
+        shorter: dict[str, Any] = {name: kept}
+        handover = replace(handover, **shorter) if len(kept) < len(items) else handover
+    return handover
 
 
-def _same(one: str, other: str) -> bool:
-    return Support([one]).share(other) >= SAME and Support([other]).share(one) >= SAME
+def _first(items: Sequence[str], left: int) -> Iterator[str]:
+    for item in items:
+        left -= _cost(item)
+        if left < 0:
+            return
+        yield item
+
+
+def _cost(text: str) -> int:
+    return tokens.estimate(text) + 4 if text else 0

@@ -119,7 +119,7 @@ chooses = AnyOf(
     r"\blet's (?:just |instead )?(?:use|keep|adopt|drop|stick|store)\b|\bchange of plan\b",
     r"\bi(?:'m| am) (?:keeping|choosing|picking|dropping|leaving)\b",
     r"\b(?:final|chosen|agreed|resulting) (?:approach|design|choice|decision|solution|plan)\b",
-    r"\bit is (?:for|then)\b|\bwins\b|\bthe (?:choice|verdict|conclusion) is\b",
+    r"\bit is (?:for|then)\b|\bwins\b|\bthe (?:choice|verdict|conclusion) is\b(?! between\b)",
     r"\b(?:by|as a) (?:design|convention|policy|rule)\b",
     r"\b(?:take|took|taking|keep|kept|keeping|adopt\w*|accept\w*) (?:theirs|ours|both sides|(?:the |all )?(?:\w+'s"
     r"|main|"
@@ -338,7 +338,6 @@ def picked(text: str) -> tuple[str, ...]:
 
 
 # ---- directives, corrections, suggestions and standing rules of people ----
-
 _ERRAND = (
     r"(?:see|look|check|discuss|talk|review|continue|try|test|commit|push|pull|fetch|sync|run|debug|investigate"
     r"|update from"
@@ -382,13 +381,15 @@ is_for_now = AnyOf(
 """Whether an order speaks of what is being done at the moment."""
 
 _DIRECTS = AnyOf(
-    rf"\b(?:let's|lets|let us) (?:just |also |first |then )*(?!{_ERRAND}\b|start\b(?! with)|move on|say\b|do (?:it|that"
+    rf"\b(?:let's|lets|let us) (?:just |also |first |then )*(?!{_ERRAND}\b|start\b(?! with)|move on|say\b|do (?:it"
+    rf"|that"
     rf"|this)\W*$)\w+",
     r"\b(?:i'd|i would|i) (?:also |really |much )?(?:would )?(?:rather|prefer|want|(?:dearly )?love to"
     r"|like to explore|like us"
     r"|like to (?:keep|use|have|avoid))\b",
     r"\b(?:we|you|it|they|that|this) (?:also |really |still |just |do |then |now |probably "
-    r"|at least )?(?:(?:should|must)(?!'ve| have\b)|need to|needs to|have to|ought to|shouldn't|can just|don't need)\b",
+    r"|at least )?(?:(?:should|must)(?!'ve| have\b)|need to|needs to|have to|ought to|shouldn't|can just"
+    r"|don't need)\b",
     r"\bi (?:think|figure|reckon) (?:we|you|it|that|the|this)\b",
     r"\bi(?:'ll| will) (?:do|handle|take|fix|merge|make)\b",
 )
@@ -411,6 +412,22 @@ _STARTS = AnyOf(
     rf"{_OPENS}(?:make|fix|set|add|define|wire|return|write|call|give|document|create|log|file|handle|do)"
     + _NOT_A_NOUN,
 )
+
+_HOW = r"\b(?:in|with|via|by|using|as|at|on|to|from|through|under|behind|without)\b \S"
+
+says_how = AnyOf(
+    # "Cache the results in memcached.", "We deploy with Compose.", "Passwords go through argon2"
+    rf"{_OPENS}(?:authenticate|back|batch|bind|build|bundle|cache|compile|compress|connect|count|deploy|draw|encode"
+    rf"|encrypt"
+    r"|expose|export|format|generate|hash|host|import|index|lint|load|log|map|mirror|model|mount|name|order|pack"
+    r"|package"
+    r"|paginate|parse|poll|publish|queue|rate-limit|read|render|represent|retry|round|run|save|schedule|seed|send"
+    r"|serve|ship"
+    rf"|sign|sort|start|stream|style|sync|tag|test|throttle|validate|vendor|version|wrap)\b [^.?!]{{0,60}}{_HOW}",
+    rf"^we (?!have\b|had\b|were\b|are\b|got\b|can\b|could\b|did\b|just\b|see\b|saw\b|\w+ed\b)\w+ [^.?!]{{0,60}}{_HOW}",
+    rf"{_OPENS}(?:call|name) (?:the |our )?\w+ \S",
+)
+"""Whether a person's order, or plain statement of what is done, says by what, where or how it is to be."""
 
 _CHANGES_COURSE = AnyOf(
     r"\b(?:no longer|replac(?:e|es|ed|ing)|switch(?:es|ed|ing)?|moves? from|after all)\b",
@@ -522,7 +539,7 @@ def user_score(text: str) -> int:
     if words < 2 or words > 90 or _ROUTINE.match(text):
         return 0
     score = 2 * _CORRECTS(text) + 2 * _DIRECTS(text) + 2 * _CHANGES_COURSE(text)
-    score += 2 if _SHAPES(text) else _STARTS(text)
+    score += 2 if _SHAPES(text) or says_how(text) else _STARTS(text)
     score += 3 if chooses(text) else 2 * prescribes(text)
     if _CHANGES_MIND(text) or (takes_back(text) and not is_question(text)):
         score += 4 - (words > 12)
@@ -530,7 +547,7 @@ def user_score(text: str) -> int:
         return 0
     if _STRENGTH(text) or gives_reason(text) or contrasts(text):
         score += 1 + _PUTS_OFF(text)
-    return max(score - (words < 4) - 2 * is_question(text), 0)
+    return max(score - (words < 4 and not says_how(text)) - 2 * (is_question(text) and not _orders(text)), 0)
 
 
 def suggests(text: str) -> bool:
@@ -540,8 +557,12 @@ def suggests(text: str) -> bool:
 
 def asks(text: str) -> bool:
     """Whether a sentence only asks: no suggestion, and no statement that ends with "yeah?"."""
-    orders = (_SHAPES.match(text) or _STARTS.match(text)) and not _ASKS_FIRST.match(text)  # "write it first, I guess?"
-    return is_question(text) and not suggests(text) and not _TAG(text) and not orders
+    return is_question(text) and not suggests(text) and not _TAG(text) and not _orders(text)
+
+
+def _orders(text: str) -> bool:
+    """Whether a sentence begins as an order, whatever its sign: "write it first, I guess?"."""
+    return bool(_SHAPES.match(text) or _STARTS.match(text)) and not _ASKS_FIRST.match(text)
 
 
 def is_errand(text: str) -> bool:

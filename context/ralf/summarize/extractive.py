@@ -2,32 +2,41 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from heapq import heapify, heappop, heappush
-from itertools import accumulate, groupby
-from math import log2
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from itertools import zip_longest
 
-from ralf.facts.commands import names_in
+from ralf.brief.wording import NOTHING_SAID, PROPOSED, WORDLESS
+from ralf.facts.commands import changes_file
 from ralf.facts.progress import combine
 from ralf.model import ActiveWork, Decision, Facts, Tombstone
-from ralf.summarize import Segment, Summarizer, Summary, agent_decisions, check, english, messages, user_decisions
+from ralf.summarize import (
+    Segment,
+    Summarizer,
+    Summary,
+    agent_decisions,
+    attempts,
+    check,
+    english,
+    messages,
+    settling,
+    standing,
+    user_decisions,
+)
 from ralf.summarize.messages import (
     LONGEST,
     Exchange,
     Message,
     Statement,
-    Voice,
     exchanges,
     messages_in,
     source,
     whole_of,
 )
+from ralf.summarize.section import FINDS, briefly, lines_of, tells
 from ralf.summarize.supersession import linked
-from ralf.text.cleaning import one_line, trimmed
+from ralf.text.cleaning import one_line, trimmed, without_middle
 from ralf.text.matcher import AnyOf
-from ralf.text.patterns import regex
 from ralf.text.sentences import Sentence, joined, sentences, split
 from ralf.transcripts.events import Event
 
@@ -52,230 +61,69 @@ def find_decisions(
     """
     asked = messages_in(before)
     told = [*asked, *messages_in(events)]
-    made = user_decisions.tool_decisions(events)
+    made = settling.plans_carried_out(user_decisions.tool_decisions(events), events)
     whole: list[Decision] = []
     for place, message in enumerate(told):
         if message in asked:
             continue
-        if text := whole_of(message):
-            whole.append(_stamped(Decision(decision=text, origin=message.who), session, [message]))
         last = told[place - 1] if place and told[place - 1].who == "agent" else None
         if message.who == "user":
-            made += user_decisions.user_decisions(told, place)
+            own = user_decisions.user_decisions(told, place)
         else:
-            made += agent_decisions.verdicts(message) or agent_decisions.agent_decisions(message, last)
+            own = agent_decisions.verdicts(message) or agent_decisions.agent_decisions(message, last)
+        rules = [one.decision for _, one, _ in own if one.kind == "rule"]
+        if text := _whole(message, told[place - 1] if place else None, rules):
+            whole.append(_stamped(Decision(decision=text, origin=message.who), session, [message]))
+        if message.who == "user":
+            made = settling.followed_up(made, own, told, place)
+        made += settling.settled(own, told, place, made)
+        made += attempts.tried(told, place)
     enough = [one for one in made if one[0] >= english.ENOUGH]
     enough.sort(key=lambda one: one[2][0].event.start.line)
     best = sorted(range(len(enough)), key=lambda n: (-enough[n][0], -n))[:_MOST]
-    found = []
+    found: list[Decision] = []
+    reasons: dict[tuple[str, int, int], str] = {}
     for _, decision, sources in map(enough.__getitem__, sorted(best)):
-        own = [one for one in sources if one not in asked]  # a claim rests on lines of its own segment
-        found.append(_stamped(decision, session, own))
-    return tuple(linked(found, known, whole, dropped))
+        theirs = [one for one in sources if one not in asked]  # a claim rests on lines of its own segment
+        one = _stamped(decision, session, theirs)
+        reasons[_place(one)] = one.rationale
+        heard = _heard(told, theirs)  # the agent's answer tells what says the same; it is no reason
+        found.append(replace(one, rationale=f"{one.rationale} {heard}".strip()))
+    out = [
+        replace(one, rationale=reasons.get(_place(one), one.rationale)) for one in linked(found, known, whole, dropped)
+    ]
+    told_again = {one.id for one in out} | {one.supersedes for one in out}
+    over = settling.carried_out([one for one in known if one.id and one.id not in told_again], events, session)
+    return (*out, *over)
+
+
+def _whole(message: Message, before: Message | None, rules: Sequence[str]) -> str:
+    """A short message as a whole, which may replace what was decided; "" for a longer one, and for one in which the
+    agent says again what a person decided. The rules in it stand for themselves.
+    """
+    answers = message.who == "agent" and before is not None and before.who == "user"
+    if answers and message.said and agent_decisions.agrees(message.said[0].text):
+        return ""
+    if rules and whole_of(message):
+        return joined(s.text for s in message.said if s.text not in rules)
+    return whole_of(message)
+
+
+def _place(decision: Decision) -> tuple[str, int, int]:
+    lines = decision.source
+    return (decision.decision, lines.first_line, lines.last_line) if lines else (decision.decision, 0, 0)
+
+
+def _heard(told: Sequence[Message], sources: Sequence[Message]) -> str:
+    """What the agent made of what a person said; "" for what it said itself."""
+    asking = next((one for one in reversed(sources) if one.who == "user"), None)
+    place = next((n for n, one in enumerate(told) if one is asking), None)
+    return "" if place is None else user_decisions.reply_of(messages.replies_to(told, place), told[place].text)
 
 
 def _stamped(decision: Decision, session: str, said: Sequence[Message]) -> Decision:
     """The decision with its place in the session, and the time of the last of the messages in which it stands."""
     return replace(decision, timestamp=said[-1].event.timestamp, source=source(session, said))
-
-
-# ---- the section ----
-
-_REQUEST, _SENTENCE = 120, 320  # characters
-
-_ANSWER = 60  # characters up to which a request only answers
-
-_HINT = regex(r"\w{2,}")
-
-_EMPTY = frozenset(
-    "the an of to in on for and or is are was were be do doe did what when where who which why how with at by from as"
-    " that thi these those it all any keep kept about everything our my your we you".split()
-)
-
-_AROUND = 4  # characters around a sentence in its line
-
-_WEIGHT, _OFTEN, _BREVITY = 1.0, 4, 0.7
-
-_WORD = regex(r"\w{4,}")
-
-_LEAST = 24  # characters from which a sentence says something
-
-_NOTED_LEAST = 48  # of an item in a document, which is mostly lists: a shorter one leans on what stands above it
-
-FINDS = AnyOf(
-    r"\b(?:root cause|the (?:real |actual |underlying )?(?:cause|culprit|problem|issue|bug) (?:is|was)|(?:is"
-    r"|was) caused by|turns out"
-    r"|it turned out|caused by|explains why|this is why|that's why|confirmed that|the reason (?:is|was))\b",
-)
-"""Sentences that say what the cause of something is."""
-
-_RESULT = AnyOf(
-    r"\b(?:fix(?:ed|es)?|added|removed|renamed|moved|created|updated|implemented|replaced|committed|pushed"
-    r"|merged|rebased|resolved"
-    r"|pass(?:es|ed)?|fail(?:s|ed)?|works?|done|complete[d]?|because|root cause|caused?|the issue"
-    r"|the problem|found|result"
-    r"|so|therefore|means|confirmed|turns out|instead|only|changed|wired|refactored|verified|posted|replied"
-    r"|skipped|since|but|never|always|already|still|not|without)\b",
-)
-
-_UNSURE = AnyOf(r"\b(?:maybe|perhaps|might|could be|probably|hmm+|wait|let me|let's|i should|i need to|i'll)\b")
-
-_VOICE: dict[Voice, float] = {"said": 3.0, "wrote": 3.0, "reported": 2.0, "thought": 1.5, "noted": 3.0}
-
-
-@dataclass(frozen=True, slots=True)
-class _Candidate:
-    """One sentence that the section may hold, and where it stands: exchange, statement, sentence."""
-
-    place: tuple[int, int, int]
-    text: str
-    score: float
-    terms: frozenset[str]
-
-
-def lines_of(exchanges: Sequence[Exchange], room: int, *, keep: Sequence[str] = (), told: str = "") -> list[str]:
-    """The lines of the section, in at most `room` characters.
-
-    keep  what a person wants kept: sentences that share its content words come first, marked
-    told  what the checkpoint says elsewhere: its sentences come last
-    """
-    wanted = _kept_on_request(exchanges, keep, room // 2)
-    out = [f"- kept on request: {text}" for text in wanted]
-    room -= sum(len(line) + 1 for line in out)
-    requests = ((n, trimmed(one_line(exchange.request), _REQUEST)) for n, exchange in enumerate(exchanges))
-    asked = {n: f"- **Asked:** {request}" for n, request in requests if exchanges[n].request}
-    again = {line: n for n, line in asked.items()}  # clients record a queued request more than once
-    asked = {n: line for n, line in asked.items() if again[line] == n}
-    spent = sum(len(line) + 1 for line in asked.values())
-    for number in sorted(asked, key=lambda n: (len(exchanges[n].request) > _ANSWER, n)):  # short answers go first
-        if spent <= room // 2:
-            break
-        spent -= len(asked.pop(number)) + 1
-    told = one_line("\n".join((told, *wanted))).casefold()
-    candidates = [_without_repeats(candidate, told) for candidate in _candidates(exchanges)]
-    kept = _chosen(candidates, room - spent)
-    texts = {at: [kept[place] for place in places] for at, places in groupby(sorted(kept), lambda place: place[:2])}
-    for number, exchange in enumerate(exchanges):
-        if number in asked:
-            out.append(asked[number])
-        for place, statement in enumerate(exchange.statements):
-            if said := texts.get((number, place)):
-                thought = "thought: " if statement.voice == "thought" else ""
-                out.append(("  " if number in asked else "- ") + thought + joined(said))
-    return out
-
-
-def briefly(exchanges: Sequence[Exchange], room: int) -> list[str]:
-    """What notes say of which no sentence can stand alone: all of it, as far as there is room."""
-    noted = [one for exchange in exchanges for note in exchange.statements for one in note.said]
-    said = [one.text for one in noted if one.kind != "heading" and not one.text.endswith(":")]
-    return [f"- {trimmed('; '.join(said), min(room, _SENTENCE))}"] if said else []
-
-
-def tells(sentence: Sentence) -> bool:
-    """Whether a sentence says something about the work, rather than what is looked at next or asked."""
-    text = sentence.text
-    return sentence.kind != "heading" and len(text) > _LEAST and "?" not in text and not english.looks_around(text)
-
-
-# ---- what a person wants kept ----
-
-
-def _kept_on_request(exchanges: Sequence[Exchange], hints: Sequence[str], room: int) -> list[str]:
-    """The sentences that touch a hint, the newest that fit, in their order."""
-    wanted = [words for hint in hints if (words := _content(hint))]
-    said = (
-        sentence
-        for exchange in (exchanges if wanted else ())
-        for part in (sentences(exchange.request[:LONGEST]), *(s.said for s in exchange.statements))
-        for sentence in part
-    )
-    touched = [trimmed(s.text, _SENTENCE) for s in said if any(_touches(s.text, words) for words in wanted)]
-    newest = [*dict.fromkeys(reversed(touched))]
-    sizes = accumulate(len(text) + len("- kept on request: \n") for text in newest)
-    return newest[: sum(size <= room for size in sizes)][::-1]
-
-
-def _content(text: str) -> frozenset[str]:
-    """The words that carry a text's meaning, without the endings of plurals."""
-    words = _HINT.findall(text.lower())
-    return frozenset(word.removesuffix("s") if len(word) > 3 else word for word in words) - _EMPTY
-
-
-def _touches(text: str, words: frozenset[str]) -> bool:
-    """Whether a sentence has both words of a hint of two, and more than half of those of a longer one."""
-    shared = len(words & _content(text))
-    return shared >= min(2, len(words)) and shared * 2 > len(words)
-
-
-# ---- what is said ----
-
-
-def _chosen(candidates: Sequence[_Candidate], room: int) -> dict[tuple[int, int, int], str]:
-    """The sentences that say most that the others do not say, by their place.
-
-    Greedy coverage: a sentence is worth its own score and the weight of its terms that no chosen one has, per
-    character. A term weighs more the more sentences use it.
-    """
-    used = Counter(term for candidate in candidates for term in candidate.terms)
-    weight = {term: _WEIGHT * log2(1 + min(count, _OFTEN)) for term, count in used.items()}
-    kept: dict[tuple[int, int, int], str] = {}
-    covered: set[str] = set()
-    queue = [(-_worth_now(c, weight, covered), c.place, n) for n, c in enumerate(candidates)]
-    heapify(queue)
-    while queue and room > _LEAST:
-        value, place, number = heappop(queue)
-        candidate = candidates[number]
-        if len(candidate.text) + _AROUND > room:
-            continue
-        now = -_worth_now(candidate, weight, covered)
-        if now > value and queue and now > queue[0][0]:
-            heappush(queue, (now, place, number))
-            continue
-        kept[place] = candidate.text
-        covered |= candidate.terms
-        room -= len(candidate.text) + _AROUND
-    return kept
-
-
-def _without_repeats(candidate: _Candidate, told: str) -> _Candidate:
-    """The candidate, worth nothing where it says what stands elsewhere: then it fills what room is left."""
-    again = one_line(candidate.text).rstrip(".…").casefold() in told
-    return replace(candidate, score=0.0, terms=frozenset()) if again else candidate
-
-
-def _worth_now(candidate: _Candidate, weight: Mapping[str, float], covered: set[str]) -> float:
-    new = sum(weight[term] for term in candidate.terms if term not in covered)
-    return (candidate.score + new) / (len(candidate.text) + _AROUND) ** _BREVITY if new else 0.0
-
-
-def _candidates(exchanges: Sequence[Exchange]) -> Iterator[_Candidate]:
-    for number, exchange in enumerate(exchanges):
-        last = max((n for n, s in enumerate(exchange.statements) if s.voice == "said"), default=-1)
-        for place, statement in enumerate(exchange.statements):
-            for count, sentence in enumerate(statement.said):
-                if not _worth(sentence, statement.voice):
-                    continue
-                score = _VOICE[statement.voice] + _score(sentence.text)
-                score += 2 * (place == last) + (count == 0) + (number >= len(exchanges) - 2)
-                text = trimmed(sentence.text, _SENTENCE)
-                yield _Candidate((number, place, count), text, score, frozenset(map(str.lower, _WORD.findall(text))))
-
-
-def _worth(sentence: Sentence, voice: Voice) -> bool:
-    text = sentence.text
-    if voice == "wrote" and sentence.kind == "heading":
-        return len(text) > _LEAST
-    if not tells(sentence) or (voice in ("noted", "thought") and text.endswith(":")):
-        return False
-    if voice == "noted":
-        return sentence.kind != "item" or len(text) > _NOTED_LEAST
-    return voice != "thought" or (not _UNSURE(text) and any(names_in(text)))
-
-
-def _score(text: str) -> float:
-    score = min(len(set(_RESULT.findall(text))), 3) + min(sum(1 for _ in names_in(text)), 4)
-    return score + 2 * FINDS(text) + english.gives_reason(text)
 
 
 # ---- the summariser ----
@@ -286,13 +134,17 @@ _LEAST_ROOM, _MOST_ROOM = 600, 14_000  # characters of a section
 
 _SAID_MOST, _THOUGHT_MOST = 0.6, 0.15  # of what was said, and of thoughts and calls, that is worth the room
 
-_SAID_LEAST, _SHARE_LEAST = 0.5, 0.0355  # of what was said, and of the segment, that has room whatever else is stored
+_SAID_LEAST, _SHARE_LEAST = 0.5, 0.033  # of what was said, and of the segment, that has room whatever else is stored
 
 _OVERHEAD = 30  # characters around a text in the file
 
 _SOURCE, _ENTRY = 200, 1_000  # characters of a decision's source, and of a checkpoint's entry and state of the work
 
-_STATEMENT, _FINDING, _STEP = 600, 240, 160  # characters
+_STATEMENT = (3_600, 2_400)  # characters of the beginning and the end of the last message
+
+_BACK = 8  # messages among which one is looked for that says something
+
+_FINDING, _STEP = 240, 160  # characters
 
 _TELLING = 40  # characters from which what a message tells is a statement
 
@@ -330,18 +182,26 @@ class Extractive:
         talk = exchanges(segment.events)
         talk_only = not any(event.kind == "note" for event in segment.events)  # notes say where the work stands
         found = (*found, *segment.noted)
-        told = "\n".join(text for item in found for text in (item.decision, item.rationale))
+        listed = [item for item in found if item.status == "active"]  # a brief leaves the others out
+        offered = _on_offer(found, talk, segment.events)
+        told = "\n".join(text for item in listed for text in (item.decision, item.rationale))
         room = _room(segment, found)
         lines = lines_of(talk, room, keep=segment.keep, told=told)
         if not lines and not talk_only:
             lines = briefly(talk, room) or _counted(segment.noted)
         return Summary(
-            title=_noted_title(segment) or _title(talk, segment.active_work),
-            text="\n".join(lines or ["- Nothing worth keeping was said in this segment."]),
+            title=_noted_title(segment)
+            or _committed(segment)
+            or _title(talk, segment.active_work)
+            or _worked_on(segment),
+            text="\n".join(lines or [f"- {NOTHING_SAID}"]),
             decisions=found,
-            active_work=_work(segment.active_work, talk) if talk_only else segment.active_work,
+            active_work=_work(segment.active_work, talk, offered) if talk_only else segment.active_work,
             key_events=_key_events(segment, found),
         )
+
+
+_COMMITS = 2  # whose messages are a title
 
 
 def _counted(decisions: Sequence[Decision]) -> list[str]:
@@ -372,6 +232,14 @@ def _noted_title(segment: Segment) -> str:
     return next((trimmed(one_line(title), 72) for title in titles if isinstance(title, str) and title.strip()), "")
 
 
+def _committed(segment: Segment) -> str:
+    """What the segment came to, by the messages of its newest commits; "" without one."""
+    messages = dict.fromkeys(one_line(commit.message) for commit in reversed(segment.facts.commits) if commit.message)
+    newest = [*messages][:_COMMITS]
+    more = f" (+{len(messages) - len(newest)} commits)" if len(messages) > len(newest) else ""
+    return f"{'; '.join(trimmed(message, 72) for message in reversed(newest))}{more}" if newest else ""
+
+
 def _title(talk: Sequence[Exchange], work: ActiveWork) -> str:
     """A few words of the segment's main request, else of its main statement."""
     asked = [e for e in talk if len(e.request) >= 12]
@@ -382,9 +250,16 @@ def _title(talk: Sequence[Exchange], work: ActiveWork) -> str:
     for least in (16, 8):
         for text in texts:
             title = one_line(text.replace("`", "").replace("*", "")).strip(" #>-:.,;!?")
+            title = standing.without_joint(standing.without_opening(title))
             if len(title) >= least:
                 return trimmed(title, 72)
-    return trimmed(one_line(work.task_title or work.current_task).replace("`", ""), 72) or "Work without words"
+    return trimmed(one_line(work.task_title or work.current_task).replace("`", ""), 72)
+
+
+def _worked_on(segment: Segment) -> str:
+    """The title of a segment in which nobody said anything: the files that it changed."""
+    paths = [fact.path for fact in segment.facts.paths if set(fact.did) - {"read"}]
+    return trimmed(f"Changed {', '.join(reversed(paths))}", 72) if paths else WORDLESS
 
 
 def _key_events(segment: Segment, decisions: Sequence[Decision]) -> tuple[str, ...]:
@@ -400,13 +275,35 @@ def _key_events(segment: Segment, decisions: Sequence[Decision]) -> tuple[str, .
 # ---- where the work stands ----
 
 
-def _work(work: ActiveWork, talk: Sequence[Exchange]) -> ActiveWork:
+def _on_offer(found: Sequence[Decision], talk: Sequence[Exchange], events: Sequence[Event]) -> str:
+    """What the agent proposed last and nobody has accepted, where no file was changed since; "" for nothing."""
+    edits = [e.start.line for e in events if e.kind == "call" and not e.agent and changes_file(e.tool, e.input)]
+    since = max(edits, default=-1)
+    waiting = [(_said_last(one), one.decision) for one in found if one.status == "proposed"]
+    for exchange, after in zip_longest(talk, talk[1:]):
+        if after is not None and english.accepts(after.request):
+            waiting = []
+            continue
+        for statement in exchange.spoken[-1:]:
+            texts = [offer for s in statement.said if "?" in s.text and (offer := agent_decisions.offer(s.text))]
+            waiting += [(statement.event.start.line, text) for text in texts[-1:] if standing.reads_alone(text)]
+    line, text = max(waiting, default=(since, ""))
+    return f"{PROPOSED}{trimmed(one_line(text), _FINDING)}" if line > since else ""
+
+
+def _said_last(decision: Decision) -> int:
+    """The line where a decision was said last."""
+    places = [decision.source, *decision.further_sources]
+    return max((place.first_line for place in places if place is not None), default=-1)
+
+
+def _work(work: ActiveWork, talk: Sequence[Exchange], offered: str = "") -> ActiveWork:
     statements = [statement for exchange in talk for statement in exchange.spoken]
-    spoken = [messages.own_sentences(statement.said) for statement in statements]
-    statement = next((text for said in reversed(statements) if (text := _statement(said))), "")
-    steps = _next_steps(spoken)
+    spoken = [said for exchange in talk for said in _own(exchange)]
+    statement = _last_message(statements)
+    steps = [*filter(None, [offered]), *_next_steps(spoken)]
     open_todos = [todo.content for todo in work.todos if todo.status != "completed"]
-    findings = _sentences_that(spoken, FINDS, _FINDING, 4)
+    findings = [finding for exchange in talk for finding in _sentences_that(_own(exchange), FINDS, _FINDING, 1)][-4:]
     blockers = _sentences_that(spoken[-6:], _BLOCKS, _FINDING, 2)
     return replace(
         work,
@@ -418,8 +315,14 @@ def _work(work: ActiveWork, talk: Sequence[Exchange]) -> ActiveWork:
     )
 
 
+def _own(exchange: Exchange) -> list[list[Sentence]]:
+    """The agent's own sentences of an exchange, message by message."""
+    return [messages.own_sentences(statement.said) for statement in exchange.spoken]
+
+
 _FINISHED = AnyOf(
-    r"\b(?:all|everything|task|work|ticket|feature|change|fix|refactor\w*|migration|implementation|it|that|this)\b[^.\n]{0,60}"
+    r"\b(?:all|everything|task|work|ticket|feature|change|fix|refactor\w*|migration|implementation|it|that"
+    r"|this)\b[^.\n]{0,60}"
     r"\b(?:done|completed?|finished|shipped|merged|in place)\b",
     r"^\W{0,3}(?:all )?(?:done|completed?|finished|shipped)\b",
 )
@@ -438,12 +341,18 @@ def _status(work: ActiveWork, statement: str, said: str, open_todos: bool) -> st
     return "in_progress" if said or statement else work.work_status
 
 
-def _statement(statement: Statement) -> str:
-    """A message that says something: as it stands where it is short, else the sentences of it that tell."""
-    text, whole = joined(s.text for s in statement.said if tells(s)), statement.event.text.strip()
-    if len(text) < _TELLING:
-        return ""
-    return whole if len(whole) <= _STATEMENT else trimmed(text, _STATEMENT)
+def _last_message(statements: Sequence[Statement]) -> str:
+    """The last message as it stands, only of a very long one the middle cut; where it says next to nothing ("Now the
+    test:"), the last one before it that says something stands above it.
+    """
+    texts: list[str] = []
+    for statement in reversed(statements[-_BACK:]):
+        texts.insert(0, statement.event.text.strip())
+        if len(joined(s.text for s in statement.said if tells(s))) >= _TELLING:
+            break
+    else:
+        texts = texts[-1:]
+    return without_middle("\n\n".join(dict.fromkeys([*texts[:1], *texts[-1:]])), *_STATEMENT)[0]
 
 
 def _next_steps(spoken: Sequence[Sequence[Sentence]]) -> list[str]:

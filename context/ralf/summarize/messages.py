@@ -5,18 +5,22 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import takewhile
+from pathlib import PurePosixPath
 from typing import Any, Literal
 
 from ralf.facts import pasted
-from ralf.facts.commands import changes_file, command_text, is_shell
+from ralf.facts.commands import OLD_KEYS, changes_file, command_text, is_shell, named_in
+from ralf.facts.git import commits
 from ralf.model import SHA256_DIGITS, Decision, Source
 from ralf.summarize import english
+from ralf.summarize.deeds import deeds
 from ralf.text.cleaning import trimmed
 from ralf.text.matcher import AnyOf, content_words
 from ralf.text.patterns import regex
 from ralf.text.sentences import Sentence, joined, sentences
+from ralf.text.tables import tables_as_items
 from ralf.transcripts.events import Event
 
 # ---- messages ----
@@ -41,6 +45,7 @@ class Message:
     who       user or agent
     declined  the call that a person declined in saying it
     does      what the agent did before anybody spoke again: "edits" files, "calls" other tools, or nothing
+    touched   the name of the first file that it edited then
     """
 
     who: str
@@ -49,6 +54,12 @@ class Message:
     said: tuple[Sentence, ...]
     declined: str = ""
     does: str = ""
+    touched: str = ""
+
+    @property
+    def declined_edit(self) -> bool:
+        """Whether the call that the person declined was to change a file."""
+        return bool(self.declined) and not self.declined.startswith("`")
 
 
 Made = list[tuple[int, Decision, Sequence[Message]]]
@@ -64,7 +75,9 @@ def messages_in(events: Sequence[Event]) -> list[Message]:
         if event.kind == "call":
             calls[event.call_id] = event
             if out and out[-1].does != "edits" and not event.agent:
-                out[-1] = replace(out[-1], does="edits" if changes_file(event.tool, event.input) else "calls")
+                edits = changes_file(event.tool, event.input)
+                touched = _path(event).rpartition("/")[2] if edits else ""
+                out[-1] = replace(out[-1], does="edits" if edits else "calls", touched=touched)
             continue
         if event.kind == "user":
             who = "user"
@@ -72,9 +85,45 @@ def messages_in(events: Sequence[Event]) -> list[Message]:
         elif event.kind != "assistant":
             continue
         if text.strip():
-            said = sentences(pasted.own(text) if who == "user" else text)
+            said = sentences(pasted.own(text)) if who == "user" else whole_lists(sentences(text))
             out.append(Message(who, text, event, said, declined))
     return out
+
+
+_DENIES = AnyOf(
+    r"\b(?:no|not|never|none|neither|nothing|without|lacks?|lacking|missing|nor|cannot)\b|n't\b",
+)
+
+_SUPPOSES = AnyOf(
+    r"\b(?:either|if|unless|would|could|might|may|should|instead|whether|options?|alternatives?|scenarios?|suggestions?)\b",
+)
+
+_MOST_ITEMS = 8
+
+
+def whole_lists(said: Sequence[Sentence], *, supposed: bool = False) -> tuple[Sentence, ...]:
+    """The sentences, where a list stands below a sentence that denies it ("there is no test that:") as one with it: by
+    themselves its items say the opposite. `supposed`: so where that sentence only supposes something, too.
+    """
+    found: list[Sentence] = []
+    heads = False  # the list below belongs to the last one that was found
+    items = 0
+    for sentence in said:
+        if heads and sentence.kind == "item":
+            items += 1
+            if items <= _MOST_ITEMS:
+                joint = " " if items == 1 else " / " if sentence.mark else " "
+                last = found[-1]
+                found[-1] = replace(last, text=f"{last.text.rstrip('.')}{joint}{sentence.text}")
+            continue
+        text = sentence.text
+        opens = text.endswith(":") and (sentence.kind != "heading" or supposed)
+        heads = opens and (_DENIES(text) or (supposed and _SUPPOSES(text)))
+        if heads and sentence.kind == "heading":
+            sentence = replace(sentence, kind="text")
+        items = 0
+        found.append(sentence)
+    return tuple(found)
 
 
 def _call(call: Event | None) -> str:
@@ -85,8 +134,24 @@ def _call(call: Event | None) -> str:
     if command:
         line = trimmed(command.split("\n")[0], 160)
         return f"`{line}`" if "`" not in line else line
-    path = next((call.input[key] for key in ("file_path", "notebook_path", "path") if key in call.input), "")
-    return f"{call.tool} {path}".strip()
+    return f"{call.tool} {_path(call).rpartition('/')[2]}".strip()
+
+
+def _path(call: Event) -> str:
+    """The file that a call names; "" for none."""
+    named = (call.input[key] for key in ("file_path", "notebook_path", "path") if key in call.input)
+    return next((path for path in named if isinstance(path, str)), "")
+
+
+_UNANSWERED = 100  # messages of a person in a row, after which none is a reply to the first
+
+
+def replies_to(said_by_all: Sequence[Message], place: int) -> list[Message]:
+    """What the agent said next, until the person spoke again; nothing where it left that much unanswered."""
+    ahead = range(place + 1, len(said_by_all))
+    begins = next((n for n in ahead[:_UNANSWERED] if said_by_all[n].who == "agent"), len(said_by_all))
+    ends = next((n for n in range(begins, len(said_by_all)) if said_by_all[n].who != "agent"), None)
+    return list(said_by_all[begins:ends])
 
 
 def source(session: str, said: Sequence[Message]) -> Source:
@@ -388,10 +453,18 @@ class Statement:
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """What a person asked for, "" at a segment's beginning, and what the agent stated until the next time."""
+    """What a person asked for, "" at a segment's beginning, and what the agent stated and did until the next time.
+
+    edited   names of the files that its tools changed, each once
+    commits  "64274e0f Extract shared helper", as git reported them
+    deeds    what they did outside the files: "commented on pull request #91: …"
+    """
 
     request: str
     statements: list[Statement]
+    edited: dict[str, None] = field(default_factory=dict)
+    commits: dict[str, None] = field(default_factory=dict)
+    deeds: dict[str, None] = field(default_factory=dict)
 
     @property
     def spoken(self) -> list[Statement]:
@@ -402,15 +475,32 @@ class Exchange:
 def exchanges(events: Sequence[Event]) -> list[Exchange]:
     """The conversation of a segment, in order."""
     out: list[Exchange] = []
+    calls: dict[str, Event] = {}
     for event in events:
         if event.kind == "user" and event.text.strip():
             out.append(Exchange(event.text, []))
             continue
+        if event.kind == "call":
+            calls[event.call_id] = event
+        elif event.kind == "result" and event.call_id in calls and not event.failed:
+            out = out or [Exchange("", [])]
+            _did(calls.pop(event.call_id), event, out[-1])
         for voice, text in _texts(event):
-            if said := sentences(text[:LONGEST]):
+            text = tables_as_items(text[:LONGEST]) if voice == "said" else text[:LONGEST]
+            if said := whole_lists(sentences(text), supposed=voice in ("said", "thought")):
                 out = out or [Exchange("", [])]
                 out[-1].statements.append(Statement(voice, event, said))
     return out
+
+
+def _did(call: Event, result: Event, exchange: Exchange) -> None:
+    """Note what an answered call changed, committed or did for people."""
+    exchange.deeds.update(dict.fromkeys(deeds(call, result)))
+    if is_shell(call.tool):
+        made = commits(command_text(call.input), result.text)
+        exchange.commits.update((f"{digest} {message}", None) for digest, message in made)
+    elif changes_file(call.tool, call.input) and (name := PurePosixPath(named_in(call.input)).name):
+        exchange.edited[name] = None
 
 
 def _texts(event: Event) -> Iterator[tuple[Voice, str]]:
@@ -443,8 +533,11 @@ def _written(tool: str, arguments: Mapping[str, Any]) -> Iterator[str]:
         keys = _CONTENT_KEYS
     elif any(key in arguments for key in (*_FILE_KEYS, "pattern", "todos", "prompt")):
         return
-    texts = map(arguments.get, keys)
-    yield from (text for text in texts if isinstance(text, str) and len(text) >= _LEAST)
+    old = next((text for key in OLD_KEYS if isinstance(text := arguments.get(key), str)), "")
+    known = {line.strip() for line in old.splitlines()}
+    for text in map(arguments.get, keys):
+        if isinstance(text, str) and len(text) >= _LEAST:
+            yield "\n".join(line for line in text.splitlines() if line.strip() not in known) if known else text
 
 
 def _heredocs(command: str) -> Iterator[str]:

@@ -15,7 +15,7 @@ from ralf.route.cap import cover
 from ralf.summarize.english import is_question, leans
 from ralf.summarize.opposing import keys, opposes
 from ralf.text.cleaning import one_line
-from ralf.text.matcher import AnyOf, affirmed, alike, content_words, replaced_terms, takes_back
+from ralf.text.matcher import AnyOf, affirmed, alike, content_words, replaced_terms, takes_back, turned_from
 from ralf.text.patterns import regex
 
 # ---- one thing in the place of another ----
@@ -55,8 +55,10 @@ _TURNS_AWAY = AnyOf(
     r"|former\w*|previous\w*|original\w*|initial\w*|earlier|once|until|anymore|any more|any longer|longer"
     r"|had|ran|was|were|used to)\b|n't\b",
     # it did not do
-    r"\b(?:fail(?:s|ed|ing|ure)?|broken?|break(?:s|ing)?|struggl\w+|suffer\w*|trouble\w*|problem\w*|painful\w*|slow(?:er|ly)?"
-    r"|limit(?:s|ed|ing|ations?)|insufficien\w+|inadequa\w+|unsuit\w+|unfit|collaps\w+|crash(?:es|ed|ing)|chok(?:es|ed|ing)"
+    r"\b(?:fail(?:s|ed|ing|ure)?|broken?|break(?:s|ing)?|struggl\w+|suffer\w*|trouble\w*|problem\w*|painful\w*"
+    r"|slow(?:er|ly)?"
+    r"|limit(?:s|ed|ing|ations?)|insufficien\w+|inadequa\w+|unsuit\w+|unfit|collaps\w+|crash(?:es|ed|ing)|chok(?:es"
+    r"|ed|ing)"
     r"|buckl\w+|fell|falls?)\b",
 )
 
@@ -210,13 +212,19 @@ _changes = AnyOf(
 
 _PUTS_INSTEAD = AnyOf(r"\b(?:instead|use|go with|switch|replace|rather|back to|we now|now we)\b")
 
-_REFERENT = regex(r" \([^()]*\)$")  # what "that" stands for: `user_decisions` puts it behind the words
+_REFERENT = regex(r" \((?:[^()]|\([^()]*\))*\)$")  # what "that" stands for: `user_decisions` puts it behind the words
+
+_OPEN = ("active", "done", "proposed")  # what was carried out can be replaced, too
 
 _NEAR = 60  # lines of a transcript: some turns
+
+_FAR = 150  # lines: as far back as that may lie what "let's go back" takes back
 
 _SLOT = 9  # content words: in more, one other word is no other choice
 
 _MANY = 8  # content words, of which three quarters make two sentences that follow each other the same
+
+_FEW_CHOSEN = 3  # words of a choice of which one is enough to tell that it is denied
 
 _COMMON = 60  # open decisions: a word that more of them have tells the newest of them apart, and no more
 
@@ -352,24 +360,27 @@ class _Pool:
         return {
             n
             for n in alike
-            if n not in self._retold
-            and self[n].status == "active"
-            and opposes(new.decision, self[n].decision, len(self))
+            if n not in self._retold and self[n].status in _OPEN and opposes(new.decision, self[n].decision, len(self))
         }
 
     def like(self, new: Decision, opposed: Set[int]) -> list[int]:
         """Where open ones stand that are related to a new one, in order."""
         places = set(opposed)
-        words = content_words(new.decision)
+        words = content_words(_REFERENT.sub("", new.decision) if _only_takes_back(new) else new.decision)
         for word in words:
             places.update(self._by_word.get(word, ())[-_COMMON:])
         if new.source is not None:
             lines, line = self._by_line.get(new.source.session, []), new.source.first_line
-            places.update(n for _, n in lines[bisect(lines, (line - _NEAR, -1)) : bisect(lines, (line, -1))])
+            first = line - (_FAR if _only_takes_back(new) else _NEAR)
+            places.update(n for _, n in lines[bisect(lines, (first, -1)) : bisect(lines, (line, -1))])
         return [
             n
             for n in sorted(places - self._retold)
-            if n in opposed or (self[n].status == "active" and _related(words, self[n], self._words[n]))
+            if n in opposed
+            or (
+                self[n].status in _OPEN
+                and (_related(words, self[n], self._words[n]) or _denies_choice(new.decision, self[n].decision))
+            )
         ]
 
 
@@ -398,6 +409,12 @@ def _behind(new: Decision, old: Decision) -> int | None:
     return new.source.first_line - old.source.first_line
 
 
+def _only_takes_back(new: Decision) -> bool:
+    """Whether a decision takes something back, and does not say what: "I concede, let's go back"."""
+    said = _REFERENT.sub("", new.decision)
+    return takes_back(said) and len(content_words(said)) <= 2
+
+
 def _near(new: Decision, old: Decision) -> bool:
     return 0 < (_behind(new, old) or 0) <= _NEAR
 
@@ -415,7 +432,7 @@ def _restates(new: Decision, old: Decision) -> bool:
     """Whether a decision says nothing that the older one does not: the same words, or one within the other."""
     if (new.kind == "failed-approach") != (old.kind == "failed-approach"):
         return False
-    words, before = affirmed(new.decision), affirmed(old.decision)
+    words, before = (affirmed(_REFERENT.sub("", one.decision)) for one in (new, old))
     least, shared = min(len(words), len(before)), len(words & before)
     follows = least >= _MANY and shared * 4 >= least * 3 and new.origin == old.origin and _near(new, old)
     if follows or alike(words, before):
@@ -432,6 +449,8 @@ def _merged(old: Decision, new: Decision) -> Decision:
     further = old.further_sources
     if new.source is not None and new.source not in (old.source, *further):
         further = (*further, new.source)[: MOST_SOURCES - 1]
+    if old.status == "proposed" != new.status:
+        old = replace(old, status=new.status, origin=new.origin)
     return replace(
         old,
         pinned=old.pinned or new.pinned,
@@ -455,6 +474,18 @@ def _names(words: frozenset[str], text: str) -> bool:
     return any(not word.isdigit() and is_name(word, text) for word in words)
 
 
+def _denies_choice(new: str, old: str) -> bool:
+    """Whether a text turns away from the very thing that the older one chose: "replacing last write wins with …"."""
+    choice = _choice(old) or " ".join(old.split()[:_MOST_WORDS])
+    chosen = content_words(choice).difference(*turned_from(choice), *replaced_terms(choice))
+    plain = _plain_words(new) | _plain_words(old)
+    for term in turned_from(new):
+        words = term - plain
+        if words and words <= chosen and (len(words) > 1 or _names(words, old) or len(chosen - plain) <= _FEW_CHOSEN):
+            return True
+    return False
+
+
 def _replaced_by(new: Decision, old: Decision, opposed: bool) -> int:
     """How clearly a decision puts itself in the place of the older one, which it may oppose; 0 where it does not."""
     if "failed-approach" in (new.kind, old.kind) or (old.kind == "rule" and new.origin != "user"):
@@ -462,9 +493,11 @@ def _replaced_by(new: Decision, old: Decision, opposed: bool) -> int:
     before, words, chosen = content_words(old.decision), content_words(new.decision), affirmed(old.decision)
     if _behind(new, old) != 0 and (opposed or replaces(new.decision, old.decision)):
         return _BY_SUBJECT + 10 * len(before & words) // max(len(before), 1)
-    said = _REFERENT.sub("", new.decision)
-    if new.origin == "user" and takes_back(said) and len(content_words(said)) <= 2:
-        return int(_near(new, old)) + len(before & words)  # "undo that": what was decided right before
+    if new.origin == "user" and _only_takes_back(new):
+        behind = _behind(new, old) or 0  # "undo that": what was decided right before, by the person at best
+        return int(0 < behind <= _FAR) * (1 + (old.origin == "user")) + len(before & words)
+    if _behind(new, old) != 0 and _denies_choice(new.decision, old.decision):
+        return _BY_SUBJECT
     if not _changes(new.decision):
         return 0
     shared = before & words

@@ -9,7 +9,7 @@ from itertools import accumulate, groupby, takewhile
 from typing import Any
 
 from ralf.model import Decision
-from ralf.summarize import agent_decisions, english, lasting, messages
+from ralf.summarize import agent_decisions, english, lasting, messages, standing
 from ralf.summarize.messages import DECISION_WORDS, REASON_WORDS, Made, Message, around, clip, join, room_beside, span
 from ralf.text.matcher import AnyOf, content_words
 from ralf.text.patterns import regex
@@ -55,16 +55,6 @@ def offer_before(said_by_all: Sequence[Message], place: int) -> Message | None:
     return next(asking, before[0] if before else None)
 
 
-def before_question(offered: Message | None) -> str:
-    """The last sentences before the question with which a message ends: what the question is about."""
-    if offered is None or not any("?" in s.text for s in offered.said[-4:]):
-        return ""
-    told = [s.text for s in offered.said if "?" not in s.text and not english.looks_around(s.text)]
-    words = accumulate(len(text.split()) for text in reversed(told))
-    most = max(1, sum(size <= REASON_WORDS for size in words))
-    return join(told[-most:], REASON_WORDS)
-
-
 def referent(text: str, offered: Message | None) -> str:
     """What "it" or "2 and 3" stands for in an answer: items of the list before it, else what was last said; or ""."""
     if offered is None or not english.says_little(text):
@@ -77,6 +67,9 @@ def referent(text: str, offered: Message | None) -> str:
         return "; ".join(f"{mark}. {clip(options[mark], max(25 // len(marks), 5))}" for mark in marks)
     if not english.leans(text):
         return ""
+    offers = [offer for s in offered.said[-4:] if "?" in s.text and (offer := agent_decisions.offer(s.text))]
+    if offers and len(content_words(offers[-1])) > 1:
+        return offers[-1]
     told = [s.text for s in offered.said if "?" not in s.text and s.kind != "heading"]
     told = [t for t in told if len(t.split()) > 3 and not t.endswith(":") and not english.looks_around(t)]
     return told[-1] if told else ""
@@ -120,6 +113,10 @@ def _decides(reply: Message, answered: str) -> bool:
 
 # ---- answers to an offer ----
 
+_WHY_WORDS = 55  # words: what a person says beside their yes, and the proposal's own reason
+
+_FEW_OFFERED = 3  # content words of an offer that leans on what stands before it
+
 _NEAR_END = 8  # sentences in which an offer, a proposal or a question still waits for the answer
 
 
@@ -130,8 +127,8 @@ def accepted_decision(
 
     None where the message accepts nothing, or only an errand.
     """
-    own = joined(s.text for s in said) if len(message.text.split()) >= 4 else ""
-    own = f"User: {clip(own, REASON_WORDS)}" if own else ""
+    own = join([s.text for s in said if "?" not in s.text], REASON_WORDS) if len(message.text.split()) >= 4 else ""
+    own = f"User: {own}" if len(english.beyond_yes(own).split()) >= 4 else ""
     marks = english.picked(message.text)
     if marks:
         options = options_of(offered.said)
@@ -140,9 +137,10 @@ def accepted_decision(
         if chosen:
             others = tuple(clip(text, 15) for mark, text in options.items() if mark not in marks)
             text = clip("; ".join(chosen), DECISION_WORDS)
-            recommended = [s.text for s in offered.said if agent_decisions.recommends(s.text) and "?" not in s.text]
-            reason = join([own, _question(offered), *recommended[-1:], reply_of(replies, text)], room_beside(text))
-            return Decision(decision=text, rationale=reason, alternatives=others[:4])
+            question = _question(offered)
+            text = f"{text} (asked: {question})" if question else text
+            why = join([own, _about(offered.said, text, marks)], _WHY_WORDS)
+            return Decision(decision=text, rationale=why, alternatives=others[:4])
     if not english.accepts(said[0].text):
         return None
     waiting = offered.said[-_NEAR_END:]
@@ -154,20 +152,45 @@ def accepted_decision(
     if english.user_score(text) >= 2 and len(english.beyond_yes(text).split()) >= 4:
         meant = referent(text, offered)
         text = clip(f"{text} ({meant})" if meant else text, DECISION_WORDS)  # more than a yes: their own words
-        return Decision(
-            decision=text, rationale=join([_about(waiting, text), reply_of(replies, text)], room_beside(text))
-        )
+        return Decision(decision=text, rationale=_about(waiting, text))
     offer = next((text for text in reversed(offers) if text), "")
     if not offer and not proposed:
         return None
-    text = clip(offer, DECISION_WORDS) if offer else _proposal(offered, proposed)
+    weighed = next((s.text for s in waiting if turns_down(s.text) and "?" not in s.text), "")
+    advised = _advice(waiting, offer) if weighed else ""
+    text = advised or (clip(offer, DECISION_WORDS) if offer else _proposal(offered, proposed))
     meant = referent(text, offered)
     text = f"{text} ({clip(meant, REASON_WORDS)})" if meant and meant not in text else text
-    question = _question(offered) if len(text.split()) < 30 else ""
-    return Decision(
-        decision=text,
-        rationale=join([own, question, _about(waiting, text), reply_of(replies, text)], room_beside(text)),
-    )
+    question = _question(offered)
+    text = f"{text} (asked: {question})" if question and not offer else text
+    why = join([own, _about(waiting, text)], _WHY_WORDS)
+    other = clip(weighed, REASON_WORDS) if weighed and weighed not in why and weighed not in text else ""
+    return Decision(decision=text, rationale=why, alternatives=(other,) if other else ())
+
+
+turns_down = AnyOf(
+    r"\b(?:feels|is|are|seems|looks|would be|it's) (?:far |way |a bit |just )?(?:too \w+|overkill|redundant|unnecessary"
+    r"|pointless|hacky|not (?:worth|needed)|riskier|worse)\b",
+)
+"""Whether a sentence of an offer turns another way down."""
+
+_GIVES_ADVICE = regex(
+    r"(?:so |then )?(?:i (?:think|believe|feel|guess)|i(?:'d| would) (?:say|argue)|in my opinion,?)(?: that)? (?=\w)",
+    re.I,
+)
+
+
+def _advice(waiting: Sequence[Sentence], offer: str) -> str:
+    """The sentence that recommends what is then offered in few words ("the warning log"); "" where the offer says it
+    all.
+    """
+    words = content_words(offer)
+    if len(words) > _FEW_OFFERED or "`" in offer:
+        return ""
+    told = [s.text for s in waiting if agent_decisions.recommends(s.text) and "?" not in s.text]
+    best = next((text for text in reversed(told) if words & content_words(text)), "")
+    rest = _GIVES_ADVICE.sub("", best, count=1)
+    return clip(rest, DECISION_WORDS) if best and standing.reads_alone(rest) else ""
 
 
 def _proposal(offered: Message, proposed: Sequence[Sentence]) -> str:
@@ -186,19 +209,32 @@ _OPTION = regex(r"\boption (\d|[a-e])\b", re.IGNORECASE)
 def _question(offered: Message) -> str:
     """What was asked, where options stood below it."""
     asked = [s.text for s in offered.said if s.text.endswith("?") and len(s.text.split()) >= 6]
-    return clip(asked[0], 20) if asked and options_of(offered.said) else ""
+    return clip(asked[0], 20).rstrip("?") if asked and options_of(offered.said) else ""
 
 
-def _about(waiting: Sequence[Sentence], chosen: str) -> str:
-    """Of the last sentences of the offer, those that propose, give reasons and name things."""
-    scored = []
+def _about(waiting: Sequence[Sentence], chosen: str, marks: Sequence[str] = ()) -> str:
+    """The sentence of the offer that says why what was chosen is to be: it gives a reason, of the same things, and
+    of no option but those with the `marks`.
+    """
+    words = content_words(chosen)
+    best = (0, 0, "")
     for place, sentence in enumerate(waiting):
         text = sentence.text
         if sentence.kind == "heading" or "?" in text or english.looks_around(text) or text in chosen:
             continue
-        score = 2 * _proposes(sentence) + 2 * english.gives_reason(text) + min(text.count("`") // 2, 2)
-        scored.append((score + place / 10, place, text))
-    return _best(sorted(scored, reverse=True), REASON_WORDS + 10)
+        named = _OPTION.search(text)
+        if not english.gives_reason(text) or (marks and named and named[1].lower() not in marks):
+            continue
+        shared = len(words & content_words(text))
+        worth = 2 * shared + 2 * agent_decisions.recommends(text)
+        if worth and (worth, place) > best[:2]:
+            best = (worth, place, text)
+    asking = next((n for n in reversed(range(1, len(waiting))) if "?" in waiting[n].text), 0)
+    before = waiting[asking - 1] if asking else None
+    if not best[2] and before is not None and before.kind == "text" and not english.is_question(before.text):
+        ground = before.text if before.text not in chosen and not english.looks_around(before.text) else ""
+        return clip(ground, REASON_WORDS) if len(words & content_words(ground)) > 1 else ""
+    return clip(standing.without_opening(best[2]), REASON_WORDS)
 
 
 def _proposes(sentence: Sentence) -> bool:
@@ -224,7 +260,7 @@ _NUMBERED = AnyOf(r"(?:step |phase |task )?\d")
 
 _ASKING = frozenset({"askuserquestion", "askuser", "askquestion", "askfollowupquestion", "requestuserinput"})
 
-_PLANNING = frozenset({"exitplanmode", "planmoderespond"})
+PLANNING = frozenset({"exitplanmode", "planmoderespond"})
 """The tools whose answer a person gives. What any other answers, a server of tools included, is a tool's."""
 
 _STEPS, _STEP_WORDS, _CHOICES = 6, 14, 4
@@ -247,7 +283,7 @@ def tool_decisions(events: Sequence[Event]) -> Made:
         said = [Message("agent", call.text, call, ()), Message("user", event.text, event, ())]
         tool = call.tool.lower().replace("_", "")
         found = _answers(call.input, event.text) if tool in _ASKING else []
-        if tool in _PLANNING and isinstance(call.input.get("plan", ""), str):
+        if tool in PLANNING and isinstance(call.input.get("plan", ""), str):
             heading = _APPROVED.search(event.text)
             found = of_plan(event.text[heading.end() :] if heading else call.input.get("plan", ""))
         made += [(english.ENOUGH + 2, decision, said) for decision in found]
@@ -311,7 +347,7 @@ def of_plan(text: str) -> list[Decision]:
     title = _LABEL.sub("", next((s.text for s in said if s.kind == "heading"), said[0].text))
     why = [s for heading, part in parts if _WHY(heading) for s in part]
     rest = [(h, part) for h, part in parts if not _WHY(h) and not _HOW_TO_CHECK(h)]
-    steps = _steps(rest)
+    steps = [step for step in _steps(rest) if step.rstrip(".:") != title.rstrip(".:")]
     whole = f"{title}: {'; '.join(steps)}" if steps else title
     first = next((place for place, s in enumerate(why) if english.gives_reason(s.text)), max(0, len(why) - 2))
     reasons = [s.text for s in why[first:]]
@@ -328,6 +364,8 @@ def of_plan(text: str) -> list[Decision]:
     best = sorted(sorted(scored, key=lambda one: -one[0])[:_CHOICES], key=lambda one: one[1])
     for _, _, sentence_text, reason in best:
         short = clip(sentence_text.rstrip(":"), DECISION_WORDS)
+        if not standing.reads_alone(short):
+            continue
         options = tuple(english.rejected(short))
         decisions.append(Decision(decision=short, rationale=reason, alternatives=options, origin="user"))
     return decisions
@@ -363,8 +401,6 @@ _MEANT = 25  # words that tell what "it" or "all 4" stands for
 
 _SHORT_ANSWER = 60  # words within which a message may be an answer to an offer
 
-_UNANSWERED = 100  # messages of a person in a row, after which none is a reply to the first
-
 
 def user_decisions(said_by_all: Sequence[Message], place: int) -> Made:
     """The decisions in the message at `place`, which a person wrote, with their scores and where they stand."""
@@ -376,15 +412,29 @@ def user_decisions(said_by_all: Sequence[Message], place: int) -> Made:
     if not said:
         return []
     offered = offer_before(said_by_all, place)
-    replies = _replies(said_by_all, place)
+    replies = messages.replies_to(said_by_all, place)
     if offered is not None and words <= _SHORT_ANSWER and not message.declined:
         decision = accepted_decision(message, said, offered, replies)
         if decision is not None:
             rules = _rules(message, said[1:], replies)  # "yes. and never …"
-            return [(english.ENOUGH + 1, replace(decision, origin="user"), [offered, message]), *rules]
+            first: Made = [(english.ENOUGH + 1, replace(decision, origin="user"), [offered, message])]
+            return [*first, *rules, *_beside_yes(message, said[1:], [one[1].decision for one in (*first, *rules)])]
     made = _rules(message, message.said, replies)
     if words <= _LONG_MESSAGE and not made:
         made = _own_words(message, said, offered, replies) or _conceded(message, said, replies)
+    return made
+
+
+def _beside_yes(message: Message, said: Sequence[Sentence], told: Sequence[str]) -> Made:
+    """What else a person orders behind their yes: "Fine. Keep it in one module"."""
+    made: Made = []
+    for sentence in said:
+        text = sentence.text
+        plain = not (english.asks(text) or english.is_errand_request(text) or english.leans(text))
+        if plain and english.user_score(text) >= 2 and not any(text in other for other in told):
+            meant = "" if standing.reads_alone(text) else f" ({clip(told[0], _MEANT)})"
+            decision = Decision(decision=clip(f"{text.rstrip('.')}{meant}", DECISION_WORDS), origin="user")
+            made.append((english.ENOUGH, decision, [message]))
     return made
 
 
@@ -401,13 +451,17 @@ def _rules(message: Message, said: Sequence[Sentence], replies: Sequence[Message
         rules += [(s, pinned and not english.is_for_now(s.text)) for s, pinned in _orders_behind(own, rules)]
     made: Made = []
     for sentence, pinned in rules:
-        reason = join([around(own, sentence, 30, but=english.is_order), reply_of(replies, sentence.text)], REASON_WORDS)
+        reason = around(own, sentence, REASON_WORDS, but=_is_order)
         text = clip(sentence.text, DECISION_WORDS)
         decision = Decision(
             kind="rule" if pinned else "decision", pinned=pinned, decision=text, rationale=reason, origin="user"
         )
         made.append((english.ENOUGH + 2, decision, [message]))
     return made
+
+
+def _is_order(text: str) -> bool:
+    return english.is_order(text) or standing.bearing(text) in ("once", "change")
 
 
 def _orders_behind(said: Sequence[Sentence], rules: Sequence[tuple[Sentence, bool]]) -> list[tuple[Sentence, bool]]:
@@ -422,6 +476,15 @@ def _orders_behind(said: Sequence[Sentence], rules: Sequence[tuple[Sentence, boo
     return found
 
 
+# What a person prefers, whatever the work at hand is.
+_PREFERS = AnyOf(
+    r"\bi (?:personally |generally |usually |strongly |really |much |always |still )*prefer\b(?! not to\b)",
+    r"\bmy (?:own |personal |general |strong )?preference (?:is|would be)\b",
+    r"\bi(?:'d| would)? (?:generally |usually |strongly |really |always )*favou?r\b",
+    r"\bi (?:generally |usually |really |always )*like\b[^.!?\n]{3,80}\b(?:better|more) than\b",
+)
+
+
 def _own_words(message: Message, said: Sequence[Sentence], offered: Message | None, replies: Sequence[Message]) -> Made:
     """A directive, a correction, a suggestion that was taken up, or a statement that the agent took as settled."""
     first = replies[0].said[0].text if replies and replies[0].said else ""
@@ -429,12 +492,12 @@ def _own_words(message: Message, said: Sequence[Sentence], offered: Message | No
     acted = bool(message.does) or any(reply.does for reply in replies[:3])
     words = sum(len(s.text.split()) for s in said)
     said = said[next((n + 1 for n in reversed(range(len(said))) if english.withdraws(said[n].text)), 0) :]
-    errand = english.is_errand if message.declined else english.is_errand_request
-    telling = [s for s in said if not (english.asks(s.text) or errand(s.text))]
+    telling = [s for s in said if not (english.asks(s.text) or english.is_errand(s.text))]
     scores = {s: english.user_score(s.text) for s in telling}
     best = max(scores.values(), default=0)
     suggested = [s for s in telling if english.suggests(s.text)]
-    chosen = [s for s in telling if scores[s] > 0 or s in suggested]
+    preferred = [s for s in telling if _PREFERS(s.text)]
+    chosen = [s for s in telling if scores[s] > 0 or s in suggested or s in preferred]
     if message.declined:
         doubtful = not best and any(english.doubts(s.text) for s in telling)  # "lol, I guess"
         if not telling or words < 3 or doubtful:
@@ -444,7 +507,7 @@ def _own_words(message: Message, said: Sequence[Sentence], offered: Message | No
         if best:
             answered = offered is not None and any("?" in s.text for s in offered.said[-4:])
             best += int(agreed or answered or acted) + int(answered and words < 12 and best < 2)
-        if suggested and (agreed or acted):
+        if (suggested and (agreed or acted)) or preferred:
             best = max(best, english.ENOUGH)
         if (
             best < english.ENOUGH
@@ -454,6 +517,8 @@ def _own_words(message: Message, said: Sequence[Sentence], offered: Message | No
             best, chosen = english.ENOUGH, stated
     if best <= 0 or not chosen:
         return []
+    if words > _SHORT_REQUEST and len({s.paragraph for s in chosen}) > 1 and not message.declined:
+        return _by_paragraph(message, chosen, scores, best, replies)
     text = (
         joined(s.text for s in telling) if words <= _SHORT_REQUEST and telling else span(said, chosen, DECISION_WORDS)
     )
@@ -461,13 +526,27 @@ def _own_words(message: Message, said: Sequence[Sentence], offered: Message | No
     if not meant and english.leans(text) and not english.says_something(text):
         return []
     text = clip(f"{text} ({meant})" if meant else text, DECISION_WORDS + 10)
-    options = (message.declined,) if message.declined else tuple(english.rejected(text))
-    context = before_question(offered) if words < 12 and not message.declined else ""
-    beside = [s.text for s in said if english.asks(s.text) and len(s.text.split()) <= 15 and s.text not in text]
-    asked = f"User: {joined(beside[:2])}" if beside else ""
-    reason = join([asked, reply_of(replies, text), context], room_beside(text))
+    if message.declined:
+        text = f"{text} (said in declining {message.declined})"
+    reasons = [s.text for s in said if english.gives_reason(s.text) and not english.asks(s.text) and s.text not in text]
+    reason, options = join(reasons, REASON_WORDS), tuple(english.rejected(text))
     decision = Decision(decision=text, rationale=reason, alternatives=options, origin="user")
     return [(best, decision, [message, *replies[:1]])]
+
+
+def _by_paragraph(
+    message: Message, chosen: Sequence[Sentence], scores: Mapping[Sentence, int], best: int, replies: Sequence[Message]
+) -> Made:
+    """The decisions of a longer message, one for each paragraph that has any."""
+    made: Made = []
+    for _, run in groupby(chosen, lambda sentence: sentence.paragraph):
+        part = [*run]
+        text = clip(joined(s.text for s in part), DECISION_WORDS)
+        most = max(scores[s] for s in part)
+        score = best if most == max(scores.values()) else most + 1
+        decision = Decision(decision=text, alternatives=tuple(english.rejected(text)), origin="user")
+        made.append((score, decision, [message, *replies[:1]]))
+    return made
 
 
 def _conceded(message: Message, said: Sequence[Sentence], replies: Sequence[Message]) -> Made:
@@ -486,11 +565,3 @@ def _conceded(message: Message, said: Sequence[Sentence], replies: Sequence[Mess
         decision=clip(joined(s.text for s in [settled[0], *listed]), DECISION_WORDS), rationale=reason, origin="user"
     )
     return [(english.ENOUGH, decision, [message, replies[0]])]
-
-
-def _replies(said_by_all: Sequence[Message], place: int) -> list[Message]:
-    """What the agent said next, until the person spoke again; nothing where it left that much unanswered."""
-    ahead = range(place + 1, len(said_by_all))
-    begins = next((n for n in ahead[:_UNANSWERED] if said_by_all[n].who == "agent"), len(said_by_all))
-    ends = next((n for n in range(begins, len(said_by_all)) if said_by_all[n].who != "agent"), None)
-    return list(said_by_all[begins:ends])

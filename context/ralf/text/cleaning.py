@@ -189,13 +189,17 @@ FENCE_TOKENS, SHORT_FENCE_TOKENS = 48, 26
 _FENCE = regex(rf"(?m)^{OWN_OUTPUT} (\d{{9}}): [^\n]*\n")
 
 
-def fenced(text: str, *, short: bool = False) -> str:
-    """`text`, which `shown` has made of whatever it holds, between the two lines of the fence; "" for nothing."""
+def fenced(text: str, *, short: bool = False, label: str = "") -> str:
+    """`text`, which `shown` has made of whatever it holds, between the two lines of the fence; "" for nothing.
+
+    label  what it is, as the first line says; "" for notes
+    """
     if not text:
         return ""
     text = text if text.endswith("\n") else f"{text}\n"
     sum_ = _sum(text)
-    return f"{OWN_OUTPUT} {sum_}: {_SHORT_LABEL if short else _LABEL} -->\n{text}{_end(sum_)}"
+    label = label or (_SHORT_LABEL if short else _LABEL)
+    return f"{OWN_OUTPUT} {sum_}: {label} -->\n{text}{_end(sum_)}"
 
 
 def fence_characters(*, short: bool = False) -> int:

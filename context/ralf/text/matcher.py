@@ -8,7 +8,7 @@ from functools import cached_property, lru_cache
 from itertools import chain, groupby, pairwise
 
 from ralf.text.cleaning import Word
-from ralf.text.patterns import regex
+from ralf.text.patterns import is_lazy, regex
 
 # ---- caseless patterns ----
 
@@ -101,6 +101,23 @@ class AnyOf:
         return place
 
 
+def compile_all() -> Iterator[None]:
+    """Compile every pattern of the modules that are loaded, a few at each step: for a process whose forks use them."""
+    import gc  # a list of all patterns would cost each start
+
+    waiting = [one for one in gc.get_objects() if isinstance(one, AnyOf) or is_lazy(one)]
+    for number, one in enumerate(waiting):
+        if isinstance(one, AnyOf):
+            one.expressions  # noqa: B018  # asking compiles them
+        else:
+            one.search  # noqa: B018
+        if number % _AT_ONCE == 0:
+            yield
+
+
+_AT_ONCE = 16
+
+
 def _joined(branches: Iterable[str]) -> str:
     """The branches as one pattern. Neighbours that begin at a border of a word, or of the text, share it: else each is
     tried at every character.
@@ -162,6 +179,7 @@ takes_back = AnyOf(
     r"\b(?:revert(?:ed|ing)?|undo|undone|roll(?:ed|ing|s)? (?:it |that |this |them )?back|back(?:ed|ing)? out)\b",
     r"\b(?:scrap(?:ped)?|never ?mind|forget (?:it|that|about|the)|take (?:that|it) back)\b",
     r"\b(?:drop (?:that|it|this|the idea))\b|^(?:no,? |nah,? |ok,? |let's |please )*go(?:ing)? back\b",
+    r"[.!,;] (?:let's |please |we )go back\b(?! to\b)|\bi (?:concede|give in|give up on (?:it|that|this))\b",
     remembers=2048,  # each decision is compared with many
 )
 """Whether a sentence takes back what was decided or done: "undo that", "let's roll it back"."""
@@ -182,6 +200,34 @@ _REPLACED = regex(
 def replaced_terms(text: str) -> tuple[frozenset[str], ...]:
     """What a sentence says it turns away from: for each mention, its first content word and those that follow."""
     return tuple(words for match in _REPLACED.finditer(text) if (words := content_words(match[1])))
+
+
+_TURNS_FROM = regex(
+    r"(?:\b(?:instead of|rather than|away from|moved? from|moves from|switch(?:ed|ing)? (?:away )?from|dropping"
+    r"|drop|dropped"
+    r"|replac(?:e|es|ed|ing)|abandon(?:ed|ing)?|revert(?:ed|ing)?|undo|undoing|scrap(?:ping|ped)?|ditch(?:ing|ed)?"
+    r"|no longer"
+    r"|no more|forget(?: about)?|get(?:ting)? rid of|back(?:ing)? out of|against|out with)"
+    r"|(?:^|[.!;:,] )(?:(?:no|nope|nah|actually|ok(?:ay)?|please|and|so)\b,? ){0,2}(?:not|no|never))\s+"
+    r"(?:the |our |any |use |with |on |by |(?!\w{0,9}thing)\w{2,12}ing )?"
+    r"((?:(?!with\b|by\b|for\b|to\b|in\b|on\b|as\b|and\b|but\b|after\b|at\b|from\b|since\b"
+    r"|because\b)[\w+#/`.-]*[\w+#/`-] ?){1,4})",
+    re.IGNORECASE,
+)
+
+
+_NO_MORE = regex(
+    r"\b(?:don't|do not|doesn't|does not|won't|nobody|no one"
+    r"|not)\b(?: \w+)? \w+ ((?:the )?\S+(?: \S+){0,3}) any ?(?:more|longer)\b",
+    re.IGNORECASE,
+)
+
+
+@lru_cache(maxsize=1024)
+def turned_from(text: str) -> tuple[frozenset[str], ...]:
+    """What a sentence says outright that it turns away from, each as its words: "No, not last write wins"."""
+    terms = [match[1] for match in _TURNS_FROM.finditer(text)] + [match[1] for match in _NO_MORE.finditer(text)]
+    return tuple(words for term in terms if (words := content_words(f"x {term}") - {"x"}))
 
 
 @lru_cache(maxsize=1024)

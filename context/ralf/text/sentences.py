@@ -252,12 +252,17 @@ _REACH = 4  # words that a "not" speaks of
 _STEM = 5  # characters that two forms of a word share
 
 
+_TOKEN = regex(r"\w+")
+
+_ENDINGS = ("", "s", "es", "d", "ed", "ing", "r", "er", "rs", "ers", "ly", "ion", "ions")
+
+
 class Support:
     """A text that a claim is held against."""
 
     def __init__(self, texts: Iterable[str]) -> None:
-        self._parts = tuple(texts)
-        self._text = one_line("\n".join(self._parts))
+        self.parts = tuple(texts)
+        self._text = one_line("\n".join(self.parts))
 
     def __bool__(self) -> bool:
         return bool(self._text)
@@ -268,7 +273,7 @@ class Support:
 
     @cached_property
     def _sentences(self) -> tuple[str, ...]:
-        return tuple(sentence for part in self._parts for sentence in _CUT.split(part) if sentence.strip())
+        return tuple(sentence for part in self.parts for sentence in _CUT.split(part) if sentence.strip())
 
     @cached_property
     def _numbers(self) -> Mapping[str, frozenset[str]]:
@@ -323,8 +328,14 @@ class Support:
 
     def uses(self, word: str) -> bool:
         """Whether a word stands here in small letters, in any form: then it is no name."""
-        stem = re.escape(word.lower().rstrip("s"))
-        return re.search(rf"(?<!\w){stem}(?:e?s|e?d|ing|e?r|e?rs|ly|ion|ions)?(?!\w)", self._text) is not None
+        stem = word.lower().rstrip("s")
+        if not _TOKEN.fullmatch(stem):
+            return stands_whole(stem, self._text)
+        return any(stem + ending in self._tokens for ending in _ENDINGS)
+
+    @cached_property
+    def _tokens(self) -> frozenset[str]:
+        return frozenset(_TOKEN.findall(self._text))
 
     def _nearest(self, text: str) -> list[str]:
         """The two sentences that have most of a text's words, best first."""
@@ -367,6 +378,11 @@ def claims(text: str) -> list[str]:
 
 def _is_word(claim: str) -> bool:
     return _PLAIN.match(claim) is not None and _HUMP.search(claim) is None
+
+
+def is_denial(text: str) -> bool:
+    """Whether a text says no to anything: not, never, no longer, without, instead …"""
+    return _NEGATIVE.search(text) is not None
 
 
 def openers(text: str) -> list[str]:

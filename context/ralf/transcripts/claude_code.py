@@ -43,7 +43,16 @@ _TYPE = regex(
 )
 
 # A record of use has one of these as a whole string somewhere, whatever the order of keys and the spacing.
-_NEEDED = regex(rb'"(?:user|assistant|compact_boundary|queue-operation|queued_command)"')
+_NEEDED = regex(rb'"(?:user|assistant|compact_boundary|queue-operation|queued_command|t(?:ask|odo)_reminder)"')
+
+_REMINDERS = ("task_reminder", "todo_reminder")
+"""Attachments in which the client tells its agent the to-do list as it is: also what another session of the same list,
+a teammate or the client itself has changed, of which this log has no call.
+"""
+
+_LIST = "TodoWrite"
+
+_MOST_REMINDED = 1_000
 
 _LAST_TYPE = regex(rb'.*"type"\s*:\s*"([^"\\]*)"', re.S)
 
@@ -196,7 +205,8 @@ class _Pass(Pass):
             self.skipped["malformed"] += 1
             return []
         if record.get("isApiErrorMessage") is True or message.get("model") == "<synthetic>":
-            return [base.event("other", "")]
+            told = (words(block.get("text")) for block in blocks(message.get("content")))
+            return [base.event("other", self.others("\n".join(filter(None, told))))]
         self._said = ""
         self._expands = False
         window = tokens_of(object_in(message, "usage"), *_USAGE)
@@ -327,8 +337,24 @@ class _Pass(Pass):
                 return [base.event("user", request)]
             if notices := list(self._notice(text, base)):
                 return notices
+        elif (todos := _reminded(attachment)) and not self.waiting:
+            return [base.event("other", "", tool=_LIST, input={"todos": todos})]
         self.skipped["attachment"] += 1
         return []
+
+
+def _reminded(attachment: object) -> list[dict[str, str]]:
+    """The list of which the client reminds its agent, as a call of the tool that sets the whole of it would have it."""
+    if not isinstance(attachment, dict) or attachment.get("type") not in _REMINDERS:
+        return []
+    content = attachment.get("content")
+    items = [item for item in content if isinstance(item, dict)] if isinstance(content, list) else []
+    shown = (item for item in items if object_in(item, "metadata").get("_internal") is not True)
+    return [
+        {"content": subject, "status": words(item.get("status")), "id": words(item.get("id"))}
+        for item in islice(shown, _MOST_REMINDED)
+        if (subject := words(item.get("subject") or item.get("content")).strip())
+    ]
 
 
 def _declined(record: Record, tool: str) -> bool:

@@ -27,7 +27,9 @@ result      what a tool answered
 compaction  the client compacted its window here; `text` is its summary and is never summarised again
 note        what a run or an agent wrote down in a document: `text` its words, `input` what of it stands in fields
             (`ralf.transcripts.notes`). Its prose is kept, searched and may be summed up, but never mined for decisions
-other       anything else of the conversation that carries usage or state, never summarised (`text` is empty)
+other       anything else of the conversation that carries usage or state, never summarised; its `text` is what the
+            client itself said in the agent's place (a failed request), which is evidence and nothing more. With a
+            `tool` it tells the agent's to-do list, and `input` is as that tool would have it
 """
 
 
@@ -62,6 +64,7 @@ class Event:
     refused      results: the call never ran (declined by a person, rejected by the client)
     created      results: the tool says that it created the file (rather than changed it)
     cwd          working directory at that moment, "" where unknown
+    branch       git branch at that moment, "" where the client does not tell it
     window       assistant, compaction and other: tokens in the client's window after this event, None where unknown
     capacity     the size of that window in tokens, where the client tells it with this event, else None
     agent        calls and results: the sub-agent whose they are, "" for the session's own
@@ -83,6 +86,7 @@ class Event:
     refused: bool = False
     created: bool = False
     cwd: str = ""
+    branch: str = ""
     window: int | None = None
     capacity: int | None = None
     agent: str = ""

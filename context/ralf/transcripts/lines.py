@@ -415,6 +415,8 @@ class Base:
         self.end = Position(line.end, line.number + 1)
         self.timestamp = time_of(record.get("timestamp"))
         self.cwd = cwd
+        branch = record.get("gitBranch")
+        self.branch = branch if isinstance(branch, str) else ""
         self.cut = line.cut
 
     def event(
@@ -422,7 +424,8 @@ class Base:
     ) -> Event:
         """An event of this record."""
         where = self.cwd if cwd is None else cwd
-        return Event(kind, text, start or self.start, self.end, self.timestamp, cwd=where, cut=self.cut, **fields)
+        place = start or self.start
+        return Event(kind, text, place, self.end, self.timestamp, cwd=where, branch=self.branch, cut=self.cut, **fields)
 
 
 def parsed(data: bytes | str, decode: Callable[[str], Any] = json.loads) -> dict[str, Any] | None:

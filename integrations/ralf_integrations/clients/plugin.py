@@ -14,7 +14,7 @@ from ralf_integrations import texts
 from ralf_integrations.client import CLAUDE_CODE
 
 NAME = "ralf"
-COMMANDS = ("checkpoint", "show", "route")
+COMMANDS = ("checkpoint", "handover", "show", "route")
 _MANIFEST = ".claude-plugin/plugin.json"
 _DESCRIPTION = "Keeps what a long-running coding agent must not forget: checkpoints, decisions, on demand."
 _AUTHOR = {"name": "The ralf authors"}

@@ -362,7 +362,8 @@ def tools_used(session: Session) -> Answer:
         usage.write_hint(session.project, session.payload.session, session.payload.transcript, size=0, until=0)
         return Answer()
     told, now = usage.mark_reached(session.settings, look, session.known.told)
-    word = usage.mark_text(session.settings, look, told) if now else ""
+    in_loop = bool(environment.lease())
+    word = usage.mark_text(session.settings, look, told, in_loop=in_loop) if now else ""
     back = told < session.known.told
     if not takes_context(session.payload):
         told, word, back = session.known.told, "", False

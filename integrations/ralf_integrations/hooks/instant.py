@@ -27,6 +27,7 @@ _COMPLETING = ("TodoWrite", "TaskUpdate", "update_plan")  # `growth.COMPLETING`,
 
 CONTEXT = "/.autonomous/context"
 HINTS, HINT, VERSION = "/hooks/", ".next", "2"  # `usage` has the same
+LEASES = b"/leases/"  # in the cache, a file for each claim that lasts: `ralf.tasks` has the same
 _MOST_INPUT = 256 << 20  # bytes; a payload that is longer is none
 _MOST_HINT = 65536
 TAIL = 16384
@@ -124,8 +125,10 @@ def is_idle(client: str, event: str, data: bytes) -> bool:
         payload = _parsed(data)
     except Exception:  # noqa: BLE001  # `entry` says what is wrong with it
         return False
-    if payload.get("agent_type") if event == "SubagentStop" else payload.get("agent_id"):
-        return True  # not the session itself; the agent of a compaction is one without a type
+    # not the session itself; the agent of a compaction is one without a type
+    is_other = bool(payload.get("agent_type") if event == "SubagentStop" else payload.get("agent_id"))
+    if is_other and b"RALF_LEASE" not in posix.environ:
+        return True
     folder = _folder(client, payload)
     if not folder:
         return False
@@ -137,6 +140,9 @@ def is_idle(client: str, event: str, data: bytes) -> bool:
     if not admitted:
         return admitted is not None
     context, cache = top + CONTEXT, f"{top}{CONTEXT}/cache/{admitted}"
+    _renew_lease(cache)
+    if is_other:
+        return True
     session = payload.get("session_id")
     if not isinstance(session, str) or not _is_plain(session):
         return False
@@ -147,6 +153,17 @@ def is_idle(client: str, event: str, data: bytes) -> bool:
         return _foretold(hint, event, payload, context, cache, session, config)
     except Exception:  # noqa: BLE001  # whatever it is, a look finds out
         return False
+
+
+def _renew_lease(cache: str) -> None:
+    """Let an agent that holds a task keep it: each call of a hook is a sign of life. `ralf.tasks` reads the time."""
+    task, _, number = posix.environ.get(b"RALF_LEASE", b"").partition(b":")
+    if not (number.isdigit() and task) or b"/" in task:
+        return
+    try:
+        posix.utime(cache.encode("utf-8", "surrogateescape") + LEASES + task + b"-" + number)
+    except OSError:  # no claim of this store
+        return
 
 
 def _foretold(

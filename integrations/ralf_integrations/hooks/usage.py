@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 from ralf.checkpointing.due import BudgetWatcher
 from ralf.config import Config
-from ralf.errors import TranscriptChanged
+from ralf.errors import RalfError, TranscriptChanged
 from ralf.project import Project
 from ralf.route import offsets
 from ralf.route.offsets import IngestOffset
@@ -262,13 +262,21 @@ def rearm_below(look: Look, told: int) -> int:
     return max(0, told - _REARM) * look.window // _FULL
 
 
-def mark_text(settings: Config, look: Look, mark: int) -> str:
-    """What the agent is told at a mark, without the route: its name is no word of ours (`route_commands`)."""
+def mark_text(settings: Config, look: Look, mark: int, *, in_loop: bool = False) -> str:
+    """What the agent is told at a mark, without the route: its name is no word of ours (`route_commands`).
+
+    in_loop  whether a loop has started it, which starts a fresh one on the same task once it has handed over and ended
+    """
     how = (
         f"This session's context window is {look.percent:.0f} % full (about {look.filled:,} of {look.window:,} tokens)."
     )
     if look.compacts < look.window:
         how = f"{how} The client compacts it by itself at about {look.compacts:,}."
+    if in_loop:
+        return (
+            f"[ralf] {how} Finish the step at hand, hand over and end your turn without `ralf task done`, unless the"
+            " task is complete: a fresh agent goes on with the same task, and begins with what you hand over."
+        )
     if mark < settings.pressure_again:
         return (
             f"[ralf] {how} A checkpoint of its route is being made, so now is a good moment to compact or to hand over"
@@ -288,7 +296,8 @@ def mark_text(settings: Config, look: Look, mark: int) -> str:
 def route_commands(route: str) -> str:
     """Returns the commands that read the route and record a decision in it."""
     return (
-        f"Read route {route}: `ralf context show {route} --brief`; record a decision in it:"
+        f"Before you hand over, write what only you know: `ralf handover {route} --state TEXT --next TEXT --open TEXT`."
+        f" Read route {route}: `ralf context show {route} --brief`; record a decision in it:"
         f' `ralf context decide {route} "WHAT" --because "WHY" --origin agent`'
     )
 
@@ -368,8 +377,8 @@ def write_hint(
 
 def inbox_size(project: Project, session: str) -> int:
     """Returns the bytes of the file that notices to a session wait in, 0 where there is none."""
-    files = project.store.properties.files
-    with suppress(OSError):
+    with suppress(OSError, RalfError):  # a store that cannot be opened: whoever needs it says so
+        files = project.store.properties.files
         return files.path(f"inbox/{cleaning.slug(session)}").stat().st_size if files is not None else 0
     return 0
 

@@ -47,11 +47,14 @@ class Hit:
     id: str
     score: float
     status: str
+    sure: bool
 
 
 @dataclass(frozen=True)
 class Found:
-    """What a search found, best first; `left_out`: hits for which the budget had no room."""
+    """What a search found: hits that answer, then those that may (`sure` is false), each best first; `left_out`: hits
+    for which the budget had no room.
+    """
 
     hits: list[Hit]
     left_out: int
@@ -68,6 +71,19 @@ class Recorded:
     origin: str
     timestamp: str
     supersedes: str
+    text: str
+
+
+@dataclass(frozen=True)
+class HandedOver:
+    """A hand-over that was recorded: how many items of each kind it holds."""
+
+    next: int
+    questions: int
+    done: int
+    decided: int
+    never: int
+    timestamp: str
     text: str
 
 
@@ -134,8 +150,8 @@ class Used:
 
 
 KINDS = ("decision", "rule", "failed-approach", "checkpoint", "fact", "evidence")
-STATUSES = ("active", "superseded", "reversed", "dropped")
-ORIGINS = ("user", "agent", "human-edit", "import")
+STATUSES = ("active", "superseded", "reversed", "done", "proposed", "dropped")
+ORIGINS = ("user", "agent", "human-edit", "import", "unknown")
 
 _ID = regex(r"(?:DEC|cp)-\d{1,9}", re.ASCII)
 _TIME = regex(r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?(?:Z|[+-]\d\d:?\d\d)?)?", re.ASCII)

@@ -10,7 +10,7 @@ import ralf
 from ralf import project, routing
 from ralf.errors import Busy, Damaged, NotFound, RalfError, RouteNotFound, TranscriptNotFound, UsageError
 from ralf.finding.reader import RouteSummary
-from ralf.finding.search import SearchHit
+from ralf.finding.search import UNSURE, SearchHit
 from ralf.project import Project
 from ralf.route import offsets
 from ralf.text.cleaning import clean, fenced, one_line, shown, trimmed
@@ -22,6 +22,7 @@ from ralf_integrations.mcp.answers import (
     Checkpointed,
     Context,
     Found,
+    HandedOver,
     Hit,
     Recorded,
     Route,
@@ -116,6 +117,40 @@ class Tools:
             timestamp=answers.time_of(made.timestamp),
             supersedes=answers.id_of(made.supersedes),
             text=noted(f"recorded in {choice.route} as {short(made.id)}{short(replaced)}"),
+        )
+
+    def hand_over(
+        self,
+        route: str | None = None,
+        *,
+        goal: str = "",
+        state: str = "",
+        next: Sequence[str] = (),  # noqa: A002
+        questions: Sequence[str] = (),
+        done: Sequence[str] = (),
+        decided: Sequence[str] = (),
+        never: Sequence[str] = (),
+        text: str = "",
+    ) -> HandedOver:
+        """Record what this session hands over to whoever goes on with a route."""
+        from ralf.route.steering import record_hand_over  # few calls need it
+
+        choice = self._choice(route)
+        given = {"goal": goal, "state": state, "next": next, "questions": questions, "done": done}
+        given |= {"decided": decided, "never": never}
+        recorded = record_hand_over(choice.route, text, **given, root=self._root)
+        made, left = recorded.handover, recorded.left_out
+        more = f"; {left} item{'s' * (left != 1)} left out: it had no room for more" if left else ""
+        if recorded.buried:
+            more += f"; not recorded: {recorded.buried} that a person dropped, and only a person may decide again"
+        return HandedOver(
+            next=len(made.next),
+            questions=len(made.questions),
+            done=len(made.done),
+            timestamp=answers.time_of(made.timestamp),
+            decided=len(recorded.decisions),
+            never=len(recorded.failed_approaches),
+            text=noted(f"handed over in {choice.route}: whoever goes on with it reads this first{more}"),
         )
 
     def checkpoint(self, route: str | None = None, transcript: str | None = None) -> Checkpointed:
@@ -221,7 +256,11 @@ class Tools:
 
 def _found(hits: Sequence[SearchHit], text_tokens: int) -> Found:
     """The first hits whose lines fit the text, and how many are left out."""
-    texts = answers.fitting([answers.of_hit(number, hit) for number, hit in enumerate(hits, start=1)], text_tokens)
+    texts = [answers.of_hit(number, hit) for number, hit in enumerate(hits, start=1)]
+    first_unsure = next((n for n, hit in enumerate(hits) if not hit.sure), None)
+    if first_unsure is not None:
+        texts[first_unsure] = f"{UNSURE}\n{texts[first_unsure]}"
+    texts = answers.fitting(texts, text_tokens)
     left = len(hits) - len(texts)
     closing = f"({left} more: a larger max_tokens, or a narrower query)\n" if left else ""
     return Found(
@@ -232,6 +271,7 @@ def _found(hits: Sequence[SearchHit], text_tokens: int) -> Found:
                 answers.id_of(hit.id),
                 hit.score,
                 answers.label(hit.status, answers.STATUSES),
+                hit.sure,
             )
             for number, hit in enumerate(hits[: len(texts)], start=1)
         ],

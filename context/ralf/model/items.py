@@ -1,12 +1,11 @@
-"""What a route file holds, as plain immutable values, and the context of a route, which holds them all."""
+"""The items of a route file, as plain immutable values."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import field
+from typing import Any
 
-from ralf.text.cleaning import Word
 from ralf.text.frozen import dataclass
 
 # The source of every field is docs/format.md. Fields that a file has and this version does not know are kept in `extra`
@@ -42,10 +41,12 @@ class Decision:
 
     id            a label within the route, `DEC-001`; "" until the route has given it one
     kind          decision, rule (a standing instruction) or failed-approach
-    status        active, superseded, reversed or dropped
+    status        active, superseded, reversed, done (carried out, and binds nobody any more), proposed (by the agent,
+                  and neither accepted nor made) or dropped
+    rationale     why it is so; of one that is done, what came of it
     alternatives  each "option: why not", or the option alone
     source        where it was said first; `further_sources`: where it was said again, at most `MOST_SOURCES` in all
-    origin        user, agent, human-edit or import
+    origin        user, agent, human-edit or import; unknown, where a writer did not say whose it is
     """
 
     id: str = ""
@@ -87,7 +88,7 @@ class Tombstone:
 
 @dataclass(frozen=True, slots=True)
 class Unresolved:
-    """A field that a person changed in the file while it changed in the journal, too: see `ralf.brief.wording`.
+    """A field that a person changed in the file while it changed in the journal, too: see `ralf.brief.changes`.
 
     at    the keys to it, a list item under its identity
     also  the values that do not stand there, None for one that was removed
@@ -157,9 +158,73 @@ class RunningTask:
 
 
 @dataclass(frozen=True, slots=True)
+class WorkingTree:
+    """What git has of the project, as the session's own commands and their output tell it.
+
+    branch       that is checked out, "" where unknown or detached
+    commit       the newest commit, "64274e0f Extract shared helper": its abbreviated hash and its subject
+    uncommitted  paths that were changed and not committed, relative to the project, the newest last
+    staged       those of them, and folders, that the next commit takes; "." for all
+    commits      those that the last session made on this branch, oldest first, as `commit`; after a rebase their
+                 subjects alone, for the hashes are of the past
+    pushed       whether a push came after the newest of them
+    pull_request number of the branch's pull request, "" where none was made or checked out
+    untested     paths that were changed after the last run of tests
+    """
+
+    branch: str = ""
+    commit: str = ""
+    uncommitted: tuple[str, ...] = ()
+    staged: tuple[str, ...] = ()
+    commits: tuple[str, ...] = ()
+    pushed: bool = False
+    pull_request: str = ""
+    untested: tuple[str, ...] = ()
+    extra: Extra = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class HandOver:
+    """What an agent, or a model, wrote for whoever goes on with the work: free wording, no rule, no decision.
+
+    goal, state  what the work is about, and how it stands
+    done, next   what was finished, and what comes next, in order
+    questions    that nobody has answered
+    names        exact ids, paths and commands that will be needed
+    inferred     what the writer only concludes
+    text         whatever else it wrote, as Markdown
+    author       who wrote it: agent, compaction (the client's own summary of its window), or a summarizer's name
+    timestamp    of the writing
+    tokens       `total_tokens_consumed` of the route then: what has come since is work that it does not know
+    dropped      sentences that were left out, since a name or number in them stands nowhere in the evidence
+    """
+
+    goal: str = ""
+    state: str = ""
+    done: tuple[str, ...] = ()
+    next: tuple[str, ...] = ()
+    questions: tuple[str, ...] = ()
+    names: tuple[str, ...] = ()
+    inferred: tuple[str, ...] = ()
+    text: str = ""
+    author: str = ""
+    timestamp: str = ""
+    session: str = ""
+    tokens: int = 0
+    dropped: int = 0
+    extra: Extra = field(default_factory=dict)
+
+    def __bool__(self) -> bool:
+        """Whether it says anything."""
+        said = (self.goal, self.state, self.done, self.next, self.questions, self.names, self.inferred, self.text)
+        return any(said)
+
+
+@dataclass(frozen=True, slots=True)
 class ActiveWork:
     """Where the work stands: what is being done, how far it is, what comes next.
 
+    last_statement the agent's last message as it stands; of one that says next to nothing the one before it, too
     last_output    what the last tool call was and printed, where the agent had not yet said anything about it
     by_hand        those of the to-dos, next steps, blockers and findings that a person wrote: no checkpoint takes them
                    out
@@ -170,6 +235,7 @@ class ActiveWork:
     origin         import, where it came with a file and no session; "" else
     last_runs      the last runs of a loop, the newest last
     running        what went on in the background, the newest last
+    git            branch, commit and uncommitted files
     """
 
     current_task: str = ""
@@ -194,6 +260,7 @@ class ActiveWork:
     origin: str = ""
     open_files: tuple[OpenFile, ...] = ()
     running: tuple[RunningTask, ...] = ()
+    git: WorkingTree = field(default_factory=WorkingTree)
     extra: Extra = field(default_factory=dict)
 
 
@@ -375,225 +442,3 @@ class Section:
 
 NOT_STORED = {"stored": False}
 """Metadata of a dataclass field that is no part of the tree; a field with `key` stands under that key."""
-
-
-# ---- the context of a route ----
-
-FORMAT_VERSION = "1.1.0"
-
-BODY = "#body"
-"""Key of the Markdown body in a context's tree; no plain key of the front matter begins so."""
-
-SHOWN_TOMBSTONES = 64
-
-Counts = Mapping[str, int]
-"""o200k_base tokens of rendered items, by `ralf.brief.rendering.key` of the items' text."""
-
-
-@dataclass(frozen=True, slots=True)
-class Header:
-    """The file's `context_checkpoint`: which route, which revision, how much has gone by.
-
-    lineage  names all records up to the revision: two files of one lineage come from the same history
-    spend    what models have been asked for the route
-    foreign_records  how many of them this user's ralf did not write; they say nothing of the route
-    joined   lineages of other histories that this one was made to take in, the newest last: where a colleague's file
-             names one of ours it goes on from there
-    later_records    how many of them are of a later format, which this version passes over
-    """
-
-    version: str = ""
-    route: str = ""
-    agent_type: str = ""
-    revision: int = 0
-    lineage: str = ""
-    created: str = ""
-    last_checkpoint: str = ""
-    checkpoint_count: int = 0
-    tokens_at_checkpoint: int = 0
-    total_tokens_consumed: int = 0
-    decision_count: int = 0
-    foreign_records: int = 0
-    joined: tuple[str, ...] = ()
-    later_records: int = 0
-    spend: Spend = field(default_factory=Spend)
-    extra: Extra = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class Folded:
-    """How many items the cap has moved out of the file. Tombstones stay in the context: only the file has fewer."""
-
-    section_count: int = 0
-    decision_count: int = 0
-    rationale_count: int = 0
-    fact_count: int = 0
-    tombstone_count: int = 0
-    extra: Extra = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class Body:
-    """The file's Markdown, and how the file is laid out.
-
-    before     text above the heading of the history
-    sections   newest first
-    after      text below them, from a heading on
-    preface    text between the heading of the history and the sections; `below`: below the footer
-    comments   of the front matter
-    crlf, bom  whether lines end with CRLF, and whether a byte order mark stands first
-    """
-
-    before: str = ""
-    sections: tuple[Section, ...] = ()
-    after: str = ""
-    preface: str = ""
-    below: str = ""
-    comments: tuple[Comment, ...] = ()
-    crlf: bool = False
-    bom: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Since:
-    """What has happened since the last checkpoint, as the reader saw it (`ralf.finding.reader`).
-
-    files    open files that are not what they were then: path → what they are now
-    tokens   of the newest known session that no checkpoint covers, an estimate
-    minutes  from the last checkpoint to that session's last record, None where its times do not tell
-    """
-
-    files: Mapping[str, str] = field(default_factory=dict)
-    tokens: int = 0
-    minutes: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class RouteContext:
-    """What a route file holds. Times are ISO 8601 text, tokens are o200k_base tokens.
-
-    goal         the route's first real request; `goal_origin`: import, where it came with a file
-    decisions    oldest first, of every status
-    active_work  where the work stands
-    unresolved   fields that two sides changed at the same time: the other values
-    facts        what was taken from the transcripts mechanically
-    checkpoints  the checkpoint history, oldest first
-    history      the Markdown of the sections, newest first
-    folded       how much the cap has moved out of the file; search and the journal still have it
-    dropped      decisions that a person dropped, and `forgotten`, those whose words were purged: none is taken from a
-                 transcript again
-    warnings     what the reader should know of the file: damaged, edited, behind its journal
-    since        what has happened since the last checkpoint
-    in_run       the run of a loop in which the reader is, "" for none
-    stuck        what whoever tries once more should hear, where many attempts have changed nothing; "" else
-    command      how `ralf` is typed in the project
-    foreign      whether the route has more than this user's ralf wrote: in its file or in records of its journal
-    foreign_notes  that, a line each, as far as it stands in none of the fields
-    wholly_foreign  whether nothing of the route is this user's. Then the fields hold what came with the repository:
-                 decisions of the origin `import`, facts and history, but no rule, goal, request or next step
-    """
-
-    context_checkpoint: Header = field(default_factory=Header)
-    goal: str = ""
-    goal_origin: str = ""
-    active_work: ActiveWork = field(default_factory=ActiveWork)
-    unresolved: tuple[Unresolved, ...] = ()
-    decisions: tuple[Decision, ...] = ()
-    facts: Facts = field(default_factory=Facts)
-    checkpoint_history: tuple[Checkpoint, ...] = ()
-    folded: Folded = field(default_factory=Folded)
-    dropped: tuple[Tombstone, ...] = ()
-    forgotten: tuple[Tombstone, ...] = ()
-    body: Body = field(default_factory=Body, metadata={"key": BODY})
-    extra: Extra = field(default_factory=dict)
-    warnings: tuple[str, ...] = field(default=(), compare=False, metadata=NOT_STORED)
-    since: Since = field(default_factory=Since, compare=False, metadata=NOT_STORED)
-    in_run: str = field(default="", compare=False, metadata=NOT_STORED)
-    stuck: str = field(default="", compare=False, metadata=NOT_STORED)
-    command: str = field(default="ralf", compare=False, repr=False, metadata=NOT_STORED)
-    foreign: bool = field(default=False, compare=False, metadata=NOT_STORED)
-    foreign_notes: tuple[str, ...] = field(default=(), compare=False, metadata=NOT_STORED)
-    wholly_foreign: bool = field(default=False, compare=False, metadata=NOT_STORED)
-    counts: Counts = field(default_factory=dict, compare=False, repr=False, metadata=NOT_STORED)
-    budget: int | None = field(default=None, compare=False, repr=False, metadata=NOT_STORED)
-    query: str | None = field(default=None, compare=False, repr=False, metadata=NOT_STORED)
-    valued: tuple[tuple[Word, float], ...] = field(default=(), compare=False, repr=False, metadata=NOT_STORED)
-
-    def without_foreign(self) -> RouteContext:
-        """The same without what is foreign, for a text that nobody asked for. Not of one that is wholly foreign."""
-        return replace(self, foreign=False, foreign_notes=())
-
-    def as_filed(self) -> RouteContext:
-        """Return what the file shows of it: of many tombstones the newest. All of them count, but nobody reads them."""
-        more = len(self.dropped) - SHOWN_TOMBSTONES
-        if more <= 0:
-            return self
-        folded = replace(self.folded, tombstone_count=self.folded.tombstone_count + more)
-        return replace(self, dropped=self.dropped[more:], folded=folded)
-
-    @property
-    def route(self) -> str:
-        """The route's name."""
-        return self.context_checkpoint.route
-
-    @property
-    def revision(self) -> int:
-        """The journal revision that this shows; 0 for a file that has no journal."""
-        return self.context_checkpoint.revision
-
-    @property
-    def lineage(self) -> str:
-        """Names the history that this comes from; "" for a file that has no journal."""
-        return self.context_checkpoint.lineage
-
-    @property
-    def agent_type(self) -> str:
-        """The kind of agent that works on the route, "" where unknown."""
-        return self.context_checkpoint.agent_type
-
-    @property
-    def created(self) -> str:
-        """Time of the route's first record."""
-        return self.context_checkpoint.created
-
-    @property
-    def last_checkpoint(self) -> str:
-        """Time of the newest checkpoint's last record."""
-        return self.context_checkpoint.last_checkpoint
-
-    @property
-    def checkpoint_count(self) -> int:
-        """How many checkpoints the route has had."""
-        return self.context_checkpoint.checkpoint_count
-
-    @property
-    def total_tokens_consumed(self) -> int:
-        """Tokens of all segments so far."""
-        return self.context_checkpoint.total_tokens_consumed
-
-    @property
-    def checkpoints(self) -> tuple[Checkpoint, ...]:
-        """The checkpoint history, oldest first."""
-        return self.checkpoint_history
-
-    def with_defaults(
-        self, max_tokens: int | None, query: str | None, valued: tuple[tuple[Word, float], ...] = ()
-    ) -> RouteContext:
-        """The same context, whose `render` has these defaults; `valued`: the query's words, each with its worth."""
-        return replace(self, budget=max_tokens, query=query, valued=valued)
-
-    if TYPE_CHECKING:  # bound by `ralf/__init__`: how a context is rendered is for higher floors to say
-
-        def render(
-            self,
-            max_tokens: int | None = None,
-            *,
-            query: str | None = None,
-            section: str | None = None,
-            fenced: bool = True,
-        ) -> str:
-            """The context as Markdown; see `ralf.brief.rendering.render`."""
-
-        @property
-        def history(self) -> str:
-            """The Markdown of the sections, newest first."""

@@ -1,0 +1,265 @@
+"""The context of a route: all that its file holds, and what a reader knows besides."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import field, replace
+from typing import TYPE_CHECKING
+
+from ralf.model.items import (
+    NOT_STORED,
+    ActiveWork,
+    Checkpoint,
+    Comment,
+    Decision,
+    Extra,
+    Facts,
+    HandOver,
+    Section,
+    Spend,
+    Tombstone,
+    Unresolved,
+)
+from ralf.text.cleaning import Word
+from ralf.text.frozen import dataclass
+
+FORMAT_VERSION = "1.2.0"
+
+BODY = "#body"
+"""Key of the Markdown body in a context's tree; no plain key of the front matter begins so."""
+
+SHOWN_TOMBSTONES = 64
+
+Counts = Mapping[str, int]
+"""o200k_base tokens of rendered items, by `ralf.brief.rendering.key` of the items' text."""
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """The file's `context_checkpoint`: which route, which revision, how much has gone by.
+
+    lineage  names all records up to the revision: two files of one lineage come from the same history
+    spend    what models have been asked for the route
+    foreign_records  how many of them this user's ralf did not write; they say nothing of the route
+    joined   lineages of other histories that this one was made to take in, the newest last: where a colleague's file
+             names one of ours it goes on from there
+    later_records    how many of them are of a later format, which this version passes over
+    """
+
+    version: str = ""
+    route: str = ""
+    agent_type: str = ""
+    revision: int = 0
+    lineage: str = ""
+    created: str = ""
+    last_checkpoint: str = ""
+    checkpoint_count: int = 0
+    tokens_at_checkpoint: int = 0
+    total_tokens_consumed: int = 0
+    decision_count: int = 0
+    foreign_records: int = 0
+    joined: tuple[str, ...] = ()
+    later_records: int = 0
+    spend: Spend = field(default_factory=Spend)
+    extra: Extra = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Folded:
+    """How many items the cap has moved out of the file. Tombstones stay in the context: only the file has fewer."""
+
+    section_count: int = 0
+    decision_count: int = 0
+    rationale_count: int = 0
+    fact_count: int = 0
+    tombstone_count: int = 0
+    extra: Extra = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Body:
+    """The file's Markdown, and how the file is laid out.
+
+    before     text above the heading of the history
+    sections   newest first
+    after      text below them, from a heading on
+    preface    text between the heading of the history and the sections; `below`: below the footer
+    comments   of the front matter
+    crlf, bom  whether lines end with CRLF, and whether a byte order mark stands first
+    brief      the derived text at its beginning, as it was composed or read; `is_brief_edited`: somebody wrote into it
+    has_moved  whether lines that a person wrote into one of our parts stand in `before` now
+    is_cut     whether the file has neither our facts nor our footer: what was below may have been cut off
+    """
+
+    before: str = ""
+    sections: tuple[Section, ...] = ()
+    after: str = ""
+    preface: str = ""
+    below: str = ""
+    comments: tuple[Comment, ...] = ()
+    crlf: bool = False
+    bom: bool = False
+    brief: str = field(default="", compare=False, metadata=NOT_STORED)
+    is_brief_edited: bool = field(default=False, compare=False, metadata=NOT_STORED)
+    has_moved: bool = field(default=False, compare=False, metadata=NOT_STORED)
+    is_cut: bool = field(default=False, compare=False, metadata=NOT_STORED)
+
+
+@dataclass(frozen=True, slots=True)
+class Since:
+    """What has happened since the last checkpoint, as the reader saw it (`ralf.finding.reader`).
+
+    files    open files that are not what they were then: path → what they are now
+    tokens   of the newest known session that no checkpoint covers, an estimate
+    minutes  from the last checkpoint to that session's last record, None where its times do not tell
+    """
+
+    files: Mapping[str, str] = field(default_factory=dict)
+    tokens: int = 0
+    minutes: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RouteContext:
+    """What a route file holds. Times are ISO 8601 text, tokens are o200k_base tokens.
+
+    goal         what the work is about now; `goal_origin`: import, where it came with a file
+    began_as     the route's first real request, where the goal has become another one
+    handover     what the last agent, or a model, wrote for the next one; None for nothing
+    decisions    oldest first, of every status
+    active_work  where the work stands
+    unresolved   fields that two sides changed at the same time: the other values
+    facts        what was taken from the transcripts mechanically
+    checkpoints  the checkpoint history, oldest first
+    history      the Markdown of the sections, newest first
+    folded       how much the cap has moved out of the file; search and the journal still have it
+    dropped      decisions that a person dropped, and `forgotten`, those whose words were purged: none is taken from a
+                 transcript again
+    warnings     what the reader should know of the file: damaged, edited, behind its journal
+    since        what has happened since the last checkpoint
+    in_run       the run of a loop in which the reader is, "" for none
+    stuck        what whoever tries once more should hear, where many attempts have changed nothing; "" else
+    command      how `ralf` is typed in the project
+    foreign      whether the route has more than this user's ralf wrote: in its file or in records of its journal
+    foreign_notes  that, a line each, as far as it stands in none of the fields
+    wholly_foreign  whether nothing of the route is this user's. Then the fields hold what came with the repository:
+                 decisions of the origin `import`, facts and history, but no rule, goal, request or next step
+    """
+
+    context_checkpoint: Header = field(default_factory=Header)
+    goal: str = ""
+    goal_origin: str = ""
+    began_as: str = ""
+    handover: HandOver | None = None
+    active_work: ActiveWork = field(default_factory=ActiveWork)
+    unresolved: tuple[Unresolved, ...] = ()
+    decisions: tuple[Decision, ...] = ()
+    facts: Facts = field(default_factory=Facts)
+    checkpoint_history: tuple[Checkpoint, ...] = ()
+    folded: Folded = field(default_factory=Folded)
+    dropped: tuple[Tombstone, ...] = ()
+    forgotten: tuple[Tombstone, ...] = ()
+    body: Body = field(default_factory=Body, metadata={"key": BODY})
+    extra: Extra = field(default_factory=dict)
+    warnings: tuple[str, ...] = field(default=(), compare=False, metadata=NOT_STORED)
+    since: Since = field(default_factory=Since, compare=False, metadata=NOT_STORED)
+    in_run: str = field(default="", compare=False, metadata=NOT_STORED)
+    stuck: str = field(default="", compare=False, metadata=NOT_STORED)
+    command: str = field(default="ralf", compare=False, repr=False, metadata=NOT_STORED)
+    foreign: bool = field(default=False, compare=False, metadata=NOT_STORED)
+    foreign_notes: tuple[str, ...] = field(default=(), compare=False, metadata=NOT_STORED)
+    wholly_foreign: bool = field(default=False, compare=False, metadata=NOT_STORED)
+    counts: Counts = field(default_factory=dict, compare=False, repr=False, metadata=NOT_STORED)
+    budget: int | None = field(default=None, compare=False, repr=False, metadata=NOT_STORED)
+    query: str | None = field(default=None, compare=False, repr=False, metadata=NOT_STORED)
+    valued: tuple[tuple[Word, float], ...] = field(default=(), compare=False, repr=False, metadata=NOT_STORED)
+
+    def without_foreign(self) -> RouteContext:
+        """The same without what is foreign, for a text that nobody asked for. Not of one that is wholly foreign."""
+        return replace(self, foreign=False, foreign_notes=())
+
+    def as_recorded(self) -> RouteContext:
+        """The same without what only a reader knows: a function of the records alone."""
+        return replace(
+            self, warnings=(), since=Since(), in_run="", stuck="", command="ralf", foreign=False, foreign_notes=()
+        )
+
+    def as_filed(self) -> RouteContext:
+        """Return what the file shows of it: of many tombstones the newest. All of them count, but nobody reads them."""
+        more = len(self.dropped) - SHOWN_TOMBSTONES
+        if more <= 0:
+            return self
+        folded = replace(self.folded, tombstone_count=self.folded.tombstone_count + more)
+        return replace(self, dropped=self.dropped[more:], folded=folded)
+
+    @property
+    def route(self) -> str:
+        """The route's name."""
+        return self.context_checkpoint.route
+
+    @property
+    def revision(self) -> int:
+        """The journal revision that this shows; 0 for a file that has no journal."""
+        return self.context_checkpoint.revision
+
+    @property
+    def lineage(self) -> str:
+        """Names the history that this comes from; "" for a file that has no journal."""
+        return self.context_checkpoint.lineage
+
+    @property
+    def agent_type(self) -> str:
+        """The kind of agent that works on the route, "" where unknown."""
+        return self.context_checkpoint.agent_type
+
+    @property
+    def created(self) -> str:
+        """Time of the route's first record."""
+        return self.context_checkpoint.created
+
+    @property
+    def last_checkpoint(self) -> str:
+        """Time of the newest checkpoint's last record."""
+        return self.context_checkpoint.last_checkpoint
+
+    @property
+    def checkpoint_count(self) -> int:
+        """How many checkpoints the route has had."""
+        return self.context_checkpoint.checkpoint_count
+
+    @property
+    def total_tokens_consumed(self) -> int:
+        """Tokens of all segments so far."""
+        return self.context_checkpoint.total_tokens_consumed
+
+    @property
+    def checkpoints(self) -> tuple[Checkpoint, ...]:
+        """The checkpoint history, oldest first."""
+        return self.checkpoint_history
+
+    @property
+    def active_decisions(self) -> tuple[Decision, ...]:
+        """The decisions, rules and failed approaches that hold, oldest first."""
+        return tuple(item for item in self.decisions if item.status == "active")
+
+    def with_defaults(
+        self, max_tokens: int | None, query: str | None, valued: tuple[tuple[Word, float], ...] = ()
+    ) -> RouteContext:
+        """The same context, whose `render` has these defaults; `valued`: the query's words, each with its worth."""
+        return replace(self, budget=max_tokens, query=query, valued=valued)
+
+    if TYPE_CHECKING:  # bound by `ralf/__init__`: how a context is rendered is for higher floors to say
+
+        def render(
+            self,
+            max_tokens: int | None = None,
+            *,
+            query: str | None = None,
+            section: str | None = None,
+            fenced: bool = True,
+        ) -> str:
+            """The context as Markdown; see `ralf.brief.rendering.render`."""
+
+        @property
+        def history(self) -> str:
+            """The Markdown of the sections, newest first."""

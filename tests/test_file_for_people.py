@@ -1,0 +1,357 @@
+"""The route file is for people: it begins with the brief, its front matter is at most half of it, and facts stand in
+its body, where they can be read and edited.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given, strategies as st
+
+import ralf
+import schemas
+from clocks import within
+from contexts import quick, text, values
+from ralf.errors import DamagedRouteFile
+from ralf.format import listing, routefile, schema
+from ralf.format.listing import Listed
+from ralf.model import (
+    ActiveWork,
+    Body,
+    CommandFact,
+    Decision,
+    ErrorFact,
+    Facts,
+    PathFact,
+    RequestFact,
+    RouteContext,
+    Section,
+    Source,
+)
+from ralf.route import filed
+from ralf.route.corrections import record_decision
+from ralf.text import tokens
+from storekit import V100, records_of, route_file
+from test_hand_edits import edit, made as made, project as project, write
+
+WORDS = "some words of ordinary prose, which say nothing, but take up room in the file that holds them and more " * 2
+
+
+def read(content: str | bytes) -> RouteContext:
+    """The context that a file holds."""
+    return routefile.parse(content if isinstance(content, bytes) else content.encode(), "file")
+
+
+def text_of(root: Path) -> str:
+    """The route file of the test's route."""
+    return route_file(root, "tide").read_text(encoding="utf-8")
+
+
+# ---- facts ----
+
+
+_words = st.dictionaries(st.sampled_from([*listing.WORDS]), text.filter(bool))
+
+
+@given(values(Facts), st.lists(values(Decision), max_size=3), _words)
+@quick
+def test_what_is_listed_is_read_as_it_was_written(facts: Facts, older: list[Decision], words: dict[str, str]) -> None:
+    listed = Listed(facts, {}, tuple(older), words)
+    lines = "\n".join(listing.lines(listed)).split("\n")
+    assert listing.read(lines) == (listed, [])
+    assert all(line.startswith(("- ", "> ", "**", "  ", "## ")) or line in ("", ">") for line in lines)
+
+
+def test_facts_stand_in_the_body_as_a_person_would_write_them() -> None:
+    facts = Facts(
+        paths=(PathFact("a.py", ("edited",)), PathFact("b c.py", ("edited",)), PathFact("d.py", ("created", "edited"))),
+        commands=(CommandFact("npm test", "failed", 1, 3, 2), CommandFact("cat <<E\n  x\n\nE", runs=2)),
+        errors=(ErrorFact("TypeError: x", "npm test", "edited a.py"),),
+        requests=(RequestFact("Do this.\n\nAnd that.", omitted=12), RequestFact("Go on")),
+        names=("one", "two, three"),
+    )
+    work = ActiveWork(last_request="Go on", last_statement="Done.\n\n- all of it")
+    body = routefile.render(RouteContext(facts=facts, active_work=work)).partition("\n## Facts\n")[2]
+    assert body.partition("<!-- ralf:facts ends -->")[0] == (
+        "\n**The agent said last**\n> Done.\n>\n> - all of it\n"
+        "\n**Requests**\n\n- 12 characters omitted:\n> Do this.\n>\n> And that.\n\n> Go on\n"
+        "\n**Files**\n- edited: a.py, b c.py\n- created, edited: d.py\n"
+        "\n**Commands**\n- failed, exit 1, 3 runs, 2 failed: npm test\n- passed, 2 runs: cat <<E\n    x\n\n  E\n"
+        "\n**Errors**\n- TypeError: x\n  from: npm test\n  fixed by: edited a.py\n"
+        '\n**Names**\n- one, "two, three"\n'
+    )
+
+
+@pytest.mark.parametrize("last", ["", "Go on", "Another"])
+def test_the_last_request_stands_once(last: str) -> None:
+    requests = (RequestFact("Do this"), RequestFact("Go on"))
+    context = RouteContext(facts=Facts(requests=requests), active_work=ActiveWork(last_request=last))
+    content = routefile.render(context)
+    assert content.count(f"> {last}\n") == bool(last)
+    assert read(content) == context
+
+
+def test_where_decisions_were_said_stands_once_a_session() -> None:
+    decisions = tuple(
+        Decision(f"DEC-{n}", decision=f"d {n}", source=Source("s1", n, n + 2, "ab12"), further_sources=again)
+        for n, again in ((1, ()), (2, (Source("s1", 9, 9, "cd"),)), (3, (Source("s2", 4, 4, ""),)))
+    )
+    content = routefile.render(RouteContext(decisions=decisions))
+    assert "- lines in session: s1: DEC-1 1-3 ab12, DEC-2 2-4 ab12, DEC-2 9 cd, DEC-3 3-5 ab12\n" in content
+    assert "- lines in session: s2: DEC-3 4\n" in content
+    assert "source" not in content.partition("\n---\n")[0]
+    assert read(content).decisions == decisions
+
+
+@pytest.mark.parametrize(
+    "decisions",
+    [
+        (Decision("DEC-1", decision="a", source=Source("two words", 1, 1, "ab")),),
+        (Decision("DEC-1", decision="a", source=Source("s", 1, 1, "ab", {"path": "DECISIONS.md"})),),
+        (
+            Decision("DEC-1", decision="a", source=Source("s", 1)),
+            Decision("DEC-1", decision="b", source=Source("s", 2)),
+        ),
+        (
+            Decision("DEC-1", decision="a", source=Source("s1", 1)),
+            Decision("DEC-2", decision="b", source=Source("s2", 2), further_sources=(Source("s1", 3),)),
+            Decision("DEC-3", decision="c", source=Source("a, b", 2), further_sources=(Source("s1", 3),)),
+        ),
+        (Decision(decision="a", source=Source("s", 1)),),
+        (Decision("DEC-1", decision="a", further_sources=(Source("s", 1),)),),
+    ],
+)
+def test_a_source_that_a_line_cannot_tell_stays_with_its_decision(decisions: tuple[Decision, ...]) -> None:
+    assert read(routefile.render(RouteContext(decisions=decisions))).decisions == decisions
+
+
+def test_a_line_among_the_facts_that_is_no_fact_stays_as_a_note() -> None:
+    content = routefile.render(
+        RouteContext(facts=Facts(paths=(PathFact("a.py", ("read",)),)), body=Body(before="Mine"))
+    )
+    edited = content.replace("- read: a.py\n", "- read: a.py\nAsk Ann.\n## Compressed History\n- and Bob\n  - too\n")
+    found = read(edited)
+    assert found.facts.paths == (PathFact("a.py", ("read",)),)
+    assert found.body.before == "Mine\n\nAsk Ann.\n  ## Compressed History\n- and Bob\n  - too"
+    assert read(routefile.render(found)) == found
+
+
+def test_more_facts_than_are_compared_are_damage() -> None:
+    lines = "".join(f"- read: {n}.py\n" for n in range(listing.MOST + 1))
+    with pytest.raises(DamagedRouteFile, match="more than 5,000 items"):
+        read(f"---\n---\n<!-- ralf:facts: x -->\n**Files**\n{lines}<!-- ralf:facts ends -->\n")
+
+
+@pytest.mark.parametrize("heading", ["Files", "Requests", "Names", "Where decisions were said", "Other facts", "Seen"])
+@pytest.mark.parametrize(
+    "lines",
+    [
+        "- {a: [b, c]}\n" * 100_000,
+        "- lines in session: s: " + ", ".join(["DEC-1 1"] * 100_000) + "\n",
+        "- edited: " + '"a", ' * 100_000 + "\n",
+        "- " + '"' * 200_000 + "\n",
+        "> x\n\n" * 60_000,
+        "- x\n" + "\n" * 100_000 + "  y\n",
+    ],
+)
+def test_hostile_facts_are_read_or_refused_at_once(heading: str, lines: str) -> None:
+
+    def tried() -> None:
+        with suppress(DamagedRouteFile):
+            read(f"---\n---\n<!-- ralf:facts: x -->\n**{heading}**\n{lines}<!-- ralf:facts ends -->\n")
+
+    within(3, tried)
+
+
+@pytest.mark.parametrize(
+    ("mark", "line"), [("<!-- ralf:facts ends -->", 4), ("<!-- ralf:brief x1: y -->", 4), ("<!-- ralf:facts: z -->", 4)]
+)
+def test_half_a_part_is_damage_and_says_where(mark: str, line: int) -> None:
+    with pytest.raises(DamagedRouteFile, match=f"line {line}: .*ralf:") as caught:
+        read(f"---\n---\ntext\n{mark}\nmore\n")
+    assert caught.value.line == line
+
+
+def test_a_file_that_was_cut_off_is_no_edit_that_takes_all_facts_out(project: Path) -> None:
+    before = ralf.get_context("tide", root=project)
+    assert before.facts != Facts()
+    path, whole = route_file(project, "tide"), text_of(project)
+    path.write_text(whole[: whole.index("\n## Compressed History") + 60], encoding="utf-8")
+    after = ralf.get_context("tide", root=project)
+    assert (after.facts, after.decisions) == (before.facts, before.decisions)
+    assert "ends before its facts and its last line: it was cut off" in after.warnings[0]
+    begins, ends = whole.index("<!-- ralf:facts: "), whole.index("<!-- ralf:facts ends -->")
+    path.write_text(whole[:begins] + whole[ends + len("<!-- ralf:facts ends -->") :], encoding="utf-8")
+    assert ralf.get_context("tide", root=project).facts == Facts()  # a person's: the last line stands
+
+
+_PART = "<!-- ralf:facts: x -->\n**Commits**\n\n- 64274e0 {}\n<!-- ralf:facts ends -->\n"
+
+
+@pytest.mark.parametrize(
+    ("body", "line"),
+    [
+        (_PART.format("Old") + "\n" + _PART.format("New"), 9),
+        ("<!-- ralf:brief x1: y -->\n" + _PART.format("New") + "<!-- ralf:brief ends -->\n", 4),
+        ("<!-- ralf:facts: a person quotes it -->\n\n" + _PART.format("New"), 5),
+        ("<!-- ralf:brief x1: y -->\nNow\n<!-- ralf:brief ends -->\n\n<!-- ralf:facts: z -->\n", 7),
+    ],
+    ids=["twice", "within", "quoted", "half, below a whole one"],
+)
+def test_of_two_parts_none_is_taken_for_the_truth(body: str, line: int) -> None:
+    with pytest.raises(DamagedRouteFile, match=f"line {line}: ") as caught:
+        read(f"---\n---\n{body}")
+    assert caught.value.line == line
+
+
+def test_facts_with_the_bullets_of_another_editor_are_the_same_facts() -> None:
+    facts = Facts((PathFact("a.py", ("edited",)),), (CommandFact("make\nall"),), names=("x", "y"))
+    decisions = (Decision("DEC-001", decision="Keep brass", rationale="It lasts"),)
+    written = "\n".join(listing.lines(Listed(facts, decisions=decisions)))
+    for bullet in "*+":
+        found, loose = listing.read(re.sub("(?m)^- ", f"{bullet} ", written).split("\n"))
+        assert (found.facts, found.decisions, loose) == (facts, decisions, [])
+
+
+@pytest.mark.parametrize("version", ["1.0.0", "1.1.0"])
+def test_a_file_with_its_facts_in_the_front_matter_is_read_and_written_anew(version: str) -> None:
+    front = (
+        f'context_checkpoint:\n  version: "{version}"\n  route: "tide"\nfacts:\n  paths:\n'
+        '    - {path: "a.py", did: ["edited"]}\n  requests:\n    - {request: "Go on"}\n  names: ["x"]\n'
+    )
+    found = read(f"---\n{front}---\n\n## Compressed History\n")
+    assert found.facts == Facts((PathFact("a.py", ("edited",)),), requests=(RequestFact("Go on"),), names=("x",))
+    written = routefile.render(found)
+    assert "facts:\n" not in written.partition("\n---\n")[0]
+    assert read(written) == found
+
+
+# ---- at most half in front ----
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_the_front_matter_has_at_most_half_of_a_file_that_is_not_short(seed: int) -> None:
+    rng = random.Random(seed)  # noqa: S311
+    count = rng.choice((20, 60, 150))
+    decisions = tuple(
+        Decision(
+            f"DEC-{n:03d}",
+            timestamp="2026-03-01T08:00:00Z",
+            decision=WORDS[: rng.randrange(20, 180)],
+            rationale=WORDS[: rng.choice((0, 150))],
+            source=Source("0cf3db51-1c73-43bb-8d05-dc02739514a5", n, n + 3, "ab12cd34ef56ab12"),
+            origin="agent",
+        )
+        for n in range(count)
+    )
+    context = RouteContext(
+        goal="Carry the tables over",
+        active_work=ActiveWork(last_statement=WORDS * rng.choice((1, 4))),
+        decisions=decisions,
+        body=Body(sections=(Section(1, "One", f"- {WORDS * rng.choice((1, 30))}"),)),
+    )
+    content = filed.content_of(context).decode()
+    front, _, body = content.partition("\n---\n")
+    sizes = tokens.count(front), tokens.count(body)
+    assert sum(sizes) < 4_000 or sizes[0] <= sizes[1]
+    assert read(content) == context
+    assert tokens.estimate(content) <= routefile.estimate(context)
+
+
+# ---- the brief ----
+
+
+def test_the_body_begins_with_the_brief_of_the_newest_revision(project: Path) -> None:
+    for _ in range(2):
+        body = text_of(project).partition("\n---\n")[2]
+        context = ralf.get_context("tide", root=project)
+        assert body.startswith("\n<!-- ralf:brief x")
+        assert f"\n# Context of tide\n_Revision {context.revision}, " in body.partition("\n## Compressed History\n")[0]
+        assert body.index("ralf:brief ends") < body.index("## Compressed History") < body.index("## Facts")
+        write(project)
+
+
+def test_the_brief_in_a_file_has_a_bound_whatever_the_route_holds() -> None:
+    for words in (WORDS, "x ", "\u65e5\u672c\u8a9e ", "{}[]();,. "):
+        statement = words * 3_000
+        context = RouteContext(goal=statement, active_work=ActiveWork(last_statement=statement, last_output=statement))
+        brief = filed.brief_of(context)
+        assert brief
+        assert tokens.estimate(brief) <= routefile.BRIEF_TOKENS
+
+
+def test_a_brief_does_not_depend_on_what_only_a_reader_knows_or_counted(project: Path) -> None:
+    context = ralf.get_context("tide", root=project)
+    reader = replace(context, warnings=("w",), stuck="s", in_run="r", command="python -m ralf", counts={})
+    assert filed.content_of(reader) == filed.content_of(context) == route_file(project, "tide").read_bytes()
+
+
+def test_lines_that_a_person_writes_into_the_brief_move_below_it_and_the_write_says_so(project: Path) -> None:
+    edit(project, "\n## Goal", "\n\nAsk Ann first.\n- DEC-001: no, ask Bob\n\n## Goal")
+    assert "Ask Ann first." in ralf.get_context("tide", root=project).body.before
+    said: list[str] = []
+    record_decision("tide", "Round to a centimetre", root=project, warn=said.append)
+    assert [line for line in said if "stand below the brief now" in line]
+    brief, _, below = text_of(project).partition("<!-- ralf:brief ends -->")
+    assert "Ask Ann first." not in brief
+    assert below.startswith("\n\nAsk Ann first.\n- DEC-001: no, ask Bob\n\n## Compressed History")
+    assert [record["kind"] for record in records_of(project, "tide")].count("edit") == 1
+    write(project)
+    assert text_of(project).count("Ask Ann first.") == 1
+
+
+def test_lines_of_the_brief_that_a_person_deletes_come_back(project: Path) -> None:
+    before = text_of(project)
+    goal = before.partition("\n## Goal\n")[2].partition("\n\n")[0]
+    edit(project, f"\n## Goal\n{goal}\n", "\n")
+    assert ralf.get_context("tide", root=project).goal
+    write(project)
+    assert "\n## Goal\n" in text_of(project)
+    assert "edit" not in [record["kind"] for record in records_of(project, "tide")]
+
+
+def test_words_that_a_person_replaces_everywhere_are_one_edit_and_no_note(project: Path) -> None:
+    path = route_file(project, "tide")
+    path.write_text(text_of(project).replace("Keep the old columns", "Keep the OLD columns"), encoding="utf-8")
+    context = ralf.get_context("tide", root=project)
+    assert "Keep the OLD columns" in [item.decision for item in context.decisions]
+    assert context.body.before == ""
+
+
+# ---- the schema ----
+
+
+def test_the_schema_that_is_shipped_is_that_of_the_model() -> None:
+    assert filed.SCHEMA_FILE.read_text(encoding="utf-8") == schema.text()
+
+
+def test_a_file_names_the_schema_that_lies_beside_it(project: Path) -> None:
+    path = route_file(project, "tide")
+    named = re.search(r"(?m)^# yaml-language-server: \$schema=(.*)$", text_of(project))
+    assert named is not None
+    beside = path.parent / named[1]
+    assert beside.read_bytes() == filed.SCHEMA_FILE.read_bytes()
+    beside.write_text("{}", encoding="utf-8")
+    write(project)
+    assert beside.read_bytes() == filed.SCHEMA_FILE.read_bytes()
+
+
+def test_a_schema_that_a_person_names_takes_the_place_of_ours(project: Path) -> None:
+    edit(project, "$schema=route-file.schema.json", "$schema=https://example.org/mine.json")
+    write(project)
+    assert re.findall(r"\$schema=(.*)", text_of(project)) == ["https://example.org/mine.json"]
+
+
+def test_the_schema_takes_files_of_every_version_and_tells_what_no_file_may_say(project: Path) -> None:
+    front = text_of(project).partition("\n---\n")[0]
+    assert schemas.problems(text_of(project)) == schemas.problems(V100) == []
+    wrong = front.replace("\ndecisions:\n", "\ndecisions:\n  - {id: {a: b}}\n").replace("revision: 4", "revision: x")
+    assert [line.partition(":")[0] for line in schemas.problems(f"{wrong}\n---\n")] == [
+        "$.context_checkpoint.revision",
+        "$.decisions[0].id",
+    ]
